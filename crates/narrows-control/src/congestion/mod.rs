@@ -1,0 +1,188 @@
+//! Congestion controllers: at the sender, from ACKs, losses and feedback to a window and a pacing rate.
+//!
+//! The contract is [`Controller`]: events in, decision out. The transport (the simulator's TCP) owns loss
+//! detection, the delivery-rate sampler and, for controllers that leave it to them, Proportional Rate
+//! Reduction; the controller owns [`Window`]. Windows are in segments, as in Linux; rates are L3 bytes/s.
+
+use crate::units::{Rate, Span, Time};
+
+/// Linux's TCP_INFINITE_SSTHRESH: slow start until the first congestion.
+pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// What a controller decides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    /// Congestion window, segments, at least 1.
+    pub cwnd: u32,
+    /// Slow-start threshold, segments.
+    pub ssthresh: u32,
+    /// Pacing rate, L3 bytes/s. `None`: the transport's own rule (unpaced, or 2 x / 1.2 x cwnd per srtt).
+    pub pacing_rate: Option<Rate>,
+}
+
+/// The connection at the end of the handshake.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Now.
+    pub now: Time,
+    /// L3 bytes of a full segment (1500), what a segment costs when paced.
+    pub packet_bytes: u32,
+    /// RTT of the handshake; `None` if its SYN was retransmitted.
+    pub rtt: Option<Span>,
+    /// Rate that the network wrote into the SYN-ACK, L3 bytes/s.
+    pub feedback: Option<Rate>,
+    /// Seed for a controller that needs random choices; differs by flow, fixed by the scenario's seed.
+    pub seed: u64,
+}
+
+/// Where loss recovery stands (Linux `tcp_ca_state`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum State {
+    /// Nothing unusual.
+    #[default]
+    Open,
+    /// SACKs or duplicate ACKs seen, nothing lost yet.
+    Disorder,
+    /// Window being reduced for an ECN echo.
+    Cwr,
+    /// Fast recovery.
+    Recovery,
+    /// After a retransmission timeout.
+    Loss,
+}
+
+/// A delivery-rate sample (BBR-1 to BBR-5; draft-cheng-iccrg-delivery-rate-estimation).
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct RateSample {
+    /// Segments delivered over `interval`; 0 with an `interval` of zero when there is no valid sample.
+    pub delivered: u32,
+    /// The longer of the send and the ACK interval; zero: no valid sample.
+    pub interval: Span,
+    /// The connection's `delivered` when the sampled segment was sent, segments.
+    pub prior_delivered: u64,
+    /// The sample is limited by the application, not by the network.
+    pub app_limited: bool,
+    /// In flight just after the sampled segment was sent, segments.
+    pub tx_in_flight: u32,
+    /// Segments marked lost between the sampled segment's sending and its ACK.
+    pub lost: u32,
+    /// The sampled segment had been retransmitted.
+    pub retransmitted: bool,
+}
+
+/// What one ACK says, after the transport has brought its scoreboard up to date.
+#[derive(Clone, Debug)]
+pub struct Ack {
+    /// Now.
+    pub now: Time,
+    /// Segments newly delivered by this ACK, cumulatively or selectively.
+    pub acked: u32,
+    /// Segments newly marked lost.
+    pub lost: u32,
+    /// All segments delivered so far on the connection.
+    pub delivered: u64,
+    /// All segments marked lost so far on the connection.
+    pub total_lost: u64,
+    /// First unacknowledged segment.
+    pub snd_una: u64,
+    /// Next segment to be sent for the first time.
+    pub snd_nxt: u64,
+    /// In flight before this ACK was processed, segments.
+    pub prior_in_flight: u32,
+    /// In flight now, segments.
+    pub in_flight: u32,
+    /// RTT sample (Karn-clean: of segments sent once).
+    pub rtt: Option<Span>,
+    /// Smoothed RTT (RFC 6298); zero before the first sample.
+    pub srtt: Span,
+    /// Least RTT of the connection; [`Span::MAX`] before the first sample.
+    pub min_rtt: Span,
+    /// Delivery-rate sample.
+    pub rate: RateSample,
+    /// Recovery state after this ACK.
+    pub state: State,
+    /// The window, not the application, limits the sender (RFC 7661; SUR-4).
+    pub cwnd_limited: bool,
+    /// The receiver probably delayed this ACK.
+    pub delayed: bool,
+    /// The receiver echoes congestion experienced (ECE).
+    pub ece: bool,
+    /// Rate that the network wrote into this ACK, L3 bytes/s.
+    pub feedback: Option<Rate>,
+}
+
+/// Why the sender has to slow down.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Fast recovery begins.
+    Loss,
+    /// An ECN echo, once per window.
+    Ecn,
+    /// A retransmission timeout; the transport sets cwnd to 1 after the controller has answered.
+    Timeout,
+}
+
+/// A congestion event.
+#[derive(Clone, Debug)]
+pub struct Congestion {
+    /// What happened.
+    pub signal: Signal,
+    /// Now.
+    pub now: Time,
+    /// In flight, segments.
+    pub in_flight: u32,
+    /// Smoothed RTT; zero before the first sample.
+    pub srtt: Span,
+}
+
+/// Who moves the window during recovery.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// The transport, by PRR towards `ssthresh` (RFC 6937); `on_ack` is not told to grow meanwhile.
+    Transport,
+    /// The controller, on every ACK (BBR, explicit rates).
+    Controller,
+}
+
+/// A congestion controller: a pure state machine. No clock, no socket, no randomness but the seed it is given.
+///
+/// Every hook but [`on_ack`](Controller::on_ack) and [`on_congestion`](Controller::on_congestion) may be left
+/// at its default.
+pub trait Controller: Send {
+    /// The name in scenarios and results, e.g. `cubic`.
+    fn name(&self) -> &'static str;
+
+    /// The handshake is done. `window` holds the initial window (10) and an infinite `ssthresh`.
+    fn on_established(&mut self, _connection: &Connection, _window: &mut Window) {}
+
+    /// An ACK was processed. Called in every state; with [`Recovery::Transport`] the transport leaves it out
+    /// while PRR owns the window (CWR, Recovery).
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window);
+
+    /// Congestion: set `window.ssthresh`. Called once per episode.
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window);
+
+    /// Recovery, CWR or Loss is over.
+    fn on_recovered(&mut self, _now: Time, _window: &mut Window) {}
+
+    /// The episode was a mistake (DSACK, timestamps, F-RTO). `window` holds the values from before it,
+    /// restored by the transport (SUR-5).
+    fn on_undo(&mut self, _now: Time, _window: &mut Window) {}
+
+    /// The sender sends again after everything was acknowledged (CA_EVENT_TX_START). `idle` is the time since
+    /// the last transmission, `app_limited` what the rate sampler holds.
+    fn on_restart(&mut self, _now: Time, _idle: Span, _app_limited: bool, _window: &mut Window) {}
+
+    /// Who moves the window during recovery; may change in the life of a connection.
+    fn recovery(&self) -> Recovery {
+        Recovery::Transport
+    }
+
+    /// Whether the SYN asks the network for a rate (BRF-10).
+    fn wants_feedback(&self) -> bool {
+        false
+    }
+
+    /// Names and values of the internal state, for traces: `trace("bw", 1.25e7)`. Names are fixed per controller.
+    fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
+}

@@ -1,0 +1,258 @@
+//! Rate controllers: in the network, from the packets of a port to the rate that each flow may have.
+//!
+//! The contract is [`RateController`]: packets, timers and messages in; a leaf for each packet, a rate to write
+//! and [`Action`]s out. The host (the simulator's switch, the agent on a real one) owns queues, clocks and wires.
+
+use core::net::IpAddr;
+
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Names a flow in its data direction.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FlowKey {
+    /// Source address of the data.
+    pub saddr: IpAddr,
+    /// Destination address of the data.
+    pub daddr: IpAddr,
+    /// Source port.
+    pub sport: u16,
+    /// Destination port.
+    pub dport: u16,
+    /// Transport protocol.
+    pub proto: Proto,
+}
+
+/// Transport protocol.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Proto {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// TCP flags that matter to a switch.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct TcpFlags {
+    /// SYN.
+    pub syn: bool,
+    /// ACK.
+    pub ack: bool,
+    /// FIN.
+    pub fin: bool,
+    /// RST.
+    pub rst: bool,
+}
+
+/// The rate option of a packet (BRF-9, BRF-10).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum RateOption {
+    /// The packet carries no option.
+    #[default]
+    Absent,
+    /// The option is there, without a value: "permitted" in a SYN, "not assigned yet" in an ACK.
+    Unassigned,
+    /// A switch wrote this rate, L3 bytes/s.
+    Assigned(Rate),
+}
+
+/// What a switch can read from one packet.
+#[derive(Clone, Debug)]
+pub struct PacketInfo {
+    /// The flow, always in its data direction, also for an ACK.
+    pub key: FlowKey,
+    /// Size of the IP datagram.
+    pub size: Bytes,
+    /// TCP payload (0 for a pure ACK).
+    pub payload: Bytes,
+    /// TCP flags; all false for UDP.
+    pub flags: TcpFlags,
+    /// The rate option.
+    pub option: RateOption,
+    /// The sender's "I am not limited by the application" bit (BRF-100); `None` from a sender that has no such bit.
+    pub unlimited: Option<bool>,
+    /// First sequence number of the payload (bytes).
+    pub seq: u64,
+    /// Timestamp option: TSval, TSecr.
+    pub timestamps: Option<(u32, u32)>,
+}
+
+/// The controlled port as its host measures it.
+#[derive(Clone, Debug, Default)]
+pub struct PortCounters {
+    /// Capacity as told by whoever knows it; `None` when it has to be measured (BRF-101).
+    pub capacity: Option<Rate>,
+    /// L3 bytes offered to the port so far, by leaf.
+    pub arrived: [Bytes; LEAVES],
+    /// L3 bytes that left the port so far, by leaf.
+    pub departed: [Bytes; LEAVES],
+    /// Packets that left the port so far, all leaves.
+    pub departed_packets: u64,
+    /// L3 bytes queued now, by leaf.
+    pub queued: [Bytes; LEAVES],
+    /// Packets queued now, by leaf.
+    pub queued_packets: [u32; LEAVES],
+    /// Queue limit in packets, by leaf; 0: no limit.
+    pub limit_packets: [u32; LEAVES],
+}
+
+/// Leaves of a controlled port's queue.
+pub const LEAVES: usize = 4;
+
+/// A leaf of the port's queue: explicit-rate flows in two layers (strict priority), other TCP, UDP.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(usize)]
+pub enum Leaf {
+    /// Flows that obey rates, upper layer (mice).
+    Mouse = 0,
+    /// Flows that obey rates.
+    Elephant = 1,
+    /// All other TCP.
+    OtherTcp = 2,
+    /// UDP.
+    Udp = 3,
+}
+
+/// A class of the port's HTB (BRF-20 to BRF-23).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[repr(usize)]
+pub enum Class {
+    /// [`Leaf::Mouse`] above [`Leaf::Elephant`].
+    Rated = 0,
+    /// [`Leaf::OtherTcp`].
+    OtherTcp = 1,
+    /// [`Leaf::Udp`].
+    Udp = 2,
+}
+
+/// What becomes of a packet at the controlled port.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Into this leaf.
+    Queue(Leaf),
+    /// Discarded by the policer.
+    Drop,
+}
+
+/// What a rate controller asks of its host.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Give an HTB class this rate and ceiling.
+    SetClass {
+        /// The class.
+        class: Class,
+        /// Guaranteed rate.
+        rate: Rate,
+        /// Most it may borrow up to.
+        ceil: Rate,
+    },
+    /// Send this to the domain's SDN controller.
+    ToController(Message),
+    /// Write this to the log of the run: what happened, to which flow, with which figure.
+    Log {
+        /// A fixed word, e.g. `congestion-theta1`.
+        event: &'static str,
+        /// The flow it is about.
+        flow: Option<FlowKey>,
+        /// Figure in SI units (bytes/s, seconds, count).
+        value: f64,
+    },
+}
+
+/// Identifies a controlled port in its domain.
+pub type PortId = u32;
+
+/// What switches and the SDN controller say to each other (BRF-63, BRF-73).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// Controller to switch: read your counters.
+    Poll,
+    /// Switch to controller: the answer to `Poll`.
+    Report(Report),
+    /// Controller to switch: this port is congested, or no longer.
+    Congestion {
+        /// Which kind; `None`: clear.
+        kind: Option<CongestionKind>,
+        /// The port.
+        port: PortId,
+    },
+    /// A switch that sees a flow's data but no ACKs tells the others what the flow may have (BRF-63).
+    FlowAdvertisement {
+        /// The flow.
+        key: FlowKey,
+        /// Its allocation, L3 bytes/s.
+        rate: Rate,
+        /// The port that allocated it.
+        port: PortId,
+        /// Grows by one with each advertisement of a port.
+        seq: u64,
+        /// How long it is good for without a refresh.
+        valid_for: Span,
+    },
+}
+
+/// The kinds of congestion of the BRF paper.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum CongestionKind {
+    /// theta1: a standing queue.
+    Queue,
+    /// theta2: a burst, arrivals above capacity.
+    Burst,
+}
+
+/// A port's figures as reported to the SDN controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The port.
+    pub port: PortId,
+    /// When it was read.
+    pub at: Time,
+    /// Capacity of the port.
+    pub capacity: Rate,
+    /// Share of the rated class.
+    pub rated_share: Rate,
+    /// L3 bytes of the rated class offered to the port since the run began.
+    pub rated_arrived: Bytes,
+    /// L3 bytes that left the port (all classes).
+    pub departed: Bytes,
+    /// Packets that left the port (all classes).
+    pub departed_packets: u64,
+    /// Bytes of the rated class queued.
+    pub rated_queued: Bytes,
+    /// Packets of the rated class queued, and the limit of its queue.
+    pub rated_packets: (u32, u32),
+    /// Packets queued in all classes, and the sum of all limits.
+    pub all_packets: (u32, u32),
+    /// The control period T.
+    pub period: Span,
+}
+
+/// A rate controller of one port: a pure state machine.
+pub trait RateController: Send {
+    /// The name in scenarios and results, e.g. `brf`.
+    fn name(&self) -> &'static str;
+
+    /// The port is up. Sets the first class rates.
+    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>);
+
+    /// A packet of the data direction is about to join the controlled port's queue.
+    fn on_data(&mut self, now: Time, packet: &PacketInfo, port: &PortCounters, actions: &mut Vec<Action>) -> Admission;
+
+    /// A packet of the opposite direction passes the switch. Returns the rate to write into it, if any.
+    fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate>;
+
+    /// The deadline of [`next_timer`](RateController::next_timer) has come, or the told capacity changed.
+    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>);
+
+    /// A message from the SDN controller has arrived.
+    fn on_message(&mut self, now: Time, message: &Message, port: &PortCounters, actions: &mut Vec<Action>);
+
+    /// When `on_timer` wants to be called next.
+    fn next_timer(&self) -> Time;
+
+    /// What a flow is allowed now, for traces. `None` if the flow is not in the table.
+    fn allocation(&self, key: &FlowKey) -> Option<Rate>;
+
+    /// Names and values of the internal state, for traces.
+    fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
+}

@@ -1,0 +1,1 @@
+//! Packet-level network simulator.
