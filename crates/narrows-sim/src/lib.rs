@@ -1,1 +1,27 @@
-//! Packet-level network simulator.
+//! A packet-level network simulator, deterministic and fast.
+//!
+//! * [`plan`]: what to simulate; [`run`] simulates it and gives [`Results`].
+//! * `engine`: events, random streams, storage that is reused.
+//! * `net`: links, queues, routing.
+//! * `tcp`: TCP as Linux does it, around the congestion controllers of `narrows-control`.
+//! * `world`: the loop, flows, switches with rate controllers, the SDN controller, samples.
+//! * `probe`: histograms and result tables.
+//!
+//! One run is one thread and never looks at a clock; the same plan gives the same bytes.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod engine;
+mod error;
+mod flow;
+mod net;
+mod packet;
+pub mod plan;
+mod probe;
+mod tcp;
+mod world;
+
+pub use error::Error;
+pub use probe::{Column, Table};
+pub use world::{Counts, Results, route, run};

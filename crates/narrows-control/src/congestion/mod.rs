@@ -4,6 +4,18 @@
 //! detection, the delivery-rate sampler and, for controllers that leave it to them, Proportional Rate
 //! Reduction; the controller owns [`Window`]. Windows are in segments, as in Linux; rates are L3 bytes/s.
 
+pub mod bbr;
+pub mod brf;
+pub mod cubic;
+pub mod filter;
+pub mod hystart;
+pub mod registry;
+pub mod reno;
+pub mod slow_start;
+
+#[cfg(test)]
+pub(crate) mod harness;
+
 use crate::units::{Rate, Span, Time};
 
 /// Linux's TCP_INFINITE_SSTHRESH: slow start until the first congestion.

@@ -3,6 +3,13 @@
 //! The contract is [`RateController`]: packets, timers and messages in; a leaf for each packet, a rate to write
 //! and [`Action`]s out. The host (the simulator's switch, the agent on a real one) owns queues, clocks and wires.
 
+pub mod brf;
+pub mod demand_index;
+pub mod policer;
+pub mod registry;
+pub mod sdn;
+pub mod waterfill;
+
 use core::net::IpAddr;
 
 use crate::units::{Bytes, Rate, Span, Time};
@@ -236,10 +243,19 @@ pub trait RateController: Send {
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>);
 
     /// A packet of the data direction is about to join the controlled port's queue.
-    fn on_data(&mut self, now: Time, packet: &PacketInfo, port: &PortCounters, actions: &mut Vec<Action>) -> Admission;
+    fn on_data(
+        &mut self,
+        now: Time,
+        packet: &PacketInfo,
+        port: &PortCounters,
+        actions: &mut Vec<Action>,
+    ) -> Admission;
 
     /// A packet of the opposite direction passes the switch. Returns the rate to write into it, if any.
     fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate>;
+
+    /// The rate that the last `on_reverse` of this flow returned did not fit into its packet (BRF-11).
+    fn on_write_failed(&mut self, _key: &FlowKey) {}
 
     /// The deadline of [`next_timer`](RateController::next_timer) has come, or the told capacity changed.
     fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>);

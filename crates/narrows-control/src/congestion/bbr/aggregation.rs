@@ -1,0 +1,131 @@
+//! How much more than expected arrives in one burst of ACKs (BBR-20).
+//!
+//! Links that aggregate (Wi-Fi, cable, offload) fall silent and then acknowledge a lot at once. The window has to
+//! last through the silence, so the largest excess of the last 5 to 10 rounds is added to it.
+
+use super::params::Params;
+use crate::congestion::Ack;
+use crate::units::{Bytes, Rate, Time};
+
+/// Windowed maximum of the segments ACKed beyond the estimated bandwidth, in two bins of rounds.
+#[derive(Clone, Debug)]
+pub struct Aggregation {
+    epoch_start: Time,
+    epoch_acked: u64,
+    bins: [u32; 2],
+    current: usize,
+    rounds: u32,
+}
+
+impl Aggregation {
+    /// No excess seen yet.
+    pub fn new(now: Time) -> Self {
+        Aggregation { epoch_start: now, epoch_acked: 0, bins: [0; 2], current: 0, rounds: 0 }
+    }
+
+    /// The largest excess of the window, segments.
+    pub fn extra_acked(&self) -> u32 {
+        self.bins[0].max(self.bins[1])
+    }
+
+    /// The sender was idle: silence before `now` is no aggregation.
+    pub fn restart(&mut self, now: Time) {
+        self.epoch_start = now;
+        self.epoch_acked = 0;
+    }
+
+    /// An ACK with a valid sample; `bw` is the bandwidth in use, `cwnd` bounds what can come at once.
+    pub fn on_ack(
+        &mut self,
+        ack: &Ack,
+        round_start: bool,
+        bw: Rate,
+        cwnd: u32,
+        packet_bytes: u32,
+        params: &Params,
+    ) {
+        if ack.acked == 0 {
+            return;
+        }
+        if round_start {
+            self.rounds += 1;
+            if self.rounds >= params.extra_acked_rounds {
+                self.rounds = 0;
+                self.current ^= 1;
+                self.bins[self.current & 1] = 0;
+            }
+        }
+        let acked = u64::from(ack.acked);
+        let mut expected = segments(bw.bytes_in(ack.now.since(self.epoch_start)), packet_bytes);
+        if self.epoch_acked <= expected || self.epoch_acked + acked >= params.ack_epoch_limit {
+            self.restart(ack.now);
+            expected = 0;
+        }
+        self.epoch_acked = (self.epoch_acked + acked).min(params.ack_epoch_limit);
+        let extra = self.epoch_acked.saturating_sub(expected).min(u64::from(cwnd));
+        let bin = &mut self.bins[self.current & 1];
+        *bin = (*bin).max(u32::try_from(extra).unwrap_or(u32::MAX));
+    }
+
+    /// The window's share for aggregation, at most `extra_acked_max` at `bw`, segments.
+    pub fn cwnd(&self, bw: Rate, packet_bytes: u32, params: &Params) -> u32 {
+        let most = segments(bw.bytes_in(params.extra_acked_max), packet_bytes);
+        self.extra_acked().min(u32::try_from(most).unwrap_or(u32::MAX))
+    }
+}
+
+fn segments(bytes: Bytes, packet_bytes: u32) -> u64 {
+    bytes.get() / u64::from(packet_bytes.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::ack_at;
+    use crate::units::Span;
+
+    /// 1000 segments/s in bursts of `burst` for two seconds.
+    fn excess(burst: u32) -> u32 {
+        let params = Params::default();
+        let mut aggregation = Aggregation::new(Time::ZERO);
+        let bw = Rate::from_bytes_per_sec(1_500_000);
+        let mut at = Time::ZERO;
+        for n in 0..2000 / burst {
+            at += Span::from_millis(u64::from(burst));
+            let ack = Ack { acked: burst, ..ack_at(at) };
+            aggregation.on_ack(&ack, n % 20 == 0, bw, 1000, 1500, &params);
+        }
+        aggregation.extra_acked()
+    }
+
+    #[test]
+    fn the_excess_is_the_size_of_a_burst() {
+        assert_eq!(excess(1), 1);
+        assert_eq!(excess(40), 40);
+    }
+
+    #[test]
+    fn the_window_gains_at_most_a_tenth_of_a_second() {
+        let params = Params::default();
+        let mut aggregation = Aggregation::new(Time::ZERO);
+        let bw = Rate::from_bytes_per_sec(1_500_000);
+        aggregation.on_ack(&Ack { acked: 500, ..ack_at(Time::ZERO) }, true, bw, 1000, 1500, &params);
+        assert_eq!(aggregation.extra_acked(), 500);
+        assert_eq!(aggregation.cwnd(bw, 1500, &params), 100);
+    }
+
+    #[test]
+    fn an_old_excess_is_forgotten_after_ten_rounds() {
+        let params = Params::default();
+        let mut aggregation = Aggregation::new(Time::ZERO);
+        let bw = Rate::from_bytes_per_sec(1_500_000);
+        aggregation.on_ack(&Ack { acked: 50, ..ack_at(Time::ZERO) }, true, bw, 1000, 1500, &params);
+        let mut seen = Vec::new();
+        for n in 1..=10 {
+            let at = Time::ZERO + Span::from_millis(100 * n);
+            aggregation.on_ack(&ack_at(at), true, bw, 1000, 1500, &params);
+            seen.push(aggregation.extra_acked());
+        }
+        assert_eq!(seen, [50, 50, 50, 50, 50, 50, 50, 50, 1, 1]);
+    }
+}

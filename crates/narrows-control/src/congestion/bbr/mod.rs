@@ -1,0 +1,321 @@
+//! BBR version 1: paces at the measured bottleneck bandwidth and keeps two bandwidth-delay products in flight.
+//!
+//! Source: Cardwell et al., "BBR: Congestion-Based Congestion Control" (ACM Queue 14(5), 2016);
+//! draft-cardwell-iccrg-bbr-congestion-control-00; order and constants of Linux `tcp_bbr.c` (BBR section 2).
+//! [`model`] says what the path is like, [`phase`], [`probe_bw`] and [`probe_rtt`] what to do about it, this file
+//! turns both into a rate and a window.
+//!
+//! Deviations from Linux: bandwidth and pacing count L3 bytes, Linux's count payload; the packet-by-packet pacing
+//! of this transport needs no earliest-departure-time estimate (see `probe_bw`); fixed point only in the gains.
+
+pub mod aggregation;
+pub mod full_pipe;
+pub mod model;
+pub mod params;
+pub mod phase;
+pub mod policer;
+pub mod probe_bw;
+pub mod probe_rtt;
+pub mod recovery;
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+
+use self::model::Model;
+use self::params::{Gain, Params};
+use self::phase::{Phase, View, is_drained, quantise};
+use self::policer::{Observation, Policer};
+use self::probe_bw::{ConstantGains, GainCycle, ProbeBw};
+use self::probe_rtt::ProbeRtt;
+use self::recovery::SavedWindow;
+use super::{Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, Signal, Window};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// The BBR controller.
+pub struct Bbr {
+    params: Params,
+    cycle: Box<dyn GainCycle>,
+    model: Model,
+    policer: Policer,
+    phase: Phase,
+    saved: SavedWindow,
+    rng: Pcg32,
+    /// The last ACK as the policer saw it.
+    seen: Observation,
+    /// Sending again after idling, until the first delivery.
+    idle_restart: bool,
+    /// The pacing rate rests on a real RTT.
+    has_rtt: bool,
+}
+
+impl Default for Bbr {
+    fn default() -> Self {
+        Bbr::new(Params::default(), Box::new(ConstantGains))
+    }
+}
+
+impl Bbr {
+    /// BBR with these parameters and this cycle of gains.
+    pub fn new(params: Params, cycle: Box<dyn GainCycle>) -> Self {
+        Bbr {
+            model: Model::new(Time::ZERO, None, 1500, &params),
+            policer: Policer::new(params.policer.clone(), 1500),
+            cycle,
+            phase: Phase::Startup,
+            saved: SavedWindow::default(),
+            rng: Pcg32::seed_from_u64(0),
+            seen: Observation::default(),
+            idle_restart: false,
+            has_rtt: false,
+            params,
+        }
+    }
+
+    /// The bandwidth in use: the policed rate if there is one, else the maximum measured.
+    fn bw(&self) -> Rate {
+        self.policer.policed_rate().unwrap_or(self.model.max_bw())
+    }
+
+    fn policed(&self) -> bool {
+        self.policer.policed_rate().is_some()
+    }
+
+    /// BBR-18. At least one packet in ten seconds, so that no sample can stop the flow.
+    fn pacing_rate(&self, bw: Rate, gain: Gain) -> Rate {
+        let kept = u128::from(100u32.saturating_sub(self.params.pacing_margin_percent));
+        let rate = gain.of(u128::from(bw.as_bytes_per_sec())) * kept / 100;
+        let least = u64::from(self.model.packet_bytes()) / self.params.slowest_packet.max(1);
+        Rate::from_bytes_per_sec(u64::try_from(rate).unwrap_or(u64::MAX).max(least).max(1))
+    }
+
+    /// Startup's rate for a window per `rtt`.
+    fn initial_pacing_rate(&self, cwnd: u32, rtt: Span) -> Rate {
+        let bytes = u64::from(cwnd) * u64::from(self.model.packet_bytes());
+        self.pacing_rate(Rate::of(Bytes::new(bytes), rtt), self.params.high_gain)
+    }
+
+    fn set_pacing_rate(&mut self, ack: &Ack, window: &mut Window) {
+        if !self.has_rtt && ack.srtt > Span::ZERO {
+            self.has_rtt = true;
+            window.pacing_rate = Some(self.initial_pacing_rate(window.cwnd, ack.srtt));
+        }
+        let rate = self.pacing_rate(self.bw(), self.phase.pacing_gain(&self.params, self.policed()));
+        // Until the pipe is full an estimate below the initial rate only means that there is no data yet.
+        if self.model.full_pipe.reached() || window.pacing_rate.is_none_or(|current| rate > current) {
+            window.pacing_rate = Some(rate);
+        }
+    }
+
+    /// Segments of one burst of an offloading sender at this pacing rate (`bbr_tso_segs_goal`).
+    fn quantum(&self, window: &Window) -> u32 {
+        let rate = window.pacing_rate.unwrap_or(Rate::ZERO);
+        let segments = rate.bytes_in(self.params.quantum).get() / u64::from(self.model.packet_bytes());
+        let least = if rate < self.params.min_quantum_rate { 1 } else { 2 };
+        u32::try_from(segments).unwrap_or(u32::MAX).max(least).min(self.params.max_quantum)
+    }
+
+    fn enter_probe_bw(&mut self, now: Time) {
+        self.phase = Phase::ProbeBw(ProbeBw::enter(now, self.cycle.as_mut(), self.rng.next_u32()));
+    }
+
+    fn leave_probe_rtt(&mut self, now: Time, window: &mut Window) {
+        self.model.min_rtt_at = now;
+        window.cwnd = window.cwnd.max(self.saved.cwnd());
+        if self.model.full_pipe.reached() {
+            self.enter_probe_bw(now);
+        } else {
+            self.phase = Phase::Startup;
+        }
+    }
+
+    fn observation(&self, ack: &Ack) -> Observation {
+        Observation {
+            now: ack.now,
+            delivered: ack.delivered,
+            total_lost: ack.total_lost,
+            losses: ack.lost > 0,
+            app_limited: self.model.is_app_limited(ack),
+            round_start: self.model.round_start,
+            probing_bw: matches!(self.phase, Phase::ProbeBw(_)),
+        }
+    }
+
+    /// Bandwidth, rounds, policer, aggregation, full pipe (`bbr_update_bw to bbr_check_full_bw_reached`).
+    fn update_model(&mut self, ack: &Ack, window: &Window) {
+        if !self.model.on_sample(ack) {
+            return;
+        }
+        if self.model.round_start {
+            self.saved.on_round_start();
+        }
+        self.seen = self.observation(ack);
+        if self.policer.on_ack(&self.seen) {
+            self.enter_probe_bw(ack.now);
+        }
+        self.model.update_bw(ack, &self.params);
+        let (bw, bytes) = (self.bw(), self.model.packet_bytes());
+        let round_start = self.model.round_start;
+        self.model.aggregation.on_ack(ack, round_start, bw, window.cwnd, bytes, &self.params);
+        if self.model.round_start && !self.model.is_app_limited(ack) {
+            let max_bw = self.model.max_bw();
+            self.model.full_pipe.on_round(max_bw, &self.params);
+        }
+        self.cycle.on_ack(ack, &self.model);
+    }
+
+    /// Moves from phase to phase, in the order of Linux's `bbr_update_model`.
+    fn update_phase(&mut self, ack: &Ack, window: &mut Window) {
+        let view = View {
+            ack,
+            model: &self.model,
+            params: &self.params,
+            quantum: self.quantum(window),
+            policed: self.policed(),
+        };
+        if let Phase::ProbeBw(probe) = &mut self.phase {
+            probe.on_ack(&view, self.cycle.as_mut());
+        }
+        if matches!(self.phase, Phase::Startup) && self.model.full_pipe.reached() {
+            self.phase = Phase::Drain;
+            window.ssthresh = view.inflight(self.model.max_bw(), Gain::ONE, false);
+        }
+        if matches!(self.phase, Phase::Drain) && is_drained(&view) {
+            self.enter_probe_bw(ack.now);
+        }
+        self.update_min_rtt(ack, window);
+    }
+
+    /// BBR-11 and BBR-17.
+    fn update_min_rtt(&mut self, ack: &Ack, window: &mut Window) {
+        let expired = self.model.update_min_rtt(ack, &self.params);
+        let probing = matches!(self.phase, Phase::ProbeRtt(_));
+        if expired && !self.idle_restart && !probing {
+            // "Cut", as Linux changes the mode first and so keeps the largest window saved; the target caps it.
+            self.saved.save(window.cwnd, true);
+            self.phase = Phase::ProbeRtt(ProbeRtt::default());
+        }
+        if let Phase::ProbeRtt(probe) = &mut self.phase
+            && probe.on_ack(ack, &mut self.model, &self.params)
+        {
+            self.leave_probe_rtt(ack.now, window);
+        }
+        if ack.rate.delivered > 0 {
+            self.idle_restart = false;
+        }
+    }
+
+    /// BBR-19 and BBR-21.
+    fn set_cwnd(&mut self, ack: &Ack, window: &mut Window) {
+        if ack.acked > 0 {
+            window.cwnd = self.cwnd_after(ack, window);
+        }
+        if matches!(self.phase, Phase::ProbeRtt(_)) {
+            window.cwnd = window.cwnd.min(self.params.min_cwnd);
+        }
+        window.cwnd = window.cwnd.max(1);
+    }
+
+    fn cwnd_after(&mut self, ack: &Ack, window: &Window) -> u32 {
+        let mut new_round = false;
+        let (cwnd, decided) = self.saved.on_ack(ack, window.cwnd, &mut new_round);
+        if new_round {
+            self.model.start_round(ack.delivered);
+        }
+        if decided {
+            return cwnd;
+        }
+        let full = self.model.full_pipe.reached();
+        let (bw, bytes) = (self.bw(), self.model.packet_bytes());
+        let mut target = self.model.bdp(bw, self.phase.cwnd_gain(&self.params));
+        if full {
+            target = target.saturating_add(self.model.aggregation.cwnd(bw, bytes, &self.params));
+        }
+        let target = quantise(target, self.quantum(window), self.phase.is_probing_up(), &self.params);
+        let grown = cwnd.saturating_add(ack.acked);
+        let cwnd = if full {
+            grown.min(target)
+        } else if cwnd < target || ack.delivered < u64::from(self.params.initial_cwnd) {
+            grown
+        } else {
+            cwnd
+        };
+        cwnd.max(self.params.min_cwnd)
+    }
+}
+
+impl Controller for Bbr {
+    fn name(&self) -> &'static str {
+        self.cycle.name()
+    }
+
+    fn on_established(&mut self, connection: &Connection, window: &mut Window) {
+        let bytes = connection.packet_bytes.max(1);
+        self.model = Model::new(connection.now, connection.rtt, bytes, &self.params);
+        self.policer = Policer::new(self.params.policer.clone(), bytes);
+        self.rng = Pcg32::seed_from_u64(connection.seed);
+        self.has_rtt = connection.rtt.is_some();
+        let rtt = connection.rtt.unwrap_or(self.params.nominal_rtt).max(Span::from_micros(1));
+        window.ssthresh = INFINITE_SSTHRESH;
+        window.pacing_rate = Some(self.initial_pacing_rate(window.cwnd, rtt));
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        self.update_model(ack, window);
+        self.update_phase(ack, window);
+        self.set_pacing_rate(ack, window);
+        self.set_cwnd(ack, window);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.saved.save(window.cwnd, matches!(self.phase, Phase::ProbeRtt(_)));
+        if event.signal == Signal::Timeout {
+            self.saved.on_timeout();
+            self.model.full_pipe.on_timeout();
+            // For the policer a timeout is the end of a round, with a loss. How many it lost comes with the count
+            // of the next ACK; Linux has it here already.
+            let seen =
+                Observation { losses: true, app_limited: false, round_start: true, ..self.seen.clone() };
+            if self.policer.on_ack(&seen) {
+                self.enter_probe_bw(event.now);
+            }
+        }
+    }
+
+    fn on_undo(&mut self, _now: Time, _window: &mut Window) {
+        self.model.full_pipe.on_undo();
+        self.policer.reset();
+    }
+
+    fn on_restart(&mut self, now: Time, _idle: Span, app_limited: bool, window: &mut Window) {
+        let in_probe_rtt = matches!(self.phase, Phase::ProbeRtt(_));
+        if !app_limited && !in_probe_rtt {
+            return;
+        }
+        self.idle_restart = true;
+        self.model.aggregation.restart(now);
+        match &self.phase {
+            // BBR-23: nothing is gained by probing from an empty pipe.
+            Phase::ProbeBw(_) => window.pacing_rate = Some(self.pacing_rate(self.bw(), Gain::ONE)),
+            Phase::ProbeRtt(probe) if probe.is_over(now) => self.leave_probe_rtt(now, window),
+            _ => {}
+        }
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Controller
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("bw", self.bw().as_f64());
+        let min_rtt = self.model.min_rtt;
+        trace("min_rtt", if min_rtt == Span::MAX { f64::NAN } else { min_rtt.as_secs_f64() });
+        trace("pacing_gain", self.phase.pacing_gain(&self.params, self.policed()).as_f64());
+        trace("cwnd_gain", self.phase.cwnd_gain(&self.params).as_f64());
+        trace("phase", f64::from(self.phase.number()));
+        trace("round", self.model.round as f64);
+        trace("policed", f64::from(u8::from(self.policed())));
+    }
+}
+
+#[cfg(test)]
+mod tests;

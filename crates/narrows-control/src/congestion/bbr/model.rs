@@ -1,0 +1,133 @@
+//! BBR's model of the path: bottleneck bandwidth, round-trip propagation time, rounds (BBR-6, BBR-10 to BBR-13).
+//!
+//! Knows what the path is like and nothing of what to do about it; other members of the family share it.
+
+use super::aggregation::Aggregation;
+use super::full_pipe::FullPipe;
+use super::params::{Gain, Params};
+use crate::congestion::Ack;
+use crate::congestion::filter::WindowedMax;
+use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
+
+/// The path as the ACKs show it.
+#[derive(Clone, Debug)]
+pub struct Model {
+    packet_bytes: u32,
+    initial_cwnd: u32,
+    max_bw: WindowedMax<Rate>,
+    /// Packet-timed round trips so far.
+    pub round: u64,
+    /// The last ACK began a round.
+    pub round_start: bool,
+    /// The round ends with the first ACK of a segment sent when at least this many were delivered.
+    next_round_delivered: u64,
+    /// Least RTT of the window; [`Span::MAX`] before the first sample.
+    pub min_rtt: Span,
+    /// When `min_rtt` was taken or confirmed.
+    pub min_rtt_at: Time,
+    /// Segments sent while this many to this many were delivered are limited by BBR itself.
+    self_limited: Option<(u64, u64)>,
+    /// Whether Startup has found the bandwidth.
+    pub full_pipe: FullPipe,
+    /// How bursty ACKs are.
+    pub aggregation: Aggregation,
+}
+
+impl Model {
+    /// A path of which only the handshake's RTT is known.
+    pub fn new(now: Time, rtt: Option<Span>, packet_bytes: u32, params: &Params) -> Self {
+        Model {
+            packet_bytes: packet_bytes.max(1),
+            initial_cwnd: params.initial_cwnd,
+            max_bw: WindowedMax::new(0, Rate::ZERO),
+            round: 0,
+            round_start: false,
+            next_round_delivered: 0,
+            min_rtt: rtt.unwrap_or(Span::MAX),
+            min_rtt_at: now,
+            self_limited: None,
+            full_pipe: FullPipe::default(),
+            aggregation: Aggregation::new(now),
+        }
+    }
+
+    /// Bottleneck bandwidth: the best delivery rate of the last rounds, L3 bytes/s.
+    pub fn max_bw(&self) -> Rate {
+        self.max_bw.get()
+    }
+
+    /// L3 bytes of a segment.
+    pub fn packet_bytes(&self) -> u32 {
+        self.packet_bytes
+    }
+
+    /// Counts rounds (BBR-6). False if the ACK carries no valid delivery-rate sample.
+    pub fn on_sample(&mut self, ack: &Ack) -> bool {
+        self.round_start = false;
+        if ack.rate.interval == Span::ZERO {
+            return false;
+        }
+        if ack.rate.prior_delivered >= self.next_round_delivered {
+            self.start_round(ack.delivered);
+            self.round += 1;
+            self.round_start = true;
+        }
+        true
+    }
+
+    /// The current round ends when what is sent from now on is delivered.
+    pub fn start_round(&mut self, delivered: u64) {
+        self.next_round_delivered = delivered;
+    }
+
+    /// Takes a valid delivery-rate sample into the bandwidth filter (BBR-10).
+    pub fn update_bw(&mut self, ack: &Ack, params: &Params) {
+        let bytes = u64::from(ack.rate.delivered) * u64::from(self.packet_bytes);
+        let bw = Rate::of(Bytes::new(bytes), ack.rate.interval);
+        if !self.is_app_limited(ack) || bw >= self.max_bw() {
+            self.max_bw.update(params.bw_rounds, self.round, bw);
+        }
+    }
+
+    /// The sample shows less than the path could do: for the application's sake or for BBR's own.
+    pub fn is_app_limited(&self, ack: &Ack) -> bool {
+        let sent_at = ack.rate.prior_delivered;
+        ack.rate.app_limited || self.self_limited.is_some_and(|(from, to)| (from..=to).contains(&sent_at))
+    }
+
+    /// What is in flight was sent slowly on purpose (ProbeRTT); its samples say nothing about the path.
+    ///
+    /// Linux marks the sampler (`tp->app_limited`). Here the sampler is the transport's, so the model keeps the
+    /// same interval of `delivered` itself; one suffices, as an older one has left the flight by then.
+    pub fn mark_self_limited(&mut self, delivered: u64, in_flight: u32) {
+        let until = delivered.saturating_add(u64::from(in_flight)).max(1);
+        let from = match self.self_limited {
+            Some((from, to)) if delivered <= to => from,
+            _ => delivered,
+        };
+        self.self_limited = Some((from, until));
+    }
+
+    /// Takes an RTT sample into the propagation-time filter (BBR-11). True when the window had expired.
+    pub fn update_min_rtt(&mut self, ack: &Ack, params: &Params) -> bool {
+        let expired = ack.now > self.min_rtt_at + params.min_rtt_window;
+        if let Some(rtt) = ack.rtt
+            && (rtt <= self.min_rtt || (expired && !ack.delayed))
+        {
+            self.min_rtt = rtt;
+            self.min_rtt_at = ack.now;
+        }
+        expired
+    }
+
+    /// `gain` bandwidth-delay products in segments, rounded up so that the estimate cannot shrink by rounding;
+    /// the initial window before any RTT is known (BBR-12).
+    pub fn bdp(&self, bw: Rate, gain: Gain) -> u32 {
+        if self.min_rtt == Span::MAX {
+            return self.initial_cwnd;
+        }
+        let byte_nanos = u128::from(bw.as_bytes_per_sec()) * u128::from(self.min_rtt.as_nanos());
+        let segment = u128::from(self.packet_bytes) * u128::from(NANOS_PER_SEC);
+        u32::try_from(gain.of(byte_nanos).div_ceil(segment)).unwrap_or(u32::MAX)
+    }
+}

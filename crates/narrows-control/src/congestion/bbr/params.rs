@@ -1,0 +1,144 @@
+//! Parameters of BBR, with the fixed-point gains of Linux `tcp_bbr.c` (BBR section 2).
+
+use crate::units::{Rate, Span};
+
+/// A gain in 1/256, as Linux computes with (`BBR_UNIT`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gain(u32);
+
+impl Gain {
+    /// Neither more nor less.
+    pub const ONE: Gain = Gain(256);
+
+    /// `numerator / denominator`, rounded down to 1/256.
+    pub const fn ratio(numerator: u32, denominator: u32) -> Gain {
+        Gain(256 * numerator / denominator)
+    }
+    /// This many 256ths.
+    pub const fn from_256ths(n: u32) -> Gain {
+        Gain(n)
+    }
+    /// The nearest 256th; negative and NaN give zero.
+    pub fn from_f64(gain: f64) -> Gain {
+        Gain((gain * 256.0 + 0.5) as u32)
+    }
+    /// As a float.
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / 256.0
+    }
+    /// `gain * amount`, rounded down.
+    pub fn of(self, amount: u128) -> u128 {
+        amount.saturating_mul(u128::from(self.0)) >> 8
+    }
+}
+
+/// Every tunable of BBR v1. Names in parentheses are those of Linux.
+#[derive(Clone, Debug)]
+pub struct Params {
+    // Gains.
+    /// Startup's pacing and window gain: 2/ln 2 doubles the delivery rate every round (`bbr_high_gain`).
+    pub high_gain: Gain,
+    /// Drain's pacing gain: the inverse, empties in a round what Startup queued (`bbr_drain_gain`).
+    pub drain_gain: Gain,
+    /// ProbeBW's window gain: room for delayed and aggregated ACKs (`bbr_cwnd_gain`).
+    pub cwnd_gain: Gain,
+    /// Pace this many per cent below the estimate, to keep queues from drifting up (`bbr_pacing_margin_percent`).
+    pub pacing_margin_percent: u32,
+
+    // Model.
+    /// Window of the bandwidth filter, rounds (`bbr_bw_rtts`).
+    pub bw_rounds: u64,
+    /// Life of the RTT estimate (`bbr_min_rtt_win_sec`).
+    pub min_rtt_window: Span,
+    /// Growth of bandwidth that says the pipe is not full yet (`bbr_full_bw_thresh`).
+    pub full_bw_growth: Gain,
+    /// Rounds without such growth that say it is (`bbr_full_bw_cnt`).
+    pub full_bw_rounds: u32,
+    /// Rounds in each of the two bins of the aggregation filter (`bbr_extra_acked_win_rtts`).
+    pub extra_acked_rounds: u32,
+    /// Most window for aggregation: this much time at the estimated bandwidth (`bbr_extra_acked_max_us`).
+    pub extra_acked_max: Span,
+    /// An aggregation epoch is closed before it counts more segments (`bbr_ack_epoch_acked_reset_thresh`).
+    pub ack_epoch_limit: u64,
+
+    // Window and bursts.
+    /// Least window, segments; also ProbeRTT's window (`bbr_cwnd_min_target`).
+    pub min_cwnd: u32,
+    /// Window while there is no RTT sample, segments (`TCP_INIT_CWND`).
+    pub initial_cwnd: u32,
+    /// RTT assumed for the first pacing rate when the handshake gave none (`USEC_PER_MSEC`).
+    pub nominal_rtt: Span,
+    /// A send quantum is what the pacing rate sends in this time: 2^-10 s (`sk_pacing_shift`).
+    pub quantum: Span,
+    /// Below this pacing rate the least quantum is one segment, above two (`bbr_min_tso_rate`).
+    pub min_quantum_rate: Rate,
+    /// Most segments in a quantum : `GSO_MAX_SIZE` in segments of 1448 bytes.
+    pub max_quantum: u32,
+    /// Segments added to the window in the probing phase, so that a small BDP is exceeded (`bbr_quantization_budget`).
+    pub probe_segments: u32,
+
+    // ProbeRTT.
+    /// How long the window stays at the minimum, at least (`bbr_probe_rtt_mode_ms`).
+    pub probe_rtt: Span,
+
+    /// The policer detector.
+    pub policer: PolicerParams,
+    /// Seconds per packet at the least pacing rate. Not in Linux, whose fixed point has no rate below one
+    /// packet in 17 s: a stray sample must not stop the flow for good.
+    pub slowest_packet: u64,
+}
+
+/// Parameters of the long-term bandwidth sampling (BBR-22).
+#[derive(Clone, Debug)]
+pub struct PolicerParams {
+    /// Least rounds of an interval; four times this is the most (`bbr_lt_intvl_min_rtts`).
+    pub min_rounds: u32,
+    /// Lost / delivered of a policed interval, at least (`bbr_lt_loss_thresh`).
+    pub loss_threshold: Gain,
+    /// Two intervals agree when they differ by at most this share (`bbr_lt_bw_ratio`) ...
+    pub ratio: Gain,
+    /// ... or by at most this (`bbr_lt_bw_diff`).
+    pub difference: Rate,
+    /// Rounds for which the policed rate is used (`bbr_lt_bw_max_rtts`).
+    pub max_rounds: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            high_gain: Gain::from_256ths(256 * 2885 / 1000 + 1),
+            drain_gain: Gain::ratio(1000, 2885),
+            cwnd_gain: Gain::ratio(2, 1),
+            pacing_margin_percent: 1,
+            bw_rounds: 10,
+            min_rtt_window: Span::from_secs(10),
+            full_bw_growth: Gain::ratio(5, 4),
+            full_bw_rounds: 3,
+            extra_acked_rounds: 5,
+            extra_acked_max: Span::from_millis(100),
+            ack_epoch_limit: 1 << 20,
+            min_cwnd: 4,
+            initial_cwnd: 10,
+            nominal_rtt: Span::from_millis(1),
+            quantum: Span::from_nanos(1_000_000_000 / 1024),
+            min_quantum_rate: Rate::from_bits_per_sec(1_200_000),
+            max_quantum: 45,
+            probe_segments: 2,
+            probe_rtt: Span::from_millis(200),
+            policer: PolicerParams::default(),
+            slowest_packet: 10,
+        }
+    }
+}
+
+impl Default for PolicerParams {
+    fn default() -> Self {
+        PolicerParams {
+            min_rounds: 4,
+            loss_threshold: Gain::from_256ths(50),
+            ratio: Gain::ratio(1, 8),
+            difference: Rate::from_bits_per_sec(4000),
+            max_rounds: 48,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! ProbeBW: the steady state, a cycle of pacing gains around 1 (BBR-15, BBR-16).
+//!
+//! Which gains is a value of its own, [`GainCycle`]: BBR v1 has constants, its descendants compute them.
+
+use super::model::Model;
+use super::params::Gain;
+use super::phase::View;
+use crate::congestion::Ack;
+use crate::units::{Span, Time};
+
+/// The gains of a ProbeBW cycle. Index 0 probes for bandwidth, index 1 drains, the others cruise.
+pub trait GainCycle: Send {
+    /// The controller's name.
+    fn name(&self) -> &'static str;
+
+    /// Entries in the cycle, at least 2.
+    fn entries(&self) -> usize {
+        8
+    }
+
+    /// The pacing gain of an entry. Asked once, when the entry begins, and kept until it ends.
+    fn gain(&mut self, index: usize) -> Gain;
+
+    /// How long an entry lasts at least: one propagation time.
+    fn length(&self, _index: usize, min_rtt: Span) -> Span {
+        min_rtt
+    }
+
+    /// An ACK with a valid sample, in any phase, for cycles that measure.
+    fn on_ack(&mut self, _ack: &Ack, _model: &Model) {}
+}
+
+/// The cycle of BBR v1 (`bbr_pacing_gain`).
+#[derive(Copy, Clone, Debug, Default)]
+pub struct ConstantGains;
+
+impl GainCycle for ConstantGains {
+    fn name(&self) -> &'static str {
+        "bbr"
+    }
+
+    fn gain(&mut self, index: usize) -> Gain {
+        match index {
+            0 => Gain::ratio(5, 4),
+            1 => Gain::ratio(3, 4),
+            _ => Gain::ONE,
+        }
+    }
+}
+
+/// Where the cycle is.
+#[derive(Clone, Debug)]
+pub struct ProbeBw {
+    index: usize,
+    since: Time,
+    gain: Gain,
+}
+
+/// The entry before the first one, uniform over all but the draining one after advancing (BBR-15). `random` is a
+/// uniform 32-bit number.
+fn before_first(entries: usize, random: u32) -> usize {
+    let choices = entries.saturating_sub(1) as u64;
+    let choice = (u64::from(random) * choices) >> 32;
+    entries.saturating_sub(1 + choice as usize)
+}
+
+impl ProbeBw {
+    /// Enters the cycle at a random entry, so that flows do not probe in step.
+    pub fn enter(now: Time, cycle: &mut dyn GainCycle, random: u32) -> Self {
+        let mut probe = ProbeBw { index: before_first(cycle.entries(), random), since: now, gain: Gain::ONE };
+        probe.advance(now, cycle);
+        probe
+    }
+
+    /// The entry of the cycle.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The gain of the entry; 1 on a policed path, to avoid drops.
+    pub fn pacing_gain(&self, policed: bool) -> Gain {
+        if policed { Gain::ONE } else { self.gain }
+    }
+
+    /// Goes to the next entry when this one is over.
+    pub fn on_ack(&mut self, view: &View<'_>, cycle: &mut dyn GainCycle) {
+        if self.is_over(view, cycle) {
+            self.advance(view.ack.now, cycle);
+        }
+    }
+
+    fn advance(&mut self, now: Time, cycle: &mut dyn GainCycle) {
+        self.index = (self.index + 1) % cycle.entries().max(1);
+        self.since = now;
+        self.gain = cycle.gain(self.index);
+    }
+
+    /// BBR-16. Linux estimates what will be in the network at the earliest departure of the next burst; this
+    /// transport paces single packets, so that is what is in flight and, when probing, the packet about to leave.
+    fn is_over(&self, view: &View<'_>, cycle: &dyn GainCycle) -> bool {
+        let length = cycle.length(self.index, view.model.min_rtt);
+        let long_enough = view.ack.now.since(self.since) > length;
+        let gain = self.pacing_gain(view.policed);
+        let (bw, in_flight) = (view.model.max_bw(), view.ack.prior_in_flight);
+        let top = self.index == 0;
+        if gain == Gain::ONE {
+            long_enough
+        } else if gain > Gain::ONE {
+            // A path with small buffers may never hold gain x BDP: a loss ends the probe too.
+            let full = || in_flight.saturating_add(1) >= view.inflight(bw, gain, top);
+            long_enough && (view.ack.lost > 0 || full())
+        } else {
+            long_enough || in_flight <= view.inflight(bw, Gain::ONE, top)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TV-B5.
+    #[test]
+    fn the_cycle_never_begins_with_draining() {
+        // The smallest 32-bit number that maps to `choice` of 7.
+        let random = |choice: u64| u32::try_from((choice << 32).div_ceil(7)).unwrap_or(u32::MAX);
+        assert_eq!(before_first(8, random(0)), 7);
+        assert_eq!(before_first(8, random(6)), 1);
+        let firsts: Vec<usize> = (0..7)
+            .map(|choice| ProbeBw::enter(Time::ZERO, &mut ConstantGains, random(choice)).index())
+            .collect();
+        assert_eq!(firsts, [0, 7, 6, 5, 4, 3, 2]);
+        assert_eq!(ProbeBw::enter(Time::ZERO, &mut ConstantGains, u32::MAX).index(), 2);
+    }
+
+    #[test]
+    fn the_gains_of_a_cycle_average_to_one() {
+        let sum: f64 = (0..8).map(|i| ConstantGains.gain(i).as_f64()).sum();
+        assert_eq!(sum, 8.0);
+    }
+}

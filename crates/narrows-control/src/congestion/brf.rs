@@ -1,0 +1,373 @@
+//! The BRF sender: obeys the rate that the bottleneck switch writes into ACKs, and copes without.
+//!
+//! Source: "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks" (Sensors 24(3):749) for
+//! the obedience; BRF-90 to BRF-94, BRF-104 and BRF-105 for everything the paper leaves open. Pacing and the
+//! "not limited by the application" bit (BRF-100) are the transport's.
+//!
+//! When feedback falls silent for good, BRF-92's halving would leave a flow crawling at two packets per RTT, and
+//! BRF-105 wants an ordinary controller soon. So: after `max(4 srtt, 200 ms)` of silence the rate is halved every
+//! srtt (the allocation is stale and its switch may have died of congestion), and after four halvings CUBIC takes
+//! over. It starts from the window of the halved rate, but with a slow-start threshold of half the window that
+//! the last allocation filled: that share was safe a moment ago, and a loss on the way up is CUBIC's to answer.
+//! Feedback that returns ends both: at once out of the halving, by doubling per RTT from CUBIC's rate.
+
+use super::cubic::Cubic;
+use super::{Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, State, Window};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Parameters of [`Brf`]. `None` switches a safeguard off, as the paper has none of them.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Most growth of the rate per RTT, a factor (BRF-104).
+    pub up_per_rtt: Option<u64>,
+    /// Most that this host's link can carry (BRF-104).
+    pub link: Rate,
+    /// Window: this many times what the rate sends in an srtt (BRF-91).
+    pub window_srtts: Option<u64>,
+    /// Least window, segments (BRF-91).
+    pub min_window: u32,
+    /// What to do about silence.
+    pub silence: Option<Silence>,
+    /// Segments per srtt after idling, until the next feedback (BRF-94).
+    pub restart_segments: Option<u64>,
+    /// A retransmission timeout is about srtt + this: the least variance term of Linux (TCP_RTO_MIN).
+    pub rto_floor: Span,
+    /// RTT assumed while none is known.
+    pub nominal_rtt: Span,
+}
+
+/// Parameters of the answer to silence (BRF-92, BRF-105).
+#[derive(Clone, Debug)]
+pub struct Silence {
+    /// Feedback is missed after this many srtt ...
+    pub srtts: u64,
+    /// ... but not before this.
+    pub least: Span,
+    /// Least rate, segments per srtt.
+    pub floor_segments: u64,
+    /// Halvings before CUBIC takes over (ours, see the module's text).
+    pub halvings: u32,
+}
+
+impl Default for Params {
+    /// The `resolved` mode.
+    fn default() -> Self {
+        Params {
+            up_per_rtt: Some(2),
+            link: Rate::MAX,
+            window_srtts: Some(2),
+            min_window: 4,
+            silence: Some(Silence {
+                srtts: 4,
+                least: Span::from_millis(200),
+                floor_segments: 2,
+                halvings: 4,
+            }),
+            restart_segments: Some(10),
+            rto_floor: Span::from_millis(200),
+            nominal_rtt: Span::from_millis(100),
+        }
+    }
+}
+
+impl Params {
+    /// The paper as it stands: the fed-back rate and no window. Only the CUBIC of a path without a switch is kept.
+    pub fn literal() -> Self {
+        Params {
+            up_per_rtt: None,
+            window_srtts: None,
+            silence: None,
+            restart_segments: None,
+            ..Params::default()
+        }
+    }
+}
+
+/// Who decides. The discriminants appear in traces.
+#[derive(Clone, Debug)]
+enum Mode {
+    /// The network's rate.
+    Rated,
+    /// CUBIC, because the path had no feedback in the handshake. Later feedback is forged and ignored (BRF-104).
+    Unrated(Cubic),
+    /// CUBIC, because feedback has stopped; it may return.
+    Orphaned(Cubic),
+}
+
+/// The BRF sender.
+#[derive(Clone, Debug)]
+pub struct Brf {
+    name: &'static str,
+    params: Params,
+    mode: Mode,
+    /// Before the handshake a stand-in.
+    connection: Connection,
+    /// The network's word, within this host's limits.
+    target: Rate,
+    /// The target as far as the bound on growth has let it in.
+    granted: Rate,
+    /// `granted` at the start of the current RTT, and that start.
+    base: Rate,
+    base_at: Time,
+    /// Upper bound after idling until the next feedback.
+    restart: Option<Rate>,
+    /// Last feedback, or last restart from idle.
+    heard_at: Time,
+    halvings: u32,
+    halved_at: Time,
+    srtt: Span,
+}
+
+impl Default for Brf {
+    fn default() -> Self {
+        Brf::new("brf", Params::default())
+    }
+}
+
+impl Brf {
+    /// The sender of the paper.
+    pub fn literal() -> Self {
+        Brf::new("brf-literal", Params::literal())
+    }
+
+    /// A sender with these parameters, called `name` in results.
+    pub fn new(name: &'static str, params: Params) -> Self {
+        let connection =
+            Connection { now: Time::ZERO, packet_bytes: 1500, rtt: None, feedback: None, seed: 0 };
+        Brf {
+            name,
+            srtt: params.nominal_rtt,
+            params,
+            mode: Mode::Unrated(Cubic::default()),
+            connection,
+            target: Rate::ZERO,
+            granted: Rate::ZERO,
+            base: Rate::ZERO,
+            base_at: Time::ZERO,
+            restart: None,
+            heard_at: Time::ZERO,
+            halvings: 0,
+            halved_at: Time::ZERO,
+        }
+    }
+
+    /// The rate of so many segments per srtt.
+    fn segments_per_srtt(&self, segments: u64) -> Rate {
+        let bytes = Bytes::new(segments.saturating_mul(u64::from(self.connection.packet_bytes)));
+        Rate::of(bytes, self.srtt).max(Rate::from_bytes_per_sec(1))
+    }
+
+    /// The rate below which neither feedback nor silence can push (BRF-92, BRF-104).
+    fn floor(&self) -> Rate {
+        // Without the answer to silence, as in the paper, only a rate of nothing is refused.
+        self.params
+            .silence
+            .as_ref()
+            .map_or(Rate::from_bytes_per_sec(1), |s| self.segments_per_srtt(s.floor_segments))
+    }
+
+    /// The rate in force.
+    fn rate(&self) -> Rate {
+        let granted = self.granted.as_bytes_per_sec().checked_shr(self.halvings).unwrap_or(0);
+        Rate::from_bytes_per_sec(granted).min(self.restart.unwrap_or(Rate::MAX)).max(self.floor())
+    }
+
+    /// The segments that `rate` sends in an srtt, rounded up.
+    fn segments_in_srtt(&self, rate: Rate, srtts: u64) -> u32 {
+        let bytes = rate.bytes_in(self.srtt).get().saturating_mul(srtts);
+        u32::try_from(bytes.div_ceil(u64::from(self.connection.packet_bytes))).unwrap_or(u32::MAX)
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: Rate) {
+        self.heard_at = now;
+        self.halvings = 0;
+        self.restart = None;
+        self.target = feedback.min(self.params.link);
+    }
+
+    /// Lets the target in: down at once, up by the bound per RTT (BRF-104).
+    fn follow_target(&mut self, now: Time) {
+        if now.since(self.base_at) >= self.srtt {
+            self.base_at = now;
+            self.base = self.granted;
+        }
+        // A floor under the base, or a rate that was once next to nothing would take for ever to double up.
+        let base = self.base.max(self.floor());
+        let most = match self.params.up_per_rtt {
+            Some(factor) => Rate::from_bytes_per_sec(base.as_bytes_per_sec().saturating_mul(factor)),
+            None => Rate::MAX,
+        };
+        self.granted = self.target.min(most).max(self.floor());
+        // After a fall the way up begins below: a rate that swings within an RTT must not jump.
+        self.base = self.base.min(self.granted);
+    }
+
+    /// BRF-92. One halving per ACK at most: ACKs that come late after an outage are no proof of silence.
+    fn on_silence(&mut self, now: Time) {
+        let Some(silence) = &self.params.silence else { return };
+        let patience = self.srtt.scale(silence.srtts, 1).max(silence.least);
+        let since_last = if self.halvings == 0 { self.srtt } else { now.since(self.halved_at) };
+        if now.since(self.heard_at) > patience && since_last >= self.srtt {
+            self.halvings += 1;
+            self.halved_at = now;
+        }
+    }
+
+    /// Hands over to CUBIC, or back; only where no recovery is half done under the other's rules.
+    fn change_mode(&mut self, ack: &Ack, window: &mut Window) {
+        if !matches!(ack.state, State::Open | State::Disorder) {
+            return;
+        }
+        match &self.mode {
+            Mode::Rated => {
+                let most = self.params.silence.as_ref().map_or(u32::MAX, |s| s.halvings);
+                if self.halvings > most {
+                    self.halvings = most;
+                    let was_filled = self.segments_in_srtt(self.granted, 1);
+                    window.cwnd = self.segments_in_srtt(self.rate(), 1).max(self.params.min_window);
+                    window.ssthresh = (was_filled / 2).max(window.cwnd);
+                    self.mode = Mode::Orphaned(self.start_cubic(ack.now, window));
+                }
+            }
+            Mode::Orphaned(_) => {
+                if let Some(feedback) = ack.feedback {
+                    self.granted = self.segments_per_srtt(u64::from(window.cwnd));
+                    self.base = self.granted;
+                    self.base_at = ack.now;
+                    self.mode = Mode::Rated;
+                    window.ssthresh = INFINITE_SSTHRESH;
+                    self.on_feedback(ack.now, feedback);
+                }
+            }
+            Mode::Unrated(_) => {}
+        }
+    }
+
+    fn start_cubic(&self, now: Time, window: &mut Window) -> Cubic {
+        let mut cubic = Cubic::default();
+        window.pacing_rate = None;
+        cubic.on_established(&Connection { now, ..self.connection.clone() }, window);
+        cubic
+    }
+
+    fn decide(&self, window: &mut Window) {
+        let rate = self.rate();
+        window.pacing_rate = Some(rate);
+        window.cwnd = match self.params.window_srtts {
+            Some(srtts) => self.segments_in_srtt(rate, srtts).max(self.params.min_window),
+            None => INFINITE_SSTHRESH,
+        };
+    }
+
+    fn cubic(&mut self) -> Option<&mut Cubic> {
+        match &mut self.mode {
+            Mode::Rated => None,
+            Mode::Unrated(cubic) | Mode::Orphaned(cubic) => Some(cubic),
+        }
+    }
+}
+
+impl Controller for Brf {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn on_established(&mut self, connection: &Connection, window: &mut Window) {
+        self.connection = Connection { packet_bytes: connection.packet_bytes.max(1), ..connection.clone() };
+        self.srtt = connection.rtt.filter(|&rtt| rtt > Span::ZERO).unwrap_or(self.params.nominal_rtt);
+        match connection.feedback {
+            Some(feedback) => {
+                self.mode = Mode::Rated;
+                self.on_feedback(connection.now, feedback);
+                // The first rate is the switch's to choose; there is nothing yet that it could jump from.
+                self.granted = self.target.max(self.floor());
+                self.base = self.granted;
+                self.base_at = connection.now;
+                self.decide(window);
+            }
+            None => self.mode = Mode::Unrated(self.start_cubic(connection.now, window)),
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if ack.srtt > Span::ZERO {
+            self.srtt = ack.srtt;
+        }
+        if matches!(self.mode, Mode::Rated) {
+            match ack.feedback {
+                Some(feedback) => self.on_feedback(ack.now, feedback),
+                None => self.on_silence(ack.now),
+            }
+        }
+        self.change_mode(ack, window);
+        if let Some(cubic) = self.cubic() {
+            cubic.on_ack(ack, window);
+            return;
+        }
+        self.follow_target(ack.now);
+        self.decide(window);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        // BRF-91: a loss never changes the network's rate.
+        if let Some(cubic) = self.cubic() {
+            cubic.on_congestion(event, window);
+        }
+    }
+
+    fn on_recovered(&mut self, now: Time, window: &mut Window) {
+        if let Some(cubic) = self.cubic() {
+            cubic.on_recovered(now, window);
+        }
+    }
+
+    fn on_undo(&mut self, now: Time, window: &mut Window) {
+        if let Some(cubic) = self.cubic() {
+            cubic.on_undo(now, window);
+        }
+    }
+
+    fn on_restart(&mut self, now: Time, idle: Span, app_limited: bool, window: &mut Window) {
+        if let Some(cubic) = self.cubic() {
+            cubic.on_restart(now, idle, app_limited, window);
+            return;
+        }
+        // Nobody answers while nothing is sent: that is no silence. But only the idle time is forgiven, or a
+        // flow of short bursts would never miss its switch.
+        self.heard_at = (self.heard_at + idle).min(now);
+        if let Some(segments) = self.params.restart_segments
+            && idle > self.srtt + self.params.rto_floor
+        {
+            self.restart = Some(self.segments_per_srtt(segments));
+            self.decide(window);
+        }
+    }
+
+    fn recovery(&self) -> Recovery {
+        match self.mode {
+            Mode::Rated => Recovery::Controller,
+            Mode::Unrated(_) | Mode::Orphaned(_) => Recovery::Transport,
+        }
+    }
+
+    fn wants_feedback(&self) -> bool {
+        true
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        let (mode, rate) = match self.mode {
+            Mode::Rated if self.halvings == 0 => (0.0, self.rate().as_f64()),
+            Mode::Rated => (1.0, self.rate().as_f64()),
+            Mode::Orphaned(_) => (2.0, f64::NAN),
+            Mode::Unrated(_) => (3.0, f64::NAN),
+        };
+        trace("mode", mode);
+        trace("rate", rate);
+        trace("target", self.target.as_f64());
+        trace("halvings", f64::from(self.halvings));
+    }
+}
+
+#[cfg(test)]
+#[path = "brf_tests.rs"]
+mod tests;

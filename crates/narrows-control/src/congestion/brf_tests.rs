@@ -1,0 +1,251 @@
+use super::*;
+use crate::congestion::Signal;
+use crate::congestion::harness::{Path, Sender, ack_at, periodic_loss};
+
+const RTT: Span = Span::from_millis(20);
+
+fn mbit(rate: u64) -> Rate {
+    Rate::from_bits_per_sec(rate * 1_000_000)
+}
+
+fn ms(n: u64) -> Time {
+    Time::ZERO + Span::from_millis(n)
+}
+
+/// A sender whose handshake brought `feedback`.
+fn established(params: Params, feedback: Option<Rate>) -> (Brf, Window) {
+    let mut brf = Brf::new("brf", params);
+    let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+    let connection = Connection { now: Time::ZERO, packet_bytes: 1500, rtt: Some(RTT), feedback, seed: 1 };
+    brf.on_established(&connection, &mut window);
+    (brf, window)
+}
+
+fn ack(at: Time, feedback: Option<Rate>) -> Ack {
+    Ack { feedback, srtt: RTT, min_rtt: RTT, rtt: Some(RTT), ..ack_at(at) }
+}
+
+#[test]
+fn the_rate_of_the_handshake_is_obeyed_from_the_first_packet() {
+    let (brf, window) = established(Params::default(), Some(mbit(50)));
+    assert_eq!(window.pacing_rate, Some(mbit(50)));
+    // 2 x 50 Mbit/s x 20 ms / 1500 B = 166.7.
+    assert_eq!(window.cwnd, 167);
+    assert_eq!(brf.recovery(), Recovery::Controller);
+    assert!(brf.wants_feedback());
+}
+
+#[test]
+fn a_rate_falls_at_once_and_rises_by_doubling_per_rtt() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
+    brf.on_ack(&ack(ms(5), Some(mbit(10))), &mut w);
+    assert_eq!(w.pacing_rate, Some(mbit(10)));
+    let mut rates = Vec::new();
+    for n in 1..=5 {
+        brf.on_ack(&ack(ms(5 + 20 * n), Some(mbit(100))), &mut w);
+        rates.push(w.pacing_rate);
+    }
+    assert_eq!(rates, [20, 40, 80, 100, 100].map(|r| Some(mbit(r))));
+}
+
+#[test]
+fn many_acks_within_one_rtt_do_not_double_more_than_once() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(5)));
+    for n in 0..40 {
+        brf.on_ack(&ack(Time::ZERO + Span::from_micros(400 * n), Some(mbit(1000))), &mut w);
+    }
+    assert_eq!(w.pacing_rate, Some(mbit(10)));
+}
+
+#[test]
+fn a_rate_of_nothing_is_held_at_two_packets_per_rtt() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
+    brf.on_ack(&ack(ms(5), Some(Rate::ZERO)), &mut w);
+    assert_eq!(w.pacing_rate, Some(Rate::from_bytes_per_sec(150_000)));
+    assert_eq!(w.cwnd, 4);
+}
+
+#[test]
+fn a_rate_above_the_own_link_is_held_at_the_link() {
+    let (_, w) = established(Params { link: mbit(1000), ..Params::default() }, Some(Rate::MAX));
+    assert_eq!(w.pacing_rate, Some(mbit(1000)));
+}
+
+#[test]
+fn a_loss_or_timeout_does_not_change_the_rate() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
+    for signal in [Signal::Loss, Signal::Ecn, Signal::Timeout] {
+        let event = Congestion { signal, now: ms(5), in_flight: 50, srtt: RTT };
+        brf.on_congestion(&event, &mut w);
+        w.cwnd = 1;
+        brf.on_ack(&Ack { state: State::Loss, lost: 5, ..ack(ms(6), Some(mbit(50))) }, &mut w);
+        assert_eq!((w.pacing_rate, w.cwnd), (Some(mbit(50)), 167));
+    }
+}
+
+#[test]
+fn without_feedback_in_the_handshake_cubic_runs_and_forged_feedback_is_ignored() {
+    let (mut brf, mut w) = established(Params::default(), None);
+    assert_eq!(brf.recovery(), Recovery::Transport);
+    let mut cubic = Cubic::default();
+    let mut plain = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+    let connection =
+        Connection { now: Time::ZERO, packet_bytes: 1500, rtt: Some(RTT), feedback: None, seed: 1 };
+    cubic.on_established(&connection, &mut plain);
+    for n in 1..2000 {
+        if n % 700 == 0 {
+            let event = Congestion { signal: Signal::Loss, now: ms(n), in_flight: 50, srtt: RTT };
+            brf.on_congestion(&event, &mut w);
+            cubic.on_congestion(&event, &mut plain);
+            w.cwnd = w.ssthresh;
+            plain.cwnd = plain.ssthresh;
+        }
+        brf.on_ack(&ack(ms(n), Some(mbit(1))), &mut w);
+        cubic.on_ack(&ack(ms(n), None), &mut plain);
+        assert_eq!(w, plain);
+    }
+}
+
+/// BRF-92 and BRF-105, one ACK per millisecond.
+#[test]
+fn silence_halves_the_rate_every_rtt_and_then_leaves_the_flow_to_cubic() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));
+    let mut changes = Vec::new();
+    let mut last = w.pacing_rate;
+    for n in 1..1000 {
+        brf.on_ack(&ack(ms(n), None), &mut w);
+        if w.pacing_rate != last {
+            last = w.pacing_rate;
+            changes.push((n, last));
+        }
+        if last.is_none() {
+            break;
+        }
+    }
+    // max(4 x 20 ms, 200 ms) of patience.
+    let expected = [(201, 32), (221, 16), (241, 8), (261, 4)].map(|(n, r)| (n, Some(mbit(r))));
+    assert_eq!(changes[..4], expected);
+    assert_eq!(changes[4], (281, None));
+    assert_eq!(brf.recovery(), Recovery::Transport);
+    // The last allocation filled 64 Mbit/s x 20 ms = 107 packets.
+    assert_eq!(w.ssthresh, 53);
+    assert!((4..12).contains(&w.cwnd), "window {}", w.cwnd);
+}
+
+#[test]
+fn the_halving_stops_at_two_packets_per_rtt() {
+    let (mut brf, mut w) = established(Params::default(), Some(Rate::from_bytes_per_sec(300_000)));
+    for n in 1..275 {
+        brf.on_ack(&ack(ms(n), None), &mut w);
+    }
+    assert_eq!(w.pacing_rate, Some(Rate::from_bytes_per_sec(150_000)));
+    for n in 275..290 {
+        brf.on_ack(&Ack { cwnd_limited: false, ..ack(ms(n), None) }, &mut w);
+    }
+    assert_eq!(w, Window { cwnd: 4, ssthresh: 4, pacing_rate: None });
+}
+
+#[test]
+fn the_first_feedback_after_silence_restores_the_rate() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));
+    for n in 1..250 {
+        brf.on_ack(&ack(ms(n), None), &mut w);
+    }
+    assert_eq!(w.pacing_rate, Some(mbit(8)));
+    brf.on_ack(&ack(ms(250), Some(mbit(64))), &mut w);
+    assert_eq!(w.pacing_rate, Some(mbit(64)));
+}
+
+#[test]
+fn feedback_that_returns_takes_over_from_cubic_without_a_jump() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));
+    for n in 1..400 {
+        brf.on_ack(&ack(ms(n), None), &mut w);
+    }
+    assert_eq!(brf.recovery(), Recovery::Transport);
+    let cubic_rate = Rate::of(Bytes::new(u64::from(w.cwnd) * 1500), RTT);
+    // Not while CUBIC recovers.
+    brf.on_ack(&Ack { state: State::Loss, ..ack(ms(400), Some(mbit(640))) }, &mut w);
+    assert_eq!(brf.recovery(), Recovery::Transport);
+    brf.on_ack(&ack(ms(401), Some(mbit(640))), &mut w);
+    assert_eq!(brf.recovery(), Recovery::Controller);
+    let rate = w.pacing_rate.map_or(0.0, Rate::as_f64);
+    assert!(rate >= cubic_rate.as_f64() && rate <= 2.1 * cubic_rate.as_f64(), "{rate} after {cubic_rate:?}");
+    for n in 0..10 {
+        brf.on_ack(&ack(ms(421 + 20 * n), Some(mbit(640))), &mut w);
+    }
+    assert_eq!(w.pacing_rate, Some(mbit(640)));
+}
+
+#[test]
+fn after_idling_longer_than_a_timeout_ten_packets_per_rtt_until_the_next_feedback() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));
+    brf.on_restart(ms(300), Span::from_millis(219), true, &mut w);
+    assert_eq!(w.pacing_rate, Some(mbit(64)));
+    brf.on_restart(ms(5000), Span::from_secs(4), true, &mut w);
+    // 10 x 1500 B / 20 ms = 6 Mbit/s.
+    assert_eq!(w.pacing_rate, Some(mbit(6)));
+    brf.on_ack(&ack(ms(5020), None), &mut w);
+    assert_eq!(w.pacing_rate, Some(mbit(6)), "idling is no silence");
+    brf.on_ack(&ack(ms(5025), Some(mbit(64))), &mut w);
+    assert_eq!(w.pacing_rate, Some(mbit(64)));
+}
+
+#[test]
+fn a_rate_that_swings_within_an_rtt_does_not_jump() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
+    brf.on_ack(&ack(ms(5), Some(mbit(5))), &mut w);
+    brf.on_ack(&ack(ms(10), Some(mbit(50))), &mut w);
+    assert_eq!(w.pacing_rate, Some(mbit(10)));
+}
+
+/// Bursts of 30 ms with pauses of 100 ms: the ninth burst has sent for longer than the patience of 200 ms.
+#[test]
+fn short_bursts_miss_their_switch_too() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));
+    let mut bursts = 0;
+    while bursts < 20 && w.pacing_rate.is_some_and(|rate| rate > mbit(6)) {
+        let start = 130 * bursts;
+        brf.on_restart(ms(start), Span::from_millis(if bursts == 0 { 0 } else { 100 }), true, &mut w);
+        for n in 0..30 {
+            brf.on_ack(&ack(ms(start + n), None), &mut w);
+        }
+        bursts += 1;
+    }
+    assert!((7..=12).contains(&bursts), "after {bursts} bursts: {:?}", w.pacing_rate);
+}
+
+#[test]
+fn the_literal_sender_has_no_window_no_patience_and_no_bound() {
+    let (mut brf, mut w) = established(Params::literal(), Some(mbit(10)));
+    assert_eq!(w.cwnd, INFINITE_SSTHRESH);
+    brf.on_ack(&ack(ms(1), Some(mbit(900))), &mut w);
+    assert_eq!(w.pacing_rate, Some(mbit(900)));
+    for n in 2..5000 {
+        brf.on_ack(&ack(ms(n), None), &mut w);
+    }
+    assert_eq!(w.pacing_rate, Some(mbit(900)));
+}
+
+#[test]
+fn ten_per_cent_of_loss_costs_ten_per_cent() {
+    let path =
+        Path { loss: periodic_loss(10), feedback: Box::new(|_| Some(mbit(50))), ..Path::new(mbit(100), 20) };
+    let mut sender = Sender::new(Box::new(Brf::default()), path);
+    sender.run_for(Span::from_secs(10));
+    let goodput = sender.delivered() as f64 * 12_000.0 / 10.0 / 1e6;
+    assert!((goodput - 45.0).abs() < 0.5, "{goodput:.2} Mbit/s");
+}
+
+#[test]
+fn a_flow_whose_switch_dies_gets_going_again_by_itself() {
+    let feedback = Box::new(|now: Time| (now < Time::from_secs_f64(2.0)).then(|| mbit(40)));
+    let path = Path { feedback, queue: 170, ..Path::new(mbit(100), 20) };
+    let mut sender = Sender::new(Box::new(Brf::default()), path);
+    sender.run_for(Span::from_secs(3));
+    assert_eq!(sender.figure("mode"), 2.0);
+    let before = sender.delivered();
+    sender.run_for(Span::from_secs(10));
+    let goodput = (sender.delivered() - before) as f64 * 12_000.0 / 10.0 / 1e6;
+    assert!(goodput > 60.0, "{goodput:.1} Mbit/s");
+}

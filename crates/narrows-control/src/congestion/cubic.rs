@@ -1,0 +1,276 @@
+//! CUBIC: the window follows a cubic of the time since the last congestion, whatever the RTT.
+//!
+//! Source: RFC 9438; the arithmetic is the integer arithmetic of Linux `tcp_cubic.c` (SUR 2.2), with HyStart.
+//! Deviations from Linux: time is in nanoseconds and not in jiffies, so nothing depends on HZ; the cube root is
+//! exact (Linux's is a table and one Newton step, about 0.2 % off); the rate of growth is not kept from one ACK
+//! to the next within a jiffy, which Linux does to save a division.
+
+use super::hystart::{self, Hystart};
+use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
+use super::{Ack, Congestion, Connection, Controller, Signal, Window};
+use crate::units::{NANOS_PER_SEC, Span, Time};
+
+/// Parameters of [`Cubic`]; the defaults are Linux's module parameters.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Share of the window kept on congestion, in 1/1024. 717: RFC 9438 section 4.6, beta = 0.7.
+    pub beta: u32,
+    /// The constant C of the cubic, in 1/1024 segments/s^3. 410 (`bic_scale` 41): RFC 9438 section 5.1, C = 0.4.
+    pub c: u64,
+    /// Give way to newcomers when the last maximum was not reached (RFC 9438 section 4.7).
+    pub fast_convergence: bool,
+    /// Be no slower than Reno would be (RFC 9438 section 4.3) (`tcp_friendliness`).
+    pub reno_friendly: bool,
+    /// ACKed segments per segment of window, at least: growth by at most a half per RTT.
+    pub min_acks_per_segment: u32,
+    /// The same at most, while no maximum is known.
+    pub max_acks_per_segment_before_loss: u32,
+    /// An unchanged window is looked at again after this (Linux HZ/32).
+    pub refresh: Span,
+    /// RTT samples this soon after the start of an epoch are not taken for the least delay (Linux: 1 s).
+    pub settle: Span,
+    /// HyStart, or `None` for plain slow start.
+    pub hystart: Option<hystart::Params>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            beta: 717,
+            c: 410,
+            fast_convergence: true,
+            reno_friendly: true,
+            min_acks_per_segment: 2,
+            max_acks_per_segment_before_loss: 20,
+            refresh: Span::from_nanos(NANOS_PER_SEC / 32),
+            settle: Span::from_secs(1),
+            hystart: Some(hystart::Params::default()),
+        }
+    }
+}
+
+/// The scale of `beta` and `c`.
+const UNIT: u32 = 1024;
+/// log2 of the clock of the cubic: ticks of 1/1024 s (`BICTCP_HZ`).
+const TICK_SHIFT: u32 = 10;
+
+/// The cubic curve since one congestion.
+#[derive(Clone, Debug)]
+struct Epoch {
+    start: Time,
+    /// Ticks from the start to the plateau: K of RFC 9438.
+    k: u64,
+    /// Height of the plateau, segments: W_max.
+    origin: u32,
+    /// What Reno's window would be (`tcp_cwnd`).
+    reno: u32,
+    /// ACKed segments not yet counted in `reno`.
+    acked: u32,
+}
+
+impl Epoch {
+    /// The curve that starts from `cwnd` and has its plateau at the window of the last congestion
+    /// (RFC 9438 section 4.2, equation 2: K = cbrt((W_max - cwnd) / C)).
+    fn new(start: Time, cwnd: u32, w_max: Option<u32>, c: u64) -> Self {
+        let w_max = w_max.unwrap_or(0);
+        let k = match w_max.checked_sub(cwnd) {
+            Some(below) => cube_root((1 << (10 + 3 * TICK_SHIFT)) / c.max(1) * u64::from(below)),
+            None => 0,
+        };
+        Epoch { start, k, origin: w_max.max(cwnd), reno: cwnd, acked: 0 }
+    }
+
+    /// The window of the curve `since` after its start, segments (RFC 9438 equation 1).
+    fn window_at(&self, since: Span, c: u64) -> u32 {
+        let ticks = u128::from(since.as_nanos()) << TICK_SHIFT;
+        let ticks = u64::try_from(ticks / u128::from(NANOS_PER_SEC)).unwrap_or(u64::MAX);
+        // 2^38 ticks are 8 years; beyond, only the cube would grow, out of 128 bits.
+        let offset = u128::from(ticks.abs_diff(self.k).min(1 << 38));
+        let delta = (u128::from(c) * offset * offset * offset) >> (10 + 3 * TICK_SHIFT);
+        let delta = u32::try_from(delta).unwrap_or(u32::MAX);
+        if ticks < self.k { self.origin.saturating_sub(delta) } else { self.origin.saturating_add(delta) }
+    }
+}
+
+/// The CUBIC controller.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    params: Params,
+    hystart: Option<Hystart>,
+    increase: AdditiveIncrease,
+    packet_bytes: u32,
+    /// Window at the last congestion, lowered by fast convergence; `None` before the first and after a timeout.
+    w_max: Option<u32>,
+    epoch: Option<Epoch>,
+    /// Least RTT; `None` before the first sample.
+    delay_min: Option<Span>,
+    /// ACKed segments per segment of window now (`cnt`), and for which window and when that was found.
+    acks_per_segment: u32,
+    last_cwnd: u32,
+    last_update: Time,
+}
+
+impl Default for Cubic {
+    fn default() -> Self {
+        Cubic::new(Params::default())
+    }
+}
+
+impl Cubic {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        Cubic {
+            hystart: params.hystart.clone().map(|p| Hystart::new(p, Time::ZERO)),
+            params,
+            increase: AdditiveIncrease::default(),
+            packet_bytes: 1500,
+            w_max: None,
+            epoch: None,
+            delay_min: None,
+            acks_per_segment: 1,
+            last_cwnd: 0,
+            last_update: Time::ZERO,
+        }
+    }
+
+    /// Takes an RTT sample (Linux `cubictcp_acked`), and ends slow start if HyStart says so.
+    fn on_rtt(&mut self, ack: &Ack, window: &mut Window, rtt: Span) {
+        let settling = |epoch: &Epoch| ack.now.since(epoch.start) < self.params.settle;
+        if self.epoch.as_ref().is_some_and(settling) {
+            return;
+        }
+        let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
+        self.delay_min = Some(delay_min);
+        if in_slow_start(window)
+            && let Some(hystart) = &mut self.hystart
+            && hystart.on_ack(ack, window.cwnd, rtt, delay_min, self.packet_bytes)
+        {
+            window.ssthresh = window.cwnd;
+        }
+    }
+
+    /// Finds how many ACKed segments a segment of window costs now (Linux `bictcp_update`).
+    fn update(&mut self, now: Time, cwnd: u32, acked: u32) {
+        let (c, w_max) = (self.params.c, self.w_max);
+        let fresh = self.epoch.is_none();
+        let epoch = self.epoch.get_or_insert_with(|| Epoch::new(now, cwnd, w_max, c));
+        epoch.acked = epoch.acked.saturating_add(acked);
+        if !fresh && self.last_cwnd == cwnd && now.since(self.last_update) <= self.params.refresh {
+            return;
+        }
+        self.last_cwnd = cwnd;
+        self.last_update = now;
+
+        // RFC 9438 section 4.2: where the curve will be one RTT from now.
+        let ahead = now.since(epoch.start) + self.delay_min.unwrap_or(Span::ZERO);
+        let target = epoch.window_at(ahead, c);
+        let mut per = match target.checked_sub(cwnd) {
+            Some(growth @ 1..) => cwnd / growth,
+            // On the plateau: next to nothing, a segment in a hundred windows.
+            _ => cwnd.saturating_mul(100),
+        };
+        if w_max.is_none() {
+            per = per.min(self.params.max_acks_per_segment_before_loss);
+        }
+        if self.params.reno_friendly {
+            // Reno with CUBIC's decrease grows by alpha = 3(1-beta)/(1+beta) per window: 8/15 in integers
+            // (RFC 9438 section 4.3 has 0.529; the order of the divisions is Linux's).
+            let beta_scale = 8 * (UNIT + self.params.beta) / 3 / (UNIT - self.params.beta.min(UNIT - 1));
+            let cost =
+                u32::try_from((u64::from(cwnd) * u64::from(beta_scale)) >> 3).unwrap_or(u32::MAX).max(1);
+            // Linux loops while more than the cost is left, which keeps one whole cost in hand.
+            let earned = epoch.acked.saturating_sub(1) / cost;
+            epoch.acked -= earned * cost;
+            epoch.reno = epoch.reno.saturating_add(earned);
+            if let Some(behind @ 1..) = epoch.reno.checked_sub(cwnd) {
+                per = per.min(cwnd / behind);
+            }
+        }
+        self.acks_per_segment = per.max(self.params.min_acks_per_segment);
+    }
+}
+
+impl Controller for Cubic {
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+
+    fn on_established(&mut self, connection: &Connection, _window: &mut Window) {
+        self.packet_bytes = connection.packet_bytes;
+        if let Some(hystart) = &mut self.hystart {
+            hystart.reset(connection.now);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if let Some(rtt) = ack.rtt {
+            self.on_rtt(ack, window, rtt);
+        }
+        if !ack.cwnd_limited {
+            return;
+        }
+        let mut acked = ack.acked;
+        if in_slow_start(window) {
+            acked = slow_start(window, acked);
+        }
+        if acked > 0 {
+            self.update(ack.now, window.cwnd, acked);
+            self.increase.on_ack(window, self.acks_per_segment, acked);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.epoch = None;
+        self.increase.reset();
+        let share = |scale: u32, of: u32| {
+            u32::try_from(u64::from(window.cwnd) * u64::from(scale) / u64::from(of)).unwrap_or(u32::MAX)
+        };
+        // RFC 9438 section 4.7: short of the last maximum someone else is there too; aim lower.
+        let short = self.w_max.is_some_and(|w_max| window.cwnd < w_max);
+        self.w_max = Some(if short && self.params.fast_convergence {
+            share(UNIT + self.params.beta, 2 * UNIT)
+        } else {
+            window.cwnd
+        });
+        window.ssthresh = share(self.params.beta, UNIT).max(2);
+        if event.signal == Signal::Timeout {
+            // The path may be another one now: Linux forgets maximum and delay and arms HyStart again.
+            self.w_max = None;
+            self.delay_min = None;
+            self.last_cwnd = 0;
+            if let Some(hystart) = &mut self.hystart {
+                hystart.reset(event.now);
+            }
+        }
+    }
+
+    fn on_restart(&mut self, now: Time, idle: Span, _app_limited: bool, _window: &mut Window) {
+        // The curve must not grow over a silence (RFC 9438 section 5.8): shift it, not into the future.
+        if let Some(epoch) = &mut self.epoch {
+            epoch.start = (epoch.start + idle).min(now);
+        }
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("w_max", f64::from(self.w_max.unwrap_or(0)));
+        let ticks_per_sec = f64::from(1 << TICK_SHIFT);
+        trace("k", self.epoch.as_ref().map_or(0.0, |epoch| epoch.k as f64 / ticks_per_sec));
+    }
+}
+
+/// The integer cube root, rounded down.
+fn cube_root(x: u64) -> u64 {
+    // The root has at most 22 bits: set them from the top.
+    (0..22).rev().fold(0, |root, bit| {
+        let larger = root | 1 << bit;
+        if u128::from(larger) * u128::from(larger) * u128::from(larger) <= u128::from(x) {
+            larger
+        } else {
+            root
+        }
+    })
+}
+
+#[cfg(test)]
+#[path = "cubic_tests.rs"]
+mod tests;

@@ -1,0 +1,123 @@
+//! The running maximum (or minimum) over a sliding window, in three samples.
+//!
+//! Source: Kathleen Nichols' filter, Linux `lib/minmax.c`. It keeps the best, the second best and the third
+//! best sample, each later than the one before, so that when the best expires a good later one is at hand.
+//! The answer is exact for a steady path and off by at most a quarter of the window's age otherwise.
+
+/// The maximum of samples in a window of time. Time is any count that does not decrease: rounds, nanoseconds.
+/// For a minimum filter `core::cmp::Reverse` values.
+#[derive(Copy, Clone, Debug)]
+pub struct WindowedMax<V> {
+    samples: [Sample<V>; 3],
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Sample<V> {
+    at: u64,
+    value: V,
+}
+
+impl<V: Copy + Ord> WindowedMax<V> {
+    /// A filter that knows one sample.
+    pub fn new(at: u64, value: V) -> Self {
+        WindowedMax { samples: [Sample { at, value }; 3] }
+    }
+
+    /// The maximum.
+    pub fn get(&self) -> V {
+        self.samples[0].value
+    }
+
+    /// Forgets everything but this sample.
+    pub fn reset(&mut self, at: u64, value: V) {
+        *self = Self::new(at, value);
+    }
+
+    /// Takes a sample and returns the maximum of the last `window`.
+    pub fn update(&mut self, window: u64, at: u64, value: V) -> V {
+        let [best, second, third] = &mut self.samples;
+        let sample = Sample { at, value };
+        if value >= best.value || at.saturating_sub(third.at) > window {
+            self.reset(at, value);
+            return value;
+        }
+        if value >= second.value {
+            *second = sample;
+            *third = sample;
+        } else if value >= third.value {
+            *third = sample;
+        }
+        self.age(window, sample);
+        self.get()
+    }
+
+    /// Drops what has left the window, and keeps the samples apart in time.
+    fn age(&mut self, window: u64, sample: Sample<V>) {
+        let [best, second, third] = &mut self.samples;
+        let age = sample.at.saturating_sub(best.at);
+        if age > window {
+            // The second best may have expired too; the third cannot have, `update` looked.
+            for _ in 0..2 {
+                if sample.at.saturating_sub(best.at) > window {
+                    *best = *second;
+                    *second = *third;
+                    *third = sample;
+                }
+            }
+        } else if second.at == best.at && age > window / 4 {
+            // A quarter of the window without a better sample: take the second best from the rest of it.
+            *second = sample;
+            *third = sample;
+        } else if third.at == second.at && age > window / 2 {
+            *third = sample;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cmp::Reverse;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_maximum_expires_when_the_window_has_passed() {
+        let mut max = WindowedMax::new(0, 0);
+        max.update(10, 0, 100);
+        for round in 1..=10 {
+            assert_eq!(max.update(10, round, 50), 100, "round {round}");
+        }
+        assert_eq!(max.update(10, 11, 50), 50);
+    }
+
+    #[test]
+    fn reversed_values_make_it_a_minimum() {
+        let mut min = WindowedMax::new(0, Reverse(30));
+        assert_eq!(min.update(10, 1, Reverse(20)), Reverse(20));
+        assert_eq!(min.update(10, 5, Reverse(25)), Reverse(20));
+    }
+
+    proptest! {
+        /// The filter may forget early (it keeps three samples), but what it says was seen in the window and is
+        /// no less than the latest sample.
+        #[test]
+        fn the_answer_is_a_sample_of_the_window(
+            steps in prop::collection::vec((0u64..4, 0u32..1000), 1..200), window in 1u64..20,
+        ) {
+            let mut at = 0;
+            let mut seen: Vec<(u64, u32)> = vec![(0, 0)];
+            let mut max = WindowedMax::new(0, 0);
+            for (step, value) in steps {
+                at += step;
+                seen.push((at, value));
+                let answer = max.update(window, at, value);
+                let recent = || seen.iter().filter(|s| at - s.0 <= window).map(|s| s.1);
+                prop_assert!(answer >= value);
+                prop_assert!(recent().any(|v| v == answer), "{answer} is not in the window");
+                prop_assert!(Some(answer) <= recent().max());
+            }
+        }
+    }
+}

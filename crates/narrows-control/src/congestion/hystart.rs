@@ -1,0 +1,194 @@
+//! HyStart: leave slow start before the queue overflows, on a long ACK train or a rising delay.
+//!
+//! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011), in the form of Linux `tcp_cubic.c`
+//! (SUR-10). Deviation: Linux knows whether the socket is paced, here it is a parameter; and the pacing rate
+//! that Linux reads from the socket is computed as the socket would, 2 x cwnd per srtt in slow start.
+
+use super::Ack;
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Parameters of [`Hystart`]. Names in parentheses are Linux's module parameters and constants.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Off below this window, segments (`hystart_low_window`).
+    pub low_window: u32,
+    /// ACKs closer than this belong to one train (`hystart_ack_delta_us`).
+    pub ack_delta: Span,
+    /// RTT samples of a round before delay counts (`HYSTART_MIN_SAMPLES`).
+    pub min_samples: u32,
+    /// The delay threshold is this fraction, 1/n, of the least delay (`HYSTART_DELAY_THRESH`).
+    pub delay_divisor: u64,
+    /// Least delay threshold (`HYSTART_DELAY_MIN`).
+    pub delay_min: Span,
+    /// Most delay threshold (`HYSTART_DELAY_MAX`).
+    pub delay_max: Span,
+    /// Most that an ACK train may be lengthened by segmentation offload (`hystart_ack_delay`).
+    pub max_ack_delay: Span,
+    /// Largest offloaded burst (`GSO_LEGACY_MAX_SIZE`).
+    pub gso_bytes: u32,
+    /// Whether the transport paces; an unpaced train shows the bottleneck after half the least delay.
+    pub paced: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            low_window: 16,
+            ack_delta: Span::from_millis(2),
+            min_samples: 8,
+            delay_divisor: 8,
+            delay_min: Span::from_millis(4),
+            delay_max: Span::from_millis(16),
+            max_ack_delay: Span::from_millis(1),
+            gso_bytes: 65_536,
+            paced: false,
+        }
+    }
+}
+
+/// HyStart's state over the rounds of one slow start.
+#[derive(Clone, Debug)]
+pub struct Hystart {
+    params: Params,
+    found: bool,
+    round_start: Time,
+    last_ack: Time,
+    /// The round ends when `snd_una` passes this.
+    end_seq: u64,
+    least_rtt: Span,
+    samples: u32,
+}
+
+impl Hystart {
+    /// A detector for a slow start that begins `now`.
+    pub fn new(params: Params, now: Time) -> Self {
+        let mut hystart = Hystart {
+            params,
+            found: false,
+            round_start: now,
+            last_ack: now,
+            end_seq: 0,
+            least_rtt: Span::MAX,
+            samples: 0,
+        };
+        hystart.start_round(now, 0);
+        hystart
+    }
+
+    /// A new slow start, after a timeout.
+    pub fn reset(&mut self, now: Time) {
+        self.found = false;
+        self.start_round(now, 0);
+    }
+
+    fn start_round(&mut self, now: Time, snd_nxt: u64) {
+        self.round_start = now;
+        self.last_ack = now;
+        self.end_seq = snd_nxt;
+        self.least_rtt = Span::MAX;
+        self.samples = 0;
+    }
+
+    /// An ACK in slow start with the RTT sample `rtt`. True once, when slow start should end.
+    pub fn on_ack(&mut self, ack: &Ack, cwnd: u32, rtt: Span, delay_min: Span, packet_bytes: u32) -> bool {
+        if self.found || cwnd < self.params.low_window {
+            return false;
+        }
+        if ack.snd_una > self.end_seq {
+            self.start_round(ack.now, ack.snd_nxt);
+        }
+        // Both detectors see every ACK: each keeps state that the other's verdict must not skip.
+        let train = self.train_is_long(ack, cwnd, delay_min, packet_bytes);
+        let delay = self.delay_has_risen(rtt, delay_min);
+        self.found = train || delay;
+        self.found
+    }
+
+    fn train_is_long(&mut self, ack: &Ack, cwnd: u32, delay_min: Span, packet_bytes: u32) -> bool {
+        if ack.now.since(self.last_ack) > self.params.ack_delta {
+            return false;
+        }
+        self.last_ack = ack.now;
+        let mut threshold = delay_min + self.ack_delay(cwnd, ack.srtt, packet_bytes);
+        if !self.params.paced {
+            threshold = threshold.scale(1, 2);
+        }
+        ack.now.since(self.round_start) > threshold
+    }
+
+    fn delay_has_risen(&mut self, rtt: Span, delay_min: Span) -> bool {
+        self.least_rtt = self.least_rtt.min(rtt);
+        if self.samples < self.params.min_samples {
+            self.samples += 1;
+            return false;
+        }
+        let rise =
+            delay_min.scale(1, self.params.delay_divisor).clamp(self.params.delay_min, self.params.delay_max);
+        self.least_rtt > delay_min + rise
+    }
+
+    /// How much later than back to back the last segment of a burst may leave: four offloaded bursts.
+    fn ack_delay(&self, cwnd: u32, srtt: Span, packet_bytes: u32) -> Span {
+        let window = Bytes::new(2 * u64::from(cwnd) * u64::from(packet_bytes));
+        let pacing = Rate::of(window, srtt);
+        if pacing == Rate::ZERO {
+            return Span::ZERO;
+        }
+        pacing.time_for(Bytes::new(4 * u64::from(self.params.gso_bytes))).min(self.params.max_ack_delay)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::ack_at;
+
+    const DELAY_MIN: Span = Span::from_millis(40);
+
+    /// Feeds one ACK at `millis` of a round that began at 0.
+    fn feed(hystart: &mut Hystart, millis: u64, rtt_millis: u64) -> bool {
+        let rtt = Span::from_millis(rtt_millis);
+        let ack = Ack { snd_una: 0, srtt: DELAY_MIN, ..ack_at(Time::ZERO + Span::from_millis(millis)) };
+        hystart.on_ack(&ack, 100, rtt, DELAY_MIN, 1500)
+    }
+
+    #[test]
+    fn a_train_longer_than_half_the_least_delay_ends_an_unpaced_slow_start() {
+        let mut hystart = Hystart::new(Params::default(), Time::ZERO);
+        let exit = (0..100).find(|&ms| feed(&mut hystart, ms, 40));
+        // (40 ms + 1 ms of ACK delay) / 2 = 20.5 ms.
+        assert_eq!(exit, Some(21));
+    }
+
+    #[test]
+    fn a_paced_train_may_last_a_whole_delay() {
+        let mut hystart = Hystart::new(Params { paced: true, ..Params::default() }, Time::ZERO);
+        assert_eq!((0..100).find(|&ms| feed(&mut hystart, ms, 40)), Some(42));
+    }
+
+    #[test]
+    fn a_gap_breaks_the_train_for_the_rest_of_the_round() {
+        let mut hystart = Hystart::new(Params::default(), Time::ZERO);
+        let with_gap = (0..10).chain(14..100);
+        assert_eq!(with_gap.into_iter().find(|&ms| feed(&mut hystart, ms, 40)), None);
+    }
+
+    #[test]
+    fn delay_counts_after_eight_samples_and_above_an_eighth_of_the_least_delay() {
+        for (rtt, expected) in [(45, None), (46, Some(8))] {
+            let mut hystart = Hystart::new(Params::default(), Time::ZERO);
+            // 3 ms apart: never a train.
+            assert_eq!((0..30).find(|&n| feed(&mut hystart, 3 * n, rtt)), expected, "rtt {rtt} ms");
+        }
+    }
+
+    #[test]
+    fn small_windows_are_left_alone() {
+        let mut hystart = Hystart::new(Params::default(), Time::ZERO);
+        let found = (0..100).any(|ms| {
+            let ack = ack_at(Time::ZERO + Span::from_millis(ms));
+            hystart.on_ack(&ack, 15, Span::from_millis(100), DELAY_MIN, 1500)
+        });
+        assert!(!found);
+    }
+}

@@ -1,0 +1,41 @@
+//! The table of congestion controllers: a newcomer adds a file and a line here.
+
+use super::Controller;
+use super::bbr::Bbr;
+use super::brf::Brf;
+use super::cubic::Cubic;
+use super::reno::Reno;
+
+/// A controller that a scenario can name.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The name in scenarios and results.
+    pub name: &'static str,
+    /// One line of description.
+    pub summary: &'static str,
+    /// Makes one, for one connection.
+    pub build: fn() -> Box<dyn Controller>,
+}
+
+/// All controllers, by name.
+pub fn all() -> &'static [Entry] {
+    ENTRIES
+}
+
+/// A new controller of this name, `None` if there is none.
+pub fn build(name: &str) -> Option<Box<dyn Controller>> {
+    ENTRIES.iter().find(|entry| entry.name == name).map(|entry| (entry.build)())
+}
+
+#[rustfmt::skip]
+const ENTRIES: &[Entry] = &[
+    Entry { name: "bbr", summary: "BBR v1: paces at the measured bottleneck bandwidth (Linux tcp_bbr)", build: || Box::new(Bbr::default()) },
+    Entry { name: "brf", summary: "obeys the rate that the network writes into ACKs, with fallback (BRF, resolved)", build: || Box::new(Brf::default()) },
+    Entry { name: "brf-literal", summary: "obeys the rate as the BRF paper has it: no bounds, no fallback once rated", build: || Box::new(Brf::literal()) },
+    Entry { name: "cubic", summary: "CUBIC with HyStart, Linux's default (RFC 9438)", build: || Box::new(Cubic::default()) },
+    Entry { name: "reno", summary: "additive increase, halving on congestion (RFC 5681)", build: || Box::new(Reno::default()) },
+];
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

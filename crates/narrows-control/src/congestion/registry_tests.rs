@@ -1,0 +1,204 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::congestion::harness::ack_at;
+use crate::congestion::{
+    Ack, Congestion, Connection, INFINITE_SSTHRESH, RateSample, Recovery, Signal, State, Window,
+};
+use crate::units::{Rate, Span, Time};
+
+#[test]
+fn every_name_is_listed_once_in_order_and_builds() {
+    let names: Vec<&str> = all().iter().map(|e| e.name).collect();
+    assert!(names.is_sorted() && names.windows(2).all(|pair| pair[0] != pair[1]));
+    for entry in all() {
+        assert!(!entry.summary.is_empty());
+        let built = build(entry.name).map(|c| c.name());
+        assert_eq!(built, Some(entry.name));
+    }
+    assert!(build("no-such-thing").is_none());
+}
+
+#[test]
+fn a_sender_limited_by_its_application_does_not_grow() {
+    for entry in all() {
+        let mut controller = (entry.build)();
+        let mut window = Window { cwnd: 10, ssthresh: 8, pacing_rate: None };
+        let connection =
+            Connection { now: Time::ZERO, packet_bytes: 1500, rtt: None, feedback: None, seed: 1 };
+        controller.on_established(&connection, &mut window);
+        if controller.recovery() != Recovery::Transport {
+            continue;
+        }
+        for n in 0..1000 {
+            let ack = Ack { cwnd_limited: false, ..ack_at(Time::ZERO + Span::from_millis(n)) };
+            controller.on_ack(&ack, &mut window);
+        }
+        assert_eq!(window.cwnd, 10, "{}", entry.name);
+    }
+}
+
+/// Something that happens to a sender.
+#[derive(Clone, Debug)]
+enum Step {
+    Ack {
+        after: u64,
+        acked: u32,
+        lost: u32,
+        rtt: Option<u64>,
+        interval: u64,
+        delivered: u32,
+        state: State,
+        flags: u8,
+        feedback: Option<u64>,
+    },
+    Congestion(Signal),
+    Recovered,
+    Undo,
+    Restart(u64),
+}
+
+/// Small numbers mostly, and now and then absurd ones.
+fn nanos() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0u64..50_000_000, 1 => 0u64..100_000_000_000, 1 => Just(u64::MAX / 2)]
+}
+
+fn count() -> impl Strategy<Value = u32> {
+    prop_oneof![8 => 0u32..20, 1 => 0u32..100_000, 1 => Just(u32::MAX)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let state = prop_oneof![
+        6 => Just(State::Open), 1 => Just(State::Disorder), 1 => Just(State::Cwr),
+        2 => Just(State::Recovery), 1 => Just(State::Loss)
+    ];
+    let signal = prop_oneof![Just(Signal::Loss), Just(Signal::Ecn), Just(Signal::Timeout)];
+    let ack = (
+        (nanos(), count(), count(), prop::option::of(nanos())),
+        (nanos(), count(), state, any::<u8>(), prop::option::of(any::<u64>())),
+    )
+        .prop_map(|((after, acked, lost, rtt), (interval, delivered, state, flags, feedback))| {
+            Step::Ack { after, acked, lost, rtt, interval, delivered, state, flags, feedback }
+        });
+    prop_oneof![
+        20 => ack,
+        2 => signal.prop_map(Step::Congestion),
+        1 => Just(Step::Recovered),
+        1 => Just(Step::Undo),
+        1 => nanos().prop_map(Step::Restart),
+    ]
+}
+
+/// The totals that go into ACKs.
+#[derive(Default)]
+struct Totals {
+    now: u64,
+    delivered: u64,
+    lost: u64,
+    in_flight: u32,
+}
+
+fn apply(controller: &mut dyn Controller, window: &mut Window, step: &Step, totals: &mut Totals) {
+    let now = Time::from_nanos(totals.now);
+    match *step {
+        Step::Ack { after, acked, lost, rtt, interval, delivered, state, flags, feedback } => {
+            totals.now = totals.now.saturating_add(after);
+            totals.delivered = totals.delivered.saturating_add(u64::from(acked));
+            totals.lost = totals.lost.saturating_add(u64::from(lost));
+            let prior_in_flight = totals.in_flight;
+            totals.in_flight = window.cwnd.saturating_sub(acked);
+            let ack = Ack {
+                acked,
+                lost,
+                delivered: totals.delivered,
+                total_lost: totals.lost,
+                snd_una: totals.delivered,
+                snd_nxt: totals.delivered.saturating_add(u64::from(window.cwnd)),
+                prior_in_flight,
+                in_flight: totals.in_flight,
+                rtt: rtt.map(Span::from_nanos),
+                srtt: Span::from_nanos(rtt.unwrap_or(0)),
+                rate: RateSample {
+                    delivered,
+                    interval: Span::from_nanos(interval),
+                    prior_delivered: totals.delivered.saturating_sub(u64::from(delivered)),
+                    app_limited: flags & 1 != 0,
+                    ..RateSample::default()
+                },
+                state,
+                cwnd_limited: flags & 2 == 0,
+                delayed: flags & 4 != 0,
+                feedback: feedback.map(Rate::from_bytes_per_sec),
+                ..ack_at(Time::from_nanos(totals.now))
+            };
+            let ours = !matches!(state, State::Cwr | State::Recovery);
+            if ours || controller.recovery() == Recovery::Controller {
+                controller.on_ack(&ack, window);
+            }
+        }
+        Step::Congestion(signal) => {
+            let event = Congestion { signal, now, in_flight: totals.in_flight, srtt: Span::ZERO };
+            controller.on_congestion(&event, window);
+            if signal == Signal::Timeout {
+                window.cwnd = 1;
+            } else if controller.recovery() == Recovery::Transport {
+                window.cwnd = window.ssthresh;
+            }
+        }
+        Step::Recovered => controller.on_recovered(now, window),
+        Step::Undo => controller.on_undo(now, window),
+        Step::Restart(idle) => controller.on_restart(now, Span::from_nanos(idle), idle % 2 == 0, window),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_sequence_of_events_stops_or_panics_a_controller(
+        steps in prop::collection::vec(step(), 1..120),
+        rtt in prop::option::of(nanos()), feedback in prop::option::of(any::<u64>()), seed: u64,
+    ) {
+        for entry in all() {
+            let mut controller = (entry.build)();
+            let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+            let connection = Connection {
+                now: Time::ZERO,
+                packet_bytes: 1500,
+                rtt: rtt.map(Span::from_nanos),
+                feedback: feedback.map(Rate::from_bytes_per_sec),
+                seed,
+            };
+            controller.on_established(&connection, &mut window);
+            let mut totals = Totals::default();
+            for step in &steps {
+                apply(controller.as_mut(), &mut window, step, &mut totals);
+                prop_assert!(window.cwnd >= 1, "{}: no window after {step:?}", entry.name);
+                prop_assert!(window.ssthresh >= 1, "{}: no threshold after {step:?}", entry.name);
+                prop_assert_ne!(window.pacing_rate, Some(Rate::ZERO), "{} after {:?}", entry.name, step);
+                let mut names = Vec::new();
+                controller.trace(&mut |name, _| names.push(name));
+                prop_assert!(!names.contains(&""));
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_events_give_the_same_decisions(
+        steps in prop::collection::vec(step(), 1..60), seed: u64,
+    ) {
+        for entry in all() {
+            let run = || {
+                let mut controller = (entry.build)();
+                let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+                let rtt = Some(Span::from_millis(20));
+                let connection = Connection { now: Time::ZERO, packet_bytes: 1500, rtt, feedback: None, seed };
+                controller.on_established(&connection, &mut window);
+                let mut totals = Totals::default();
+                steps.iter().for_each(|step| apply(controller.as_mut(), &mut window, step, &mut totals));
+                window
+            };
+            prop_assert_eq!(run(), run());
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A rate in sixteen bits: `mantissa * 10 + exponent`, bytes per second (BRF-5 to BRF-8).
+
+use crate::units::Rate;
+
+/// Largest mantissa: with exponent 9 a mantissa of 6553 would need 65539 > 65535.
+const MAX_MANTISSA: u64 = 6552;
+const MAX_EXPONENT: u64 = 9;
+
+/// A rate as it travels. The order of codes is not the order of rates (BRF-8: 65520 is 6552 B/s and 6561 is
+/// 6560 B/s), so codes do not compare; what they [`decode`](RateCode::decode) to does.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RateCode(u16);
+
+impl RateCode {
+    /// "No value assigned": in a SYN "feedback permitted", in an ACK "no switch has written yet" (BRF-7, BRF-10).
+    pub const UNASSIGNED: RateCode = RateCode(65535);
+    /// As [`UNASSIGNED`](RateCode::UNASSIGNED), on a data packet whose sender is not limited by its application.
+    ///
+    /// BRF-100 asks for a bit in the option; the lowest bit of the unassigned value is free, because the codes
+    /// 65530 to 65534 are reserved and a reader that does not know this one ignores it as unassigned.
+    pub const UNLIMITED: RateCode = RateCode(65534);
+    /// The largest rate that can be written: 6.552e12 B/s.
+    pub const MAX: RateCode = RateCode(65529);
+
+    /// The code with these bits.
+    pub const fn from_bits(bits: u16) -> Self {
+        RateCode(bits)
+    }
+
+    /// The bits, to be written big-endian.
+    pub const fn to_bits(self) -> u16 {
+        self.0
+    }
+
+    /// The largest code whose rate is not above `rate`: a switch must not promise more than it allocated (BRF-6).
+    ///
+    /// The smallest exponent that fits is taken, which is both the most precise and the one safe on the wire: the
+    /// first byte of a canonical code of 6.6 kB/s or more is at least 0x19, never a TCP option kind in use. In
+    /// particular 250 MB/s becomes 2500 * 10^5 and not 257 = 0x0101, which the paper's format cannot tell from
+    /// the two NOPs that it overwrites.
+    pub const fn encode(rate: Rate) -> Self {
+        let mut mantissa = rate.as_bytes_per_sec();
+        let mut exponent = 0;
+        while mantissa > MAX_MANTISSA {
+            if exponent == MAX_EXPONENT {
+                return RateCode::MAX;
+            }
+            mantissa /= 10;
+            exponent += 1;
+        }
+        RateCode((mantissa * 10 + exponent) as u16)
+    }
+
+    /// The rate; `None` for the unassigned value and the reserved codes.
+    pub const fn decode(self) -> Option<Rate> {
+        if self.0 > RateCode::MAX.0 {
+            return None;
+        }
+        let (mantissa, exponent) = ((self.0 / 10) as u64, (self.0 % 10) as u32);
+        Some(Rate::from_bytes_per_sec(mantissa * 10u64.pow(exponent)))
+    }
+}
+
+/// What a sender hears when a switch writes `rate`: the rate truncated to the code's precision (0.1524 % at most).
+pub const fn as_heard(rate: Rate) -> Rate {
+    match RateCode::encode(rate).decode() {
+        Some(heard) => heard,
+        None => Rate::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encode(rate: u64) -> u16 {
+        RateCode::encode(Rate::from_bytes_per_sec(rate)).to_bits()
+    }
+    fn decode(bits: u16) -> Option<u64> {
+        RateCode::from_bits(bits).decode().map(Rate::as_bytes_per_sec)
+    }
+
+    #[test]
+    fn tv1_vectors() {
+        for (rate, bits) in [
+            (125_000, 12502),
+            (1_250_000, 12503),
+            (12_250_000, 12254),
+            (12_500_000, 12504),
+            (120_000_000, 12005),
+            (1_250_000_000, 12506),
+            (6552, 65520),
+            (6553, 6551),
+            (6_250_000, 62503),
+            (3_141_592, 31413),
+            (6_552_000_000_000, 65529),
+            (7_000_000_000_000, 65529),
+            (u64::MAX, 65529),
+            (0, 0),
+        ] {
+            assert_eq!(encode(rate), bits, "{rate} B/s");
+        }
+        assert_eq!(encode(120_000_000), 0x2EE5);
+        assert_eq!(decode(6551), Some(6550));
+        assert_eq!(decode(31413), Some(3_141_000));
+        assert_eq!(decode(257), Some(250_000_000));
+        assert_eq!((decode(65520), decode(6561)), (Some(6552), Some(6560)));
+    }
+
+    #[test]
+    fn every_code_survives_a_round_trip_in_value() {
+        for bits in 0..=u16::MAX {
+            match decode(bits) {
+                Some(rate) => {
+                    let canonical = encode(rate);
+                    assert_eq!(decode(canonical), Some(rate), "code {bits}");
+                    assert!(
+                        canonical % 10 <= bits % 10,
+                        "code {bits} has a smaller exponent than {canonical}"
+                    );
+                }
+                None => assert!(bits >= 65530),
+            }
+        }
+    }
+
+    #[test]
+    fn a_canonical_code_never_looks_like_tcp_options() {
+        // Every canonical code is the canonical code of its own rate, so this covers all rates.
+        let mut canonical = 0;
+        for bits in 0..=65529 {
+            let rate = decode(bits).unwrap();
+            if encode(rate) != bits {
+                continue;
+            }
+            canonical += 1;
+            assert_ne!(bits, 0x0101);
+            assert!(rate < 6553 || bits >> 8 >= 0x19, "code {bits:#06x}");
+        }
+        // 0..=6552 with exponent 0, and 655..=6552 with each of the nine others (6550 is 655 * 10^1 twice over:
+        // with exponent 0 it still fits, so 655 is canonical only from exponent 1 on as 6553..6559 truncated).
+        assert_eq!(canonical, 6553 + 9 * (6552 - 655));
+    }
+
+    #[test]
+    fn truncation_is_downward_and_at_most_0_1524_percent() {
+        let mut worst = 0.0f64;
+        for exponent in 1..=9u32 {
+            for mantissa in 655..=6552u64 {
+                let rate = mantissa * 10u64.pow(exponent) + 10u64.pow(exponent) - 1;
+                let heard = as_heard(Rate::from_bytes_per_sec(rate)).as_bytes_per_sec();
+                assert!(heard <= rate);
+                worst = worst.max((rate - heard) as f64 / rate as f64);
+            }
+        }
+        // Just below 656 * 10^e, heard as 655 * 10^e: 1 in 656.
+        assert!((worst - 1.0 / 656.0).abs() < 1e-9, "{worst}");
+    }
+}

@@ -1,0 +1,195 @@
+//! The rate in a real TCP header (BRF-9): an experimental option, or the paper's two padding bytes.
+//!
+//! All functions take the header from its first byte, at least as long as its data offset says. Nothing in it is
+//! trusted: a header that is cut short or lies about its lengths reads as one without the option.
+
+use crate::feedback::checksum;
+use crate::feedback::code::RateCode;
+use crate::rate::RateOption;
+
+/// Option kind for experiments with an ExID (RFC 4727, RFC 6994).
+pub const KIND: u8 = 253;
+/// Length of the option: kind, length, ExID, value.
+pub const LEN: usize = 6;
+/// Bytes that the option costs: [`LEN`] and two NOPs, so that what follows stays aligned to 32 bits.
+pub const PADDED_LEN: usize = 8;
+/// Experiment identifier, "NW". Not registered with IANA; RFC 6994 asks for that before use on the open Internet.
+pub const EXID: u16 = 0x4E57;
+
+const MIN_HEADER: usize = 20;
+const MAX_HEADER: usize = 60;
+const CHECKSUM: usize = 16;
+const FLAGS: usize = 13;
+const SYN: u8 = 0x02;
+const END: u8 = 0;
+const NOP: u8 = 1;
+const TIMESTAMP: [u8; 2] = [8, 10];
+
+/// How the rate is carried.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The experimental option of RFC 6994 (the default).
+    Experimental,
+    /// The paper's: the two NOPs in front of the timestamp option are overwritten.
+    ///
+    /// Every standard parser misreads such a header, so the sender's side has to restore the NOPs before its stack
+    /// sees them. There is no room in a SYN-ACK, where Linux puts SACK-permitted in that place, and hence no
+    /// initial rate within the first RTT.
+    Padding,
+}
+
+/// Why a rate could not be written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum NoPlace {
+    /// The header is shorter than 20 bytes or than its own data offset.
+    Malformed,
+    /// The header has no option to overwrite, or no room for one (40 bytes of options are all there is).
+    Full,
+}
+
+/// The option as read: what [`PacketInfo`](crate::rate::PacketInfo) wants to know of it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// The rate option.
+    pub option: RateOption,
+    /// The sender's "not limited by the application" (BRF-100). Meaningful on data packets only.
+    pub unlimited: Option<bool>,
+}
+
+impl From<RateCode> for Reading {
+    fn from(code: RateCode) -> Self {
+        match code.decode() {
+            Some(rate) => Reading { option: RateOption::Assigned(rate), unlimited: None },
+            None => Reading { option: RateOption::Unassigned, unlimited: Some(code == RateCode::UNLIMITED) },
+        }
+    }
+}
+
+/// Length of the header by its data offset, if that is possible.
+fn header_len(header: &[u8]) -> Result<usize, NoPlace> {
+    let words = header.get(12).ok_or(NoPlace::Malformed)? >> 4;
+    let len = usize::from(words) * 4;
+    if len < MIN_HEADER || len > header.len() { Err(NoPlace::Malformed) } else { Ok(len) }
+}
+
+/// Where the two bytes of the value are, counted from the start of the header.
+fn locate(header: &[u8], format: Format) -> Option<usize> {
+    let len = header_len(header).ok()?;
+    let header = &header[..len];
+    match format {
+        Format::Experimental => locate_experimental(header),
+        Format::Padding => locate_padding(header),
+    }
+}
+
+fn locate_experimental(header: &[u8]) -> Option<usize> {
+    let mut at = MIN_HEADER;
+    while let Some(&kind) = header.get(at) {
+        match kind {
+            END => return None,
+            NOP => at += 1,
+            _ => {
+                let len = usize::from(*header.get(at + 1)?);
+                if len < 2 {
+                    return None;
+                }
+                let option = header.get(at..at + len)?;
+                if kind == KIND && len == LEN && option[2..4] == EXID.to_be_bytes() {
+                    return Some(at + 4);
+                }
+                at += len;
+            }
+        }
+    }
+    None
+}
+
+fn locate_padding(header: &[u8]) -> Option<usize> {
+    // Linux's established layout, the only one in which the two bytes are known to be padding.
+    let room = header[FLAGS] & SYN == 0 && header.get(MIN_HEADER + 2..MIN_HEADER + 4)? == TIMESTAMP;
+    room.then_some(MIN_HEADER)
+}
+
+fn word(header: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([header[at], header[at + 1]])
+}
+
+/// Reads the option.
+pub fn read(header: &[u8], format: Format) -> Reading {
+    let Some(at) = locate(header, format) else {
+        return Reading::default();
+    };
+    let bits = word(header, at);
+    match format {
+        Format::Experimental => RateCode::from_bits(bits).into(),
+        Format::Padding if bits == u16::from_be_bytes([NOP, NOP]) => {
+            Reading { option: RateOption::Unassigned, unlimited: None }
+        }
+        Format::Padding => Reading { unlimited: None, ..RateCode::from_bits(bits).into() },
+    }
+}
+
+/// Writes `code` over the value that the header has, and corrects the checksum.
+pub fn rewrite(header: &mut [u8], format: Format, code: RateCode) -> Result<(), NoPlace> {
+    header_len(header)?;
+    let at = locate(header, format).ok_or(NoPlace::Full)?;
+    let sum = checksum::update_at(word(header, CHECKSUM), at, word(header, at), code.to_bits());
+    header[at..at + 2].copy_from_slice(&code.to_bits().to_be_bytes());
+    header[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+    Ok(())
+}
+
+/// Puts the two NOPs back (the sender's side of [`Format::Padding`]) and returns what was there.
+pub fn restore_padding(header: &mut [u8]) -> Reading {
+    let reading = read(header, Format::Padding);
+    // No place means that there is nothing to restore.
+    let _ = rewrite(header, Format::Padding, RateCode::from_bits(u16::from_be_bytes([NOP, NOP])));
+    reading
+}
+
+/// A TCP header of its own, as long as it needs to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    bytes: [u8; MAX_HEADER],
+    len: usize,
+}
+
+impl Header {
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// The header with the experimental option inserted in front of its other options, checksum corrected.
+///
+/// In front, because trailing END bytes would hide what follows them. The checksum covers the longer TCP length
+/// in the pseudo header and the larger data offset; the caller corrects the IP header's total length.
+pub fn insert(header: &[u8], code: RateCode) -> Result<Header, NoPlace> {
+    let len = header_len(header)?;
+    if len + PADDED_LEN > MAX_HEADER {
+        return Err(NoPlace::Full);
+    }
+    let [c0, c1] = code.to_bits().to_be_bytes();
+    let [x0, x1] = EXID.to_be_bytes();
+    let option = [NOP, NOP, KIND, LEN as u8, x0, x1, c0, c1];
+
+    let mut bytes = [0; MAX_HEADER];
+    bytes[..MIN_HEADER].copy_from_slice(&header[..MIN_HEADER]);
+    bytes[MIN_HEADER..MIN_HEADER + PADDED_LEN].copy_from_slice(&option);
+    bytes[MIN_HEADER + PADDED_LEN..len + PADDED_LEN].copy_from_slice(&header[MIN_HEADER..len]);
+    bytes[12] += ((PADDED_LEN / 4) as u8) << 4;
+
+    // What follows moves by eight bytes, an even number, so its part of the sum stays as it is.
+    let mut sum = checksum::update(word(header, CHECKSUM), word(header, 12), word(&bytes, 12));
+    for pair in option.chunks_exact(2) {
+        sum = checksum::update(sum, 0, u16::from_be_bytes([pair[0], pair[1]]));
+    }
+    sum = checksum::update(sum, 0, PADDED_LEN as u16);
+    bytes[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+    Ok(Header { bytes, len: len + PADDED_LEN })
+}
+
+#[cfg(test)]
+#[path = "option_tests.rs"]
+mod tests;

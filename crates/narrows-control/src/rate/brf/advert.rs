@@ -1,0 +1,97 @@
+//! Flows whose ACKs take another path: what other switches asked to write into them (BRF-63).
+
+use rustc_hash::FxHashMap;
+
+use super::feedback::Gate;
+use super::table::FlowId;
+use crate::rate::{FlowKey, PacketInfo, PortId};
+use crate::units::{Rate, Span, Time};
+
+#[derive(Debug)]
+struct Advert {
+    rate: Rate,
+    from: PortId,
+    seq: u64,
+    expires: Time,
+    /// Stands for the RTT, which this switch does not know: the advertiser repeats itself every period T.
+    valid_for: Span,
+    gate: Gate,
+}
+
+/// Both sides of the exchange: what this port asks for and what it was asked.
+#[derive(Debug)]
+pub(super) struct Adverts {
+    port: PortId,
+    heard: FxHashMap<FlowKey, Advert>,
+    max: usize,
+    /// Flows of this port to be advertised.
+    pub(super) own: Vec<FlowId>,
+    pub(super) next_at: Time,
+    seq: u64,
+}
+
+impl Adverts {
+    pub(super) fn new(port: PortId, max: usize) -> Self {
+        Adverts { port, heard: FxHashMap::default(), max, own: Vec::new(), next_at: Time::ZERO, seq: 0 }
+    }
+
+    pub(super) fn next_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        key: FlowKey,
+        rate: Rate,
+        from: PortId,
+        seq: u64,
+        valid_for: Span,
+    ) {
+        if from == self.port {
+            return;
+        }
+        let room = self.heard.len() < self.max;
+        match self.heard.get_mut(&key) {
+            // Of two bottlenecks without ACKs the smaller counts, until it falls silent.
+            Some(known) if known.from != from && known.rate < rate && known.expires > now => {}
+            Some(known) if known.from == from && known.seq >= seq => {}
+            Some(known) => {
+                let gate = known.gate;
+                *known = Advert { rate, from, seq, expires: now + valid_for, valid_for, gate };
+            }
+            None if room => {
+                let expires = now + valid_for;
+                self.heard.insert(key, Advert { rate, from, seq, expires, valid_for, gate: Gate::default() });
+            }
+            None => {}
+        }
+    }
+
+    /// What is advertised for the flow of this packet.
+    pub(super) fn rate(&self, now: Time, key: &FlowKey) -> Option<Rate> {
+        if self.heard.is_empty() {
+            return None;
+        }
+        self.heard.get(key).filter(|a| a.expires > now).map(|a| a.rate)
+    }
+
+    /// BRF-61 with the advertised value, or `own` if that is less.
+    pub(super) fn answer(&mut self, now: Time, packet: &PacketInfo, own: Option<Rate>) -> Option<Rate> {
+        let advertised = self.rate(now, &packet.key)?;
+        let advert = self.heard.get_mut(&packet.key)?;
+        let rate = own.map_or(advertised, |own| own.min(advertised));
+        advert.gate.answer(now, advert.valid_for.scale(1, 3), rate, packet.option, false)
+    }
+
+    pub(super) fn reopen(&mut self, key: &FlowKey) {
+        if let Some(advert) = self.heard.get_mut(key) {
+            advert.gate.reopen();
+        }
+    }
+
+    pub(super) fn expire(&mut self, now: Time) {
+        self.heard.retain(|_, advert| advert.expires > now);
+    }
+}

@@ -1,0 +1,274 @@
+//! Who is limited, and what everyone gets (sections 7.2 and 7.3).
+
+use crate::rate::demand_index::DemandIndex;
+use crate::rate::waterfill::UNBOUNDED;
+use crate::units::{Bytes, Rate, Span};
+
+/// What limits a flow (BRF-38).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum AppClass {
+    /// New, not yet measured.
+    #[default]
+    Unknown,
+    /// Its application, or another switch.
+    Limited,
+    /// Its allocation here: it can fill whatever it gets.
+    Unlimited,
+}
+
+/// BRF-38. `tolerance` is what counting whole packets in a window may miss: nothing in the paper, one packet here,
+/// or every flow of ten packets a window would be called limited whenever nine of them fall into it.
+pub(super) fn classify(
+    measured: Bytes,
+    allocated: Rate,
+    window: Span,
+    a_cls: f64,
+    tolerance: Bytes,
+) -> AppClass {
+    let expected = allocated.as_f64() * window.as_secs_f64();
+    if (measured + tolerance).as_f64() < a_cls * expected { AppClass::Limited } else { AppClass::Unlimited }
+}
+
+/// Paper eq 14: what each unlimited flow gets. Starves them when the limited ones want nearly all (TV-6), and is
+/// negative when they want more (TV-7).
+pub(super) fn equal_share_literal(capacity: f64, sum_limited: f64, unlimited: u64) -> f64 {
+    (capacity - sum_limited) / unlimited.max(1) as f64
+}
+
+/// BRF-47: the least that a flow gets. Without it an idle flow would get nothing and could never show a demand.
+pub(super) fn floor(packets: f64, share: f64, mtu: Bytes, period: Span, capacity: Rate, flows: u64) -> Rate {
+    let least = (packets * mtu.as_f64() / period.as_secs_f64().max(1e-9)).max(share * capacity.as_f64());
+    Rate::from_f64(least).min(Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1)))
+}
+
+/// The allocation of all flows of a port, held as a rule rather than as a list.
+///
+/// A flow has a demand of its own (bytes/s; [`UNBOUNDED`] if no share satisfies it), and gets
+/// `(min(demand, level) + spread) * reduction`. Level, spread and reduction are the port's, so that a newcomer, a
+/// leaver or a new capacity changes the allocation of a hundred thousand flows in O(log) (BRF-103). In literal mode
+/// the demand is the allocation, and level and spread stay out of it.
+pub(super) struct Shares {
+    index: DemandIndex,
+    capacity: u64,
+    level: u64,
+    spread: u64,
+    reduction: f64,
+    spread_residual: bool,
+}
+
+impl Shares {
+    pub(super) fn new(spread_residual: bool) -> Self {
+        Shares {
+            index: DemandIndex::default(),
+            capacity: 0,
+            level: UNBOUNDED,
+            spread: 0,
+            reduction: 1.0,
+            spread_residual,
+        }
+    }
+
+    pub(super) fn capacity(&self) -> Rate {
+        Rate::from_bytes_per_sec(self.capacity)
+    }
+
+    /// A new C_BRF. Allocations follow with [`settle`](Shares::settle) or [`tighten`](Shares::tighten).
+    pub(super) fn set_capacity(&mut self, capacity: Rate) {
+        self.capacity = capacity.as_bytes_per_sec();
+    }
+
+    /// Flows that hold an allocation.
+    pub(super) fn flows(&self) -> u64 {
+        self.index.len()
+    }
+
+    pub(super) fn insert(&mut self, demand: u64) {
+        self.index.insert(demand);
+    }
+
+    pub(super) fn remove(&mut self, demand: u64) {
+        self.index.remove(demand);
+    }
+
+    /// The allocation of BRF-40: max-min over all demands, and what is left over spread evenly (BRF-42).
+    pub(super) fn settle(&mut self) {
+        self.level = self.index.level(self.capacity).unwrap_or(UNBOUNDED);
+        self.spread = if self.spread_residual { self.leftover() } else { 0 };
+    }
+
+    /// As [`settle`](Shares::settle), but nobody gets more than before: the resolved newcomer rule of BRF-33.
+    pub(super) fn tighten(&mut self) {
+        self.level = self.level.min(self.index.level(self.capacity).unwrap_or(UNBOUNDED));
+        self.spread = self.spread.min(self.leftover());
+    }
+
+    /// What each flow can have on top of its demand.
+    fn leftover(&self) -> u64 {
+        // An unlimited flow leaves nothing over. Between two settlements a level kept low does, but `spread` was
+        // zero then and stays so.
+        if self.level != UNBOUNDED || self.index.is_empty() {
+            return 0;
+        }
+        self.capacity.saturating_sub(self.index.bounded_sum()) / self.index.len()
+    }
+
+    /// Scales all allocations by `factor` until [`restore`](Shares::restore), to no less than `least` in all.
+    pub(super) fn reduce(&mut self, factor: f64, least: f64) {
+        self.reduction = (self.reduction * factor.clamp(0.0, 1.0)).max(least);
+    }
+
+    /// Ends a reduction (BRF-82: from stored demands, never by multiplying back).
+    pub(super) fn restore(&mut self) {
+        self.reduction = 1.0;
+    }
+
+    /// BW_base: a flow's max-min share, which BRF-38 compares with.
+    pub(super) fn base(&self, demand: u64) -> u64 {
+        demand.min(self.level)
+    }
+
+    /// As [`base`](Shares::base), with the reduction that may be on.
+    pub(super) fn base_reduced(&self, demand: u64) -> u64 {
+        if self.reduction < 1.0 {
+            (self.base(demand) as f64 * self.reduction) as u64
+        } else {
+            self.base(demand)
+        }
+    }
+
+    /// BW_alloc: what the flow is told.
+    pub(super) fn allocation(&self, demand: u64) -> Rate {
+        let full = self.base(demand).saturating_add(self.spread);
+        let full = Rate::from_bytes_per_sec(full);
+        if self.reduction < 1.0 { full.mul_f64(self.reduction) } else { full }
+    }
+
+    /// Sum of what all flows are told.
+    pub(super) fn sum(&self) -> f64 {
+        let base = match self.level {
+            UNBOUNDED => self.index.bounded_sum() as f64,
+            // Level and demands below it fill the capacity, or did when the level was found.
+            _ => self.capacity as f64,
+        };
+        (base + self.spread as f64 * self.index.len() as f64) * self.reduction
+    }
+
+    /// The level, for traces; infinite when every demand fits.
+    pub(super) fn level(&self) -> f64 {
+        if self.level == UNBOUNDED { f64::INFINITY } else { self.level as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const WINDOW: Span = Span::from_secs(1);
+
+    fn classes(allocated: [f64; 3], real: [f64; 3], a_cls: f64) -> [AppClass; 3] {
+        [0, 1, 2].map(|i| {
+            let (measured, allocated) =
+                (Bytes::new((real[i] * 1e6) as u64), Rate::from_f64(allocated[i] * 1e6));
+            classify(measured, allocated, WINDOW, a_cls, Bytes::ZERO)
+        })
+    }
+
+    #[test]
+    fn tv5_to_tv7_as_printed() {
+        use AppClass::{Limited, Unlimited};
+        assert_eq!(classes([40.0, 30.0, 30.0], [8.0, 30.0, 29.5], 0.95), [Limited, Unlimited, Unlimited]);
+        assert!((equal_share_literal(100.0, 8.8, 2) - 45.6).abs() < 1e-9);
+        assert_eq!(classes([95.0, 2.5, 2.5], [88.0, 2.5, 2.5], 0.95), [Limited, Unlimited, Unlimited]);
+        assert!((equal_share_literal(100.0, 96.8, 2) - 1.6).abs() < 1e-9);
+        assert!((equal_share_literal(98.0, 99.0, 2) + 0.5).abs() < 1e-9, "TV-7 is negative");
+    }
+
+    #[test]
+    fn tv8_flips_in_the_papers_corner_and_not_by_default() {
+        // One flow that wants 10 of 100.
+        let run = |b_head: f64| {
+            let mut allocated = 100.0f64;
+            core::iter::repeat_with(|| {
+                let now = allocated;
+                let real = 10.0f64.min(allocated);
+                allocated = match classes([allocated; 3], [real; 3], 0.95)[0] {
+                    AppClass::Limited => b_head * real,
+                    _ => equal_share_literal(100.0, 0.0, 1),
+                };
+                now
+            })
+            .take(5)
+            .collect::<Vec<f64>>()
+        };
+        assert_eq!(run(1.05), [100.0, 10.5, 100.0, 10.5, 100.0]);
+        assert_eq!(run(1.10), [100.0, 11.0, 11.0, 11.0, 11.0]);
+    }
+
+    #[test]
+    fn a_packet_more_or_less_does_not_make_a_flow_limited() {
+        let (rate, window, mtu) =
+            (Rate::from_bytes_per_sec(750_000), Span::from_millis(20), Bytes::new(1500));
+        assert_eq!(classify(Bytes::new(13_500), rate, window, 0.95, mtu), AppClass::Unlimited);
+        assert_eq!(classify(Bytes::new(12_000), rate, window, 0.95, mtu), AppClass::Limited);
+    }
+
+    #[test]
+    fn the_floor_is_two_packets_a_period_but_never_more_than_a_fair_share() {
+        let of = |flows| {
+            floor(
+                2.0,
+                0.001,
+                Bytes::new(1500),
+                Span::from_millis(20),
+                Rate::from_bytes_per_sec(12_250_000),
+                flows,
+            )
+        };
+        assert_eq!(of(2), Rate::from_bytes_per_sec(150_000));
+        assert_eq!(of(1000), Rate::from_bytes_per_sec(12_250));
+    }
+
+    proptest! {
+        #[test]
+        fn never_more_than_there_is_nor_than_is_wanted(
+            capacity in 1u64..10_000_000_000,
+            steps in proptest::collection::vec((0u8..5, prop_oneof![Just(UNBOUNDED), 0u64..5_000_000_000]), 1..60),
+            spread in any::<bool>(),
+        ) {
+            let mut shares = Shares::new(spread);
+            let mut demands = Vec::new();
+            shares.set_capacity(Rate::from_bytes_per_sec(capacity));
+            for (step, demand) in steps {
+                let before: Vec<Rate> = demands.iter().map(|d| shares.allocation(*d)).collect();
+                match step {
+                    0 if !demands.is_empty() => shares.remove(demands.swap_remove(0)),
+                    1 => {
+                        shares.settle();
+                        let least = capacity / demands.len().max(1) as u64;
+                        for d in &demands {
+                            // Everyone has the fair share or what it wants, but for the index's half bucket.
+                            prop_assert!(shares.base(*d) + 1 + least / 200 >= least.min(*d));
+                        }
+                    }
+                    2 => shares.reduce(0.7, 0.05),
+                    3 => shares.restore(),
+                    _ => {
+                        demands.push(demand);
+                        shares.insert(demand);
+                        shares.tighten();
+                        for (d, before) in demands.iter().zip(before) {
+                            prop_assert!(shares.allocation(*d) <= before, "a newcomer raised someone");
+                        }
+                    }
+                }
+                let sum: Rate = demands.iter().map(|d| shares.allocation(*d)).sum();
+                prop_assert!(sum.as_bytes_per_sec() <= capacity);
+                prop_assert!(sum.as_f64() <= shares.sum() + 1.0);
+                if !spread {
+                    prop_assert!(demands.iter().all(|d| shares.allocation(*d).as_bytes_per_sec() <= *d));
+                }
+            }
+        }
+    }
+}

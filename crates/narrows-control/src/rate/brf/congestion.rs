@@ -1,0 +1,163 @@
+//! Is the port congested, how, and by what factor do rates go down (section 8).
+//!
+//! The detector runs at the SDN controller and, when that is silent, at the switch: same code, same [`Report`].
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::params::{Mode, Params};
+use crate::rate::{CongestionKind, Report};
+use crate::units::{Bytes, Rate, Span};
+
+/// Reports kept per port, whatever the poll period: a bound, not a tuning.
+const HISTORY: usize = 64;
+
+/// What counts as congestion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Thresholds {
+    /// Which form of the rules.
+    pub mode: Mode,
+    /// U_TH, see [`Params::u_th`].
+    pub u_th: f64,
+    /// Q_TH, see [`Params::q_th`].
+    pub q_th: f64,
+    /// See [`Params::q_delay_max`].
+    pub q_delay_max: Span,
+    /// See [`Params::burst_threshold`].
+    pub burst_threshold: f64,
+    /// What the paper takes every packet for (its MSS).
+    pub packet: Bytes,
+}
+
+impl Thresholds {
+    /// The detector's part of BRF's parameters.
+    pub fn of(params: &Params, mtu: Bytes) -> Self {
+        Thresholds {
+            mode: params.mode,
+            u_th: params.u_th,
+            q_th: params.q_th,
+            q_delay_max: params.q_delay_max,
+            burst_threshold: params.burst_threshold,
+            packet: mtu,
+        }
+    }
+}
+
+/// What the detector saw.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// The kind of congestion, if there is any.
+    pub kind: Option<CongestionKind>,
+    /// Paper eq 5: departures as part of the capacity. In resolved mode for the log only (BRF-72).
+    pub netcard_rate: f64,
+    /// Paper eq 6: packets queued as part of the queue limits.
+    pub queue_utilisation: f64,
+    /// Arrivals of the rated class as part of its share (BRF-72).
+    pub arrivals: f64,
+}
+
+/// Paper eq 5: packets that left, as part of what the link could have carried in `dt`.
+pub fn netcard_rate(packets: u64, packet: Bytes, dt: Span, capacity: Rate) -> f64 {
+    let possible = capacity.as_f64() * dt.as_secs_f64();
+    if possible > 0.0 { packets as f64 * packet.as_f64() / possible } else { 0.0 }
+}
+
+/// Paper eq 6: queued packets over the limits of the queues; 0 without a limit.
+pub fn queue_utilisation((queued, limit): (u32, u32)) -> f64 {
+    if limit > 0 { f64::from(queued) / f64::from(limit) } else { 0.0 }
+}
+
+/// The detector of one port.
+#[derive(Clone, Debug, Default)]
+pub struct Detector {
+    /// From one at least T old to the newest.
+    history: VecDeque<Report>,
+}
+
+impl Detector {
+    /// Judges the port by this report and those of the last period T.
+    pub fn observe(&mut self, report: &Report, thresholds: &Thresholds) -> Verdict {
+        if self.history.back().is_some_and(|last| last.at >= report.at) {
+            // Overtaken on its way: rates over a negative time mean nothing.
+            self.history.clear();
+        }
+        let (mut netcard, mut arrivals) = (0.0, 0.0);
+        if let Some(last) = self.history.back() {
+            let packets = report.departed_packets.saturating_sub(last.departed_packets);
+            netcard = netcard_rate(packets, thresholds.packet, report.at.since(last.at), report.capacity);
+        }
+        if let Some(first) = self.history.front() {
+            let rate = Rate::of(report.rated_arrived - first.rated_arrived, report.at.since(first.at));
+            if report.rated_share > Rate::ZERO {
+                arrivals = rate.as_f64() / report.rated_share.as_f64();
+            }
+        }
+        self.history.push_back(report.clone());
+        while self.history.len() > HISTORY
+            || self.history.get(1).is_some_and(|next| report.at.since(next.at) >= report.period)
+        {
+            self.history.pop_front();
+        }
+        judge(report, netcard, arrivals, thresholds)
+    }
+}
+
+fn judge(report: &Report, netcard_rate: f64, arrivals: f64, t: &Thresholds) -> Verdict {
+    let (queue_utilisation, standing, burst) = match t.mode {
+        Mode::Literal => {
+            let utilisation = queue_utilisation(report.all_packets);
+            (utilisation, utilisation > t.q_th, netcard_rate > t.u_th)
+        }
+        Mode::Resolved => {
+            let utilisation = queue_utilisation(report.rated_packets);
+            let delay = report.rated_queued > report.capacity.bytes_in(t.q_delay_max);
+            let standing = utilisation > t.q_th || (t.q_delay_max > Span::ZERO && delay);
+            (utilisation, standing, arrivals > t.burst_threshold)
+        }
+    };
+    let kind = match (standing, burst) {
+        (true, _) => Some(CongestionKind::Queue),
+        (false, true) => Some(CongestionKind::Burst),
+        (false, false) => None,
+    };
+    Verdict { kind, netcard_rate, queue_utilisation, arrivals }
+}
+
+/// theta1 as printed (eqs 15 to 17), with the signs that it lost: the sum of rates less what drains the queue in
+/// `g`. Negative when the queue is long (TV-9).
+pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -> f64 {
+    if sum_allocated <= 0.0 {
+        return 1.0;
+    }
+    (sum_allocated - queued.as_f64() / g.as_secs_f64().max(1e-9)) / sum_allocated
+}
+
+/// theta1 resolved (BRF-80): the queue drains at capacity less arrivals, so it is the capacity that counts.
+pub(super) fn queue_factor(
+    capacity: f64,
+    sum_allocated: f64,
+    sum_real: f64,
+    queued: Bytes,
+    g: Span,
+    f_floor: f64,
+) -> f64 {
+    let target = (capacity - queued.as_f64() / g.as_secs_f64().max(1e-9)).max(f_floor * capacity);
+    let sum = sum_allocated.max(sum_real);
+    if sum > 0.0 { (target / sum).min(1.0) } else { 1.0 }
+}
+
+/// theta2 (eq 18): scale arrivals to `a_max` of the capacity. As printed this may scale up.
+pub(super) fn burst_factor_literal(capacity: f64, a_max: f64, sum_real: f64) -> f64 {
+    if sum_real > 0.0 { a_max * capacity / sum_real } else { 1.0 }
+}
+
+/// theta2 resolved (BRF-81): never up.
+pub(super) fn burst_factor(capacity: f64, a_max: f64, sum_real: f64) -> f64 {
+    burst_factor_literal(capacity, a_max, sum_real).min(1.0)
+}
+
+#[cfg(test)]
+#[path = "congestion_tests.rs"]
+mod tests;

@@ -1,0 +1,388 @@
+//! The phases of a port (section 5): settle, measure, allocate; and, when the controller says so, reduce.
+
+use super::allocate::{AppClass, classify, equal_share_literal, floor};
+use super::capacity::Reading;
+use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
+use super::table::{Flow, FlowId, List, Window};
+use super::{Brf, TICK_MIN};
+use crate::rate::waterfill::UNBOUNDED;
+use crate::rate::{Action, Class, CongestionKind, Leaf, Message, PacketInfo, PortCounters, Report};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// A queue of this many packets is empty enough to leave congestion.
+const EMPTY_QUEUE: u32 = 2;
+/// A flow that is to be classified was measured for at least this part of the window.
+const LEAST_WINDOW: u64 = 4;
+/// Marks of the arrivals kept, whatever the tick: a bound.
+const MARKS: usize = 64;
+
+/// Where a port is in its cycle. INIT is `on_start`, BW_INIT happens in an instant, and ALLOC between two phases.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Senders are hearing of the last allocation (BRF-36).
+    Settle {
+        /// When measuring begins.
+        until: Time,
+    },
+    /// Arrivals are counted flow by flow.
+    Measure {
+        /// When it began.
+        from: Time,
+        /// When it ends.
+        until: Time,
+    },
+    /// Rates are reduced until the queue has drained.
+    Congested,
+}
+
+impl Phase {
+    /// When the phase ends by itself.
+    pub(super) fn until(self) -> Time {
+        match self {
+            Phase::Settle { until } | Phase::Measure { until, .. } => until,
+            Phase::Congested => Time::NEVER,
+        }
+    }
+}
+
+fn rated(of: &[Bytes]) -> Bytes {
+    of.iter().take(2).copied().sum()
+}
+const _: () = assert!(Leaf::Mouse as usize == 0 && Leaf::Elephant as usize == 1);
+
+impl Brf {
+    /// T (BRF-30), and the first phase of a cycle.
+    pub(super) fn begin_cycle(&mut self, now: Time) {
+        let rtt = if self.rtt_max > Span::ZERO { self.rtt_max } else { self.params.rtt_default };
+        self.period = rtt.max(self.params.period_min).min(self.params.period_max).max(TICK_MIN);
+        if self.params.settle {
+            self.phase = Phase::Settle { until: now + self.period };
+        } else {
+            self.begin_window(now);
+        }
+    }
+
+    fn begin_window(&mut self, now: Time) {
+        self.windows += 1;
+        self.phase = Phase::Measure { from: now, until: now + self.period };
+    }
+
+    pub(super) fn advance_phase(&mut self, now: Time, actions: &mut Vec<Action>) {
+        if now < self.phase.until() {
+            return;
+        }
+        match self.phase {
+            Phase::Settle { .. } => self.begin_window(now),
+            Phase::Measure { from, .. } => {
+                self.end_window(from, now);
+                self.allocate(now, actions);
+            }
+            Phase::Congested => {}
+        }
+    }
+
+    /// From when the flow's arrivals say something about its allocation: in resolved mode its sender has known it
+    /// for an RTT, and has begun to send (BRF-36, BRF-37).
+    fn measured_from(&self, flow: &Flow, rtt: Span, from: Time) -> Time {
+        if self.literal() {
+            return from.max(flow.joined);
+        }
+        match (flow.told, flow.first_data) {
+            (Some((_, at)), Some(first)) => from.max(at + rtt).max(first),
+            _ => Time::NEVER,
+        }
+    }
+
+    /// Counts a data packet.
+    pub(super) fn measure(&mut self, now: Time, id: FlowId, packet: &PacketInfo) {
+        let rtt = self.rtt(id);
+        let Phase::Measure { from, .. } = self.phase else {
+            if let Some(flow) = self.table.get_mut(id) {
+                note_sequence(flow, packet);
+            }
+            return;
+        };
+        let Some(flow) = self.table.get(id) else { return };
+        let counts = now >= self.measured_from(flow, rtt, from);
+        let number = self.windows;
+        let Some(flow) = self.table.get_mut(id) else { return };
+        let missing = note_sequence(flow, packet);
+        if flow.window.number != number {
+            flow.window = Window { number, ..Window::default() };
+        }
+        flow.window.unlimited |= packet.unlimited == Some(true);
+        if counts {
+            flow.window.bytes += packet.size;
+            flow.window.missing += missing;
+        }
+    }
+
+    /// BW_real of every active flow, its class, and what it will ask for (BRF-38, BRF-40, BRF-100).
+    fn end_window(&mut self, from: Time, now: Time) {
+        let ids = self.active();
+        self.rtt_max = Span::ZERO;
+        for id in &ids {
+            let rtt = self.rtt(*id);
+            self.rtt_max = self.rtt_max.max(rtt);
+            let Some(flow) = self.table.get(*id) else { continue };
+            let span = now.since(self.measured_from(flow, rtt, from));
+            let current = flow.window.number == self.windows;
+            let window = if current { flow.window } else { Window::default() };
+            if span.scale(LEAST_WINDOW, 1) < self.period || (self.literal() && flow.joined > from) {
+                continue;
+            }
+            let (class, sent) = self.class_of(flow, window, span);
+            let demand = match class {
+                _ if self.literal() => flow.demand,
+                AppClass::Limited => {
+                    Rate::of(sent, span).mul_f64(self.params.b_head).max(self.floor).as_bytes_per_sec()
+                }
+                AppClass::Unlimited => UNBOUNDED,
+                AppClass::Unknown => flow.demand,
+            };
+            if demand != flow.demand {
+                self.shares.remove(flow.demand);
+                self.shares.insert(demand);
+            }
+            if let Some(flow) = self.table.get_mut(*id) {
+                flow.demand = demand;
+                flow.app_class = class;
+                flow.real = Rate::of(window.bytes, span);
+                flow.measured = (flow.measured.0 + window.bytes, flow.measured.1 + span);
+            }
+        }
+        self.scratch = ids;
+    }
+
+    /// The class, and the bytes that the flow's sender sent in the window as far as this switch can tell.
+    fn class_of(&self, flow: &Flow, window: Window, span: Span) -> (AppClass, Bytes) {
+        let p = &self.params;
+        if self.literal() {
+            let allocated = Rate::from_bytes_per_sec(flow.demand);
+            return (classify(window.bytes, allocated, span, p.a_cls, Bytes::ZERO), window.bytes);
+        }
+        // A gap in the sequence was sent and lost on the way here. No more than as much again is believed.
+        let missing = if p.believe_senders { window.missing.min(window.bytes) } else { Bytes::ZERO };
+        let sent = window.bytes + missing;
+        if p.believe_senders && window.unlimited {
+            return (AppClass::Unlimited, sent);
+        }
+        let told = flow.told.map_or(Rate::ZERO, |(rate, _)| rate);
+        (classify(sent, told, span, p.a_cls, self.mtu), sent)
+    }
+
+    /// ALLOC (7.3), and the next cycle.
+    fn allocate(&mut self, now: Time, actions: &mut Vec<Action>) {
+        self.update_split(now, actions);
+        let (p, flows) = (&self.params, self.shares.flows());
+        let capacity = self.shares.capacity();
+        self.floor = floor(p.floor_packets, p.floor_share, self.mtu, self.period, capacity, flows);
+        self.shares.restore();
+        if self.literal() {
+            self.allocate_literally();
+        } else {
+            self.shares.settle();
+            if self.params.layers {
+                self.assign_layers();
+            }
+        }
+        self.begin_cycle(now);
+    }
+
+    fn assign_layers(&mut self) {
+        let fair =
+            Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1));
+        let ids = self.active();
+        for id in &ids {
+            if let Some(flow) = self.table.get_mut(*id) {
+                let base = Rate::from_bytes_per_sec(self.shares.base(flow.demand));
+                flow.layer.assign(base, fair, flow.app_class == AppClass::Unlimited);
+            }
+        }
+        self.scratch = ids;
+    }
+
+    /// Paper eq 14. A flow that has not been measured keeps what it has.
+    fn allocate_literally(&mut self) {
+        let ids = self.active();
+        let headroom = self.params.b_head;
+        let keeps = |flow: &Flow| match flow.app_class {
+            AppClass::Limited => Some(headroom * flow.real.as_f64()),
+            AppClass::Unknown => Some(flow.demand as f64),
+            AppClass::Unlimited => None,
+        };
+        let kept: Vec<Option<f64>> = ids.iter().filter_map(|id| self.table.get(*id)).map(keeps).collect();
+        let sum = kept.iter().flatten().sum();
+        let unlimited = kept.iter().filter(|k| k.is_none()).count() as u64;
+        let share = equal_share_literal(self.shares.capacity().as_f64(), sum, unlimited);
+        for (id, kept) in ids.iter().zip(kept) {
+            if let Some(flow) = self.table.get_mut(*id) {
+                self.shares.remove(flow.demand);
+                flow.demand = Rate::from_f64(kept.unwrap_or(share)).as_bytes_per_sec();
+                self.shares.insert(flow.demand);
+            }
+        }
+        self.scratch = ids;
+    }
+
+    /// The flows that hold an allocation, in a buffer to be handed back to `scratch`.
+    fn active(&mut self) -> Vec<FlowId> {
+        let mut ids = core::mem::take(&mut self.scratch);
+        ids.clear();
+        ids.extend(self.table.ids(List::Rated));
+        ids
+    }
+
+    /// Everything that is looked at now and then: silent flows, the detector, the capacity, advertisements.
+    pub(super) fn tick(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+        if let Some(estimator) = &mut self.estimator {
+            let [arrived, departed, queued] =
+                [&port.arrived, &port.departed, &port.queued].map(|leaves| leaves.iter().copied().sum());
+            estimator.observe(now, Reading { arrived, departed, queued }, self.period);
+            self.refresh_link(now, port, actions);
+        }
+        self.arrivals.push_back((now, rated(&port.arrived)));
+        while self.arrivals.len() > MARKS
+            || self.arrivals.get(1).is_some_and(|(at, _)| now.since(*at) >= self.period)
+        {
+            self.arrivals.pop_front();
+        }
+        self.sweep(now, actions);
+        self.update_split(now, actions);
+        self.advertise(now, actions);
+
+        // No controller, or none any more: the switch looks for itself (BRF-73, BRF-105).
+        if self.polled_at.is_none_or(|at| now.since(at) > self.params.controller_timeout) {
+            let report = self.report(now, port);
+            let verdict = self.detector.observe(&report, &self.thresholds);
+            if verdict.kind.is_some() || self.phase == Phase::Congested {
+                self.on_verdict(now, verdict.kind, port, actions);
+            }
+        }
+        let queued = port.queued_packets.iter().take(2).sum::<u32>();
+        let since = self.reduced_at.map_or(Span::MAX, |at| now.since(at));
+        if self.phase == Phase::Congested && queued <= EMPTY_QUEUE && since >= self.period {
+            self.on_verdict(now, None, port, actions);
+        }
+    }
+
+    /// The controller's or the own detector's verdict (section 8).
+    pub(super) fn on_verdict(
+        &mut self,
+        now: Time,
+        kind: Option<CongestionKind>,
+        port: &PortCounters,
+        actions: &mut Vec<Action>,
+    ) {
+        let congested = self.phase == Phase::Congested;
+        let Some(kind) = kind else {
+            if congested {
+                let value = rated(&port.queued).as_f64();
+                actions.push(Action::Log { event: "congestion-end", flow: None, value });
+                // From stored demands, never by multiplying back up (BRF-82).
+                self.allocate(now, actions);
+            }
+            return;
+        };
+        self.phase = Phase::Congested;
+        // At most one reduction per T: the last one has not shown its effect yet.
+        if self.reduced_at.is_some_and(|at| now.since(at) < self.period) {
+            return;
+        }
+        self.reduced_at = Some(now);
+        let factor = self.reduce(now, kind, port);
+        let event = match kind {
+            CongestionKind::Queue => "congestion-queue",
+            CongestionKind::Burst => "congestion-burst",
+        };
+        actions.push(Action::Log { event, flow: None, value: factor });
+    }
+
+    /// Scales all allocations down and returns the factor.
+    fn reduce(&mut self, now: Time, kind: CongestionKind, port: &PortCounters) -> f64 {
+        let (a_max, f_floor) = (self.params.a_max, self.params.f_floor);
+        let (capacity, allocated) = (self.shares.capacity().as_f64(), self.shares.sum());
+        let g = self.period.mul_f64(self.params.g_periods);
+        let real = self
+            .arrivals
+            .front()
+            .map_or(Rate::ZERO, |(at, bytes)| Rate::of(rated(&port.arrived) - *bytes, now.since(*at)));
+        if !self.literal() {
+            let factor = match kind {
+                CongestionKind::Queue => {
+                    queue_factor(capacity, allocated, real.as_f64(), rated(&port.queued), g, f_floor)
+                }
+                CongestionKind::Burst => burst_factor(capacity, a_max, real.as_f64()),
+            };
+            self.shares.reduce(factor, f_floor);
+            return factor;
+        }
+        let ids = self.active();
+        let factor = match kind {
+            CongestionKind::Queue => {
+                let packets: u32 = port.queued_packets.iter().copied().fold(0, u32::saturating_add);
+                let queued = Bytes::new(u64::from(packets) * self.mtu.get());
+                queue_factor_literal(allocated, queued, g)
+            }
+            CongestionKind::Burst => burst_factor_literal(capacity, a_max, real.as_f64()),
+        };
+        self.scale_literally(&ids, factor);
+        self.scratch = ids;
+        factor
+    }
+
+    /// The port's figures for the detector.
+    pub(super) fn report(&self, now: Time, port: &PortCounters) -> Report {
+        let sum = |of: &[u32]| of.iter().copied().fold(0, u32::saturating_add);
+        Report {
+            port: self.port,
+            at: now,
+            capacity: self.link,
+            rated_share: self.shares.capacity(),
+            rated_arrived: rated(&port.arrived),
+            departed: port.departed.iter().copied().sum(),
+            departed_packets: port.departed_packets,
+            rated_queued: rated(&port.queued),
+            rated_packets: (sum(&port.queued_packets[..2]), sum(&port.limit_packets[..2])),
+            all_packets: (sum(&port.queued_packets), sum(&port.limit_packets)),
+            period: self.period,
+        }
+    }
+
+    /// Tells the other switches of flows whose ACKs do not come this way, every T (BRF-63).
+    fn advertise(&mut self, now: Time, actions: &mut Vec<Action>) {
+        if self.adverts.own.is_empty() || now < self.adverts.next_at {
+            return;
+        }
+        self.adverts.next_at = now + self.period;
+        let mut own = core::mem::take(&mut self.adverts.own);
+        own.retain(|id| {
+            self.table.get(*id).is_some_and(|flow| flow.class == Class::Rated && !flow.ack_seen_here)
+        });
+        for id in &own {
+            let Some(flow) = self.table.get(*id).filter(|_| self.table.list(*id) == Some(List::Rated)) else {
+                continue;
+            };
+            let (key, rate) = (flow.key, self.told(flow.demand));
+            let (port, valid_for) = (self.port, self.period.scale(3, 1));
+            let seq = self.adverts.next_seq();
+            actions.push(Action::ToController(Message::FlowAdvertisement {
+                key,
+                rate,
+                port,
+                seq,
+                valid_for,
+            }));
+            self.note_told(now, *id);
+        }
+        self.adverts.own = own;
+    }
+}
+
+/// Keeps track of the sequence and returns what this packet shows to be missing before it.
+fn note_sequence(flow: &mut Flow, packet: &PacketInfo) -> Bytes {
+    let end = packet.seq.saturating_add(packet.payload.get());
+    let expected = flow.next_seq.unwrap_or(packet.seq);
+    flow.next_seq = Some(expected.max(end));
+    Bytes::new(packet.seq.saturating_sub(expected))
+}

@@ -1,0 +1,141 @@
+//! Which ACK carries a rate, and whose (section 6).
+
+use crate::feedback::code::as_heard;
+use crate::rate::RateOption;
+use crate::units::{Rate, Span, Time};
+
+/// A decrease by more than this may pass the gate once (BRF-64).
+const URGENT: f64 = 0.9;
+
+/// The gate of one flow: at most one feedback per RTT of it (BRF-60). A new gate is open.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Gate {
+    next: Time,
+    /// What `next` was before the last write, should that fail to fit.
+    previous: Time,
+    /// What was written last.
+    said: Option<Rate>,
+}
+
+impl Gate {
+    /// The rate to write into an ACK with this option, if any: the smallest on the path (BRF-61).
+    ///
+    /// Lowering a value is not gated, and any value that passes closes the gate for one and a half RTT (BRF-62):
+    /// so the switch nearest to the receiver speaks first and all others only lower what it says. With gates that
+    /// do not know of each other the sender would hear A's and B's rates in turn.
+    pub(super) fn answer(
+        &mut self,
+        now: Time,
+        rtt: Span,
+        allocated: Rate,
+        option: RateOption,
+        urgent: bool,
+    ) -> Option<Rate> {
+        self.previous = self.next;
+        if let RateOption::Assigned(value) = option {
+            self.next = now + rtt.scale(3, 2);
+            // Compared as rates, and as what the code can say of them (BRF-8).
+            let replace = as_heard(allocated) <= value;
+            if replace {
+                self.said = Some(allocated);
+            }
+            return replace.then_some(allocated);
+        }
+        let urgent = urgent && self.said.is_some_and(|said| allocated < said.mul_f64(URGENT));
+        if now < self.next && !urgent {
+            return None;
+        }
+        self.next = now + rtt;
+        self.said = Some(allocated);
+        Some(allocated)
+    }
+
+    /// The last write did not fit into its packet: the gate stays open (BRF-11).
+    pub(super) fn reopen(&mut self) {
+        self.next = self.previous;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_millis(20);
+
+    fn rate(r: u64) -> Rate {
+        Rate::from_bytes_per_sec(r)
+    }
+    fn ms(n: u64) -> Time {
+        Time::ZERO + Span::from_millis(n)
+    }
+
+    #[test]
+    fn one_feedback_per_rtt() {
+        let mut gate = Gate::default();
+        let written: Vec<u64> = (0..100)
+            .filter(|t| gate.answer(ms(*t), RTT, rate(1000), RateOption::Unassigned, false).is_some())
+            .collect();
+        assert_eq!(written, [0, 20, 40, 60, 80]);
+    }
+
+    #[test]
+    fn the_smallest_value_on_the_path_stands() {
+        let mut gate = Gate::default();
+        let mut answer =
+            |t, value| gate.answer(ms(t), RTT, rate(1000), RateOption::Assigned(rate(value)), false);
+        assert_eq!(answer(0, 5000), Some(rate(1000)));
+        assert_eq!(answer(1, 5000), Some(rate(1000)), "lowering is not gated");
+        assert_eq!(answer(2, 1000), Some(rate(1000)), "equal is replaced");
+        assert_eq!(answer(3, 999), None);
+    }
+
+    #[test]
+    fn comparison_is_of_decoded_values() {
+        // 6559 B/s is heard as 6550 B/s.
+        let mut gate = Gate::default();
+        assert_eq!(
+            gate.answer(ms(0), RTT, rate(6559), RateOption::Assigned(rate(6550)), false),
+            Some(rate(6559))
+        );
+        assert_eq!(gate.answer(ms(0), RTT, rate(6560), RateOption::Assigned(rate(6550)), false), None);
+    }
+
+    #[test]
+    fn two_switches_do_not_alternate() {
+        // A is nearer to the receiver and allows more; an ACK passes A, then B, every ms.
+        let (mut a, mut b) = (Gate::default(), Gate::default());
+        let mut heard = Vec::new();
+        for t in 0..200 {
+            let option = match a.answer(ms(t), RTT, rate(2000), RateOption::Unassigned, false) {
+                Some(value) => RateOption::Assigned(value),
+                None => RateOption::Unassigned,
+            };
+            // B's clock is off by half an RTT: without the reset its gate would open between A's.
+            match (b.answer(ms(t + 10), RTT, rate(1000), option, false), option) {
+                (Some(value), _) | (None, RateOption::Assigned(value)) => heard.push(value),
+                _ => {}
+            }
+        }
+        assert_eq!(heard, [rate(1000); 10]);
+    }
+
+    #[test]
+    fn a_write_that_did_not_fit_leaves_the_gate_open() {
+        let mut gate = Gate::default();
+        assert!(gate.answer(ms(5), RTT, rate(1), RateOption::Absent, false).is_some());
+        gate.reopen();
+        assert!(gate.answer(ms(6), RTT, rate(1), RateOption::Absent, false).is_some());
+        assert!(gate.answer(ms(7), RTT, rate(1), RateOption::Absent, false).is_none());
+    }
+
+    #[test]
+    fn an_urgent_decrease_passes_once_if_allowed() {
+        for (allowed, expected) in [(false, None), (true, Some(rate(800)))] {
+            let mut gate = Gate::default();
+            gate.answer(ms(0), RTT, rate(1000), RateOption::Unassigned, allowed);
+            assert_eq!(gate.answer(ms(1), RTT, rate(950), RateOption::Unassigned, allowed), None);
+            assert_eq!(gate.answer(ms(2), RTT, rate(800), RateOption::Unassigned, allowed), expected);
+            assert_eq!(gate.answer(ms(3), RTT, rate(800), RateOption::Unassigned, allowed), None);
+        }
+    }
+}

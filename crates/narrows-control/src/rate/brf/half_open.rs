@@ -1,0 +1,126 @@
+//! Handshakes that no answer has been seen to yet, in a bounded table of their own (BRF-104).
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use super::table::Side;
+use crate::rate::FlowKey;
+use crate::units::{Span, Time};
+
+/// A SYN that passed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct HalfOpen {
+    pub(super) syn_at: Time,
+    /// Who sent it.
+    pub(super) opener: Side,
+    /// It carried the rate option (BRF-10).
+    pub(super) permitted: bool,
+    /// It was sent more than once, so what its answer took is anyone's guess (Karn).
+    pub(super) repeated: bool,
+    /// When its SYN-ACK passed, if the flow got no record then.
+    pub(super) answered: Option<Time>,
+}
+
+/// SYNs without an answer, oldest first. When full the oldest gives way: a flood then outlasts only handshakes that
+/// take longer than it needs to fill the table, and never touches an established flow.
+#[derive(Debug)]
+pub(super) struct HalfOpenTable {
+    by_key: FxHashMap<FlowKey, HalfOpen>,
+    /// In the order of arrival; entries of `by_key` removed since are skipped.
+    order: VecDeque<(Time, FlowKey)>,
+    max: usize,
+    timeout: Span,
+}
+
+impl HalfOpenTable {
+    pub(super) fn new(max: usize, timeout: Span) -> Self {
+        HalfOpenTable { by_key: FxHashMap::default(), order: VecDeque::new(), max, timeout }
+    }
+
+    pub(super) fn insert(&mut self, now: Time, key: FlowKey, opener: Side, permitted: bool) {
+        self.expire(now);
+        if let Some(known) = self.by_key.get_mut(&key) {
+            // The first one's place in the order stays: a SYN repeated for ever is forgotten like any other.
+            known.repeated = true;
+            known.permitted = permitted;
+            return;
+        }
+        // Two bounds, as handshakes that completed leave their place in the order behind for a while.
+        while self.by_key.len() >= self.max || self.order.len() >= 2 * self.max {
+            let Some((at, oldest)) = self.order.pop_front() else { break };
+            self.forget(at, &oldest);
+        }
+        self.order.push_back((now, key));
+        self.by_key.insert(key, HalfOpen { syn_at: now, opener, permitted, repeated: false, answered: None });
+    }
+
+    pub(super) fn get_mut(&mut self, key: &FlowKey) -> Option<&mut HalfOpen> {
+        self.by_key.get_mut(key)
+    }
+
+    pub(super) fn remove(&mut self, key: &FlowKey) -> Option<HalfOpen> {
+        self.by_key.remove(key)
+    }
+
+    /// Forgets what is older than the timeout. Amortised O(1).
+    pub(super) fn expire(&mut self, now: Time) {
+        while let Some((at, key)) = self.order.front().copied()
+            && at + self.timeout <= now
+        {
+            self.order.pop_front();
+            self.forget(at, &key);
+        }
+    }
+
+    fn forget(&mut self, at: Time, key: &FlowKey) {
+        if self.by_key.get(key).is_some_and(|half| half.syn_at == at) {
+            self.by_key.remove(key);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+    use crate::rate::Proto;
+
+    fn key(n: u32) -> FlowKey {
+        let daddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+        FlowKey {
+            saddr: IpAddr::V4(Ipv4Addr::from_bits(n)),
+            daddr,
+            sport: 40_000,
+            dport: 443,
+            proto: Proto::Tcp,
+        }
+    }
+
+    #[test]
+    fn half_open_flows_are_bounded_and_the_oldest_gives_way() {
+        let mut table = HalfOpenTable::new(10, Span::from_secs(3));
+        for n in 0..1000 {
+            table.insert(Time::from_nanos(u64::from(n)), key(n), Side::Sender, true);
+            assert!(table.len() <= 10);
+        }
+        assert!(table.get_mut(&key(989)).is_none() && table.get_mut(&key(990)).is_some());
+        table.expire(Time::from_nanos(995) + Span::from_secs(3));
+        assert_eq!(table.len(), 4);
+    }
+
+    #[test]
+    fn completed_handshakes_do_not_pile_up() {
+        let mut table = HalfOpenTable::new(10, Span::from_secs(3));
+        for n in 0..1000 {
+            table.insert(Time::from_nanos(u64::from(n)), key(n), Side::Sender, true);
+            assert!(table.remove(&key(n)).is_some());
+        }
+        assert!(table.order.len() <= 20);
+    }
+}

@@ -1,0 +1,204 @@
+//! A port with paced senders around it, in steps of a millisecond, for the tests of the controller.
+
+use core::net::{IpAddr, Ipv4Addr};
+use std::collections::VecDeque;
+
+use super::*;
+use crate::feedback::code::as_heard;
+use crate::rate::{LEAVES, RateOption, TcpFlags};
+
+pub(super) const MTU: u64 = 1500;
+
+pub(super) fn key(n: u32) -> FlowKey {
+    let daddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1));
+    FlowKey { saddr: IpAddr::V4(Ipv4Addr::from_bits(n)), daddr, sport: 40_000, dport: 443, proto: Proto::Tcp }
+}
+
+pub(super) fn ms(n: u64) -> Time {
+    Time::ZERO + Span::from_millis(n)
+}
+
+pub(super) fn mbit(n: f64) -> Rate {
+    Rate::from_f64(n * 1e6 / 8.0)
+}
+
+pub(super) fn packet(n: u32, payload: u64, flags: TcpFlags, option: RateOption) -> PacketInfo {
+    PacketInfo {
+        key: key(n),
+        size: Bytes::new(payload + 52),
+        payload: Bytes::new(payload),
+        flags,
+        option,
+        unlimited: None,
+        seq: 0,
+        timestamps: None,
+    }
+}
+
+pub(super) const SYN: TcpFlags = TcpFlags { syn: true, ack: false, fin: false, rst: false };
+pub(super) const SYN_ACK: TcpFlags = TcpFlags { syn: true, ack: true, fin: false, rst: false };
+pub(super) const ACK: TcpFlags = TcpFlags { syn: false, ack: true, fin: false, rst: false };
+pub(super) const FIN: TcpFlags = TcpFlags { syn: false, ack: true, fin: true, rst: false };
+pub(super) const RST: TcpFlags = TcpFlags { syn: false, ack: false, fin: false, rst: true };
+
+/// A sender right before the switch; the way from there to its receiver and back takes `rtt`.
+pub(super) struct Sender {
+    pub(super) n: u32,
+    pub(super) rtt: u64,
+    pub(super) start: u64,
+    /// The application's limit.
+    pub(super) limit: Rate,
+    /// Every so many packets get lost before the switch; 0: none.
+    pub(super) lose_every: u64,
+    /// It says whether it is limited.
+    pub(super) says: bool,
+    /// What it was told last; 0: not yet.
+    pub(super) told: Rate,
+    /// L3 bytes sent, and how often it was told a rate.
+    pub(super) sent: u64,
+    pub(super) feedbacks: Vec<u64>,
+    credit: f64,
+    seq: u64,
+    acks: VecDeque<(u64, TcpFlags)>,
+}
+
+pub(super) struct Net {
+    pub(super) brf: Brf,
+    pub(super) now: u64,
+    pub(super) port: PortCounters,
+    pub(super) senders: Vec<Sender>,
+    pub(super) actions: Vec<Action>,
+}
+
+impl Net {
+    pub(super) fn new(params: Params, capacity: Rate) -> Self {
+        let port = PortCounters {
+            capacity: Some(capacity),
+            limit_packets: [1000; LEAVES],
+            ..PortCounters::default()
+        };
+        let mut brf = Brf::new(params, 1, Bytes::new(MTU));
+        let mut actions = Vec::new();
+        brf.on_start(Time::ZERO, &port, &mut actions);
+        Net { brf, now: 0, port, senders: Vec::new(), actions }
+    }
+
+    /// A greedy sender unless the returned one is changed.
+    pub(super) fn sender(&mut self, n: u32, rtt: u64, start: u64) -> &mut Sender {
+        self.senders.push(Sender {
+            n,
+            rtt,
+            start,
+            limit: Rate::MAX,
+            lose_every: 0,
+            says: false,
+            told: Rate::ZERO,
+            sent: 0,
+            feedbacks: Vec::new(),
+            credit: 0.0,
+            seq: 0,
+            acks: VecDeque::new(),
+        });
+        self.senders.last_mut().unwrap()
+    }
+
+    pub(super) fn allocated(&self, n: u32) -> Rate {
+        self.brf.allocation(&key(n)).unwrap_or(Rate::ZERO)
+    }
+
+    pub(super) fn allocated_sum(&self) -> u64 {
+        let ids = self.brf.table.ids(List::Rated);
+        ids.filter_map(|id| self.brf.table.get(id)).map(|f| self.brf.told(f.demand).as_bytes_per_sec()).sum()
+    }
+
+    pub(super) fn logged(&self, event: &str) -> usize {
+        self.actions.iter().filter(|a| matches!(a, Action::Log { event: e, .. } if *e == event)).count()
+    }
+
+    pub(super) fn offer(&mut self, packet: &PacketInfo) -> Admission {
+        let admission = self.brf.on_data(ms(self.now), packet, &self.port, &mut self.actions);
+        if let Admission::Queue(leaf) = admission {
+            self.port.arrived[leaf as usize] += packet.size;
+            self.port.queued[leaf as usize] += packet.size;
+        }
+        admission
+    }
+
+    pub(super) fn reverse(&mut self, packet: &PacketInfo) -> Option<Rate> {
+        self.brf.on_reverse(ms(self.now), packet, &mut self.actions)
+    }
+
+    pub(super) fn run(&mut self, until: u64) {
+        while self.now < until {
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        self.drain();
+        if ms(self.now) >= self.brf.next_timer() {
+            self.brf.on_timer(ms(self.now), &self.port, &mut self.actions);
+        }
+        let mut senders = core::mem::take(&mut self.senders);
+        let now = self.now;
+        for sender in senders.iter_mut().filter(|s| s.start <= now) {
+            self.step_sender(sender);
+        }
+        self.senders.extend(senders);
+        // Resolved, the promise holds at every moment; the paper's does not (TV-4).
+        if !self.brf.literal() {
+            let (sum, capacity) = (self.allocated_sum(), self.brf.shares.capacity());
+            assert!(sum <= capacity.as_bytes_per_sec(), "{sum} of {capacity:?} at {} ms", self.now);
+        }
+        self.now += 1;
+    }
+
+    /// One millisecond of the link, in the order of the leaves.
+    fn drain(&mut self) {
+        let mut left = self.port.capacity.unwrap_or(Rate::ZERO).bytes_in(Span::from_millis(1));
+        for leaf in 0..LEAVES {
+            let sent = self.port.queued[leaf].min(left);
+            left = left - sent;
+            self.port.queued[leaf] = self.port.queued[leaf] - sent;
+            self.port.departed[leaf] += sent;
+            self.port.queued_packets[leaf] = self.port.queued[leaf].get().div_ceil(MTU) as u32;
+        }
+        let departed: Bytes = self.port.departed.iter().copied().sum();
+        self.port.departed_packets = departed.get() / MTU;
+    }
+
+    fn step_sender(&mut self, s: &mut Sender) {
+        if self.now == s.start {
+            self.offer(&packet(s.n, 0, SYN, RateOption::Unassigned));
+            s.acks.push_back((self.now + s.rtt, SYN_ACK));
+        }
+        while let Some((at, flags)) = s.acks.front().copied()
+            && at <= self.now
+        {
+            s.acks.pop_front();
+            let mut ack = packet(s.n, 0, flags, RateOption::Unassigned);
+            ack.timestamps = Some((self.now as u32, (at - s.rtt) as u32));
+            if let Some(rate) = self.reverse(&ack) {
+                s.told = as_heard(rate);
+                s.feedbacks.push(self.now);
+            }
+            if flags.syn {
+                self.offer(&packet(s.n, 0, ACK, RateOption::Unassigned));
+            }
+        }
+        let pace = s.told.min(s.limit);
+        s.credit += pace.as_f64() / 1000.0;
+        while s.credit >= MTU as f64 {
+            s.credit -= MTU as f64;
+            s.sent += MTU;
+            let mut data = packet(s.n, MTU - 52, ACK, RateOption::Absent);
+            (data.seq, data.timestamps) = (s.seq, Some((self.now as u32, self.now as u32)));
+            data.unlimited = s.says.then_some(s.limit > s.told);
+            s.seq += MTU - 52;
+            if s.lose_every == 0 || (s.sent / MTU) % s.lose_every != 0 {
+                self.offer(&data);
+                s.acks.push_back((self.now + s.rtt, ACK));
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Mice before elephants (section 7.4).
+
+use crate::rate::Leaf;
+use crate::rate::policer::Policer;
+use crate::units::{Bytes, Rate, Time};
+
+/// A flow below this part of the fair share becomes a mouse (BRF-50).
+const ENTER: f64 = 0.5;
+/// A mouse above this part of the fair share becomes an elephant; the gap keeps flows from changing queues, which
+/// reorders their packets.
+const LEAVE: f64 = 0.75;
+
+/// The layer of one flow.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Layer {
+    mouse: bool,
+    policer: Policer,
+}
+
+impl Layer {
+    /// The flow has this base allocation now; `fair` is C_BRF / N_BRF. Only a limited flow or a newcomer may be a
+    /// mouse: one that takes all it gets would take it from the rest of its layer, too.
+    pub(super) fn assign(&mut self, base: Rate, fair: Rate, unlimited: bool) {
+        let bound = if self.mouse { LEAVE } else { ENTER };
+        let mouse = !unlimited && base <= fair.mul_f64(bound);
+        if mouse != self.mouse {
+            *self = Layer { mouse, policer: Policer::default() };
+        }
+    }
+
+    /// The queue for a packet. A mouse that exceeds its allocation by more than `headroom` and two packets is
+    /// policed by demotion rather than by a drop (BRF-51 leaves it open; RFC 2475 allows both): the elephants'
+    /// queue is where its excess does no harm, and what it sent before cannot be overtaken there.
+    pub(super) fn leaf(
+        &mut self,
+        now: Time,
+        size: Bytes,
+        allocated: Rate,
+        headroom: f64,
+        mtu: Bytes,
+    ) -> Leaf {
+        if !self.mouse {
+            return Leaf::Elephant;
+        }
+        // A millisecond's worth on top is what pacing in bursts of two packets and a busy link may bunch up.
+        let rate = allocated.mul_f64(headroom);
+        let burst = mtu + mtu + rate.bytes_in(crate::units::Span::from_millis(1));
+        if self.policer.conforms(now, size, rate, burst) {
+            return Leaf::Mouse;
+        }
+        self.mouse = false;
+        Leaf::Elephant
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Span;
+
+    const FAIR: Rate = Rate::from_bytes_per_sec(1_000_000);
+    const MTU: Bytes = Bytes::new(1500);
+
+    fn is_mouse(layer: &mut Layer) -> bool {
+        layer.leaf(Time::ZERO, Bytes::ZERO, FAIR, 1.25, MTU) == Leaf::Mouse
+    }
+
+    #[test]
+    fn hysteresis_between_half_and_three_quarters() {
+        let mut layer = Layer::default();
+        for (share, unlimited, mouse) in [
+            (0.6, false, false),
+            (0.5, false, true),
+            (0.74, false, true),
+            (0.76, false, false),
+            (0.6, false, false),
+            (0.4, false, true),
+            (0.4, true, false),
+        ] {
+            layer.assign(FAIR.mul_f64(share), FAIR, unlimited);
+            assert_eq!(is_mouse(&mut layer), mouse, "{share}");
+        }
+    }
+
+    #[test]
+    fn a_mouse_at_its_rate_stays_and_one_at_twice_its_rate_is_demoted() {
+        for (gap_us, stays) in [(15_000, true), (7_500, false)] {
+            let mut layer = Layer::default();
+            layer.assign(Rate::from_bytes_per_sec(100_000), FAIR, false);
+            let stayed = (0..100).all(|i| {
+                let now = Time::ZERO + Span::from_micros(gap_us * i);
+                layer.leaf(now, MTU, Rate::from_bytes_per_sec(100_000), 1.25, MTU) == Leaf::Mouse
+            });
+            assert_eq!(stayed, stays);
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Flows begin, are confirmed, fall silent and end (section 3).
+
+use super::newcomer::{initial, literal_factor};
+use super::table::{Flow, FlowId, List, Side};
+use super::timers::Due;
+use super::{Brf, allocate};
+use crate::rate::{Action, Class, FlowKey, PacketInfo, RateOption};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Flows heard from one side only may be as many as those heard from both, and at least this many: a switch that
+/// was restarted gets its table back in a few RTTs, and a flood of forged packets gets nothing (BRF-104, BRF-105).
+const UNCONFIRMED_MIN: usize = 64;
+/// A change of allocation by less than this leaves a measurement valid.
+const SAME: f64 = 0.01;
+
+/// The packet shows that its sender obeys rates, even if its SYN was not seen (BRF-10, BRF-105).
+pub(super) fn speaks_brf(packet: &PacketInfo) -> bool {
+    packet.option != RateOption::Absent || packet.unlimited.is_some()
+}
+
+impl Brf {
+    /// Brings the table up to date for a TCP packet from this side, and returns the packet's flow.
+    pub(super) fn on_tcp(
+        &mut self,
+        now: Time,
+        from: Side,
+        packet: &PacketInfo,
+        actions: &mut Vec<Action>,
+    ) -> Option<FlowId> {
+        let flags = packet.flags;
+        let found = self.table.find(&packet.key);
+        if flags.rst {
+            self.half_open.remove(&packet.key);
+            if let Some(id) = found {
+                self.remove(now, id, actions);
+            }
+            return None;
+        }
+        if flags.syn && !flags.ack {
+            // A known flow is left alone: whether this is a new one or a forgery shows with the answer.
+            self.half_open.insert(now, packet.key, from, packet.option != RateOption::Absent);
+            return None;
+        }
+        let id = if flags.syn {
+            self.on_syn_ack(now, from, packet, found, actions)?
+        } else {
+            found.or_else(|| self.adopt(now, from, packet, actions))?
+        };
+        self.heard(now, from, packet, id, actions);
+        Some(id)
+    }
+
+    fn on_syn_ack(
+        &mut self,
+        now: Time,
+        from: Side,
+        packet: &PacketInfo,
+        found: Option<FlowId>,
+        actions: &mut Vec<Action>,
+    ) -> Option<FlowId> {
+        let Some(half) = self.half_open.get_mut(&packet.key).filter(|half| half.opener != from) else {
+            // Sent again: it carries the initial rate once more, whatever the gate says (BRF-60).
+            let flow = found.and_then(|id| self.table.get_mut(id))?;
+            if !flow.confirmed {
+                flow.gate = Default::default();
+            }
+            return found;
+        };
+        let half = *half;
+        if let Some(old) = found {
+            self.remove(now, old, actions);
+        }
+        if !half.permitted || !self.room_for_unconfirmed(now, actions) {
+            if let Some(half) = self.half_open.get_mut(&packet.key) {
+                half.answered = Some(now);
+            }
+            return None;
+        }
+        self.half_open.remove(&packet.key);
+        let mut flow = Flow::new(now, packet.key, Class::Rated, half.opener);
+        flow.syn_ack_at = Some(now);
+        if !half.repeated {
+            match half.opener {
+                Side::Sender => flow.rtt.receiver_half(now.since(half.syn_at)),
+                Side::Receiver => flow.rtt.sender_half(now.since(half.syn_at)),
+            }
+        }
+        let id = self.add(now, flow, actions)?;
+        self.newcomer(now, id, actions);
+        Some(id)
+    }
+
+    /// A packet of a flow without a record: its handshake got none, or was not seen.
+    fn adopt(
+        &mut self,
+        now: Time,
+        from: Side,
+        packet: &PacketInfo,
+        actions: &mut Vec<Action>,
+    ) -> Option<FlowId> {
+        let half = self.half_open.get_mut(&packet.key).copied();
+        let flow = match half {
+            Some(half) if half.answered.is_some() => {
+                if half.opener != from {
+                    return None;
+                }
+                let class = if half.permitted { Class::Rated } else { Class::OtherTcp };
+                let mut flow = Flow::new(now, packet.key, class, from);
+                flow.syn_ack_at = half.answered;
+                flow
+            }
+            // Data behind a SYN whose answer took another path, or from before this switch began.
+            _ if from == Side::Sender && packet.payload > Bytes::ZERO => {
+                let rated = half.map_or(speaks_brf(packet), |half| half.permitted);
+                let class = if rated { Class::Rated } else { Class::OtherTcp };
+                Flow::new(now, packet.key, class, Side::Receiver)
+            }
+            _ => return None,
+        };
+        if !self.room_for_unconfirmed(now, actions) {
+            return None;
+        }
+        self.half_open.remove(&packet.key);
+        self.add(now, flow, actions)
+    }
+
+    fn room_for_unconfirmed(&mut self, now: Time, actions: &mut Vec<Action>) -> bool {
+        let (unconfirmed, confirmed) = self.table.unconfirmed_and_confirmed();
+        if unconfirmed >= confirmed.max(UNCONFIRMED_MIN) {
+            return false;
+        }
+        if self.table.is_full()
+            && let Some(idle) = self.table.front(List::Idle)
+        {
+            self.remove(now, idle, actions);
+        }
+        !self.table.is_full()
+    }
+
+    fn add(&mut self, now: Time, flow: Flow, actions: &mut Vec<Action>) -> Option<FlowId> {
+        let (key, class) = (flow.key, flow.class);
+        let wait = flow.rtt.get().unwrap_or(Span::ZERO).scale(3, 1).max(self.params.ack_timer_min);
+        let id = self.table.insert(flow)?;
+        self.timers.set(now + self.params.handshake_timeout.max(wait + wait), id, Due::Confirmation);
+        self.timers.set(now + wait, id, Due::FirstAck);
+        let event = if class == Class::Rated { "flow-added" } else { "other-flow-added" };
+        actions.push(Action::Log { event, flow: Some(key), value: self.table.len(List::Rated) as f64 });
+        Some(id)
+    }
+
+    /// A packet of a known flow from this side.
+    fn heard(&mut self, now: Time, from: Side, packet: &PacketInfo, id: FlowId, actions: &mut Vec<Action>) {
+        let Some(flow) = self.table.get_mut(id) else { return };
+        flow.last_seen = now;
+        match (from, packet.timestamps) {
+            (Side::Sender, Some(stamps)) if packet.payload > Bytes::ZERO => flow.rtt.on_data(now, stamps),
+            (Side::Receiver, Some(stamps)) => flow.rtt.on_reverse(now, stamps),
+            _ => {}
+        }
+        match from {
+            Side::Sender => flow.fin.0 |= packet.flags.fin,
+            Side::Receiver => {
+                flow.fin.1 |= packet.flags.fin;
+                flow.ack_seen_here = true;
+            }
+        }
+        let confirms = !flow.confirmed && flow.awaited == from && !packet.flags.syn;
+        if confirms && let Some(at) = flow.syn_ack_at.take() {
+            match from {
+                Side::Sender => flow.rtt.sender_half(now.since(at)),
+                Side::Receiver => flow.rtt.receiver_half(now.since(at)),
+            }
+        }
+        let (closed, class) = (flow.closed(), flow.class);
+        let list = self.table.list(id);
+        if list == Some(List::Rated) {
+            self.rtt_max = self.rtt_max.max(self.rtt(id));
+        }
+        if closed && matches!(list, Some(List::Rated | List::Other | List::Idle)) {
+            self.deactivate(now, id, List::Waiting, actions);
+            self.timers.set(now + self.rtt(id), id, Due::Removal);
+        } else if confirms {
+            self.table.confirm(id);
+            if list == Some(List::Waiting) {
+                match class {
+                    Class::Rated => self.newcomer(now, id, actions),
+                    _ => self.table.move_to(id, List::Idle),
+                }
+            }
+        }
+    }
+
+    /// A packet of the data direction: activity, and bytes for the measurement.
+    pub(super) fn count(&mut self, now: Time, id: FlowId, packet: &PacketInfo, actions: &mut Vec<Action>) {
+        if packet.payload == Bytes::ZERO {
+            return;
+        }
+        let list = self.table.list(id);
+        let Some(flow) = self.table.get_mut(id) else { return };
+        flow.last_data = now;
+        flow.first_data.get_or_insert(now);
+        let (wakes, class) = (flow.confirmed && !flow.closed() && list == Some(List::Idle), flow.class);
+        match list {
+            Some(list @ (List::Rated | List::Other)) => self.table.move_to(id, list),
+            _ if wakes && class == Class::Rated => {
+                if let Some(flow) = self.table.get_mut(id) {
+                    flow.first_data = Some(now);
+                }
+                self.newcomer(now, id, actions);
+            }
+            _ if wakes => {
+                self.table.move_to(id, List::Other);
+                self.update_split(now, actions);
+            }
+            _ => {}
+        }
+        self.measure(now, id, packet);
+    }
+
+    /// What a newcomer with this key would get (BRF-31, BRF-32), `n` being the flows that share with it included.
+    fn initial(&self, key: &FlowKey, n: u64) -> Rate {
+        initial(self.predictor.predict(key), self.shares.capacity(), n)
+    }
+
+    /// The rate to offer in a SYN-ACK whose flow gets no record now because too many are unconfirmed.
+    pub(super) fn offer(&mut self, packet: &PacketInfo) -> Option<Rate> {
+        if !(packet.flags.syn && packet.flags.ack) {
+            return None;
+        }
+        let half = self.half_open.get_mut(&packet.key).copied()?;
+        let flows = self.table.len(List::Rated) as u64 + 1;
+        let offer = self.initial(&packet.key, flows).max(self.floor);
+        (half.permitted && half.opener == Side::Sender).then_some(offer)
+    }
+
+    /// BW_INIT: gives a flow its first allocation, now or again after it was idle (BRF-16, BRF-31 to BRF-33).
+    pub(super) fn newcomer(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action>) {
+        self.table.move_to(id, List::Rated);
+        // The split first: the class may have been empty until now.
+        self.update_split(now, actions);
+        let Some(key) = self.table.get(id).map(|f| f.key) else { return };
+        let flows = self.table.len(List::Rated) as u64;
+        let mut rate = self.initial(&key, flows);
+        if self.literal() {
+            self.make_way_literally(rate, id);
+        } else {
+            let p = &self.params;
+            let capacity = self.shares.capacity();
+            self.floor =
+                allocate::floor(p.floor_packets, p.floor_share, self.mtu, self.period, capacity, flows);
+            rate = rate.max(self.floor);
+        }
+        self.shares.insert(rate.as_bytes_per_sec());
+        if !self.literal() {
+            self.shares.tighten();
+        }
+        let fair = Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows.max(1));
+        self.rtt_max = self.rtt_max.max(self.rtt(id));
+        if let Some(flow) = self.table.get_mut(id) {
+            flow.demand = rate.as_bytes_per_sec();
+            flow.app_class = allocate::AppClass::Unknown;
+            flow.joined = now;
+            flow.last_data = now;
+            flow.told = None;
+            flow.gate = Default::default();
+            flow.layer.assign(rate, fair, false);
+        }
+    }
+
+    /// Paper eqs 11 to 13, with all their consequences (TV-4).
+    fn make_way_literally(&mut self, initial: Rate, newcomer: FlowId) {
+        let others: Vec<FlowId> = self.table.ids(List::Rated).filter(|id| *id != newcomer).collect();
+        let sum_real: f64 = others.iter().filter_map(|id| self.table.get(*id)).map(|f| f.real.as_f64()).sum();
+        let capacity = self.shares.capacity().as_f64();
+        if let Some(factor) = literal_factor(capacity, initial.as_f64(), sum_real) {
+            self.scale_literally(&others, factor);
+        }
+    }
+
+    /// Multiplies allocations, as the paper does; less than nothing becomes nothing.
+    pub(super) fn scale_literally(&mut self, flows: &[FlowId], factor: f64) {
+        for id in flows {
+            if let Some(flow) = self.table.get_mut(*id) {
+                self.shares.remove(flow.demand);
+                flow.demand = Rate::from_bytes_per_sec(flow.demand).mul_f64(factor).as_bytes_per_sec();
+                self.shares.insert(flow.demand);
+            }
+        }
+    }
+
+    /// The rate for an ACK of a flow that holds an allocation (BRF-60 to BRF-64).
+    pub(super) fn answer(&mut self, now: Time, id: FlowId, packet: &PacketInfo) -> Option<Rate> {
+        let rtt = self.rtt(id);
+        let urgent = self.params.urgent_decrease;
+        let demand = self.table.get(id)?.demand;
+        let mut rate = self.told(demand);
+        if let Some(advertised) = self.adverts.rate(now, &packet.key) {
+            rate = rate.min(advertised);
+        }
+        let answer = self.table.get_mut(id)?.gate.answer(now, rtt, rate, packet.option, urgent);
+        if answer.is_some() || matches!(packet.option, RateOption::Assigned(_)) {
+            self.note_told(now, id);
+        }
+        answer
+    }
+
+    /// Remembers which base allocation the sender knows, and since when.
+    pub(super) fn note_told(&mut self, now: Time, id: FlowId) {
+        let Some(flow) = self.table.get(id) else { return };
+        let base = Rate::from_bytes_per_sec(self.shares.base_reduced(flow.demand));
+        let close = |told: Rate| (told.as_f64() - base.as_f64()).abs() <= SAME * told.as_f64();
+        let same = flow.told.is_some_and(|(told, _)| close(told));
+        if !same && let Some(flow) = self.table.get_mut(id) {
+            flow.told = Some((base, now));
+        }
+    }
+
+    /// Takes a flow off the lists of active ones.
+    pub(super) fn deactivate(&mut self, now: Time, id: FlowId, to: List, actions: &mut Vec<Action>) {
+        if self.table.list(id) == Some(List::Rated)
+            && let Some(flow) = self.table.get_mut(id)
+        {
+            self.shares.remove(flow.demand);
+            flow.demand = 0;
+            flow.told = None;
+        }
+        self.table.move_to(id, to);
+        self.update_split(now, actions);
+    }
+
+    pub(super) fn remove(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action>) {
+        self.deactivate(now, id, List::Waiting, actions);
+        let Some(flow) = self.table.remove(id) else { return };
+        if flow.class == Class::Rated
+            && let Some(mean) = flow.mean()
+        {
+            self.predictor.learn(&flow.key, mean);
+        }
+        let value = self.table.len(List::Rated) as f64;
+        actions.push(Action::Log { event: "flow-removed", flow: Some(flow.key), value });
+    }
+
+    /// Deadlines of single flows.
+    pub(super) fn run_flow_timers(&mut self, now: Time, actions: &mut Vec<Action>) {
+        while let Some((id, due)) = self.timers.pop(now) {
+            let Some(flow) = self.table.get(id) else { continue };
+            let (class, list) = (flow.class, self.table.list(id));
+            match due {
+                Due::Confirmation if !flow.confirmed => self.remove(now, id, actions),
+                Due::FirstAck if !flow.ack_seen_here && flow.first_data.is_some() && !flow.closed() => {
+                    // Data for so long and never an ACK: the ACKs take another path (BRF-63).
+                    self.table.confirm(id);
+                    match (class, list) {
+                        (Class::Rated, Some(List::Waiting)) => self.newcomer(now, id, actions),
+                        (Class::OtherTcp, Some(List::Waiting)) => self.table.move_to(id, List::Idle),
+                        _ => {}
+                    }
+                    if class == Class::Rated {
+                        self.adverts.own.push(id);
+                    }
+                }
+                Due::Removal => self.remove(now, id, actions),
+                Due::Confirmation | Due::FirstAck => {}
+            }
+        }
+    }
+
+    /// Flows that fell silent: idle after a while, forgotten after a longer one. Amortised O(1) per flow.
+    pub(super) fn sweep(&mut self, now: Time, actions: &mut Vec<Action>) {
+        let idle_after = self.idle_after();
+        for list in [List::Rated, List::Other] {
+            while let Some(id) = self.table.front(list)
+                && self.table.get(id).is_some_and(|f| now.since(f.last_data) >= idle_after)
+            {
+                self.deactivate(now, id, List::Idle, actions);
+            }
+        }
+        let forget_after = self.params.forget_after;
+        // Bounded: idle flows that still exchange ACKs go around once.
+        for _ in 0..self.table.len(List::Idle) {
+            let Some(id) = self.table.front(List::Idle) else { break };
+            let Some(flow) = self.table.get(id) else { break };
+            if now.since(flow.last_seen) >= forget_after {
+                self.remove(now, id, actions);
+            } else if now.since(flow.last_data) >= forget_after {
+                self.table.move_to(id, List::Idle);
+            } else {
+                break;
+            }
+        }
+        self.half_open.expire(now);
+        self.adverts.expire(now);
+    }
+}

@@ -1,0 +1,340 @@
+//! BRF, bottleneck routing feedback: a switch gives each flow a rate and writes it into the flow's ACKs.
+//!
+//! After "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks", Sensors 24(3):749, 2024.
+//! `BRF-n` are the numbered requirements of the project's specification of it. The paper contradicts itself in
+//! places; [`Mode`] chooses between what it prints and what it has to mean.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | [`params`] | every constant and its source |
+//! | `table`, `half_open` | who is here; bounded, and nothing is searched per packet |
+//! | `lifecycle` | packets that begin, confirm and end flows |
+//! | `newcomer`, `predictor` | the rate of a flow nobody knows yet |
+//! | `cycle` | the port's phases: settle, measure, allocate, reduce |
+//! | `allocate`, `layers`, `split` | who gets what, in which queue, of which class |
+//! | [`congestion`] | the detector, here and at the controller |
+//! | `feedback`, `rtt` | which ACK carries a rate |
+//! | `advert` | flows whose ACKs take another path |
+//! | `capacity` | a link whose rate nobody tells |
+//!
+//! A change of the told capacity takes effect at once: in resolved mode class rates and all allocations are computed
+//! anew in the same call (O(log) for any number of flows), and each flow hears of it with its next feedback.
+
+mod advert;
+mod allocate;
+mod capacity;
+pub mod congestion;
+mod cycle;
+mod feedback;
+mod half_open;
+mod layers;
+mod lifecycle;
+mod newcomer;
+pub mod params;
+mod predictor;
+mod rtt;
+mod split;
+mod table;
+mod timers;
+
+use std::collections::VecDeque;
+
+pub use params::{Mode, Params};
+
+use self::advert::Adverts;
+use self::allocate::Shares;
+use self::capacity::Estimator;
+use self::congestion::{Detector, Thresholds};
+use self::cycle::Phase;
+use self::half_open::HalfOpenTable;
+use self::predictor::Predictor;
+use self::split::{Basis, Splitter};
+use self::table::{FlowId, List, Side, Table};
+use self::timers::Timers;
+use crate::rate::policer::Policer;
+use crate::rate::{
+    Action, Admission, Class, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId, Proto, RateController,
+};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// The least span between two looks at the port, whatever the parameters say.
+const TICK_MIN: Span = Span::from_millis(1);
+
+/// BRF at one port (DEV_INFO_BRF of the paper, BRF-3).
+pub struct Brf {
+    params: Params,
+    port: PortId,
+    mtu: Bytes,
+
+    table: Table,
+    half_open: HalfOpenTable,
+    timers: Timers,
+    predictor: Predictor,
+    adverts: Adverts,
+
+    shares: Shares,
+    /// BRF-47 as of the last allocation.
+    floor: Rate,
+    splitter: Splitter,
+    /// C_link, told or measured.
+    link: Rate,
+    estimator: Option<Estimator>,
+    udp: Policer,
+    udp_seen: Option<Time>,
+
+    phase: Phase,
+    /// T.
+    period: Span,
+    /// Greatest RTT seen in this cycle.
+    rtt_max: Span,
+    /// Number of measurement windows so far.
+    windows: u64,
+    tick_at: Time,
+    /// Bytes offered to the rated class at each tick of the last period.
+    arrivals: VecDeque<(Time, Bytes)>,
+    thresholds: Thresholds,
+    detector: Detector,
+    polled_at: Option<Time>,
+    reduced_at: Option<Time>,
+    scratch: Vec<FlowId>,
+}
+
+impl Brf {
+    /// BRF with these parameters (see [`Params::check`]) at this port, whose full packets are `mtu` long.
+    pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
+        let period = params.rtt_default.max(params.period_min).min(params.period_max);
+        Brf {
+            table: Table::new(params.max_flows),
+            half_open: HalfOpenTable::new(params.max_half_open, params.handshake_timeout),
+            timers: Timers::default(),
+            predictor: Predictor::new(
+                params.predictor_weight,
+                params.predictor_samples,
+                params.predictor_entries,
+            ),
+            adverts: Adverts::new(port, params.max_flows),
+            shares: Shares::new(params.spread_residual),
+            floor: Rate::ZERO,
+            splitter: Splitter::new(params.eta, params.udp_share),
+            link: Rate::ZERO,
+            estimator: None,
+            udp: Policer::default(),
+            udp_seen: None,
+            phase: Phase::Settle { until: Time::NEVER },
+            period,
+            rtt_max: Span::ZERO,
+            windows: 0,
+            tick_at: Time::NEVER,
+            arrivals: VecDeque::new(),
+            thresholds: Thresholds::of(&params, mtu),
+            detector: Detector::default(),
+            polled_at: None,
+            reduced_at: None,
+            scratch: Vec::new(),
+            params,
+            port,
+            mtu,
+        }
+    }
+
+    fn literal(&self) -> bool {
+        self.params.mode == Mode::Literal
+    }
+
+    /// How long a flow may be without data before it is idle (BRF-16).
+    fn idle_after(&self) -> Span {
+        self.period.scale(2, 1).max(self.params.idle_after)
+    }
+
+    fn tick_every(&self) -> Span {
+        let tick = self.period.min(self.params.poll);
+        // A measured capacity is sampled between ticks.
+        let tick = if self.estimator.is_some() { tick.scale(1, 2) } else { tick };
+        tick.max(TICK_MIN)
+    }
+
+    /// Reads the capacity of the link and acts on a change of it at once.
+    fn refresh_link(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+        let link = match (port.capacity, &self.estimator) {
+            (Some(told), _) => told,
+            (None, Some(estimator)) => estimator.capacity(),
+            (None, None) => self.params.capacity_initial,
+        };
+        if link != self.link {
+            self.link = link;
+            self.update_split(now, actions);
+        }
+    }
+
+    /// Brings the split between the classes up to date, and the allocations with it.
+    fn update_split(&mut self, now: Time, actions: &mut Vec<Action>) {
+        let udp = self.udp_seen.is_some_and(|at| now.since(at) < self.idle_after());
+        let (rated, other) = (self.table.len(List::Rated) as u64, self.table.len(List::Other) as u64);
+        if self.splitter.update(now, self.period, Basis { link: self.link, rated, other, udp }) {
+            self.shares.set_capacity(self.splitter.current().rated);
+            // The paper changes allocations in its ALLOC phase only.
+            if !self.literal() {
+                self.shares.settle();
+            }
+        }
+        // A measured link must not be shaped to its own estimate, or the estimate could never rise.
+        let ceil = if self.estimator.is_some() { Rate::MAX } else { self.link };
+        self.splitter.push(ceil, actions);
+    }
+
+    fn police_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action>) -> Admission {
+        self.udp_seen = Some(now);
+        self.update_split(now, actions);
+        let rate = self.splitter.current().udp;
+        if self.udp.conforms(now, size, rate, split::burst(rate, self.mtu)) {
+            Admission::Queue(Leaf::Udp)
+        } else {
+            Admission::Drop
+        }
+    }
+
+    /// What a flow that holds an allocation is told: never nothing in resolved mode (BRF-7, BRF-47).
+    fn told(&self, demand: u64) -> Rate {
+        let allocation = self.shares.allocation(demand);
+        if self.literal() {
+            return allocation;
+        }
+        let base = Rate::from_bytes_per_sec(self.shares.base(demand));
+        allocation.max(base.min(self.floor)).max(Rate::from_bytes_per_sec(1))
+    }
+
+    fn rtt(&self, id: FlowId) -> Span {
+        let measured = self.table.get(id).and_then(|f| f.rtt.get());
+        measured.unwrap_or(self.params.rtt_default).max(Span::from_micros(100))
+    }
+
+    /// The queue of a packet of this flow.
+    fn leaf(&mut self, now: Time, id: FlowId, size: Bytes) -> Leaf {
+        let allocated = self.table.get(id).map_or(Rate::ZERO, |f| self.told(f.demand));
+        let (layers, headroom, mtu) = (self.params.layers, self.params.mouse_headroom, self.mtu);
+        let active = self.table.list(id) == Some(List::Rated);
+        match self.table.get_mut(id) {
+            Some(flow) if flow.class == Class::Rated && active && layers => {
+                flow.layer.leaf(now, size, allocated, headroom, mtu)
+            }
+            Some(flow) if flow.class == Class::Rated => Leaf::Elephant,
+            _ => Leaf::OtherTcp,
+        }
+    }
+}
+
+impl RateController for Brf {
+    fn name(&self) -> &'static str {
+        "brf"
+    }
+
+    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+        if port.capacity.is_none() {
+            let p = &self.params;
+            self.estimator = Some(Estimator::new(now, p.capacity_initial, p.probe_gain, p.eta, self.mtu));
+        }
+        self.refresh_link(now, port, actions);
+        self.tick_at = now + self.tick_every();
+        self.begin_cycle(now);
+    }
+
+    fn on_data(
+        &mut self,
+        now: Time,
+        packet: &PacketInfo,
+        port: &PortCounters,
+        actions: &mut Vec<Action>,
+    ) -> Admission {
+        if port.capacity.is_some_and(|told| told != self.link) {
+            self.refresh_link(now, port, actions);
+        }
+        if packet.key.proto == Proto::Udp {
+            return self.police_udp(now, packet.size, actions);
+        }
+        let found = self.on_tcp(now, Side::Sender, packet, actions);
+        if let Some(id) = found {
+            self.count(now, id, packet, actions);
+            return Admission::Queue(self.leaf(now, id, packet.size));
+        }
+        Admission::Queue(if lifecycle::speaks_brf(packet) { Leaf::Elephant } else { Leaf::OtherTcp })
+    }
+
+    fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate> {
+        if packet.key.proto == Proto::Udp {
+            return None;
+        }
+        // The answer to a SYN that got no record: an offer, without a reservation.
+        let offer = self.offer(packet);
+        let found = self.on_tcp(now, Side::Receiver, packet, actions);
+        match found {
+            Some(id) if self.table.list(id) == Some(List::Rated) => self.answer(now, id, packet),
+            Some(_) => None,
+            None if offer.is_some() => offer,
+            None => self.adverts.answer(now, packet, None),
+        }
+    }
+
+    fn on_write_failed(&mut self, key: &FlowKey) {
+        if let Some(flow) = self.table.find(key).and_then(|id| self.table.get_mut(id)) {
+            flow.gate.reopen();
+        } else {
+            self.adverts.reopen(key);
+        }
+    }
+
+    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+        self.refresh_link(now, port, actions);
+        self.run_flow_timers(now, actions);
+        if now >= self.tick_at {
+            self.tick(now, port, actions);
+            self.tick_at = now + self.tick_every();
+        }
+        self.advance_phase(now, actions);
+    }
+
+    fn on_message(&mut self, now: Time, message: &Message, port: &PortCounters, actions: &mut Vec<Action>) {
+        match message {
+            Message::Poll => {
+                self.polled_at = Some(now);
+                actions.push(Action::ToController(Message::Report(self.report(now, port))));
+            }
+            Message::Congestion { kind, port: id } if *id == self.port => {
+                self.on_verdict(now, *kind, port, actions);
+            }
+            Message::FlowAdvertisement { key, rate, port: from, seq, valid_for } => {
+                self.adverts.receive(now, *key, *rate, *from, *seq, *valid_for);
+            }
+            Message::Congestion { .. } | Message::Report(_) => {}
+        }
+    }
+
+    fn next_timer(&self) -> Time {
+        self.tick_at.min(self.phase.until()).min(self.timers.next())
+    }
+
+    fn allocation(&self, key: &FlowKey) -> Option<Rate> {
+        let id = self.table.find(key)?;
+        let active = self.table.list(id) == Some(List::Rated);
+        self.table.get(id).filter(|_| active).map(|flow| self.told(flow.demand))
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("link", self.link.as_f64());
+        trace("rated_share", self.shares.capacity().as_f64());
+        trace("allocated", self.shares.sum());
+        trace("level", self.shares.level());
+        trace("flows_rated", self.table.len(List::Rated) as f64);
+        trace("flows_other", self.table.len(List::Other) as f64);
+        trace("flows_idle", self.table.len(List::Idle) as f64);
+        trace("half_open", self.half_open.len() as f64);
+        trace("period", self.period.as_secs_f64());
+        trace("congested", if matches!(self.phase, Phase::Congested) { 1.0 } else { 0.0 });
+    }
+}
+
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod random_tests;
+#[cfg(test)]
+mod tests;

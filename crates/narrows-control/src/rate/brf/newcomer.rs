@@ -1,0 +1,76 @@
+//! What a new flow gets, and what the others give for it (section 7.1).
+
+use crate::units::Rate;
+
+/// Paper eqs 9 and 10: the least of prediction and equal share among `flows`, which include the newcomer (BRF-32).
+pub(super) fn initial(predicted: Option<Rate>, capacity: Rate, flows: u64) -> Rate {
+    let average = Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1));
+    predicted.map_or(average, |predicted| predicted.min(average))
+}
+
+/// Paper eqs 11 to 13: the factor by which the others are scaled, `None` when what is left over suffices.
+///
+/// As printed it divides by what is used while it scales what is allocated; where the two differ the sum of
+/// allocations exceeds the capacity (TV-4). The resolved rule is [`Shares::tighten`](super::allocate::Shares).
+pub(super) fn literal_factor(capacity: f64, initial: f64, sum_real: f64) -> Option<f64> {
+    let residual = capacity - sum_real;
+    if residual >= initial { None } else { Some(((capacity - initial) / sum_real).max(0.0)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::allocate::Shares;
+    use super::*;
+    use crate::rate::waterfill::UNBOUNDED;
+
+    const M: u64 = 1_000_000;
+
+    fn mega(n: f64) -> u64 {
+        (n * M as f64) as u64
+    }
+
+    fn initial_of_tv4() -> u64 {
+        let bw = initial(Some(Rate::from_bytes_per_sec(40 * M)), Rate::from_bytes_per_sec(100 * M), 3);
+        assert_eq!(bw.as_bytes_per_sec(), 33_333_333);
+        bw.as_bytes_per_sec()
+    }
+
+    #[test]
+    fn tv4_literal() {
+        let init = initial_of_tv4() as f64;
+        let full = literal_factor(100e6, init, 100e6).unwrap();
+        assert!((50.0 * full - 33.33).abs() < 0.01);
+        let half = literal_factor(100e6, init, 70e6).unwrap();
+        assert!((half - 0.95238).abs() < 1e-5);
+        assert!((init / 1e6 + 100.0 * half - 128.57).abs() < 0.01, "the sum exceeds what there is");
+        assert_eq!(literal_factor(100e6, init, 60e6), None);
+        assert!((init / 1e6 + 100.0 - 133.33).abs() < 0.01, "and here too");
+    }
+
+    /// The others' allocations after the newcomer, before it [50, 50].
+    fn resolved(demands: [u64; 2]) -> [u64; 2] {
+        let mut shares = Shares::new(false);
+        shares.set_capacity(Rate::from_bytes_per_sec(100 * M));
+        demands.iter().for_each(|d| shares.insert(*d));
+        shares.settle();
+        shares.insert(initial_of_tv4());
+        shares.tighten();
+        demands.map(|d| shares.base(d))
+    }
+
+    #[test]
+    fn tv4_resolved() {
+        assert_eq!(resolved([UNBOUNDED, UNBOUNDED]).map(|r| r / 1000), [33_333, 33_333]);
+        // 44.67 by the specification: 100 - 33.33 - 22.
+        assert_eq!(resolved([mega(50.0), mega(22.0)]).map(|r| r / 1000), [44_666, 22_000]);
+        assert_eq!(resolved([mega(50.0), mega(11.0)]).map(|r| r / 1000), [50_000, 11_000]);
+    }
+
+    #[test]
+    fn without_a_prediction_it_is_the_equal_share() {
+        let c = Rate::from_bytes_per_sec(90);
+        assert_eq!(initial(None, c, 3), Rate::from_bytes_per_sec(30));
+        assert_eq!(initial(Some(Rate::from_bytes_per_sec(7)), c, 3), Rate::from_bytes_per_sec(7));
+        assert_eq!(initial(None, c, 0), c);
+    }
+}

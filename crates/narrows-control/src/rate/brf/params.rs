@@ -1,0 +1,273 @@
+//! Every constant of BRF in one place, with where it comes from (section 10 of the specification).
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::units::{Rate, Span};
+
+/// The paper as it is printed, or as it has to be read to work.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// The paper wherever it can be computed, contradictions included.
+    Literal,
+    /// The contradictions resolved.
+    #[default]
+    Resolved,
+}
+
+/// A value that is there. Not by `Option`'s own rule, which takes a null for nothing and hides the type in errors.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Declares [`Params`], both presets, and the form in which a scenario may override single values.
+macro_rules! params {
+    ($($(#[$doc:meta])* $name:ident: $unit:ty = $literal:expr, $resolved:expr;)*) => {
+        /// Parameters of BRF. In a scenario `mode` picks the preset and what else is named overrides it.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(from = "Overrides")]
+        pub struct Params {
+            /// Which form of the newcomer, allocation and congestion rules is used, and the preset of all else.
+            pub mode: Mode,
+            $($(#[$doc])* pub $name: $unit,)*
+        }
+
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Overrides {
+            #[serde(default)]
+            mode: Mode,
+            $(#[serde(default, deserialize_with = "given")] $name: Option<$unit>,)*
+        }
+
+        impl From<Overrides> for Params {
+            fn from(o: Overrides) -> Self {
+                let preset = match o.mode {
+                    Mode::Literal => Params::literal(),
+                    Mode::Resolved => Params::resolved(),
+                };
+                Params { mode: o.mode, $($name: o.$name.unwrap_or(preset.$name),)* }
+            }
+        }
+
+        impl Params {
+            /// The paper's values, or the middle of the range that it gives.
+            pub fn literal() -> Self {
+                Params { mode: Mode::Literal, $($name: $literal,)* }
+            }
+            /// The recommended values.
+            pub fn resolved() -> Self {
+                Params { mode: Mode::Resolved, $($name: $resolved,)* }
+            }
+        }
+    };
+}
+
+params! {
+    /// Part of the link that is handed out. Literal: all of it, as the paper's sum of rates is the NIC's (BRF-21, BRF-41).
+    eta: f64 = 1.0, 0.98;
+    /// A_CLS: a flow that uses less than this part of its allocation is limited (BRF-38; paper 0.95 to 1.0).
+    a_cls: f64 = 0.95, 0.95;
+    /// B_HEAD: a limited flow gets this multiple of what it uses (BRF-38; paper 1.05 to 1.10, but see [`Params::check`]).
+    b_head: f64 = 1.10, 1.10;
+    /// U_TH: utilisation above which the detector sees congestion (paper 0.98).
+    u_th: f64 = 0.98, 0.98;
+    /// Q_TH: part of the queue limit above which the detector sees congestion (paper 0.1).
+    q_th: f64 = 0.1, 0.1;
+    /// Delay of the queued bytes at link rate that is congestion, too; zero: off (BRF-74).
+    q_delay_max: Span = Span::ZERO, Span::from_millis(5);
+    /// Arrivals above this multiple of C_BRF are a burst (type selection in section 8).
+    burst_threshold: f64 = 1.02, 1.02;
+    /// A_MAX: what a burst is scaled down to, as part of C_BRF (BRF-81; paper 0.95 to 1.0).
+    a_max: f64 = 0.95, 0.98;
+    /// G: time in which a standing queue is to drain, in periods T (BRF-80; paper "one or two max RTT").
+    g_periods: f64 = 1.0, 2.0;
+    /// Least that a reduction leaves, as part of C_BRF (BRF-80).
+    f_floor: f64 = 0.0, 0.05;
+    /// Least allocation in full packets per period T (BRF-47).
+    floor_packets: f64 = 0.0, 2.0;
+    /// Least allocation as part of C_BRF (BRF-47).
+    floor_share: f64 = 0.0, 0.001;
+    /// Least period T (BRF-30). The literal mode has no clamp; a millisecond keeps its timer from spinning.
+    period_min: Span = Span::from_millis(1), Span::from_millis(10);
+    /// Greatest period T (BRF-30).
+    period_max: Span = Span::from_secs(3600), Span::from_secs(1);
+    /// Leave one period T unmeasured after an allocation (BRF-36).
+    settle: bool = false, true;
+    /// How often the detector looks, at most; T if that is shorter (BRF-73).
+    poll: Span = Span::from_millis(100), Span::from_millis(100);
+    /// A controller that has not polled for this long is gone, and the switch's own detector takes over (BRF-105).
+    controller_timeout: Span = Span::from_millis(500), Span::from_millis(500);
+    /// Share out what limited flows leave over (BRF-42).
+    spread_residual: bool = false, true;
+    /// Mice before elephants (BRF-50). The paper announces the layers and then does not use them.
+    layers: bool = false, true;
+    /// A mouse that exceeds this multiple of its allocation, and two packets, becomes an elephant (BRF-51).
+    mouse_headroom: f64 = 1.25, 1.25;
+    /// Let a decrease of more than 10 % pass the gate once (BRF-64).
+    urgent_decrease: bool = false, false;
+    /// Believe a sender that says it is not limited by its application, and count gaps in the sequence as sent (BRF-100).
+    believe_senders: bool = false, true;
+    /// Share of the link that UDP is policed to while there is any (BRF-21).
+    udp_share: f64 = 0.05, 0.05;
+    /// Weight of a new sample in the predictor (BRF-31).
+    predictor_weight: f64 = 0.25, 0.25;
+    /// Samples before a predictor's level is used (BRF-31).
+    predictor_samples: u32 = 3, 3;
+    /// Most keys that the predictor remembers.
+    predictor_entries: usize = 65_536, 65_536;
+    /// RTT of a flow whose handshake was not seen (ours).
+    rtt_default: Span = Span::from_millis(100), Span::from_millis(100);
+    /// A flow without data for this long, and two periods, is idle (BRF-16).
+    idle_after: Span = Span::from_millis(200), Span::from_millis(200);
+    /// A handshake without an answer is forgotten after this (BRF-15).
+    handshake_timeout: Span = Span::from_secs(3), Span::from_secs(3);
+    /// T_gc: a flow without packets is forgotten after this (BRF-15).
+    forget_after: Span = Span::from_secs(60), Span::from_secs(60);
+    /// Least wait for the first ACK before a flow is advertised to other switches (BRF-63).
+    ack_timer_min: Span = Span::from_secs(1), Span::from_secs(1);
+    /// Most flows in the table; 300 bytes each (ours).
+    max_flows: usize = 262_144, 262_144;
+    /// Most half-open handshakes; the oldest gives way (BRF-104).
+    max_half_open: usize = 4_096, 4_096;
+    /// Capacity to begin with where it has to be measured (BRF-101). 10 Mbit/s, ours.
+    capacity_initial: Rate = Rate::from_bits_per_sec(10_000_000), Rate::from_bits_per_sec(10_000_000);
+    /// How far above the measured capacity a probe goes (BRF-101).
+    probe_gain: f64 = 1.05, 1.05;
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params::resolved()
+    }
+}
+
+/// What is wrong with a set of parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Trouble {
+    /// `name` must lie in the range given as text.
+    OutOfRange {
+        /// The parameter.
+        name: &'static str,
+        /// What was found.
+        found: f64,
+        /// What would do.
+        range: &'static str,
+    },
+    /// A_CLS * B_HEAD <= 1: limited flows would be taken for unlimited in every other cycle (BRF-39).
+    Flips {
+        /// The product.
+        product: f64,
+    },
+}
+
+impl core::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Trouble::OutOfRange { name, found, range } => write!(f, "{name} is {found}, but must be {range}"),
+            Trouble::Flips { product } => write!(
+                f,
+                "a_cls * b_head is {product:.4}, but must exceed 1: with less, a limited flow is given the full \
+                 share in every other cycle (BRF-39); a_cls = 0.95 needs b_head above 1.0527"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl Params {
+    /// Checks the parameters. `Ok` may hold a warning: in literal mode the flipping corner of BRF-39, which lies
+    /// within the paper's ranges, is allowed.
+    pub fn check(&self) -> Result<Option<Trouble>, Trouble> {
+        // (name, value, least (exclusive when zero is absurd), most, range as text)
+        let ranges: [(&'static str, f64, f64, f64, &'static str); 14] = [
+            ("eta", self.eta, 0.01, 1.0, "from 0.01 to 1"),
+            ("a_cls", self.a_cls, 0.01, 1.0, "from 0.01 to 1"),
+            ("b_head", self.b_head, 1.0, 10.0, "from 1 to 10"),
+            ("u_th", self.u_th, 0.01, 10.0, "from 0.01 to 10"),
+            ("q_th", self.q_th, 0.0, 1.0, "from 0 to 1"),
+            ("burst_threshold", self.burst_threshold, 0.1, 10.0, "from 0.1 to 10"),
+            ("a_max", self.a_max, 0.01, 1.0, "from 0.01 to 1"),
+            ("g_periods", self.g_periods, 0.01, 1000.0, "from 0.01 to 1000"),
+            ("f_floor", self.f_floor, 0.0, 1.0, "from 0 to 1"),
+            ("floor_packets", self.floor_packets, 0.0, 1000.0, "from 0 to 1000"),
+            ("floor_share", self.floor_share, 0.0, 1.0, "from 0 to 1"),
+            ("udp_share", self.udp_share, 0.0, 0.9, "from 0 to 0.9"),
+            ("predictor_weight", self.predictor_weight, 0.001, 1.0, "from 0.001 to 1"),
+            ("probe_gain", self.probe_gain, 1.0, 2.0, "from 1 to 2"),
+        ];
+        for (name, found, least, most, range) in ranges {
+            if !(least..=most).contains(&found) {
+                return Err(Trouble::OutOfRange { name, found, range });
+            }
+        }
+        for (name, span) in
+            [("period_min", self.period_min), ("poll", self.poll), ("rtt_default", self.rtt_default)]
+        {
+            if span < Span::from_micros(10) {
+                let range = "10 microseconds or more";
+                return Err(Trouble::OutOfRange { name, found: span.as_nanos() as f64, range });
+            }
+        }
+        for (name, count) in [("max_flows", self.max_flows), ("max_half_open", self.max_half_open)] {
+            if count == 0 || count > u32::MAX as usize / 2 {
+                return Err(Trouble::OutOfRange { name, found: count as f64, range: "from 1 to 2^31" });
+            }
+        }
+        let product = self.a_cls * self.b_head;
+        match (product > 1.0, self.mode) {
+            (true, _) => Ok(None),
+            (false, Mode::Literal) => Ok(Some(Trouble::Flips { product })),
+            (false, Mode::Resolved) => Err(Trouble::Flips { product }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::value::{Error, MapDeserializer};
+
+    fn parse(pairs: &[(&str, &str)]) -> Result<Params, Error> {
+        Params::deserialize(MapDeserializer::new(pairs.iter().copied()))
+    }
+
+    #[test]
+    fn mode_picks_the_preset() {
+        assert_eq!(parse(&[]).unwrap(), Params::resolved());
+        assert_eq!(parse(&[("mode", "literal")]).unwrap(), Params::literal());
+        assert!(parse(&[("etta", "1")]).unwrap_err().to_string().contains("etta"));
+    }
+
+    #[test]
+    fn single_values_override_the_preset() {
+        let pairs = [("eta", 0.9), ("b_head", 1.2)];
+        let params: Result<Params, Error> = Params::deserialize(MapDeserializer::new(pairs.into_iter()));
+        assert_eq!(params.unwrap(), Params { eta: 0.9, b_head: 1.2, ..Params::resolved() });
+    }
+
+    #[test]
+    fn the_papers_own_corner_is_refused_or_warned_of() {
+        let corner = Params { b_head: 1.05, ..Params::resolved() };
+        assert!(matches!(corner.check(), Err(Trouble::Flips { .. })));
+        let corner = Params { b_head: 1.05, ..Params::literal() };
+        assert!(matches!(corner.check(), Ok(Some(Trouble::Flips { .. }))));
+        assert_eq!(Params::resolved().check(), Ok(None));
+        assert_eq!(Params::literal().check(), Ok(None));
+    }
+
+    #[test]
+    fn absurd_values_are_refused_with_name_and_range() {
+        for bad in [
+            Params { eta: f64::NAN, ..Params::resolved() },
+            Params { eta: 2.0, ..Params::resolved() },
+            Params { max_flows: 0, ..Params::resolved() },
+            Params { period_min: Span::ZERO, ..Params::resolved() },
+        ] {
+            assert!(matches!(bad.check(), Err(Trouble::OutOfRange { .. })));
+        }
+        let text = Params { eta: 2.0, ..Params::resolved() }.check().unwrap_err().to_string();
+        assert_eq!(text, "eta is 2, but must be from 0.01 to 1");
+    }
+}

@@ -1,0 +1,142 @@
+//! What a new flow will probably use, from what flows like it used (BRF-31).
+//!
+//! The paper says "machine learning model" in one place and "average bandwidth of streams with that quintuple" in
+//! another, and discloses no model. This is the second: averages, from the most particular key that has been seen
+//! often enough.
+
+use core::net::IpAddr;
+
+use rustc_hash::FxHashMap;
+
+use crate::rate::{FlowKey, Proto};
+use crate::units::Rate;
+
+/// A port below this names a service; the ports above are handed out to clients (Linux's ephemeral range starts here).
+const FIRST_EPHEMERAL_PORT: u16 = 32_768;
+
+/// From the particular to the general; the four are tried in this order.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+enum Kin {
+    Network([u8; 6], u16, Proto),
+    Service(u16, Proto),
+    Protocol(Proto),
+    Any,
+}
+
+impl Kin {
+    fn of(key: &FlowKey) -> [Kin; 4] {
+        let service = key.sport.min(key.dport);
+        let service = if service < FIRST_EPHEMERAL_PORT { service } else { 0 };
+        let network = match key.daddr {
+            IpAddr::V4(a) => {
+                let [a, b, c, _] = a.octets();
+                [4, a, b, c, 0, 0]
+            }
+            // The paper knows IPv4 only; a /48 is a site as a /24 is (RFC 6177).
+            IpAddr::V6(a) => {
+                let [a, b, c, d, e, f, ..] = a.octets();
+                [a, b, c, d, e, f]
+            }
+        };
+        [
+            Kin::Network(network, service, key.proto),
+            Kin::Service(service, key.proto),
+            Kin::Protocol(key.proto),
+            Kin::Any,
+        ]
+    }
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Average {
+    rate: f64,
+    samples: u32,
+}
+
+/// Averages of the mean rates of finished flows.
+#[derive(Debug)]
+pub(super) struct Predictor {
+    averages: FxHashMap<Kin, Average>,
+    weight: f64,
+    samples: u32,
+    entries: usize,
+}
+
+impl Predictor {
+    pub(super) fn new(weight: f64, samples: u32, entries: usize) -> Self {
+        Predictor { averages: FxHashMap::default(), weight, samples, entries }
+    }
+
+    /// A flow has ended; `mean` is its mean rate over its measurement windows.
+    pub(super) fn learn(&mut self, key: &FlowKey, mean: Rate) {
+        for kin in Kin::of(key) {
+            if let Some(average) = self.averages.get_mut(&kin) {
+                average.rate += self.weight * (mean.as_f64() - average.rate);
+                average.samples = average.samples.saturating_add(1);
+            } else if self.averages.len() < self.entries {
+                // A full memory learns no new keys: those seen first are the busy ones, and a scan of addresses
+                // must not push them out.
+                self.averages.insert(kin, Average { rate: mean.as_f64(), samples: 1 });
+            }
+        }
+    }
+
+    /// What a flow with this key will use, or `None` if too little is known.
+    pub(super) fn predict(&self, key: &FlowKey) -> Option<Rate> {
+        Kin::of(key)
+            .iter()
+            .filter_map(|kin| self.averages.get(kin))
+            .find(|average| average.samples >= self.samples)
+            .map(|average| Rate::from_f64(average.rate))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::Ipv4Addr;
+
+    fn key(host: [u8; 4], dport: u16) -> FlowKey {
+        let saddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+        FlowKey { saddr, daddr: IpAddr::V4(host.into()), sport: 40_000, dport, proto: Proto::Tcp }
+    }
+
+    #[test]
+    fn tv14_average_with_weight_a_quarter() {
+        let mut predictor = Predictor::new(0.25, 1, 100);
+        let k = key([10, 0, 0, 1], 443);
+        for (sample, average) in [(100_000, 100_000), (140_000, 110_000), (60_000, 97_500), (100_000, 98_125)]
+        {
+            predictor.learn(&k, Rate::from_bytes_per_sec(sample));
+            assert_eq!(predictor.predict(&k), Some(Rate::from_bytes_per_sec(average)));
+        }
+    }
+
+    #[test]
+    fn the_most_particular_key_with_enough_samples_decides() {
+        let mut predictor = Predictor::new(0.25, 3, 100);
+        let rate = Rate::from_bytes_per_sec;
+        for _ in 0..3 {
+            predictor.learn(&key([10, 0, 0, 1], 443), rate(1000));
+        }
+        for _ in 0..2 {
+            predictor.learn(&key([10, 0, 9, 1], 22), rate(10));
+        }
+        assert_eq!(predictor.predict(&key([10, 0, 0, 77], 443)), Some(rate(1000)), "same /24, same service");
+        assert_eq!(predictor.predict(&key([10, 5, 5, 5], 443)), Some(rate(1000)), "same service");
+        // Two samples of its own are too few; the protocol's average has five.
+        let ssh = predictor.predict(&key([10, 0, 9, 1], 22)).unwrap();
+        assert!(ssh > rate(10) && ssh < rate(1000));
+        assert_eq!(Predictor::new(0.25, 3, 100).predict(&key([10, 0, 0, 1], 443)), None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut predictor = Predictor::new(0.25, 1, 50);
+        for i in 0..1000u32 {
+            let [_, a, b, c] = i.to_be_bytes();
+            predictor.learn(&key([a, b, c, 1], i as u16), Rate::from_bytes_per_sec(1));
+        }
+        assert_eq!(predictor.averages.len(), 50);
+    }
+}

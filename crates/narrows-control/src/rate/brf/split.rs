@@ -1,0 +1,167 @@
+//! The link between the three classes (section 4).
+
+use crate::rate::{Action, Class};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// HTB refuses a rate of zero; an empty class keeps a packet per second and borrows when it wakes.
+const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
+
+/// Shares of the three classes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Split {
+    pub(super) rated: Rate,
+    pub(super) other: Rate,
+    pub(super) udp: Rate,
+}
+
+/// BRF-20 and BRF-21: UDP's share off first, then by the number of active flows. With none at all everything is the
+/// rated class's, as the next flow may be one.
+pub(super) fn split(link: Rate, eta: f64, udp_share: f64, rated: u64, other: u64) -> Split {
+    let shared = link.mul_f64(eta * (1.0 - udp_share));
+    let flows = rated.saturating_add(other);
+    let rated = match flows {
+        0 => shared,
+        _ => {
+            let part = u128::from(shared.as_bytes_per_sec()) * u128::from(rated) / u128::from(flows);
+            // At most `shared`, as the number of rated flows is at most that of all.
+            Rate::from_bytes_per_sec(part as u64)
+        }
+    };
+    Split { rated, other: shared - rated, udp: link.mul_f64(udp_share) }
+}
+
+/// Burst of a class or policer: two packets, or a millisecond's worth (BRF-22).
+pub(super) fn burst(rate: Rate, mtu: Bytes) -> Bytes {
+    (mtu + mtu).max(rate.bytes_in(Span::from_millis(1)))
+}
+
+/// What a split is computed from. A change of any of it makes the split stale.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Basis {
+    /// C_link.
+    pub(super) link: Rate,
+    /// N_BRF.
+    pub(super) rated: u64,
+    /// N_CUBIC.
+    pub(super) other: u64,
+    /// There is UDP.
+    pub(super) udp: bool,
+}
+
+impl Basis {
+    /// Which classes have flows at all.
+    fn occupied(self) -> (bool, bool, bool) {
+        (self.rated > 0, self.other > 0, self.udp)
+    }
+}
+
+/// Keeps the split up to date, and says when HTB has to change.
+#[derive(Debug)]
+pub(super) struct Splitter {
+    eta: f64,
+    udp_share: f64,
+    current: Split,
+    basis: Option<Basis>,
+    computed_at: Time,
+    told: Option<(Split, Rate)>,
+}
+
+impl Splitter {
+    pub(super) fn new(eta: f64, udp_share: f64) -> Self {
+        let (current, computed_at) = (Split::default(), Time::ZERO);
+        Splitter { eta, udp_share, current, basis: None, computed_at, told: None }
+    }
+
+    pub(super) fn current(&self) -> Split {
+        self.current
+    }
+
+    /// Brings the split up to date and returns whether it changed.
+    ///
+    /// At most once per `period` (BRF-24), with two exceptions of ours that must not wait: the link's rate changed,
+    /// or a class got its first flow or lost its last, which with the old split would have nothing or waste it.
+    pub(super) fn update(&mut self, now: Time, period: Span, basis: Basis) -> bool {
+        let urgent =
+            self.basis.is_none_or(|old| old.link != basis.link || old.occupied() != basis.occupied());
+        if self.basis == Some(basis) || !(urgent || now.since(self.computed_at) >= period) {
+            return false;
+        }
+        self.basis = Some(basis);
+        self.computed_at = now;
+        let udp_share = if basis.udp { self.udp_share } else { 0.0 };
+        let new = split(basis.link, self.eta, udp_share, basis.rated, basis.other);
+        core::mem::replace(&mut self.current, new) != new
+    }
+
+    /// Class rates for HTB if they are not what it has. `ceil` is the link's rate, so that what one class leaves
+    /// another borrows (BRF-22); UDP may not borrow (BRF-23).
+    pub(super) fn push(&mut self, ceil: Rate, actions: &mut Vec<Action>) {
+        if self.told == Some((self.current, ceil)) {
+            return;
+        }
+        self.told = Some((self.current, ceil));
+        let Split { rated, other, udp } = self.current;
+        for (class, rate, ceil) in
+            [(Class::Rated, rated, ceil), (Class::OtherTcp, other, ceil), (Class::Udp, udp, udp)]
+        {
+            let rate = rate.max(LEAST_RATE);
+            actions.push(Action::SetClass { class, rate, ceil: ceil.max(rate) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: Rate = Rate::from_bytes_per_sec(100);
+
+    fn shares(rated: u64, other: u64) -> (u64, u64) {
+        let s = split(LINK, 1.0, 0.0, rated, other);
+        (s.rated.as_bytes_per_sec(), s.other.as_bytes_per_sec())
+    }
+
+    #[test]
+    fn tv3() {
+        assert_eq!([shares(1, 1), shares(3, 1), shares(5, 0)], [(50, 50), (75, 25), (100, 0)]);
+        assert_eq!(shares(0, 2), (0, 100));
+        assert_eq!(shares(0, 0), (100, 0));
+        assert_eq!(shares(u64::MAX, u64::MAX).0, 100);
+    }
+
+    #[test]
+    fn udp_comes_off_first() {
+        let s = split(Rate::from_bytes_per_sec(100_000), 0.98, 0.05, 1, 1);
+        let expected = [46_550, 46_550, 5_000].map(Rate::from_bytes_per_sec);
+        assert_eq!([s.rated, s.other, s.udp], expected);
+    }
+
+    #[test]
+    fn changes_wait_for_a_period_unless_a_class_wakes() {
+        let mut s = Splitter::new(1.0, 0.05);
+        let mut update = |at: u64, link, rated, other| {
+            let (now, period) = (Time::ZERO + Span::from_millis(at), Span::from_millis(20));
+            let changed = s.update(now, period, Basis { link, rated, other, udp: false });
+            (changed, s.current().rated.as_bytes_per_sec())
+        };
+        assert_eq!(update(0, LINK, 1, 0), (true, 100));
+        assert_eq!(update(1, LINK, 1, 1), (true, 50), "the first of its class");
+        assert_eq!(update(2, LINK, 3, 1), (false, 50), "one more waits");
+        assert_eq!(update(21, LINK, 3, 1), (true, 75));
+        assert_eq!(update(22, Rate::from_bytes_per_sec(50), 3, 1), (true, 37), "half the link is gone");
+    }
+
+    #[test]
+    fn htb_hears_of_changes_only_and_never_of_zero() {
+        let (mut s, mut actions) = (Splitter::new(1.0, 0.05), Vec::new());
+        let link = Rate::from_bytes_per_sec(1_000_000);
+        s.update(Time::ZERO, Span::ZERO, Basis { link, rated: 1, other: 0, udp: false });
+        s.push(link, &mut actions);
+        assert_eq!(actions.len(), 3);
+        assert!(actions.iter().all(
+            |a| matches!(a, Action::SetClass { rate, ceil, .. } if rate <= ceil && *rate >= LEAST_RATE)
+        ));
+        s.push(link, &mut actions);
+        assert_eq!(actions.len(), 3);
+    }
+}

@@ -1,0 +1,42 @@
+//! Deadlines of single flows: a few per flow in its life, none per packet.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::table::FlowId;
+use crate::units::Time;
+
+/// What is due.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Due {
+    /// The flow should have been heard from both sides by now (BRF-15).
+    Confirmation,
+    /// An ACK should have come back through this switch by now (BRF-63).
+    FirstAck,
+    /// A closed flow's late retransmissions have passed (BRF-15).
+    Removal,
+}
+
+/// Deadlines in order; those of flows that are gone are dropped when they come up.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    heap: BinaryHeap<Reverse<(Time, FlowId, Due)>>,
+}
+
+impl Timers {
+    pub(super) fn set(&mut self, at: Time, id: FlowId, due: Due) {
+        self.heap.push(Reverse((at, id, due)));
+    }
+
+    pub(super) fn next(&self) -> Time {
+        self.heap.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
+    }
+
+    /// The next that is due, if any.
+    pub(super) fn pop(&mut self, now: Time) -> Option<(FlowId, Due)> {
+        if self.next() > now {
+            return None;
+        }
+        self.heap.pop().map(|Reverse((_, id, due))| (id, due))
+    }
+}

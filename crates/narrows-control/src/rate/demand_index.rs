@@ -1,0 +1,202 @@
+//! Water-filling over a standing set of demands: O(log) per change and O(log) per level (BRF-103).
+//!
+//! Demands are counted in buckets of 1/128 relative width, over which a Fenwick tree keeps count and sum, both
+//! integers, so that a hundred million changes leave no drift. The level is found by descending the tree. Only the
+//! bucket in which the level falls is not known flow by flow: there the mean stands for all. As `min(d, level)` is
+//! concave in d, that overestimates what the bucket uses (Jensen), so the level is never too high; it is exact
+//! when the demands in that bucket are equal, and otherwise low by at most half the bucket's width.
+
+/// Buckets to a doubling: 2^7.
+const PRECISION: u32 = 7;
+const PER_OCTAVE: u64 = 1 << PRECISION;
+/// Demands above are taken as this: 8.8e12 B/s, more than a rate code can say (BRF-5).
+pub const MAX_DEMAND: u64 = (1 << 43) - 1;
+const BUCKETS: usize = bucket(MAX_DEMAND) + 1;
+
+/// The bucket of a demand: its binary exponent and its first seven mantissa bits.
+const fn bucket(demand: u64) -> usize {
+    let exponent = (demand | 1).ilog2();
+    if exponent < PRECISION {
+        return demand as usize;
+    }
+    let shift = exponent - PRECISION;
+    ((shift as u64 + 1) * PER_OCTAVE + ((demand >> shift) - PER_OCTAVE)) as usize
+}
+
+/// The largest demand in a bucket.
+const fn upper_edge(bucket: usize) -> u64 {
+    let (octave, mantissa) = (bucket as u64 / PER_OCTAVE, bucket as u64 % PER_OCTAVE);
+    if octave == 0 { mantissa } else { ((PER_OCTAVE + mantissa + 1) << (octave - 1)) - 1 }
+}
+
+#[derive(Copy, Clone, Default)]
+struct Node {
+    count: u64,
+    sum: u64,
+}
+
+/// A multiset of demands, bytes/s.
+pub struct DemandIndex {
+    /// Fenwick tree, one-based.
+    tree: Vec<Node>,
+    total: Node,
+    unbounded: u64,
+}
+
+impl Default for DemandIndex {
+    fn default() -> Self {
+        DemandIndex { tree: vec![Node::default(); BUCKETS + 1], total: Node::default(), unbounded: 0 }
+    }
+}
+
+impl DemandIndex {
+    /// Adds a flow; [`UNBOUNDED`](super::waterfill::UNBOUNDED) for one that no share satisfies.
+    pub fn insert(&mut self, demand: u64) {
+        if demand == super::waterfill::UNBOUNDED {
+            self.unbounded += 1;
+            return;
+        }
+        let demand = demand.min(MAX_DEMAND);
+        self.total.count += 1;
+        self.total.sum = self.total.sum.saturating_add(demand);
+        let mut at = bucket(demand) + 1;
+        while let Some(node) = self.tree.get_mut(at) {
+            node.count += 1;
+            node.sum = node.sum.saturating_add(demand);
+            at += at & at.wrapping_neg();
+        }
+    }
+
+    /// Takes out a flow that was inserted with this demand.
+    pub fn remove(&mut self, demand: u64) {
+        if demand == super::waterfill::UNBOUNDED {
+            self.unbounded = self.unbounded.saturating_sub(1);
+            return;
+        }
+        let demand = demand.min(MAX_DEMAND);
+        self.total.count = self.total.count.saturating_sub(1);
+        self.total.sum = self.total.sum.saturating_sub(demand);
+        let mut at = bucket(demand) + 1;
+        while let Some(node) = self.tree.get_mut(at) {
+            node.count = node.count.saturating_sub(1);
+            node.sum = node.sum.saturating_sub(demand);
+            at += at & at.wrapping_neg();
+        }
+    }
+
+    /// Flows in the set.
+    pub fn len(&self) -> u64 {
+        self.total.count + self.unbounded
+    }
+
+    /// No flow is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sum of the bounded demands, bytes/s.
+    pub fn bounded_sum(&self) -> u64 {
+        self.total.sum
+    }
+
+    /// The water level for this capacity; `None` when every demand fits.
+    pub fn level(&self, capacity: u64) -> Option<u64> {
+        let capacity = u128::from(capacity);
+        if self.unbounded == 0 && u128::from(self.total.sum) <= capacity {
+            return None;
+        }
+        // Descend to the last bucket that is satisfied whole: all up to it fit even if the rest gets its edge.
+        let (mut at, mut below) = (0, Node::default());
+        let mut step = BUCKETS.next_power_of_two();
+        while step > 0 {
+            if let Some(node) = self.tree.get(at + step) {
+                let (count, sum) = (below.count + node.count, below.sum.saturating_add(node.sum));
+                let edge = u128::from(upper_edge(at + step - 1));
+                if u128::from(sum) + edge * u128::from(self.len() - count) <= capacity {
+                    at += step;
+                    below = Node { count, sum };
+                }
+            }
+            step /= 2;
+        }
+        let left = capacity.saturating_sub(u128::from(below.sum));
+        let boundary = self.prefix(at + 1);
+        let (count, sum) = (boundary.count - below.count, boundary.sum - below.sum);
+        let above = u128::from(self.len() - boundary.count);
+        // Either the level clears the boundary bucket's mean, and the bucket costs its sum, or it caps all of it.
+        let cleared = left.saturating_sub(u128::from(sum)).checked_div(above);
+        let level = match cleared {
+            Some(level) if level * u128::from(count) >= u128::from(sum) && left >= u128::from(sum) => level,
+            _ => left / (above + u128::from(count)).max(1),
+        };
+        Some(u64::try_from(level).unwrap_or(u64::MAX))
+    }
+
+    /// Count and sum of the first `buckets` buckets.
+    fn prefix(&self, buckets: usize) -> Node {
+        let mut at = buckets.min(BUCKETS);
+        let mut total = Node::default();
+        while at > 0 {
+            let node = self.tree[at];
+            total.count += node.count;
+            total.sum = total.sum.saturating_add(node.sum);
+            at -= at & at.wrapping_neg();
+        }
+        total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::waterfill::{self, UNBOUNDED};
+    use proptest::prelude::*;
+
+    #[test]
+    fn buckets_are_in_order_and_have_their_edges() {
+        let mut last = 0;
+        for demand in (0..100_000).chain((0..40).map(|i| 123_457 << i).take_while(|d| *d <= MAX_DEMAND)) {
+            let b = bucket(demand);
+            assert!(b >= last);
+            assert!(demand <= upper_edge(b) && (b == 0 || demand > upper_edge(b - 1)), "{demand}");
+            last = b;
+        }
+        assert_eq!(upper_edge(BUCKETS - 1), MAX_DEMAND);
+    }
+
+    fn demand() -> impl Strategy<Value = u64> {
+        prop_oneof![Just(UNBOUNDED), 0u64..300, 1_000_000u64..1_040_000, 0u64..=MAX_DEMAND]
+    }
+
+    proptest! {
+        #[test]
+        fn never_above_the_exact_level_and_close_below(
+            capacity in prop_oneof![0u64..1000, 0u64..100_000_000, 0u64..100_000_000_000_000],
+            demands in proptest::collection::vec(demand(), 0..60),
+        ) {
+            let mut index = DemandIndex::default();
+            demands.iter().for_each(|d| index.insert(*d));
+            let exact = waterfill::level(capacity, &mut demands.clone());
+            let found = index.level(capacity);
+            prop_assert_eq!(found.is_none(), exact.is_none());
+            if let (Some(found), Some(exact)) = (found, exact) {
+                prop_assert!(found <= exact, "{} > {}", found, exact);
+                prop_assert!(found as f64 >= exact as f64 * (1.0 - 0.5 / PER_OCTAVE as f64) - 1.0, "{} << {}", found, exact);
+            }
+        }
+
+        #[test]
+        fn what_is_removed_leaves_no_trace(
+            kept in proptest::collection::vec(demand(), 0..20), gone in proptest::collection::vec(demand(), 0..20),
+        ) {
+            let (mut with, mut without) = (DemandIndex::default(), DemandIndex::default());
+            gone.iter().for_each(|d| with.insert(*d));
+            kept.iter().for_each(|d| { with.insert(*d); without.insert(*d) });
+            gone.iter().for_each(|d| with.remove(*d));
+            prop_assert_eq!(with.len(), without.len());
+            for capacity in [0, 1_000, 20_000_000, u64::MAX] {
+                prop_assert_eq!(with.level(capacity), without.level(capacity));
+            }
+        }
+    }
+}

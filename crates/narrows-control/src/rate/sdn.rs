@@ -1,0 +1,188 @@
+//! The SDN controller of a BRF domain: a pure state machine (sections 6 and 8 of the specification).
+//!
+//! It polls every port, judges what they report by the same [`Detector`] that a switch has for itself, tells a
+//! port that it is congested for as long as it is, and once when it no longer is, and passes advertisements on to
+//! all other ports. The host delivers its messages, each way with the delay `d_ctrl` of the control network.
+
+use serde::{Deserialize, Serialize};
+
+use super::brf::congestion::{Detector, Thresholds, Verdict};
+use super::{Message, PortId, Report};
+use crate::units::{Span, Time};
+
+/// The least span between two polls of a port, whatever it reports as its period.
+const POLL_MIN: Span = Span::from_millis(1);
+
+/// Parameters of the controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// How often a port is polled, at most; its period T if that is shorter (BRF-73: 100 ms).
+    pub poll: Span,
+    /// What counts as congestion.
+    pub thresholds: Thresholds,
+}
+
+/// What the controller knows of one port.
+#[derive(Clone, Debug)]
+struct Port {
+    id: PortId,
+    detector: Detector,
+    verdict: Verdict,
+    congested: bool,
+    poll_at: Time,
+    poll_every: Span,
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Sdn {
+    params: Params,
+    ports: Vec<Port>,
+}
+
+impl Sdn {
+    /// A controller of these ports, which polls them all at once first.
+    pub fn new(params: Params, ports: impl IntoIterator<Item = PortId>, now: Time) -> Self {
+        let poll_every = params.poll.max(POLL_MIN);
+        let mut ports: Vec<Port> = ports
+            .into_iter()
+            .map(|id| Port {
+                id,
+                detector: Detector::default(),
+                verdict: Verdict::default(),
+                congested: false,
+                poll_at: now,
+                poll_every,
+            })
+            .collect();
+        ports.sort_by_key(|port| port.id);
+        ports.dedup_by_key(|port| port.id);
+        Sdn { params, ports }
+    }
+
+    /// Polls the ports whose turn it is.
+    pub fn on_timer(&mut self, now: Time, out: &mut Vec<(PortId, Message)>) {
+        for port in self.ports.iter_mut().filter(|port| port.poll_at <= now) {
+            port.poll_at = now + port.poll_every;
+            out.push((port.id, Message::Poll));
+        }
+    }
+
+    /// A message from port `from` has arrived.
+    pub fn on_message(
+        &mut self,
+        _now: Time,
+        from: PortId,
+        message: &Message,
+        out: &mut Vec<(PortId, Message)>,
+    ) {
+        match message {
+            Message::Report(report) => self.on_report(from, report, out),
+            Message::FlowAdvertisement { .. } => {
+                let others = self.ports.iter().filter(|port| port.id != from);
+                out.extend(others.map(|port| (port.id, message.clone())));
+            }
+            Message::Poll | Message::Congestion { .. } => {}
+        }
+    }
+
+    /// When [`on_timer`](Sdn::on_timer) wants to be called next.
+    pub fn next_timer(&self) -> Time {
+        self.ports.iter().map(|port| port.poll_at).min().unwrap_or(Time::NEVER)
+    }
+
+    /// The last verdict on a port, for traces.
+    pub fn verdict(&self, port: PortId) -> Option<Verdict> {
+        self.ports.iter().find(|p| p.id == port).map(|p| p.verdict)
+    }
+
+    fn on_report(&mut self, from: PortId, report: &Report, out: &mut Vec<(PortId, Message)>) {
+        // A port reports for itself only.
+        let Some(port) = self.ports.iter_mut().find(|port| port.id == from && report.port == from) else {
+            return;
+        };
+        port.poll_every = report.period.min(self.params.poll).max(POLL_MIN);
+        port.verdict = port.detector.observe(report, &self.params.thresholds);
+        let kind = port.verdict.kind;
+        if kind.is_some() || port.congested {
+            out.push((from, Message::Congestion { kind, port: from }));
+        }
+        port.congested = kind.is_some();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::brf;
+    use crate::rate::{CongestionKind, FlowKey, Proto};
+    use crate::units::{Bytes, Rate};
+
+    fn ms(n: u64) -> Time {
+        Time::ZERO + Span::from_millis(n)
+    }
+
+    fn sdn() -> Sdn {
+        let thresholds = Thresholds::of(&brf::Params::resolved(), Bytes::new(1500));
+        Sdn::new(Params { poll: Span::from_millis(100), thresholds }, [3, 1, 2, 1], Time::ZERO)
+    }
+
+    fn report(port: PortId, at: u64, queued: u64) -> Message {
+        Message::Report(Report {
+            port,
+            at: ms(at),
+            capacity: Rate::from_bits_per_sec(100_000_000),
+            rated_share: Rate::from_bits_per_sec(98_000_000),
+            rated_arrived: Bytes::ZERO,
+            departed: Bytes::ZERO,
+            departed_packets: 0,
+            rated_queued: Bytes::new(queued),
+            rated_packets: (0, 1000),
+            all_packets: (0, 3000),
+            period: Span::from_millis(20),
+        })
+    }
+
+    #[test]
+    fn polls_each_port_at_its_own_period() {
+        let (mut sdn, mut out) = (sdn(), Vec::new());
+        sdn.on_timer(ms(0), &mut out);
+        assert_eq!(out, [1, 2, 3].map(|id| (id, Message::Poll)));
+        sdn.on_message(ms(2), 1, &report(1, 1, 0), &mut out);
+        out.clear();
+        sdn.on_timer(ms(100), &mut out);
+        assert_eq!(out.len(), 3);
+        assert_eq!(sdn.next_timer(), ms(120), "port 1 said that its T is 20 ms");
+    }
+
+    #[test]
+    fn says_congested_while_it_lasts_and_clear_once() {
+        let (mut sdn, mut out) = (sdn(), Vec::new());
+        for (i, queued) in [0, 100_000, 90_000, 10_000, 0].into_iter().enumerate() {
+            sdn.on_message(ms(i as u64), 2, &report(2, i as u64, queued), &mut out);
+        }
+        let said = |kind| (2, Message::Congestion { kind, port: 2 });
+        assert_eq!(out, [said(Some(CongestionKind::Queue)), said(Some(CongestionKind::Queue)), said(None)]);
+    }
+
+    #[test]
+    fn a_port_reports_for_itself_only() {
+        let (mut sdn, mut out) = (sdn(), Vec::new());
+        sdn.on_message(ms(0), 2, &report(1, 0, 100_000), &mut out);
+        sdn.on_message(ms(0), 9, &report(9, 0, 100_000), &mut out);
+        assert!(out.is_empty());
+    }
+
+    #[test]
+    fn advertisements_go_to_all_other_ports() {
+        let (mut sdn, mut out) = (sdn(), Vec::new());
+        let host = core::net::IpAddr::from([10, 0, 0, 1]);
+        let key = FlowKey { saddr: host, daddr: host, sport: 1, dport: 2, proto: Proto::Tcp };
+        let rate = Rate::from_bytes_per_sec(1000);
+        let message =
+            Message::FlowAdvertisement { key, rate, port: 2, seq: 1, valid_for: Span::from_millis(60) };
+        sdn.on_message(ms(0), 2, &message, &mut out);
+        assert_eq!(out, [(1, message.clone()), (3, message)]);
+    }
+}

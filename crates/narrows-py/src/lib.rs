@@ -1,0 +1,107 @@
+//! Python's view of the simulator: a plan as JSON in, tables as NumPy columns out.
+
+#![allow(missing_docs, unreachable_pub, reason = "the Python stub _native.pyi is the documentation")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use narrows_control::{congestion, rate};
+use narrows_sim::plan::Plan;
+use narrows_sim::{Column, Error, Results};
+use numpy::IntoPyArray;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// A flag that makes a run in another thread give up.
+#[pyclass(frozen)]
+#[derive(Default)]
+struct Cancel {
+    flag: Arc<AtomicBool>,
+}
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Self {
+        Cancel::default()
+    }
+
+    fn set(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+    }
+
+    fn is_set(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+}
+
+fn parse(plan_json: &str) -> PyResult<Plan> {
+    serde_json::from_str(plan_json).map_err(|e| PyValueError::new_err(format!("plan: {e}")))
+}
+
+#[pyfunction]
+#[pyo3(signature = (plan_json, cancel=None))]
+fn run<'py>(py: Python<'py>, plan_json: &str, cancel: Option<&Cancel>) -> PyResult<Bound<'py, PyDict>> {
+    let flag = cancel.map(|c| c.flag.clone()).unwrap_or_default();
+    let plan = parse(plan_json)?;
+    let results = py.detach(move || narrows_sim::run(&plan, &flag)).map_err(|e| match e {
+        Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
+        other => PyValueError::new_err(other.to_string()),
+    })?;
+    tables(py, results)
+}
+
+fn tables(py: Python<'_>, results: Results) -> PyResult<Bound<'_, PyDict>> {
+    let out = PyDict::new(py);
+    for table in results.tables {
+        let columns = PyDict::new(py);
+        for (name, column) in table.columns {
+            match column {
+                Column::F64(v) => columns.set_item(name, v.into_pyarray(py))?,
+                Column::U64(v) => columns.set_item(name, v.into_pyarray(py))?,
+                Column::Str(v) => columns.set_item(name, v)?,
+            }
+        }
+        out.set_item(table.name, columns)?;
+    }
+    let counts = PyDict::new(py);
+    counts.set_item("events", results.counts.events)?;
+    counts.set_item("packet_hops", results.counts.packet_hops)?;
+    counts.set_item("delivered_packets", results.counts.delivered_packets)?;
+    counts.set_item("peak_flows", results.counts.peak_flows)?;
+    out.set_item("run", counts)?;
+    Ok(out)
+}
+
+/// Checks a plan as `run` would, without running it.
+#[pyfunction]
+fn check(plan_json: &str) -> PyResult<()> {
+    parse(plan_json)?.check().map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+#[pyfunction]
+fn congestion_controllers() -> Vec<(&'static str, &'static str)> {
+    congestion::registry::all().iter().map(|e| (e.name, e.summary)).collect()
+}
+
+#[pyfunction]
+fn rate_controllers() -> Vec<(&'static str, &'static str)> {
+    rate::registry::all().to_vec()
+}
+
+#[pyfunction]
+fn route(plan_json: &str, from: u32, to: u32) -> PyResult<Option<Vec<u32>>> {
+    Ok(narrows_sim::route(&parse(plan_json)?, from, to))
+}
+
+#[pymodule]
+fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("version", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<Cancel>()?;
+    m.add_function(wrap_pyfunction!(run, m)?)?;
+    m.add_function(wrap_pyfunction!(check, m)?)?;
+    m.add_function(wrap_pyfunction!(congestion_controllers, m)?)?;
+    m.add_function(wrap_pyfunction!(rate_controllers, m)?)?;
+    m.add_function(wrap_pyfunction!(route, m)?)
+}

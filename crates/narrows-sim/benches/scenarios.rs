@@ -1,0 +1,153 @@
+//! The speed scenarios A to E: `scenarios NAME` runs one once and prints its size; `scenarios` lists them.
+//!
+//! Timing is left to the caller (the process's CPU time), so that the same bench serves `perf` and callgrind.
+
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use narrows_control::units::{Rate, Span, Time};
+use narrows_sim::plan::{
+    AppPlan, FlowPlan, LimitPlan, LinkPlan, MarkPlan, Plan, ProbePlan, QueuePlan, RatePlan, SizePlan,
+    TransportPlan,
+};
+
+fn link(from: u32, to: u32, mbit: u64, delay: Span, packets: Option<u32>) -> LinkPlan {
+    LinkPlan {
+        name: format!("{from}->{to}"),
+        from,
+        to,
+        rate: RatePlan::Steps {
+            steps: vec![(Time::ZERO, Rate::from_bits_per_sec(mbit * 1_000_000))],
+            period: None,
+        },
+        delay: vec![(Time::ZERO, delay)],
+        jitter: None,
+        loss: Vec::new(),
+        duplicate: 0.0,
+        queue: QueuePlan::Fifo { limit: LimitPlan { packets, bytes: None }, mark: MarkPlan::None },
+    }
+}
+
+fn flow(from: u32, to: u32, transport: TransportPlan, app: AppPlan) -> FlowPlan {
+    FlowPlan {
+        name: format!("{from}-{to}"),
+        from,
+        to,
+        return_path: None,
+        start: Time::ZERO,
+        stop: None,
+        count: 1,
+        spacing: Span::ZERO,
+        class: 0,
+        transport,
+        app,
+    }
+}
+
+fn tcp(cc: &str) -> TransportPlan {
+    TransportPlan::Tcp { cc: cc.into(), ecn: false, pacing: false, receive_window: None, mss: 1448 }
+}
+
+/// `pairs` senders and receivers around one bottleneck; three hops a packet.
+fn dumbbell(pairs: u32, mbit: u64, rtt: Span, packets: u32, seconds: u64) -> Plan {
+    let (left, right) = (2 * pairs, 2 * pairs + 1);
+    let delay = rtt.scale(1, 2);
+    let mut links =
+        vec![link(left, right, mbit, delay, Some(packets)), link(right, left, mbit, delay, Some(packets))];
+    for i in 0..pairs {
+        for (a, b) in [(i, left), (right, pairs + i)] {
+            links.push(link(a, b, 10 * mbit, Span::ZERO, None));
+            links.push(link(b, a, 10 * mbit, Span::ZERO, None));
+        }
+    }
+    Plan {
+        seed: 1,
+        duration: Span::from_secs(seconds),
+        nodes: (0..right + 1).map(|n| n.to_string()).collect(),
+        links,
+        probes: ProbePlan { interval: Span::from_millis(100), links: vec![0], flows: true, traces: false },
+        ..Plan::default()
+    }
+}
+
+fn bulk(cc: &str, pairs: u32, mbit: u64, packets: u32, seconds: u64) -> Plan {
+    let mut plan = dumbbell(pairs, mbit, Span::from_millis(40), packets, seconds);
+    plan.flows = (0..pairs).map(|i| flow(i, pairs + i, tcp(cc), AppPlan::Bulk)).collect();
+    plan
+}
+
+fn short_flows(per_sec: f64, seconds: u64) -> Plan {
+    let mut plan = dumbbell(1, 1_000, Span::from_millis(100), 8_000, seconds);
+    let size = SizePlan::Pareto { mean: 12_500.0, shape: 1.8 };
+    let cc =
+        TransportPlan::Tcp { cc: "reno".into(), ecn: false, pacing: false, receive_window: None, mss: 1000 };
+    plan.flows = vec![flow(0, 1, cc, AppPlan::Poisson { per_sec, size })];
+    plan
+}
+
+fn chain() -> Plan {
+    let hops = 5;
+    Plan {
+        seed: 1,
+        duration: Span::from_secs(1),
+        nodes: (0..=hops).map(|n| n.to_string()).collect(),
+        links: (0..hops)
+            .flat_map(|i| [(i, i + 1), (i + 1, i)])
+            .map(|(a, b)| link(a, b, 10_000, Span::from_millis(1), Some(1000)))
+            .collect(),
+        flows: vec![flow(
+            0,
+            hops,
+            TransportPlan::Udp { rate: Rate::from_bits_per_sec(10_000_000_000), packet: 1500 },
+            AppPlan::Bulk,
+        )],
+        probes: ProbePlan { interval: Span::ZERO, links: vec![], flows: false, traces: false },
+        ..Plan::default()
+    }
+}
+
+/// 100,000 connections at once, each with a little to send.
+fn many_flows() -> Plan {
+    let mut plan = dumbbell(1, 10_000, Span::from_millis(20), 100_000, 3);
+    let app = AppPlan::Limited { rate: Rate::from_bytes_per_sec(1448), on: None, off: None };
+    let mut flows = flow(0, 1, tcp("cubic"), app);
+    flows.count = 100_000;
+    flows.spacing = Span::from_micros(10);
+    plan.flows = vec![flows];
+    plan.probes.flows = false;
+    plan
+}
+
+fn main() -> ExitCode {
+    let plans: [(&str, &str, fn() -> Plan); 6] = [
+        ("A", "2 CUBIC flows, 100 Mbit/s, 40 ms, 1000 packets, 60 s", || bulk("cubic", 2, 100, 1000, 60)),
+        ("B", "2 BBR flows, 100 Mbit/s, 40 ms, 1000 packets, 60 s", || bulk("bbr", 2, 100, 1000, 60)),
+        ("C", "100 CUBIC flows, 1 Gbit/s, 40 ms, 4000 packets, 10 s", || bulk("cubic", 100, 1_000, 4000, 10)),
+        ("D", "Reno, 2000 Pareto flows/s, 1 Gbit/s, 100 ms, 10 s", || short_flows(2_000.0, 10)),
+        ("E", "10 Gbit/s UDP over 5 hops, 1 s", chain),
+        ("F", "100,000 concurrent CUBIC flows, 3 s", many_flows),
+    ];
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let Some((_, _, plan)) = plans.iter().find(|(name, ..)| wanted.first().is_some_and(|w| w == name)) else {
+        for (name, what, _) in plans {
+            println!("{name}  {what}");
+        }
+        return ExitCode::SUCCESS;
+    };
+    match narrows_sim::run(&plan(), &AtomicBool::new(false)) {
+        Ok(results) => {
+            let c = results.counts;
+            let flows = results.tables.iter().find(|t| t.name == "flows");
+            let bytes: u64 = flows.and_then(|t| t.u64("delivered_bytes")).map_or(0, |v| v.iter().sum());
+            println!(
+                "{{\"events\": {}, \"packet_hops\": {}, \"delivered_packets\": {}, \"peak_flows\": {}, \"delivered_bytes\": {bytes}}}",
+                c.events, c.packet_hops, c.delivered_packets, c.peak_flows
+            );
+            ExitCode::SUCCESS
+        }
+        Err(e) => {
+            eprintln!("{e}");
+            ExitCode::from(2)
+        }
+    }
+}

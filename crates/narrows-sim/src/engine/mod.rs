@@ -1,0 +1,9 @@
+//! The event engine: what happens when, in integer nanoseconds.
+
+mod heap;
+mod random;
+mod slab;
+
+pub(crate) use heap::{Event, EventQueue, Kind, MAX_INDEX};
+pub(crate) use random::Random;
+pub(crate) use slab::{Ring, Slab};

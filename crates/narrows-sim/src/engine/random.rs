@@ -1,0 +1,68 @@
+//! Random numbers: one stream per entity, so that adding a flow does not change the losses of a link.
+
+use rand_core::Rng;
+use rand_pcg::Pcg32;
+
+/// A seeded stream (PCG32: portable and the same on every machine).
+#[derive(Clone, Debug)]
+pub(crate) struct Random(Pcg32);
+
+impl Random {
+    /// The stream number `stream` of the run's `seed`.
+    pub(crate) fn new(seed: u64, stream: u64) -> Self {
+        Random(Pcg32::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xda3e_39cb_94b9_5bdb, stream))
+    }
+
+    /// Uniform in [0, 1).
+    pub(crate) fn unit(&mut self) -> f64 {
+        self.0.next_u32() as f64 / (1u64 << 32) as f64
+    }
+
+    /// Sixty-four random bits.
+    pub(crate) fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// True with probability `p`.
+    #[inline]
+    pub(crate) fn chance(&mut self, p: f64) -> bool {
+        p > 0.0 && self.unit() < p
+    }
+
+    /// Exponential with this mean.
+    pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * libm::log(1.0 - self.unit())
+    }
+
+    /// Pareto (type I) with this mean and shape > 1, by inversion.
+    pub(crate) fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
+        let scale = mean * (shape - 1.0) / shape;
+        scale / libm::pow(1.0 - self.unit(), 1.0 / shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_differ_and_repeat() {
+        let draw = |seed, stream| {
+            let mut r = Random::new(seed, stream);
+            [r.bits(), r.bits()]
+        };
+        assert_eq!(draw(1, 2), draw(1, 2));
+        assert_ne!(draw(1, 2), draw(1, 3));
+        assert_ne!(draw(1, 2), draw(2, 2));
+    }
+
+    #[test]
+    fn distributions_have_the_mean_they_were_asked_for() {
+        let mut r = Random::new(7, 1);
+        let n = 200_000;
+        let exponential: f64 = (0..n).map(|_| r.exponential(3.0)).sum::<f64>() / n as f64;
+        let pareto: f64 = (0..n).map(|_| r.pareto(12.5, 2.5)).sum::<f64>() / n as f64;
+        assert!((exponential - 3.0).abs() < 0.05, "{exponential}");
+        assert!((pareto - 12.5).abs() < 0.3, "{pareto}");
+    }
+}

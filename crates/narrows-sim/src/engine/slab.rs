@@ -1,0 +1,45 @@
+//! Storage that is reused: slots with a free list, and a ring that never moves its elements one by one.
+
+/// Values in slots; a freed slot is the next to be used again.
+pub(crate) struct Slab<T> {
+    slots: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T: Clone> Slab<T> {
+    pub(crate) fn new() -> Self {
+        Slab { slots: Vec::new(), free: Vec::new() }
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = value;
+                slot
+            }
+            None => {
+                self.slots.push(value);
+                (self.slots.len() - 1) as u32
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn free(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, slot: u32) -> &T {
+        &self.slots[slot as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.slots[slot as usize]
+    }
+}
+
+/// A double-ended queue; std's, under the name that says what it is used for.
+pub(crate) type Ring<T> = std::collections::VecDeque<T>;

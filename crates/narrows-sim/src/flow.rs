@@ -1,0 +1,175 @@
+//! A flow in a run: its two ends, and what the run remembers about it.
+
+use narrows_control::rate::{FlowKey, Proto};
+use narrows_control::units::{Rate, Span, Time};
+
+use crate::packet::{Packet, UDP_HEADER, flag};
+use crate::tcp::{Io, Receiver, Sender};
+
+/// What a flow is made of.
+pub(crate) enum Body {
+    Tcp(Box<Tcp>),
+    Udp(Box<Udp>),
+}
+
+/// A TCP connection.
+pub(crate) struct Tcp {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+}
+
+/// A constant-rate stream of datagrams.
+pub(crate) struct Udp {
+    pub(crate) template: Packet,
+    pub(crate) rate: Rate,
+    pub(crate) next: Time,
+    pub(crate) stop: Time,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) delivered: u64,
+}
+
+/// A slot of the flow table.
+pub(crate) struct Flow {
+    pub(crate) body: Body,
+    pub(crate) meta: Meta,
+    /// Times for which a Timer and a Send event are pending; [`Time::NEVER`] for none.
+    pub(crate) timer_at: Time,
+    pub(crate) send_at: Time,
+}
+
+/// What results say about a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Meta {
+    /// Number in the results.
+    pub(crate) id: u32,
+    /// Index in the plan, and number within its group.
+    pub(crate) plan: u32,
+    pub(crate) member: u32,
+    pub(crate) key: FlowKey,
+    pub(crate) start: Time,
+    pub(crate) stop: Time,
+    pub(crate) size: u64,
+    /// RTT of a full segment and its ACK on an empty network, and rate of the slowest link of the path.
+    pub(crate) rtt_empty: Span,
+    pub(crate) bottleneck: Rate,
+    /// Gets samples and a histogram (flows of a Poisson source do not).
+    pub(crate) sampled: bool,
+    /// In-order bytes when the measurement interval began and ended for this flow.
+    pub(crate) delivered_at_start: u64,
+    pub(crate) delivered_at_stop: Option<u64>,
+    /// Figures at the previous sample.
+    pub(crate) last: LastSample,
+}
+
+/// Counters at the previous sample.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LastSample {
+    pub(crate) delivered: u64,
+    pub(crate) sent_bytes: u64,
+}
+
+impl Flow {
+    /// In-order application bytes delivered so far (UDP: all payload).
+    pub(crate) fn delivered(&self) -> u64 {
+        match &self.body {
+            Body::Tcp(tcp) => tcp.receiver.delivered,
+            Body::Udp(udp) => udp.delivered,
+        }
+    }
+
+    /// When its ends want to be woken: (timer, send).
+    #[inline]
+    pub(crate) fn wakes(&self, now: Time) -> (Time, Time) {
+        match &self.body {
+            Body::Tcp(tcp) => (tcp.sender.deadline().min(tcp.receiver.deadline()), tcp.sender.send_at(now)),
+            Body::Udp(udp) => (Time::NEVER, udp.next),
+        }
+    }
+
+    /// A packet has reached one of its ends.
+    #[inline]
+    pub(crate) fn on_packet(&mut self, io: &mut Io<'_>, p: &Packet) {
+        match &mut self.body {
+            Body::Tcp(tcp) => {
+                if p.is(flag::REVERSE) {
+                    tcp.sender.on_packet(io, p);
+                } else {
+                    tcp.receiver.on_packet(io, p);
+                }
+            }
+            Body::Udp(udp) => {
+                udp.received += 1;
+                udp.delivered += p.payload as u64;
+            }
+        }
+    }
+
+    /// A timer of one of its ends may be due.
+    pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
+        if let Body::Tcp(tcp) = &mut self.body {
+            if tcp.receiver.deadline() <= io.now {
+                tcp.receiver.on_timer(io);
+            }
+            if tcp.sender.deadline() <= io.now {
+                tcp.sender.on_timer(io);
+            }
+        }
+    }
+
+    /// The pacer or the application may let something go.
+    pub(crate) fn on_send(&mut self, io: &mut Io<'_>) {
+        match &mut self.body {
+            Body::Tcp(tcp) => tcp.sender.transmit(io),
+            Body::Udp(udp) => udp.on_send(io),
+        }
+    }
+
+    /// Both ends are done.
+    pub(crate) fn is_over(&self) -> bool {
+        match &self.body {
+            Body::Tcp(tcp) => {
+                let closed = tcp.sender.phase == crate::tcp::Phase::Closed;
+                let failed = closed && tcp.sender.completed_at.is_none();
+                failed || closed && tcp.receiver.is_closed()
+            }
+            Body::Udp(udp) => udp.next == Time::NEVER,
+        }
+    }
+}
+
+impl Udp {
+    fn on_send(&mut self, io: &mut Io<'_>) {
+        if io.now < self.next {
+            return;
+        }
+        if io.now >= self.stop {
+            self.next = Time::NEVER;
+            return;
+        }
+        let mut p = self.template;
+        p.seq = self.sent as u32;
+        self.sent += 1;
+        let size = p.size;
+        io.send(p);
+        self.next = io.now + self.rate.time_for(narrows_control::units::Bytes::new(size as u64));
+    }
+
+    /// Payload bytes of a datagram of this L3 size.
+    pub(crate) fn payload(size: u16) -> u16 {
+        size.saturating_sub(UDP_HEADER as u16)
+    }
+}
+
+/// The address of a node and the ports of a flow, as a switch would see them. Slots beyond the range of a
+/// port number move on to another source address.
+pub(crate) fn flow_key(from: u32, to: u32, plan: u32, slot: u32, proto: Proto) -> FlowKey {
+    let address = |node: u32, host: u32| [10, (host & 0xff) as u8, (node >> 8) as u8, node as u8].into();
+    FlowKey {
+        saddr: address(from, slot >> 15),
+        daddr: address(to, 0),
+        sport: 0x8000 | (slot & 0x7fff) as u16,
+        dport: 5001 + (plan % 20_000) as u16,
+        proto,
+    }
+}

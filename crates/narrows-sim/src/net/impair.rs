@@ -1,0 +1,65 @@
+//! What a link does to packets besides carrying them: random loss, duplication, jitter.
+
+use narrows_control::units::{Span, Time};
+
+use crate::engine::Random;
+use crate::plan::{JitterPlan, LinkPlan, LossPlan};
+
+/// Random loss, duplication and jitter of a link. Each has its own random stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Impairments {
+    loss: Vec<(Time, LossPlan)>,
+    /// Gilbert-Elliott: in the bad state.
+    bad: bool,
+    duplicate: f64,
+    jitter: Option<JitterPlan>,
+    random: [Random; 3],
+}
+
+/// What becomes of a packet that has left the queue.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Fate {
+    pub(crate) lost: bool,
+    pub(crate) twice: bool,
+    pub(crate) extra_delay: Span,
+}
+
+impl Impairments {
+    /// `None` for a perfect link.
+    pub(crate) fn new(plan: &LinkPlan, seed: u64, link: u64) -> Option<Box<Self>> {
+        let perfect = plan.loss.is_empty() && plan.duplicate == 0.0 && plan.jitter.is_none();
+        (!perfect).then(|| {
+            Box::new(Impairments {
+                loss: plan.loss.clone(),
+                bad: false,
+                duplicate: plan.duplicate,
+                jitter: plan.jitter.clone(),
+                random: [0, 1, 2].map(|k| Random::new(seed, 1 << 40 | link << 2 | k)),
+            })
+        })
+    }
+
+    pub(crate) fn reorders(&self) -> bool {
+        self.jitter.as_ref().is_some_and(|j| j.reorder)
+    }
+
+    /// Decides for a packet that enters the link at `now`.
+    pub(crate) fn fate(&mut self, now: Time) -> Fate {
+        let model = self.loss.partition_point(|&(t, _)| t <= now).checked_sub(1).map(|i| &self.loss[i].1);
+        let [loss, duplicate, jitter] = &mut self.random;
+        let lost = match model {
+            None => false,
+            Some(&LossPlan::Bernoulli { p }) => loss.chance(p),
+            Some(&LossPlan::GilbertElliott { p, r, good, bad }) => {
+                let change = if self.bad { r } else { p };
+                self.bad ^= loss.chance(change);
+                loss.chance(if self.bad { bad } else { good })
+            }
+        };
+        Fate {
+            lost,
+            twice: duplicate.chance(self.duplicate),
+            extra_delay: self.jitter.as_ref().map_or(Span::ZERO, |j| j.max.mul_f64(jitter.unit())),
+        }
+    }
+}

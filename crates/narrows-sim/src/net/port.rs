@@ -1,0 +1,437 @@
+//! A port: a queue, the link behind it, and the packets in flight on it.
+//!
+//! A link with a constant delay delivers in order, so only the head of its flight has an event; a FIFO knows each
+//! departure on arrival, so a hop costs one event. A port with a scheduling queue pays a second one per packet.
+
+use narrows_control::rate::{Class, LEAVES, PortCounters};
+use narrows_control::units::{Bytes, Span, Time};
+
+use super::impair::Impairments;
+use super::queue::fifo::{Fifo, Verdict};
+use super::queue::htb::Htb;
+use super::queue::{self, Discipline, Losses, Next, Waiting};
+use super::service::Service;
+use crate::engine::{EventQueue, Kind, Ring, Slab};
+use crate::packet::Packet;
+use crate::plan::{ControllerPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan};
+use crate::probe::Histogram;
+
+/// Counters of a port since the start of the run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PortStats {
+    /// Packets offered, and of these dropped by the queue (never by the link: MET-21).
+    pub(crate) offered: u64,
+    pub(crate) dropped: u64,
+    pub(crate) marked: u64,
+    pub(crate) random_losses: u64,
+    /// L3 bytes accepted; less the backlog this is what has begun to leave.
+    pub(crate) accepted_bytes: u64,
+    /// Sum of the times in the queue and number of packets, in the measurement interval.
+    pub(crate) sojourn_sum: u128,
+    pub(crate) sojourn_count: u64,
+    pub(crate) sojourn_max: u64,
+}
+
+/// Figures of a port over the measurement interval.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct PortTotals {
+    /// L3 bytes that left, and that could have left.
+    pub(crate) departed: f64,
+    pub(crate) capacity: f64,
+    /// Length of the interval.
+    pub(crate) seconds: f64,
+}
+
+/// What became of a packet that was offered to a port.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Enqueue {
+    Accepted,
+    Dropped,
+}
+
+/// One direction of a link.
+pub(crate) struct Port {
+    /// Receiving node.
+    pub(crate) to: u32,
+    pub(crate) from: u32,
+    service: Service,
+    delay: Vec<(Time, Span)>,
+    /// When the transmitter will be free.
+    free_at: Time,
+    queue: Queue,
+    impair: Option<Box<Impairments>>,
+    /// Arrival time and packet, in order of arrival.
+    flight: Ring<(Time, u32)>,
+    pub(crate) stats: PortStats,
+    /// Time in the queue per packet, if the port is probed.
+    pub(crate) sojourn: Option<Box<Histogram>>,
+    measure_from: Time,
+    /// Bytes departed when the measurement interval began, and at the last sample.
+    departed_at_start: u64,
+    departed_at_sample: u64,
+    /// The switch whose rate controller has this port.
+    pub(crate) switch: Option<u32>,
+    /// There is a switch with a rate controller at the receiving node.
+    pub(crate) switch_beyond: bool,
+    leaf_counters: Option<Box<LeafCounters>>,
+}
+
+enum Queue {
+    Fifo(Fifo),
+    Scheduled(Box<Scheduled>),
+}
+
+struct Scheduled {
+    discipline: Box<dyn Discipline>,
+    losses: Losses,
+    /// A Ready event is pending for this time.
+    wake: Option<Time>,
+}
+
+/// Per-leaf counters of a controlled port.
+#[derive(Clone, Debug, Default)]
+struct LeafCounters {
+    arrived: [Bytes; LEAVES],
+    departed: [Bytes; LEAVES],
+    departed_packets: u64,
+    limit: u32,
+}
+
+impl Port {
+    pub(crate) fn new(plan: &LinkPlan, seed: u64, index: u64, measure_from: Time) -> Self {
+        let queue = match (&plan.queue, queue::build(&plan.queue)) {
+            (_, Some(discipline)) => Queue::Scheduled(Scheduled::new(discipline)),
+            (QueuePlan::Fifo { limit, mark }, None) => Queue::Fifo(Fifo::new(*limit, mark, seed, index)),
+            (_, None) => Queue::Fifo(Fifo::new(Default::default(), &MarkPlan::None, seed, index)),
+        };
+        Port {
+            to: plan.to,
+            from: plan.from,
+            service: Service::new(&plan.rate),
+            delay: plan.delay.clone(),
+            free_at: Time::ZERO,
+            queue,
+            impair: Impairments::new(plan, seed, index),
+            flight: Ring::new(),
+            stats: PortStats::default(),
+            sojourn: None,
+            measure_from,
+            departed_at_start: 0,
+            departed_at_sample: 0,
+            switch: None,
+            switch_beyond: false,
+            leaf_counters: None,
+        }
+    }
+
+    /// Puts the port under a rate controller: an HTB replaces its queue and, where asked for, its rate is shaped.
+    pub(crate) fn control(&mut self, plan: &ControllerPlan, switch: u32) {
+        if let Some(steps) = &plan.shape {
+            self.service = Service::new(&RatePlan::Steps { steps: steps.clone(), period: None });
+        }
+        let htb = Htb::controlled(self.service.told(Time::ZERO), plan.limit);
+        self.queue = Queue::Scheduled(Scheduled::new(Box::new(htb)));
+        self.switch = Some(switch);
+        let limit = plan.limit.packets.unwrap_or(0);
+        self.leaf_counters = Some(Box::new(LeafCounters { limit, ..LeafCounters::default() }));
+    }
+
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
+    }
+
+    pub(crate) fn delay_at(&self, now: Time) -> Span {
+        match self.delay.as_slice() {
+            [(_, delay)] => *delay,
+            steps => steps[steps.partition_point(|&(t, _)| t <= now).saturating_sub(1)].1,
+        }
+    }
+
+    /// Offers a packet to the queue. A dropped packet stays the caller's (to free).
+    #[inline]
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Time,
+        me: u32,
+        packet: u32,
+        leaf: usize,
+        packets: &mut Slab<Packet>,
+        events: &mut EventQueue,
+    ) -> Enqueue {
+        self.stats.offered += 1;
+        match &mut self.queue {
+            Queue::Fifo(fifo) => {
+                let p = packets.get_mut(packet);
+                let size = p.size as u32;
+                let slot = match &self.service {
+                    Service::Constant { last, .. } => last.1,
+                    _ => Span::from_millis(1),
+                };
+                match fifo.arrive(now, p, slot) {
+                    Verdict::Drop => {
+                        self.stats.dropped += 1;
+                        return Enqueue::Dropped;
+                    }
+                    Verdict::AcceptMarked => self.stats.marked += 1,
+                    Verdict::Accept => {}
+                }
+                let (start, finish) = self.service.serve(now.max(self.free_at), size);
+                self.free_at = finish;
+                fifo.book(now, start, size);
+                self.stats.accepted_bytes += size as u64;
+                self.measure_sojourn(now, start);
+                self.transmit(finish, me, packet, packets, events);
+            }
+            Queue::Scheduled(scheduled) => {
+                let size = packets.get(packet).size as u32;
+                self.stats.accepted_bytes += size as u64;
+                if let Some(c) = &mut self.leaf_counters {
+                    c.arrived[leaf.min(LEAVES - 1)] += Bytes::new(size as u64);
+                }
+                scheduled.discipline.enqueue(
+                    Waiting { packet, since: now, size },
+                    leaf,
+                    packets,
+                    &mut scheduled.losses,
+                );
+                let ready = now.max(self.free_at);
+                if scheduled.wake.is_none_or(|w| ready < w) {
+                    scheduled.wake = Some(ready);
+                    events.push(ready, Kind::Ready, me);
+                }
+                self.settle_losses(packets);
+            }
+        }
+        Enqueue::Accepted
+    }
+
+    /// A scheduling queue's moment: transmit the next packet, or sleep until there is one that may leave.
+    pub(crate) fn ready(&mut self, now: Time, me: u32, packets: &mut Slab<Packet>, events: &mut EventQueue) {
+        let Queue::Scheduled(scheduled) = &mut self.queue else { return };
+        if scheduled.wake != Some(now) {
+            return;
+        }
+        scheduled.wake = None;
+        match scheduled.discipline.dequeue(now, packets, &mut scheduled.losses) {
+            Next::Packet(w) => {
+                let (start, finish) = self.service.serve(now.max(self.free_at), w.size);
+                self.free_at = finish;
+                // A trace grants the transmission later than the scheduler chose the packet: the wait counts.
+                let (packets_left, _) = scheduled.discipline.backlog();
+                if packets_left > 0 && finish != Time::NEVER {
+                    scheduled.wake = Some(finish);
+                    events.push(finish, Kind::Ready, me);
+                }
+                if let Some(c) = &mut self.leaf_counters {
+                    c.departed_packets += 1;
+                }
+                self.measure_sojourn(w.since, start);
+                self.transmit(finish, me, w.packet, packets, events);
+            }
+            Next::Wait(until) if until != Time::NEVER => {
+                // Tokens are counted in nanoseconds: the next look must not come at this very instant.
+                let at = until.max(now + Span::from_nanos(1));
+                scheduled.wake = Some(at);
+                events.push(at, Kind::Ready, me);
+            }
+            Next::Wait(_) | Next::Empty => {}
+        }
+        self.settle_losses(packets);
+    }
+
+    /// Packets that the discipline gave up are counted and freed.
+    fn settle_losses(&mut self, packets: &mut Slab<Packet>) {
+        let Queue::Scheduled(scheduled) = &mut self.queue else { return };
+        self.stats.marked += std::mem::take(&mut scheduled.losses.marked);
+        for packet in scheduled.losses.dropped.drain(..) {
+            self.stats.dropped += 1;
+            self.stats.accepted_bytes -= packets.get(packet).size as u64;
+            packets.free(packet);
+        }
+    }
+
+    /// Onto the wire: impairments, then into the flight.
+    #[inline]
+    fn transmit(
+        &mut self,
+        finish: Time,
+        me: u32,
+        packet: u32,
+        packets: &mut Slab<Packet>,
+        events: &mut EventQueue,
+    ) {
+        let arrival = finish + self.delay_at(finish);
+        if self.impair.is_some() {
+            self.transmit_impaired(finish, arrival, me, packet, packets, events);
+        } else {
+            self.fly(arrival, me, packet, events);
+        }
+    }
+
+    #[cold]
+    fn transmit_impaired(
+        &mut self,
+        finish: Time,
+        arrival: Time,
+        me: u32,
+        packet: u32,
+        packets: &mut Slab<Packet>,
+        events: &mut EventQueue,
+    ) {
+        let Some(impair) = &mut self.impair else { return };
+        let fate = impair.fate(finish);
+        let reorders = impair.reorders();
+        if fate.lost {
+            self.stats.random_losses += 1;
+            packets.free(packet);
+            return;
+        }
+        let arrival = arrival + fate.extra_delay;
+        let copy = fate.twice.then(|| packets.insert(*packets.get(packet)));
+        for p in std::iter::once(packet).chain(copy) {
+            if reorders {
+                self.fly_reordered(arrival, me, p, events)
+            } else {
+                self.fly(arrival, me, p, events)
+            }
+        }
+    }
+
+    /// Adds to the flight, behind everything in it.
+    #[inline]
+    fn fly(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
+        match self.flight.back() {
+            None => {
+                events.push(arrival, Kind::Arrival, me);
+                self.flight.push_back((arrival, packet));
+            }
+            Some(&(last, _)) => self.flight.push_back((arrival.max(last), packet)),
+        }
+    }
+
+    /// Adds to the flight where its arrival time belongs. The event of a head that was overtaken finds the
+    /// overtaker there and is then late for nobody: each arrival in the flight keeps its own event.
+    fn fly_reordered(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
+        let at = self.flight.partition_point(|&(t, _)| t <= arrival);
+        if at == 0 {
+            events.push(arrival, Kind::Arrival, me);
+        }
+        self.flight.insert(at, (arrival, packet));
+    }
+
+    /// The head of the flight arrives. `None` for an event whose packet was delivered by an earlier one.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now: Time, me: u32, events: &mut EventQueue) -> Option<u32> {
+        let &(at, packet) = self.flight.front()?;
+        if at > now {
+            return None;
+        }
+        self.flight.pop_front();
+        if let Some(&(next, _)) = self.flight.front() {
+            events.push(next, Kind::Arrival, me);
+        }
+        Some(packet)
+    }
+
+    #[inline]
+    fn measure_sojourn(&mut self, since: Time, start: Time) {
+        if since >= self.measure_from && start != Time::NEVER {
+            let nanos = start.since(since).as_nanos();
+            self.stats.sojourn_sum += nanos as u128;
+            self.stats.sojourn_count += 1;
+            self.stats.sojourn_max = self.stats.sojourn_max.max(nanos);
+            if let Some(h) = &mut self.sojourn {
+                h.record(nanos);
+            }
+        }
+    }
+
+    /// Packets and bytes waiting.
+    pub(crate) fn backlog(&mut self, now: Time) -> (u32, u64) {
+        match &mut self.queue {
+            Queue::Fifo(fifo) => fifo.backlog(now),
+            Queue::Scheduled(s) => s.discipline.backlog(),
+        }
+    }
+
+    /// L3 bytes whose transmission has begun.
+    pub(crate) fn departed_bytes(&mut self, now: Time) -> u64 {
+        self.stats.accepted_bytes - self.backlog(now).1
+    }
+
+    /// The measurement interval begins.
+    pub(crate) fn begin_measurement(&mut self, now: Time) {
+        self.departed_at_start = self.departed_bytes(now);
+    }
+
+    /// Bytes that left since the last call, and bytes that could have left in `[from, now)`.
+    pub(crate) fn bin(&mut self, from: Time, now: Time) -> (u64, f64) {
+        let departed = self.departed_bytes(now);
+        let bin = departed - self.departed_at_sample;
+        self.departed_at_sample = departed;
+        (bin, self.service.capacity(from, now))
+    }
+
+    /// Figures over the measurement interval that ends now.
+    pub(crate) fn totals(&mut self, now: Time) -> PortTotals {
+        let departed = (self.departed_bytes(now) - self.departed_at_start) as f64;
+        let seconds = now.since(self.measure_from).as_secs_f64();
+        PortTotals { departed, capacity: self.service.capacity(self.measure_from, now), seconds }
+    }
+
+    /// The HTB of a controlled port.
+    pub(crate) fn htb(&mut self) -> Option<&mut Htb> {
+        match &mut self.queue {
+            Queue::Scheduled(s) => s.discipline.as_htb(),
+            Queue::Fifo(_) => None,
+        }
+    }
+
+    /// The rate controller is gone: one class for all, at the full rate.
+    pub(crate) fn release(&mut self, now: Time) {
+        let rate = self.service.told(now);
+        if let Some(htb) = self.htb() {
+            for class in [Class::Rated, Class::OtherTcp, Class::Udp] {
+                htb.set_class(now, class as usize, rate, rate);
+            }
+        }
+    }
+
+    /// A class was changed: what had to wait may be able to leave now.
+    pub(crate) fn kick(&mut self, now: Time, me: u32, events: &mut EventQueue) {
+        if let Queue::Scheduled(s) = &mut self.queue {
+            let ready = now.max(self.free_at);
+            if s.wake.is_none_or(|w| ready < w) {
+                s.wake = Some(ready);
+                events.push(ready, Kind::Ready, me);
+            }
+        }
+    }
+
+    /// The port's figures for its rate controller.
+    pub(crate) fn counters(&mut self, now: Time, told: bool) -> PortCounters {
+        let mut out =
+            PortCounters { capacity: told.then(|| self.service.told(now)), ..PortCounters::default() };
+        let backlog: [(u32, u64); LEAVES] = match self.htb() {
+            Some(htb) => std::array::from_fn(|leaf| htb.leaf_backlog(leaf)),
+            None => [(0, 0); LEAVES],
+        };
+        let Some(c) = &mut self.leaf_counters else { return out };
+        for (leaf, &(packets, bytes)) in backlog.iter().enumerate() {
+            out.queued[leaf] = Bytes::new(bytes);
+            out.queued_packets[leaf] = packets;
+            c.departed[leaf] = c.arrived[leaf] - out.queued[leaf];
+        }
+        out.arrived = c.arrived;
+        out.departed = c.departed;
+        out.departed_packets = c.departed_packets;
+        out.limit_packets = [c.limit; LEAVES];
+        out
+    }
+}
+
+impl Scheduled {
+    fn new(discipline: Box<dyn Discipline>) -> Box<Self> {
+        Box::new(Scheduled { discipline, losses: Losses::default(), wake: None })
+    }
+}

@@ -1,0 +1,147 @@
+//! CoDel (RFC 8289): drops at the head when the sojourn time has been above the target for an interval.
+
+use narrows_control::units::{Span, Time};
+
+use super::{Discipline, Leaf, Losses, Next, Waiting, mark, sojourn};
+use crate::engine::Slab;
+use crate::packet::Packet;
+use crate::plan::LimitPlan;
+
+/// Parameters; RFC 8289 sections 4.3 and 4.4 recommend 5 ms and 100 ms.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Params {
+    target: Span,
+    interval: Span,
+    ecn: bool,
+}
+
+impl Params {
+    pub(crate) fn new(target: Span, interval: Span, ecn: bool) -> Self {
+        Params { target, interval, ecn }
+    }
+}
+
+/// The control law, apart from the queue that it governs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Law {
+    /// When the sojourn time will have been above the target for an interval.
+    first_above: Option<Time>,
+    next_drop: Time,
+    count: u32,
+    last_count: u32,
+    dropping: bool,
+}
+
+impl Law {
+    /// RFC 8289 section 5.6: drops come closer with the square root of their number.
+    fn control(&self, from: Time, params: &Params) -> Time {
+        from + params.interval.mul_f64(1.0 / libm::sqrt(self.count.max(1) as f64))
+    }
+
+    /// Section 5.5 (`dodequeue`): takes the head and says whether it may be dropped.
+    fn head(&mut self, now: Time, leaf: &mut Leaf, params: &Params) -> (Option<Waiting>, bool) {
+        let Some(waiting) = leaf.pop() else {
+            self.first_above = None;
+            return (None, false);
+        };
+        // The last full packet is never dropped: below an MTU of backlog the link would go idle.
+        if sojourn(&waiting, now) < params.target || leaf.bytes() < 1500 {
+            self.first_above = None;
+            return (Some(waiting), false);
+        }
+        match self.first_above {
+            None => {
+                self.first_above = Some(now + params.interval);
+                (Some(waiting), false)
+            }
+            Some(t) => (Some(waiting), now >= t),
+        }
+    }
+
+    /// Section 5.5 (`dequeue`): the next packet to send; dropped ones go to `losses`.
+    pub(crate) fn dequeue(
+        &mut self,
+        now: Time,
+        leaf: &mut Leaf,
+        params: &Params,
+        packets: &mut Slab<Packet>,
+        losses: &mut Losses,
+    ) -> Option<Waiting> {
+        let (mut head, mut may_drop) = self.head(now, leaf, params);
+        if self.dropping {
+            if !may_drop {
+                self.dropping = false;
+            }
+            while self.dropping && now >= self.next_drop {
+                self.count += 1;
+                if self.act(head?, params, packets, losses) {
+                    self.next_drop = self.control(self.next_drop, params);
+                    return head;
+                }
+                (head, may_drop) = self.head(now, leaf, params);
+                if may_drop {
+                    self.next_drop = self.control(self.next_drop, params);
+                } else {
+                    self.dropping = false;
+                }
+            }
+        } else if may_drop {
+            let acted = self.act(head?, params, packets, losses);
+            if !acted {
+                (head, _) = self.head(now, leaf, params);
+            }
+            self.dropping = true;
+            // Section 5.4: if it was dropping recently, start near the rate that worked.
+            let delta = self.count.saturating_sub(self.last_count);
+            let recent = now.since(self.next_drop) < Span::from_nanos(16 * params.interval.as_nanos());
+            self.count = if delta > 1 && recent { delta } else { 1 };
+            self.next_drop = self.control(now, params);
+            self.last_count = self.count;
+        }
+        head
+    }
+
+    /// Marks (`true`: the packet goes on) or drops.
+    fn act(&self, w: Waiting, params: &Params, packets: &mut Slab<Packet>, losses: &mut Losses) -> bool {
+        if params.ecn && mark(packets.get_mut(w.packet)) {
+            losses.marked += 1;
+            return true;
+        }
+        losses.dropped.push(w.packet);
+        false
+    }
+}
+
+/// One CoDel queue.
+pub(crate) struct Codel {
+    leaf: Leaf,
+    law: Law,
+    params: Params,
+}
+
+impl Codel {
+    pub(crate) fn new(limit: LimitPlan, params: Params) -> Self {
+        Codel { leaf: Leaf::new(limit), law: Law::default(), params }
+    }
+}
+
+impl Discipline for Codel {
+    fn enqueue(&mut self, waiting: Waiting, _leaf: usize, _packets: &mut Slab<Packet>, losses: &mut Losses) {
+        if self.leaf.fits(waiting.size) {
+            self.leaf.push(waiting);
+        } else {
+            losses.dropped.push(waiting.packet);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, packets: &mut Slab<Packet>, losses: &mut Losses) -> Next {
+        match self.law.dequeue(now, &mut self.leaf, &self.params, packets, losses) {
+            Some(waiting) => Next::Packet(waiting),
+            None => Next::Empty,
+        }
+    }
+
+    fn backlog(&self) -> (u32, u64) {
+        (self.leaf.len(), self.leaf.bytes())
+    }
+}

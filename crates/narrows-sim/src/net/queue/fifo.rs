@@ -1,0 +1,153 @@
+//! A plain FIFO: when a packet arrives, the time at which it will leave is already known.
+//!
+//! Only the packets that still wait are kept, as (start of transmission, size), to know the occupancy.
+
+use narrows_control::units::{Span, Time};
+
+use super::{fits, mark};
+use crate::engine::{Random, Ring};
+use crate::packet::Packet;
+use crate::plan::{LimitPlan, MarkPlan};
+
+/// State of a FIFO.
+#[derive(Clone, Debug)]
+pub(crate) struct Fifo {
+    limit: LimitPlan,
+    unlimited: bool,
+    early: Early,
+    /// Start of transmission and size of the packets that still wait.
+    waiting: Ring<(Time, u32)>,
+    bytes: u64,
+}
+
+/// Marking or dropping before the queue is full.
+#[derive(Clone, Debug)]
+enum Early {
+    Never,
+    Threshold(u32),
+    Red(Box<Red>),
+}
+
+/// RED (Floyd, Jacobson 1993), gentle variant.
+#[derive(Clone, Debug)]
+struct Red {
+    min: f64,
+    max: f64,
+    max_p: f64,
+    weight: f64,
+    ecn: bool,
+    average: f64,
+    /// Packets since the last mark or drop.
+    count: i64,
+    idle_since: Option<Time>,
+    random: Random,
+}
+
+/// A FIFO's answer to an arrival.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    Accept,
+    AcceptMarked,
+    Drop,
+}
+
+impl Fifo {
+    pub(crate) fn new(limit: LimitPlan, plan: &MarkPlan, seed: u64, link: u64) -> Self {
+        let early = match *plan {
+            MarkPlan::None => Early::Never,
+            MarkPlan::Threshold { packets } => Early::Threshold(packets),
+            MarkPlan::Red { min, max, max_p, weight, ecn } => Early::Red(Box::new(Red {
+                min,
+                max,
+                max_p,
+                weight,
+                ecn,
+                average: 0.0,
+                count: -1,
+                idle_since: Some(Time::ZERO),
+                random: Random::new(seed, 2 << 40 | link),
+            })),
+        };
+        let unlimited = limit == LimitPlan::default();
+        Fifo { limit, unlimited, early, waiting: Ring::new(), bytes: 0 }
+    }
+
+    /// Decides on an arrival. `slot` is the time that a full-sized packet takes, for RED's idle correction.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now: Time, packet: &mut Packet, slot: Span) -> Verdict {
+        self.expire(now);
+        if !self.unlimited && !fits(self.limit, self.waiting.len() as u32, self.bytes, packet.size as u32) {
+            return Verdict::Drop;
+        }
+        let waiting = self.waiting.len() as u32;
+        match &mut self.early {
+            Early::Never => Verdict::Accept,
+            Early::Threshold(k) => {
+                if waiting > *k && mark(packet) {
+                    Verdict::AcceptMarked
+                } else {
+                    Verdict::Accept
+                }
+            }
+            Early::Red(red) => red.arrive(now, waiting, packet, slot),
+        }
+    }
+
+    /// Books an accepted packet whose transmission starts at `start`.
+    #[inline]
+    pub(crate) fn book(&mut self, now: Time, start: Time, size: u32) {
+        if start > now {
+            self.waiting.push_back((start, size));
+            self.bytes += size as u64;
+        }
+    }
+
+    /// Forgets the packets whose transmission has started.
+    #[inline]
+    fn expire(&mut self, now: Time) {
+        while let Some(&(start, size)) = self.waiting.front() {
+            if start > now {
+                break;
+            }
+            self.bytes -= size as u64;
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Packets and bytes waiting at `now`.
+    pub(crate) fn backlog(&mut self, now: Time) -> (u32, u64) {
+        self.expire(now);
+        (self.waiting.len() as u32, self.bytes)
+    }
+}
+
+impl Red {
+    fn arrive(&mut self, now: Time, waiting: u32, packet: &mut Packet, slot: Span) -> Verdict {
+        if waiting > 0 {
+            self.average += self.weight * (waiting as f64 - self.average);
+            self.idle_since = None;
+        } else {
+            // Section 4: while idle the average decays as if small packets had arrived.
+            let since = self.idle_since.replace(now).unwrap_or(now);
+            let slots = now.since(since).as_nanos() as f64 / slot.as_nanos().max(1) as f64;
+            self.average *= libm::pow(1.0 - self.weight, slots.max(1.0));
+        }
+        let p = if self.average < self.min {
+            self.count = -1;
+            return Verdict::Accept;
+        } else if self.average < self.max {
+            self.max_p * (self.average - self.min) / (self.max - self.min)
+        } else {
+            (self.max_p + (1.0 - self.max_p) * (self.average - self.max) / self.max).min(1.0)
+        };
+        self.count += 1;
+        // Spreads the marks evenly: uniform instead of geometric gaps (section 7).
+        let spread = 1.0 - self.count as f64 * p;
+        let chance = if spread <= 0.0 { 1.0 } else { (p / spread).min(1.0) };
+        if !self.random.chance(chance) {
+            return Verdict::Accept;
+        }
+        self.count = 0;
+        if self.ecn && mark(packet) { Verdict::AcceptMarked } else { Verdict::Drop }
+    }
+}

@@ -1,0 +1,236 @@
+//! Hierarchical token bucket, one level (Linux sch_htb): classes with a guaranteed rate and a ceiling under one root.
+//!
+//! A class below its rate sends in its own right; a class between rate and ceiling borrows what the link has left, lower
+//! priority value first and round robin by quantum within one. A class may have several leaves in strict priority (BRF-25).
+
+use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
+
+use super::{Discipline, Leaf, Losses, Next, Waiting};
+use crate::engine::Slab;
+use crate::packet::Packet;
+use crate::plan::{HtbClassPlan, LimitPlan};
+
+const MTU: u64 = 1500;
+
+/// The scheduler.
+pub(crate) struct Htb {
+    classes: Vec<Class>,
+    /// Leaf number to (class, band in the class).
+    leaves: Vec<(usize, usize)>,
+    /// Where the round robin of borrowers goes on.
+    turn: usize,
+}
+
+struct Class {
+    rate: Bucket,
+    ceil: Bucket,
+    priority: u8,
+    /// Strict priority within the class.
+    bands: Vec<Leaf>,
+    /// Bytes that it may still send in this round (Linux: quantum = rate / r2q).
+    deficit: i64,
+    /// A packet that would have to wait is dropped instead (BRF-23).
+    police: bool,
+}
+
+/// Tokens in bytes x 1e9, so that integer arithmetic is exact.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    rate: Rate,
+    burst: Bytes,
+    tokens: i128,
+    at: Time,
+}
+
+impl Bucket {
+    fn new(rate: Rate) -> Self {
+        let mut bucket = Bucket { rate, burst: burst(rate), tokens: 0, at: Time::ZERO };
+        bucket.tokens = bucket.full();
+        bucket
+    }
+
+    fn full(&self) -> i128 {
+        self.burst.get() as i128 * NANOS_PER_SEC as i128
+    }
+
+    fn refill(&mut self, now: Time) {
+        let gained = self.rate.as_bytes_per_sec() as i128 * now.since(self.at).as_nanos() as i128;
+        self.tokens = (self.tokens + gained).min(self.full());
+        self.at = now;
+    }
+
+    /// In credit: HTB lets a packet go while tokens are not negative, and charges it afterwards.
+    fn ready(&self) -> bool {
+        self.tokens >= 0
+    }
+
+    fn charge(&mut self, bytes: u32) {
+        self.tokens -= bytes as i128 * NANOS_PER_SEC as i128;
+    }
+
+    /// When it will be in credit again.
+    fn ready_at(&self) -> Time {
+        if self.tokens >= 0 {
+            return self.at;
+        }
+        let rate = self.rate.as_bytes_per_sec() as i128;
+        if rate == 0 {
+            return Time::NEVER;
+        }
+        let nanos = (-self.tokens + rate - 1) / rate;
+        self.at + Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    fn set_rate(&mut self, now: Time, rate: Rate) {
+        self.refill(now);
+        self.rate = rate;
+        self.burst = burst(rate);
+        self.tokens = self.tokens.min(self.full());
+    }
+}
+
+/// BRF-22: two packets, or a millisecond.
+fn burst(rate: Rate) -> Bytes {
+    Bytes::new(2 * MTU).max(rate.bytes_in(Span::from_millis(1)))
+}
+
+impl Htb {
+    pub(crate) fn new(plans: &[HtbClassPlan]) -> Self {
+        let classes =
+            plans.iter().map(|p| Class::new(p.rate, p.ceil, p.priority, &[p.limit], false)).collect();
+        Htb::with(classes)
+    }
+
+    /// The queue of a port under a rate controller: rated flows in two bands, other TCP, UDP policed.
+    pub(crate) fn controlled(capacity: Rate, limit: LimitPlan) -> Self {
+        Htb::with(vec![
+            Class::new(capacity, capacity, 0, &[limit, limit], false),
+            Class::new(capacity, capacity, 0, &[limit], false),
+            Class::new(capacity, capacity, 0, &[limit], true),
+        ])
+    }
+
+    fn with(classes: Vec<Class>) -> Self {
+        let leaves = classes
+            .iter()
+            .enumerate()
+            .flat_map(|(c, class)| (0..class.bands.len()).map(move |band| (c, band)))
+            .collect();
+        Htb { classes, leaves, turn: 0 }
+    }
+
+    /// Changes a class, keeping what waits in it.
+    pub(crate) fn set_class(&mut self, now: Time, class: usize, rate: Rate, ceil: Rate) {
+        if let Some(c) = self.classes.get_mut(class) {
+            c.rate.set_rate(now, rate);
+            c.ceil.set_rate(now, ceil.max(rate));
+        }
+    }
+
+    /// Packets and bytes waiting in a leaf.
+    pub(crate) fn leaf_backlog(&self, leaf: usize) -> (u32, u64) {
+        self.leaves.get(leaf).map_or((0, 0), |&(c, band)| {
+            let leaf = &self.classes[c].bands[band];
+            (leaf.len(), leaf.bytes())
+        })
+    }
+
+    /// Sends from a class; when its quantum is used up the turn passes on (deficit round robin).
+    fn send(&mut self, class: usize) -> Next {
+        let n = self.classes.len();
+        let c = &mut self.classes[class];
+        let Some(waiting) = c.bands.iter_mut().find_map(Leaf::pop) else { return Next::Empty };
+        c.rate.charge(waiting.size);
+        c.ceil.charge(waiting.size);
+        // Linux caps the debt of a borrower (mbuffer), or it would pay for its loan for ever.
+        c.rate.tokens = c.rate.tokens.max(-c.rate.full());
+        c.deficit -= waiting.size as i64;
+        if c.deficit <= 0 {
+            c.deficit += c.quantum();
+            self.turn = (class + 1) % n;
+        }
+        Next::Packet(waiting)
+    }
+}
+
+impl Class {
+    fn new(rate: Rate, ceil: Rate, priority: u8, limits: &[LimitPlan], police: bool) -> Self {
+        Class {
+            rate: Bucket::new(rate),
+            ceil: Bucket::new(ceil.max(rate)),
+            priority,
+            bands: limits.iter().map(|&l| Leaf::new(l)).collect(),
+            deficit: 0,
+            police,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bands.iter().all(|b| b.head().is_none())
+    }
+
+    /// Ten milliseconds' worth, at least a packet (Linux: 0.1 s, r2q = 10; less, because our classes change every 10 ms).
+    fn quantum(&self) -> i64 {
+        (self.rate.rate.bytes_in(Span::from_millis(10)).get() as i64).clamp(MTU as i64, 200_000)
+    }
+}
+
+impl Discipline for Htb {
+    fn enqueue(&mut self, waiting: Waiting, leaf: usize, _packets: &mut Slab<Packet>, losses: &mut Losses) {
+        let last = self.leaves.len().saturating_sub(1);
+        let Some(&(c, band)) = self.leaves.get(leaf.min(last)) else {
+            losses.dropped.push(waiting.packet);
+            return;
+        };
+        let class = &mut self.classes[c];
+        if class.police {
+            class.ceil.refill(waiting.since);
+            if !class.ceil.ready() || !class.is_empty() {
+                losses.dropped.push(waiting.packet);
+                return;
+            }
+        }
+        match class.bands.get_mut(band) {
+            Some(queue) if queue.fits(waiting.size) => queue.push(waiting),
+            _ => losses.dropped.push(waiting.packet),
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _packets: &mut Slab<Packet>, _losses: &mut Losses) -> Next {
+        let mut wake = Time::NEVER;
+        let mut own: Option<(u8, usize)> = None;
+        let mut borrower: Option<(u8, usize)> = None;
+        let n = self.classes.len();
+        for k in 0..n {
+            let i = (self.turn + k) % n;
+            let class = &mut self.classes[i];
+            if class.is_empty() {
+                continue;
+            }
+            class.rate.refill(now);
+            class.ceil.refill(now);
+            if !class.ceil.ready() {
+                wake = wake.min(class.ceil.ready_at());
+            } else if class.rate.ready() {
+                if own.is_none_or(|(p, _)| class.priority < p) {
+                    own = Some((class.priority, i));
+                }
+            } else if borrower.is_none_or(|(p, _)| class.priority < p) {
+                borrower = Some((class.priority, i));
+            }
+        }
+        match own.or(borrower) {
+            Some((_, class)) => self.send(class),
+            None if wake == Time::NEVER => Next::Empty,
+            None => Next::Wait(wake),
+        }
+    }
+
+    fn backlog(&self) -> (u32, u64) {
+        self.classes.iter().flat_map(|c| &c.bands).fold((0, 0), |(p, b), l| (p + l.len(), b + l.bytes()))
+    }
+
+    fn as_htb(&mut self) -> Option<&mut Htb> {
+        Some(self)
+    }
+}

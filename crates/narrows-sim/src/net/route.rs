@@ -1,0 +1,120 @@
+//! Static shortest-path routing. A flow's route is computed when it starts and shared by all flows between the same
+//! nodes; a packet then finds its next link by one look into a table.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use narrows_control::units::Span;
+use rustc_hash::FxHashMap;
+
+use crate::plan::Plan;
+
+/// Behind the last link of a path: the packet has reached its host.
+pub(crate) const HOST: u32 = u32::MAX;
+
+/// All paths in use, one behind the other, each closed by [`HOST`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Paths {
+    links: Vec<u32>,
+    /// Start of the path along these nodes or between these ends.
+    known: FxHashMap<Vec<u32>, u32>,
+    /// (from, to, delay) of each link, and the links that leave each node.
+    edges: Vec<(u32, u32, Span)>,
+    out: Vec<Vec<u32>>,
+}
+
+impl Paths {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let edges: Vec<_> = plan
+            .links
+            .iter()
+            .map(|l| (l.from, l.to, l.delay.first().map_or(Span::ZERO, |&(_, delay)| delay)))
+            .collect();
+        let mut out = vec![Vec::new(); plan.nodes.len()];
+        for (i, &(from, ..)) in edges.iter().enumerate() {
+            if let Some(list) = out.get_mut(from as usize) {
+                list.push(i as u32);
+            }
+        }
+        Paths { edges, out, ..Paths::default() }
+    }
+
+    /// The link at a position of the table, or [`HOST`].
+    #[inline]
+    pub(crate) fn link(&self, hop: u32) -> u32 {
+        self.links[hop as usize]
+    }
+
+    /// Start of the shortest path between two nodes (least delay, then fewest hops, then lowest link numbers).
+    pub(crate) fn shortest(&mut self, from: u32, to: u32) -> Option<u32> {
+        if let Some(&start) = self.known.get([from, to].as_slice()) {
+            return Some(start);
+        }
+        let links = self.dijkstra(from, to)?;
+        Some(self.add(vec![from, to], &links))
+    }
+
+    /// Start of the path along these nodes.
+    pub(crate) fn along(&mut self, nodes: &[u32]) -> Option<u32> {
+        // A two-node list could mean "shortest" or "this link": a leading marker keeps the keys apart.
+        let key: Vec<u32> = std::iter::once(HOST).chain(nodes.iter().copied()).collect();
+        if let Some(&start) = self.known.get(&key) {
+            return Some(start);
+        }
+        let links: Option<Vec<u32>> = nodes
+            .windows(2)
+            .map(|w| self.out.get(w[0] as usize)?.iter().copied().find(|&l| self.edges[l as usize].1 == w[1]))
+            .collect();
+        Some(self.add(key, &links?))
+    }
+
+    /// The links of the path that starts here.
+    pub(crate) fn links_of(&self, start: u32) -> &[u32] {
+        let rest = &self.links[start as usize..];
+        let end = rest.iter().position(|&l| l == HOST).unwrap_or(rest.len());
+        &rest[..end]
+    }
+
+    fn add(&mut self, key: Vec<u32>, links: &[u32]) -> u32 {
+        let start = self.links.len() as u32;
+        self.links.extend_from_slice(links);
+        self.links.push(HOST);
+        self.known.insert(key, start);
+        start
+    }
+
+    fn dijkstra(&self, from: u32, to: u32) -> Option<Vec<u32>> {
+        let mut best: Vec<Option<(Span, u32)>> = vec![None; self.out.len()];
+        let mut via: Vec<Option<u32>> = vec![None; self.out.len()];
+        let mut open = BinaryHeap::new();
+        *best.get_mut(from as usize)? = Some((Span::ZERO, 0));
+        open.push(Reverse((Span::ZERO, 0u32, from)));
+        while let Some(Reverse((cost, hops, node))) = open.pop() {
+            if best[node as usize] != Some((cost, hops)) {
+                continue;
+            }
+            if node == to {
+                break;
+            }
+            for &link in &self.out[node as usize] {
+                let (_, next, delay) = self.edges[link as usize];
+                let candidate = (cost + delay, hops + 1);
+                let Some(slot) = best.get_mut(next as usize) else { continue };
+                if slot.is_none_or(|b| candidate < b) {
+                    *slot = Some(candidate);
+                    via[next as usize] = Some(link);
+                    open.push(Reverse((candidate.0, candidate.1, next)));
+                }
+            }
+        }
+        let mut links = Vec::new();
+        let mut node = to;
+        while node != from {
+            let link = via.get(node as usize).copied().flatten()?;
+            links.push(link);
+            node = self.edges[link as usize].0;
+        }
+        links.reverse();
+        Some(links)
+    }
+}

@@ -1,0 +1,284 @@
+//! When a packet leaves: constant rates, rates that change over time, and recorded delivery opportunities.
+//!
+//! All changes of a link's rate are known when the run starts, so the time at which a packet will have left is
+//! known as soon as its turn is known. That is what lets a plain FIFO spend one event on a hop.
+
+use narrows_control::units::{Bytes, Rate, Span, Time};
+
+use crate::plan::RatePlan;
+
+/// How a link serves.
+#[derive(Clone, Debug)]
+pub(crate) enum Service {
+    Constant { rate: Rate, last: (u32, Span) },
+    Steps(Steps),
+    Opportunities(Opportunities),
+}
+
+/// Piecewise constant rate.
+#[derive(Clone, Debug)]
+pub(crate) struct Steps {
+    steps: Vec<(Time, Rate)>,
+    period: Option<Span>,
+    /// Index of the step in force at the last query and the start of its repetition.
+    cursor: usize,
+    base: Time,
+}
+
+/// A mahimahi trace: an opportunity is a millisecond at which so many bytes may leave.
+#[derive(Clone, Debug)]
+pub(crate) struct Opportunities {
+    millis: Vec<u32>,
+    period: u64,
+    bytes: u32,
+    /// The opportunity in use, counted from the start of the run over repetitions, and what is left of it.
+    next: u64,
+    left: u32,
+}
+
+impl Service {
+    pub(crate) fn new(plan: &RatePlan) -> Self {
+        match plan {
+            RatePlan::Steps { steps, period: None } if steps.len() == 1 => {
+                Service::Constant { rate: steps[0].1, last: (0, Span::ZERO) }
+            }
+            RatePlan::Steps { steps, period } => {
+                Service::Steps(Steps { steps: steps.clone(), period: *period, cursor: 0, base: Time::ZERO })
+            }
+            RatePlan::Opportunities { millis, period_millis, bytes } => {
+                Service::Opportunities(Opportunities {
+                    millis: millis.clone(),
+                    period: *period_millis as u64,
+                    bytes: *bytes,
+                    next: 0,
+                    left: *bytes,
+                })
+            }
+        }
+    }
+
+    /// Serves a packet whose turn comes at `turn`: when its transmission starts and when it is finished.
+    /// Calls must come with turns that do not go back.
+    #[inline]
+    pub(crate) fn serve(&mut self, turn: Time, bytes: u32) -> (Time, Time) {
+        match self {
+            Service::Constant { rate, last } => {
+                // Nearly all packets of a link have one of two sizes; a division costs more than a comparison.
+                if last.0 != bytes {
+                    *last = (bytes, rate.time_for(Bytes::new(bytes as u64)));
+                }
+                (turn, turn + last.1)
+            }
+            Service::Steps(steps) => (turn, steps.finish(turn, bytes)),
+            Service::Opportunities(o) => o.serve(turn, bytes),
+        }
+    }
+
+    /// Bytes that the link could have carried in `[from, to)`.
+    pub(crate) fn capacity(&self, from: Time, to: Time) -> f64 {
+        match self {
+            Service::Constant { rate, .. } => rate.as_f64() * to.since(from).as_secs_f64(),
+            Service::Steps(steps) => steps.capacity(from, to),
+            Service::Opportunities(o) => (o.count(to) - o.count(from)) as f64 * o.bytes as f64,
+        }
+    }
+
+    /// The rate at this time, as somebody who knows the link would tell it; a trace of opportunities is averaged
+    /// over the 100 ms before and after (a scheduler knows what it has just granted and is about to grant).
+    pub(crate) fn told(&self, now: Time) -> Rate {
+        match self {
+            Service::Constant { rate, .. } => *rate,
+            Service::Steps(steps) => steps.at(now).1,
+            Service::Opportunities(_) => {
+                let half = Span::from_millis(100);
+                let (from, to) = (now - half, now + half);
+                Rate::from_f64(self.capacity(from, to) / to.since(from).as_secs_f64())
+            }
+        }
+    }
+
+    /// Mean rate over `[from, to)`.
+    pub(crate) fn mean_rate(&self, from: Time, to: Time) -> Rate {
+        match self {
+            Service::Constant { rate, .. } => *rate,
+            _ if to <= from => self.told(from),
+            _ => Rate::from_f64(self.capacity(from, to) / to.since(from).as_secs_f64()),
+        }
+    }
+
+    /// The first time after `now` at which the told rate changes.
+    pub(crate) fn next_change(&self, now: Time) -> Time {
+        match self {
+            Service::Constant { .. } => Time::NEVER,
+            Service::Steps(steps) => steps.at(now).2,
+            Service::Opportunities(_) => now + Span::from_millis(20),
+        }
+    }
+}
+
+impl Steps {
+    /// (start of the step, its rate, its end) at `now`; steps of a repetition start at its base.
+    fn at(&self, now: Time) -> (Time, Rate, Time) {
+        let (base, local) = self.split(now);
+        let i = self.steps.partition_point(|&(t, _)| t <= local).saturating_sub(1);
+        self.bounds(base, i)
+    }
+
+    fn split(&self, now: Time) -> (Time, Time) {
+        match self.period {
+            Some(p) if p > Span::ZERO => {
+                let base = now.as_nanos() / p.as_nanos() * p.as_nanos();
+                (Time::from_nanos(base), Time::from_nanos(now.as_nanos() - base))
+            }
+            _ => (Time::ZERO, now),
+        }
+    }
+
+    fn bounds(&self, base: Time, i: usize) -> (Time, Rate, Time) {
+        let offset = base.since(Time::ZERO);
+        let end = match (self.steps.get(i + 1), self.period) {
+            (Some(&(t, _)), _) => t + offset,
+            (None, Some(p)) => base + p,
+            (None, None) => Time::NEVER,
+        };
+        (self.steps[i].0 + offset, self.steps[i].1, end)
+    }
+
+    /// When `bytes` that start at `turn` are out, integrating over the steps.
+    fn finish(&mut self, turn: Time, bytes: u32) -> Time {
+        let (base, local) = self.split(turn);
+        if base != self.base {
+            (self.base, self.cursor) = (base, 0);
+        }
+        while self.steps.get(self.cursor + 1).is_some_and(|&(t, _)| t <= local) {
+            self.cursor += 1;
+        }
+        let (mut base, mut i) = (self.base, self.cursor);
+        let (mut at, mut left) = (turn, bytes as f64);
+        let mut idle_periods = 0;
+        loop {
+            let (_, rate, end) = self.bounds(base, i);
+            let need = if rate == Rate::ZERO { Span::MAX } else { Span::from_secs_f64(left / rate.as_f64()) };
+            if at + need <= end {
+                return if need == Span::MAX { Time::NEVER } else { at + need };
+            }
+            left -= rate.as_f64() * end.since(at).as_secs_f64();
+            at = end;
+            i += 1;
+            if i == self.steps.len() {
+                let Some(period) = self.period else { return Time::NEVER };
+                (i, base) = (0, base + period);
+                idle_periods += 1;
+                // A repeating trace without any capacity never sends.
+                if idle_periods > 2 && self.steps.iter().all(|&(_, r)| r == Rate::ZERO) {
+                    return Time::NEVER;
+                }
+            }
+        }
+    }
+
+    fn capacity(&self, from: Time, to: Time) -> f64 {
+        let (mut at, mut sum) = (from, 0.0);
+        while at < to {
+            let (_, rate, end) = self.at(at);
+            let until = end.min(to);
+            sum += rate.as_f64() * until.since(at).as_secs_f64();
+            if until <= at {
+                break;
+            }
+            at = until;
+        }
+        sum
+    }
+}
+
+impl Opportunities {
+    fn time(&self, k: u64) -> Time {
+        let n = self.millis.len() as u64;
+        Time::ZERO
+            + Span::from_millis((k / n).saturating_mul(self.period) + self.millis[(k % n) as usize] as u64)
+    }
+
+    /// Opportunities before `t`.
+    fn count(&self, t: Time) -> u64 {
+        let n = self.millis.len() as u64;
+        let ms = t.as_nanos().div_ceil(1_000_000);
+        let local = (ms % self.period) as u32;
+        ms / self.period * n + self.millis.partition_point(|&m| m < local) as u64
+    }
+
+    /// Opportunities that passed unused are lost; one may serve several small packets, and a packet may need several.
+    fn serve(&mut self, turn: Time, bytes: u32) -> (Time, Time) {
+        let first = self.count(turn);
+        if first > self.next {
+            (self.next, self.left) = (first, self.bytes);
+        }
+        let mut need = bytes;
+        loop {
+            if need <= self.left {
+                self.left -= need;
+                let at = self.time(self.next);
+                if self.left == 0 {
+                    (self.next, self.left) = (self.next + 1, self.bytes);
+                }
+                return (at.max(turn), at.max(turn));
+            }
+            need -= self.left;
+            (self.next, self.left) = (self.next + 1, self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mbit(n: u64) -> Rate {
+        Rate::from_bits_per_sec(n * 1_000_000)
+    }
+    fn ms(n: u64) -> Time {
+        Time::ZERO + Span::from_millis(n)
+    }
+
+    #[test]
+    fn a_packet_across_a_change_of_rate_takes_part_of_each() {
+        // 12 Mbit/s until 10 ms, then 6: of 1500 bytes that start at 9.5 ms half is out at the change.
+        let plan = RatePlan::Steps { steps: vec![(Time::ZERO, mbit(12)), (ms(10), mbit(6))], period: None };
+        let mut s = Service::new(&plan);
+        let (start, finish) = s.serve(Time::from_nanos(9_500_000), 1500);
+        assert_eq!(start, Time::from_nanos(9_500_000));
+        assert_eq!(finish, Time::from_nanos(11_000_000));
+    }
+
+    #[test]
+    fn a_link_without_capacity_never_sends() {
+        let dead =
+            RatePlan::Steps { steps: vec![(Time::ZERO, Rate::ZERO)], period: Some(Span::from_secs(1)) };
+        assert_eq!(Service::new(&dead).serve(ms(3), 1500).1, Time::NEVER);
+        let ends =
+            RatePlan::Steps { steps: vec![(Time::ZERO, mbit(12)), (ms(10), Rate::ZERO)], period: None };
+        assert_eq!(Service::new(&ends).serve(ms(30), 1500).1, Time::NEVER);
+    }
+
+    #[test]
+    fn a_trace_repeats() {
+        let steps = vec![(Time::ZERO, mbit(12)), (ms(5), Rate::ZERO)];
+        let mut s = Service::new(&RatePlan::Steps { steps, period: Some(Span::from_millis(10)) });
+        assert_eq!(s.serve(ms(6), 1500).1, ms(11));
+        assert_eq!(s.capacity(ms(0), ms(100)), 75_000.0);
+        assert_eq!(s.told(ms(13)), mbit(12));
+        assert_eq!(s.next_change(ms(13)), ms(15));
+    }
+
+    #[test]
+    fn mahimahi_wastes_what_is_not_used_and_fills_what_is() {
+        let plan = RatePlan::Opportunities { millis: vec![1, 1, 4, 8], period_millis: 10, bytes: 1500 };
+        let mut s = Service::new(&plan);
+        assert_eq!(s.serve(ms(0), 1500).1, ms(1));
+        assert_eq!(s.serve(ms(1), 700).1, ms(1));
+        assert_eq!(s.serve(ms(1), 700).1, ms(1), "two small packets share an opportunity");
+        assert_eq!(s.serve(ms(5), 1500).1, ms(8), "the one at 4 ms passed unused");
+        assert_eq!(s.serve(ms(8), 3000).1, ms(11), "a big packet takes two");
+        assert_eq!(s.capacity(ms(0), ms(10)), 6000.0);
+    }
+}

@@ -1,0 +1,94 @@
+//! What travels: a small plain value in a slab, the same for data, ACKs and datagrams.
+//!
+//! Sequence numbers count segments, not bytes (each segment keeps its own payload length); see LIMITATIONS.md.
+
+/// Bytes of IPv4 and TCP headers with the timestamp option (20 + 20 + 12).
+pub(crate) const HEADER: u32 = 52;
+/// Bytes of IPv4 and UDP headers.
+pub(crate) const UDP_HEADER: u32 = 28;
+/// Bytes of the rate option with its padding (BRF-9).
+pub(crate) const RATE_OPTION: u32 = 8;
+/// Bytes of options that fit a TCP header beside the timestamps.
+const OPTION_ROOM: u32 = 40 - 12;
+
+/// Segment numbers `[start, end)`.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SackBlock {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+/// TCP header flags, and bits that a simulator may carry for free.
+pub(crate) mod flag {
+    pub(crate) const SYN: u16 = 1;
+    pub(crate) const ACK: u16 = 1 << 1;
+    pub(crate) const FIN: u16 = 1 << 2;
+    pub(crate) const RST: u16 = 1 << 3;
+    /// ECN echo.
+    pub(crate) const ECE: u16 = 1 << 4;
+    /// Congestion window reduced.
+    pub(crate) const CWR: u16 = 1 << 5;
+    /// IP: ECN-capable transport.
+    pub(crate) const ECT: u16 = 1 << 6;
+    /// IP: congestion experienced.
+    pub(crate) const CE: u16 = 1 << 7;
+    /// UDP datagram.
+    pub(crate) const UDP: u16 = 1 << 8;
+    /// Travels against the data.
+    pub(crate) const REVERSE: u16 = 1 << 9;
+    /// Carries the rate option.
+    pub(crate) const RATE: u16 = 1 << 10;
+}
+
+/// A packet.
+#[derive(Copy, Clone, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Packet {
+    /// Slot of its flow.
+    pub(crate) flow: u32,
+    /// Position in the table of paths: the link that it takes next.
+    pub(crate) hop: u32,
+    /// Use count of the flow's slot: a late packet of an ended flow is recognised by it.
+    pub(crate) generation: u16,
+    /// [`flag`]s.
+    pub(crate) flags: u16,
+    /// Bytes of the IP datagram.
+    pub(crate) size: u16,
+    /// Bytes of payload.
+    pub(crate) payload: u16,
+    /// Segment number.
+    pub(crate) seq: u32,
+    /// Next segment expected (with ACK).
+    pub(crate) ack: u32,
+    /// Timestamp value, microseconds.
+    pub(crate) ts: u32,
+    /// Timestamp echo, microseconds.
+    pub(crate) ts_echo: u32,
+    /// SACK blocks, the first `sacks` of them.
+    pub(crate) sack: [SackBlock; 3],
+    /// Number of SACK blocks.
+    pub(crate) sacks: u8,
+    /// Class for priority and HTB queues.
+    pub(crate) class: u8,
+    /// The rate code of the option (with [`flag::RATE`]).
+    pub(crate) rate_code: u16,
+}
+
+const _: () = assert!(size_of::<Packet>() == 64, "one cache line");
+
+impl Packet {
+    #[inline]
+    pub(crate) fn is(&self, flags: u16) -> bool {
+        self.flags & flags != 0
+    }
+
+    /// Whether the rate option still fits the header beside `sacks` SACK blocks.
+    pub(crate) fn rate_option_fits(sacks: usize) -> bool {
+        sack_bytes(sacks) + RATE_OPTION <= OPTION_ROOM
+    }
+}
+
+/// Bytes of a SACK option with this many blocks, padded (RFC 2018).
+pub(crate) fn sack_bytes(blocks: usize) -> u32 {
+    if blocks == 0 { 0 } else { 4 + 8 * blocks as u32 }
+}

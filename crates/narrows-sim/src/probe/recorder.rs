@@ -1,0 +1,135 @@
+//! The tables of a run. Units: seconds, bit/s, bytes, packets; NaN where undefined.
+
+use super::{Histogram, Table};
+use crate::probe::table::row;
+
+/// Tables under construction.
+pub(crate) struct Recorder {
+    pub(crate) flows: Table,
+    pub(crate) flow_samples: Table,
+    pub(crate) links: Table,
+    pub(crate) link_samples: Table,
+    pub(crate) distributions: Table,
+    pub(crate) events: Table,
+    pub(crate) traces: Table,
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Self {
+        let flows = Table::new(
+            "flows",
+            &[
+                ("flow", 'u'),
+                ("name", 's'),
+                ("cc", 's'),
+                ("source", 's'),
+                ("from", 's'),
+                ("to", 's'),
+                ("start_s", 'f'),
+                ("end_s", 'f'),
+                ("size_bytes", 'u'),
+                ("fct_s", 'f'),
+                ("fct_recv_s", 'f'),
+                ("ideal_fct_s", 'f'),
+                ("rtt_empty_s", 'f'),
+                ("delivered_bytes", 'u'),
+                ("goodput_bps", 'f'),
+                ("sent_packets", 'u'),
+                ("retransmits", 'u'),
+                ("spurious", 'u'),
+                ("timeouts", 'u'),
+                ("rtt_mean_s", 'f'),
+                ("rtt_p50_s", 'f'),
+                ("rtt_p95_s", 'f'),
+                ("rtt_p99_s", 'f'),
+                ("rtt_max_s", 'f'),
+                ("rtt_jitter_s", 'f'),
+                ("min_rtt_s", 'f'),
+            ],
+        );
+        let flow_samples = Table::new(
+            "flow_samples",
+            &[
+                ("t_s", 'f'),
+                ("flow", 'u'),
+                ("goodput_bps", 'f'),
+                ("send_bps", 'f'),
+                ("cwnd", 'u'),
+                ("ssthresh", 'f'),
+                ("pacing_bps", 'f'),
+                ("srtt_s", 'f'),
+                ("rtt_s", 'f'),
+                ("in_flight", 'u'),
+                ("retransmits", 'u'),
+                ("allocation_bps", 'f'),
+                ("state", 'u'),
+            ],
+        );
+        let links = Table::new(
+            "links",
+            &[
+                ("link", 'u'),
+                ("name", 's'),
+                ("capacity_bps", 'f'),
+                ("utilisation", 'f'),
+                ("throughput_bps", 'f'),
+                ("offered_packets", 'u'),
+                ("dropped_packets", 'u'),
+                ("drop_rate", 'f'),
+                ("random_losses", 'u'),
+                ("marks", 'u'),
+                ("sojourn_mean_s", 'f'),
+                ("sojourn_p50_s", 'f'),
+                ("sojourn_p95_s", 'f'),
+                ("sojourn_p99_s", 'f'),
+                ("sojourn_max_s", 'f'),
+                ("backlog_mean_packets", 'f'),
+            ],
+        );
+        let link_samples = Table::new(
+            "link_samples",
+            &[
+                ("t_s", 'f'),
+                ("link", 'u'),
+                ("throughput_bps", 'f'),
+                ("capacity_bps", 'f'),
+                ("queue_packets", 'u'),
+                ("queue_bytes", 'u'),
+                ("drops", 'u'),
+                ("marks", 'u'),
+                ("random_losses", 'u'),
+            ],
+        );
+        let distributions = Table::new(
+            "distributions",
+            &[("entity", 's'), ("id", 'u'), ("quantity", 's'), ("quantile", 'f'), ("value_s", 'f')],
+        );
+        let events = Table::new("events", &[("t_s", 'f'), ("kind", 's'), ("entity", 's'), ("value", 'f')]);
+        let traces = Table::new("traces", &[("t_s", 'f'), ("entity", 's'), ("key", 's'), ("value", 'f')]);
+        Recorder { flows, flow_samples, links, link_samples, distributions, events, traces }
+    }
+
+    /// Quantiles of a histogram: every per cent, and the tail.
+    pub(crate) fn distribution(&mut self, entity: &str, id: u32, quantity: &str, histogram: &Histogram) {
+        if histogram.is_empty() {
+            return;
+        }
+        let percents = (0..=100).map(|p| p as f64 / 100.0);
+        for q in percents.chain([0.995, 0.999, 0.9999]) {
+            self.distributions.push(row![entity, id, quantity, q, histogram.quantile(q)]);
+        }
+    }
+
+    /// The finished tables.
+    pub(crate) fn into_tables(self) -> Vec<Table> {
+        vec![
+            self.flows,
+            self.flow_samples,
+            self.links,
+            self.link_samples,
+            self.distributions,
+            self.events,
+            self.traces,
+        ]
+    }
+}

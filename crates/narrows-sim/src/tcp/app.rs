@@ -1,0 +1,154 @@
+//! What the application has to send, as a function of time: nothing ticks while the sender is busy.
+
+use narrows_control::units::{Bytes, Rate, Span, Time};
+
+use crate::plan::AppPlan;
+
+/// The sending application.
+#[derive(Clone, Debug)]
+pub(crate) struct App {
+    source: Source,
+    /// When it stops and closes.
+    stop: Time,
+    start: Time,
+    taken: u64,
+    finished: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Bulk,
+    Size(u64),
+    /// Rate while on, and the lengths of the on and off periods.
+    Limited {
+        rate: Rate,
+        on: Span,
+        off: Span,
+    },
+}
+
+/// What the application gives when it is asked for a segment.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Chunk {
+    /// So many bytes; `last`: the stream ends behind them (0 bytes: it just ends).
+    Data { len: u16, last: bool },
+    /// Nothing until this time.
+    Wait(Time),
+    /// Everything was given, FIN included.
+    Finished,
+}
+
+impl App {
+    pub(crate) fn new(plan: &AppPlan, start: Time, stop: Time) -> Self {
+        let source = match plan {
+            AppPlan::Size { bytes } => Source::Size(bytes.get()),
+            AppPlan::Limited { rate, on, off } => {
+                Source::Limited { rate: *rate, on: on.unwrap_or(Span::MAX), off: off.unwrap_or(Span::ZERO) }
+            }
+            AppPlan::Bulk | AppPlan::Poisson { .. } => Source::Bulk,
+        };
+        App { source, stop, start, taken: 0, finished: false }
+    }
+
+    /// A flow of this many bytes.
+    pub(crate) fn sized(bytes: Bytes, start: Time) -> Self {
+        App { source: Source::Size(bytes.get()), stop: Time::NEVER, start, taken: 0, finished: false }
+    }
+
+    /// Size of the whole transfer; 0 if it has none.
+    pub(crate) fn size(&self) -> u64 {
+        match self.source {
+            Source::Size(bytes) => bytes,
+            _ => 0,
+        }
+    }
+
+    /// Everything was taken, the end included.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    pub(crate) fn stop(&self) -> Time {
+        self.stop
+    }
+
+    /// Takes the next chunk of at most `mss` bytes.
+    #[inline]
+    pub(crate) fn take(&mut self, now: Time, mss: u16) -> Chunk {
+        if self.finished {
+            return Chunk::Finished;
+        }
+        if now >= self.stop {
+            self.finished = true;
+            return Chunk::Data { len: 0, last: true };
+        }
+        match self.source {
+            Source::Bulk => Chunk::Data { len: mss, last: false },
+            Source::Size(total) => {
+                let left = total - self.taken;
+                let len = left.min(mss as u64) as u16;
+                self.taken += len as u64;
+                self.finished = self.taken == total;
+                Chunk::Data { len, last: self.finished }
+            }
+            Source::Limited { rate, on, off } => {
+                let have = rate.bytes_in(on_time(now.since(self.start), on, off)).get();
+                if have >= self.taken + mss as u64 {
+                    self.taken += mss as u64;
+                    return Chunk::Data { len: mss, last: false };
+                }
+                let busy = rate.time_for(Bytes::new(self.taken + mss as u64)) + Span::from_nanos(1);
+                Chunk::Wait((self.start + wall_time(busy, on, off)).max(now + Span::from_nanos(1)))
+            }
+        }
+    }
+}
+
+/// How much of `elapsed` was on.
+fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
+    if off == Span::ZERO || on == Span::MAX {
+        return elapsed;
+    }
+    let cycle = (on + off).as_nanos().max(1);
+    let whole = elapsed.as_nanos() / cycle;
+    let rest = Span::from_nanos(elapsed.as_nanos() % cycle);
+    on.scale(whole, 1) + rest.min(on)
+}
+
+/// How long it takes until `busy` of on-time have passed.
+fn wall_time(busy: Span, on: Span, off: Span) -> Span {
+    if off == Span::ZERO || on == Span::MAX || on == Span::ZERO {
+        return busy;
+    }
+    busy + off.scale(busy.as_nanos() / on.as_nanos(), 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_on_off_source_gives_its_rate_times_its_on_time() {
+        let (on, off) = (Span::from_millis(100), Span::from_millis(300));
+        let plan =
+            AppPlan::Limited { rate: Rate::from_bytes_per_sec(1_000_000), on: Some(on), off: Some(off) };
+        let mut app = App::new(&plan, Time::ZERO, Time::NEVER);
+        let (mut now, mut bytes) = (Time::ZERO, 0u64);
+        while now < Time::ZERO + Span::from_secs(4) {
+            match app.take(now, 1000) {
+                Chunk::Data { len, .. } => bytes += len as u64,
+                Chunk::Wait(at) => now = at,
+                Chunk::Finished => break,
+            }
+        }
+        assert!(bytes.abs_diff(1_000_000) <= 1000, "{bytes}");
+    }
+
+    #[test]
+    fn a_sized_source_ends_with_its_last_byte() {
+        let mut app = App::sized(Bytes::new(2500), Time::ZERO);
+        assert_eq!(app.take(Time::ZERO, 1448), Chunk::Data { len: 1448, last: false });
+        assert_eq!(app.take(Time::ZERO, 1448), Chunk::Data { len: 1052, last: true });
+        assert_eq!(app.take(Time::ZERO, 1448), Chunk::Finished);
+    }
+}

@@ -1,0 +1,52 @@
+//! TCP as Linux does it, sans I/O: packets and timers in, packets out.
+//!
+//! Reading order: [`scoreboard`] (what is where), [`rtt`], [`sampler`], [`rack`] (what is lost), [`prr`] (how fast to
+//! reduce), [`sender`] (the state machine, after Linux `tcp_input.c`), [`transmit`] (what goes out), [`receiver`].
+//! Sequence numbers count segments. What is left out stands in LIMITATIONS.md.
+
+mod app;
+mod prr;
+mod rack;
+mod receiver;
+mod recovery;
+mod rtt;
+mod sampler;
+mod scoreboard;
+mod sender;
+mod timers;
+mod transmit;
+
+pub(crate) use app::App;
+pub(crate) use receiver::Receiver;
+pub(crate) use sender::{Config, Phase, Sender};
+
+use narrows_control::units::Time;
+
+use crate::engine::Slab;
+use crate::packet::Packet;
+
+/// Where an endpoint puts what it sends.
+pub(crate) struct Io<'a> {
+    pub(crate) now: Time,
+    pub(crate) packets: &'a mut Slab<Packet>,
+    /// Packets to forward, in order.
+    pub(crate) out: &'a mut Vec<u32>,
+}
+
+impl Io<'_> {
+    #[inline]
+    pub(crate) fn send(&mut self, packet: Packet) {
+        let id = self.packets.insert(packet);
+        self.out.push(id);
+    }
+
+    /// The timestamp clock: microseconds (RFC 7323; Linux with TCP_USEC timestamps). Never 0, which means "none".
+    pub(crate) fn timestamp(&self) -> u32 {
+        (self.now.as_nanos() / 1_000) as u32 | 1
+    }
+}
+
+/// `a` is before `b` in a 32-bit circle.
+pub(crate) fn before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}

@@ -1,0 +1,68 @@
+//! Proportional rate reduction (RFC 6937, Linux `tcp_cwnd_reduction`; SUR-7).
+
+/// State of one reduction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prr {
+    /// Window at entry, segments. RFC 6937 uses the flight; Linux the window.
+    prior_cwnd: u32,
+    delivered: u32,
+    /// Sent since entry.
+    pub(crate) out: u32,
+}
+
+impl Prr {
+    pub(crate) fn start(&mut self, cwnd: u32) {
+        *self = Prr { prior_cwnd: cwnd, delivered: 0, out: 0 };
+    }
+
+    /// The window after an ACK that delivered `delivered` and revealed `lost` losses, or `None` if it delivered nothing.
+    pub(crate) fn window(
+        &mut self,
+        delivered: u32,
+        lost: u32,
+        una_advanced: bool,
+        in_flight: u32,
+        ssthresh: u32,
+    ) -> Option<u32> {
+        if delivered == 0 || self.prior_cwnd == 0 {
+            return None;
+        }
+        self.delivered += delivered;
+        let send = if in_flight > ssthresh {
+            let share = (ssthresh as u64 * self.delivered as u64).div_ceil(self.prior_cwnd as u64) as u32;
+            share.saturating_sub(self.out)
+        } else {
+            // Slow-start reduction bound: one more when the ACK shows good progress.
+            let bound = self.delivered.saturating_sub(self.out).max(delivered);
+            let bound = bound + (una_advanced && lost == 0) as u32;
+            bound.min(ssthresh - in_flight)
+        };
+        // Force a retransmission upon entering recovery.
+        let send = if self.out == 0 { send.max(1) } else { send };
+        Some(in_flight + send)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TV-S12: RecoverFS 20, ssthresh 10, one segment delivered per ACK: one is sent per two ACKs.
+    #[test]
+    fn sends_one_segment_for_two_delivered_when_the_window_halves() {
+        let mut prr = Prr::default();
+        prr.start(20);
+        let mut in_flight = 19;
+        let mut sent = Vec::new();
+        for _ in 0..10 {
+            in_flight -= 1;
+            let window = prr.window(1, 0, false, in_flight, 10).unwrap();
+            let send = window - in_flight;
+            prr.out += send;
+            in_flight += send;
+            sent.push(prr.out);
+        }
+        assert_eq!(sent[4], 3, "ceil(5 * 10 / 20)");
+        assert_eq!(sent[9], 5);
+    }
+}

@@ -1,0 +1,240 @@
+//! RACK: a segment is lost if one sent later was delivered a reordering window ago (RFC 8985, Linux `tcp_recovery.c`; SUR-8).
+
+use narrows_control::congestion::State;
+use narrows_control::units::{Span, Time};
+
+use super::rtt::Rtt;
+use super::scoreboard::{Scoreboard, Segment};
+
+/// DupThresh, and Linux's initial degree of reordering.
+const REORDERING: u32 = 3;
+/// RFC 8985 section 7.2: an enlarged window persists this many recoveries.
+const PERSIST_RECOVERIES: u8 = 16;
+
+/// State of the detector.
+#[derive(Clone, Debug)]
+pub(crate) struct Rack {
+    /// Transmission time and number of the delivered segment that was sent last, and its RTT.
+    sent: Time,
+    seq: u32,
+    rtt: Span,
+    advanced: bool,
+    /// Reordering was seen on this connection.
+    pub(crate) reordering_seen: bool,
+    /// Highest segment delivered, to see reordering.
+    fack: u32,
+    window_mult: u32,
+    persist: u8,
+    dsack_round: Option<u32>,
+    dsack_seen: bool,
+    /// All originals below this are SACKed, lost or were retransmitted.
+    scan: u32,
+}
+
+/// What the detector found.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Detection {
+    pub(crate) newly_lost: u32,
+    /// When the next segment will be due, if no ACK comes before.
+    pub(crate) timeout: Option<Time>,
+}
+
+impl Rack {
+    pub(crate) fn new() -> Self {
+        Rack {
+            sent: Time::ZERO,
+            seq: 0,
+            rtt: Span::ZERO,
+            advanced: false,
+            reordering_seen: false,
+            fack: 0,
+            window_mult: 1,
+            persist: 0,
+            dsack_round: None,
+            dsack_seen: false,
+            scan: 0,
+        }
+    }
+
+    /// A segment was delivered (RFC 8985 section 6.2 step 2).
+    #[inline]
+    pub(crate) fn deliver(&mut self, now: Time, seq: u32, segment: &Segment, min_rtt: Span) {
+        if seq < self.fack {
+            // Step 3: an original below one already delivered: the network reordered.
+            if !segment.ever_retransmitted() {
+                self.reordering_seen = true;
+            }
+        } else {
+            self.fack = seq + 1;
+        }
+        let rtt = now.since(segment.sent);
+        // An RTT below the least is the original's ACK, which came after the retransmission: it proves nothing.
+        if segment.ever_retransmitted() && rtt < min_rtt {
+            return;
+        }
+        self.advanced = true;
+        if (segment.sent, seq) > (self.sent, self.seq) {
+            (self.sent, self.seq, self.rtt) = (segment.sent, seq, rtt);
+        }
+    }
+
+    /// A DSACK: the window was too small (section 7.2; once per round).
+    pub(crate) fn on_dsack(&mut self) {
+        self.dsack_seen = true;
+    }
+
+    /// Once per ACK: adapts the window.
+    pub(crate) fn adapt(&mut self, una: u32, nxt: u32) {
+        if self.dsack_round.is_some_and(|round| una < round) {
+            self.dsack_seen = false;
+        }
+        if self.dsack_seen {
+            self.dsack_seen = false;
+            self.dsack_round = Some(nxt);
+            self.window_mult = (self.window_mult + 1).min(255);
+            self.persist = PERSIST_RECOVERIES;
+        }
+    }
+
+    /// A recovery is over.
+    pub(crate) fn on_recovered(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.window_mult = 1;
+        }
+    }
+
+    /// The reordering window (section 6.2 step 4).
+    pub(crate) fn window(&self, state: State, sacked_out: u32, rtt: &Rtt) -> Span {
+        let certain = matches!(state, State::Recovery | State::Loss) || sacked_out >= REORDERING;
+        if !self.reordering_seen && certain {
+            return Span::ZERO;
+        }
+        if rtt.min == Span::MAX {
+            return Span::ZERO;
+        }
+        rtt.min.scale(self.window_mult as u64, 4).min(rtt.srtt)
+    }
+
+    /// An undo or a timeout changed what counts as lost: look again.
+    pub(crate) fn touch(&mut self) {
+        self.advanced = true;
+        self.scan = 0;
+    }
+
+    /// Whether a segment sent at `sent` should have been delivered by now, were it not lost.
+    pub(crate) fn overdue(&self, now: Time, sent: Time, window: Span) -> bool {
+        now >= sent + self.rtt + window
+    }
+
+    /// Step 5: marks what is lost. Originals were sent in the order of their numbers and retransmissions are kept in order
+    /// of time, so each list is looked at only as far as something is due (Linux walks one list sorted by time, and
+    /// arms its timer for the last segment that is not yet due; we arm it for the first).
+    pub(crate) fn detect(&mut self, now: Time, state: State, board: &mut Scoreboard, rtt: &Rtt) -> Detection {
+        let mut found = Detection::default();
+        if !self.advanced {
+            return found;
+        }
+        self.advanced = false;
+        let window = self.window(state, board.sacked_out, rtt);
+        let newest = (self.sent, self.seq);
+
+        let mut lost_until = self.scan.max(board.una);
+        let mut due = None;
+        for (seq, s) in board.originals(self.scan) {
+            if s.is_sacked() || s.is_lost() || s.ever_retransmitted() {
+                lost_until = seq + 1;
+                continue;
+            }
+            if (s.sent, seq) >= newest {
+                break;
+            }
+            if !self.overdue(now, s.sent, window) {
+                due = Some(s.sent + self.rtt + window);
+                break;
+            }
+            lost_until = seq + 1;
+        }
+        for seq in self.scan.max(board.una)..lost_until {
+            let original =
+                board.get(seq).is_some_and(|s| !s.is_sacked() && !s.is_lost() && !s.ever_retransmitted());
+            if original && board.mark_lost(seq) {
+                found.newly_lost += 1;
+            }
+        }
+        self.scan = lost_until;
+
+        while let Some(&(sent, seq)) = board.retransmissions.front() {
+            let current =
+                seq >= board.una && board.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent);
+            if current {
+                if (sent, seq) >= newest {
+                    break;
+                }
+                if !self.overdue(now, sent, window) {
+                    let at = sent + self.rtt + window;
+                    due = Some(due.map_or(at, |d: Time| d.min(at)));
+                    break;
+                }
+                if board.mark_lost(seq) {
+                    found.newly_lost += 1;
+                }
+            }
+            board.retransmissions.pop_front();
+        }
+        found.timeout = due;
+        if due.is_some() {
+            // The timer's look must not be skipped for want of a newer delivery.
+            self.advanced = true;
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TV-S13: min_rtt 40 ms, window 10 ms; sent at 0 and 2 ms, the second delivered at 42 ms: lost at 50 ms.
+    #[test]
+    fn a_segment_is_lost_a_reordering_window_after_a_later_one_was_delivered() {
+        let ms = |n| Time::ZERO + Span::from_millis(n);
+        let mut board = Scoreboard::default();
+        board.push(Segment::new(ms(0), 1448, false, false));
+        board.push(Segment::new(ms(2), 1448, false, false));
+        let mut rtt = Rtt::new();
+        rtt.sample(Span::from_millis(40));
+        let mut rack = Rack::new();
+        let delivered = board.sack(1).unwrap();
+        rack.deliver(ms(42), 1, &delivered, rtt.min);
+        assert_eq!(rack.window(State::Disorder, board.sacked_out, &rtt), Span::from_millis(10));
+        let early = rack.detect(ms(42), State::Disorder, &mut board, &rtt);
+        assert_eq!(early, Detection { newly_lost: 0, timeout: Some(ms(50)) });
+        assert_eq!(rack.detect(ms(49), State::Disorder, &mut board, &rtt).newly_lost, 0);
+        assert_eq!(rack.detect(ms(50), State::Disorder, &mut board, &rtt).newly_lost, 1);
+        assert!(board.get(0).unwrap().is_lost());
+    }
+
+    #[test]
+    fn a_lost_retransmission_is_found_again() {
+        let ms = |n| Time::ZERO + Span::from_millis(n);
+        let mut board = Scoreboard::default();
+        for i in 0..4 {
+            board.push(Segment::new(ms(i), 1448, false, false));
+        }
+        let mut rtt = Rtt::new();
+        rtt.sample(Span::from_millis(40));
+        let mut rack = Rack::new();
+        for seq in 1..4 {
+            let s = board.sack(seq).unwrap();
+            rack.deliver(ms(40 + seq as u64), seq, &s, rtt.min);
+        }
+        assert_eq!(rack.detect(ms(43), State::Disorder, &mut board, &rtt).newly_lost, 1);
+        board.retransmit(ms(43), 0);
+        board.push(Segment::new(ms(44), 1448, false, false));
+        let s = board.sack(4).unwrap();
+        rack.deliver(ms(84), 4, &s, rtt.min);
+        assert_eq!(rack.detect(ms(84), State::Recovery, &mut board, &rtt).newly_lost, 1);
+        assert_eq!((board.lost_out, board.retrans_out), (1, 0));
+    }
+}

@@ -1,0 +1,326 @@
+//! The receiving end: reassembly, delayed ACKs with a quick-ack start, SACK and DSACK (RFC 2018, 2883), ECN echo.
+
+use narrows_control::feedback::code::RateCode;
+use narrows_control::units::{Span, Time};
+
+use super::Io;
+use crate::engine::Ring;
+use crate::packet::{Packet, RATE_OPTION, SackBlock, flag, sack_bytes};
+
+/// Linux TCP_DELACK_MIN.
+const DELAYED_ACK: Span = Span::from_millis(40);
+/// Linux TCP_MAX_QUICKACKS.
+const QUICK_ACKS: u32 = 16;
+/// A delayed ACK covers this many full segments.
+const SEGMENTS_PER_ACK: u32 = 2;
+/// Blocks that the receiver keeps (Linux selective_acks).
+const BLOCKS: usize = 4;
+/// SYN-ACKs or FINs before giving up.
+const TRIES: u32 = 8;
+
+/// Where the connection stands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Listen,
+    SynReceived,
+    Established,
+    /// All data and the FIN have come; our own FIN is out.
+    LastAck,
+    Closed,
+}
+
+/// The receiving end of a connection.
+pub(crate) struct Receiver {
+    /// Header fields that every packet of the receiver has.
+    template: Packet,
+    pub(crate) phase: Phase,
+    ecn: bool,
+    /// The sender asked for rates: ACKs reserve room for one.
+    rate_option: bool,
+    /// Next segment expected.
+    next: u32,
+    /// Payload + 1 of segments from `next` on that came out of order; 0: missing.
+    out_of_order: Ring<u16>,
+    /// Most recent first.
+    blocks: [SackBlock; BLOCKS],
+    block_count: usize,
+    duplicate: Option<SackBlock>,
+    fin_at: Option<u32>,
+    /// Segments since the last ACK.
+    unacked: u32,
+    quick: u32,
+    ack_at: Time,
+    last_acked: u32,
+    ts_recent: u32,
+    echo_ce: bool,
+    tries: u32,
+    retry_at: Time,
+    /// In-order application bytes.
+    pub(crate) delivered: u64,
+    /// L3 bytes received, duplicates included.
+    pub(crate) received_bytes: u64,
+    /// When the last byte came, if the stream is complete.
+    pub(crate) completed_at: Option<Time>,
+}
+
+impl Receiver {
+    pub(crate) fn new(template: Packet, ecn: bool) -> Self {
+        Receiver {
+            template,
+            phase: Phase::Listen,
+            ecn,
+            rate_option: false,
+            next: 0,
+            out_of_order: Ring::new(),
+            blocks: [SackBlock::default(); BLOCKS],
+            block_count: 0,
+            duplicate: None,
+            fin_at: None,
+            unacked: 0,
+            quick: QUICK_ACKS,
+            ack_at: Time::NEVER,
+            last_acked: 0,
+            ts_recent: 0,
+            echo_ce: false,
+            tries: 0,
+            retry_at: Time::NEVER,
+            delivered: 0,
+            received_bytes: 0,
+            completed_at: None,
+        }
+    }
+
+    /// Nothing more will come or go.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+
+    /// When the receiver's timer is due.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Time {
+        self.ack_at.min(self.retry_at)
+    }
+
+    pub(crate) fn on_packet(&mut self, io: &mut Io<'_>, p: &Packet) {
+        if p.is(flag::SYN) {
+            self.on_syn(io, p);
+            return;
+        }
+        if self.phase == Phase::SynReceived {
+            self.phase = Phase::Established;
+            self.retry_at = Time::NEVER;
+            self.tries = 0;
+        }
+        if self.phase == Phase::LastAck && p.payload == 0 && p.is(flag::FIN) && p.seq > self.next - 1 {
+            self.phase = Phase::Closed;
+            self.retry_at = Time::NEVER;
+            self.ack_at = Time::NEVER;
+            return;
+        }
+        if p.payload > 0 || p.is(flag::FIN) {
+            self.on_data(io, p);
+        }
+    }
+
+    fn on_syn(&mut self, io: &mut Io<'_>, p: &Packet) {
+        if !matches!(self.phase, Phase::Listen | Phase::SynReceived) {
+            return;
+        }
+        self.phase = Phase::SynReceived;
+        self.ts_recent = p.ts;
+        self.rate_option = p.is(flag::RATE);
+        self.ecn &= p.is(flag::ECE);
+        self.send_syn_ack(io);
+    }
+
+    fn send_syn_ack(&mut self, io: &mut Io<'_>) {
+        let mut p = self.packet(io, flag::SYN | flag::ACK);
+        p.size = 60;
+        if self.rate_option {
+            p.flags |= flag::RATE;
+            p.rate_code = RateCode::UNASSIGNED.to_bits();
+            p.size += RATE_OPTION as u16;
+        }
+        if self.ecn {
+            p.flags |= flag::ECE;
+        }
+        io.send(p);
+        self.retry(io.now);
+    }
+
+    fn retry(&mut self, now: Time) {
+        self.retry_at = now + super::rtt::RTO_INITIAL.scale(1 << self.tries.min(6), 1);
+        self.tries += 1;
+    }
+
+    #[inline]
+    fn on_data(&mut self, io: &mut Io<'_>, p: &Packet) {
+        self.received_bytes += p.size as u64;
+        if self.ecn {
+            if p.is(flag::CWR) {
+                self.echo_ce = false;
+            }
+            if p.is(flag::CE) {
+                self.echo_ce = true;
+                self.quick = self.quick.max(2);
+            }
+        }
+        // RFC 7323 (4.3): the timestamp of the segment that the next ACK answers.
+        if p.seq <= self.last_acked && !super::before(p.ts, self.ts_recent) {
+            self.ts_recent = p.ts;
+        }
+        if p.is(flag::FIN) {
+            self.fin_at = Some(p.seq);
+        }
+        if p.seq == self.next {
+            let in_order = self.out_of_order.is_empty();
+            self.accept(p.payload);
+            if !in_order {
+                self.out_of_order.pop_front();
+                self.drain();
+            }
+            self.unacked += 1;
+            self.finish_if_complete(io);
+            if self.phase == Phase::LastAck {
+                return;
+            }
+            if in_order && self.quick == 0 && self.unacked < SEGMENTS_PER_ACK && !self.echo_ce {
+                if self.ack_at == Time::NEVER {
+                    self.ack_at = io.now + DELAYED_ACK;
+                }
+                return;
+            }
+        } else if p.seq < self.next {
+            self.duplicate = Some(SackBlock { start: p.seq, end: p.seq + 1 });
+            self.quick = self.quick.max(QUICK_ACKS);
+        } else {
+            self.store(p.seq, p.payload);
+        }
+        self.send_ack(io);
+    }
+
+    fn accept(&mut self, payload: u16) {
+        self.next += 1;
+        self.delivered += payload as u64;
+    }
+
+    /// Takes what has become in order from the store.
+    fn drain(&mut self) {
+        while let Some(&stored) = self.out_of_order.front() {
+            if stored == 0 {
+                break;
+            }
+            self.out_of_order.pop_front();
+            self.accept(stored - 1);
+        }
+        while self.out_of_order.back() == Some(&0) {
+            self.out_of_order.pop_back();
+        }
+        let next = self.next;
+        self.keep_blocks(|b| b.end > next);
+    }
+
+    /// Keeps a segment that came out of order and reports it in the first SACK block.
+    fn store(&mut self, seq: u32, payload: u16) {
+        let at = (seq - self.next) as usize;
+        if at >= self.out_of_order.len() {
+            self.out_of_order.resize(at + 1, 0);
+        }
+        if self.out_of_order[at] != 0 {
+            self.duplicate = Some(SackBlock { start: seq, end: seq + 1 });
+            return;
+        }
+        self.out_of_order[at] = payload + 1;
+        // Linux tcp_sack_new_ofo_skb: extend a block that it touches, merge, move it to the front.
+        let mut block = SackBlock { start: seq, end: seq + 1 };
+        for b in &self.blocks[..self.block_count] {
+            if b.start <= block.end && block.start <= b.end {
+                block = SackBlock { start: b.start.min(block.start), end: b.end.max(block.end) };
+            }
+        }
+        self.keep_blocks(|b| b.end < block.start || block.end < b.start);
+        let keep = self.block_count.min(BLOCKS - 1);
+        self.blocks.copy_within(0..keep, 1);
+        self.blocks[0] = block;
+        self.block_count = keep + 1;
+    }
+
+    fn keep_blocks(&mut self, keep: impl Fn(&SackBlock) -> bool) {
+        let mut n = 0;
+        for i in 0..self.block_count {
+            if keep(&self.blocks[i]) {
+                self.blocks[n] = self.blocks[i];
+                n += 1;
+            }
+        }
+        self.block_count = n;
+    }
+
+    fn finish_if_complete(&mut self, io: &mut Io<'_>) {
+        if self.fin_at.is_some_and(|fin| self.next > fin) && self.completed_at.is_none() {
+            self.completed_at = Some(io.now);
+            self.phase = Phase::LastAck;
+            self.send_fin(io);
+        }
+    }
+
+    fn send_fin(&mut self, io: &mut Io<'_>) {
+        self.ack_at = Time::NEVER;
+        let p = self.packet(io, flag::ACK | flag::FIN);
+        io.send(p);
+        self.retry(io.now);
+    }
+
+    fn send_ack(&mut self, io: &mut Io<'_>) {
+        self.quick = self.quick.saturating_sub(1);
+        self.unacked = 0;
+        self.ack_at = Time::NEVER;
+        let mut p = self.packet(io, flag::ACK);
+        if self.echo_ce {
+            p.flags |= flag::ECE;
+        }
+        let duplicate = self.duplicate.take();
+        let all = duplicate.iter().chain(&self.blocks[..self.block_count]);
+        let mut n = 0;
+        for (slot, &block) in p.sack.iter_mut().zip(all) {
+            *slot = block;
+            n += 1;
+        }
+        p.sacks = n as u8;
+        p.size += sack_bytes(n) as u16;
+        if self.rate_option && Packet::rate_option_fits(n) {
+            p.flags |= flag::RATE;
+            p.rate_code = RateCode::UNASSIGNED.to_bits();
+            p.size += RATE_OPTION as u16;
+        }
+        io.send(p);
+    }
+
+    #[inline]
+    fn packet(&mut self, io: &Io<'_>, flags: u16) -> Packet {
+        let mut p = self.template;
+        p.flags |= flags;
+        p.size = crate::packet::HEADER as u16;
+        p.ack = self.next;
+        p.ts = io.timestamp();
+        p.ts_echo = self.ts_recent;
+        self.last_acked = self.next;
+        p
+    }
+
+    /// The timer is due. The caller has checked the time.
+    pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
+        if self.ack_at <= io.now {
+            self.send_ack(io);
+        }
+        if self.retry_at <= io.now {
+            self.retry_at = Time::NEVER;
+            match self.phase {
+                _ if self.tries >= TRIES => self.phase = Phase::Closed,
+                Phase::SynReceived => self.send_syn_ack(io),
+                Phase::LastAck => self.send_fin(io),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! RTT estimation and the retransmission timeout (RFC 6298, with Linux's 200 ms floor; SUR-9).
+
+use narrows_control::units::Span;
+
+/// Linux TCP_RTO_MIN.
+pub(crate) const RTO_MIN: Span = Span::from_millis(200);
+/// Linux TCP_RTO_MAX.
+const RTO_MAX: Span = Span::from_secs(120);
+/// RFC 6298 (2.1); also the first SYN's.
+pub(crate) const RTO_INITIAL: Span = Span::from_secs(1);
+
+/// Smoothed RTT, its deviation and the timeout.
+#[derive(Clone, Debug)]
+pub(crate) struct Rtt {
+    /// Zero before the first sample.
+    pub(crate) srtt: Span,
+    rttvar: Span,
+    /// Least sample; [`Span::MAX`] before the first. Linux forgets it after 300 s, we do not.
+    pub(crate) min: Span,
+    pub(crate) last: Span,
+    backoff: u32,
+}
+
+impl Rtt {
+    pub(crate) fn new() -> Self {
+        Rtt { srtt: Span::ZERO, rttvar: Span::ZERO, min: Span::MAX, last: Span::ZERO, backoff: 0 }
+    }
+
+    /// RFC 6298 (2.2), (2.3). Linux lets rttvar fall only once per RTT (`tcp_rtt_estimator`) and keeps
+    /// 4 * rttvar at 200 ms or more, which is the same as its RTO floor above srtt.
+    pub(crate) fn sample(&mut self, rtt: Span) {
+        self.last = rtt;
+        self.min = self.min.min(rtt);
+        if self.srtt == Span::ZERO {
+            self.srtt = rtt;
+            self.rttvar = rtt.scale(1, 2);
+            return;
+        }
+        let (r, s) = (rtt.as_nanos(), self.srtt.as_nanos());
+        let error = Span::from_nanos(r.abs_diff(s));
+        self.rttvar = self.rttvar.scale(3, 4) + error.scale(1, 4);
+        self.srtt = self.srtt.scale(7, 8) + rtt.scale(1, 8);
+    }
+
+    /// The timeout, backed off. Linux: srtt + max(200 ms, 4 * rttvar).
+    pub(crate) fn rto(&self) -> Span {
+        let base = if self.srtt == Span::ZERO {
+            RTO_INITIAL
+        } else {
+            self.srtt + RTO_MIN.max(self.rttvar.scale(4, 1))
+        };
+        base.scale(1 << self.backoff.min(10), 1).min(RTO_MAX)
+    }
+
+    pub(crate) fn back_off(&mut self) {
+        self.backoff += 1;
+    }
+
+    /// An ACK of new data ends the backoff.
+    pub(crate) fn reset_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    pub(crate) fn backoffs(&self) -> u32 {
+        self.backoff
+    }
+}

@@ -1,0 +1,117 @@
+//! Delivery-rate samples (BBR-1 to BBR-5; Linux `tcp_rate.c`).
+
+use narrows_control::congestion::RateSample;
+use narrows_control::units::{Span, Time};
+
+use super::scoreboard::Segment;
+
+/// Per-connection state. Amounts in segments.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sampler {
+    /// Delivered so far, cumulatively or selectively.
+    pub(crate) delivered: u64,
+    delivered_time: Time,
+    first_sent: Time,
+    /// Marked lost so far.
+    pub(crate) lost: u64,
+    /// BBR-5: the flow is application-limited until `delivered` passes this; 0: it is not.
+    app_limited: u64,
+}
+
+/// The sample that one ACK builds up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Draft {
+    prior: Option<Prior>,
+}
+
+/// The most recently sent of the segments that an ACK delivers.
+#[derive(Clone, Debug)]
+struct Prior {
+    delivered: u64,
+    time: Time,
+    sent: Time,
+    send_elapsed: Span,
+    app_limited: bool,
+    retransmitted: bool,
+    tx_in_flight: u32,
+    lost: u32,
+}
+
+impl Sampler {
+    /// BBR-2: what a segment remembers when it is sent.
+    #[inline]
+    pub(crate) fn stamp(
+        &mut self,
+        now: Time,
+        segment: &mut Segment,
+        nothing_in_flight: bool,
+        in_flight: u32,
+    ) {
+        if nothing_in_flight {
+            self.first_sent = now;
+            self.delivered_time = now;
+        }
+        segment.first_sent = self.first_sent;
+        segment.delivered_time = self.delivered_time;
+        segment.delivered = self.delivered as u32;
+        segment.lost_before = self.lost as u32;
+        segment.tx_in_flight = in_flight;
+        segment.set_app_limited(self.app_limited != 0);
+    }
+
+    /// BBR-3: a segment was delivered.
+    #[inline]
+    pub(crate) fn deliver(&mut self, segment: &Segment, draft: &mut Draft) {
+        self.delivered += 1;
+        if draft.prior.as_ref().is_some_and(|p| segment.sent < p.sent) {
+            return;
+        }
+        draft.prior = Some(Prior {
+            // A segment keeps 32 bits; what is in flight is always far less.
+            delivered: widen(self.delivered, segment.delivered),
+            time: segment.delivered_time,
+            sent: segment.sent,
+            send_elapsed: segment.sent.since(segment.first_sent),
+            app_limited: segment.is_app_limited(),
+            retransmitted: segment.ever_retransmitted(),
+            tx_in_flight: segment.tx_in_flight,
+            lost: segment.lost_before,
+        });
+    }
+
+    /// BBR-4: the sample of an ACK that has been processed. `min_rtt` as it was before the ACK.
+    #[inline]
+    pub(crate) fn finish(&mut self, now: Time, draft: &Draft, min_rtt: Span) -> RateSample {
+        if self.app_limited != 0 && self.delivered > self.app_limited {
+            self.app_limited = 0;
+        }
+        let Some(p) = &draft.prior else { return RateSample::default() };
+        self.delivered_time = now;
+        self.first_sent = p.sent;
+        let interval = p.send_elapsed.max(now.since(p.time));
+        let valid = min_rtt == Span::MAX || interval >= min_rtt;
+        RateSample {
+            delivered: (self.delivered - p.delivered) as u32,
+            interval: if valid { interval } else { Span::ZERO },
+            prior_delivered: p.delivered,
+            app_limited: p.app_limited,
+            tx_in_flight: p.tx_in_flight,
+            lost: (self.lost as u32).wrapping_sub(p.lost),
+            retransmitted: p.retransmitted,
+        }
+    }
+
+    /// BBR-5: the application has nothing to send while the network would take more.
+    pub(crate) fn mark_app_limited(&mut self, in_flight: u32) {
+        self.app_limited = (self.delivered + in_flight as u64).max(1);
+    }
+
+    pub(crate) fn is_app_limited(&self) -> bool {
+        self.app_limited != 0
+    }
+}
+
+/// The 64-bit count, at most `now`, whose low half is `low`.
+fn widen(now: u64, low: u32) -> u64 {
+    now - (now as u32).wrapping_sub(low) as u64
+}

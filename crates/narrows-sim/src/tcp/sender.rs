@@ -1,0 +1,463 @@
+//! The sending end: connection, ACK processing and its order, after Linux `tcp_ack()`.
+
+use narrows_control::congestion::{
+    Ack, Connection, Controller, INFINITE_SSTHRESH, RateSample, Recovery, State, Window,
+};
+use narrows_control::feedback::code::RateCode;
+use narrows_control::units::{Rate, Span, Time};
+
+use super::app::App;
+use super::prr::Prr;
+use super::rack::Rack;
+use super::recovery::{Rexmit, Undo};
+use super::rtt::Rtt;
+use super::sampler::{Draft, Sampler};
+use super::scoreboard::Scoreboard;
+use super::{Io, before};
+use crate::packet::{Packet, flag};
+use crate::probe::Histogram;
+
+/// Initial window (RFC 6928), segments.
+const INITIAL_WINDOW: u32 = 10;
+
+/// What does not change in the life of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    /// Header fields that every packet of the sender has.
+    pub(crate) template: Packet,
+    pub(crate) mss: u16,
+    pub(crate) ecn: bool,
+    pub(crate) pacing: bool,
+    /// Receive window, segments.
+    pub(crate) receive_window: u32,
+    /// Seed for the controller.
+    pub(crate) seed: u64,
+}
+
+/// Where the connection stands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    SynSent,
+    Established,
+    /// Everything is acknowledged, FIN included, and the peer has closed.
+    Closed,
+}
+
+/// Counters of a sender since its start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counters {
+    /// Data segments sent, retransmissions included, and their L3 bytes.
+    pub(crate) sent: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) retransmits: u64,
+    /// Retransmissions that a DSACK proved needless.
+    pub(crate) spurious: u64,
+    pub(crate) timeouts: u64,
+    /// Sum, number and largest of the RTT samples since the measurement began, and of their differences (MET-14).
+    pub(crate) rtt_sum: u128,
+    pub(crate) rtt_count: u64,
+    pub(crate) rtt_max: Span,
+    pub(crate) jitter_sum: u128,
+    previous_rtt: Span,
+}
+
+/// The sending end of a connection.
+pub(crate) struct Sender {
+    pub(crate) config: Config,
+    pub(crate) phase: Phase,
+    pub(crate) app: App,
+    pub(crate) cc: Box<dyn Controller>,
+    pub(crate) window: Window,
+    pub(crate) state: State,
+    pub(crate) board: Scoreboard,
+    pub(crate) rtt: Rtt,
+    pub(super) sampler: Sampler,
+    pub(super) rack: Rack,
+    pub(super) prr: Prr,
+    pub(super) undo: Undo,
+    /// nxt when the present episode began.
+    pub(super) high_seq: u32,
+    /// F-RTO is in doubt whether the timeout was real.
+    pub(super) frto: bool,
+    /// Tail loss probe: nxt when it was sent, and whether it was a retransmission.
+    pub(super) probe: Option<(u32, bool)>,
+    pub(super) timer: super::timers::Timer,
+    /// Next time the pacer lets a packet go.
+    pub(super) pace_at: Time,
+    /// Application has no more data until then.
+    pub(super) app_wait: Time,
+    pub(super) last_sent: Time,
+    // Window validation (SUR-4; Linux tcp_cwnd_validate).
+    pub(super) cwnd_limited: bool,
+    pub(super) max_packets_out: u32,
+    pub(super) usage_seq: u32,
+    // ECN (RFC 3168).
+    pub(super) send_cwr: bool,
+    // The rate option.
+    /// Rate in the newest ACK that carried one.
+    pub(crate) feedback: Option<Rate>,
+    pub(super) option_at: Time,
+    syn_sent_at: Time,
+    syn_tries: u32,
+    /// Newest timestamp received, echoed in what we send.
+    pub(super) ts_recent: u32,
+    pub(super) fin_received: bool,
+    pub(crate) counters: Counters,
+    pub(crate) measure_from: Time,
+    pub(crate) rtt_histogram: Option<Box<Histogram>>,
+    /// When the last byte was acknowledged.
+    pub(crate) completed_at: Option<Time>,
+}
+
+/// What happened while one ACK was processed.
+#[derive(Default)]
+pub(super) struct Progress {
+    pub(super) una_advanced: bool,
+    pub(super) data_sacked: bool,
+    /// A segment that was never retransmitted was newly SACKed.
+    pub(super) original_sacked: bool,
+    pub(super) dsack: bool,
+    pub(super) ece: bool,
+    pub(super) lost_before: u64,
+    pub(super) retransmission_lost: bool,
+    /// Timestamp that the ACK echoes.
+    pub(super) ts_echo: u32,
+    pub(super) draft: Draft,
+    pub(super) rtt: Option<Span>,
+}
+
+impl Sender {
+    pub(crate) fn new(config: Config, app: App, cc: Box<dyn Controller>, measure_from: Time) -> Self {
+        Sender {
+            config,
+            phase: Phase::SynSent,
+            app,
+            cc,
+            window: Window { cwnd: INITIAL_WINDOW, ssthresh: INFINITE_SSTHRESH, pacing_rate: None },
+            state: State::Open,
+            board: Scoreboard::default(),
+            rtt: Rtt::new(),
+            sampler: Sampler::default(),
+            rack: Rack::new(),
+            prr: Prr::default(),
+            undo: Undo::default(),
+            high_seq: 0,
+            frto: false,
+            probe: None,
+            timer: super::timers::Timer::Off,
+            pace_at: Time::ZERO,
+            app_wait: Time::NEVER,
+            last_sent: Time::ZERO,
+            cwnd_limited: false,
+            max_packets_out: 0,
+            usage_seq: 0,
+            send_cwr: false,
+            feedback: None,
+            option_at: Time::ZERO,
+            syn_sent_at: Time::ZERO,
+            syn_tries: 0,
+            ts_recent: 0,
+            fin_received: false,
+            counters: Counters::default(),
+            measure_from,
+            rtt_histogram: None,
+            completed_at: None,
+        }
+    }
+
+    /// Sends the SYN, or sends it again.
+    pub(crate) fn connect(&mut self, io: &mut Io<'_>) {
+        self.syn_tries += 1;
+        self.syn_sent_at = io.now;
+        let mut syn = self.packet(io, flag::SYN);
+        syn.size = 60;
+        if self.cc.wants_feedback() {
+            syn.flags |= flag::RATE;
+            syn.rate_code = RateCode::UNASSIGNED.to_bits();
+            syn.size += crate::packet::RATE_OPTION as u16;
+        }
+        if self.config.ecn {
+            syn.flags |= flag::ECE | flag::CWR;
+        }
+        io.send(syn);
+        let wait = super::rtt::RTO_INITIAL.scale(1 << (self.syn_tries - 1).min(6), 1);
+        self.timer = super::timers::Timer::Retransmit(io.now + wait);
+    }
+
+    /// A packet from the receiver.
+    pub(crate) fn on_packet(&mut self, io: &mut Io<'_>, p: &Packet) {
+        if p.is(flag::RST) {
+            self.phase = Phase::Closed;
+            return;
+        }
+        if self.phase == Phase::Closed {
+            // TIME_WAIT: our last ACK was lost.
+            if p.is(flag::FIN) {
+                let ack = self.packet(io, flag::ACK | flag::FIN);
+                io.send(ack);
+            }
+            return;
+        }
+        if self.phase == Phase::SynSent {
+            if p.is(flag::SYN) {
+                self.on_syn_ack(io, p);
+            }
+            return;
+        }
+        if p.is(flag::SYN) {
+            // Our ACK of the handshake was lost.
+            let ack = self.packet(io, flag::ACK);
+            io.send(ack);
+            return;
+        }
+        self.ts_recent = p.ts;
+        self.on_ack(io, p);
+        if p.is(flag::FIN) {
+            self.fin_received = true;
+            let ack = self.packet(io, flag::ACK | flag::FIN);
+            io.send(ack);
+        }
+        if self.fin_received && self.completed_at.is_some() {
+            self.phase = Phase::Closed;
+        }
+    }
+
+    pub(super) fn syn_tries(&self) -> u32 {
+        self.syn_tries
+    }
+
+    fn on_syn_ack(&mut self, io: &mut Io<'_>, p: &Packet) {
+        self.phase = Phase::Established;
+        self.ts_recent = p.ts;
+        let rtt = (self.syn_tries == 1).then(|| io.now.since(self.syn_sent_at));
+        if let Some(rtt) = rtt {
+            self.take_rtt(io.now, rtt);
+        }
+        self.config.ecn &= p.is(flag::ECE);
+        self.feedback = read_rate(p);
+        let connection = Connection {
+            now: io.now,
+            packet_bytes: self.config.mss as u32 + crate::packet::HEADER,
+            rtt,
+            feedback: self.feedback,
+            seed: self.config.seed,
+        };
+        self.cc.on_established(&connection, &mut self.window);
+        self.timer = super::timers::Timer::Off;
+        self.pace_at = io.now;
+        let ack = self.packet(io, flag::ACK);
+        io.send(ack);
+        self.transmit(io);
+    }
+
+    /// A packet with the fields that all of ours share.
+    pub(super) fn packet(&self, io: &Io<'_>, flags: u16) -> Packet {
+        let mut p = self.config.template;
+        p.flags |= flags;
+        p.size = crate::packet::HEADER as u16;
+        p.seq = self.board.nxt();
+        p.ts = io.timestamp();
+        p.ts_echo = self.ts_recent;
+        p
+    }
+
+    fn on_ack(&mut self, io: &mut Io<'_>, p: &Packet) {
+        if p.ack > self.board.nxt() {
+            return;
+        }
+        let prior_in_flight = self.board.in_flight();
+        let prior_delivered = self.sampler.delivered;
+        let prior_min_rtt = self.rtt.min;
+        let mut progress = Progress {
+            una_advanced: p.ack > self.board.una,
+            ece: self.config.ecn && p.is(flag::ECE),
+            lost_before: self.sampler.lost,
+            ts_echo: p.ts_echo,
+            ..Progress::default()
+        };
+        let feedback = read_rate(p);
+        if feedback.is_some() {
+            self.feedback = feedback;
+        }
+
+        if p.sacks > 0 {
+            self.take_sacks(io.now, p, &mut progress);
+        }
+        if progress.una_advanced {
+            self.take_cumulative(io.now, p.ack, &mut progress);
+            self.rtt.reset_backoff();
+        }
+        self.rack.adapt(self.board.una, self.board.nxt());
+        if self.probe.is_some() {
+            self.on_probe_ack(p.ack, &progress);
+        }
+
+        // Linux tcp_ack_is_dubious().
+        let alert = progress.data_sacked || progress.ece || progress.dsack;
+        let dubious = !progress.una_advanced || alert || self.state != State::Open;
+        let delivered_now = (self.sampler.delivered - prior_delivered) as u32;
+        let rexmit = if dubious { self.react(io.now, &mut progress) } else { Rexmit::Lost };
+
+        let rate = self.sampler.finish(io.now, &progress.draft, prior_min_rtt);
+        self.control(io.now, &progress, delivered_now, prior_in_flight, rate, feedback);
+        if progress.una_advanced || progress.data_sacked || self.deadline() == Time::NEVER {
+            self.arm(io.now);
+        }
+        if self.board.packets_out() == 0 && self.app_is_finished() && self.completed_at.is_none() {
+            self.completed_at = Some(io.now);
+        }
+        self.send_after_ack(io, rexmit);
+    }
+
+    /// Marks what the SACK blocks report, and recognises a DSACK (RFC 2883).
+    fn take_sacks(&mut self, now: Time, p: &Packet, progress: &mut Progress) {
+        let blocks = &p.sack[..p.sacks as usize];
+        let mut first = 0;
+        if let Some(&d) = blocks.first() {
+            let inside = blocks.get(1).is_some_and(|b| d.start >= b.start && d.end <= b.end);
+            if d.end <= p.ack || inside {
+                progress.dsack = true;
+                self.counters.spurious += 1;
+                self.undo.on_dsack();
+                self.rack.on_dsack();
+                first = 1;
+            }
+        }
+        for &block in &blocks[first..] {
+            for part in self.board.news(block) {
+                for seq in part.start.max(self.board.una)..part.end.min(self.board.nxt()) {
+                    if let Some(segment) = self.board.sack(seq) {
+                        progress.data_sacked = true;
+                        progress.original_sacked |= !segment.ever_retransmitted() && seq < self.high_seq;
+                        if !segment.ever_retransmitted() {
+                            progress.rtt = Some(now.since(segment.sent));
+                        }
+                        self.sampler.deliver(&segment, &mut progress.draft);
+                        self.rack.deliver(now, seq, &segment, self.rtt.min);
+                    }
+                }
+            }
+        }
+        self.board.remember(&blocks[first..]);
+        if let (true, Some(rtt)) = (progress.data_sacked, progress.rtt) {
+            // Without a cumulative ACK the SACK gives the sample (Linux sack->first_sackt).
+            self.rtt.min = self.rtt.min.min(rtt);
+        }
+    }
+
+    /// Takes acknowledged segments off the board.
+    #[inline]
+    fn take_cumulative(&mut self, now: Time, ack: u32, progress: &mut Progress) {
+        let mut oldest = None;
+        while self.board.una < ack {
+            let seq = self.board.una;
+            let Some(segment) = self.board.pop() else { break };
+            if segment.is_sacked() {
+                continue;
+            }
+            if !segment.ever_retransmitted() {
+                let rtt = now.since(segment.sent);
+                oldest = oldest.or(Some(rtt));
+                progress.rtt = Some(rtt);
+                // SUR-5, F-RTO: an original below the point of the timeout came through.
+                progress.original_sacked |= seq < self.high_seq;
+            } else {
+                progress.rtt = None;
+            }
+            self.sampler.deliver(&segment, &mut progress.draft);
+            self.rack.deliver(now, seq, &segment, self.rtt.min);
+        }
+        // Linux smooths the RTT of the first segment an ACK covers and hands controllers that of the last.
+        if let Some(rtt) = oldest {
+            self.take_rtt(now, rtt);
+        }
+        if let Some(rtt) = progress.rtt {
+            self.rtt.min = self.rtt.min.min(rtt);
+        }
+    }
+
+    fn take_rtt(&mut self, now: Time, rtt: Span) {
+        self.rtt.sample(rtt);
+        if now >= self.measure_from {
+            let c = &mut self.counters;
+            if c.rtt_count > 0 {
+                c.jitter_sum += rtt.as_nanos().abs_diff(c.previous_rtt.as_nanos()) as u128;
+            }
+            c.previous_rtt = rtt;
+            c.rtt_sum += rtt.as_nanos() as u128;
+            c.rtt_count += 1;
+            c.rtt_max = c.rtt_max.max(rtt);
+            if let Some(h) = &mut self.rtt_histogram {
+                h.record(rtt.as_nanos());
+            }
+        }
+    }
+
+    /// Lets the window answer (Linux `tcp_cong_control`).
+    fn control(
+        &mut self,
+        now: Time,
+        progress: &Progress,
+        acked: u32,
+        prior_in_flight: u32,
+        rate: RateSample,
+        feedback: Option<Rate>,
+    ) {
+        let lost = (self.sampler.lost - progress.lost_before) as u32;
+        let by_prr =
+            matches!(self.state, State::Cwr | State::Recovery) && self.cc.recovery() == Recovery::Transport;
+        if by_prr {
+            let in_flight = self.board.in_flight();
+            let w = self.prr.window(acked, lost, progress.una_advanced, in_flight, self.window.ssthresh);
+            self.window.cwnd = w.unwrap_or(self.window.cwnd).max(1);
+            return;
+        }
+        // Linux tcp_may_raise_cwnd: without reordering, an ACK that only SACKs does not grow the window.
+        let progressed = progress.una_advanced || (self.rack.reordering_seen && acked > 0);
+        if !progressed && self.cc.recovery() == Recovery::Transport {
+            return;
+        }
+        let ack = Ack {
+            now,
+            acked,
+            lost,
+            delivered: self.sampler.delivered,
+            total_lost: self.sampler.lost,
+            snd_una: self.board.una as u64,
+            snd_nxt: self.board.nxt() as u64,
+            prior_in_flight,
+            in_flight: self.board.in_flight(),
+            rtt: progress.rtt,
+            srtt: self.rtt.srtt,
+            min_rtt: self.rtt.min,
+            rate,
+            state: self.state,
+            cwnd_limited: self.is_cwnd_limited(),
+            // Linux marks a lone runt over a round trip; here any lone segment counts.
+            delayed: acked == 1 && prior_in_flight == 1 && progress.una_advanced,
+            ece: progress.ece,
+            feedback,
+        };
+        self.cc.on_ack(&ack, &mut self.window);
+        self.window.cwnd = self.window.cwnd.max(1);
+    }
+
+    /// Linux `tcp_is_cwnd_limited`: in slow start half a window in use is enough.
+    fn is_cwnd_limited(&self) -> bool {
+        self.cwnd_limited
+            || (self.window.cwnd < self.window.ssthresh && self.window.cwnd < 2 * self.max_packets_out)
+    }
+
+    /// An original was acknowledged although we retransmitted: its timestamp is older than our retransmission (Eifel).
+    pub(super) fn ack_is_of_original(&self, ts_echo: u32) -> bool {
+        self.undo.retransmitted_at.is_some_and(|at| ts_echo != 0 && before(ts_echo, at))
+    }
+}
+
+/// The rate that a packet's option carries.
+pub(super) fn read_rate(p: &Packet) -> Option<Rate> {
+    if !p.is(flag::RATE) {
+        return None;
+    }
+    RateCode::from_bits(p.rate_code).decode()
+}

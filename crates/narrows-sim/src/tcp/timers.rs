@@ -1,0 +1,143 @@
+//! The sender's timer: retransmission timeout, tail loss probe and RACK's reordering timer share one, as in Linux.
+
+use narrows_control::congestion::State;
+use narrows_control::units::{Span, Time};
+
+use super::Io;
+use super::sender::{Phase, Progress, Sender};
+
+/// What the timer is set for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    Off,
+    Retransmit(Time),
+    /// Tail loss probe.
+    Probe(Time),
+    /// RACK: a segment becomes overdue.
+    Reordering(Time),
+}
+
+/// SYNs before giving up (Linux tcp_syn_retries 6).
+const SYN_TRIES: u32 = 7;
+/// Timeouts in a row before giving up (Linux tcp_retries2 15).
+const RETRIES: u32 = 15;
+/// RFC 8985 section 7.2: worst-case delayed ACK, Linux uses its RTO_MIN.
+const PROBE_DELAYED_ACK: Span = super::rtt::RTO_MIN;
+/// Linux TCP_TIMEOUT_MIN_US is two jiffies; we have no jiffies and use 2 ms.
+const PROBE_SLACK: Span = Span::from_millis(2);
+
+impl Timer {
+    pub(super) fn at(self) -> Time {
+        match self {
+            Timer::Off => Time::NEVER,
+            Timer::Retransmit(t) | Timer::Probe(t) | Timer::Reordering(t) => t,
+        }
+    }
+
+    /// RACK wants to be asked again; its timer takes the place of the others until then.
+    pub(super) fn reordering(&mut self, at: Option<Time>) {
+        if let Some(at) = at {
+            *self = Timer::Reordering(at);
+        } else if let Timer::Reordering(_) = *self {
+            *self = Timer::Off;
+        }
+    }
+}
+
+impl Sender {
+    /// When the sender's timer is due.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Time {
+        self.timer.at()
+    }
+
+    /// The timer is set for a tail loss probe.
+    pub(super) fn probe_pending(&self) -> bool {
+        matches!(self.timer, Timer::Probe(_))
+    }
+
+    /// Sets the timer anew after progress or a transmission (Linux `tcp_set_xmit_timer`, `tcp_rearm_rto`).
+    pub(super) fn arm(&mut self, now: Time) {
+        if let Timer::Reordering(at) = self.timer {
+            if at > now && self.board.packets_out() > 0 {
+                return;
+            }
+        }
+        if self.board.packets_out() == 0 {
+            self.timer = Timer::Off;
+            return;
+        }
+        let rto = now + self.rtt.rto();
+        let may_probe = matches!(self.state, State::Open | State::Cwr)
+            && self.board.sacked_out == 0
+            && self.probe.is_none()
+            && self.rtt.srtt > Span::ZERO;
+        self.timer = if may_probe {
+            let mut wait = self.rtt.srtt.scale(2, 1);
+            wait += if self.board.packets_out() == 1 { PROBE_DELAYED_ACK } else { PROBE_SLACK };
+            Timer::Probe((now + wait).min(rto))
+        } else {
+            Timer::Retransmit(rto)
+        };
+    }
+
+    /// The timer is due. The caller has checked the time.
+    pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
+        match std::mem::replace(&mut self.timer, Timer::Off) {
+            Timer::Off => {}
+            Timer::Retransmit(_) if self.phase == Phase::SynSent => {
+                if self.syn_tries() >= SYN_TRIES {
+                    self.phase = Phase::Closed;
+                } else {
+                    self.connect(io);
+                }
+            }
+            Timer::Retransmit(_) => self.on_timeout(io),
+            Timer::Probe(_) => self.send_probe(io),
+            Timer::Reordering(_) => {
+                self.find_losses_by_timer(io);
+                if self.timer == Timer::Off {
+                    self.arm(io.now);
+                }
+                self.transmit(io);
+            }
+        }
+    }
+
+    fn on_timeout(&mut self, io: &mut Io<'_>) {
+        if self.board.packets_out() == 0 {
+            return;
+        }
+        if self.rtt.backoffs() >= RETRIES {
+            self.phase = Phase::Closed;
+            return;
+        }
+        self.counters.timeouts += 1;
+        self.enter_loss(io.now);
+        self.rtt.back_off();
+        self.retransmit_first(io);
+        self.timer = Timer::Retransmit(io.now + self.rtt.rto());
+    }
+
+    /// RFC 8985 section 7.3: new data if there is some, else the last segment once more.
+    fn send_probe(&mut self, io: &mut Io<'_>) {
+        if self.board.packets_out() == 0 {
+            return;
+        }
+        let sent_new = self.transmit_one_new(io);
+        if !sent_new {
+            let last = self.board.nxt() - 1;
+            self.retransmit(io, last);
+        }
+        self.probe = Some((self.board.nxt(), !sent_new));
+        self.timer = Timer::Retransmit(io.now + self.rtt.rto());
+    }
+
+    fn find_losses_by_timer(&mut self, io: &mut Io<'_>) {
+        let mut progress = Progress::default();
+        self.find_losses(io.now, &mut progress);
+        if self.board.lost_out > 0 && !matches!(self.state, State::Recovery | State::Loss) {
+            self.enter_recovery_by_timer(io.now);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Flows in a run: where they come from, how they are woken, how they end and give back what they held.
+
+use narrows_control::congestion;
+use narrows_control::congestion::reno::Reno;
+use narrows_control::rate::Proto;
+use narrows_control::units::{Bytes, Rate, Span, Time};
+
+use super::World;
+use crate::engine::{Kind, Random};
+use crate::error::Error;
+use crate::flow::{Body, Flow, LastSample, Meta, Tcp, Udp, flow_key};
+use crate::packet::{HEADER, Packet, SackBlock, flag};
+use crate::plan::{AppPlan, FlowPlan, SizePlan, TransportPlan};
+use crate::probe::Histogram;
+use crate::tcp::{App, Config, Io, Receiver, Sender};
+
+/// Flows of a run beyond which none is sampled by default: a table of samples nobody reads.
+const SAMPLED_FLOWS: u32 = 1_000;
+
+/// A flow plan at work: what it has started and what it will start.
+pub(super) struct Source {
+    started: u32,
+    /// The Poisson process has begun.
+    running: bool,
+    random: Random,
+    /// Slots of its flows that stop at a known time, for the snapshot.
+    forward: u32,
+    reverse: u32,
+    rtt_empty: Span,
+    bottleneck: Rate,
+}
+
+impl World<'_> {
+    pub(super) fn start_sources(&mut self) -> Result<(), Error> {
+        for (i, plan) in self.plan.flows.iter().enumerate() {
+            let unreachable = |from: u32, to: u32| Error::Unreachable {
+                flow: plan.name.clone(),
+                from: self.plan.nodes[from as usize].clone(),
+                to: self.plan.nodes[to as usize].clone(),
+            };
+            let forward =
+                self.paths.shortest(plan.from, plan.to).ok_or_else(|| unreachable(plan.from, plan.to))?;
+            let reverse = match &plan.return_path {
+                Some(nodes) => self.paths.along(nodes),
+                None => self.paths.shortest(plan.to, plan.from),
+            };
+            let reverse = reverse.ok_or_else(|| unreachable(plan.to, plan.from))?;
+            let (rtt_empty, bottleneck) = self.empty_path(plan, forward, reverse);
+            self.sources.push(Source {
+                started: 0,
+                running: false,
+                random: Random::new(self.plan.seed, 3 << 40 | i as u64),
+                forward,
+                reverse,
+                rtt_empty,
+                bottleneck,
+            });
+            self.events.push(plan.start, Kind::Source, i as u32);
+            self.events.push(plan.stop.unwrap_or(Time::NEVER), Kind::Source, i as u32);
+        }
+        Ok(())
+    }
+
+    /// RTT of a full segment and its ACK, and rate of the slowest link, on an empty network (MET-10, MET-71).
+    fn empty_path(&self, plan: &FlowPlan, forward: u32, reverse: u32) -> (Span, Rate) {
+        let data = match &plan.transport {
+            TransportPlan::Tcp { mss, .. } => *mss as u64 + HEADER as u64,
+            TransportPlan::Udp { packet, .. } => *packet as u64,
+        };
+        let (mut rtt, mut slowest) = (Span::ZERO, Rate::MAX);
+        for (start, bytes) in [(forward, data), (reverse, HEADER as u64)] {
+            for &link in self.paths.links_of(start) {
+                let port = &self.ports[link as usize];
+                let rate = port.service().mean_rate(plan.start, Time::ZERO + self.plan.duration);
+                rtt += port.delay_at(plan.start);
+                rtt += rate.time_for(Bytes::new(bytes));
+                if bytes == data {
+                    slowest = slowest.min(rate);
+                }
+            }
+        }
+        (rtt, slowest)
+    }
+
+    /// A source's moment: the next flow of its group or of its Poisson process.
+    pub(super) fn source_event(&mut self, index: u32) {
+        let plan = &self.plan.flows[index as usize];
+        let stop = plan.stop.unwrap_or(Time::NEVER);
+        if self.now == stop {
+            self.snapshot_at_stop(index);
+            return;
+        }
+        match &plan.app {
+            AppPlan::Poisson { per_sec, size } => {
+                if self.now > stop {
+                    return;
+                }
+                let source = &mut self.sources[index as usize];
+                let gap = Span::from_secs_f64(source.random.exponential(1.0 / per_sec));
+                self.events.push(self.now + gap, Kind::Source, index);
+                // The first event only starts the process: the first arrival is one gap after it.
+                if std::mem::replace(&mut source.running, true) {
+                    let bytes = draw(&mut source.random, size);
+                    source.started += 1;
+                    let app = App::sized(Bytes::new(bytes), self.now);
+                    self.start_flow(index, app, bytes);
+                }
+            }
+            app => {
+                let source = &mut self.sources[index as usize];
+                source.started += 1;
+                if source.started < plan.count {
+                    self.events.push(self.now + plan.spacing, Kind::Source, index);
+                }
+                let app = App::new(app, self.now, stop);
+                let size = app.size();
+                self.start_flow(index, app, size);
+            }
+        }
+    }
+
+    /// The applications of a plan flow stop: what is delivered later does not count as its goodput.
+    fn snapshot_at_stop(&mut self, index: u32) {
+        for (slot, flow) in self.flows.iter_mut().enumerate() {
+            if self.live[slot] && flow.meta.plan == index {
+                flow.meta.delivered_at_stop = Some(flow.delivered());
+            }
+        }
+    }
+
+    fn start_flow(&mut self, index: u32, app: App, size: u64) {
+        let plan = &self.plan.flows[index as usize];
+        let source = &self.sources[index as usize];
+        let (forward, reverse, member) = (source.forward, source.reverse, source.started - 1);
+        let poisson = matches!(plan.app, AppPlan::Poisson { .. });
+        let id = self.next_flow_id;
+        self.next_flow_id += 1;
+        let slot = self.free_flows.pop().unwrap_or(self.flows.len() as u32);
+        if slot as usize == self.flows.len() {
+            self.generations.push(0);
+            self.live.push(false);
+        }
+        let proto = match plan.transport {
+            TransportPlan::Tcp { .. } => Proto::Tcp,
+            TransportPlan::Udp { .. } => Proto::Udp,
+        };
+        let end = Time::ZERO + self.plan.duration;
+        let meta = Meta {
+            id,
+            plan: index,
+            member,
+            key: flow_key(plan.from, plan.to, index, slot, proto),
+            start: self.now,
+            stop: plan.stop.unwrap_or(end).min(end),
+            size,
+            rtt_empty: source.rtt_empty,
+            bottleneck: source.bottleneck,
+            sampled: !poisson && self.plan.probes.flows && id < SAMPLED_FLOWS,
+            delivered_at_start: 0,
+            delivered_at_stop: None,
+            last: LastSample::default(),
+        };
+        let template = Packet {
+            flow: slot,
+            hop: forward,
+            generation: self.generations[slot as usize],
+            flags: 0,
+            size: 0,
+            payload: 0,
+            seq: 0,
+            ack: 0,
+            ts: 0,
+            ts_echo: 0,
+            sack: [SackBlock::default(); 3],
+            sacks: 0,
+            class: plan.class,
+            rate_code: 0,
+        };
+        let body = self.body(index, app, template, reverse, &meta);
+        let flow = Flow { body, meta, timer_at: Time::NEVER, send_at: Time::NEVER };
+        if slot as usize == self.flows.len() {
+            self.flows.push(flow);
+        } else {
+            self.flows[slot as usize] = flow;
+        }
+        self.live[slot as usize] = true;
+        self.counts.peak_flows =
+            self.counts.peak_flows.max((self.flows.len() - self.free_flows.len()) as u64);
+        self.with_flow(slot, |flow, io| match &mut flow.body {
+            Body::Tcp(tcp) => tcp.sender.connect(io),
+            Body::Udp(_) => flow.on_send(io),
+        });
+    }
+
+    fn body(&self, index: u32, app: App, template: Packet, reverse: u32, meta: &Meta) -> Body {
+        let plan = &self.plan.flows[index as usize];
+        match &plan.transport {
+            TransportPlan::Tcp { cc, ecn, pacing, receive_window, mss } => {
+                let mut random = Random::new(self.plan.seed, 4 << 40 | meta.id as u64);
+                let config = Config {
+                    template,
+                    mss: *mss as u16,
+                    ecn: *ecn,
+                    pacing: *pacing,
+                    receive_window: receive_window.unwrap_or(u32::MAX),
+                    seed: random.bits(),
+                };
+                let back = Packet { hop: reverse, flags: flag::REVERSE, ..template };
+                // `Plan::check` has seen that the name exists.
+                let cc = congestion::registry::build(cc).unwrap_or_else(|| Box::new(Reno::default()));
+                let measure_from = Time::ZERO + self.plan.warmup;
+                let mut sender = Sender::new(config, app, cc, measure_from);
+                if meta.sampled {
+                    sender.rtt_histogram = Histogram::new();
+                }
+                Body::Tcp(Box::new(Tcp { sender, receiver: Receiver::new(back, *ecn) }))
+            }
+            TransportPlan::Udp { rate, packet } => {
+                let size = *packet as u16;
+                let template = Packet { size, payload: Udp::payload(size), flags: flag::UDP, ..template };
+                Body::Udp(Box::new(Udp {
+                    template,
+                    rate: *rate,
+                    next: self.now,
+                    stop: app.stop(),
+                    sent: 0,
+                    received: 0,
+                    delivered: 0,
+                }))
+            }
+        }
+    }
+
+    /// Lets a flow act, then forwards what it sent, sets its wake-ups and ends it if it is over.
+    #[inline]
+    pub(super) fn with_flow(&mut self, slot: u32, act: impl FnOnce(&mut Flow, &mut Io<'_>)) {
+        let flow = &mut self.flows[slot as usize];
+        let mut io = Io { now: self.now, packets: &mut self.packets, out: &mut self.outbox };
+        act(flow, &mut io);
+        let (timer, send) = flow.wakes(self.now);
+        if timer < flow.timer_at {
+            flow.timer_at = timer;
+            self.events.push(timer, Kind::Timer, slot);
+        }
+        if send < flow.send_at {
+            flow.send_at = send;
+            self.events.push(send, Kind::Send, slot);
+        }
+        let over = flow.is_over();
+        for k in 0..self.outbox.len() {
+            let packet = self.outbox[k];
+            let link = self.paths.link(self.packets.get(packet).hop);
+            self.forward(link, packet);
+        }
+        self.outbox.clear();
+        if over {
+            self.end_flow(slot);
+        }
+    }
+
+    /// A timer event: early ones are put off to the deadline in force now (most are, an ACK moves it on).
+    pub(super) fn flow_timer(&mut self, slot: u32) {
+        let Some(flow) = self.flows.get_mut(slot as usize) else { return };
+        if flow.timer_at != self.now || !self.live[slot as usize] {
+            return;
+        }
+        flow.timer_at = Time::NEVER;
+        self.with_flow(slot, |flow, io| flow.on_timer(io));
+    }
+
+    pub(super) fn flow_send(&mut self, slot: u32) {
+        let Some(flow) = self.flows.get_mut(slot as usize) else { return };
+        if flow.send_at != self.now || !self.live[slot as usize] {
+            return;
+        }
+        flow.send_at = Time::NEVER;
+        self.with_flow(slot, |flow, io| flow.on_send(io));
+    }
+
+    /// Frees a slot. Its generation moves on, so that packets still in flight find nobody.
+    fn end_flow(&mut self, slot: u32) {
+        self.record_flow(slot, true);
+        self.live[slot as usize] = false;
+        self.generations[slot as usize] = self.generations[slot as usize].wrapping_add(1);
+        self.free_flows.push(slot);
+        // The storage of a long flow's scoreboard must not outlive it.
+        let flow = &mut self.flows[slot as usize];
+        flow.timer_at = Time::NEVER;
+        flow.send_at = Time::NEVER;
+        if let Body::Tcp(tcp) = &mut flow.body {
+            tcp.sender.board = Default::default();
+        }
+    }
+}
+
+/// A flow size, at least one byte.
+fn draw(random: &mut Random, size: &SizePlan) -> u64 {
+    let bytes = match *size {
+        SizePlan::Fixed { bytes } => bytes,
+        SizePlan::Exponential { mean } => random.exponential(mean),
+        SizePlan::Pareto { mean, shape } => random.pareto(mean, shape),
+    };
+    (bytes.min(1e15) as u64).max(1)
+}

@@ -1,0 +1,218 @@
+//! A run: the network, the flows, and the loop that moves time.
+
+mod domain;
+mod flows;
+mod samples;
+mod switches;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use narrows_control::units::Time;
+
+use crate::engine::{Event, EventQueue, Kind, Slab};
+use crate::error::Error;
+use crate::flow::Flow;
+use crate::net::{Enqueue, HOST, Paths, Port};
+use crate::packet::{Packet, flag};
+use crate::plan::Plan;
+use crate::probe::{Recorder, Table};
+use domain::Domain;
+use flows::Source;
+use switches::Switch;
+
+/// What a run gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results {
+    /// Tables: flows, flow_samples, links, link_samples, distributions, events, traces.
+    pub tables: Vec<Table>,
+    /// What the run was worth.
+    pub counts: Counts,
+}
+
+/// Size of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events processed.
+    pub events: u64,
+    /// Packets carried over a link, summed over links.
+    pub packet_hops: u64,
+    /// Data packets that reached their receiver.
+    pub delivered_packets: u64,
+    /// Most flows at one time.
+    pub peak_flows: u64,
+}
+
+/// Events between two looks at the cancel flag.
+const CANCEL_INTERVAL: u64 = 1 << 16;
+
+/// Simulates a plan. The same plan gives the same results, bit for bit.
+///
+/// # Errors
+/// A plan that makes no sense, or [`Error::Cancelled`] once `cancel` is set.
+pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Results, Error> {
+    plan.check()?;
+    let mut world = World::new(plan)?;
+    world.run(cancel)?;
+    Ok(world.finish())
+}
+
+/// The nodes of the path that packets between two nodes take; `None` if there is none.
+pub fn route(plan: &Plan, from: u32, to: u32) -> Option<Vec<u32>> {
+    plan.check().ok()?;
+    let mut paths = Paths::new(plan);
+    let start = paths.shortest(from, to)?;
+    let hops = paths.links_of(start).iter().map(|&l| plan.links[l as usize].to);
+    Some(std::iter::once(from).chain(hops).collect())
+}
+
+/// The state of a run.
+pub(crate) struct World<'p> {
+    plan: &'p Plan,
+    now: Time,
+    events: EventQueue,
+    packets: Slab<Packet>,
+    ports: Vec<Port>,
+    paths: Paths,
+    flows: Vec<Flow>,
+    /// Use count of each slot, and the free ones.
+    generations: Vec<u16>,
+    live: Vec<bool>,
+    free_flows: Vec<u32>,
+    sources: Vec<Source>,
+    switches: Vec<Switch>,
+    /// Switches at each node.
+    switches_at: Vec<Vec<u32>>,
+    domain: Option<Domain>,
+    recorder: Recorder,
+    /// Packets that an endpoint has just sent.
+    outbox: Vec<u32>,
+    counts: Counts,
+    next_flow_id: u32,
+}
+
+impl<'p> World<'p> {
+    fn new(plan: &'p Plan) -> Result<Self, Error> {
+        let measure_from = Time::ZERO + plan.warmup;
+        let ports: Vec<Port> = plan
+            .links
+            .iter()
+            .enumerate()
+            .map(|(i, link)| Port::new(link, plan.seed, i as u64, measure_from))
+            .collect();
+        let mut world = World {
+            plan,
+            now: Time::ZERO,
+            events: EventQueue::new(),
+            packets: Slab::new(),
+            ports,
+            paths: Paths::new(plan),
+            flows: Vec::new(),
+            generations: Vec::new(),
+            live: Vec::new(),
+            free_flows: Vec::new(),
+            sources: Vec::new(),
+            switches: Vec::new(),
+            switches_at: vec![Vec::new(); plan.nodes.len()],
+            domain: None,
+            recorder: Recorder::new(),
+            outbox: Vec::new(),
+            counts: Counts::default(),
+            next_flow_id: 0,
+        };
+        world.start_probes();
+        world.start_switches()?;
+        world.start_sources()?;
+        Ok(world)
+    }
+
+    fn run(&mut self, cancel: &AtomicBool) -> Result<(), Error> {
+        let end = Time::ZERO + self.plan.duration;
+        while let Some(event) = self.events.pop() {
+            if event.at > end {
+                break;
+            }
+            self.counts.events += 1;
+            if self.counts.events.is_multiple_of(CANCEL_INTERVAL) && cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            self.now = event.at;
+            self.dispatch(event);
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    #[inline]
+    fn dispatch(&mut self, event: Event) {
+        let i = event.index;
+        match event.kind {
+            Kind::Arrival => {
+                if let Some(packet) = self.ports[i as usize].arrive(self.now, i, &mut self.events) {
+                    self.arrive(i, packet);
+                }
+            }
+            Kind::Ready => self.ports[i as usize].ready(self.now, i, &mut self.packets, &mut self.events),
+            Kind::Timer => self.flow_timer(i),
+            Kind::Send => self.flow_send(i),
+            Kind::Source => self.source_event(i),
+            Kind::Switch => self.switch_timer(i),
+            Kind::Domain => self.domain_event(),
+            Kind::Sample => self.sample_event(i),
+        }
+    }
+
+    /// A packet comes out of a link: on to the next, or to its host.
+    #[inline]
+    fn arrive(&mut self, link: u32, packet: u32) {
+        self.counts.packet_hops += 1;
+        if self.ports[link as usize].switch_beyond {
+            self.pass_switches(link, packet);
+        }
+        let next = self.paths.link(self.packets.get(packet).hop);
+        if next == HOST {
+            self.deliver(packet);
+        } else {
+            self.forward(next, packet);
+        }
+    }
+
+    /// Offers a packet to the port of a link.
+    #[inline]
+    fn forward(&mut self, link: u32, packet: u32) {
+        let p = self.packets.get_mut(packet);
+        p.hop += 1;
+        let mut leaf = p.class as usize;
+        if self.ports[link as usize].switch.is_some() {
+            match self.admit(link, packet) {
+                Some(l) => leaf = l,
+                None => {
+                    let stats = &mut self.ports[link as usize].stats;
+                    stats.offered += 1;
+                    stats.dropped += 1;
+                    self.packets.free(packet);
+                    return;
+                }
+            }
+        }
+        let port = &mut self.ports[link as usize];
+        if port.enqueue(self.now, link, packet, leaf, &mut self.packets, &mut self.events) == Enqueue::Dropped
+        {
+            self.packets.free(packet);
+        }
+    }
+
+    /// Hands a packet to its flow.
+    #[inline]
+    fn deliver(&mut self, packet: u32) {
+        let p = *self.packets.get(packet);
+        self.packets.free(packet);
+        let slot = p.flow as usize;
+        if !self.live[slot] || self.generations[slot] != p.generation {
+            return;
+        }
+        if p.payload > 0 && !p.is(flag::REVERSE) {
+            self.counts.delivered_packets += 1;
+        }
+        self.with_flow(p.flow, |flow, io| flow.on_packet(io, &p));
+    }
+}

@@ -1,0 +1,288 @@
+//! Samples at fixed intervals, and the rows that are written when a flow or the run ends.
+
+use narrows_control::congestion::INFINITE_SSTHRESH;
+use narrows_control::units::{Rate, Time};
+
+use super::{Results, World};
+use crate::engine::Kind;
+use crate::flow::{Body, Meta};
+use crate::net::PortTotals;
+use crate::plan::TransportPlan;
+use crate::probe::{Histogram, row};
+
+/// Sample event: the regular one, and the one that begins the measurement interval.
+const REGULAR: u32 = 0;
+const MEASURE: u32 = 1;
+
+fn bits(rate: Rate) -> f64 {
+    rate.as_bits_per_sec()
+}
+
+impl World<'_> {
+    pub(super) fn start_probes(&mut self) {
+        for &link in &self.plan.probes.links {
+            self.ports[link as usize].sojourn = Histogram::new();
+        }
+        let interval = self.plan.probes.interval;
+        if interval.as_nanos() > 0 {
+            self.events.push(Time::ZERO + interval, Kind::Sample, REGULAR);
+        }
+        self.events.push(Time::ZERO + self.plan.warmup, Kind::Sample, MEASURE);
+    }
+
+    pub(super) fn sample_event(&mut self, which: u32) {
+        if which == MEASURE {
+            for (slot, flow) in self.flows.iter_mut().enumerate() {
+                if self.live[slot] {
+                    flow.meta.delivered_at_start = flow.delivered();
+                }
+            }
+            for port in &mut self.ports {
+                port.begin_measurement(self.now);
+            }
+            return;
+        }
+        let interval = self.plan.probes.interval;
+        self.events.push(self.now + interval, Kind::Sample, REGULAR);
+        let from = self.now - interval;
+        let seconds = interval.as_secs_f64();
+        for &link in &self.plan.probes.links {
+            let port = &mut self.ports[link as usize];
+            let (departed, capacity) = port.bin(from, self.now);
+            let (packets, bytes) = port.backlog(self.now);
+            let s = &port.stats;
+            self.recorder.link_samples.push(row![
+                self.now.as_secs_f64(),
+                link,
+                departed as f64 * 8.0 / seconds,
+                capacity * 8.0 / seconds,
+                packets,
+                bytes,
+                s.dropped,
+                s.marked,
+                s.random_losses,
+            ]);
+        }
+        for slot in 0..self.flows.len() {
+            if self.live[slot] && self.flows[slot].meta.sampled {
+                self.sample_flow(slot, seconds);
+            }
+        }
+        if self.plan.probes.traces {
+            self.sample_traces();
+        }
+    }
+
+    fn sample_flow(&mut self, slot: usize, seconds: f64) {
+        let allocation = self.allocation(slot);
+        let flow = &mut self.flows[slot];
+        let delivered = flow.delivered();
+        let t = self.now.as_secs_f64();
+        let last = flow.meta.last;
+        let goodput = (delivered - last.delivered) as f64 * 8.0 / seconds;
+        let nan = f64::NAN;
+        match &flow.body {
+            Body::Tcp(tcp) => {
+                let s = &tcp.sender;
+                let sent = s.counters.sent_bytes;
+                let ssthresh =
+                    if s.window.ssthresh >= INFINITE_SSTHRESH { nan } else { s.window.ssthresh as f64 };
+                self.recorder.flow_samples.push(row![
+                    t,
+                    flow.meta.id,
+                    goodput,
+                    (sent - last.sent_bytes) as f64 * 8.0 / seconds,
+                    s.window.cwnd,
+                    ssthresh,
+                    s.window.pacing_rate.map(bits),
+                    if s.rtt.srtt.as_nanos() == 0 { nan } else { s.rtt.srtt.as_secs_f64() },
+                    if s.rtt.last.as_nanos() == 0 { nan } else { s.rtt.last.as_secs_f64() },
+                    s.board.in_flight(),
+                    s.counters.retransmits,
+                    allocation.map(bits),
+                    s.state as u32,
+                ]);
+                flow.meta.last.sent_bytes = sent;
+            }
+            Body::Udp(udp) => {
+                let sent = udp.sent * udp.template.size as u64;
+                let rate = (sent - last.sent_bytes) as f64 * 8.0 / seconds;
+                self.recorder.flow_samples.push(row![
+                    t,
+                    flow.meta.id,
+                    goodput,
+                    rate,
+                    0u32,
+                    nan,
+                    bits(udp.rate),
+                    nan,
+                    nan,
+                    0u32,
+                    0u32,
+                    allocation.map(bits),
+                    0u32,
+                ]);
+                flow.meta.last.sent_bytes = sent;
+            }
+        }
+        flow.meta.last.delivered = delivered;
+    }
+
+    fn sample_traces(&mut self) {
+        let t = self.now.as_secs_f64();
+        for (slot, flow) in self.flows.iter().enumerate() {
+            if let (true, true, Body::Tcp(tcp)) = (self.live[slot], flow.meta.sampled, &flow.body) {
+                let name = self.flow_name(&flow.meta);
+                let traces = &mut self.recorder.traces;
+                tcp.sender.cc.trace(&mut |key, value| traces.push(row![t, name.as_str(), key, value]));
+            }
+        }
+        for switch in &self.switches {
+            let name = &self.plan.links[switch.link as usize].name;
+            let traces = &mut self.recorder.traces;
+            if let Some(controller) = &switch.controller {
+                controller.trace(&mut |key, value| traces.push(row![t, name.as_str(), key, value]));
+            }
+        }
+    }
+
+    /// The name of a flow in the results.
+    pub(super) fn flow_name(&self, meta: &Meta) -> String {
+        let plan = &self.plan.flows[meta.plan as usize];
+        let grouped = plan.count > 1 || matches!(plan.app, crate::plan::AppPlan::Poisson { .. });
+        if grouped { format!("{}.{}", plan.name, meta.member) } else { plan.name.clone() }
+    }
+
+    /// The row of a flow that has ended, or has not when the run ends.
+    pub(super) fn record_flow(&mut self, slot: u32, ended: bool) {
+        let flow = &self.flows[slot as usize];
+        let m = &flow.meta;
+        let plan = &self.plan.flows[m.plan as usize];
+        let name = self.flow_name(m);
+        let nan = f64::NAN;
+        let cc = match &plan.transport {
+            TransportPlan::Tcp { cc, .. } => cc.as_str(),
+            TransportPlan::Udp { .. } => "udp",
+        };
+        let begin = m.start.max(Time::ZERO + self.plan.warmup);
+        let until = if ended { self.now.min(m.stop) } else { m.stop };
+        let measured = m.delivered_at_stop.unwrap_or(flow.delivered()).saturating_sub(m.delivered_at_start);
+        let seconds = until.since(begin).as_secs_f64();
+        let goodput = if seconds > 0.0 { measured as f64 * 8.0 / seconds } else { nan };
+        let since_start = |t: Option<Time>| t.map(|t| t.since(m.start).as_secs_f64());
+        // MET-71: handshake, first data to last ACK, and the bytes at the bottleneck's rate.
+        let wire_bytes = m.size as f64 * 1500.0 / 1448.0;
+        let ideal = (m.size > 0)
+            .then(|| 2.0 * m.rtt_empty.as_secs_f64() + wire_bytes / m.bottleneck.as_f64().max(1.0));
+        let mut cells = vec![
+            m.id.into(),
+            name.as_str().into(),
+            cc.into(),
+            plan.name.as_str().into(),
+            self.plan.nodes[plan.from as usize].as_str().into(),
+            self.plan.nodes[plan.to as usize].as_str().into(),
+            m.start.as_secs_f64().into(),
+            ended.then(|| self.now.as_secs_f64()).into(),
+            m.size.into(),
+        ];
+        match &flow.body {
+            Body::Tcp(tcp) => {
+                let (s, c) = (&tcp.sender, &tcp.sender.counters);
+                let n = c.rtt_count;
+                let mean = |sum: u128, n: u64| if n > 0 { sum as f64 / n as f64 / 1e9 } else { nan };
+                let q = |q: f64| s.rtt_histogram.as_ref().map(|h| h.quantile(q));
+                cells.extend(row![
+                    since_start(s.completed_at),
+                    since_start(tcp.receiver.completed_at),
+                    ideal,
+                    m.rtt_empty.as_secs_f64(),
+                    flow.delivered(),
+                    goodput,
+                    c.sent,
+                    c.retransmits,
+                    c.spurious,
+                    c.timeouts,
+                    mean(c.rtt_sum, n),
+                    q(0.5),
+                    q(0.95),
+                    q(0.99),
+                    if n > 0 { c.rtt_max.as_secs_f64() } else { nan },
+                    mean(c.jitter_sum, n.saturating_sub(1)),
+                    if s.rtt.min == narrows_control::units::Span::MAX {
+                        nan
+                    } else {
+                        s.rtt.min.as_secs_f64()
+                    },
+                ]);
+                if let Some(h) = &s.rtt_histogram {
+                    self.recorder.distribution("flow", m.id, "rtt", h);
+                }
+            }
+            Body::Udp(udp) => {
+                cells.extend(row![
+                    nan,
+                    nan,
+                    nan,
+                    m.rtt_empty.as_secs_f64(),
+                    flow.delivered(),
+                    goodput,
+                    udp.sent,
+                    0u32,
+                    0u32,
+                    0u32,
+                    nan,
+                    nan,
+                    nan,
+                    nan,
+                    nan,
+                    nan,
+                    nan,
+                ]);
+            }
+        }
+        self.recorder.flows.push(cells);
+    }
+
+    fn record_link(&mut self, link: usize) {
+        let port = &mut self.ports[link];
+        let PortTotals { departed, capacity, seconds } = port.totals(self.now);
+        let s = &port.stats;
+        let n = s.sojourn_count as f64;
+        let nan = f64::NAN;
+        let q = |q: f64| port.sojourn.as_ref().map(|h| h.quantile(q));
+        self.recorder.links.push(row![
+            link as u32,
+            self.plan.links[link].name.as_str(),
+            capacity * 8.0 / seconds,
+            departed / capacity,
+            departed * 8.0 / seconds,
+            s.offered,
+            s.dropped,
+            if s.offered > 0 { s.dropped as f64 / s.offered as f64 } else { nan },
+            s.random_losses,
+            s.marked,
+            if n > 0.0 { s.sojourn_sum as f64 / n / 1e9 } else { nan },
+            q(0.5),
+            q(0.95),
+            q(0.99),
+            if n > 0.0 { s.sojourn_max as f64 / 1e9 } else { nan },
+            s.sojourn_sum as f64 / 1e9 / seconds,
+        ]);
+        if let Some(h) = &port.sojourn {
+            self.recorder.distribution("link", link as u32, "sojourn", h);
+        }
+    }
+
+    /// Writes what is still open and gives the results.
+    pub(super) fn finish(mut self) -> Results {
+        for slot in 0..self.flows.len() {
+            if self.live[slot] {
+                self.record_flow(slot as u32, false);
+            }
+        }
+        for link in 0..self.ports.len() {
+            self.record_link(link);
+        }
+        Results { tables: self.recorder.into_tables(), counts: self.counts }
+    }
+}

@@ -1,0 +1,238 @@
+//! Switches: where the rate controllers of `narrows-control` meet packets.
+
+use narrows_control::feedback::code::RateCode;
+use narrows_control::rate::{
+    Action, Admission, FlowKey, Leaf, Message, PacketInfo, Proto, RateController, RateOption, TcpFlags,
+};
+use narrows_control::units::{Bytes, Rate, Time};
+
+use super::World;
+use crate::engine::Kind;
+use crate::error::Error;
+use crate::flow::flow_key;
+use crate::packet::{Packet, flag};
+use crate::plan::ControllerPlan;
+use crate::probe::row;
+
+/// A controlled port and its rate controller.
+pub(super) struct Switch {
+    pub(super) link: u32,
+    /// `None` while the controller is out of order.
+    pub(super) controller: Option<Box<dyn RateController>>,
+    plan: ControllerPlan,
+    /// A Switch event is pending for this time.
+    timer_at: Time,
+    actions: Vec<Action>,
+}
+
+impl World<'_> {
+    pub(super) fn start_switches(&mut self) -> Result<(), Error> {
+        for (i, plan) in self.plan.controllers.iter().enumerate() {
+            let link = plan.link as usize;
+            self.ports[link].control(plan, i as u32);
+            let node = self.ports[link].from;
+            self.switches_at[node as usize].push(i as u32);
+            for port in self.ports.iter_mut().filter(|p| p.to == node) {
+                port.switch_beyond = true;
+            }
+            let controller = build(plan, i as u32)?;
+            self.switches.push(Switch {
+                link: plan.link,
+                controller: Some(controller),
+                plan: plan.clone(),
+                timer_at: Time::NEVER,
+                actions: Vec::new(),
+            });
+            self.with_switch(i as u32, |c, now, port, actions| c.on_start(now, port, actions));
+        }
+        self.start_domain()
+    }
+
+    /// Lets a switch's controller act on the state of its port, then does what it asks for. Nothing if it is out of order.
+    pub(super) fn with_switch<R: Default>(
+        &mut self,
+        index: u32,
+        act: impl FnOnce(
+            &mut dyn RateController,
+            Time,
+            &narrows_control::rate::PortCounters,
+            &mut Vec<Action>,
+        ) -> R,
+    ) -> R {
+        let switch = &mut self.switches[index as usize];
+        let port = &mut self.ports[switch.link as usize];
+        let mut result = R::default();
+        let mut wanted = next_outage(&switch.plan, self.now);
+        if let Some(controller) = &mut switch.controller {
+            let counters = port.counters(self.now, switch.plan.told);
+            let mut actions = std::mem::take(&mut switch.actions);
+            result = act(controller.as_mut(), self.now, &counters, &mut actions);
+            wanted = wanted.min(controller.next_timer());
+            if switch.plan.told {
+                wanted = wanted.min(port.service().next_change(self.now));
+            }
+            let link = switch.link;
+            for action in actions.drain(..) {
+                self.perform(index, link, action);
+            }
+            self.switches[index as usize].actions = actions;
+        }
+        let switch = &mut self.switches[index as usize];
+        // A timer in the past means "at once", but time has to move.
+        let wanted = wanted.max(self.now + narrows_control::units::Span::from_nanos(1));
+        if wanted < switch.timer_at {
+            switch.timer_at = wanted;
+            self.events.push(wanted, Kind::Switch, index);
+        }
+        result
+    }
+
+    fn perform(&mut self, index: u32, link: u32, action: Action) {
+        match action {
+            Action::SetClass { class, rate, ceil } => {
+                let port = &mut self.ports[link as usize];
+                if let Some(htb) = port.htb() {
+                    htb.set_class(self.now, class as usize, rate, ceil);
+                }
+                port.kick(self.now, link, &mut self.events);
+            }
+            Action::ToController(message) => self.send_to_domain(index, message),
+            Action::Log { event, flow, value } => {
+                let entity = match flow {
+                    Some(key) => self.name_of(&key),
+                    None => self.plan.links[link as usize].name.clone(),
+                };
+                self.recorder.events.push(row![self.now.as_secs_f64(), event, entity.as_str(), value]);
+            }
+        }
+    }
+
+    /// A switch's timer, or the beginning or end of an outage.
+    pub(super) fn switch_timer(&mut self, index: u32) {
+        let switch = &mut self.switches[index as usize];
+        if switch.timer_at != self.now {
+            return;
+        }
+        switch.timer_at = Time::NEVER;
+        let out = switch.plan.outages.iter().any(|&(from, to)| from <= self.now && self.now < to);
+        if out && switch.controller.is_some() {
+            switch.controller = None;
+            self.ports[switch.link as usize].release(self.now);
+        } else if !out && switch.controller.is_none() {
+            // It comes back knowing nothing: the flows are still there, and it has to find them.
+            switch.controller = build(&switch.plan, index).ok();
+            self.with_switch(index, |c, now, port, actions| c.on_start(now, port, actions));
+            return;
+        }
+        self.with_switch(index, |c, now, port, actions| c.on_timer(now, port, actions));
+    }
+
+    /// The leaf for a packet that is about to join a controlled port; `None`: the policer drops it.
+    pub(super) fn admit(&mut self, link: u32, packet: u32) -> Option<usize> {
+        let p = *self.packets.get(packet);
+        let index = self.ports[link as usize].switch?;
+        // ACKs of flows in the other direction belong to nobody's allocation here.
+        if p.is(flag::REVERSE) || self.switches[index as usize].controller.is_none() {
+            return Some(Leaf::OtherTcp as usize);
+        }
+        let info = self.packet_info(&p);
+        let admission =
+            self.with_switch(index, |c, now, port, actions| Some(c.on_data(now, &info, port, actions)));
+        match admission {
+            Some(Admission::Queue(leaf)) => Some(leaf as usize),
+            Some(Admission::Drop) => None,
+            None => Some(Leaf::OtherTcp as usize),
+        }
+    }
+
+    /// A packet has come to a node with switches: what travels against the data may get a rate written into it.
+    pub(super) fn pass_switches(&mut self, link: u32, packet: u32) {
+        let p = *self.packets.get(packet);
+        if !p.is(flag::REVERSE) {
+            return;
+        }
+        let node = self.ports[link as usize].to as usize;
+        for k in 0..self.switches_at[node].len() {
+            let index = self.switches_at[node][k];
+            let info = self.packet_info(self.packets.get(packet));
+            let rate = self.with_switch(index, |c, now, _, actions| c.on_reverse(now, &info, actions));
+            if let Some(rate) = rate {
+                let p = self.packets.get_mut(packet);
+                // A header without room for the option keeps none (BRF-11).
+                if p.is(flag::RATE) {
+                    p.rate_code = RateCode::encode(rate).to_bits();
+                }
+            }
+        }
+    }
+
+    /// What a switch can read from a packet.
+    fn packet_info(&self, p: &Packet) -> PacketInfo {
+        let code = RateCode::from_bits(p.rate_code);
+        let option = match code.decode() {
+            _ if !p.is(flag::RATE) => RateOption::Absent,
+            Some(rate) => RateOption::Assigned(rate),
+            None => RateOption::Unassigned,
+        };
+        let data = !p.is(flag::REVERSE);
+        PacketInfo {
+            key: self.key_of(p),
+            size: Bytes::new(p.size as u64),
+            payload: Bytes::new(p.payload as u64),
+            flags: TcpFlags {
+                syn: p.is(flag::SYN),
+                ack: p.is(flag::ACK),
+                fin: p.is(flag::FIN),
+                rst: p.is(flag::RST),
+            },
+            option,
+            unlimited: (data && p.is(flag::RATE) && !p.is(flag::SYN)).then_some(code == RateCode::UNLIMITED),
+            seq: p.seq as u64 * 1448,
+            timestamps: (!p.is(flag::UDP)).then_some((p.ts, p.ts_echo)),
+        }
+    }
+
+    fn key_of(&self, p: &Packet) -> FlowKey {
+        let flow = &self.flows[p.flow as usize];
+        if self.generations[p.flow as usize] == p.generation {
+            return flow.meta.key;
+        }
+        // The flow has ended and its slot may have another: ports no flow has.
+        let proto = if p.is(flag::UDP) { Proto::Udp } else { Proto::Tcp };
+        FlowKey { sport: 1, dport: 1, ..flow_key(0, 0, 0, p.flow, proto) }
+    }
+
+    /// The name of the flow with this key.
+    fn name_of(&self, key: &FlowKey) -> String {
+        let live = self.flows.iter().enumerate().find(|(slot, f)| self.live[*slot] && f.meta.key == *key);
+        match live {
+            Some((_, flow)) => self.flow_name(&flow.meta),
+            None => format!("{}:{}", key.saddr, key.sport),
+        }
+    }
+
+    /// What the switches on its path allow a flow.
+    pub(super) fn allocation(&self, slot: usize) -> Option<Rate> {
+        let key = &self.flows[slot].meta.key;
+        self.switches.iter().filter_map(|s| s.controller.as_ref()?.allocation(key)).min()
+    }
+
+    /// A message for a switch has arrived.
+    pub(super) fn message_to_switch(&mut self, index: u32, message: &Message) {
+        if (index as usize) < self.switches.len() {
+            self.with_switch(index, |c, now, port, actions| c.on_message(now, message, port, actions));
+        }
+    }
+}
+
+fn build(plan: &ControllerPlan, port: u32) -> Result<Box<dyn RateController>, Error> {
+    let none = serde_json::Value::Object(serde_json::Map::new());
+    let params = if plan.params.is_null() { &none } else { &plan.params };
+    narrows_control::rate::registry::build(&plan.kind, params, port, Bytes::new(1500))
+        .map_err(|e| Error::invalid(format!("controllers[{port}]"), e, "parameters of the controller"))
+}
+
+/// The next beginning or end of an outage after `now`.
+fn next_outage(plan: &ControllerPlan, now: Time) -> Time {
+    plan.outages.iter().flat_map(|&(from, to)| [from, to]).filter(|&t| t > now).min().unwrap_or(Time::NEVER)
+}

@@ -1,0 +1,44 @@
+"""`narrows check` and `narrows schema`: is a scenario in order, and what may one hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows import sweep, units
+from narrows.scenario import schema as scenario_schema
+from narrows.scenario.load import expand, load, parse_override
+
+
+def check(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file (TOML).", show_default=False)],
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Replace a value, e.g. topology.rate=20mbit."),
+    ] = None,
+    show: Annotated[
+        bool,
+        typer.Option("--show", help="Print the scenario with all defaults, and the plan of its first run."),
+    ] = False,
+) -> None:
+    """Check a scenario without running it."""
+    loaded = load(scenario, dict(parse_override(text) for text in override or []))
+    runs = expand(loaded)
+    backend = sweep.simulator()
+    plan = sweep.check(runs, sweep.Resolver(backend), backend)
+    if show:
+        print(json.dumps({"scenario": loaded.full(), "plan": plan}, indent=2))
+        return
+    flows = sum(flow["count"] for flow in plan["flows"])
+    print(
+        f"{scenario}: {len(runs)} run{'s' * (len(runs) != 1)} of {units.format_duration(loaded.duration)}, "
+        f"{len(plan['nodes'])} nodes, {len(plan['links']) // 2} links, {flows} flow{'s' * (flows != 1)}"
+    )
+
+
+def schema() -> None:
+    """Print the JSON schema of scenario files, for editors."""
+    print(scenario_schema.text(), end="")

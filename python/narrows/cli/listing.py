@@ -1,0 +1,49 @@
+"""`narrows list`: the names that a scenario may use."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from narrows import sweep
+from narrows.errors import ScenarioError, one_of
+from narrows.scenario.network import LOSSES, QUEUES
+from narrows.scenario.topologies import TOPOLOGIES
+
+Rows = list[tuple[str, str]]
+
+
+def _docs(classes: dict[str, type]) -> Rows:
+    return [(name, (inspect.getdoc(kind) or "").splitlines()[0]) for name, kind in classes.items()]
+
+
+KINDS: dict[str, Callable[[], Rows]] = {
+    "controllers": lambda: sweep.simulator().congestion_controllers(),
+    "rate-controllers": lambda: sweep.simulator().rate_controllers(),
+    "queues": lambda: _docs(dict(QUEUES)),
+    "topologies": lambda: _docs(dict(TOPOLOGIES)),
+    "loss": lambda: _docs(dict(LOSSES)),
+}
+
+
+def list_names(
+    kind: Annotated[str | None, typer.Argument(help=f"One of: {', '.join(KINDS)}; all if left out.")] = None,
+) -> None:
+    """List controllers, queues, topologies and losses."""
+    if kind is not None and kind not in KINDS:
+        raise ScenarioError(one_of(kind, KINDS, "one of " + ", ".join(KINDS)), "list")
+    console = Console()
+    for name in [kind] if kind else list(KINDS):
+        table = Table(box=None, show_header=False, pad_edge=False)
+        table.add_column(no_wrap=True, style="bold")
+        table.add_column()
+        for entry, about in KINDS[name]():
+            table.add_row(entry, about)
+        if kind is None:
+            console.print(f"[bold underline]{name}[/]")
+        console.print(table)

@@ -1,0 +1,59 @@
+"""The `narrows` command: what it offers, and how it fails (one line and exit code 2)."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import typer
+
+from narrows.cli.check import check, schema
+from narrows.cli.listing import list_names
+from narrows.cli.run import run
+from narrows.errors import NarrowsError
+
+app = typer.Typer(
+    name="narrows",
+    help="Simulate, verify, deploy and study congestion control.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(run)
+app.command()(check)
+app.command(name="list")(list_names)
+app.command()(schema)
+
+USAGE_ERROR = 2
+
+
+def _add_studies() -> None:
+    """`narrows study` lives with the studies; an installation without them lacks the command only."""
+    if importlib.util.find_spec("narrows.studies") and importlib.util.find_spec("narrows.studies.cli"):
+        from narrows.studies.cli import study  # noqa: PLC0415
+
+        if isinstance(study, typer.Typer):
+            app.add_typer(study, name="study")
+        else:
+            app.command(name="study")(study)
+
+
+_add_studies()
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    try:
+        app()
+    except NarrowsError as error:
+        print(error, file=sys.stderr)
+        raise SystemExit(USAGE_ERROR) from None
+    except BrokenPipeError:
+        # `narrows ... | head`: the reader has what it wanted.
+        sys.stderr.close()
+        raise SystemExit(0) from None
+
+
+if __name__ == "__main__":
+    main()

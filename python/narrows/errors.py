@@ -1,0 +1,82 @@
+"""Errors that a user can put right; each is one line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+_LONGEST_FOUND = 60
+
+
+class NarrowsError(Exception):
+    """Something that the user can put right. Its text is one line; the CLI prints it and exits with 2."""
+
+
+class ScenarioError(NarrowsError):
+    """A scenario that cannot be run: where (file and key), what was found, what would do.
+
+    Args:
+        message: what is wrong, e.g. ``found '10 apples', expected a rate such as '100mbit'``.
+        key: dotted path in the scenario, e.g. ``links.0.rate``.
+        source: the file, or another name of where the scenario comes from.
+    """
+
+    def __init__(self, message: str, key: str = "", source: str = "") -> None:
+        self.message = one_line(message)
+        self.key = one_line(key)
+        self.source = one_line(source)
+        super().__init__(": ".join(part for part in (self.source, self.key, self.message) if part))
+
+    def at(self, key: str) -> ScenarioError:
+        """The same error, seen from the table that holds its key."""
+        return ScenarioError(self.message, f"{key}.{self.key}" if self.key else key, self.source)
+
+    def in_source(self, source: str) -> ScenarioError:
+        """The same error with its file, unless it names one already (a trace does)."""
+        return self if self.source else ScenarioError(self.message, self.key, source)
+
+
+class OutputError(NarrowsError):
+    """Results that cannot be written or read."""
+
+
+class Expected(ValueError):  # noqa: N818 (reads as what it says: raise Expected("a rate"))
+    """A value of the wrong form; the text completes "found X, expected ..."."""
+
+
+def one_line(text: str) -> str:
+    """`text` without line breaks and control characters."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def found(value: object) -> str:
+    """`value` as an error message shows it: short, and in TOML's spelling."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "an empty list" if not value else f"a list of {len(value)}"
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        text = "a huge number"
+    return text if len(text) <= _LONGEST_FOUND else text[: _LONGEST_FOUND - 3] + "..."
+
+
+def one_of(value: object, names: Iterable[str], what: str) -> str:
+    """``found X, expected <what>``, with the nearest name or, where none is near, the names."""
+    known = list(names)
+    return f"found {found(value)}, expected {what}{hint(value, known)}"
+
+
+def hint(value: object, names: Iterable[str], most: int = 12) -> str:
+    """``; nearest is 'x'``, or the list of names, or nothing."""
+    known = list(names)
+    near = difflib.get_close_matches(str(value)[:_LONGEST_FOUND], known, n=1, cutoff=0.5)
+    if near:
+        return f"; nearest is {near[0]!r}"
+    if not known:
+        return ""
+    more = ", ..." if len(known) > most else ""
+    return f": {', '.join(known[:most])}{more}"

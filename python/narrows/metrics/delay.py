@@ -1,0 +1,65 @@
+"""Delay: queueing delay, its summary, jitter (MET-10 to MET-14)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def queueing_delay(rtt_s: ArrayLike, rtt_empty_s: float) -> NDArray[np.float64]:
+    """Queueing delay in seconds: RTT less the RTT of the empty network (MET-10; paper BRF eq. 20).
+
+    ``rtt_empty_s`` is computed from the topology. The smallest RTT of the run would hide a standing queue.
+    """
+    return np.asarray(np.asarray(rtt_s, dtype=np.float64) - rtt_empty_s, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class DelaySummary:
+    """What MET-12 asks to report of delays, in seconds, each packet with equal weight."""
+
+    mean: float
+    median: float
+    p95: float
+    p99: float
+    max: float
+
+
+def summarise_delay(delay_s: ArrayLike) -> DelaySummary:
+    """Mean, median, 95th and 99th percentile and maximum (MET-12).
+
+    NaN samples are left out; all NaN if none is left.
+    """
+    values = np.asarray(delay_s, dtype=np.float64)
+    values = values[~np.isnan(values)]
+    if values.size == 0:
+        return DelaySummary(math.nan, math.nan, math.nan, math.nan, math.nan)
+    median, p95, p99 = np.quantile(values, [0.5, 0.95, 0.99])
+    return DelaySummary(float(values.mean()), float(median), float(p95), float(p99), float(values.max()))
+
+
+def quantile_from_distribution(quantiles: ArrayLike, values: ArrayLike, wanted: float) -> float:
+    """The ``wanted`` quantile (0..1) of a distribution stored as points, linear between them.
+
+    NaN without points.
+    """
+    levels = np.asarray(quantiles, dtype=np.float64)
+    points = np.asarray(values, dtype=np.float64)
+    known = ~np.isnan(points)
+    if not known.any():
+        return math.nan
+    order = np.argsort(levels[known], kind="stable")
+    return float(np.interp(wanted, levels[known][order], points[known][order]))
+
+
+def jitter(delay_s: ArrayLike) -> float:
+    """Mean absolute difference of consecutive delays in seconds (MET-14.
+
+    RFC 3393). NaN with fewer than two samples.
+    """
+    values = np.asarray(delay_s, dtype=np.float64)
+    values = values[~np.isnan(values)]
+    return float(np.abs(np.diff(values)).mean()) if values.size > 1 else math.nan

@@ -1,0 +1,29 @@
+"""Loss and marks (MET-20 to MET-23). Random loss of a channel is never part of these."""
+
+from __future__ import annotations
+
+import math
+
+
+def drop_rate(dropped: float, offered: float) -> float:
+    """Packets the queue discarded over packets OFFERED to it, 0..1 (MET-20; paper BRF eq. 19).
+
+    With the forwarded packets as denominator the quotient could exceed 1. NaN if nothing was offered.
+    """
+    return _share(dropped, offered)
+
+
+def retransmission_rate(retransmitted: float, sent: float) -> float:
+    """Retransmitted segments over all data segments sent, 0..1 (MET-22)."""
+    return _share(retransmitted, sent)
+
+
+def mark_rate(marked: float, ecn_capable_forwarded: float) -> float:
+    """CE marks over ECN-capable packets forwarded, 0..1 (MET-23)."""
+    return _share(marked, ecn_capable_forwarded)
+
+
+def _share(part: float, whole: float) -> float:
+    if part < 0 or part > whole:
+        raise ValueError(f"{part} is no part of {whole}")
+    return part / whole if whole > 0 else math.nan

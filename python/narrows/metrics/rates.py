@@ -1,0 +1,80 @@
+"""Rates: throughput, utilisation, efficiency, gain, and series in bins (MET-1 to MET-7)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+def throughput(size_bytes: float, start_s: float, end_s: float) -> float:
+    """Rate in bit/s of ``size_bytes`` bytes in ``[start_s, end_s)`` (MET-1 for L3 bytes, MET-2 for
+    application bytes).
+
+    NaN for an empty window.
+    """
+    if not end_s > start_s:
+        return math.nan
+    return 8.0 * size_bytes / (end_s - start_s)
+
+
+def utilisation(throughput_bps: ArrayLike, capacity_bps: ArrayLike, width_s: ArrayLike = 1.0) -> float:
+    """Share of the link's capacity that was used, 0..1 (MET-5).
+
+    Scalars give one window. Series give the whole: bits carried over the integral of the capacity, which is
+    what a link of varying capacity asks for (and not the mean of the quotients). NaN where no capacity was
+    offered.
+    """
+    carried = np.asarray(throughput_bps, dtype=np.float64) * width_s
+    offered = np.asarray(capacity_bps, dtype=np.float64) * width_s
+    carried, offered = np.broadcast_arrays(carried, offered)
+    known = ~(np.isnan(carried) | np.isnan(offered))
+    total = float(offered[known].sum())
+    return float(carried[known].sum()) / total if total > 0 else math.nan
+
+
+def payload_efficiency(goodput_bps: ArrayLike, capacity_bps: float) -> float:
+    """Sum of the goodputs over the capacity (MET-6).
+
+    At most 0.9653 for 1448 B of payload in packets of 1500 B.
+    """
+    if not capacity_bps > 0:
+        return math.nan
+    return float(np.nansum(np.asarray(goodput_bps, dtype=np.float64))) / capacity_bps
+
+
+def gain(value: float, baseline: float) -> float:
+    """Gain over a baseline in percent (MET-7); +912 % is a factor of 10.12. NaN for a baseline of zero."""
+    return 100.0 * (value / baseline - 1.0) if baseline != 0 else math.nan
+
+
+def bin_width(rtt_s: float) -> float:
+    """Default width in seconds of the bins of a series: max(100 ms, 2 RTT) (MET-4)."""
+    return max(0.1, 2.0 * rtt_s)
+
+
+def rebin(
+    end_s: ArrayLike, values: ArrayLike, width_s: float, *, origin_s: float = 0.0
+) -> tuple[Floats, Floats]:
+    """Means over wider bins of a series of equal, narrower bins (MET-4).
+
+    ``end_s`` holds the end of each narrow bin, as the samplers write it. Returns the start of each wide bin
+    that has at least one narrow one, and the mean of its values; NaN values (no active flow) are left out,
+    and a wide bin with nothing else is omitted, not zero.
+    """
+    ends = np.asarray(end_s, dtype=np.float64)
+    data = np.asarray(values, dtype=np.float64)
+    if ends.shape != data.shape:
+        raise ValueError(f"{ends.size} times for {data.size} values")
+    if not width_s > 0:
+        raise ValueError(f"a bin must be wider than 0 s, not {width_s}")
+    known = ~np.isnan(data)
+    # A sample at the end of a bin belongs to that bin; a nanosecond of slack absorbs the rounding of the
+    # division.
+    index = np.ceil((ends[known] - origin_s) / width_s - 1e-9 / width_s).astype(np.int64) - 1
+    wide, inverse, counts = np.unique(index, return_inverse=True, return_counts=True)
+    sums = np.bincount(inverse, weights=data[known], minlength=wide.size)
+    return origin_s + wide * width_s, sums / counts

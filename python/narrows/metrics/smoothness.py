@@ -1,0 +1,48 @@
+"""Smoothness of a rate (MET-50, MET-51)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothness:
+    """Mean relative change per period; lower is smoother. Depends on the period, so state it."""
+
+    index: float
+    """Mean of |x_i - x_(i-1)| / x_(i-1) over the terms that are defined; NaN if over 5 % of them are not."""
+    skipped: int
+    """Terms left out since x_(i-1) was zero."""
+    variation: float
+    """Coefficient of variation of the samples."""
+
+
+def smoothness(rates: ArrayLike, *, times_s: ArrayLike | None = None, skip_s: float = 2.0) -> Smoothness:
+    """Smoothness of a series of mean rates, one per update period (MET-50, MET-51; PACEC eqs. 11 and 12).
+
+    With ``times_s`` (start of each period since the flow's start) those before ``skip_s`` are left out: the
+    jump from zero has no defined size. The printed formula divides by the number of samples; this divides by
+    the number of differences.
+    """
+    x = np.asarray(rates, dtype=np.float64)
+    if times_s is not None:
+        x = x[np.asarray(times_s, dtype=np.float64) >= skip_s]
+    x = x[~np.isnan(x)]
+    before, after = x[:-1], x[1:]
+    valid = before > 0
+    skipped = int((~valid).sum())
+    terms = np.abs(after[valid] - before[valid]) / before[valid]
+    undefined = terms.size == 0 or skipped > 0.05 * before.size
+    return Smoothness(math.nan if undefined else float(terms.mean()), skipped, coefficient_of_variation(x))
+
+
+def coefficient_of_variation(values: ArrayLike) -> float:
+    """Standard deviation (n - 1) over mean. NaN with fewer than two samples or a mean of zero."""
+    x = np.asarray(values, dtype=np.float64)
+    x = x[~np.isnan(x)]
+    mean = float(x.mean()) if x.size else 0.0
+    return float(x.std(ddof=1)) / mean if x.size > 1 and mean != 0 else math.nan

@@ -1,0 +1,128 @@
+"""Findings as rows of a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from narrows import metrics
+from narrows.report.encode import factor_text
+from narrows.studies.judge import Bound, Case, Finding, Verdict
+
+MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """What the page shows of a finding."""
+
+    id: str
+    says: str
+    source: str
+    paper: str
+    measured: str
+    interval: str
+    detail: list[tuple[str, str, str]]
+    """Case, measured, why; where there are several cases."""
+    verdict: str
+    css: str
+    why: str
+    note: str
+    figure: str | None
+
+
+_CSS = {Verdict.REPRODUCED: "yes", Verdict.NOT_REPRODUCED: "no", Verdict.UNJUDGED: "open"}
+_OWN = {Verdict.REPRODUCED: "met", Verdict.NOT_REPRODUCED: "not met", Verdict.UNJUDGED: "cannot be judged"}
+
+
+def tally(findings: Sequence[Finding]) -> list[tuple[str, str, int]]:
+    """How often each verdict was given: words, class, number."""
+    return [
+        (verdict.value, _CSS[verdict], sum(finding.verdict is verdict for finding in findings))
+        for verdict in Verdict
+    ]
+
+
+def claim_rows(findings: Sequence[Finding], figures: set[str]) -> list[ClaimRow]:
+    """Rows of the table of claims; only figures that were drawn are linked."""
+    rows = []
+    for finding in findings:
+        claim, cases = finding.claim, finding.cases
+        rows.append(
+            ClaimRow(
+                claim.id,
+                claim.says,
+                claim.source,
+                claim.value or DASH,
+                _span(cases, finding),
+                _interval(cases[0].interval, finding) if len(cases) == 1 else "",
+                [
+                    (
+                        _case(case),
+                        f"{_mean(case, finding)} {_interval(case.interval, finding)}".strip(),
+                        _sentence(case.why),
+                    )
+                    for case in cases
+                ]
+                if len(cases) > 1
+                else [],
+                _OWN[finding.verdict] if claim.group == "ours" else finding.verdict.value,
+                _CSS[finding.verdict],
+                _sentence(finding.why),
+                claim.note,
+                claim.figure if claim.figure in figures else None,
+            )
+        )
+    return rows
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") or not text else ".")
+
+
+def _case(case: Case) -> str:
+    return ", ".join(factor_text(name, value) for name, value in case.factors) or "all runs"
+
+
+def _span(cases: Sequence[Case], finding: Finding) -> str:
+    """The measured value, or the range of it over cases."""
+    if not cases:
+        return DASH
+    if len(cases) == 1:
+        return _mean(cases[0], finding)
+    ordered = sorted(cases, key=lambda case: case.interval.mean)
+    low, high = _mean(ordered[0], finding), _mean(ordered[-1], finding)
+    return low if low == high else f"{low.removesuffix(_unit(finding))} to {high}"
+
+
+def _unit(finding: Finding) -> str:
+    return f"\N{NO-BREAK SPACE}{finding.unit}" if finding.unit else ""
+
+
+def _signed(finding: Finding) -> bool:
+    return finding.claim.compare in ("difference", "gain")
+
+
+def _mean(case: Case, finding: Finding) -> str:
+    if math.isnan(case.interval.mean):
+        return "undefined"
+    sign = f"{case.bound.value}\N{NO-BREAK SPACE}" if case.bound in (Bound.LOWER, Bound.UPPER) else ""
+    return sign + number(case.interval.mean, signed=_signed(finding)) + _unit(finding)
+
+
+def _interval(interval: metrics.Interval, finding: Finding) -> str:
+    if interval.n < 2 or math.isnan(interval.low):
+        return ""
+    low, high = (number(value, signed=_signed(finding)) for value in (interval.low, interval.high))
+    return f"[{low}, {high}]"
+
+
+def number(value: float, *, signed: bool = False) -> str:
+    """Four significant digits at most, a real minus sign, no exponent."""
+    if value == 0 or abs(value) < 5e-5:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if abs(value) < 1000 else 0
+    text = f"{abs(value):,.{digits}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return (MINUS if value < 0 else "+" if signed else "") + text

@@ -1,0 +1,131 @@
+"""Encodings that all kinds of figures share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from narrows.report.figure import Key
+from narrows.report.style import Look, look, order
+from narrows.studies.model import Factor
+from narrows.studies.run import Run, Runs
+
+CONTROLLER = "controller"
+"""The factor that decides colours."""
+
+
+def data(values: list[dict[str, Any]]) -> alt.Data:
+    """Inline data."""
+    return alt.Data(values=values)
+
+
+def colour(names: Sequence[str], looks: Sequence[Look], field: str = "s") -> alt.Color:
+    """Colour by series."""
+    return alt.Color(
+        f"{field}:N", scale=alt.Scale(domain=list(names), range=[item.light for item in looks]), legend=None
+    )
+
+
+def dash(names: Sequence[str], looks: Sequence[Look], field: str = "s") -> alt.StrokeDash:
+    """Dash by series."""
+    scale = alt.Scale(domain=list(names), range=[list(item.dash) or [1, 0] for item in looks])
+    return alt.StrokeDash(f"{field}:N", scale=scale, legend=None)
+
+
+def shape(names: Sequence[str], looks: Sequence[Look], field: str = "s") -> alt.Shape:
+    """Marker by series."""
+    scale = alt.Scale(domain=list(names), range=[item.marker for item in looks])
+    return alt.Shape(f"{field}:N", scale=scale, legend=None)
+
+
+def axis(
+    field: str, title: str, *, log: bool = False, domain: Sequence[float] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Arguments of an x or y channel."""
+    scale: dict[str, Any] = {"type": "log"} if log else {"zero": False}
+    if domain is not None:
+        scale |= {"domain": list(domain), "nice": False}
+    scale |= more.pop("scale", {})
+    ticks: dict[str, Any] = {"tickCount": 5, "labelOverlap": True}
+    if log:
+        # One tick per power of ten: the lines in between say nothing and fill the page.
+        ticks["values"] = [10.0**power for power in range(-4, 7)]
+    ticks |= more
+    return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
+
+
+def controllers(runs: Runs) -> list[str]:
+    """Names of the controllers in the runs, in the order of the look table."""
+    return order([str(name) for name in runs.values(CONTROLLER)])
+
+
+def keys(names: Sequence[str], **how: bool) -> list[Key]:
+    """A legend of controllers."""
+    return [Key(look(name).label, look(name), **how) for name in names]
+
+
+def panels_of(runs: Runs, by: str | Sequence[str] | None) -> list[tuple[str, Runs]]:
+    """The runs by the values of a factor (or several), with a title each.
+
+    One panel without a title if there is none.
+    """
+    factors = [by] if isinstance(by, str) else list(by or [])
+    if not factors:
+        return [("", runs)]
+    found: dict[tuple[Factor, ...], list[Run]] = {}
+    for run in runs:
+        found.setdefault(tuple(run.factors[name] for name in factors), []).append(run)
+
+    def rank(values: tuple[Factor, ...]) -> tuple[Any, ...]:
+        return tuple(order_of(name, value, runs) for name, value in zip(factors, values, strict=True))
+
+    ordered = sorted(found, key=rank)
+    titles = [
+        ", ".join(factor_text(name, value) for name, value in zip(factors, values, strict=True))
+        for values in ordered
+    ]
+    many = len(ordered) > 1
+    return [
+        (f"({chr(97 + i)}) {title}" if many else title, Runs(found[values]))
+        for i, (title, values) in enumerate(zip(titles, ordered, strict=True))
+    ]
+
+
+def order_of(name: str, value: Factor, runs: Runs) -> float:
+    """Rank of a factor's value: controllers by the look table, numbers by size, the rest as they come."""
+    if name == CONTROLLER:
+        return float(controllers(runs).index(str(value)))
+    if isinstance(value, int | float):
+        return float(value)
+    return float(runs.values(name).index(value))
+
+
+def factor_text(name: str, value: Factor) -> str:
+    """A factor's value in words."""
+    if name == CONTROLLER:
+        return look(str(value)).label
+    if name == "buffer" and isinstance(value, int | float):
+        return f"buffer {value:,.0f} packets"
+    if name == "loss" and isinstance(value, int | float):
+        return f"{100 * value:g} % loss"
+    if name == "trace":
+        return trace_label(str(value))
+    return f"{name} {value:g}" if isinstance(value, int | float) else f"{name} {value}"
+
+
+def trace_label(stem: str) -> str:
+    """A trace's file name as a title."""
+    words = re.split(r"[-_.]", stem)
+    return " ".join(
+        word.upper() if word in {"lte", "att", "ucc"} else word
+        for word in words
+        if word not in {"short", "1"}
+    )
+
+
+def first_seed(runs: Runs) -> list[Run]:
+    """One run per case: that of the smallest seed."""
+    return [min(group, key=lambda run: run.seed) for group in runs.cases().values()]

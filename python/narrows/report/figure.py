@@ -1,0 +1,135 @@
+"""A figure: panels with one legend and a caption. One definition for the page and for the files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import altair as alt
+
+from narrows.report.style import FAINT, GREY, INK, Look
+
+FONT = "Inter, 'Source Sans 3', 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
+VALIDATE = False
+"""Check charts against Vega-Lite's schema. It takes ten times as long as the rest; the tests do it."""
+PANEL_WIDTH, PANEL_HEIGHT = 330, 230
+"""Size of a panel in files; on the page the width follows the window."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """An entry of a legend."""
+
+    label: str
+    look: Look
+    marks: bool = False
+    """Whether the series has markers."""
+    area: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart of a figure."""
+
+    title: str
+    chart: alt.Chart | alt.LayerChart
+    height: int = PANEL_HEIGHT
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels side by side, or (columns = 1) on top of each other."""
+
+    id: str
+    title: str
+    caption: str
+    panels: list[Panel]
+    keys: list[Key] = field(default_factory=list)
+    columns: int = 2
+    notes: str = ""
+
+    def specs(self) -> list[dict[str, Any]]:
+        """Vega-Lite of each panel for the page: as wide as its place."""
+        return [
+            _spec(panel.chart.properties(width="container", height=panel.height)) for panel in self.panels
+        ]
+
+    def spec(self) -> dict[str, Any]:
+        """Vega-Lite of the whole figure with its legend, for PNG, SVG and PDF."""
+        charts = [
+            panel.chart.properties(
+                width=PANEL_WIDTH * (2 if self.columns == 1 else 1), height=panel.height, title=panel.title
+            )
+            for panel in self.panels
+        ]
+        parts: list[Any] = [alt.concat(*charts, columns=self.columns, spacing=18)] if charts else []
+        if self.keys:
+            parts.insert(0, _legend(self.keys))
+        whole = alt.vconcat(*parts, spacing=10)
+        return _spec(whole)
+
+
+def _spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
+    made: dict[str, Any] = chart.configure(**config()).to_dict(validate=VALIDATE)  # type: ignore[attr-
+    defined] return made
+
+
+def config() -> dict[str, Any]:
+    """Look of axes and text."""
+    axis = {
+        "labelColor": GREY,
+        "titleColor": GREY,
+        "domainColor": FAINT,
+        "tickColor": FAINT,
+        "gridColor": FAINT,
+        "gridOpacity": 0.45,
+        "gridWidth": 0.7,
+        "titleFontWeight": "normal",
+        "titleFontSize": 12,
+        "labelFontSize": 11,
+        "titlePadding": 8,
+        "labelPadding": 4,
+        "tickSize": 4,
+        "labelLimit": 240,
+    }
+    return {
+        "background": "transparent",
+        "font": FONT,
+        "axis": axis,
+        "axisX": {"grid": False},
+        "view": {"stroke": None},
+        "title": {"color": INK, "fontSize": 12, "fontWeight": 600, "anchor": "start", "offset": 8},
+        "legend": {"disable": True},
+    }
+
+
+def _legend(keys: list[Key]) -> alt.LayerChart:
+    """The legend as a chart of its own, for files."""
+    # 6.6 px is a mean width of a character at 12 px: enough room, exactness does not matter.
+    left, data = 0.0, []
+    for key in keys:
+        data.append({"x": left, "x2": left + 22, "label": key.label, "c": key.look.light})
+        left += 22 + 8 + 6.6 * len(key.label) + 18
+    layers = []
+    for row, key in zip(data, keys, strict=True):
+        base = alt.Chart(alt.Data(values=[row])).encode(
+            x=alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, left], nice=False)), y=alt.value(8)
+        )
+        if key.area:
+            layers.append(base.mark_rect(color=key.look.light, height=10).encode(x2="x2:Q", y=alt.value(8)))
+        else:
+            layers.append(
+                base.mark_rule(color=key.look.light, strokeWidth=2, strokeDash=list(key.look.dash)).encode(
+                    x2="x2:Q"
+                )
+            )
+            if key.marks:
+                middle = base.transform_calculate(m="datum.x + 11").encode(x=alt.X("m:Q", axis=None))
+                layers.append(
+                    middle.mark_point(
+                        filled=True, size=45, shape=key.look.marker, color=key.look.light, opacity=1
+                    )
+                )
+        text = base.transform_calculate(t="datum.x2 + 7").encode(x=alt.X("t:Q", axis=None), text="label:N")
+        layers.append(text.mark_text(align="left", baseline="middle", color=INK, fontSize=12))
+    return alt.layer(*layers).properties(width=max(left, 60), height=16)

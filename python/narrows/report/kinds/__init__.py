@@ -1,0 +1,35 @@
+"""The kinds of figures a study can ask for by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from narrows.errors import NarrowsError, hint
+from narrows.report.figure import Figure
+from narrows.report.kinds.compare import bars, convergence, lines
+from narrows.report.kinds.spread import cdf, ellipses
+from narrows.report.kinds.time import delay, rates, shares, stack
+from narrows.studies.model import FigureSpec
+from narrows.studies.run import Runs
+
+KINDS: dict[str, Callable[[FigureSpec, Runs], Figure]] = {
+    "bars": bars,
+    "cdf": cdf,
+    "convergence": convergence,
+    "delay": delay,
+    "ellipses": ellipses,
+    "lines": lines,
+    "rates": rates,
+    "shares": shares,
+    "stack": stack,
+}
+
+
+def draw(spec: FigureSpec, runs: Runs) -> Figure:
+    """The figure that `spec` describes, of those of the runs it is about."""
+    if spec.kind not in KINDS:
+        raise NarrowsError(f"figure {spec.id}: no kind {spec.kind!r}{hint(spec.kind, KINDS)}")
+    return KINDS[spec.kind](spec, runs.where(spec.where))
+
+
+__all__ = ["KINDS", "draw"]

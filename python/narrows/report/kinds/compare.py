@@ -1,0 +1,291 @@
+"""Figures that compare a measure between controllers: over a factor, as bars, join by join."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import altair as alt
+
+from narrows import metrics
+from narrows.report.encode import (
+    CONTROLLER,
+    axis,
+    colour,
+    controllers,
+    dash,
+    data,
+    factor_text,
+    keys,
+    panels_of,
+    shape,
+)
+from narrows.report.figure import Figure, Key, Panel
+from narrows.report.series import rows, short
+from narrows.report.style import FAINT, GREY, INK, Look, look
+from narrows.studies.measures import find_measure, join_times, measure_run
+from narrows.studies.model import FigureSpec
+from narrows.studies.run import Runs
+
+
+def _axis_title(spec: FigureSpec, factor: float) -> str:
+    measure = find_measure(str(spec.args["y"]))
+    unit = "%" if factor == 100.0 else measure.unit
+    return f"{measure.title} ({unit})" if unit else measure.title
+
+
+def lines(spec: FigureSpec, runs: Runs) -> Figure:
+    """A measure over a factor, a line per controller with a band for the confidence interval.
+
+    args: x (factor), y (measure), panels, x_log, x_percent, y_from, measure (arguments), bound
+    ({capacity_mbit, eta}: what eta C (1448/1500) (1 - x) allows, drawn in grey).
+    """
+    args = spec.args
+    names = controllers(runs)
+    looks = [look(name) for name in names]
+    scale = 100.0 if args.get("x_percent") else 1.0
+    x_title = "Random loss (%)" if args["x"] == "loss" else str(args["x"]).capitalize()
+    x = axis("x", x_title, log=bool(args.get("x_log")), grid=False)
+    if args.get("x_log"):
+        x["axis"] = alt.Axis(
+            grid=False, values=[scale * float(value) for value in runs.values(args["x"])], format="~g"
+        )
+    panels, values_by_panel, top = [], [], 0.0
+    for title, group in panels_of(runs, args.get("panels")):
+        values: list[dict[str, Any]] = []
+        for key, case in group.cases().items():
+            factors = dict(key)
+            found = [measure_run(str(args["y"]), run, **args.get("measure", {})).value for run in case]
+            interval = metrics.mean_ci(found)
+            low, high = (interval.low, interval.high) if interval.n > 1 else (interval.mean, interval.mean)
+            top = max(top, high)
+            values += rows(
+                x=[scale * float(factors[args["x"]])],
+                y=[interval.mean],
+                lo=[max(0.0, low)],
+                hi=[high],
+                s=str(factors[CONTROLLER]),
+                n=interval.n,
+                label=look(str(factors[CONTROLLER])).label,
+            )
+        values_by_panel.append((title, sorted(values, key=lambda row: (names.index(row["s"]), row["x"]))))
+    y_title = _axis_title(spec, 1.0)
+    y = axis("y", y_title, domain=[float(args.get("y_from", 0)), top * 1.04])
+    for title, values in values_by_panel:
+        base = alt.Chart(data(values)).encode(x=alt.X(**x), color=colour(names, looks))
+        tips = [
+            alt.Tooltip("label:N", title=" "),
+            alt.Tooltip("x:Q", title=x_title),
+            alt.Tooltip("y:Q", title=y_title),
+            alt.Tooltip("lo:Q", title="95 % from"),
+            alt.Tooltip("hi:Q", title="to"),
+            alt.Tooltip("n:Q", title="seeds"),
+        ]
+        layers: list[Any] = []
+        bound = args.get("bound")
+        if bound:
+            grid = sorted({row["x"] for row in values})
+            capacity = float(bound["capacity_mbit"]) * float(bound.get("eta", 1.0)) * 1448 / 1500
+            ideal = data(rows(x=grid, y=[capacity * (1 - at / scale) for at in grid]))
+            layers.append(
+                alt.Chart(ideal)
+                .mark_line(color=GREY, opacity=0.45, strokeWidth=5)
+                .encode(x=alt.X(**x), y=alt.Y(**y))
+            )
+        layers += [
+            base.mark_area(opacity=0.16, line=False).encode(y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q"),
+            base.mark_line(strokeWidth=2).encode(y=alt.Y(**y), strokeDash=dash(names, looks)),
+            base.mark_point(filled=True, size=52, opacity=1).encode(
+                y=alt.Y(**y), shape=shape(names, looks), tooltip=tips
+            ),
+        ]
+        panels.append(Panel(title, alt.layer(*layers)))
+    legend = keys(names, marks=True)
+    if args.get("bound"):
+        legend.append(Key("what the allocation allows", Look("", GREY, GREY), area=True))
+    return Figure(spec.id, spec.title, spec.caption, panels, legend)
+
+
+def bars(spec: FigureSpec, runs: Runs) -> Figure:
+    """A measure per controller with the confidence interval; bars where the axis starts at zero, else points.
+
+    args: y (measure), panels, y_from, y_to, y_log, y_percent, measure (arguments), rule and rule_label (a
+    line to compare with).
+    """
+    args = spec.args
+    scale = 100.0 if args.get("y_percent") else 1.0
+    log = bool(args.get("y_log"))
+    floor = float(args.get("y_from", 0.0)) * scale
+    found: list[tuple[str, list[dict[str, Any]]]] = []
+    top, least = floor, math.inf
+    for title, group in panels_of(runs, args.get("panels")):
+        values: list[dict[str, Any]] = []
+        for name in controllers(group):
+            taken = [
+                measure_run(str(args["y"]), run, **args.get("measure", {})).value * scale
+                for run in group.where({CONTROLLER: name})
+            ]
+            interval = metrics.mean_ci(taken)
+            if math.isnan(interval.mean):
+                continue
+            low, high = (interval.low, interval.high) if interval.n > 1 else (interval.mean, interval.mean)
+            low = max(low, floor)
+            if interval.mean > 0:
+                least = min(least, interval.mean)
+            top = max(top, high)
+            values += rows(
+                y=[interval.mean],
+                lo=[low],
+                hi=[high],
+                s=name,
+                label=look(name).label,
+                n=interval.n,
+                text=_number(interval.mean),
+            )
+        found.append((title, values))
+    high = float(args["y_to"]) * scale if "y_to" in args else (top * (1.6 if log else 1.12) or 1.0)
+    if log:
+        floor = 10 ** math.floor(math.log10(max(1e-3, 0.7 * least if math.isfinite(least) else 1.0)))
+        for _, values in found:
+            for row in values:
+                row["lo"], row["v"] = max(row["lo"] or floor, floor), max(row["y"] or floor, floor)
+    y_title = _axis_title(spec, scale)
+    panels = [
+        Panel(title, _bars(values, y_title, floor, high, log, args), height=210)
+        for title, values in found
+        if values
+    ]
+    return Figure(spec.id, spec.title, spec.caption, panels, columns=3 if len(panels) > 2 else 2)
+
+
+def _bars(
+    values: list[dict[str, Any]], title: str, low: float, high: float, log: bool, args: dict[str, Any]
+) -> alt.LayerChart:
+    names = [row["s"] for row in values]
+    looks = [look(name) for name in names]
+    y = axis("v" if log else "y", title, log=log, domain=[low, high], format="~g")
+    labels = [item.label for item in looks]
+    x = alt.X(
+        "label:N",
+        sort=labels,
+        title=None,
+        axis=alt.Axis(
+            labelAngle=0,
+            domain=not (low == 0),
+            ticks=False,
+            labelLimit=90,
+            labelExpr="split(datum.label, ', ')",
+        ),
+    )
+    base = alt.Chart(data(values)).encode(x=x)
+    tips = [
+        alt.Tooltip("label:N", title=" "),
+        alt.Tooltip("y:Q", title=title),
+        alt.Tooltip("lo:Q", title="95 % from"),
+        alt.Tooltip("hi:Q", title="to"),
+        alt.Tooltip("n:Q", title="seeds"),
+    ]
+    layers: list[Any] = []
+    if "rule" in args:
+        mark = alt.Chart(data([{"y": args["rule"], "t": args.get("rule_label", "")}]))
+        layers.append(mark.mark_rule(color=GREY, strokeDash=[3, 3]).encode(y="y:Q"))
+        layers.append(
+            mark.mark_text(align="left", dx=4, dy=-6, color=GREY, fontSize=11).encode(
+                y="y:Q", x=alt.value(0), text="t:N"
+            )
+        )
+    if low == 0 and not log:
+        layers.append(
+            base.mark_bar(size=34, opacity=0.9).encode(y=alt.Y(**y), color=colour(names, looks), tooltip=tips)
+        )
+    else:
+        layers.append(
+            base.mark_point(filled=True, size=90, opacity=1).encode(
+                y=alt.Y(**y), color=colour(names, looks), shape=shape(names, looks), tooltip=tips
+            )
+        )
+    layers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(y=alt.Y("lo:Q"), y2="hi:Q"))
+    offset = (
+        alt.Chart(data(values))
+        .mark_text(dy=-9, dx=0, color=INK, fontSize=11, baseline="bottom")
+        .encode(x=x, y=alt.Y("hi:Q"), text="text:N")
+    )
+    layers.append(offset)
+    return alt.layer(*layers)
+
+
+def _number(value: float) -> str:
+    """A label of a bar: three significant digits."""
+    if value == 0:
+        return "0"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def convergence(spec: FigureSpec, runs: Runs) -> Figure:
+    """Convergence time of every newcomer of every seed (MET-61). args: link, bin_s, capacity_mbit."""
+    args = spec.args
+    names = controllers(runs)
+    values: list[dict[str, Any]] = []
+    for name in names:
+        for run in runs.where({CONTROLLER: name}):
+            times = join_times(
+                run, str(args["link"]), "*", float(args.get("bin_s", 0.1)), args.get("capacity_mbit")
+            )
+            for join, time in enumerate(times):
+                values.append(
+                    {
+                        "y": short(time.seconds),
+                        "s": name,
+                        "label": look(name).label,
+                        "open": time.censored,
+                        "x": names.index(name)
+                        + 0.5
+                        + 0.5 * (join - (len(times) - 1) / 2) / max(1, len(times))
+                        + 0.01 * (run.seed % 7 - 3),
+                        "join": f"flow {join + 2}",
+                        "seed": run.seed,
+                        "text": str(time),
+                    }
+                )
+    looks = [look(name) for name in names]
+    labels = ", ".join(f"'{item.label}'" for item in looks)
+    x = alt.X(
+        "x:Q",
+        title=None,
+        scale=alt.Scale(domain=[0, len(names)], nice=False),
+        axis=alt.Axis(
+            values=[i + 0.5 for i in range(len(names))],
+            labelExpr=f"[{labels}][floor(datum.value)]",
+            grid=False,
+            ticks=False,
+        ),
+    )
+    y = alt.Y(
+        "y:Q",
+        title="Convergence time (s)",
+        scale=alt.Scale(type="symlog", constant=0.1),
+        axis=alt.Axis(values=[0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50], format="~g"),
+    )
+    tips = [
+        alt.Tooltip("label:N", title=" "),
+        alt.Tooltip("join:N", title="newcomer"),
+        alt.Tooltip("seed:Q"),
+        alt.Tooltip("text:N", title="time"),
+    ]
+    base = alt.Chart(data(values)).encode(
+        x=x, y=y, color=colour(names, looks), shape=shape(names, looks), tooltip=tips
+    )
+    full = base.transform_filter("!datum.open").mark_point(filled=True, size=50, opacity=0.75)
+    hollow = base.transform_filter("datum.open").mark_point(
+        filled=False, size=50, opacity=0.9, strokeWidth=1.4
+    )
+    rules = (
+        alt.Chart(data(rows(x=[float(i) for i in range(1, len(names))] or [0.0])))
+        .mark_rule(color=FAINT)
+        .encode(x="x:Q")
+    )
+    panel = Panel("", alt.layer(rules, full, hollow), height=260)
+    return Figure(spec.id, spec.title, spec.caption, [panel], columns=1)
+
+
+__all__ = ["bars", "convergence", "factor_text", "lines"]

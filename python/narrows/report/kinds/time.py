@@ -1,0 +1,303 @@
+"""Figures over time.
+
+Rates, shares, several quantities stacked on one axis. They show the first seed of each case.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from narrows import metrics
+from narrows.report.encode import (
+    CONTROLLER,
+    axis,
+    colour,
+    controllers,
+    dash,
+    data,
+    first_seed,
+    keys,
+    panels_of,
+)
+from narrows.report.figure import Figure, Key, Panel
+from narrows.report.series import rows, thin
+from narrows.report.style import GREY, INK, Look, look, shades
+from narrows.studies.measures import rate_matrix
+from narrows.studies.model import FigureSpec
+from narrows.studies.run import Run, Runs
+
+PAYLOAD = 1448 / 1500
+"""Application bytes of a full packet over its L3 bytes."""
+
+
+def rates(spec: FigureSpec, runs: Runs) -> Figure:
+    """Goodput of each flow over time.
+
+    args: panels, bin_s, until_s, fair (draw the fair share of goodput), capacity_mbit.
+    """
+    args = spec.args
+    chosen = panels_of(Runs(first_seed(runs)), args.get("panels"))
+    until = float(args.get("until_s", math.inf))
+    drawn, top = [], 0.0
+    flow_names: list[str] = []
+    for title, group in chosen:
+        run = group[0]
+        controller = str(run.factors.get(CONTROLLER, "cubic"))
+        flow_names = [str(run.tables["flows"]["name"][int(row)]) for row in run.flows()]
+        looks = shades(controller, len(flow_names))
+        values: list[dict[str, Any]] = []
+        for row, name in zip(run.flows(), flow_names, strict=True):
+            t, y = run.flow_series(int(row), "goodput_bps")
+            if "bin_s" in args:
+                t, y = metrics.rebin(t, y, float(args["bin_s"]))
+            inside = t <= until
+            t, y = thin(t[inside], y[inside] / 1e6)
+            top = max(top, float(y.max(initial=0.0)))
+            if t.size:
+                values += rows(t=t, y=y, s=name)
+        drawn.append((title, values, looks, _fair(run, args, until)))
+    panels = []
+    for title, values, looks, fair in drawn:
+        x = axis("t", "Time (s)", grid=False)
+        y_axis = axis("y", "Goodput (Mbit/s)", domain=[0, top * 1.03])
+        layers: list[Any] = [
+            alt.Chart(data(values))
+            .mark_line(strokeWidth=1.5, clip=True)
+            .encode(
+                x=alt.X(**x),
+                y=alt.Y(**y_axis),
+                color=colour(flow_names, looks),
+                strokeDash=dash(flow_names, looks),
+            )
+        ]
+        if fair:
+            layers.append(
+                alt.Chart(data(fair))
+                .mark_line(color=INK, strokeDash=[3, 3], strokeWidth=1, interpolate="step-after", opacity=0.7)
+                .encode(x="t:Q", y="y:Q")
+            )
+        panels.append(Panel(title, alt.layer(*layers)))
+    legend = [Key(name, item) for name, item in zip(flow_names, shades("rate", len(flow_names)), strict=True)]
+    if args.get("fair"):
+        legend.append(Key("fair share", Look("", INK, INK, (3, 3))))
+    return Figure(spec.id, spec.title, spec.caption, panels, legend)
+
+
+def _fair(run: Run, args: dict[str, Any], until: float) -> list[dict[str, Any]]:
+    """Steps of the fair share of goodput, in Mbit/s."""
+    if not args.get("fair"):
+        return []
+    begins, ends = run.column("flows", "start_s"), run.column("flows", "end_s")
+    last = min(until, float(run.column("flow_samples", "t_s").max(initial=0.0)))
+    ends = np.where(np.isnan(ends), math.inf, ends)
+    steps = [float(t) for t in np.unique(np.concatenate([begins, ends])) if t < last]
+    active = [int(((begins <= t) & (ends > t)).sum()) for t in steps]
+    share = [float(args["capacity_mbit"]) * PAYLOAD / max(1, n) for n in active]
+    return rows(t=[*steps, last], y=[*share, share[-1]]) if steps else []
+
+
+def shares(spec: FigureSpec, runs: Runs) -> Figure:
+    """Share of the goodput of each flow over time, as stacked areas.
+
+    args: panels, names (flow to controller, or to "controller": the case's own).
+    """
+    panels = []
+    seen: list[str] = []
+    for title, group in panels_of(Runs(first_seed(runs)), spec.args.get("panels")):
+        run = group[0]
+        mapping = {str(k): str(v) for k, v in spec.args.get("names", {}).items()}
+        names = [str(run.tables["flows"]["name"][int(row)]) for row in run.flows()]
+        kinds = [
+            str(run.factors[CONTROLLER]) if mapping.get(n) == CONTROLLER else mapping.get(n, n) for n in names
+        ]
+        seen += kinds
+        starts, matrix = rate_matrix(run, "*", 1.0)
+        total = np.nansum(matrix, axis=1)
+        values: list[dict[str, Any]] = []
+        for i, name in enumerate(names):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                part = np.where(total > 0, np.nan_to_num(matrix[:, i]) / total, 0.0)
+            values += rows(t=starts + 0.5, y=part, s=name, order=float(i))
+        looks = [look(kind) for kind in kinds]
+        area = (
+            alt.Chart(data(values))
+            .mark_area(opacity=0.85)
+            .encode(
+                x=alt.X(**axis("t", "Time (s)", grid=False)),
+                y=alt.Y(
+                    "y:Q",
+                    stack="zero",
+                    title="Share of the goodput",
+                    scale=alt.Scale(domain=[0, 1]),
+                    axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format="%"),
+                ),
+                color=colour(names, looks),
+                order=alt.Order("order:Q"),
+            )
+        )
+        half = (
+            alt.Chart(data([{"y": 0.5}])).mark_rule(color=INK, strokeDash=[4, 3], opacity=0.8).encode(y="y:Q")
+        )
+        panels.append(Panel(title, alt.layer(area, half), height=180))
+    return Figure(spec.id, spec.title, spec.caption, panels, keys(list(dict.fromkeys(seen)), area=True))
+
+
+def delay(spec: FigureSpec, runs: Runs) -> Figure:
+    """Queueing delay over time, a line per controller, on a logarithmic axis that ends at 0.01 ms.
+
+    Args: panels.
+    """
+    names = controllers(runs)
+    looks = [look(name) for name in names]
+    found: list[tuple[str, list[dict[str, Any]]]] = []
+    top = 1.0
+    for title, group in panels_of(Runs(first_seed(runs)), spec.args.get("panels")):
+        values: list[dict[str, Any]] = []
+        for run in group:
+            t, rtt = run.flow_series(0, "rtt_s")
+            queued = 1e3 * metrics.queueing_delay(rtt, float(run.column("flows", "rtt_empty_s")[0]))
+            t, queued = thin(t, np.maximum(queued, 0.01))
+            top = max(top, float(queued.max(initial=0.0)))
+            if t.size:
+                values += rows(t=t, y=queued, s=str(run.factors[CONTROLLER]))
+        found.append((title, values))
+    panels = []
+    for title, values in found:
+        chart = (
+            alt.Chart(data(values))
+            .mark_line(strokeWidth=1.7)
+            .encode(
+                x=alt.X(**axis("t", "Time (s)", grid=False)),
+                y=alt.Y(**axis("y", "Queueing delay (ms)", log=True, domain=[0.01, top * 1.5], format="~g")),
+                color=colour(names, looks),
+                strokeDash=dash(names, looks),
+            )
+        )
+        panels.append(Panel(title, chart))
+    return Figure(spec.id, spec.title, spec.caption, panels, keys(names))
+
+
+def stack(spec: FigureSpec, runs: Runs) -> Figure:
+    """Goodput, window, RTT and queue of the first flow on one axis of time, a line per controller.
+
+    Args: queues (links).
+    """
+    names = controllers(runs)
+    looks = [look(name) for name in names]
+    quantities: list[tuple[str, list[dict[str, Any]]]] = [
+        (title, []) for title in ("Goodput (Mbit/s)", "Window (packets)", "RTT (ms)", "Queue (packets)")
+    ]
+    for run in first_seed(runs):
+        name = str(run.factors[CONTROLLER])
+        for (_, values), (quantity, unit) in zip(
+            quantities, (("goodput_bps", 1e-6), ("cwnd", 1.0), ("rtt_s", 1e3)), strict=False
+        ):
+            t, y = thin(*run.flow_series(0, quantity))
+            values += rows(t=t, y=y * unit, s=name) if t.size else []
+        t, y = queue_of(run, list(spec.args.get("queues", ["*"])))
+        quantities[3][1].extend(rows(t=t, y=y, s=name) if t.size else [])
+    return Figure(
+        spec.id, spec.title, spec.caption, _stacked(quantities, names, looks), keys(names), columns=1
+    )
+
+
+def queue_of(run: Run, patterns: list[str]) -> tuple[Any, Any]:
+    """Packets in the named queues together over time."""
+    t, total = np.empty(0), np.empty(0)
+    for row in sorted({int(row) for pattern in patterns for row in run.links(pattern)}):
+        at, packets = run.link_series(row, "queue_packets")
+        t, total = (at, packets) if total.size == 0 else (at, total + packets)
+    return thin(t, total)
+
+
+def _stacked(
+    quantities: list[tuple[str, list[dict[str, Any]]]], names: list[str], looks: list[Look]
+) -> list[Panel]:
+    """Panels on top of each other with one axis of time, drawn under the last."""
+    shown = [(title, values) for title, values in quantities if any(row["y"] is not None for row in values)]
+    last = max((row["t"] for _, values in shown for row in values), default=1.0)
+    panels = []
+    for i, (title, values) in enumerate(shown):
+        bottom = i == len(shown) - 1
+        x = axis("t", "Time (s)" if bottom else "", domain=[0, last], grid=False, labels=bottom, ticks=bottom)
+        y = axis("y", title, scale={"zero": True}, minExtent=46, tickCount=4)
+        chart = (
+            alt.Chart(data(values))
+            .mark_line(strokeWidth=1.5)
+            .encode(x=alt.X(**x), y=alt.Y(**y), color=colour(names, looks), strokeDash=dash(names, looks))
+        )
+        panels.append(Panel("", chart, height=96))
+    return panels
+
+
+def single_run(run: Run) -> list[Figure]:
+    """What to look at first in any run.
+
+    Each flow's rate, window and RTT, and the queues of the busiest links.
+    """
+    rows_of = [int(row) for row in run.flows()][:12]
+    names = [str(run.tables["flows"]["name"][row]) for row in rows_of]
+    kinds = [str(run.tables["flows"]["cc"][row]) for row in rows_of]
+    looks = _looks(kinds)
+    quantities: list[tuple[str, list[dict[str, Any]]]] = []
+    for title, quantity, unit in (
+        ("Goodput (Mbit/s)", "goodput_bps", 1e-6),
+        ("Window (packets)", "cwnd", 1.0),
+        ("RTT (ms)", "rtt_s", 1e3),
+    ):
+        values: list[dict[str, Any]] = []
+        for row, name in zip(rows_of, names, strict=True):
+            t, y = thin(*run.flow_series(row, quantity))
+            values += rows(t=t, y=y * unit, s=name) if t.size else []
+        quantities.append((title, values))
+    legend = [
+        Key(f"{name} ({look(kind).label})", item)
+        for name, kind, item in zip(names, kinds, looks, strict=True)
+    ]
+    figures = [
+        Figure(
+            "flows",
+            "Flows over time",
+            "Goodput, window and RTT of each flow on one axis of time.",
+            _stacked(quantities, names, looks),
+            legend,
+            columns=1,
+        )
+    ]
+    busiest = np.argsort(-np.nan_to_num(run.column("links", "utilisation")), kind="stable")[:4]
+    labels = [str(run.tables["links"]["name"][int(row)]) for row in busiest]
+    link_looks = shades("rate", max(1, len(labels)))
+    parts: list[tuple[str, list[dict[str, Any]]]] = []
+    for title, quantity, unit in (
+        ("Throughput (Mbit/s)", "throughput_bps", 1e-6),
+        ("Queue (packets)", "queue_packets", 1.0),
+    ):
+        values = []
+        for row, label in zip(busiest, labels, strict=True):
+            t, y = thin(*run.link_series(int(row), quantity))
+            values += rows(t=t, y=y * unit, s=label) if t.size else []
+        parts.append((title, values))
+    figures.append(
+        Figure(
+            "links",
+            "Links over time",
+            "Throughput and queue of the busiest links.",
+            _stacked(parts, labels, link_looks),
+            [Key(n, i) for n, i in zip(labels, link_looks, strict=True)],
+            columns=1,
+        )
+    )
+    return [figure for figure in figures if figure.panels]
+
+
+def _looks(kinds: list[str]) -> list[Look]:
+    """A look per flow: its controller's, in shades where several flows have one controller."""
+    ramps = {kind: iter(shades(kind, kinds.count(kind))) for kind in set(kinds)}
+    return [next(ramps[kind]) for kind in kinds]
+
+
+__all__ = ["GREY", "delay", "queue_of", "rates", "shares", "single_run", "stack"]

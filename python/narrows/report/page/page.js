@@ -1,0 +1,65 @@
+// Draws every chart when it comes near the window, and again in the other colours when the theme changes.
+(() => {
+  "use strict";
+  const specs = JSON.parse(document.getElementById("charts").textContent);
+  const swap = JSON.parse(document.getElementById("swap").textContent);
+  const root = document.documentElement;
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  const views = new Map();
+
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+
+  const coloured = (spec) => {
+    const text = JSON.stringify(spec);
+    return JSON.parse(isDark() ? text.replace(/#[0-9a-f]{6}/g, (c) => swap[c] || c) : text);
+  };
+
+  const draw = async (place) => {
+    const spec = coloured(specs[place.dataset.figure][Number(place.dataset.panel)]);
+    spec.autosize = { type: "fit-x", contains: "padding" };
+    if (views.has(place)) views.get(place).finalize();
+    try {
+      const result = await vegaEmbed(place, spec, { actions: false, renderer: "svg", tooltip: { theme: isDark() ? "dark" : "light" } });
+      views.set(place, result.view);
+      place.dataset.drawn = "yes";
+    } catch (error) {
+      place.textContent = "This chart could not be drawn: " + error.message;
+      console.error(error);
+    }
+  };
+
+  const places = [...document.querySelectorAll(".chart")];
+  const watcher = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      watcher.unobserve(entry.target);
+      draw(entry.target);
+    }
+  }, { rootMargin: "800px" });
+  places.forEach((place) => watcher.observe(place));
+
+  // A print needs all of them, drawn or not.
+  const rest = () => Promise.all(places.filter((place) => !place.dataset.drawn).map(draw));
+  window.addEventListener("beforeprint", rest);
+  window.narrowsDrawAll = rest;
+
+  const redraw = () => places.filter((place) => place.dataset.drawn).forEach(draw);
+  system.addEventListener("change", () => { if (!root.dataset.theme) redraw(); });
+  document.getElementById("theme").addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    redraw();
+  });
+
+  // The section in view is marked in the contents.
+  const links = new Map([...document.querySelectorAll(".toc a")].map((a) => [a.hash.slice(1), a]));
+  const marker = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      const link = links.get(entry.target.id);
+      if (link && entry.isIntersecting) {
+        links.forEach((other) => other.removeAttribute("aria-current"));
+        link.setAttribute("aria-current", "true");
+      }
+    }
+  }, { rootMargin: "-10% 0px -75% 0px" });
+  document.querySelectorAll("main section").forEach((section) => marker.observe(section));
+})();

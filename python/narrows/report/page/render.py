@@ -1,0 +1,151 @@
+"""Filling the template: style, charts, data and the chart library go into one file."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import vl_convert
+from altair.utils.schemapi import debug_mode
+from markupsafe import Markup
+
+from narrows.report.claims import ClaimRow
+from narrows.report.figure import VALIDATE, Figure, Key
+from narrows.report.style import dark_of, shades
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Section:
+    """An experiment."""
+
+    id: str
+    title: str
+    reference: str
+    text: str
+    figures: list[Figure]
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a report says."""
+
+    title: str
+    lead: str
+    source: str
+    sections: list[Section]
+    tally: list[tuple[str, str, int]] = field(default_factory=list)
+    claims: list[ClaimRow] = field(default_factory=list)
+    own: list[ClaimRow] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    resolutions: list[str] = field(default_factory=list)
+    scenarios: list[tuple[str, str]] = field(default_factory=list)
+    measures: list[tuple[str, str, str, str]] = field(default_factory=list)
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+
+
+def render(page: Page) -> str:
+    """The page as HTML."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["code"] = _code
+    charts: dict[str, Any] = {}
+    colours: set[str] = set()
+    for section in page.sections:
+        for figure in section.figures:
+            with debug_mode(VALIDATE):
+                charts[figure.id] = [_without_schema(spec) for spec in figure.specs()]
+    text = json.dumps(charts, separators=(",", ":"), allow_nan=False)
+    colours |= set(re.findall(r"#[0-9a-f]{6}", text))
+    numbers = page.numbers or {
+        figure.id: i + 1 for i, figure in enumerate(f for s in page.sections for f in s.figures)
+    }
+    return environment.get_template("page.html.j2").render(
+        page=page,
+        numbers=numbers,
+        css=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
+        script=Markup((_HERE / "page.js").read_text(encoding="utf-8")),
+        library=Markup(_library()),
+        charts=Markup(_safe(text)),
+        swap=Markup(_safe(json.dumps(_dark(colours)))),
+        swatch=_swatch,
+    )
+
+
+def _without_schema(spec: dict[str, Any]) -> dict[str, Any]:
+    """The specification without the address of its schema: the page names no host."""
+    return {key: value for key, value in spec.items() if key != "$schema"}
+
+
+def _dark(colours: set[str]) -> dict[str, str]:
+    """Colour on white to colour on dark, for every colour in the charts."""
+    swap = dark_of(colours)
+    for name in _names():
+        for count in range(2, 13):
+            for item in shades(name, count):
+                if item.light in colours:
+                    swap.setdefault(item.light, item.dark)
+    return swap
+
+
+def _names() -> list[str]:
+    from narrows.report.style import LOOKS  # noqa: PLC0415
+
+    return list(LOOKS)
+
+
+@lru_cache(maxsize=1)
+def _library() -> str:
+    """Vega, Vega-Lite and Vega-Embed in one script, as vl-convert ships them."""
+    return _safe(vl_convert.javascript_bundle())
+
+
+def _safe(script: str) -> str:
+    """A script that cannot end its element early (HTML, section 4.12.1.3)."""
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+_MARKS = {
+    "circle": '<circle cx="13" cy="7" r="3.6"/>',
+    "square": '<rect x="9.8" y="3.8" width="6.4" height="6.4"/>',
+    "diamond": '<path d="M13 2.4l4.2 4.6l-4.2 4.6l-4.2-4.6z"/>',
+    "triangle-up": '<path d="M13 2.8l4.2 7.6h-8.4z"/>',
+    "triangle-down": '<path d="M13 11.2l4.2-7.6h-8.4z"/>',
+    "triangle-left": '<path d="M8.8 7l7.6-4.2v8.4z"/>',
+    "triangle-right": '<path d="M17.2 7l-7.6-4.2v8.4z"/>',
+    "cross": '<path d="M11.6 3h2.8v2.6h2.6v2.8h-2.6v2.6h-2.8v-2.6h-2.6v-2.8h2.6z"/>',
+    "stroke": '<rect x="8.5" y="6" width="9" height="2"/>',
+}
+
+
+def _swatch(key: Key) -> Markup:
+    """A legend's sample of a series."""
+    look = key.look
+    style = f"--l:{look.light};--d:{look.dark or look.light}"
+    if key.area:
+        inside = '<rect x="3" y="2" width="20" height="10" rx="1.5"/>'
+    else:
+        dash = f' stroke-dasharray="{" ".join(map(str, look.dash))}"' if look.dash else ""
+        inside = f'<line x1="0" y1="7" x2="26" y2="7" stroke-width="2"{dash}/>'
+        inside += _MARKS.get(look.marker, "") if key.marks else ""
+    return Markup(
+        f'<svg class="swatch" style="{style}" viewBox="0 0 26 14" aria-hidden="true">{inside}</svg>'
+    )
+
+
+def _code(text: str) -> Markup:
+    """Backticks in a sentence as code."""
+    escaped = str(Markup.escape(text))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))

@@ -1,0 +1,250 @@
+"""From what was run to a report."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from altair.utils.schemapi import debug_mode
+
+from narrows.report import export, page
+from narrows.report.claims import claim_rows, tally
+from narrows.report.figure import VALIDATE, Figure
+from narrows.report.kinds import draw
+from narrows.report.kinds.time import single_run
+from narrows.results.results import Results
+from narrows.studies.measures import MEASURES, measure_run
+from narrows.studies.model import Experiment, FigureSpec
+from narrows.studies.run import Run, Runs
+from narrows.studies.runner import Outcome, read_runs
+
+Say = Callable[[str], None]
+
+
+def figures(outcome: Outcome) -> dict[str, list[Figure]]:
+    """The figures of each experiment that was run; those without data are left out."""
+    drawn: dict[str, list[Figure]] = {identity: [] for identity in outcome.runs}
+    with debug_mode(VALIDATE):
+        for spec in outcome.study.figures:
+            if outcome.runs.get(spec.experiment):
+                figure = draw(spec, outcome.runs[spec.experiment])
+                if figure.panels:
+                    drawn[spec.experiment].append(figure)
+    return drawn
+
+
+def build(outcome: Outcome) -> str:
+    """The report of a study as one HTML file."""
+    return _page(outcome, figures(outcome))
+
+
+def write(outcome: Outcome, out: Path, *, files: bool = True, say: Say = lambda _: None) -> Path:
+    """Write `out`/report.html, the measures of every run as CSV and, with `files`, each figure as SVG, PNG and PDF."""
+    drawn = figures(outcome)
+    out.mkdir(parents=True, exist_ok=True)
+    target = out / "report.html"
+    target.write_text(_page(outcome, drawn), encoding="utf-8")
+    _write_measures(outcome, out / "measures.csv")
+    _write_claims(outcome, out / "claims.csv")
+    if files:
+        for figure in (figure for group in drawn.values() for figure in group):
+            say(f"figure {figure.id}")
+            export.write(figure, out / "figures")
+    return target
+
+
+def single(results: Results, title: str | None = None) -> str:
+    """A small report of any results.
+
+    Flows and links over time, of up to six points of a sweep (first seed).
+    """
+    experiment = Experiment(id="run", title="", scenario="", factors={"controller": "case"})
+    runs = read_runs(results, experiment)
+    shown = [min(group, key=lambda run: run.seed) for group in runs.cases().values()]
+    sections = []
+    for i, run in enumerate(shown[:6]):
+        name = ", ".join(f"{key} {value}" for key, value in run.factors.items()) or "Run"
+        figures_ = single_run(run)
+        sections.append(
+            page.Section(
+                f"run-{i}", name, "", "", [_renamed(figure, f"{figure.id}-{i}") for figure in figures_]
+            )
+        )
+    scenario = results.metadata.get("scenario", {})
+    name = title or str(scenario.get("name", "Results"))
+    left_out = len(shown) - len(sections)
+    lead = f"{len(runs)} run{'s' if len(runs) != 1 else ''}." + (
+        f" {left_out} of {len(shown)} points are not drawn here." if left_out else ""
+    )
+    facts = [
+        ("Version", str(results.metadata.get("narrows", "unknown"))),
+        ("Backend", str(results.metadata.get("backend", ""))),
+    ]
+    return page.render(page.Page(name, lead, "", sections, facts=facts))
+
+
+def _renamed(figure: Figure, identity: str) -> Figure:
+    return Figure(identity, figure.title, figure.caption, figure.panels, figure.keys, figure.columns)
+
+
+def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
+    study = outcome.study
+    shown = {figure.id for group in drawn.values() for figure in group}
+    numbers = {identity: i + 1 for i, identity in enumerate(f.id for group in drawn.values() for f in group)}
+    sections = [
+        page.Section(
+            experiment.id,
+            f"{experiment.id}  {experiment.title}",
+            experiment.section,
+            experiment.text,
+            drawn[experiment.id],
+        )
+        for experiment in study.experiments
+        if experiment.id in drawn
+    ]
+    paper = [finding for finding in outcome.findings if finding.claim.group == "paper"]
+    ours = [finding for finding in outcome.findings if finding.claim.group == "ours"]
+    used = {spec.args["y"] for spec in study.figures if "y" in spec.args} | {
+        claim.measure for claim in study.claims
+    }
+    notes = list(outcome.notes)
+    if outcome.quick:
+        notes.insert(
+            0,
+            "This is a quick run: fewer seeds, shorter runs and fewer points than the study asks for. Intervals are wide, and verdicts may differ from those of the full study.",
+        )
+    return page.render(
+        page.Page(
+            study.title,
+            study.summary,
+            f"{study.paper.title}. {study.paper.venue}.",
+            sections,
+            tally=tally(paper),
+            claims=claim_rows(paper, shown),
+            own=claim_rows(ours, shown),
+            notes=notes,
+            resolutions=study.resolutions,
+            scenarios=list(outcome.scenarios.items()),
+            facts=_facts(outcome),
+            measures=[
+                (m.title, m.unit, m.source, (m.function.__doc__ or "").strip())
+                for name, m in MEASURES.items()
+                if name in used
+            ],
+            numbers=numbers,
+        )
+    )
+
+
+def _facts(outcome: Outcome) -> list[tuple[str, str]]:
+    runs = [run for group in outcome.runs.values() for run in group]
+    seeds = sorted({run.seed for run in runs})
+    facts = [
+        ("Narrows", outcome.version),
+        ("Mode", "quick" if outcome.quick else "full"),
+        ("Runs", f"{len(runs):,}"),
+        ("Seeds", f"{seeds[0]} to {seeds[-1]}" if seeds else "none"),
+        ("Events", f"{outcome.events:,}"),
+    ]
+    if outcome.wall_s > 0:
+        facts.append(("Simulating", f"{outcome.wall_s:,.1f} s of one core"))
+    return facts
+
+
+def _write_measures(outcome: Outcome, path: Path) -> None:
+    """One row per run and measure that a figure or claim uses, so that numbers can be checked without the page."""
+    wanted: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    for claim in outcome.study.claims:
+        wanted.setdefault(claim.experiment, []).append((claim.measure, dict(claim.args)))
+    for spec in outcome.study.figures:
+        wanted.setdefault(spec.experiment, []).extend(_measures_of(spec))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(
+            ["experiment", "factors", "seed", "measure", "arguments", "unit", "value", "lower_bound"]
+        )
+        for identity, runs in outcome.runs.items():
+            unique = {(name, _text(args)): (name, args) for name, args in wanted.get(identity, [])}
+            table.writerows(_measure_rows(identity, runs, list(unique.values())))
+
+
+def _measure_rows(identity: str, runs: Runs, wanted: list[tuple[str, dict[str, Any]]]) -> list[list[Any]]:
+    found = []
+    for run in runs:
+        for name, args in wanted:
+            measured = measure_run(name, run, **args)
+            value = "" if math.isnan(measured.value) else f"{measured.value:.9g}"
+            found.append(
+                [
+                    identity,
+                    _text(run.factors),
+                    run.seed,
+                    name,
+                    _text(args),
+                    MEASURES[name].unit,
+                    value,
+                    int(measured.censored),
+                ]
+            )
+    return found
+
+
+def _measures_of(spec: FigureSpec) -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    for key, args in (("y", "measure"), ("y", "y_args"), ("x", "x_args")):
+        name = spec.args.get(key)
+        if name in MEASURES and (args in spec.args or (args == "measure" and "y_args" not in spec.args)):
+            found.append((str(name), dict(spec.args.get(args, {}))))
+    return found
+
+
+def _text(items: Any) -> str:
+    return "; ".join(f"{key}={value}" for key, value in items.items())
+
+
+def _write_claims(outcome: Outcome, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(
+            [
+                "claim",
+                "group",
+                "source",
+                "says",
+                "paper",
+                "factors",
+                "mean",
+                "low",
+                "high",
+                "seeds",
+                "unit",
+                "verdict",
+                "why",
+            ]
+        )
+        for finding in outcome.findings:
+            claim = finding.claim
+            for case in finding.cases:
+                interval = case.interval
+                numbers = [f"{value:.6g}" for value in (interval.mean, interval.low, interval.high)]
+                table.writerow(
+                    [
+                        claim.id,
+                        claim.group,
+                        claim.source,
+                        claim.says,
+                        claim.value,
+                        _text(dict(case.factors)),
+                        *numbers,
+                        interval.n,
+                        finding.unit,
+                        finding.verdict.value,
+                        case.why,
+                    ]
+                )
+
+
+__all__ = ["Run", "build", "figures", "single", "write"]

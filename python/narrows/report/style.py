@@ -1,0 +1,138 @@
+"""One look for every chart: a colour, a dash and a marker per controller, the same in every figure of every
+report.
+
+Colours start from Okabe and Ito's colour-blind safe palette ("Color Universal Design", 2008); no two
+controllers that are usually drawn together differ by colour alone: dash and marker differ as well, so that a
+grey print can be read.
+"""
+
+from __future__ import annotations
+
+import colorsys
+from dataclasses import dataclass
+
+Dash = tuple[int, ...]
+_SOLID: Dash = ()
+_DASHED: Dash = (7, 3)
+_DOTTED: Dash = (2, 2)
+_DASH_DOT: Dash = (7, 2, 2, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a series is drawn."""
+
+    label: str
+    light: str
+    """Colour on white."""
+    dark: str
+    """Colour on a dark page."""
+    dash: Dash = _SOLID
+    marker: str = "circle"
+
+
+LOOKS: dict[str, Look] = {
+    # Loss-based
+    "cubic": Look("CUBIC", "#0072b2", "#5aaee6", _SOLID, "square"),
+    "reno": Look("Reno", "#5b6f84", "#a9bccf", _DASHED, "square"),
+    "bic": Look("BIC", "#3f5fa8", "#8fa9e8", _DASH_DOT, "square"),
+    "highspeed": Look("HighSpeed", "#2f6f8f", "#7fc0df", _DOTTED, "square"),
+    "scalable": Look("Scalable", "#4b4b9b", "#9f9fe6", _DASHED, "diamond"),
+    "htcp": Look("H-TCP", "#46748c", "#93c0d8", _DASH_DOT, "diamond"),
+    "hybla": Look("Hybla", "#35618f", "#86b4e4", _DOTTED, "diamond"),
+    # Delay-based and mixed
+    "vegas": Look("Vegas", "#8f6b00", "#d9b54a", _SOLID, "triangle-down"),
+    "nv": Look("NV", "#a37c1c", "#e0bf6a", _DASHED, "triangle-down"),
+    "veno": Look("Veno", "#7d5f2a", "#c9a76c", _DASH_DOT, "triangle-down"),
+    "westwood": Look("Westwood", "#6f6a3a", "#bdb67e", _DOTTED, "triangle-down"),
+    "yeah": Look("YeAH", "#94621f", "#dba765", _DASHED, "triangle-left"),
+    "illinois": Look("Illinois", "#8a4f2f", "#d6977a", _DASH_DOT, "triangle-left"),
+    "cdg": Look("CDG", "#7a5a4a", "#c2a090", _DOTTED, "triangle-left"),
+    "lp": Look("LP", "#777777", "#aaaaaa", _DOTTED, "triangle-left"),
+    # Model-based
+    "bbr": Look("BBR", "#d55e00", "#ff9248", _DASHED, "triangle-up"),
+    "bbr2": Look("BBRv2", "#b8437f", "#ec8cbd", _DASH_DOT, "triangle-up"),
+    "bbr3": Look("BBRv3", "#a3261a", "#f2786b", _DOTTED, "triangle-up"),
+    "bbr-a": Look("BBR-A", "#c77400", "#f5b04d", _SOLID, "triangle-right"),
+    "bbr-b": Look("BBR-B", "#b04a6b", "#e591ae", _DASHED, "triangle-right"),
+    "bbr-c": Look("BBR-C", "#8e3b1f", "#e0886a", _DASH_DOT, "triangle-right"),
+    "bbq": Look("BBQ", "#9a5b8c", "#d79fca", _DOTTED, "triangle-right"),
+    # Marking
+    "dctcp": Look("DCTCP", "#56789c", "#9cc0e6", _DASHED, "cross"),
+    "prague": Look("Prague", "#3d7f9c", "#86cbe8", _SOLID, "cross"),
+    # Explicit rate
+    "brf": Look("BRF", "#007a57", "#2fc79a", _SOLID, "circle"),
+    "brf-literal": Look("BRF, as printed", "#80852c", "#c2c860", _DOTTED, "diamond"),
+    "brf-measured": Look("BRF, measured", "#7a4fa0", "#bd94e6", _DASH_DOT, "cross"),
+    "pacec": Look("PACEC", "#00838f", "#4fd0dc", _DASHED, "circle"),
+    "rcp": Look("RCP", "#4d7c2a", "#96cf6c", _DASH_DOT, "circle"),
+    "xcp": Look("XCP", "#2f6d4f", "#7cc5a0", _DOTTED, "circle"),
+    "bdr": Look("BDR", "#5f7f00", "#b5d948", _DASHED, "diamond"),
+    "hpcc": Look("HPCC", "#356a6a", "#84c4c4", _DASH_DOT, "diamond"),
+    "abc": Look("ABC", "#6a8f5a", "#b0d8a0", _DOTTED, "stroke"),
+    "rate": Look("Told rate", "#444444", "#bbbbbb", _SOLID, "stroke"),
+    "udp": Look("UDP", "#888888", "#999999", _DOTTED, "stroke"),
+}
+
+INK, GREY, FAINT = "#1c1e21", "#6b7280", "#c9cdd3"
+"""Text, secondary text and rules of charts on white.
+
+The page swaps them for their counterparts in the dark.
+"""
+DARK_OF = {INK: "#e8e6e1", GREY: "#9aa3ad", FAINT: "#3d444d"}
+
+_SPARE = ("#6f5b8c", "#8c5b6f", "#5b8c7a", "#8c7a5b", "#5b6f8c", "#7a8c5b")
+
+
+def look(name: str) -> Look:
+    """The look of a controller. A name the table lacks gets a look that depends on the name only."""
+    if name in LOOKS:
+        return LOOKS[name]
+    number = sum(name.encode())
+    light = _SPARE[number % len(_SPARE)]
+    dash = (_SOLID, _DASHED, _DOTTED, _DASH_DOT)[number % 4]
+    return Look(name, light, _shift(light, 0.25), dash, ("circle", "square", "diamond", "cross")[number % 4])
+
+
+def order(names: list[str]) -> list[str]:
+    """The names in the table's order, others behind: one order of legends and bars everywhere."""
+    known = list(LOOKS)
+    return sorted(
+        dict.fromkeys(names), key=lambda name: (known.index(name) if name in known else len(known), name)
+    )
+
+
+def shades(name: str, count: int) -> list[Look]:
+    """Looks for several flows of one controller.
+
+    From its own colour to a paler one, solid then dashed for two.
+    """
+    base = look(name)
+    if count == 1:
+        return [base]
+    steps = [0.3 * i / (count - 1) for i in range(count)]
+    dashes: list[Dash] = [_SOLID, _DASHED] if count == 2 else [_SOLID] * count
+    return [
+        Look(
+            f"{base.label} {i + 1}",
+            _shift(base.light, step),
+            _shift(base.dark, -step * 0.8),
+            dash,
+            base.marker,
+        )
+        for i, (step, dash) in enumerate(zip(steps, dashes, strict=True))
+    ]
+
+
+def dark_of(colours: set[str]) -> dict[str, str]:
+    """The dark page's colour for each of these."""
+    known = {entry.light: entry.dark for entry in LOOKS.values()} | DARK_OF
+    return {colour: known[colour] for colour in sorted(colours) if colour in known}
+
+
+def _shift(colour: str, by: float) -> str:
+    """The colour, lighter by `by` of the range of lightness."""
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
+    channels = colorsys.hls_to_rgb(hue, min(0.92, max(0.15, lightness + by)), saturation)
+    return "#" + "".join(f"{round(255 * channel):02x}" for channel in channels)

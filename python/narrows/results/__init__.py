@@ -1,0 +1,1 @@
+"""Results: tables on disk and in memory."""

@@ -1,0 +1,136 @@
+"""The results of a sweep, on disk or in memory, read as Arrow, pandas or polars tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from narrows.errors import OutputError, hint
+from narrows.results import tables
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+METADATA = "metadata.json"
+"""What was run: version, scenario, runs."""
+
+
+class Results:
+    """Tables of one or more runs.
+
+    Every table begins with the column ``run``; ``runs`` says what each number stands for (seed and factors).
+    Tables are read from disk when first asked for.
+    """
+
+    def __init__(
+        self, metadata: dict[str, Any], loaded: dict[str, pa.Table], folder: Path | None = None
+    ) -> None:
+        self.metadata = metadata
+        self.folder = folder
+        self._loaded = loaded
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Results:
+        """Open a folder of results; of an interrupted sweep the runs that were finished.
+
+        Raises:
+            OutputError: if it holds no results.
+        """
+        folder = Path(folder)
+        try:
+            metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise OutputError(
+                f"{folder}: found no readable {METADATA}, expected a folder of results"
+            ) from None
+        return cls(metadata, {}, folder)
+
+    def table(self, name: str) -> pa.Table:
+        """A table by name; one that was not recorded is empty.
+
+        Raises:
+            OutputError: if there is no such table.
+        """
+        if name not in ("runs", *tables.SCHEMAS):
+            raise OutputError(
+                f"found table {name!r}, expected one of the results'{hint(name, tables.SCHEMAS)}"
+            )
+        if name not in self._loaded:
+            self._loaded[name] = self._read(name)
+        return self._loaded[name]
+
+    def _read(self, name: str) -> pa.Table:
+        empty = tables.SCHEMAS.get(name, pa.schema([("run", pa.uint32())])).empty_table()
+        if self.folder is None:
+            return empty
+        whole = self.folder / f"{name}.parquet"
+        if whole.exists():
+            return tables.read(whole)
+        parts = [tables.read(path) for path in finished(self.folder, f"{name}.parquet")]
+        return pa.concat_tables(parts, promote_options="default") if parts else empty
+
+    def pandas(self, name: str) -> pandas.DataFrame:
+        """A table as a pandas frame (needs pandas)."""
+        return self.table(name).to_pandas()
+
+    def polars(self, name: str) -> polars.DataFrame:
+        """A table as a polars frame (needs polars)."""
+        import polars  # noqa: PLC0415 (optional, and slow to import)
+
+        frame = polars.from_arrow(self.table(name))
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    @property
+    def factors(self) -> list[str]:
+        """What varies between the runs besides the seed."""
+        return list(self.metadata.get("factors", []))
+
+    @property
+    def runs(self) -> pa.Table:
+        """A row per run: factors, seed, cost."""
+        return self.table("runs")
+
+    @property
+    def flows(self) -> pa.Table:
+        """A row per run and flow."""
+        return self.table("flows")
+
+    @property
+    def flow_samples(self) -> pa.Table:
+        """A row per run, flow and probe interval."""
+        return self.table("flow_samples")
+
+    @property
+    def links(self) -> pa.Table:
+        """A row per run and directed link."""
+        return self.table("links")
+
+    @property
+    def link_samples(self) -> pa.Table:
+        """A row per run, sampled link and probe interval."""
+        return self.table("link_samples")
+
+    @property
+    def distributions(self) -> pa.Table:
+        """Quantiles of RTT and sojourn times."""
+        return self.table("distributions")
+
+    @property
+    def events(self) -> pa.Table:
+        """What happened when."""
+        return self.table("events")
+
+    @property
+    def traces(self) -> pa.Table:
+        """State of controllers, if it was recorded."""
+        return self.table("traces")
+
+
+def finished(folder: Path, name: str) -> list[Path]:
+    """Files called `name` of the finished runs of a sweep that was not merged, in order of runs."""
+    return sorted((folder / "runs").glob(f"[0-9]*/{name}"), key=lambda path: int(path.parent.name))

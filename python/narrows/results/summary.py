@@ -1,0 +1,127 @@
+"""What a run's tables on the terminal say: per flow and per tight link, means over seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from narrows.results.results import Results
+
+_BUSY = 0.5
+"""A link with this utilisation, or with drops or marks, is worth a row."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over seeds and the half width of its 95 % confidence interval (NaN for one seed)."""
+
+    mean: float
+    half: float = math.nan
+
+
+@dataclass(frozen=True)
+class Row:
+    """A flow or a link, over all seeds of one point of the sweep."""
+
+    factors: dict[str, Any]
+    """What this point of the sweep is."""
+    name: str
+    """The flow's or link's."""
+    cc: str
+    """The flow's controller; empty for a link."""
+    figures: dict[str, Figure]
+    """By name, in the tables' units."""
+
+
+FLOW_FIGURES = ("goodput_bps", "share", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s")
+LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packets", "marks")
+
+
+def mean_ci(values: Sequence[float]) -> Figure:
+    """Mean and 95 % confidence (Student's t, MET-90) of the values that are defined."""
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
+        return Figure(math.nan)
+    if len(known) == 1:
+        return Figure(known[0])
+    from narrows.metrics import mean_ci as student  # noqa: PLC0415 (not needed for a single run)
+
+    interval = student(known)
+    return Figure(interval.mean, interval.half_width)
+
+
+def flows(results: Results, most: int = 200) -> list[Row]:
+    """A row per flow and point of the sweep, of at most `most` flows of a run (the first ones).
+
+    `share` is the flow's part of the goodput of all flows of its run.
+    """
+    rows = _records(results, "flows", ["flow", "name", "cc", *(f for f in FLOW_FIGURES if f != "share")])
+    totals: dict[int, float] = {}
+    for row in rows:
+        totals[row["run"]] = totals.get(row["run"], 0.0) + _defined(row["goodput_bps"])
+    for row in rows:
+        total = totals[row["run"]]
+        row["share"] = row["goodput_bps"] / total if total > 0 else math.nan
+    return _over_seeds(results, [row for row in rows if row["flow"] < most], "flow", FLOW_FIGURES)
+
+
+def links(results: Results, most: int = 20) -> list[Row]:
+    """A row per tight link (half used or more, or with drops or marks) and point of the sweep."""
+    rows = _records(results, "links", ["link", "name", *LINK_FIGURES])
+    tight = {
+        row["link"]
+        for row in rows
+        if _defined(row["utilisation"]) >= _BUSY or row["dropped_packets"] or row["marks"]
+    }
+    chosen = set(sorted(tight)[:most])
+    return _over_seeds(results, [row for row in rows if row["link"] in chosen], "link", LINK_FIGURES)
+
+
+def _defined(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
+
+
+def _records(results: Results, name: str, columns: list[str]) -> list[dict[str, Any]]:
+    table = results.table(name)
+    if len(table) == 0:
+        return []
+    records: list[dict[str, Any]] = table.select(["run", *columns]).to_pylist()
+    for record in records:
+        for key, value in record.items():
+            if value is None:
+                record[key] = math.nan
+    return records
+
+
+def _over_seeds(
+    results: Results, rows: list[dict[str, Any]], entity: str, figures: tuple[str, ...]
+) -> list[Row]:
+    runs = {run["run"]: run for run in results.runs.to_pylist()}
+    factors = results.factors
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        point = tuple(runs[row["run"]][factor] for factor in factors)
+        groups.setdefault((point, row[entity]), []).append(row)
+    return [
+        Row(
+            factors=dict(zip(factors, point, strict=True)),
+            name=str(group[0]["name"]),
+            cc=str(group[0].get("cc", "")),
+            figures={name: mean_ci([float(row[name]) for row in group]) for name in figures},
+        )
+        for (point, _), group in groups.items()
+    ]
+
+
+def totals(results: Results) -> dict[str, int]:
+    """Sums of what the runs counted."""
+    runs = results.runs
+    return {
+        name: int(pc.sum(runs[name]).as_py() or 0)
+        for name in ("events", "packet_hops")
+        if name in runs.column_names
+    }

@@ -1,0 +1,164 @@
+"""The tables of results: their columns, and how they are put on disk.
+
+Times are s, rates bit/s, sizes bytes; NaN where a figure is undefined (metrics.md has the definitions).
+The same run gives the same bytes: no clock, path or host goes into a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from narrows.errors import OutputError
+
+Format = Literal["parquet", "csv"]
+FORMATS: tuple[Format, ...] = ("parquet", "csv")
+
+
+def _columns(spec: str) -> pa.Schema:
+    """A schema from ``name:type`` words; a word without a type is a float."""
+    types: dict[str, pa.DataType] = {
+        "": pa.float64(),
+        "u8": pa.uint8(),
+        "u32": pa.uint32(),
+        "u64": pa.uint64(),
+        "str": pa.string(),
+    }
+    words = [word.partition(":") for word in ("run:u32 " + spec).split()]
+    return pa.schema([pa.field(name, types[kind]) for name, _, kind in words])
+
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "flows": _columns("""
+        flow:u32 name:str cc:str source:str from:str to:str start_s end_s size_bytes:u64 fct_s fct_recv_s
+        ideal_fct_s rtt_empty_s delivered_bytes:u64 goodput_bps sent_packets:u64 retransmits:u64 spurious:u64
+        timeouts:u64 rtt_mean_s rtt_p50_s rtt_p95_s rtt_p99_s rtt_max_s rtt_jitter_s min_rtt_s
+    """),
+    "flow_samples": _columns("""
+        t_s flow:u32 goodput_bps send_bps cwnd ssthresh pacing_bps srtt_s rtt_s in_flight retransmits:u64
+        allocation_bps state:u8
+    """),
+    "links": _columns("""
+        link:u32 name:str capacity_bps utilisation throughput_bps offered_packets:u64 dropped_packets:u64
+        drop_rate random_losses:u64 marks:u64 sojourn_mean_s sojourn_p50_s sojourn_p95_s sojourn_p99_s
+        sojourn_max_s backlog_mean_packets
+    """),
+    "link_samples": _columns("""
+        t_s link:u32 throughput_bps capacity_bps queue_packets queue_bytes drops:u64 marks:u64
+        random_losses:u64
+    """),
+    "distributions": _columns("entity:str id:u32 quantity:str quantile value_s"),
+    "events": _columns("t_s kind:str entity:str value"),
+    "traces": _columns("t_s entity:str key:str value"),
+}
+"""Columns of each table. A column that a backend adds beyond these is kept."""
+
+OPTIONAL = ("traces",)
+"""Tables that exist only when something was recorded in them."""
+
+
+def table(name: str, run: int, columns: Mapping[str, Any]) -> pa.Table:
+    """A table from what a backend returned.
+
+    Args:
+        name: one of `SCHEMAS`.
+        run: number of the run, for the first column.
+        columns: numpy arrays or lists by column; one that is missing becomes null.
+    """
+    schema = SCHEMAS[name]
+    length = max((len(values) for values in columns.values()), default=0)
+    arrays: dict[str, Any] = {"run": pa.array([run] * length, pa.uint32())}
+    for field in schema:
+        if field.name == "run":
+            continue
+        values = columns.get(field.name)
+        arrays[field.name] = (
+            pa.nulls(length, field.type) if values is None else pa.array(values).cast(field.type)
+        )
+    for extra in columns:
+        if extra not in arrays:
+            arrays[extra] = pa.array(columns[extra])
+    return pa.table(arrays)
+
+
+def tables(run: int, output: Mapping[str, Any]) -> dict[str, pa.Table]:
+    """All tables of a run from what a backend returned."""
+    return {
+        name: table(name, run, output.get(name, {}))
+        for name in SCHEMAS
+        if name not in OPTIONAL or name in output
+    }
+
+
+def write(path: Path, data: pa.Table) -> None:
+    """Write a table in the format of `path`'s suffix.
+
+    Raises:
+        OutputError: one line, e.g. on a full disk.
+    """
+    write_all(path, [data])
+
+
+def write_all(path: Path, parts: Iterable[pa.Table]) -> None:
+    """Write tables one below the other without holding them all; columns are those of the first.
+
+    The file appears whole or not at all.
+
+    Raises:
+        OutputError: one line, e.g. on a full disk.
+    """
+    partial = path.with_name(f".{path.name}.part")
+    writer: Any = None
+    try:
+        try:
+            for part in parts:
+                if writer is None:
+                    schema = part.schema
+                    if path.suffix == ".csv":
+                        writer = pacsv.CSVWriter(str(partial), schema)
+                    else:
+                        writer = pq.ParquetWriter(str(partial), schema, compression="zstd")
+                # A run that lacks a column (a backend's extra one) has nulls there.
+                writer.write_table(part if part.schema == schema else _like(part, schema))
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is not None:
+            partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise cannot_write(path, error) from None
+
+
+def _like(part: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        part[field.name].cast(field.type)
+        if field.name in part.column_names
+        else pa.nulls(len(part), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def read(path: Path) -> pa.Table:
+    """Read a Parquet table.
+
+    Raises:
+        OutputError: if it is none.
+    """
+    try:
+        return pq.read_table(path, partitioning=None)
+    except (OSError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or "not a Parquet file"
+        raise OutputError(f"{path}: cannot be read ({reason})") from None
+
+
+def cannot_write(path: Path, error: OSError) -> OutputError:
+    """A failed write as one line."""
+    reason = error.strerror or (str(error).splitlines() or ["unknown reason"])[0]
+    return OutputError(f"{path}: cannot be written ({reason})")

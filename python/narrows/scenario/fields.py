@@ -1,0 +1,159 @@
+"""Field types of the scenario's models: a unit each, parsed from and written as people write it."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+)
+
+from narrows import units
+from narrows.errors import Expected
+
+
+class Table(BaseModel):
+    """A TOML table: unknown keys are errors."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        populate_by_name=True,
+        allow_inf_nan=False,
+        frozen=True,
+        use_attribute_docstrings=True,
+    )
+
+
+def _schema(pattern: str, examples: list[str], *also: dict[str, Any]) -> WithJsonSchema:
+    text = {"type": "string", "pattern": pattern, "examples": examples}
+    return WithJsonSchema({"anyOf": [text, *also]} if also else text)
+
+
+def _positive(value: int) -> int:
+    if value <= 0:
+        raise Expected("more than zero")
+    return value
+
+
+def _name(value: object) -> str:
+    expected = "a name of up to 64 printable characters without spaces"
+    if not isinstance(value, str) or not 0 < len(value) <= 64:
+        raise Expected(expected)
+    if not value.isprintable() or " " in value:
+        raise Expected(expected)
+    return value
+
+
+def _file_name(value: str) -> str:
+    if "/" in value or "\\" in value or value.startswith((".", "-")):
+        raise Expected("a name that can be a folder's, without slashes and not beginning with a dot or dash")
+    return value
+
+
+def _data(value: Any, depth: int = 0) -> Any:
+    """What JSON can hold; TOML's dates, NaN and infinity are not among it."""
+    if depth > _DEEPEST:
+        raise Expected(f"tables nested no deeper than {_DEEPEST}")
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise Expected("keys that are strings")
+            _data(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _data(inner, depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise Expected("finite numbers")
+    elif isinstance(value, int) and abs(value) > _LARGEST:
+        raise Expected("numbers of at most 64 bits")
+    elif not isinstance(value, str | int | float | bool):
+        raise Expected("strings, numbers, true, false, lists and tables")
+    return value
+
+
+_DEEPEST = 16
+_LARGEST = 2**63 - 1
+_ZERO = {"const": 0}
+_TIME = _schema(r"^\s*[0-9.]+([eE][+-]?[0-9]+)?\s*(ns|us|µs|ms|s|sec|min|h)\s*$", ["20ms", "30s"], _ZERO)
+_RATE = _schema(
+    r"^\s*[0-9.]+([eE][+-]?[0-9]+)?\s*([kKmMgGtT]i?)?([bB]its?|b|B)(/s|ps)?\s*$", ["100mbit", "2.5Mbit/s"]
+)
+_SIZE = _schema(r"^\s*[0-9.]+([eE][+-]?[0-9]+)?\s*([kKmMgGtT]i?)?(B|[bB]ytes?)\s*$", ["64kB", "1MiB"], _ZERO)
+
+Duration = Annotated[
+    int,
+    BeforeValidator(units.parse_duration),
+    PlainSerializer(units.format_duration, when_used="json"),
+    _TIME,
+]
+"""Nanoseconds, zero allowed."""
+PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
+"""Nanoseconds, above zero."""
+Rate = Annotated[
+    int,
+    BeforeValidator(units.parse_rate),
+    AfterValidator(_positive),
+    PlainSerializer(units.format_rate, when_used="json"),
+    _RATE,
+]
+"""L3 bit/s, above zero."""
+RateOrZero = Annotated[
+    int, BeforeValidator(units.parse_rate), PlainSerializer(units.format_rate, when_used="json"), _RATE
+]
+"""L3 bit/s; zero is an outage."""
+Size = Annotated[
+    int,
+    BeforeValidator(units.parse_size),
+    AfterValidator(_positive),
+    PlainSerializer(units.format_size, when_used="json"),
+    _SIZE,
+]
+"""Bytes, above zero."""
+Probability = Annotated[
+    float,
+    BeforeValidator(units.parse_probability),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 0, "maximum": 1},
+                {
+                    "type": "string",
+                    "pattern": r"^\s*[0-9.]+([eE][+-]?[0-9]+)?\s*%?\s*$",
+                    "examples": ["0.1%"],
+                },
+            ]
+        }
+    ),
+]
+"""Between 0 and 1."""
+Limit = Annotated[
+    units.Limit,
+    BeforeValidator(units.parse_limit),
+    PlainSerializer(str, when_used="json"),
+    _schema(
+        r"^(infinite|\s*[0-9.]+([eE][+-]?[0-9]+)?\s*(p|packets|pkts|bdp|BDP|([kKmMgGtT]i?)?(B|[bB]ytes?))\s*)$",
+        ["1000p", "150kB", "1bdp", "infinite"],
+    ),
+]
+"""Length of a queue."""
+Name = Annotated[
+    str, BeforeValidator(_name), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 64})
+]
+"""A name of a node, link or flow."""
+FileName = Annotated[Name, AfterValidator(_file_name)]
+"""A name that can be a folder's."""
+Data = Annotated[Any, AfterValidator(_data)]
+"""A value that is checked elsewhere."""
+Flag = Annotated[bool, Field(strict=True)]
+"""true or false, nothing that merely looks like it."""
+Int = Annotated[int, Field(strict=True)]
+"""A whole number."""
+Float = Annotated[float, Field(strict=True)]
+"""A number, neither NaN nor infinite."""

@@ -1,0 +1,208 @@
+"""From TOML to a scenario, and from a scenario with a sweep to its runs."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import ScenarioError, found, hint
+from narrows.scenario.model import Scenario, Sweep
+
+MAX_FILE_BYTES = 64 << 20
+MAX_POINTS = 10_000
+"""Most combinations of what a sweep varies."""
+MAX_RUNS = 100_000
+"""The same times seeds."""
+_DEEPEST = 64
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a sweep."""
+
+    id: int
+    """Its number, from 0."""
+    scenario: Scenario
+    """What to run, without a sweep."""
+    factors: dict[str, str | float] = field(default_factory=dict)
+    """What varies between runs: ``case`` and the keys of `sweep.vary`."""
+
+
+def load(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Scenario:
+    """Read a scenario file.
+
+    Args:
+        path: a TOML file.
+        overrides: values by dotted key (``{"topology.rate": "20mbit"}``) that replace the file's.
+
+    Raises:
+        ScenarioError: one line that names file, key, what was found and what was expected.
+    """
+    path = Path(path)
+    try:
+        if path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
+            raise ScenarioError(
+                f"found more than {MAX_FILE_BYTES >> 20} MiB, expected a scenario", "", str(path)
+            )
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ScenarioError("found other bytes, expected UTF-8 text", "", str(path)) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise ScenarioError(f"cannot be read ({reason})", "", str(path)) from None
+    return loads(text, str(path), overrides)
+
+
+def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | None = None) -> Scenario:
+    """The same from a string; paths of traces are relative to `source`'s folder."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"found no valid TOML: {error}", "", source) from None
+    except (RecursionError, ValueError):
+        raise ScenarioError("found no valid TOML", "", source) from None
+    try:
+        for key, value in (overrides or {}).items():
+            override(data, key, value)
+        return Scenario(**data).with_source(source)
+    except ScenarioError as error:
+        raise error.in_source(source) from None
+    except RecursionError:
+        raise ScenarioError("found tables nested too deep", "", source) from None
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """``key=value`` of a command line; the value in TOML, or a string without its quotes.
+
+    Raises:
+        ScenarioError: without ``=``.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ScenarioError(f"found {found(text)}, expected key=value", "--set")
+    try:
+        return key.strip(), tomllib.loads(f"v = {value}")["v"]
+    except (ValueError, RecursionError):
+        return key.strip(), value.strip()
+
+
+def override(data: dict[str, Any], key: str, value: Any) -> None:
+    """Set a dotted key in place.
+
+    Parts of the key name tables; in a list an entry's number or name, or ``*`` for all of them.
+
+    Raises:
+        ScenarioError: if the key leads nowhere.
+    """
+    parts = key.split(".")
+    if len(parts) > _DEEPEST or not all(parts):
+        raise ScenarioError(f"found {found(key)}, expected a dotted key such as 'topology.rate'")
+    places: list[Any] = [data]
+    for depth, part in enumerate(parts):
+        here = ".".join(parts[: depth + 1])
+        last = depth + 1 == len(parts)
+        following: list[Any] = []
+        for place in places:
+            if isinstance(place, dict):
+                if last:
+                    place[part] = copy.deepcopy(value)
+                else:
+                    following.append(place.setdefault(part, {}))
+            elif isinstance(place, list):
+                for index in _entries(place, part, here):
+                    if last:
+                        place[index] = copy.deepcopy(value)
+                    else:
+                        following.append(place[index])
+            else:
+                raise ScenarioError(f"found {found(place)}, expected a table", ".".join(parts[:depth]))
+        places = following
+
+
+def _entries(entries: list[Any], part: str, key: str) -> Iterable[int]:
+    if part == "*":
+        return range(len(entries))
+    if part.isascii() and part.isdigit() and len(part) < 10 and int(part) < len(entries):
+        return [int(part)]
+    names = [str(e["name"]) for e in entries if isinstance(e, dict) and "name" in e]
+    matching = [i for i, e in enumerate(entries) if isinstance(e, dict) and e.get("name") == part]
+    if not matching:
+        what = f"an entry from 0 to {len(entries) - 1}" if entries else "an entry (there is none)"
+        raise ScenarioError(f"found {found(part)}, expected {what}{hint(part, names)}", key)
+    return matching
+
+
+def expand(scenario: Scenario, seeds: int | None = None) -> list[Run]:
+    """The runs that a scenario stands for: (cases or one) x (product of what varies) x seeds.
+
+    Args:
+        scenario: with or without a sweep.
+        seeds: number of seeds in place of the sweep's.
+
+    Raises:
+        ScenarioError: if a variation is no valid scenario, or there are too many.
+    """
+    sweep = scenario.sweep or Sweep()
+    n_seeds = sweep.seeds if seeds is None else seeds
+    if n_seeds < 1:
+        raise ScenarioError(f"found {n_seeds}, expected at least 1", "sweep.seeds", scenario.source)
+    cases = [(case.name, case.set) for case in sweep.case] or [("", {})]
+    points = len(cases) * math.prod(len(values) for values in sweep.vary.values())
+    if points > MAX_POINTS:
+        raise ScenarioError(f"found {points} points, expected at most {MAX_POINTS}", "sweep", scenario.source)
+    if points * n_seeds > MAX_RUNS:
+        raise ScenarioError(
+            f"found {points * n_seeds} runs, expected at most {MAX_RUNS}", "sweep", scenario.source
+        )
+    base = scenario.raw()
+    base.pop("sweep", None)
+    runs: list[Run] = []
+    for name, changes in cases:
+        for combination in itertools.product(*sweep.vary.values()):
+            varied = dict(zip(sweep.vary, combination, strict=True))
+            factors: dict[str, str | float] = {"case": name} if name else {}
+            factors |= {key: _label(value) for key, value in varied.items()}
+            point = _vary(scenario, base, changes | varied, f"sweep.case.{name}" if name else "sweep.vary")
+            for i in range(n_seeds):
+                seeded = point.model_copy(update={"seed": point.seed + i}).with_source(scenario.source)
+                runs.append(Run(len(runs), seeded, factors))
+    return _one_type_per_factor(runs)
+
+
+def _one_type_per_factor(runs: list[Run]) -> list[Run]:
+    """A factor is a column: numbers if all its values are numbers, else strings."""
+    text = {key for run in runs for key, value in run.factors.items() if isinstance(value, str)}
+    return [
+        Run(run.id, run.scenario, {k: str(v) if k in text else float(v) for k, v in run.factors.items()})
+        for run in runs
+    ]
+
+
+def _vary(scenario: Scenario, base: dict[str, Any], changes: dict[str, Any], where: str) -> Scenario:
+    if not changes:
+        return Scenario(**base).with_source(scenario.source)
+    data = copy.deepcopy(base)
+    try:
+        for key, value in changes.items():
+            if key.split(".")[0] == "sweep":
+                raise ScenarioError("found a sweep, expected any other key", key)
+            override(data, key, value)
+        return Scenario(**data).with_source(scenario.source)
+    except ScenarioError as error:
+        raise ScenarioError(f"{error.key}: {error.message}", where, scenario.source) from None
+
+
+def _label(value: Any) -> str | float:
+    """A value as a column of the table of runs holds it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float | str):
+        return value
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,296 @@
+"""Models of links, their queues and their losses."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from narrows import units
+from narrows.errors import Expected
+from narrows.scenario.fields import (
+    Duration,
+    Flag,
+    Float,
+    Int,
+    Limit,
+    Name,
+    PositiveDuration,
+    Probability,
+    Rate,
+    RateOrZero,
+    Size,
+    Table,
+)
+
+FULL_PACKET = 1500
+"""L3 bytes of a full packet: MSS 1448, 12 bytes of timestamp option, 20 of TCP, 20 of IPv4."""
+
+TXQUEUELEN = units.Limit(packets=1000)
+"""Linux's default length of a queue."""
+
+
+class Limited(Table):
+    """A queue with one limit."""
+
+    limit: Limit = TXQUEUELEN
+    """Longest the queue may get; the default is Linux's txqueuelen."""
+
+    @staticmethod
+    def one_bdp() -> Fifo:
+        """A FIFO of one bandwidth-delay product."""
+        return Fifo(kind="fifo", limit=units.Limit(bdp=1.0))
+
+    @staticmethod
+    def endless() -> Fifo:
+        """A FIFO that never drops."""
+        return Fifo(kind="fifo", limit=units.Limit())
+
+
+class Fifo(Limited):
+    """First in, first out; drops at the tail."""
+
+    kind: Literal["fifo"]
+
+
+class Threshold(Limited):
+    """A FIFO that marks CE above a queue length (DCTCP's step, RFC 8257)."""
+
+    kind: Literal["threshold"]
+    mark: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] = 65
+    """Packets waiting above which an arriving packet is marked; 65 is DCTCP's choice at 10 Gbit/s."""
+
+
+class Red(Limited):
+    """RED in its gentle variant (Floyd and Jacobson 1993; Floyd 2000)."""
+
+    kind: Literal["red"]
+    min: Annotated[Float, Field(ge=0, le=1e9)] = 5.0
+    """Averaged queue, packets, below which nothing happens."""
+    max: Annotated[Float, Field(gt=0, le=1e9)] = 15.0
+    """Averaged queue, packets, at which the probability is `max_p`."""
+    max_p: Probability = 0.1
+    """Probability of a drop or mark at `max` (Floyd 1997)."""
+    weight: Annotated[Float, Field(gt=0, le=1)] = 0.002
+    """Weight of the newest sample in the average (Floyd and Jacobson 1993)."""
+    ecn: Flag = False
+    """Mark packets of ECN-capable flows instead of dropping them."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Red:
+        if self.min >= self.max:
+            raise Expected("a min below max")
+        return self
+
+
+class _Codel(Limited):
+    target: PositiveDuration = 5_000_000
+    """Sojourn time that is tolerated (RFC 8289, section 4.4)."""
+    interval: PositiveDuration = 100_000_000
+    """About the longest RTT (RFC 8289, section 4.3)."""
+    ecn: Flag = False
+    """Mark packets of ECN-capable flows instead of dropping them."""
+
+
+class Codel(_Codel):
+    """CoDel (RFC 8289)."""
+
+    kind: Literal["codel"]
+
+
+class FqCodel(_Codel):
+    """FQ-CoDel (RFC 8290)."""
+
+    kind: Literal["fq-codel"]
+    limit: Limit = units.Limit(packets=10240)
+    """All queues together (RFC 8290, section 4.1.2)."""
+    quantum: Size = 1514
+    """Bytes a queue may send per round (RFC 8290, section 4.1.1)."""
+    queues: Annotated[Int, Field(ge=1, le=65536)] = 1024
+    """Queues that flows are hashed into (RFC 8290, section 4.1.2)."""
+
+
+class Priority(Table):
+    """Strict priority: a flow's class is its band, band 0 first."""
+
+    kind: Literal["priority"]
+    bands: Annotated[list[Limit], Field(min_length=1, max_length=16)]
+    """Limit of each band."""
+
+
+class HtbClass(Table):
+    """A class of an HTB."""
+
+    rate: Rate
+    """Guaranteed rate."""
+    ceil: Rate | None = None
+    """Most it may borrow up to; its rate if left out."""
+    limit: Limit = TXQUEUELEN
+    """Longest its FIFO may get."""
+    priority: Annotated[Int, Field(ge=0, le=7)] = 0
+    """Who borrows first: lower first."""
+
+
+class Htb(Table):
+    """Hierarchical token bucket, one level: a flow's class is the index."""
+
+    kind: Literal["htb"]
+    classes: Annotated[list[HtbClass], Field(min_length=1, max_length=256)]
+    """The classes."""
+
+
+QUEUES: dict[str, type[Table]] = {
+    "fifo": Fifo,
+    "threshold": Threshold,
+    "red": Red,
+    "codel": Codel,
+    "fq-codel": FqCodel,
+    "priority": Priority,
+    "htb": Htb,
+}
+
+
+def _queue(value: object) -> object:
+    """A string is the length of a FIFO, or the name of a queue with its defaults."""
+    if isinstance(value, str):
+        if value in ("codel", "fq-codel", "red", "threshold", "fifo"):
+            return {"kind": value}
+        return {"kind": "fifo", "limit": units.parse_limit(value)}
+    return value
+
+
+def _loss(value: object) -> object:
+    """A probability is that of each packet independently."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return {"model": "bernoulli", "p": units.parse_probability(value)}
+    return value
+
+
+def _jitter(value: object) -> object:
+    return {"max": units.parse_duration(value)} if isinstance(value, str | int) else value
+
+
+class Bernoulli(Table):
+    """Each packet is lost independently."""
+
+    model: Literal["bernoulli"]
+    p: Probability
+    """Probability."""
+
+
+class GilbertElliott(Table):
+    """Two states, with transitions and losses per packet (Gilbert 1960, Elliott 1963)."""
+
+    model: Literal["gilbert-elliott"]
+    p: Probability
+    """Good to bad."""
+    r: Probability
+    """Bad to good."""
+    good: Probability = 0.0
+    """Loss in the good state."""
+    bad: Probability = 1.0
+    """Loss in the bad state."""
+
+
+LOSSES: dict[str, type[Table]] = {"bernoulli": Bernoulli, "gilbert-elliott": GilbertElliott}
+
+
+_queue_union = Annotated[
+    Fifo | Threshold | Red | Codel | FqCodel | Priority | Htb, Field(discriminator="kind")
+]
+_loss_union = Annotated[Bernoulli | GilbertElliott, Field(discriminator="model")]
+
+Queue = Annotated[_queue_union, BeforeValidator(_queue, json_schema_input_type=Limit | _queue_union)]
+"""A length ('1000p', '150kB', '1bdp', 'infinite') for a FIFO, or a table with a kind."""
+Loss = Annotated[_loss_union, BeforeValidator(_loss, json_schema_input_type=Probability | _loss_union)]
+"""A probability, or a table with a model."""
+
+
+class Jitter(Table):
+    """Random extra delay of each packet."""
+
+    max: Duration
+    """Uniform between 0 and this."""
+    reorder: Flag = False
+    """Packets may overtake each other."""
+
+
+class Trace(Table):
+    """Capacity from a file."""
+
+    file: Annotated[str, Field(min_length=1, max_length=4096)]
+    """Path, relative to the scenario's folder."""
+    format: Literal["mahimahi", "csv"] = "mahimahi"
+    """mahimahi: a millisecond per line, 1500 bytes may leave then. csv: a time and a rate per line."""
+    time: Annotated[str | Int, Field(union_mode="left_to_right")] = 0
+    """CSV: column of the time, by name or from 0."""
+    rate: Annotated[str | Int, Field(union_mode="left_to_right")] = 1
+    """CSV: column of the rate, by name or from 0."""
+    time_unit: Literal["s", "ms", "us"] = "s"
+    """CSV: unit of the time."""
+    unit: str = "mbit/s"
+    """CSV: unit of the rate."""
+    repeat: Flag = True
+    """CSV: start again at the end; otherwise the last rate stays. (Mahimahi traces always repeat.)"""
+    max_gap: PositiveDuration | None = None
+    """CSV: the longest step that is not an error; 10 median steps, at least 10 s, if left out."""
+
+
+class Change(Table):
+    """What changes on a link, and when."""
+
+    time: Duration
+    """When."""
+    rate: RateOrZero | None = None
+    """Rate from then on; '0mbit' is an outage."""
+    delay: Duration | None = None
+    """Propagation delay from then on."""
+    loss: Loss | None = None
+    """Random loss from then on (forward direction only)."""
+
+
+JitterField = Annotated[Jitter, BeforeValidator(_jitter, json_schema_input_type=Duration | Jitter)]
+"""A time, or a table."""
+
+
+class Traits(Table):
+    """What a direction of a link is like."""
+
+    rate: Rate | None = None
+    """L3 rate."""
+    delay: Duration | None = None
+    """Propagation delay, one way."""
+    queue: Queue | None = None
+    """Queue in front of the wire."""
+    loss: Loss | None = None
+    """Random loss behind the queue."""
+    jitter: JitterField | None = None
+    """Random extra delay."""
+    duplicate: Probability = 0.0
+    """Probability that a packet arrives twice."""
+    trace: Trace | None = None
+    """Rate over time from a file, in place of `rate`."""
+    at: list[Change] = []
+    """Changes during the run, in order of time."""
+
+
+class Link(Traits):
+    """A link and both its directions.
+
+    `rate`, `delay`, `queue` and their changes hold both ways. `loss`, `jitter`, `duplicate` and `trace` hold
+    from the first node to the second. `back` overrides the way back.
+    """
+
+    name: Name | None = None
+    """Name; the way back is called `<name>.back`. Without one the directions are called `A->B` and `B->A`."""
+    between: Annotated[list[Name], Field(min_length=2, max_length=2)]
+    """The two nodes."""
+    back: Traits | None = None
+    """What differs on the way back."""
+
+
+class Node(Table):
+    """A node; nodes that links mention need no entry."""
+
+    name: Name
+    """Name."""

@@ -1,0 +1,124 @@
+"""Parts of a plan that follow from one entry of the scenario alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from narrows import units
+from narrows.errors import Expected, ScenarioError
+from narrows.scenario.network import Bernoulli, Change, GilbertElliott
+from narrows.scenario.traffic import MAX_FLOWS, Flow
+
+Plan = dict[str, Any]
+"""A plan or a part of one, ready for JSON."""
+
+Steps = list[list[Any]]
+"""(from when, value), the first at 0."""
+
+
+def rate(first: int, changes: list[Change]) -> Plan:
+    """Rates over time, bit/s to bytes/s."""
+    later = [[change.time, change.rate // 8] for change in changes if change.rate is not None]
+    return {"kind": "steps", "steps": _steps(first // 8, later)}
+
+
+def delay(first: int, changes: list[Change]) -> Steps:
+    """Propagation delays over time."""
+    return _steps(first, [[change.time, change.delay] for change in changes if change.delay is not None])
+
+
+def loss(first: Bernoulli | GilbertElliott | None, changes: list[Change]) -> Steps:
+    """Losses over time; empty if there are none."""
+    later = [[change.time, _loss(change.loss)] for change in changes if change.loss is not None]
+    if first is None and not later:
+        return []
+    return _steps(_loss(first or Bernoulli(model="bernoulli", p=0.0)), later)
+
+
+def _steps(first: Any, later: Steps) -> Steps:
+    """A change at 0 replaces the first value, and the later of two at one time the earlier."""
+    by_time = {0: first}
+    by_time.update((time, value) for time, value in later)
+    return [[time, by_time[time]] for time in sorted(by_time)]
+
+
+def _loss(model: Bernoulli | GilbertElliott) -> Plan:
+    return {"kind": model.model, **model.model_dump(exclude={"model"})}
+
+
+def names(flows: list[Flow]) -> list[str]:
+    """Names as given, or the controller's name, with a number where several flows would share it."""
+    unnamed = Counter(flow.kind for flow in flows if flow.name is None)
+    numbers: Counter[str] = Counter()
+    result = []
+    for flow in flows:
+        numbers[flow.kind] += flow.name is None
+        alone = flow.kind if unnamed[flow.kind] == 1 else f"{flow.kind}-{numbers[flow.kind]}"
+        result.append(flow.name or alone)
+    return result
+
+
+def transport(flow: Flow) -> Plan:
+    """TCP or UDP."""
+    if flow.transport == "udp":
+        return {"kind": "udp", "rate": (flow.rate or 0) // 8, "packet": flow.packet}
+    return {
+        "kind": "tcp",
+        "cc": flow.cc,
+        "ecn": flow.ecn,
+        "pacing": flow.pacing,
+        "receive_window": flow.receive_window,
+        "mss": flow.mss,
+    }
+
+
+def app(flow: Flow, duration: int, key: str) -> Plan:
+    """What the application sends.
+
+    Raises:
+        ScenarioError: if too many flows would arrive.
+    """
+    if flow.arrivals is not None:
+        arrivals = flow.arrivals
+        expected = arrivals.rate * ((flow.stop or duration) - flow.start) / units.NANOS_PER_SEC
+        if expected > MAX_FLOWS:
+            raise ScenarioError(
+                f"found {arrivals.rate:g} flows per second ({expected:.0f} in all), "
+                f"expected at most {MAX_FLOWS} in all",
+                f"{key}.arrivals.rate",
+            )
+        kind, mean = arrivals.size.distribution, float(arrivals.size.mean)
+        size: Plan = {"kind": kind, "bytes" if kind == "fixed" else "mean": mean}
+        if kind == "pareto":
+            size["shape"] = arrivals.size.shape
+        return {"kind": "poisson", "per_sec": arrivals.rate, "size": size}
+    if flow.size is not None:
+        return {"kind": "size", "bytes": flow.size}
+    if flow.app is not None:
+        return {
+            "kind": "limited",
+            "rate": (flow.app.rate or flow.rate or 0) // 8,
+            "on": flow.app.on,
+            "off": flow.app.off,
+        }
+    return {"kind": "bulk"}
+
+
+def param(value: Any) -> Any:
+    """A controller's parameter: times to ns, rates to bytes/s, sizes to bytes, % to parts; all else as given."""
+    if isinstance(value, dict):
+        return {str(key): param(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [param(inner) for inner in value]
+    if not isinstance(value, str):
+        return value
+    for parse, divisor in ((units.parse_duration, 1), (units.parse_rate, 8), (units.parse_size, 1)):
+        try:
+            return parse(value) // divisor
+        except Expected:
+            continue
+    try:
+        return units.parse_probability(value) if value.endswith("%") else value
+    except Expected:
+        return value

@@ -1,0 +1,130 @@
+"""pydantic's validation errors as one line in the scenario's own terms."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from narrows.errors import Expected, ScenarioError, found, hint, one_of
+
+_PLAIN = {
+    "string_type": "a string in quotes",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "finite_number": "a finite number",
+}
+
+
+def translate(error: ValidationError, data: object, model: type[BaseModel]) -> ScenarioError:
+    """The first of pydantic's errors as a ScenarioError.
+
+    Args:
+        error: what pydantic raised.
+        data: what was validated, to tell keys from the union tags that pydantic puts into locations.
+        model: the model that was validated, for the valid names of a table.
+    """
+    # An unknown key is the likely cause of a missing one, so it comes first.
+    errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
+    first = errors[0]
+    key = _key(first["loc"], data, last_is_new=first["type"] == "missing")
+    value = first.get("input")
+    match first["type"]:
+        case "extra_forbidden":
+            names = _names(model, first["loc"][:-1])
+            return ScenarioError(f"found an unknown key{hint(first['loc'][-1], names)}", key)
+        case "missing":
+            return ScenarioError("found nothing, expected this key", key)
+        case "union_tag_not_found":
+            tag = str(first["ctx"]["discriminator"]).strip("'")
+            if isinstance(value, dict):
+                return ScenarioError("found nothing, expected this key", f"{key}.{tag}")
+            return ScenarioError(f"found {found(value)}, expected a table", key)
+        case "union_tag_invalid":
+            tag = str(first["ctx"]["discriminator"]).strip("'")
+            tags = [t.strip("'") for t in str(first["ctx"]["expected_tags"]).split(", ")]
+            return ScenarioError(one_of(first["ctx"]["tag"], tags, f"a {tag}"), f"{key}.{tag}")
+        case "literal_error":
+            names = [n.strip("'") for n in str(first["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
+            return ScenarioError(one_of(value, names, "one of " + ", ".join(names)), key)
+        case "value_error":
+            start = "" if isinstance(value, dict | BaseModel) else f"found {found(value)}, "
+            return ScenarioError(f"{start}expected {_cause(first)}", key)
+        case kind:
+            return ScenarioError(f"found {found(value)}, expected {_PLAIN.get(kind) or _bound(first)}", key)
+
+
+def _cause(error: Any) -> str:
+    cause = error["ctx"]["error"]
+    return str(cause) if isinstance(cause, Expected) else "something else"
+
+
+def _bound(error: Any) -> str:
+    """Of a number or length out of range."""
+    ctx: dict[str, Any] = error.get("ctx", {})
+    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+    for name, word in words.items():
+        if name in ctx:
+            return f"{word} {ctx[name]}"
+    if "min_length" in ctx:
+        return f"at least {ctx['min_length']} of them"
+    if "max_length" in ctx:
+        return f"at most {ctx['max_length']} of them"
+    return str(error["msg"]).replace("Input should be ", "")
+
+
+def _key(loc: tuple[int | str, ...], data: object, last_is_new: bool) -> str:
+    """`loc` as a dotted path, without the tags and names of types that pydantic puts in for unions."""
+    parts: list[str] = []
+    for i, part in enumerate(loc):
+        if isinstance(part, int):
+            data = data[part] if isinstance(data, list | tuple) and part < len(data) else None
+        elif isinstance(data, dict) and part in data:
+            data = data[part]
+        elif not (last_is_new and i + 1 == len(loc)):
+            continue
+        parts.append(str(part))
+    return ".".join(parts)
+
+
+def _names(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
+    """The valid keys of the table at `loc`."""
+    at: list[type[BaseModel]] = [model]
+    for part in loc:
+        if isinstance(part, int):
+            continue
+        inner = [m for table in at for m in _models_at(table, part)]
+        if inner:
+            at = inner
+            continue
+        # A union's tag picks one of the tables.
+        at = [m for m in at if part in _tags(m)] or at
+    return sorted({field.alias or name for table in at for name, field in table.model_fields.items()})
+
+
+def _models_at(table: type[BaseModel], key: str) -> list[type[BaseModel]]:
+    for name, field in table.model_fields.items():
+        if key in (name, field.alias):
+            return _models_in(field.annotation)
+    return []
+
+
+def _models_in(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [m for arg in get_args(annotation) for m in _models_in(arg)]
+
+
+def _tags(table: type[BaseModel]) -> list[str]:
+    return [
+        str(tag)
+        for name in ("kind", "model")
+        if name in table.model_fields
+        for tag in get_args(table.model_fields[name].annotation)
+    ]

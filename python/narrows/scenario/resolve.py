@@ -1,0 +1,297 @@
+"""From a scenario to the plan that a backend runs: names become indices, defaults explicit.
+
+The plan's form is `crates/narrows-sim/src/plan.rs`: times ns, rates L3 bytes/s, sizes bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from narrows import units
+from narrows.errors import ScenarioError, found, one_of
+from narrows.scenario import network, parts
+from narrows.scenario.graph import Direction, Graph
+from narrows.scenario.model import Controller, Scenario
+from narrows.scenario.network import FULL_PACKET
+from narrows.scenario.parts import Plan
+from narrows.scenario.traffic import MAX_FLOWS, Flow
+
+MAX_SAMPLED_BY_DEFAULT = 16
+"""Directed links that are all sampled when a scenario does not say which."""
+MAX_SAMPLES = 100_000_000
+"""Rows of samples that one run may produce."""
+WARMUP_SHARE = 10
+"""Warm-up is a tenth of the run ..."""
+WARMUP_RTTS = 10
+"""... and at least ten of the longest RTT (metrics.md, conventions) ..."""
+WARMUP_MOST = 2
+"""... but at most half of the run, so that something is left to measure."""
+
+
+def resolve(
+    scenario: Scenario,
+    congestion_controllers: Iterable[str] = (),
+    rate_controllers: Iterable[str] = (),
+) -> Plan:
+    """The plan of one run.
+
+    Args:
+        scenario: what to run; its sweep is ignored.
+        congestion_controllers: names that `cc` may take; none: not checked.
+        rate_controllers: names that `kind` of a controller may take; none: not checked.
+
+    Raises:
+        ScenarioError: where names, routes or figures do not fit together.
+    """
+    try:
+        return _Resolver(scenario, list(congestion_controllers), list(rate_controllers)).plan()
+    except ScenarioError as error:
+        raise error.in_source(scenario.source) from None
+
+
+class _Resolver:
+    def __init__(self, scenario: Scenario, ccs: list[str], rate_controllers: list[str]) -> None:
+        self.scenario = scenario
+        self.ccs = ccs
+        self.rate_controllers = rate_controllers
+        self.graph = Graph(scenario, Path(scenario.source).parent)
+        self.names = parts.names(scenario.flows)
+        self.flows = [self._flow(i, flow) for i, flow in enumerate(scenario.flows)]
+        self.rtts = self._rtts()
+        self.longest_rtt = max(self.rtts.values(), default=0)
+
+    def plan(self) -> Plan:
+        scenario = self.scenario
+        seen: set[str] = set()
+        for i, flow in enumerate(self.flows):
+            if flow["name"] in seen:
+                raise ScenarioError(
+                    f"found {found(flow['name'])} again, expected another name", f"flows.{i}.name"
+                )
+            seen.add(flow["name"])
+        if not self.flows:
+            raise ScenarioError("found none, expected at least one entry [[flows]]", "flows")
+        total = sum(flow.count for flow in scenario.flows)
+        if total > MAX_FLOWS:
+            raise ScenarioError(f"found {total} flows, expected at most {MAX_FLOWS}", "flows")
+        controllers = [self._controller(i, c) for i, c in enumerate(scenario.controllers)]
+        plan = {
+            "seed": scenario.seed,
+            "duration": scenario.duration,
+            "warmup": self._warmup(),
+            "nodes": self.graph.nodes,
+            "links": [self._link(link, i) for i, link in enumerate(self.graph.links)],
+            "flows": self.flows,
+            "controllers": controllers,
+            "sdn": None,
+            "probes": self._probes([c["link"] for c in controllers], total),
+        }
+        if scenario.sdn is not None:
+            sdn = scenario.sdn
+            plan["sdn"] = {"poll": sdn.poll, "delay": sdn.delay, "outages": sdn.outages}
+        return plan
+
+    def _warmup(self) -> int:
+        scenario = self.scenario
+        if scenario.warmup is not None:
+            if scenario.warmup >= scenario.duration:
+                raise ScenarioError(
+                    f"found {found(units.format_duration(scenario.warmup))}, expected less than the duration",
+                    "warmup",
+                )
+            return scenario.warmup
+        wanted = max(scenario.duration // WARMUP_SHARE, WARMUP_RTTS * self.longest_rtt)
+        return min(wanted, scenario.duration // WARMUP_MOST)
+
+    def _rtts(self) -> dict[int, int]:
+        """For each link the longest two-way propagation delay of the flows whose data crosses it."""
+        longest: dict[int, int] = {}
+        for i, flow in enumerate(self.flows):
+            forth = self._route(flow["from"], flow["to"], f"flows.{i}.to")
+            if flow["return_path"]:
+                pairs = zip(flow["return_path"], flow["return_path"][1:], strict=False)
+                back = [link for a, b in pairs for link in self._hop(a, b, f"flows.{i}.return_path")]
+            else:
+                back = self._route(flow["to"], flow["from"], f"flows.{i}.from")
+            rtt = sum(self.graph.links[link].delay for link in forth + back)
+            for link in forth:
+                longest[link] = max(longest.get(link, 0), rtt)
+        return longest
+
+    def _route(self, source: int, to: int, key: str) -> list[int]:
+        route = self.graph.route(source, to)
+        if route is None:
+            a, b = self.graph.nodes[source], self.graph.nodes[to]
+            raise ScenarioError(f"found no path from {found(a)} to {found(b)}, expected one", key)
+        return route
+
+    def _hop(self, source: int, to: int, key: str) -> list[int]:
+        route = self.graph.route(source, to)
+        if route is None or len(route) != 1:
+            a, b = self.graph.nodes[source], self.graph.nodes[to]
+            raise ScenarioError(f"found {found(b)} after {found(a)}, expected a neighbour", key)
+        return route
+
+    # Links
+
+    def _link(self, link: Direction, index: int) -> Plan:
+        traits = link.traits
+        changes = sorted(traits.at, key=lambda change: change.time)
+        if traits.at != changes:
+            raise ScenarioError("found changes out of order, expected rising times", f"{link.key}.at")
+        queue = traits.queue or network.Fifo(kind="fifo")
+        return {
+            "name": link.name,
+            "from": link.source,
+            "to": link.to,
+            "rate": link.capacity.plan if link.capacity else parts.rate(link.rate, changes),
+            "delay": parts.delay(link.delay, changes),
+            "jitter": None if traits.jitter is None else traits.jitter.model_dump(),
+            "loss": parts.loss(traits.loss, changes),
+            "duplicate": traits.duplicate,
+            "queue": self._queue(queue, link, index),
+        }
+
+    def _limit(self, limit: units.Limit, link: Direction, index: int) -> Plan:
+        """A limit; a BDP is rate x the longest two-way propagation delay of the flows that cross the link.
+
+        Where no flow's data crosses it, the longest of the whole scenario counts. A full packet always fits.
+        """
+        if limit.bdp is None:
+            return {"packets": limit.packets, "bytes": limit.bytes}
+        rtt = self.rtts.get(index, 0) or self.longest_rtt or 2 * link.delay
+        size = math.ceil(limit.bdp * link.rate * rtt / (8 * units.NANOS_PER_SEC))
+        return {"packets": None, "bytes": min(units.MAX_BYTES, max(FULL_PACKET, size))}
+
+    def _queue(self, queue: Any, link: Direction, index: int) -> Plan:
+        if isinstance(queue, network.Priority):
+            return {"kind": "priority", "bands": [self._limit(band, link, index) for band in queue.bands]}
+        if isinstance(queue, network.Htb):
+            classes = [
+                {
+                    "rate": c.rate // 8,
+                    "ceil": (c.ceil or c.rate) // 8,
+                    "limit": self._limit(c.limit, link, index),
+                    "priority": c.priority,
+                }
+                for c in queue.classes
+            ]
+            return {"kind": "htb", "classes": classes}
+        plan: Plan = {"kind": "fifo", "limit": self._limit(queue.limit, link, index)}
+        own: Plan = queue.model_dump(exclude={"kind", "limit"})
+        if isinstance(queue, network.Threshold):
+            return plan | {"mark": {"kind": "threshold", "packets": queue.mark}}
+        if isinstance(queue, network.Red):
+            return plan | {"mark": {"kind": "red"} | own}
+        return plan | {"kind": queue.kind} | own
+
+    # Flows
+
+    def _flow(self, i: int, flow: Flow) -> Plan:
+        key = f"flows.{i}"
+        default = self.graph.endpoints[i % len(self.graph.endpoints)] if self.graph.endpoints else None
+        ends = []
+        for which, name in enumerate((flow.source, flow.to)):
+            end_key = f"{key}.{('from', 'to')[which]}"
+            if name is None and default is None:
+                raise ScenarioError("found nothing, expected a node", end_key)
+            ends.append(self.graph.node(name if name is not None else default[which], end_key))  # type: ignore[index]
+        if ends[0] == ends[1]:
+            raise ScenarioError(f"found {found(self.graph.nodes[ends[1]])}, expected another node than from",
+                                f"{key}.to")  # fmt: skip
+        duration = self.scenario.duration
+        if flow.start >= duration:
+            raise ScenarioError(
+                f"found {found(units.format_duration(flow.start))}, expected less than the duration",
+                f"{key}.start",
+            )
+        if flow.start + (flow.count - 1) * flow.spacing >= duration:
+            last = units.format_duration(flow.start + (flow.count - 1) * flow.spacing)
+            raise ScenarioError(
+                f"found {found(units.format_duration(flow.spacing))} (the last flow would start at {last}), "
+                f"expected all to start within the duration",
+                f"{key}.spacing",
+            )
+        if flow.transport == "tcp" and self.ccs and flow.cc not in self.ccs:
+            raise ScenarioError(one_of(flow.cc, self.ccs, "a congestion controller"), f"{key}.cc")
+        return {
+            "name": self.names[i],
+            "from": ends[0],
+            "to": ends[1],
+            "return_path": self._return_path(flow, ends, key),
+            "start": flow.start,
+            "stop": None if flow.stop is None or flow.stop >= duration else flow.stop,
+            "count": flow.count,
+            "spacing": flow.spacing,
+            "class": flow.class_,
+            "transport": parts.transport(flow),
+            "app": parts.app(flow, duration, key),
+        }
+
+    def _return_path(self, flow: Flow, ends: list[int], key: str) -> list[int] | None:
+        if flow.return_path is None:
+            return None
+        path = [self.graph.node(name, f"{key}.return_path.{j}") for j, name in enumerate(flow.return_path)]
+        if path[0] != ends[1] or path[-1] != ends[0]:
+            raise ScenarioError("expected nodes from the receiver to the sender", f"{key}.return_path")
+        return path
+
+    # Controllers and probes
+
+    def _controller(self, i: int, controller: Controller) -> Plan:
+        key = f"controllers.{i}"
+        if self.rate_controllers and controller.kind not in self.rate_controllers:
+            raise ScenarioError(
+                one_of(controller.kind, self.rate_controllers, "a rate controller"), f"{key}.kind"
+            )
+        index = self.graph.link(controller.link, f"{key}.link")
+        link = self.graph.links[index]
+        if any(self.graph.link(c.link, f"{key}.link") == index for c in self.scenario.controllers[:i]):
+            raise ScenarioError(
+                f"found {found(controller.link)} again, expected one controller per link", f"{key}.link"
+            )
+        queue = link.traits.queue
+        limit = controller.queue or (
+            queue.limit if isinstance(queue, network.Limited) else network.TXQUEUELEN
+        )
+        shape = None
+        if controller.shape is not None:
+            shape = [[step.time, step.rate // 8] for step in controller.shape]
+            times = [time for time, _ in shape]
+            if times[0] != 0 or times != sorted(set(times)):
+                raise ScenarioError("expected rising times from '0s' on", f"{key}.shape")
+        return {
+            "kind": controller.kind,
+            "link": index,
+            "shape": shape,
+            "told": controller.capacity == "told",
+            "limit": self._limit(limit, link, index),
+            "params": {name: parts.param(value) for name, value in controller.params.items()},
+            "outages": controller.outages,
+        }
+
+    def _probes(self, controlled: list[int], flows: int) -> Plan:
+        probes, everything = self.scenario.probes, range(len(self.graph.links))
+        if probes.links == ["all"]:
+            links = list(everything)
+        elif probes.links is not None:
+            named = [self.graph.link(name, f"probes.links.{j}") for j, name in enumerate(probes.links)]
+            links = sorted(set(named))
+        elif len(everything) <= MAX_SAMPLED_BY_DEFAULT:
+            links = list(everything)
+        else:
+            tight = [self.graph.link(name, "probes.links") for name in self.graph.bottlenecks]
+            links = sorted({*controlled, *tight})
+        if probes.interval:
+            entities = len(links) + (flows if probes.flows else 0)
+            samples = self.scenario.duration // probes.interval * entities
+            if samples > MAX_SAMPLES:
+                raise ScenarioError(
+                    f"found {units.format_duration(probes.interval)} ({samples} samples), "
+                    f"expected an interval that gives at most {MAX_SAMPLES} samples (0 gives none)",
+                    "probes.interval",
+                )
+        return {"interval": probes.interval, "links": links, "flows": probes.flows, "traces": probes.traces}

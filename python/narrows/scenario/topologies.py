@@ -1,0 +1,170 @@
+"""Topologies by name: a few keys become nodes, links and default endpoints of flows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from narrows.errors import Expected
+from narrows.scenario.fields import Duration, Int, PositiveDuration, Rate
+from narrows.scenario.network import Limited, Link, Traits
+
+ACCESS_FACTOR = 10
+"""Access links are this much faster than the bottleneck unless `access_rate` is given."""
+_OWN_KEYS = frozenset(Traits.model_fields)
+
+
+@dataclass
+class Layout:
+    """What a topology stands for."""
+
+    links: list[Link]
+    """Its links."""
+    endpoints: list[tuple[str, str]] = field(default_factory=list)
+    """Flow i without from and to takes pair i modulo their number."""
+    bottlenecks: list[str] = field(default_factory=list)
+    """Names of the links that are meant to be the tight ones."""
+
+
+class Bottlenecked(Traits):
+    """Keys of the tight link; access links are wide and never drop."""
+
+    rate: Rate | None = None
+    """L3 rate of each tight link."""
+    access_rate: Rate | None = None
+    """L3 rate of the access links; ten times the tight link's if left out."""
+
+    @model_validator(mode="after")
+    def _rate_from_one_place(self) -> Bottlenecked:
+        if (self.rate is None) == (self.trace is None):
+            raise Expected("a rate or a trace")
+        return self
+
+    def tight(self, between: list[str], name: str | None, delay: int) -> Link:
+        """A tight link with this topology's traits; its queue is one BDP unless given."""
+        given: dict[str, Any] = {
+            key: getattr(self, key) for key in self.model_fields_set & _OWN_KEYS if key != "delay"
+        }
+        given.setdefault("queue", Limited.one_bdp())
+        return Link.model_construct(name=name, between=between, **(given | {"delay": delay}))
+
+    def access(self, between: list[str], delay: int, rate: int) -> Link:
+        """An access link."""
+        return Link.model_construct(
+            between=between, rate=self.access_rate or rate, delay=delay, queue=Limited.endless()
+        )
+
+    def widest(self, trace_peak: int | None) -> int:
+        """Default rate of access links."""
+        rates = [change.rate for change in self.at if change.rate is not None]
+        return min(10**15, ACCESS_FACTOR * max([self.rate or 0, trace_peak or 0, *rates]))
+
+
+class Dumbbell(Bottlenecked):
+    """Senders s1..sn, routers r1 and r2, receivers d1..dn; r1->r2 is called `bottleneck`."""
+
+    kind: Literal["dumbbell"]
+    pairs: Annotated[Int, Field(ge=1, le=4096)] | None = None
+    """Pairs of hosts; as many as `rtts` or entries of `flows` if left out."""
+    rtt: PositiveDuration | None = None
+    """Two-way propagation delay between the hosts of a pair."""
+    rtts: Annotated[list[PositiveDuration], Field(min_length=1, max_length=4096)] | None = None
+    """The same, pair by pair."""
+
+    @model_validator(mode="after")
+    def _one_delay(self) -> Dumbbell:
+        if sum(value is not None for value in (self.rtt, self.rtts, self.delay)) != 1:
+            raise Expected("one of rtt, rtts and delay")
+        if self.pairs is not None and self.rtts is not None and self.pairs != len(self.rtts):
+            raise Expected(f"as many rtts as pairs ({self.pairs})")
+        return self
+
+    def layout(self, flows: int, trace_peak: int | None) -> Layout:
+        """Half of the shortest pair's delay is on the bottleneck, the rest on each pair's access links."""
+        pairs = self.pairs or (len(self.rtts) if self.rtts else min(max(1, flows), 4096))
+        one_way = [rtt // 2 for rtt in (self.rtts or [self.rtt or 0] * pairs)]
+        middle = self.delay if self.delay is not None else min(one_way) // 2
+        links = [self.tight(["r1", "r2"], "bottleneck", middle)]
+        rate = self.widest(trace_peak)
+        for i in range(pairs):
+            rest = 0 if self.delay is not None else one_way[i] - middle
+            links.append(self.access([f"s{i + 1}", "r1"], rest // 2, rate))
+            links.append(self.access(["r2", f"d{i + 1}"], rest - rest // 2, rate))
+        ends = [(f"s{i + 1}", f"d{i + 1}") for i in range(pairs)]
+        return Layout(links, ends, ["bottleneck"])
+
+
+class ParkingLot(Bottlenecked):
+    """Routers r1..r(n+1) with tight links hop1..hopn between them.
+
+    One long pair s0-d0 and, for each hop i, a cross pair si-di.
+    """
+
+    kind: Literal["parking-lot"]
+    hops: Annotated[Int, Field(ge=1, le=1024)]
+    """Tight links in a row."""
+    delay: Duration | None = None
+    """Propagation delay of each hop, one way."""
+    access_delay: Duration = 1_000_000
+    """Propagation delay of each access link, one way."""
+
+    @model_validator(mode="after")
+    def _has_delay(self) -> ParkingLot:
+        if self.delay is None:
+            raise Expected("a delay")
+        return self
+
+    def layout(self, flows: int, trace_peak: int | None) -> Layout:  # noqa: ARG002 (one signature for all)
+        """Flow 0 takes the long way; flow i hop i."""
+        rate, n = self.widest(trace_peak), self.hops
+        hops = [self.tight([f"r{i}", f"r{i + 1}"], f"hop{i}", self.delay or 0) for i in range(1, n + 1)]
+        ends = [("s0", "d0"), *((f"s{i}", f"d{i}") for i in range(1, n + 1))]
+        access = [self.access(["s0", "r1"], self.access_delay, rate)]
+        access.append(self.access([f"r{n + 1}", "d0"], self.access_delay, rate))
+        for i in range(1, n + 1):
+            access.append(self.access([f"s{i}", f"r{i}"], self.access_delay, rate))
+            access.append(self.access([f"r{i + 1}", f"d{i}"], self.access_delay, rate))
+        return Layout(hops + access, ends, [f"hop{i}" for i in range(1, n + 1)])
+
+
+class Star(Traits):
+    """Hosts h1..hn around a switch `hub`.
+
+    Flows without from and to go to h1 from h2, h3, ... (incast).
+    """
+
+    kind: Literal["star"]
+    leaves: Annotated[Int, Field(ge=2, le=4096)]
+    """Hosts."""
+    rtt: PositiveDuration | None = None
+    """Two-way propagation delay between two hosts."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Star:
+        if (self.rate is None) == (self.trace is None):
+            raise Expected("a rate or a trace")
+        if (self.rtt is None) == (self.delay is None):
+            raise Expected("one of rtt and delay")
+        return self
+
+    def layout(self, flows: int, trace_peak: int | None) -> Layout:  # noqa: ARG002 (one signature for all)
+        """All links alike, from the hub outwards, so that loss and trace are on the way to the receiver."""
+        delay = self.delay if self.delay is not None else (self.rtt or 0) // 4
+        traits: dict[str, Any] = {key: getattr(self, key) for key in self.model_fields_set & _OWN_KEYS}
+        traits.setdefault("queue", Limited.one_bdp())
+        hosts = [f"h{i}" for i in range(1, self.leaves + 1)]
+        links = [Link.model_construct(between=["hub", h], **(traits | {"delay": delay})) for h in hosts]
+        return Layout(links, [(h, "h1") for h in hosts[1:]], ["hub->h1"])
+
+
+Topology = Annotated[Dumbbell | ParkingLot | Star, Field(discriminator="kind")]
+"""One of the topologies by name."""
+
+TOPOLOGIES: dict[str, type[Dumbbell] | type[ParkingLot] | type[Star]] = {
+    "dumbbell": Dumbbell,
+    "parking-lot": ParkingLot,
+    "star": Star,
+}
+"""Name to model."""

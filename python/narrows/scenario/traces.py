@@ -1,0 +1,204 @@
+"""Capacity traces: mahimahi's and CSV, with errors that name the line."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import re
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from narrows import units
+from narrows.errors import Expected, ScenarioError, found, hint
+from narrows.scenario.model import Scenario
+from narrows.scenario.network import FULL_PACKET, Trace
+
+MAX_TRACE_BYTES = 1 << 30
+_TIME_SCALE = {"s": units.NANOS_PER_SEC, "ms": 1_000_000, "us": 1_000}
+_DEFAULT_GAP_STEPS = 10
+_DEFAULT_GAP = 10 * units.NANOS_PER_SEC
+_MAX_MILLIS = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """A trace, read."""
+
+    plan: dict[str, Any]
+    """As a plan's `rate`."""
+    mean: int
+    """Mean rate, bit/s."""
+    peak: int
+    """Highest rate (mahimahi: within 100 ms), bit/s."""
+
+
+def read(trace: Trace, folder: Path) -> Capacity:
+    """Read a trace.
+
+    Args:
+        trace: which file and how to read it.
+        folder: what its path is relative to.
+
+    Raises:
+        ScenarioError: naming the trace's file and line.
+    """
+    path = folder / trace.file
+    try:
+        state = path.stat()
+        if state.st_size > MAX_TRACE_BYTES:
+            raise ScenarioError(f"found a trace of more than {MAX_TRACE_BYTES >> 20} MiB", "file")
+        return _read(trace, path, state.st_mtime_ns)
+    except UnicodeDecodeError:
+        raise ScenarioError(f"found {found(trace.file)}, expected a text file", "file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise ScenarioError(
+            f"found {found(trace.file)}, expected a readable file ({reason})", "file"
+        ) from None
+
+
+@functools.lru_cache(maxsize=8)
+def _read(trace: Trace, path: Path, modified: int) -> Capacity:  # noqa: ARG001 (a changed file is read again)
+    """All points of a sweep share one reading of their trace."""
+    text = path.read_text(encoding="utf-8")
+    lines = [(i + 1, line.strip()) for i, line in enumerate(text.splitlines())]
+    lines = [(i, line) for i, line in lines if line and not line.startswith("#")]
+    if not lines:
+        raise _bad(trace, 1, "found an empty trace, expected at least one line")
+    return _mahimahi(trace, lines) if trace.format == "mahimahi" else _csv(trace, lines)
+
+
+def digests(scenarios: Iterable[Scenario], folder: Path) -> dict[str, str]:
+    """SHA-256 of each trace that scenarios use, by its path in them."""
+    files = {
+        traits.trace.file
+        for scenario in scenarios
+        for link in (scenario.topology, *scenario.links)
+        if link is not None
+        for traits in (link, getattr(link, "back", None))
+        if traits is not None and traits.trace is not None
+    }
+    return {file: hashlib.sha256((folder / file).read_bytes()).hexdigest() for file in sorted(files)}
+
+
+def _bad(trace: Trace, line: int, message: str) -> ScenarioError:
+    return ScenarioError(message, f"line {line}", trace.file)
+
+
+def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
+    """One line per opportunity to send 1500 bytes: milliseconds, not decreasing (mm-link(1))."""
+    millis: list[int] = []
+    for number, line in lines:
+        if not line.isascii() or not line.isdigit() or len(line) > 10 or int(line) > _MAX_MILLIS:
+            raise _bad(trace, number, f"found {found(line)}, expected whole milliseconds")
+        at = int(line)
+        if millis and at < millis[-1]:
+            raise _bad(trace, number, f"found {at} after {millis[-1]}, expected times that do not decrease")
+        millis.append(at)
+    period = millis[-1]
+    if period == 0:
+        raise _bad(trace, lines[-1][0], "found a trace of 0 ms, expected a last line above 0")
+    mean = len(millis) * FULL_PACKET * 8 * 1000 // period
+    # A window of 100 ms, or bursts of packets in one millisecond would count as the peak.
+    window: dict[int, int] = {}
+    for at in millis:
+        window[at // 100] = window.get(at // 100, 0) + 1
+    peak = max(window.values()) * FULL_PACKET * 8 * 10
+    plan = {"kind": "opportunities", "millis": millis, "period_millis": period, "bytes": FULL_PACKET}
+    return Capacity(plan, max(8, mean), max(peak, mean, 8))
+
+
+def _csv(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
+    """A time and a rate per line; columns by name (with a header) or number, split at , ; tab or blanks."""
+    try:
+        per_unit = units.parse_rate(f"1{trace.unit}")
+    except Expected:
+        raise ScenarioError(f"found {found(trace.unit)}, expected a unit such as 'mbit/s'", "unit") from None
+    split = _splitter(lines[0][1])
+    header = split(lines[0][1])
+    has_header = any(_number(cell) is None for cell in header)
+    time_at = _column(trace.time, header if has_header else None, len(header), "time")
+    rate_at = _column(trace.rate, header if has_header else None, len(header), "rate")
+    rows = lines[1:] if has_header else lines
+    if not rows:
+        raise _bad(trace, lines[0][0], "found a header only, expected at least one line of figures")
+
+    times: list[int] = []
+    rates: list[int] = []
+    for number, line in rows:
+        cells = split(line)
+        values = []
+        for name, column in (("time", time_at), ("rate", rate_at)):
+            cell = cells[column] if column < len(cells) else ""
+            value = _number(cell)
+            if value is None:
+                raise _bad(trace, number, f"found {found(cell)} for {name}, expected a number")
+            values.append(value)
+        at, rate = round(values[0] * _TIME_SCALE[trace.time_unit]), int(values[1] * per_unit)
+        if rate < 0:
+            raise _bad(trace, number, f"found a rate of {values[1]}, expected none below zero")
+        if rate > units.MAX_BITS_PER_SEC:
+            raise _bad(trace, number, f"found a rate above {units.format_rate(units.MAX_BITS_PER_SEC)}")
+        if times and at <= times[-1]:
+            raise _bad(trace, number, "found a time that is not after the one before, expected rising times")
+        times.append(at)
+        rates.append(rate)
+    _check_gaps(trace, rows, times)
+    steps = [b - a for a, b in itertools.pairwise(times)]
+    last_step = round(statistics.median(steps)) if steps else units.NANOS_PER_SEC
+    length = times[-1] - times[0] + last_step
+    if length > units.MAX_NANOS:
+        raise _bad(trace, rows[-1][0], "found a trace of more than 100 days, expected another time_unit")
+    if not any(rate >= 8 for rate in rates):
+        raise _bad(trace, rows[0][0], "found no rate above zero in the whole trace")
+    plan = {
+        "kind": "steps",
+        "steps": [[t - times[0], rate // 8] for t, rate in zip(times, rates, strict=True)],
+        "period": length if trace.repeat else None,
+    }
+    area = sum(rate * step for rate, step in zip(rates, [*steps, last_step], strict=True))
+    return Capacity(plan, max(8, area // length), max(rates))
+
+
+def _check_gaps(trace: Trace, rows: list[tuple[int, str]], times: list[int]) -> None:
+    """A hole in a measurement would pass for a constant rate."""
+    steps = [b - a for a, b in itertools.pairwise(times)]
+    if not steps:
+        return
+    longest = trace.max_gap or max(_DEFAULT_GAP, _DEFAULT_GAP_STEPS * round(statistics.median(steps)))
+    for i, step in enumerate(steps):
+        if step > longest:
+            gap = units.format_duration(step)
+            most = units.format_duration(longest)
+            raise _bad(trace, rows[i + 1][0], f"found a gap of {gap}, expected at most {most} (see max_gap)")
+
+
+def _splitter(line: str) -> Any:
+    for separator in (",", ";", "\t"):
+        if separator in line:
+            return lambda text, s=separator: [cell.strip() for cell in text.split(s)]
+    return str.split
+
+
+_DECIMAL = re.compile(r"[+-]?(\d{1,25}(\.\d{0,25})?|\.\d{1,25})([eE][+-]?\d{1,2})?", re.ASCII)
+
+
+def _number(cell: str) -> Fraction | None:
+    return Fraction(cell) if _DECIMAL.fullmatch(cell) else None
+
+
+def _column(which: str | int, header: list[str] | None, width: int, key: str) -> int:
+    if isinstance(which, str):
+        if header is None:
+            raise ScenarioError(f"found {found(which)}, expected a number: the trace has no header", key)
+        if which not in header:
+            raise ScenarioError(f"found {found(which)}, expected a column{hint(which, header)}", key)
+        return header.index(which)
+    if not 0 <= which < width:
+        raise ScenarioError(f"found {which}, expected a column from 0 to {width - 1}", key)
+    return which

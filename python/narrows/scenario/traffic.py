@@ -1,0 +1,131 @@
+"""Models of flows and of what their applications send."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from narrows import units
+from narrows.errors import Expected
+from narrows.scenario.fields import Duration, Flag, Float, Int, Name, PositiveDuration, Rate, Size, Table
+
+MAX_FLOWS = 1_000_000
+"""Most flows of a run."""
+
+
+class App(Table):
+    """An application that sends at a constant rate, always or in periods."""
+
+    rate: Rate | None = None
+    """Application bytes per time while on."""
+    on: PositiveDuration | None = None
+    """Length of an on period; always on if left out."""
+    off: PositiveDuration | None = None
+    """Length of an off period."""
+
+    @model_validator(mode="after")
+    def _periods(self) -> App:
+        if (self.on is None) != (self.off is None):
+            raise Expected("both on and off, or neither")
+        return self
+
+
+class SizeDistribution(Table):
+    """Sizes of arriving flows, application bytes."""
+
+    distribution: Literal["fixed", "exponential", "pareto"]
+    """Kind."""
+    mean: Size
+    """Mean (fixed: the size)."""
+    shape: Annotated[Float, Field(gt=1, le=100)] = 1.8
+    """Pareto's shape, above 1."""
+
+
+def _size(value: object) -> object:
+    return {"distribution": "fixed", "mean": value} if isinstance(value, str) else value
+
+
+class Arrivals(Table):
+    """Flows that arrive as a Poisson process."""
+
+    rate: Annotated[Float, Field(gt=0, le=1e6)]
+    """Flows per second."""
+    size: Annotated[SizeDistribution, BeforeValidator(_size, json_schema_input_type=Size | SizeDistribution)]
+    """Their sizes: one size, or a table with a distribution."""
+
+
+class Flow(Table):
+    """A flow, `count` equal flows, or (with `arrivals`) a source of flows."""
+
+    name: Name | None = None
+    """Name in results; made from the controller's name if left out."""
+    source: Annotated[Name | None, Field(alias="from")] = None
+    """Sending node; a topology by name has defaults."""
+    to: Name | None = None
+    """Receiving node."""
+    transport: Literal["tcp", "udp"] = "tcp"
+    """Transport."""
+    cc: Annotated[str, Field(max_length=64)] = "cubic"
+    """TCP: congestion controller."""
+    rate: Rate | None = None
+    """UDP: L3 rate."""
+    packet: Annotated[Int, Field(ge=29, le=65535)] = 1500
+    """UDP: L3 bytes of a packet."""
+    start: Duration = 0
+    """First packet."""
+    stop: PositiveDuration | None = None
+    """When the application stops; the end of the run if left out."""
+    count: Annotated[Int, Field(ge=1, le=MAX_FLOWS)] = 1
+    """How many such flows."""
+    spacing: Duration = 0
+    """Later start of each next one."""
+    size: Size | None = None
+    """Application bytes to send; without end if left out."""
+    app: App | None = None
+    """An application that limits the flow."""
+    arrivals: Arrivals | None = None
+    """Makes this a source of flows."""
+    ecn: Flag = False
+    """TCP: negotiate ECN."""
+    pacing: Flag = False
+    """TCP: pace window-based controllers too, as Linux with sch_fq."""
+    receive_window: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | None = None
+    """TCP: receive window in segments; never limits if left out."""
+    mss: Annotated[Int, Field(ge=64, le=65000)] = 1448
+    """TCP: payload bytes of a full segment."""
+    class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0
+    """Class in priority and HTB queues."""
+    return_path: Annotated[list[Name], Field(min_length=2, max_length=1024)] | None = None
+    """Nodes that ACKs pass, both ends included, where that is not the shortest path."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Flow:
+        given = [key for key in ("size", "app", "arrivals") if getattr(self, key) is not None]
+        if len(given) > 1:
+            raise Expected(f"one of size, app and arrivals, not {' and '.join(given)}")
+        if self.arrivals is not None and self.count != 1:
+            raise Expected("a count of 1 with arrivals")
+        if self.stop is not None and self.stop <= self.start:
+            raise Expected("a stop after its start")
+        if self.transport == "udp":
+            self._check_udp()
+        elif self.rate is not None:
+            raise Expected("a rate only with transport = 'udp' (an application's rate is app = {rate = ...})")
+        elif self.app is not None and self.app.rate is None:
+            raise Expected("a rate in app")
+        return self
+
+    def _check_udp(self) -> None:
+        if self.rate is None:
+            raise Expected("a rate with transport = 'udp'")
+        tcp_only = self.model_fields_set & {"cc", "ecn", "pacing", "receive_window", "mss", "return_path"}
+        if tcp_only:
+            raise Expected(f"no {sorted(tcp_only)[0]} with transport = 'udp'")
+        if self.arrivals is not None:
+            raise Expected("no arrivals with transport = 'udp'")
+
+    @property
+    def kind(self) -> str:
+        """The controller's name, or ``udp``."""
+        return "udp" if self.transport == "udp" else self.cc

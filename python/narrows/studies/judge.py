@@ -1,0 +1,228 @@
+"""Verdicts: a claim against the runs. Nothing here is decided by hand."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from narrows import metrics
+from narrows.studies.measures import Measured, find_measure, measure_run
+from narrows.studies.model import Claim, Expect, Factor, Side
+from narrows.studies.run import Run, Runs
+
+
+class Verdict(enum.Enum):
+    """What came of a claim."""
+
+    REPRODUCED = "reproduced"
+    NOT_REPRODUCED = "not reproduced"
+    UNJUDGED = "cannot be judged"
+
+
+class Bound(enum.Enum):
+    """What a measured value says about the true one, where times were censored."""
+
+    LOWER = ">"
+    UPPER = "<"
+    NEITHER = "?"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What was measured at one value of the factors that the claim leaves free."""
+
+    factors: tuple[tuple[str, Factor], ...]
+    interval: metrics.Interval
+    least: float
+    most: float
+    bound: Bound | None
+    """Set if times were censored: what was measured is a bound only."""
+    verdict: Verdict
+    why: str
+    sides: tuple[metrics.Interval, ...] = ()
+    """Means of `a` and `b` where two sides are compared."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim with its verdict and what it rests on."""
+
+    claim: Claim
+    verdict: Verdict
+    why: str
+    cases: tuple[Case, ...] = ()
+    unit: str = ""
+
+
+def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
+    """The verdict on a claim, given the runs of each experiment."""
+    unit = (
+        "%"
+        if claim.compare == "gain"
+        else ""
+        if claim.compare == "ratio"
+        else find_measure(claim.measure).unit
+    )
+    runs = experiments.get(claim.experiment)
+    if not runs:
+        return Finding(claim, Verdict.UNJUDGED, f"experiment {claim.experiment} was not run", unit=unit)
+    cases = _cases(claim, runs)
+    if not cases:
+        return Finding(claim, Verdict.UNJUDGED, "no run has these parameters", unit=unit)
+    if claim.cannot:
+        return Finding(claim, Verdict.UNJUDGED, claim.cannot, tuple(cases), unit)
+    verdict, why = _overall(claim, cases)
+    return Finding(claim, verdict, why, tuple(cases), unit)
+
+
+def _overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
+    """One verdict of many cases."""
+    good = [case for case in cases if case.verdict is Verdict.REPRODUCED]
+    bad = [case for case in cases if case.verdict is Verdict.NOT_REPRODUCED]
+    if claim.across == "any":
+        decisive = good or bad or cases
+    else:
+        decisive = bad or [case for case in cases if case.verdict is Verdict.UNJUDGED] or good
+    first = decisive[0]
+    if len(cases) == 1:
+        return first.verdict, first.why
+    words = {
+        Verdict.REPRODUCED: "holds",
+        Verdict.NOT_REPRODUCED: "does not hold",
+        Verdict.UNJUDGED: "is open",
+    }
+    return first.verdict, f"{words[first.verdict]} in {len(decisive)} of {len(cases)} cases; {first.why}"
+
+
+def _cases(claim: Claim, runs: Runs) -> list[Case]:
+    sides = [claim.a] if claim.b is None else [claim.a, claim.b]
+    named = {name for side in sides for name in side.where}
+    # A factor given one value is fixed; one given a list of values stays free, as one not named does.
+    fixed = {name for name in named if any(not isinstance(side.where.get(name, []), list) for side in sides)}
+    groups = [runs.where(side.where).cases(without=fixed) for side in sides]
+    cases = []
+    for key, group in groups[0].items():
+        if any(key not in other for other in groups[1:]):
+            continue
+        by_seed = [
+            {run.seed: _value(claim, side, run) for run in found[key]}
+            for side, found in zip(sides, groups, strict=True)
+        ]
+        seeds = [seed for seed in (run.seed for run in group) if all(seed in values for values in by_seed)]
+        cases.append(_case(claim, key, [[values[seed] for seed in seeds] for values in by_seed]))
+    return cases
+
+
+def _value(claim: Claim, side: Side, run: Run) -> Measured:
+    return measure_run(claim.measure, run, **{**claim.args, **side.args})
+
+
+def _case(claim: Claim, key: tuple[tuple[str, Factor], ...], sides: list[list[Measured]]) -> Case:
+    values = [
+        _combine(claim.compare, [measured.value for measured in row]) for row in zip(*sides, strict=True)
+    ]
+    known = [value for value in values if not math.isnan(value)]
+    bound = _bound([any(measured.censored for measured in side) for side in sides])
+    interval = metrics.mean_ci(values)
+    means = (
+        tuple(metrics.mean_ci([measured.value for measured in side]) for side in sides)
+        if len(sides) > 1
+        else ()
+    )
+    least, most = (min(known), max(known)) if known else (math.nan, math.nan)
+    if claim.expect is None:
+        verdict, why = Verdict.UNJUDGED, claim.cannot
+    elif len(known) < len(values) or not known:
+        verdict, why = Verdict.UNJUDGED, f"undefined in {len(values) - len(known)} of {len(values)} runs"
+    elif bound is not None:
+        verdict, why = _judge_bound(claim.expect, interval, least, most, bound)
+    else:
+        verdict, why = _judge_known(claim.expect, interval, least, most)
+    return Case(key, interval, least, most, bound, verdict, why, means)
+
+
+def _judge_known(
+    expect: Expect, interval: metrics.Interval, least: float, most: float
+) -> tuple[Verdict, str]:
+    if expect.above is not None or expect.below is not None:
+        if interval.n < 2:
+            return Verdict.UNJUDGED, "one run has no confidence interval"
+        if expect.above is not None:
+            holds, border = interval.low > expect.above, f"above {expect.above:g}"
+        else:
+            assert expect.below is not None
+            holds, border = interval.high < expect.below, f"below {expect.below:g}"
+        place = "lies" if holds else "does not lie"
+        return _verdict(holds), f"the 95 % interval {place} {border}"
+    if expect.at_least is not None:
+        holds = least >= expect.at_least
+        return _verdict(holds), f"smallest of {interval.n} runs: {least:.4g}, {expect.at_least:g} needed"
+    if expect.at_most is not None:
+        holds = most <= expect.at_most
+        return _verdict(holds), f"largest of {interval.n} runs: {most:.4g}, {expect.at_most:g} allowed"
+    assert expect.about is not None and expect.within is not None
+    holds = abs(interval.mean - expect.about) <= expect.within
+    return _verdict(
+        holds
+    ), f"mean {interval.mean:.4g}, {expect.about:g} \N{PLUS-MINUS SIGN} {expect.within:g} needed"
+
+
+def _judge_bound(
+    expect: Expect, interval: metrics.Interval, least: float, most: float, bound: Bound
+) -> tuple[Verdict, str]:
+    """A bound decides only what it is already beyond."""
+    good, bad = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
+    if bound is Bound.LOWER:
+        if expect.at_most is not None and most > expect.at_most:
+            return bad, f"more than {most:.4g}, {expect.at_most:g} allowed"
+        if expect.at_least is not None and least >= expect.at_least:
+            return good, f"at least {least:.4g}, {expect.at_least:g} needed"
+        if expect.below is not None and interval.low > expect.below:
+            return bad, f"more than {interval.low:.4g}, below {expect.below:g} needed"
+        if expect.above is not None and interval.low > expect.above:
+            return good, f"the 95 % interval of the lower bounds lies above {expect.above:g}"
+    if bound is Bound.UPPER:
+        if expect.at_most is not None and most <= expect.at_most:
+            return good, f"at most {most:.4g}, {expect.at_most:g} allowed"
+        if expect.at_least is not None and least < expect.at_least:
+            return bad, f"less than {least:.4g}, {expect.at_least:g} needed"
+        if expect.below is not None and interval.high < expect.below:
+            return good, f"the 95 % interval of the upper bounds lies below {expect.below:g}"
+        if expect.above is not None and interval.high < expect.above:
+            return bad, f"less than {interval.high:.4g}, above {expect.above:g} needed"
+        if (
+            expect.about is not None
+            and expect.within is not None
+            and interval.mean < expect.about - expect.within
+        ):
+            return (
+                bad,
+                f"less than {interval.mean:.4g}, {expect.about:g} \N{PLUS-MINUS SIGN} {expect.within:g} needed",
+            )
+    return Verdict.UNJUDGED, "some flows did not converge before the next one joined or the run ended"
+
+
+def _bound(censored: list[bool]) -> Bound | None:
+    """What a difference or quotient of sides is, some of which are lower bounds."""
+    if not any(censored):
+        return None
+    if all(censored) and len(censored) > 1:
+        return Bound.NEITHER
+    return Bound.LOWER if censored[0] else Bound.UPPER
+
+
+def _combine(compare: str, values: list[float]) -> float:
+    if compare == "value":
+        return values[0]
+    a, b = values
+    if compare == "difference":
+        return a - b
+    if compare == "gain":
+        return metrics.gain(a, b)
+    return a / b if b != 0 else math.nan
+
+
+def _verdict(holds: bool) -> Verdict:
+    return Verdict.REPRODUCED if holds else Verdict.NOT_REPRODUCED

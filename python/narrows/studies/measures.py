@@ -1,0 +1,276 @@
+"""The registry of measures: a name, a unit, a definition in `narrows.metrics`, and how it is read off a run.
+
+A measure is a function of a run and keyword arguments from a study's TOML. Another study adds a measure here
+only if no existing one says what it needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from narrows import metrics
+from narrows.errors import NarrowsError, hint
+from narrows.studies.run import Floats, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A value in the measure's unit; censored: a lower bound."""
+
+    value: float
+    censored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A registered measure."""
+
+    name: str
+    title: str
+    unit: str
+    source: str
+    """Its definition, MET-n of specs/metrics.md."""
+    function: Callable[..., float | Measured]
+
+
+MEASURES: dict[str, Measure] = {}
+
+_Function = Callable[..., float | Measured]
+
+
+def measure(title: str, unit: str, source: str) -> Callable[[_Function], _Function]:
+    """Register a function under its own name."""
+
+    def register(function: _Function) -> _Function:
+        name = function.__name__
+        MEASURES[name] = Measure(name, title, unit, source, function)
+        return function
+
+    return register
+
+
+def find_measure(name: str) -> Measure:
+    """The measure of that name."""
+    if name not in MEASURES:
+        raise NarrowsError(f"no measure {name!r}{hint(name, MEASURES)}")
+    return MEASURES[name]
+
+
+def measure_run(name: str, run: Run, **args: Any) -> Measured:
+    """The value of a measure for one run."""
+    chosen = find_measure(name)
+    try:
+        result = chosen.function(run, **args)
+    except TypeError as error:
+        raise NarrowsError(f"measure {name}: {error}") from None
+    return result if isinstance(result, Measured) else Measured(float(result))
+
+
+# --- rates
+
+
+@measure("Goodput", "Mbit/s", "MET-2")
+def goodput(run: Run, flows: str = "*") -> float:
+    """Goodput of the flows together, over the measurement interval."""
+    return float(run.column("flows", "goodput_bps")[run.flows(flows)].sum()) / 1e6
+
+
+@measure("Goodput over what the allocation allows", "", "MET-2, MET-6")
+def goodput_over_bound(run: Run, capacity_mbit: float, eta: float = 1.0, loss: str | float = 0.0) -> float:
+    """Goodput over eta C (1448/1500) (1 - p); `loss` is p, or the name of the factor that holds it."""
+    p = float(run.factors[loss]) if isinstance(loss, str) else loss
+    return goodput(run) / (eta * capacity_mbit * (1448 / 1500) * (1 - p))
+
+
+@measure("Utilisation", "", "MET-5")
+def utilisation(run: Run, link: str) -> float:
+    """Throughput over capacity of the link, over the measurement interval."""
+    return _only(run.column("links", "utilisation")[run.links(link)], f"link {link}")
+
+
+# --- fairness
+
+
+@measure("Share of the goodput", "", "MET-33")
+def share(run: Run, of: str, among: str = "*") -> float:
+    """Goodput of the flows `of` over that of the flows `among`."""
+    whole = goodput(run, among)
+    return goodput(run, of) / whole if whole > 0 else math.nan
+
+
+@measure("Jain's index", "", "MET-30, whole")
+def jain(run: Run, flows: str = "*") -> float:
+    """Jain's index of the goodputs over the measurement interval."""
+    return metrics.jain(run.column("flows", "goodput_bps")[run.flows(flows)])
+
+
+@measure("Smallest Jain's index of any bin", "", "MET-30, windowed")
+def jain_min(run: Run, flows: str = "*", bin_s: float = 1.0, after_s: float = 0.0) -> float:
+    """Smallest index over bins that start at `after_s` or later."""
+    starts, matrix = rate_matrix(run, flows, bin_s)
+    return metrics.jain_windowed(matrix[starts >= after_s]).min
+
+
+@measure("Ratio of goodputs per flow", "", "MET-34")
+def rate_ratio(run: Run, of: str, to: str) -> float:
+    """Mean goodput per flow of `of` over that of `to`."""
+    rates = run.column("flows", "goodput_bps")
+    return metrics.inter_protocol_ratio(rates[run.flows(of)], rates[run.flows(to)])
+
+
+# --- loss
+
+
+@measure("Router drop rate", "%", "MET-20")
+def drop_rate(run: Run, links: list[str]) -> float:
+    """Packets dropped by the named queues in a row, over the packets offered to the first of them.
+
+    Random loss not counted.
+    """
+    dropped, offered = run.column("links", "dropped_packets"), run.column("links", "offered_packets")
+    rows = [int(row) for name in links for row in run.links(name)]
+    if not rows:
+        return math.nan
+    return 100.0 * metrics.drop_rate(float(dropped[rows].sum()), float(offered[rows].max()))
+
+
+@measure("Retransmission rate", "%", "MET-22")
+def retransmission_rate(run: Run, flows: str = "*") -> float:
+    """Retransmitted segments over all segments sent."""
+    rows = run.flows(flows)
+    sent = float(run.column("flows", "sent_packets")[rows].sum())
+    return 100.0 * metrics.retransmission_rate(float(run.column("flows", "retransmits")[rows].sum()), sent)
+
+
+# --- delay
+
+
+@measure("Queueing delay", "ms", "MET-10, MET-12")
+def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
+    """RTT less the RTT of the empty network.
+
+    Mean, p50, p95, p99 or max over the ACKs; the largest of the flows.
+    """
+    rows = run.flows(flows)
+    rtt = run.column("flows", f"rtt_{statistic}_s")[rows]
+    delays = metrics.queueing_delay(rtt, 0.0) - run.column("flows", "rtt_empty_s")[rows]
+    return 1e3 * float(np.nanmax(delays)) if np.isfinite(delays).any() else math.nan
+
+
+@measure("RTT", "ms", "MET-12")
+def rtt(run: Run, statistic: str = "mean", flows: str = "*") -> float:
+    """Mean over the flows of a statistic of their RTTs."""
+    values = run.column("flows", f"rtt_{statistic}_s")[run.flows(flows)]
+    return 1e3 * float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
+
+
+@measure("Normalised power", "", "MET-40")
+def normalised_power(run: Run, capacity_mbit: float, flows: str = "*") -> float:
+    """(X/C) (D0/D) with the flows' goodput together and their mean RTT."""
+    empty = float(run.column("flows", "rtt_empty_s")[run.flows(flows)].mean())
+    return metrics.normalised_power(goodput(run, flows), capacity_mbit, rtt(run, "mean", flows) / 1e3, empty)
+
+
+# --- dynamics
+
+
+@measure("Smoothness", "", "MET-50, MET-51")
+def smoothness(run: Run, flows: str = "*", period_s: float = 0.1) -> float:
+    """Mean over the flows of the mean relative change of goodput per period."""
+    starts, matrix = rate_matrix(run, flows, period_s)
+    begins = run.column("flows", "start_s")[run.flows(flows)]
+    indices = [
+        metrics.smoothness(matrix[:, i], times_s=starts - begin).index for i, begin in enumerate(begins)
+    ]
+    return float(np.mean(indices)) if indices else math.nan
+
+
+@measure("Convergence time", "s", "MET-61, MET-63")
+def convergence(
+    run: Run,
+    link: str,
+    flows: str = "*",
+    bin_s: float = 0.1,
+    statistic: str = "mean",
+    capacity_mbit: float | None = None,
+) -> Measured:
+    """Time until each newcomer has its fair share, and keeps it.
+
+    Mean (or max) over the joins behind the first.
+    """
+    times = join_times(run, link, flows, bin_s, capacity_mbit)
+    if not times:
+        return Measured(math.nan)
+    if statistic == "max":
+        return Measured(max(time.seconds for time in times), any(time.censored for time in times))
+    mean = metrics.mean_censored(times)
+    return Measured(mean.seconds, mean.censored)
+
+
+def join_times(
+    run: Run, link: str, flows: str = "*", bin_s: float = 0.1, capacity_mbit: float | None = None
+) -> list[metrics.Censored]:
+    """Convergence time of each join behind the first, up to the next join or leave (MET-61)."""
+    rows = run.flows(flows)
+    begins, ends = run.column("flows", "start_s")[rows], run.column("flows", "end_s")[rows]
+    starts, matrix = rate_matrix(run, flows, bin_s)
+    if starts.size == 0:
+        return []
+    end_of_run = float(starts[-1]) + bin_s
+    ends = np.where(np.isnan(ends), end_of_run, ends)
+    row = int(run.links(link)[0])
+    t, carried = run.link_series(row, "throughput_bps")
+    _, offered = run.link_series(row, "capacity_bps")
+    used = _align(starts, *metrics.rebin(t, carried, bin_s))
+    capacity = _align(starts, *metrics.rebin(t, offered, bin_s))
+    if capacity_mbit is not None:
+        capacity = np.full(starts.size, capacity_mbit * 1e6)
+    active = (begins[None, :] < starts[:, None] + bin_s) & (ends[None, :] > starts[:, None])
+    matrix = np.where(active, np.nan_to_num(matrix), np.nan)
+    fair = capacity / np.maximum(active.sum(axis=1), 1)
+    changes = np.unique(np.concatenate([begins, ends]))
+    times = []
+    for i in np.argsort(begins, kind="stable")[1:]:
+        later = changes[changes > begins[i] + 1e-9]
+        times.append(
+            metrics.convergence_time(
+                starts,
+                bin_s,
+                matrix,
+                int(i),
+                fair,
+                used / capacity,
+                join_s=float(begins[i]),
+                until_s=float(later[0]) if later.size else end_of_run,
+            )
+        )
+    return times
+
+
+def rate_matrix(run: Run, flows: str, bin_s: float) -> tuple[Floats, Floats]:
+    """Start of each bin, and goodput in bit/s of bins by flows; NaN where a flow has no sample."""
+    series = [metrics.rebin(*run.flow_series(int(row), "goodput_bps"), bin_s) for row in run.flows(flows)]
+    if not series or all(starts.size == 0 for starts, _ in series):
+        return np.empty(0), np.empty((0, len(series)))
+    numbers = np.unique(np.concatenate([np.round(starts / bin_s) for starts, _ in series]))
+    grid = numbers * bin_s
+    return grid, np.column_stack([_align(grid, starts, values) for starts, values in series])
+
+
+def _align(grid: Floats, starts: Floats, values: Floats) -> Floats:
+    """The values at the bins of `grid`, NaN where there is none."""
+    if starts.size == 0:
+        return np.full(grid.size, np.nan)
+    position = np.clip(np.searchsorted(starts, grid - 1e-9), 0, starts.size - 1)
+    return np.where(np.abs(starts[position] - grid) < 1e-6, values[position], np.nan)
+
+
+def _only(values: Floats, what: str) -> float:
+    if values.size != 1:
+        raise NarrowsError(f"{what}: {values.size} of that name in the results")
+    return float(values[0])

@@ -1,0 +1,127 @@
+"""Runs as measures and figures see them: a point in the space of factors, a seed, and tables of results."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrows.studies.model import Factor, Where
+
+Floats = NDArray[np.float64]
+Tables = Mapping[str, Mapping[str, Any]]
+"""Table to column to values: numpy arrays, or lists of strings."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One simulation."""
+
+    factors: Mapping[str, Factor]
+    seed: int
+    tables: Tables
+    scenario: Mapping[str, Any] = field(default_factory=dict)
+    """The scenario as it ran, for figures and measures that need its parameters."""
+
+    def column(self, table: str, name: str) -> Floats:
+        """A numeric column as floats."""
+        return np.asarray(self.tables[table][name], dtype=np.float64)
+
+    def names(self, table: str, name: str) -> list[str]:
+        """A column of strings."""
+        return [str(value) for value in self.tables[table][name]]
+
+    def flows(self, pattern: str = "*") -> NDArray[np.int64]:
+        """Rows of the table `flows` whose name, source or controller matches the glob `pattern`."""
+        return self._rows("flows", pattern, ("name", "source", "cc"))
+
+    def links(self, pattern: str = "*") -> NDArray[np.int64]:
+        """Rows of the table `links` whose name matches the glob `pattern`."""
+        return self._rows("links", pattern, ("name",))
+
+    def flow_series(self, row: int, quantity: str) -> tuple[Floats, Floats]:
+        """Times (end of each bin, s) and values of a sampled quantity of the flow in that row."""
+        return self._series("flow_samples", "flow", float(self.column("flows", "flow")[row]), quantity)
+
+    def link_series(self, row: int, quantity: str) -> tuple[Floats, Floats]:
+        """Times (end of each bin, s) and values of a sampled quantity of the link in that row."""
+        return self._series("link_samples", "link", float(self.column("links", "link")[row]), quantity)
+
+    def distribution(self, entity: str, identity: int, quantity: str) -> tuple[Floats, Floats]:
+        """Quantiles (0..1) and values of a stored distribution."""
+        table = self.tables.get("distributions", {})
+        if not table:
+            return np.empty(0), np.empty(0)
+        kinds, quantities = (
+            np.array(self.names("distributions", "entity")),
+            np.array(self.names("distributions", "quantity")),
+        )
+        chosen = (
+            (kinds == entity) & (quantities == quantity) & (self.column("distributions", "id") == identity)
+        )
+        return self.column("distributions", "quantile")[chosen], self.column("distributions", "value_s")[
+            chosen
+        ]
+
+    def _rows(self, table: str, pattern: str, columns: Sequence[str]) -> NDArray[np.int64]:
+        named = [self.names(table, column) for column in columns]
+        hits = [any(fnmatch.fnmatchcase(name, pattern) for name in row) for row in zip(*named, strict=True)]
+        return np.flatnonzero(hits)
+
+    def _series(self, table: str, key: str, identity: float, quantity: str) -> tuple[Floats, Floats]:
+        chosen = self.column(table, key) == identity
+        return self.column(table, "t_s")[chosen], self.column(table, quantity)[chosen]
+
+
+class Runs(Sequence[Run]):
+    """Runs of one experiment."""
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self._runs = list(runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._runs[index]
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    def where(self, wanted: Where) -> Runs:
+        """The runs whose factors have the wanted values."""
+        return Runs(
+            run for run in self._runs if all(_has(run, name, value) for name, value in wanted.items())
+        )
+
+    def cases(self, without: Iterable[str] = ()) -> dict[tuple[tuple[str, Factor], ...], Runs]:
+        """Runs by the values of their factors, those `without` put aside; in order of first appearance."""
+        dropped = set(without)
+        groups: dict[tuple[tuple[str, Factor], ...], list[Run]] = {}
+        for run in self._runs:
+            key = tuple((name, value) for name, value in run.factors.items() if name not in dropped)
+            groups.setdefault(key, []).append(run)
+        return {key: Runs(group) for key, group in groups.items()}
+
+    def values(self, factor: str) -> list[Factor]:
+        """The values a factor takes, in order of first appearance."""
+        return list(dict.fromkeys(run.factors[factor] for run in self._runs if factor in run.factors))
+
+
+def _has(run: Run, name: str, wanted: Factor | list[Factor]) -> bool:
+    if name not in run.factors:
+        return False
+    options = wanted if isinstance(wanted, list) else [wanted]
+    return any(same(run.factors[name], option) for option in options)
+
+
+def same(a: Factor, b: Factor) -> bool:
+    """Equal as factors: numbers up to rounding."""
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return math.isclose(a, b, rel_tol=1e-9)
+    return a == b

@@ -1,0 +1,246 @@
+"""Running a study's experiments, and reading their tables as runs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from narrows import sweep, units
+from narrows.backends import Backend
+from narrows.errors import Expected, NarrowsError
+from narrows.results.results import Results
+from narrows.results.tables import SCHEMAS
+from narrows.scenario.model import Scenario
+from narrows.studies.judge import Finding, judge
+from narrows.studies.model import Experiment, Factor, Study
+from narrows.studies.run import Run, Runs, same
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Outcome:
+    """A study that was run: everything the report needs."""
+
+    study: Study
+    quick: bool
+    runs: dict[str, Runs]
+    findings: list[Finding]
+    scenarios: dict[str, str] = field(default_factory=dict)
+    """Experiment to the text of its scenario file."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader must know about this run, e.g. that the recorded traces were absent."""
+    version: str = "unknown"
+    wall_s: float = 0.0
+    """Simulating, all threads together."""
+    events: int = 0
+
+
+def run_study(
+    study: Study,
+    out: Path,
+    *,
+    quick: bool = False,
+    only: Iterable[str] = (),
+    jobs: int | None = None,
+    reuse: bool = False,
+    backend: Backend | None = None,
+    say: Say = lambda _: None,
+) -> Outcome:
+    """Run the experiments of a study into `out`/results, and judge its claims.
+
+    Args:
+        study: what to run.
+        out: folder of the study's results and report.
+        quick: fewer seeds, shorter runs, fewer points, as the study says.
+        only: ids of experiments; all if empty.
+        jobs: runs at a time; one per core if left out.
+        reuse: take the tables of an earlier run from `out` instead of simulating, where they are.
+        backend: what runs them; the simulator if left out.
+        say: told in a line what is going on.
+    """
+    wanted = list(only) or [experiment.id for experiment in study.experiments]
+    for identity in wanted:
+        if all(experiment.id != identity for experiment in study.experiments):
+            raise NarrowsError(f"no experiment {identity!r} in {study.id}")
+    outcome = Outcome(study, quick, {}, [])
+    for experiment in study.experiments:
+        if experiment.id not in wanted:
+            continue
+        folder = out / "results" / experiment.id
+        outcome.scenarios[experiment.id] = (study.folder / experiment.scenario).read_text(encoding="utf-8")
+        if reuse and (folder / "metadata.json").is_file():
+            results = Results.read(folder)
+            say(f"{experiment.id}: read {len(results.runs)} runs from {folder}")
+        else:
+            scenario, notes = prepare(study, experiment, quick)
+            outcome.notes += notes
+            results = sweep.run(
+                scenario,
+                out=folder,
+                jobs=jobs,
+                backend=backend,
+                formats=("parquet",),
+                progress=_progress(experiment, say),
+            )
+        outcome.runs[experiment.id] = read_runs(results, experiment)
+        outcome.version = str(results.metadata.get("narrows", "unknown"))
+        outcome.wall_s += _wall_seconds(folder)
+        outcome.events += int(np.nansum(_numbers(results.runs, "events")))
+    outcome.findings = [
+        judge(claim, outcome.runs) for claim in study.claims if claim.experiment in outcome.runs
+    ]
+    return outcome
+
+
+def _progress(experiment: Experiment, say: Say) -> sweep.Progress:
+    def tell(done: int, total: int) -> None:
+        if done == total or done * 10 // total > (done - 1) * 10 // total:
+            say(f"{experiment.id}: {done} of {total} runs")
+
+    return tell
+
+
+def prepare(study: Study, experiment: Experiment, quick: bool) -> tuple[Scenario, list[str]]:
+    """An experiment's scenario as it runs.
+
+    With recorded traces, or shortened. And what the reader must know.
+    """
+    path = study.folder / experiment.scenario
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    plan: dict[str, Any] = data.setdefault("sweep", {})
+    notes = []
+    if experiment.recorded is not None:
+        found, note = _recorded(experiment, data)
+        plan.setdefault("vary", {})[experiment.recorded.key] = found
+        notes += [note] if note else []
+    if quick:
+        plan["seeds"] = min(int(plan.get("seeds", 1)), experiment.quick.seeds)
+        data["duration"] = experiment.quick.duration or data.get("duration", "30s")
+        for name, kept in experiment.quick.keep.items():
+            _keep(plan, experiment.factors.get(name, name), kept if isinstance(kept, list) else [kept])
+    return Scenario(**data).with_source(str(path)), notes
+
+
+def _recorded(experiment: Experiment, data: dict[str, Any]) -> tuple[list[Any], str]:
+    """The values of the traces' key: the scenario's own, then those recorded traces that are at hand."""
+    assert experiment.recorded is not None
+    own: Any = data
+    for part in experiment.recorded.key.split("."):
+        own = own[int(part)] if isinstance(own, list) else own[part]
+    folder = data_folder()
+    if folder is None:
+        return (
+            [own],
+            f"{experiment.id}: the recorded traces are not at hand (set NARROWS_DATA to their folder); the synthetic one stands in.",
+        )
+    found = [
+        {**value, "file": str(folder / value["file"])}
+        for value in experiment.recorded.values
+        if (folder / value["file"]).is_file()
+    ]
+    missing = len(experiment.recorded.values) - len(found)
+    return [
+        own,
+        *found,
+    ], f"{experiment.id}: {missing} recorded traces are not in the data folder." if missing else ""
+
+
+def data_folder() -> Path | None:
+    """The folder of recorded data: NARROWS_DATA, or `../shared/data` beside the checkout."""
+    named = os.environ.get("NARROWS_DATA")
+    candidates = [Path(named)] if named else [Path(__file__).resolve().parents[4] / "shared" / "data"]
+    return next((path for path in candidates if path.is_dir()), None)
+
+
+def _keep(plan: dict[str, Any], key: str, kept: list[Factor]) -> None:
+    """Leave only these values of a factor in a sweep."""
+    if key == "case":
+        plan["case"] = [case for case in plan["case"] if case["name"] in kept]
+    elif key in plan.get("vary", {}):
+        values = plan["vary"][key]
+        plan["vary"][key] = [value for value in values if any(same(factor(value), option) for option in kept)]
+
+
+def factor(value: Any) -> Factor:
+    """A factor's value as claims and figures name it.
+
+    Figures in SI base units (packets for queues), files by their stem.
+    """
+    if isinstance(value, dict):
+        return Path(str(value["file"])).stem if "file" in value else json.dumps(value, sort_keys=True)
+    if not isinstance(value, str):
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    if value.startswith("{"):
+        try:
+            return factor(json.loads(value))
+        except ValueError:
+            return value
+    if re.fullmatch(r"\d+p", value):
+        return float(value[:-1])
+    for parse, scale in (
+        (units.parse_probability, 1.0),
+        (units.parse_duration, 1e-9),
+        (units.parse_rate, 1.0),
+    ):
+        try:
+            return float(parse(value)) * scale
+        except Expected:
+            continue
+    return value
+
+
+def read_runs(results: Results, experiment: Experiment) -> Runs:
+    """The tables of a sweep as runs, their factors under the study's names."""
+    rows: list[dict[str, Any]] = results.runs.to_pylist()
+    names = {key: name for name, key in experiment.factors.items()}
+    sliced = {
+        name: _slices(results.table(name), len(rows)) for name in SCHEMAS if name not in ("events", "traces")
+    }
+    runs = []
+    for row in rows:
+        identity = int(row["run"])
+        factors = {
+            names.get(key, key): factor(row[key]) for key in results.factors if row.get(key) is not None
+        }
+        tables = {name: part[identity] for name, part in sliced.items()}
+        runs.append(Run(factors, int(row["seed"]), tables))
+    return Runs(runs)
+
+
+def _slices(table: pa.Table, count: int) -> list[dict[str, Any]]:
+    """The columns of each run; a table's rows are in order of runs."""
+    owner = _numbers(table, "run")
+    borders = np.searchsorted(owner, np.arange(count + 1))
+    columns: dict[str, Any] = {}
+    for field_ in table.schema:
+        if pa.types.is_string(field_.type):
+            columns[field_.name] = table[field_.name].to_pylist()
+        else:
+            columns[field_.name] = _numbers(table, field_.name)
+    return [
+        {name: values[borders[i] : borders[i + 1]] for name, values in columns.items() if name != "run"}
+        for i in range(count)
+    ]
+
+
+def _numbers(table: pa.Table, name: str) -> Any:
+    return table[name].to_numpy(zero_copy_only=False) if name in table.column_names else np.empty(0)
+
+
+def _wall_seconds(folder: Path) -> float:
+    try:
+        with (folder / "timing.csv").open(encoding="utf-8", newline="") as file:
+            return sum(float(row["wall_s"]) for row in csv.DictReader(file))
+    except (OSError, KeyError, ValueError):
+        return 0.0

@@ -1,0 +1,189 @@
+"""Running all runs of a scenario side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from importlib.metadata import PackageNotFoundError, version
+from os import cpu_count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from narrows.backends import Backend
+from narrows.errors import NarrowsError, ScenarioError
+from narrows.results import tables
+from narrows.results.results import Results
+from narrows.results.store import Folder, Memory, Store
+from narrows.results.tables import FORMATS, Format
+from narrows.scenario import traces
+from narrows.scenario.load import Run, expand
+from narrows.scenario.model import Scenario
+from narrows.scenario.parts import Plan
+from narrows.scenario.resolve import resolve
+
+Progress = Callable[[int, int], None]
+"""Called with how many runs are finished, and of how many."""
+
+RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
+"""Scalars of a run that every backend counts, in the table of runs."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user stopped a sweep; `results` has the finished runs."""
+
+    def __init__(self, results: Results, done: int, total: int) -> None:
+        super().__init__(f"{done} of {total} runs finished")
+        self.results, self.done, self.total = results, done, total
+
+
+def run(
+    scenario: Scenario,
+    *,
+    out: str | Path | None = None,
+    seeds: int | None = None,
+    jobs: int | None = None,
+    backend: Backend | None = None,
+    formats: tuple[Format, ...] = FORMATS,
+    progress: Progress | None = None,
+) -> Results:
+    """Run a scenario with all its variations and seeds.
+
+    Args:
+        scenario: what to run.
+        out: folder for the tables; in memory if left out.
+        seeds: number of seeds in place of the sweep's.
+        jobs: how many runs at a time; one per core if left out.
+        backend: what runs them; the simulator if left out.
+        formats: of the tables on disk.
+        progress: told of each finished run.
+
+    Raises:
+        ScenarioError: before anything is written, if any of the runs is not possible.
+        OutputError: if `out` cannot be written.
+        Interrupted: on Ctrl-C, with the finished runs.
+    """
+    backend = backend or simulator()
+    runs = expand(scenario, seeds)
+    resolver = Resolver(backend)
+    first = check(runs, resolver, backend)
+    metadata = describe(scenario, runs, backend, first)
+    store = Memory(metadata) if out is None else Folder(Path(out), metadata, formats)
+    return _run_all(runs, resolver, backend, store, jobs or cpu_count() or 1, progress)
+
+
+def simulator() -> Backend:
+    """The default backend."""
+    try:
+        from narrows.backends.sim import Simulator  # noqa: PLC0415 (reading results needs no native module)
+    except ImportError as error:
+        raise NarrowsError(f"the simulator is not built ({error}): pip install -e .") from None
+    return Simulator()
+
+
+class Resolver:
+    """Resolves scenarios with the names that a backend knows."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._ccs = [name for name, _ in backend.congestion_controllers()]
+        self._rate_controllers = [name for name, _ in backend.rate_controllers()]
+
+    def __call__(self, scenario: Scenario) -> Plan:
+        """The plan of a run."""
+        return resolve(scenario, self._ccs, self._rate_controllers)
+
+
+def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
+    """Resolve and check all runs before any of them begins; the plan of the first.
+
+    Raises:
+        ScenarioError: if one of them cannot be run.
+    """
+    first: Plan | None = None
+    for item in runs:
+        # Seeds differ in nothing else, so one of them stands for all.
+        if first is not None and item.factors == runs[item.id - 1].factors:
+            continue
+        plan = resolver(item.scenario)
+        try:
+            backend.check(plan)
+        except ScenarioError as error:
+            raise error.in_source(item.scenario.source) from None
+        first = first or plan
+    assert first is not None, "a scenario has at least one run"
+    return first
+
+
+def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) -> dict[str, Any]:
+    """What was run, as `metadata.json` holds it: nothing in it differs between two identical sweeps."""
+    try:
+        release = version("narrows")
+    except PackageNotFoundError:
+        release = "unknown"
+    factors = list(dict.fromkeys(name for item in runs for name in item.factors))
+    return {
+        "narrows": release,
+        "backend": backend.name,
+        "scenario": scenario.full(),
+        "traces": traces.digests((item.scenario for item in runs), Path(scenario.source).parent),
+        "warmup_s": plan["warmup"] / 1e9,
+        "factors": factors,
+        "runs": [{"run": item.id, "seed": item.scenario.seed, **item.factors} for item in runs],
+    }
+
+
+def _run_all(
+    runs: list[Run], resolver: Resolver, backend: Backend, store: Store, jobs: int, progress: Progress | None
+) -> Results:
+    done = 0
+    pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="narrows")
+    waiting = iter(runs)
+    active: set[Future[None]] = set()
+    try:
+        while True:
+            # Plans are made when a worker is free: a sweep of thousands of runs must not hold them all.
+            for item in waiting:
+                active.add(pool.submit(_run_one, item, resolver, backend, store))
+                if len(active) >= jobs:
+                    break
+            if not active:
+                break
+            finished, active = wait(active, return_when=FIRST_COMPLETED)
+            for future in finished:
+                future.result()
+                done += 1
+                if progress is not None:
+                    progress(done, len(runs))
+    except KeyboardInterrupt:
+        backend.cancel()
+        pool.shutdown(wait=True, cancel_futures=True)
+        raise Interrupted(store.finish(complete=False), done, len(runs)) from None
+    except BaseException:
+        backend.cancel()
+        pool.shutdown(wait=True, cancel_futures=True)
+        raise
+    pool.shutdown(wait=True)
+    return store.finish(complete=True)
+
+
+def _run_one(item: Run, resolver: Resolver, backend: Backend, store: Store) -> None:
+    started = time.monotonic()
+    try:
+        output = backend.run(resolver(item.scenario))
+    except ScenarioError as error:
+        raise error.in_source(item.scenario.source) from None
+    data = tables.tables(item.id, output)
+    data["runs"] = _row(item, output.get("run", {}))
+    store.add(item.id, data, time.monotonic() - started)
+
+
+def _row(item: Run, counts: dict[str, Any]) -> pa.Table:
+    """The run's row in the table of runs: number, factors, seed, counts."""
+    columns: dict[str, Any] = {"run": pa.array([item.id], pa.uint32())}
+    columns |= {name: [value] for name, value in item.factors.items()}
+    columns["seed"] = pa.array([item.scenario.seed], pa.uint64())
+    names = [*RUN_COUNTS, *(name for name in counts if name not in RUN_COUNTS)]
+    columns |= {name: [counts.get(name)] for name in names}
+    return pa.table(columns)

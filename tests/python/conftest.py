@@ -1,0 +1,69 @@
+"""A backend without a simulator behind it, for what lies around a run."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import numpy as np
+import pytest
+from narrows.errors import ScenarioError
+
+
+class FakeBackend:
+    """Answers every plan at once, with figures made from the plan; the seed shifts them."""
+
+    name = "fake"
+
+    def __init__(self, fail_seed: int | None = None) -> None:
+        self.plans: list[dict] = []
+        self.cancelled = threading.Event()
+        self.fail_seed = fail_seed
+
+    def check(self, plan):
+        json.dumps(plan, allow_nan=False)
+
+    def run(self, plan):
+        self.plans.append(plan)
+        if plan["seed"] == self.fail_seed:
+            raise ScenarioError("refused")
+        n, links = len(plan["flows"]), plan["links"]
+        nan = np.full(n, np.nan)
+        flows = {
+            "flow": np.arange(n, dtype=np.uint32),
+            "name": [flow["name"] for flow in plan["flows"]],
+            "cc": [flow["transport"].get("cc", "udp") for flow in plan["flows"]],
+            "goodput_bps": 1e6 * (np.arange(n) + 1.0) + plan["seed"],
+            "rtt_mean_s": np.full(n, 0.03),
+            "rtt_p95_s": np.full(n, 0.04),
+            "retransmits": np.arange(n, dtype=np.uint64),
+            "fct_s": nan,
+        }
+        m = len(links)
+        return {
+            "flows": flows,
+            "links": {
+                "link": np.arange(m, dtype=np.uint32),
+                "name": [link["name"] for link in links],
+                "utilisation": np.full(m, 0.9),
+                "sojourn_mean_s": np.full(m, 0.01),
+                "sojourn_p95_s": np.full(m, 0.02),
+                "dropped_packets": np.zeros(m, dtype=np.uint64),
+                "marks": np.zeros(m, dtype=np.uint64),
+            },
+            "run": {"events": 10, "packet_hops": 20},
+        }
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+    def congestion_controllers(self):
+        return [("reno", "r"), ("cubic", "c"), ("bbr", "b"), ("brf", "f")]
+
+    def rate_controllers(self):
+        return [("brf", "f"), ("rcp", "r")]
+
+
+@pytest.fixture
+def backend() -> FakeBackend:
+    return FakeBackend()

@@ -1,0 +1,100 @@
+"""The command line, without a simulator behind it."""
+
+import json
+
+import pytest
+from narrows import sweep
+from narrows.cli import main as cli
+from narrows.scenario import schema
+
+TEXT = """
+[topology]
+kind = "dumbbell"
+rate = "10mbit"
+rtt = "20ms"
+[[flows]]
+[[flows]]
+cc = "bbr"
+"""
+
+
+@pytest.fixture
+def narrows(tmp_path, monkeypatch, backend, capsys):
+    """Runs the command in an empty folder with `demo.toml`; gives exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sweep, "simulator", lambda: backend)
+    (tmp_path / "demo.toml").write_text(TEXT)
+
+    def call(*args):
+        monkeypatch.setattr("sys.argv", ["narrows", *args])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        out, err = capsys.readouterr()
+        return exit_.value.code, out, err
+
+    return call
+
+
+def test_run_prints_a_table_and_writes_others(narrows, tmp_path):
+    code, out, _ = narrows("run", "demo.toml")
+    assert code == 0
+    assert "cubic" in out
+    assert "66.7" in out
+    assert (tmp_path / "results" / "scenario" / "flows.parquet").exists()
+
+
+def test_run_takes_overrides(narrows):
+    code, out, _ = narrows(
+        "run", "demo.toml", "--set", "flows.*.cc=reno", "--seeds", "2", "--seed", "5", "--json"
+    )
+    data = json.loads(out)
+    assert code == 0
+    assert data["runs"] == 2
+    assert [flow["cc"] for flow in data["flows"]] == ["reno", "reno"]
+    assert data["flows"][0]["goodput_bps"] == 1e6 + 5.5
+    assert data["flows"][0]["fct_s"] is None
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["run", "none.toml"], "none.toml: cannot be read (No such file or directory)\n"),
+        (
+            ["run", "demo.toml", "--set", "topology.rat=1"],
+            "demo.toml: topology.rat: found an unknown key; nearest is 'rate'\n",
+        ),
+        (["run", "demo.toml", "--set", "x"], "--set: found 'x', expected key=value\n"),
+        (
+            ["list", "queue"],
+            "list: found 'queue', expected one of controllers, rate-controllers, queues, topologies, loss; "
+            "nearest is 'queues'\n",
+        ),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_2(narrows, tmp_path, args, message):
+    assert narrows(*args) == (2, "", message)
+    assert not (tmp_path / "results").exists()
+
+
+def test_check(narrows):
+    code, out, _ = narrows("check", "demo.toml")
+    assert (code, out) == (0, "demo.toml: 1 run of 30s, 6 nodes, 5 links, 2 flows\n")
+    code, out, _ = narrows("check", "demo.toml", "--show")
+    shown = json.loads(out)
+    assert shown["scenario"]["duration"] == "30s"
+    assert shown["plan"]["links"][0]["queue"]["limit"]["bytes"] == 25_000
+
+
+def test_list(narrows):
+    code, out, _ = narrows("list")
+    assert code == 0
+    for name in ("cubic", "brf", "fq-codel", "parking-lot", "gilbert-elliott"):
+        assert name in out
+
+
+def test_the_schema_in_the_package_is_the_models(narrows):
+    code, out, _ = narrows("schema")
+    assert code == 0
+    assert out == schema.FILE.read_text(encoding="utf-8"), (
+        "run: narrows schema > python/narrows/scenario/schema.json"
+    )

@@ -1,0 +1,217 @@
+"""Mistakes in scenarios: one line that names the place and the remedy, and never anything else."""
+
+import copy
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from narrows.errors import ScenarioError
+from narrows.scenario.load import expand, load, loads, override, parse_override
+from narrows.scenario.model import Scenario
+from narrows.scenario.resolve import resolve
+
+CCS = ["reno", "cubic", "bbr", "brf"]
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+BASE = """
+[topology]
+kind = "dumbbell"
+rate = "10mbit"
+rtt = "20ms"
+[[flows]]
+cc = "cubic"
+"""
+CHAIN = """
+[[links]]
+between = ["a", "b"]
+rate = "10mbit"
+[[links]]
+between = ["c", "d"]
+rate = "10mbit"
+"""
+
+
+def attempt(text):
+    for run in expand(loads(text, "x.toml")):
+        resolve(run.scenario, CCS, ["brf"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (BASE.replace("rate", "rat"), "topology.rat: found an unknown key; nearest is 'rate'"),
+        (BASE.replace("dumbbell", "dumbell"), "topology.kind: found 'dumbell', expected a kind; nearest is 'dumbbell'"),
+        (BASE.replace("cubic", "cubik"), "flows.0.cc: found 'cubik', expected a congestion controller; nearest is 'cubic'"),
+        (BASE.replace('"10mbit"', '"0mbit"'), "topology.rate: found '0mbit', expected more than zero"),
+        (BASE.replace('"10mbit"', "10"), "topology.rate: found 10, expected a rate such as '100mbit'"),
+        (BASE.replace('rtt = "20ms"', ""), "topology: expected one of rtt, rtts and delay"),
+        (BASE + 'start = "-1s"', "flows.0.start: found '-1s', expected a time such as '20ms' or '30s', not negative"),
+        (BASE + 'start = "1min"', "flows.0.start: found '60s', expected less than the duration"),
+        (BASE + "count = 0", "flows.0.count: found 0, expected at least 1"),
+        (BASE + "count = 1000000000", "flows.0.count: found 1000000000, expected at most 1000000"),
+        (BASE + "count = 999999\n[[flows]]\ncount = 2", "flows: found 1000001 flows, expected at most 1000000"),
+        (BASE + "mss = nan", "flows.0.mss: found nan, expected a whole number"),
+        (BASE + 'ecn = "yes"', "flows.0.ecn: found 'yes', expected true or false"),
+        (BASE + 'to = "s1"', "flows.0.to: found 's1', expected another node than from"),
+        (BASE + 'to = "d9"', "flows.0.to: found 'd9', expected a node; nearest is 'd1'"),
+        (BASE + 'name = "a"\n[[flows]]\nname = "a"', "flows.1.name: found 'a' again, expected another name"),
+        (BASE + "arrivals = {rate = inf, size = '1kB'}", "flows.0.arrivals.rate: found inf, expected a finite number"),
+        (
+            BASE + "arrivals = {rate = 1000000.0, size = '1kB'}",
+            "flows.0.arrivals.rate: found 1e+06 flows per second (30000000 in all), expected at most 1000000 in all",
+        ),
+        (BASE + 'size = "1kB"\napp = {rate = "1mbit"}', "flows.0: expected one of size, app and arrivals, not size and app"),
+        (BASE + 'transport = "udp"', "flows.0: expected a rate with transport = 'udp'"),
+        (CHAIN + '[[flows]]\nfrom = "a"\nto = "d"', "flows.0.to: found no path from 'a' to 'd', expected one"),
+        (CHAIN + "[[flows]]", "flows.0.from: found nothing, expected a node"),
+        (CHAIN + '[[nodes]]\nname = "a"\n[[nodes]]\nname = "a"', "nodes.1.name: found 'a' again, expected another name"),
+        (CHAIN + '[[links]]\nbetween = ["a", "a"]\nrate="1mbit"', "links.2.between: found 'a' twice, expected two nodes"),
+        (CHAIN + '[[links]]\nbetween = ["a", "c"]', "links.2.rate: found neither, expected a rate or a trace"),
+        (CHAIN + '[[links]]\nbetween = ["a", "b"]\nrate="1mbit"', "links.2.name: found 'a->b' again, expected another name"),
+        (BASE + '[[controllers]]\nkind="brv"\nlink="bottleneck"', "controllers.0.kind: found 'brv', expected a rate controller; nearest is 'brf'"),
+        (BASE + '[[controllers]]\nkind="brf"\nlink="botleneck"', "controllers.0.link: found 'botleneck', expected a link; nearest is 'bottleneck'"),
+        (BASE + "[sdn]\noutages = [['2s', '1s']]", "sdn: expected pairs of times in order, e.g. [['10s', '20s']]"),
+        (BASE + "[probes]\ninterval = '1ns'", "probes.interval: found 1ns (210000000000 samples), expected an interval that gives at most 100000000 samples (0 gives none)"),
+        (BASE + "[sweep.vary]\n'topology.queue' = ['1x']", "sweep.vary: topology.queue: found '1x', expected a queue length such as '1000p', '150kB', '1bdp' or 'infinite'"),
+        (BASE + "[sweep.vary]\n'flows.1.cc' = ['reno']", "sweep.vary: flows.1: found '1', expected an entry from 0 to 0"),
+        (BASE + "[sweep]\nseeds = 100000\n[sweep.vary]\nseed = [1, 2]", "sweep: found 200000 runs, expected at most 100000"),
+        ("warmup = '1h'" + BASE, "warmup: found '3600s', expected less than the duration"),
+        ("", "links: found no links, expected a [topology] or [[links]]"),
+        (BASE.split("[[flows]]", maxsplit=1)[0], "flows: found none, expected at least one entry [[flows]]"),
+        (BASE + "count = 9\nspacing = '10s'", "flows.0.spacing: found '10s' (the last flow would start at 80s), expected all to start within the duration"),
+        ("name = '../x'" + BASE, "name: found '../x', expected a name that can be a folder's, without slashes and not beginning with a dot or dash"),
+        ("seed = 0x" + "f" * 5000 + BASE, "seed: found a huge number, expected at most 9223372036854775807"),
+        (BASE + "[sweep.vary]\nseed = [1979-05-27]", "sweep.vary.seed.0: found datetime.date(1979, 5, 27), expected strings, numbers, true, false, lists and tables"),
+        (BASE + "[sweep.vary]\nseed = [nan]", "sweep.vary.seed.0: found nan, expected finite numbers"),
+        (BASE + "[sweep.vary]\nseed = [" + "[" * 50 + "]" * 50 + "]", "sweep.vary.seed.0: found a list of 1, expected tables nested no deeper than 16"),
+        ("x = " + "[" * 5000, "found no valid TOML"),
+        ("x = ", "found no valid TOML: Invalid value (at end of document)"),
+        ("\"a\\nb\" = 1", "a b: found an unknown key: controllers, duration, flows, links, name, nodes, probes, sdn, seed, sweep, topology, warmup"),
+    ],
+)  # fmt: skip
+def test_one_line_with_place_and_remedy(text, message):
+    with pytest.raises(ScenarioError) as caught:
+        attempt(text)
+    assert str(caught.value) == f"x.toml: {message}"
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(ScenarioError, match=r"none\.toml: cannot be read \(No such file"):
+        load(tmp_path / "none.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ScenarioError, match="UTF-8"):
+        load(tmp_path / "bytes.toml")
+    with pytest.raises(ScenarioError, match="Is a directory"):
+        load(tmp_path)
+
+
+def test_overrides_that_lead_nowhere():
+    for key, message in [("flows.9.cc", "flows.9"), ("seed.x.y", "seed"), ("a..b", "dotted key")]:
+        with pytest.raises(ScenarioError, match=message):
+            loads("seed = 1" + BASE, overrides={key: 1})
+    with pytest.raises(ScenarioError, match="expected key=value"):
+        parse_override("seed")
+
+
+def accepts_or_explains(data):
+    """A scenario of arbitrary content either resolves or fails with one line."""
+    try:
+        for run in expand(Scenario(**data).with_source(str(SCENARIOS / "x.toml")))[:3]:
+            resolve(run.scenario, CCS, ["brf"])
+    except ScenarioError as error:
+        assert str(error)
+        assert "\n" not in str(error)
+
+
+@given(st.text(max_size=200))
+def test_random_text(text):
+    try:
+        attempt(text)
+    except ScenarioError as error:
+        assert "\n" not in str(error)
+
+
+WORDS = [
+    "name",
+    "topology",
+    "kind",
+    "dumbbell",
+    "rate",
+    "10mbit",
+    "rtt",
+    "20ms",
+    "flows",
+    "links",
+    "between",
+    "at",
+    "sweep",
+]
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(
+        ["0s", "1ns", "10mbit", "1bdp", "1p", "infinite", "-5ms", "100%", "a", "cubic", "codel", *WORDS]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5) | st.sampled_from(WORDS), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*Scenario.model_fields, "x"]), VALUES, max_size=5))
+@settings(max_examples=300)
+def test_random_tables(data):
+    accepts_or_explains(data)
+
+
+EXAMPLES = [tomllib.loads(path.read_text()) for path in sorted(SCENARIOS.glob("*.toml"))]
+
+
+def places(data, path=()):
+    """Paths of all values in nested tables and lists."""
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+@given(st.data())
+@settings(
+    max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None
+)
+def test_mutated_examples(data):
+    scenario = copy.deepcopy(data.draw(st.sampled_from(EXAMPLES)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        paths = list(places(scenario))
+        if not paths:
+            break
+        *parents, last = data.draw(st.sampled_from(paths))
+        place = scenario
+        for key in parents:
+            place = place[key]
+        match data.draw(st.sampled_from(["replace", "delete", "rename", "copy"])):
+            case "replace":
+                place[last] = data.draw(VALUES)
+            case "delete":
+                del place[last]
+            case "rename" if isinstance(place, dict):
+                place[data.draw(st.text(max_size=6) | st.sampled_from(WORDS))] = place.pop(last)
+            case "copy" if isinstance(place, list):
+                place.append(copy.deepcopy(place[last]))
+    accepts_or_explains(scenario)
+
+
+@given(st.lists(st.sampled_from(["flows", "0", "*", "cc", "topology", "x", "-1", ""]), max_size=4), VALUES)
+def test_random_overrides(parts, value):
+    data = tomllib.loads(BASE)
+    try:
+        override(data, ".".join(parts), value)
+    except ScenarioError:
+        return
+    accepts_or_explains(data)

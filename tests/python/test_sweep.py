@@ -1,0 +1,178 @@
+"""Sweeps and their results, in memory and on disk."""
+
+import hashlib
+import json
+import math
+import threading
+
+import narrows
+import pytest
+from narrows import sweep
+from narrows.errors import OutputError, ScenarioError
+from narrows.results import summary
+from narrows.results.results import Results
+from narrows.results.tables import SCHEMAS
+from narrows.scenario.load import loads
+
+TEXT = """
+name = "demo"
+[topology]
+kind = "dumbbell"
+rate = "10mbit"
+rtt = "20ms"
+[[flows]]
+[[flows]]
+cc = "bbr"
+[sweep]
+seeds = 3
+[sweep.vary]
+"topology.queue" = ["1bdp", "2bdp"]
+"""
+
+
+def scenario():
+    return loads(TEXT)
+
+
+def files(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "timing.csv"
+    }
+
+
+def same(a, b):
+    """Same columns and values; NaN is equal to itself (not so in Arrow)."""
+    return a.schema == b.schema and a.to_pandas().equals(b.to_pandas())
+
+
+def test_two_sweeps_give_the_same_bytes(tmp_path, backend):
+    sweep.run(scenario(), out=tmp_path / "a", backend=backend, jobs=1)
+    sweep.run(scenario(), out=tmp_path / "b", backend=backend, jobs=4)
+    a, b = files(tmp_path / "a"), files(tmp_path / "b")
+    assert a == b
+    assert {f"{name}.{suffix}" for name in ("runs", "flows", "links") for suffix in ("csv", "parquet")} < set(
+        a
+    )
+    assert not (tmp_path / "a" / "runs").exists()
+
+
+def test_memory_and_disk_agree(tmp_path, backend):
+    memory = sweep.run(scenario(), backend=backend)
+    disk = sweep.run(scenario(), out=tmp_path / "a", backend=backend)
+    again = Results.read(tmp_path / "a")
+    for name in ("runs", *SCHEMAS):
+        assert same(memory.table(name), disk.table(name)), name
+        assert same(disk.table(name), again.table(name)), name
+
+
+def test_runs_say_what_varied(backend):
+    runs = sweep.run(scenario(), backend=backend).runs.to_pydict()
+    assert runs["run"] == list(range(6))
+    assert runs["topology.queue"] == ["1bdp"] * 3 + ["2bdp"] * 3
+    assert runs["seed"] == [1, 2, 3] * 2
+    assert runs["packet_hops"] == [20] * 6
+
+
+def test_frames(backend):
+    results = sweep.run(scenario(), backend=backend)
+    assert list(results.pandas("flows")["cc"][:2]) == ["cubic", "bbr"]
+    assert results.polars("flows").height == 12
+    assert results.flows.schema.field("retransmits").type == SCHEMAS["flows"].field("retransmits").type
+    with pytest.raises(OutputError, match="nearest is 'flows'"):
+        results.table("flow")
+
+
+def test_metadata_tells_one_trace_from_another(tmp_path, backend):
+    text = TEXT.replace('rate = "10mbit"', 'trace = {file = "t"}')
+    (tmp_path / "t").write_text("0\n10\n")
+    metadata = sweep.run(loads(text, str(tmp_path / "x.toml")), backend=backend).metadata
+    assert metadata["traces"] == {"t": hashlib.sha256(b"0\n10\n").hexdigest()}
+
+
+def test_metadata_holds_the_scenario_and_no_clock(tmp_path, backend):
+    sweep.run(scenario(), out=tmp_path, backend=backend)
+    metadata = json.loads((tmp_path / "metadata.json").read_text())
+    assert metadata["warmup_s"] == 3.0
+    assert metadata["runs"][4] == {"run": 4, "seed": 2, "topology.queue": "2bdp"}
+    assert narrows.Scenario(**metadata["scenario"]) == scenario()
+
+
+def test_summary_is_a_mean_over_seeds_with_its_confidence(backend):
+    rows = summary.flows(sweep.run(scenario(), backend=backend))
+    assert [(row.factors["topology.queue"], row.name) for row in rows] == [
+        ("1bdp", "cubic"),
+        ("1bdp", "bbr"),
+        ("2bdp", "cubic"),
+        ("2bdp", "bbr"),
+    ]
+    goodput = rows[0].figures["goodput_bps"]
+    # The backend gives 1e6 + seed: mean of 1, 2, 3; t(0.975, 2) = 4.3027 x 1 / sqrt(3).
+    assert goodput.mean == pytest.approx(1e6 + 2)
+    assert goodput.half == pytest.approx(4.302653 / math.sqrt(3), rel=1e-5)
+    assert math.isnan(rows[0].figures["fct_s"].mean)
+    assert math.isnan(summary.mean_ci([1.0]).half)
+
+
+def test_a_wrong_point_of_a_sweep_writes_nothing(tmp_path, backend):
+    text = TEXT.replace('["1bdp", "2bdp"]', '["1bdp", "x"]')
+    with pytest.raises(ScenarioError, match=r"sweep\.vary: topology\.queue"):
+        sweep.run(loads(text), out=tmp_path / "a", backend=backend)
+    text = TEXT.replace('"topology.queue" = ["1bdp", "2bdp"]', '"flows.1.cc" = ["bbr", "bbx"]')
+    with pytest.raises(ScenarioError, match="congestion controller"):
+        sweep.run(loads(text), out=tmp_path / "a", backend=backend)
+    assert not (tmp_path / "a").exists()
+    assert backend.plans == []
+
+
+def test_an_interrupted_sweep_leaves_finished_runs(tmp_path, backend):
+    def stop(done, total):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(sweep.Interrupted) as caught:
+        sweep.run(scenario(), out=tmp_path, backend=backend, jobs=1, progress=stop)
+    assert backend.cancelled.is_set()
+    results = Results.read(tmp_path)
+    assert results.runs["run"].to_pylist() == [0, 1]
+    assert len(results.flows) == 4
+    assert same(caught.value.results.flows, results.flows)
+
+
+def test_a_run_that_fails_keeps_the_finished_ones(tmp_path, backend):
+    backend.fail_seed = 3
+    with pytest.raises(ScenarioError, match="refused"):
+        sweep.run(scenario(), out=tmp_path, backend=backend, jobs=1)
+    assert Results.read(tmp_path).runs["run"].to_pylist() == [0, 1]
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path, backend):
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(OutputError, match="found other files"):
+        sweep.run(scenario(), out=tmp_path, backend=backend)
+    with pytest.raises(OutputError, match="found a file"):
+        sweep.run(scenario(), out=tmp_path / "thesis.tex", backend=backend)
+    assert files(tmp_path) == {"thesis.tex": b"x"}
+    with pytest.raises(OutputError, match=r"found no readable metadata\.json"):
+        Results.read(tmp_path)
+
+
+def test_a_full_disk_is_one_line(tmp_path, backend, monkeypatch):
+    from narrows.results import tables
+
+    class Full:
+        def __init__(self, *_args, **_keys):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tables.pq, "ParquetWriter", Full)
+    with pytest.raises(OutputError, match=r"cannot be written \(No space left on device\)"):
+        sweep.run(scenario(), out=tmp_path / "a", backend=backend)
+    assert list((tmp_path / "a" / "runs").iterdir()) == []
+
+
+def test_runs_go_side_by_side(backend):
+    together = threading.Barrier(3, timeout=10)
+    run = backend.run
+    backend.run = lambda plan: (together.wait(), run(plan))[1]
+    assert len(sweep.run(scenario(), backend=backend, jobs=3).runs) == 6
