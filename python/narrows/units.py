@@ -17,7 +17,7 @@ from narrows.errors import Expected
 NANOS_PER_SEC = 1_000_000_000
 
 # Ceilings keep every product of two figures within the simulator's 64 bits.
-MAX_NANOS = 10_000_000 * NANOS_PER_SEC  # 116 days
+MAX_NANOS = 1_000_000 * NANOS_PER_SEC
 MAX_BITS_PER_SEC = 10**15
 MAX_BYTES = 10**15
 MAX_PACKETS = 2**32 - 1
@@ -58,7 +58,7 @@ def _whole(value: Fraction, most: int, expected: str) -> int:
         raise Expected(f"{expected}, not negative")
     whole = math.floor(value + Fraction(1, 2))
     if whole > most:
-        raise Expected(f"{expected}, no larger than {most}")
+        raise Expected(f"{expected}, not as large")
     return whole
 
 

@@ -25,6 +25,9 @@ class Sketch:
     def cancel(self) -> None:
         """Nothing runs for long."""
 
+    def check(self, plan: Any) -> None:
+        """Any plan will do."""
+
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Names for `cc`."""
         return [(name, "") for name in ("cubic", "bbr", "brf", "reno")]
@@ -93,7 +96,9 @@ class _Drawing:
             if not self.plan["controllers"]
             else np.ones(len(self.flows))
         )
-        grown = np.where(active, 1 - np.exp(-(self.t[None, :] - begins[:, None] + 0.02) / lag[:, None]), 0.0)
+        grown = np.where(
+            active, 1 - np.exp(-np.maximum(self.t[None, :] - begins[:, None] + 0.02, 0) / lag[:, None]), 0.0
+        )
         noise = 1 + 0.06 * self.random.standard_normal((len(self.flows), self.t.size)) * (lag[:, None] > 0.1)
         demand = grown * weight[:, None] * np.abs(noise)
         used = 0.98 if self.plan["controllers"] else 0.97

@@ -82,10 +82,8 @@ impl Packet {
         self.flags & flags != 0
     }
 
-    /// Whether the rate option still fits the header beside `sacks` SACK blocks.
-    pub(crate) fn rate_option_fits(sacks: usize) -> bool {
-        sack_bytes(sacks) + RATE_OPTION <= OPTION_ROOM
-    }
+    /// SACK blocks that fit a header beside the rate option.
+    pub(crate) const SACKS_BESIDE_RATE: usize = ((OPTION_ROOM - RATE_OPTION - 4) / 8) as usize;
 }
 
 /// Bytes of a SACK option with this many blocks, padded (RFC 2018).

@@ -38,9 +38,9 @@ def convergence_time(
     min_jain: float = 0.95,
     min_utilisation: float = 0.9,
 ) -> Censored:
-    """Time from a flow's start until it has, and keeps for ``hold`` bins, its fair share (MET-61; BRF section
-    4.4 in words).
+    """Time from a flow's start until it has its fair share, and keeps it for ``hold`` bins (MET-61).
 
+    The exact form of what section 4.4 of the BRF paper says in words.
     ``start_s``: start of each bin; ``rates``: bins by flows, NaN where a flow is not active; ``fair``: fair
     share at each bin (MET-60); ``utilisation``: of the bottleneck in each bin. In each of the held bins the
     newcomer is within ``tolerance`` of the fair share, Jain's index over the active flows is at least
@@ -88,7 +88,7 @@ def epsilon_fair(rates: ArrayLike, epsilon: float) -> bool:
 def responsiveness(
     start_s: ArrayLike, rate_bps: ArrayLike, fair_bps: float, *, change_s: float, within: float = 0.1
 ) -> Censored:
-    """Time from a change of capacity until the rate is within 10 % of the new fair share for the first time (MET-64)."""
+    """Time from a change of capacity until the rate is first within 10 % of the new fair share (MET-64)."""
     starts = np.asarray(start_s, dtype=np.float64)
     rates = np.asarray(rate_bps, dtype=np.float64)
     after = starts >= change_s - 1e-9

@@ -39,6 +39,6 @@ def allocation_error(allocated_bps: ArrayLike, fair_bps: ArrayLike) -> NDArray[n
 
 
 def time_above_capacity(allocated_bps: ArrayLike, capacity_bps: ArrayLike) -> float:
-    """Fraction of the samples in which the allocations (samples by flows) add up to more than the capacity (MET-81)."""
+    """Fraction of the samples whose allocations add up to more than the capacity (MET-81)."""
     totals = np.nansum(np.atleast_2d(np.asarray(allocated_bps, dtype=np.float64)), axis=1)
     return float((totals > np.asarray(capacity_bps, dtype=np.float64)).mean()) if totals.size else math.nan

@@ -50,7 +50,7 @@ def jain_windowed(rates: ArrayLike) -> WindowedJain:
 
 
 def demand_aware_jain(rates: ArrayLike, fair_rates: ArrayLike) -> float:
-    """Jain's index of the rates over their max-min fair rates (MET-31), so a flow that wants little is not held unfair."""
+    """Jain's index of the rates over their max-min fair rates (MET-31): who wants little is not unfair."""
     fair = np.asarray(fair_rates, dtype=np.float64)
     if (fair <= 0).any():
         raise ValueError("a fair rate must be above zero")

@@ -11,10 +11,9 @@ Floats = NDArray[np.float64]
 
 
 def throughput(size_bytes: float, start_s: float, end_s: float) -> float:
-    """Rate in bit/s of ``size_bytes`` bytes in ``[start_s, end_s)`` (MET-1 for L3 bytes, MET-2 for
-    application bytes).
+    """Rate in bit/s of ``size_bytes`` bytes in ``[start_s, end_s)``.
 
-    NaN for an empty window.
+    MET-1 if they are L3 bytes, MET-2 if they are application bytes. NaN for an empty window.
     """
     if not end_s > start_s:
         return math.nan
@@ -28,8 +27,9 @@ def utilisation(throughput_bps: ArrayLike, capacity_bps: ArrayLike, width_s: Arr
     what a link of varying capacity asks for (and not the mean of the quotients). NaN where no capacity was
     offered.
     """
-    carried = np.asarray(throughput_bps, dtype=np.float64) * width_s
-    offered = np.asarray(capacity_bps, dtype=np.float64) * width_s
+    width = np.asarray(width_s, dtype=np.float64)
+    carried = np.asarray(throughput_bps, dtype=np.float64) * width
+    offered = np.asarray(capacity_bps, dtype=np.float64) * width
     carried, offered = np.broadcast_arrays(carried, offered)
     known = ~(np.isnan(carried) | np.isnan(offered))
     total = float(offered[known].sum())
@@ -77,4 +77,4 @@ def rebin(
     index = np.ceil((ends[known] - origin_s) / width_s - 1e-9 / width_s).astype(np.int64) - 1
     wide, inverse, counts = np.unique(index, return_inverse=True, return_counts=True)
     sums = np.bincount(inverse, weights=data[known], minlength=wide.size)
-    return origin_s + wide * width_s, sums / counts
+    return np.asarray(origin_s + wide * width_s, dtype=np.float64), np.asarray(sums / counts)

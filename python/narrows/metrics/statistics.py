@@ -33,10 +33,10 @@ class Interval:
 
 
 def mean_ci(values: ArrayLike, level: float = 0.95) -> Interval:
-    """Mean and Student-t interval over seeds (MET-90). NaN values are left out, and ``n`` tells how many were
-    not.
+    """Mean and Student-t interval over seeds (MET-90).
 
-    Give one value per seed. Bins of one run are not replicates.
+    NaN values are left out, and ``n`` tells how many were not. Give one value per seed: bins of one run are
+    not replicates.
     """
     x = np.asarray(values, dtype=np.float64).ravel()
     x = x[~np.isnan(x)]

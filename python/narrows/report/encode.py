@@ -17,11 +17,6 @@ CONTROLLER = "controller"
 """The factor that decides colours."""
 
 
-def data(values: list[dict[str, Any]]) -> alt.Data:
-    """Inline data."""
-    return alt.Data(values=values)
-
-
 def colour(names: Sequence[str], looks: Sequence[Look], field: str = "s") -> alt.Color:
     """Colour by series."""
     return alt.Color(

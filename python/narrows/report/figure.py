@@ -32,7 +32,7 @@ class Panel:
     """One chart of a figure."""
 
     title: str
-    chart: alt.Chart | alt.LayerChart
+    chart: alt.Chart | alt.LayerChart | alt.FacetChart
     height: int = PANEL_HEIGHT
 
 
@@ -46,7 +46,6 @@ class Figure:
     panels: list[Panel]
     keys: list[Key] = field(default_factory=list)
     columns: int = 2
-    notes: str = ""
 
     def specs(self) -> list[dict[str, Any]]:
         """Vega-Lite of each panel for the page: as wide as its place."""
@@ -69,9 +68,9 @@ class Figure:
         return _spec(whole)
 
 
-def _spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
-    made: dict[str, Any] = chart.configure(**config()).to_dict(validate=VALIDATE)  # type: ignore[attr-
-    defined] return made
+def _spec(chart: Any) -> dict[str, Any]:
+    made: dict[str, Any] = chart.configure(**config()).to_dict(validate=VALIDATE)
+    return made
 
 
 def config() -> dict[str, Any]:
@@ -103,7 +102,12 @@ def config() -> dict[str, Any]:
     }
 
 
-def _legend(keys: list[Key]) -> alt.LayerChart:
+def inline(values: list[dict[str, Any]]) -> alt.Data:
+    """Rows as a chart's data."""
+    return alt.Data(values=values)  # type: ignore[no-untyped-call]
+
+
+def _legend(keys: list[Key]) -> Any:
     """The legend as a chart of its own, for files."""
     # 6.6 px is a mean width of a character at 12 px: enough room, exactness does not matter.
     left, data = 0.0, []
@@ -112,7 +116,7 @@ def _legend(keys: list[Key]) -> alt.LayerChart:
         left += 22 + 8 + 6.6 * len(key.label) + 18
     layers = []
     for row, key in zip(data, keys, strict=True):
-        base = alt.Chart(alt.Data(values=[row])).encode(
+        base = alt.Chart(inline([row])).encode(
             x=alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, left], nice=False)), y=alt.value(8)
         )
         if key.area:

@@ -42,7 +42,7 @@ def build(outcome: Outcome) -> str:
 
 
 def write(outcome: Outcome, out: Path, *, files: bool = True, say: Say = lambda _: None) -> Path:
-    """Write `out`/report.html, the measures of every run as CSV and, with `files`, each figure as SVG, PNG and PDF."""
+    """Write `out`/report.html, measures and claims as CSV and, with `files`, each figure as a file."""
     drawn = figures(outcome)
     out.mkdir(parents=True, exist_ok=True)
     target = out / "report.html"
@@ -114,7 +114,8 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
     if outcome.quick:
         notes.insert(
             0,
-            "This is a quick run: fewer seeds, shorter runs and fewer points than the study asks for. Intervals are wide, and verdicts may differ from those of the full study.",
+            "This is a quick run: fewer seeds, shorter runs and fewer points than the study asks for. "
+            "Intervals are wide, and verdicts may differ from those of the full study.",
         )
     return page.render(
         page.Page(
@@ -155,7 +156,7 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _write_measures(outcome: Outcome, path: Path) -> None:
-    """One row per run and measure that a figure or claim uses, so that numbers can be checked without the page."""
+    """One row per run and measure that a figure or claim uses, to check numbers without the page."""
     wanted: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for claim in outcome.study.claims:
         wanted.setdefault(claim.experiment, []).append((claim.measure, dict(claim.args)))

@@ -1,5 +1,4 @@
-"""One look for every chart: a colour, a dash and a marker per controller, the same in every figure of every
-report.
+"""One look for every chart: a colour, a dash and a marker per controller, the same in every figure.
 
 Colours start from Okabe and Ito's colour-blind safe palette ("Color Universal Design", 2008); no two
 controllers that are usually drawn together differ by colour alone: dash and marker differ as well, so that a

@@ -42,6 +42,22 @@ def _positive(value: int) -> int:
     return value
 
 
+def _span(least: int, most: int) -> AfterValidator:
+    def check(nanos: int) -> int:
+        if not least <= nanos <= most:
+            low, high = units.format_duration(least), units.format_duration(most)
+            raise Expected(f"a time from {low} to {high}")
+        return nanos
+
+    return AfterValidator(check)
+
+
+def _period_or_zero(nanos: int) -> int:
+    if 0 < nanos < _LEAST_PERIOD:
+        raise Expected(f"0 or a time from {units.format_duration(_LEAST_PERIOD)}")
+    return nanos
+
+
 def _name(value: object) -> str:
     expected = "a name of up to 64 printable characters without spaces"
     if not isinstance(value, str) or not 0 < len(value) <= 64:
@@ -78,6 +94,7 @@ def _data(value: Any, depth: int = 0) -> Any:
     return value
 
 
+_LEAST_PERIOD = 10_000
 _DEEPEST = 16
 _LARGEST = 2**63 - 1
 _ZERO = {"const": 0}
@@ -96,6 +113,14 @@ Duration = Annotated[
 """Nanoseconds, zero allowed."""
 PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
 """Nanoseconds, above zero."""
+Delay = Annotated[Duration, _span(0, 1000 * units.NANOS_PER_SEC)]
+"""Nanoseconds of a propagation delay."""
+Rtt = Annotated[Duration, _span(1, 1000 * units.NANOS_PER_SEC)]
+"""Nanoseconds of a two-way propagation delay."""
+Period = Annotated[Duration, _span(_LEAST_PERIOD, units.MAX_NANOS)]
+"""Nanoseconds between two of something that happens all the time."""
+PeriodOrZero = Annotated[Duration, AfterValidator(_period_or_zero)]
+"""The same, or zero for never."""
 Rate = Annotated[
     int,
     BeforeValidator(units.parse_rate),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,10 @@ from narrows.errors import ScenarioError, found, hint
 from narrows.scenario import traces
 from narrows.scenario.model import MAX_LINKS, Scenario
 from narrows.scenario.network import Change, Link, Traits
+from narrows.scenario.routes import Routes
+
+MAX_NODES = 65_535
+"""Most nodes of a scenario."""
 
 
 @dataclass
@@ -71,7 +74,9 @@ class Graph:
             raise ScenarioError(f"found {len(links)} links, expected at most {MAX_LINKS // 2}", "links")
         for key, link in links:
             self._add(key, link)
-        self._routes = Routes(len(self.nodes), [(link.source, link.to) for link in self.links])
+        if len(self.nodes) > MAX_NODES:
+            raise ScenarioError(f"found {len(self.nodes)} nodes, expected at most {MAX_NODES}", "nodes")
+        self._routes = Routes(len(self.nodes), [(link.source, link.to, link.delay) for link in self.links])
 
     def node(self, name: str, key: str) -> int:
         """Index of a node.
@@ -97,6 +102,10 @@ class Graph:
     def route(self, source: int, to: int) -> list[int] | None:
         """Links from one node to another on the shortest path; None if there is none."""
         return self._routes.between(source, to)
+
+    def hop(self, source: int, to: int) -> int | None:
+        """The link from a node to its neighbour; None if it is none."""
+        return self._routes.hop(source, to)
 
     def _node(self, name: str) -> int:
         if name not in self._index:
@@ -158,63 +167,3 @@ class Graph:
         for name in also:
             self._by_name.setdefault(name, index)
         self.links.append(direction)
-
-
-class Routes:
-    """Shortest paths by hops; among equals the link that was declared first, from the source on.
-
-    Hosts with one neighbour are never in the middle of a path, so the search runs over the others only:
-    a star or a dumbbell of thousands of hosts costs one small search.
-    """
-
-    def __init__(self, nodes: int, links: list[tuple[int, int]]) -> None:
-        self._out: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
-        for index, (source, to) in enumerate(links):
-            self._out[source].append((index, to))
-        self._core: list[list[tuple[int, int]]] = [
-            [(link, to) for link, to in out if len(self._out[to]) > 1] for out in self._out
-        ]
-        self._found: dict[tuple[int, int], list[int] | None] = {}
-
-    def between(self, source: int, to: int) -> list[int] | None:
-        """Links in order; None if there is no way."""
-        first, last = self._out[source], self._out[to]
-        if not first or not last:
-            return None
-        direct = next((link for link, node in first if node == to), None)
-        if direct is not None:
-            return [direct]
-        head: list[int] = []
-        tail: list[int] = []
-        if len(first) == 1:
-            head, source = [first[0][0]], first[0][1]
-        if len(last) == 1:
-            # Links come in pairs, so the way in leads back over the only way out.
-            neighbour = last[0][1]
-            tail = [next(link for link, node in self._out[neighbour] if node == to)]
-            to = neighbour
-        middle = self._search(source, to)
-        return None if middle is None else head + middle + tail
-
-    def _search(self, source: int, to: int) -> list[int] | None:
-        if source == to:
-            return []
-        if (source, to) in self._found:
-            return self._found[source, to]
-        came: dict[int, tuple[int, int]] = {source: (-1, -1)}
-        queue = deque([source])
-        while queue and to not in came:
-            node = queue.popleft()
-            for link, neighbour in self._core[node]:
-                if neighbour not in came:
-                    came[neighbour] = (link, node)
-                    queue.append(neighbour)
-        path: list[int] | None = None
-        if to in came:
-            path, node = [], to
-            while node != source:
-                link, node = came[node]
-                path.append(link)
-            path.reverse()
-        self._found[source, to] = path
-        return path

@@ -9,12 +9,15 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model
 from narrows.errors import Expected
 from narrows.scenario.fields import (
     Data,
+    Delay,
     Duration,
     FileName,
     Flag,
     Int,
     Limit,
     Name,
+    Period,
+    PeriodOrZero,
     PositiveDuration,
     Rate,
     RateOrZero,
@@ -88,9 +91,9 @@ class Controller(Table):
 class Sdn(Table):
     """The SDN controller of the domain."""
 
-    poll: PositiveDuration | None = None
+    poll: Period | None = None
     """Between two polls; the smaller of the switch's control period and 100 ms if left out."""
-    delay: Duration = 1_000_000
+    delay: Delay = 1_000_000
     """One way between the controller and any switch."""
     outages: list[Outage] = []
     """When it is out of order (from, to)."""
@@ -112,7 +115,7 @@ def _all(value: object) -> object:
 class Probes(Table):
     """What is recorded."""
 
-    interval: Duration = 100_000_000
+    interval: PeriodOrZero = 100_000_000
     """Between two samples; 0: none."""
     links: (
         Annotated[list[Name], BeforeValidator(_all, json_schema_input_type=Literal["all"] | list[Name])]

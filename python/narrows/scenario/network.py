@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from narrows import units
 from narrows.errors import Expected
 from narrows.scenario.fields import (
+    Delay,
     Duration,
     Flag,
     Float,
@@ -90,6 +91,12 @@ class _Codel(Limited):
     """About the longest RTT (RFC 8289, section 4.3)."""
     ecn: Flag = False
     """Mark packets of ECN-capable flows instead of dropping them."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> _Codel:
+        if self.target > self.interval:
+            raise Expected("a target of at most the interval")
+        return self
 
 
 class Codel(_Codel):
@@ -243,7 +250,7 @@ class Change(Table):
     """When."""
     rate: RateOrZero | None = None
     """Rate from then on; '0mbit' is an outage."""
-    delay: Duration | None = None
+    delay: Delay | None = None
     """Propagation delay from then on."""
     loss: Loss | None = None
     """Random loss from then on (forward direction only)."""
@@ -258,7 +265,7 @@ class Traits(Table):
 
     rate: Rate | None = None
     """L3 rate."""
-    delay: Duration | None = None
+    delay: Delay | None = None
     """Propagation delay, one way."""
     queue: Queue | None = None
     """Queue in front of the wire."""

@@ -96,17 +96,13 @@ def app(flow: Flow, duration: int, key: str) -> Plan:
     if flow.size is not None:
         return {"kind": "size", "bytes": flow.size}
     if flow.app is not None:
-        return {
-            "kind": "limited",
-            "rate": (flow.app.rate or flow.rate or 0) // 8,
-            "on": flow.app.on,
-            "off": flow.app.off,
-        }
+        limit = flow.app
+        return {"kind": "limited", "rate": limit.rate // 8, "on": limit.on, "off": limit.off}
     return {"kind": "bulk"}
 
 
 def param(value: Any) -> Any:
-    """A controller's parameter: times to ns, rates to bytes/s, sizes to bytes, % to parts; all else as given."""
+    """A controller's parameter: times to ns, rates to bytes/s, sizes to bytes, % to parts, or as given."""
     if isinstance(value, dict):
         return {str(key): param(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -5,6 +5,7 @@ The plan's form is `crates/narrows-sim/src/plan.rs`: times ns, rates L3 bytes/s,
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -112,8 +113,8 @@ class _Resolver:
         for i, flow in enumerate(self.flows):
             forth = self._route(flow["from"], flow["to"], f"flows.{i}.to")
             if flow["return_path"]:
-                pairs = zip(flow["return_path"], flow["return_path"][1:], strict=False)
-                back = [link for a, b in pairs for link in self._hop(a, b, f"flows.{i}.return_path")]
+                pairs = itertools.pairwise(flow["return_path"])
+                back = [self._hop(a, b, f"flows.{i}.return_path") for a, b in pairs]
             else:
                 back = self._route(flow["to"], flow["from"], f"flows.{i}.from")
             rtt = sum(self.graph.links[link].delay for link in forth + back)
@@ -128,12 +129,12 @@ class _Resolver:
             raise ScenarioError(f"found no path from {found(a)} to {found(b)}, expected one", key)
         return route
 
-    def _hop(self, source: int, to: int, key: str) -> list[int]:
-        route = self.graph.route(source, to)
-        if route is None or len(route) != 1:
+    def _hop(self, source: int, to: int, key: str) -> int:
+        link = self.graph.hop(source, to)
+        if link is None:
             a, b = self.graph.nodes[source], self.graph.nodes[to]
             raise ScenarioError(f"found {found(b)} after {found(a)}, expected a neighbour", key)
-        return route
+        return link
 
     # Links
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from narrows.errors import Expected
-from narrows.scenario.fields import Duration, Int, PositiveDuration, Rate
+from narrows.scenario.fields import Delay, Int, Rate, Rtt
 from narrows.scenario.network import Limited, Link, Traits
 
 ACCESS_FACTOR = 10
@@ -68,9 +68,9 @@ class Dumbbell(Bottlenecked):
     kind: Literal["dumbbell"]
     pairs: Annotated[Int, Field(ge=1, le=4096)] | None = None
     """Pairs of hosts; as many as `rtts` or entries of `flows` if left out."""
-    rtt: PositiveDuration | None = None
+    rtt: Rtt | None = None
     """Two-way propagation delay between the hosts of a pair."""
-    rtts: Annotated[list[PositiveDuration], Field(min_length=1, max_length=4096)] | None = None
+    rtts: Annotated[list[Rtt], Field(min_length=1, max_length=4096)] | None = None
     """The same, pair by pair."""
 
     @model_validator(mode="after")
@@ -105,9 +105,9 @@ class ParkingLot(Bottlenecked):
     kind: Literal["parking-lot"]
     hops: Annotated[Int, Field(ge=1, le=1024)]
     """Tight links in a row."""
-    delay: Duration | None = None
+    delay: Delay | None = None
     """Propagation delay of each hop, one way."""
-    access_delay: Duration = 1_000_000
+    access_delay: Delay = 1_000_000
     """Propagation delay of each access link, one way."""
 
     @model_validator(mode="after")
@@ -138,7 +138,7 @@ class Star(Traits):
     kind: Literal["star"]
     leaves: Annotated[Int, Field(ge=2, le=4096)]
     """Hosts."""
-    rtt: PositiveDuration | None = None
+    rtt: Rtt | None = None
     """Two-way propagation delay between two hosts."""
 
     @model_validator(mode="after")

@@ -8,7 +8,18 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from narrows import units
 from narrows.errors import Expected
-from narrows.scenario.fields import Duration, Flag, Float, Int, Name, PositiveDuration, Rate, Size, Table
+from narrows.scenario.fields import (
+    Duration,
+    Flag,
+    Float,
+    Int,
+    Name,
+    Period,
+    PositiveDuration,
+    Rate,
+    Size,
+    Table,
+)
 
 MAX_FLOWS = 1_000_000
 """Most flows of a run."""
@@ -17,9 +28,9 @@ MAX_FLOWS = 1_000_000
 class App(Table):
     """An application that sends at a constant rate, always or in periods."""
 
-    rate: Rate | None = None
+    rate: Rate
     """Application bytes per time while on."""
-    on: PositiveDuration | None = None
+    on: Period | None = None
     """Length of an on period; always on if left out."""
     off: PositiveDuration | None = None
     """Length of an off period."""
@@ -70,7 +81,7 @@ class Flow(Table):
     """TCP: congestion controller."""
     rate: Rate | None = None
     """UDP: L3 rate."""
-    packet: Annotated[Int, Field(ge=29, le=65535)] = 1500
+    packet: Annotated[Int, Field(ge=29, le=60000)] = 1500
     """UDP: L3 bytes of a packet."""
     start: Duration = 0
     """First packet."""
@@ -92,7 +103,7 @@ class Flow(Table):
     """TCP: pace window-based controllers too, as Linux with sch_fq."""
     receive_window: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | None = None
     """TCP: receive window in segments; never limits if left out."""
-    mss: Annotated[Int, Field(ge=64, le=65000)] = 1448
+    mss: Annotated[Int, Field(ge=64, le=60000)] = 1448
     """TCP: payload bytes of a full segment."""
     class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0
     """Class in priority and HTB queues."""
@@ -112,8 +123,6 @@ class Flow(Table):
             self._check_udp()
         elif self.rate is not None:
             raise Expected("a rate only with transport = 'udp' (an application's rate is app = {rate = ...})")
-        elif self.app is not None and self.app.rate is None:
-            raise Expected("a rate in app")
         return self
 
     def _check_udp(self) -> None:
@@ -122,8 +131,9 @@ class Flow(Table):
         tcp_only = self.model_fields_set & {"cc", "ecn", "pacing", "receive_window", "mss", "return_path"}
         if tcp_only:
             raise Expected(f"no {sorted(tcp_only)[0]} with transport = 'udp'")
-        if self.arrivals is not None:
-            raise Expected("no arrivals with transport = 'udp'")
+        for key in ("size", "app", "arrivals"):
+            if getattr(self, key) is not None:
+                raise Expected(f"no {key} with transport = 'udp'")
 
     @property
     def kind(self) -> str:

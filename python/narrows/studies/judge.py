@@ -183,6 +183,7 @@ def _judge_bound(
             return bad, f"more than {interval.low:.4g}, below {expect.below:g} needed"
         if expect.above is not None and interval.low > expect.above:
             return good, f"the 95 % interval of the lower bounds lies above {expect.above:g}"
+    pm = "\N{PLUS-MINUS SIGN}"
     if bound is Bound.UPPER:
         if expect.at_most is not None and most <= expect.at_most:
             return good, f"at most {most:.4g}, {expect.at_most:g} allowed"
@@ -199,7 +200,7 @@ def _judge_bound(
         ):
             return (
                 bad,
-                f"less than {interval.mean:.4g}, {expect.about:g} \N{PLUS-MINUS SIGN} {expect.within:g} needed",
+                f"less than {interval.mean:.4g}, {expect.about:g} {pm} {expect.within:g} needed",
             )
     return Verdict.UNJUDGED, "some flows did not converge before the next one joined or the run ended"
 

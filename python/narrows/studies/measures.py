@@ -77,6 +77,10 @@ def measure_run(name: str, run: Run, **args: Any) -> Measured:
 @measure("Goodput", "Mbit/s", "MET-2")
 def goodput(run: Run, flows: str = "*") -> float:
     """Goodput of the flows together, over the measurement interval."""
+    return _goodput(run, flows)
+
+
+def _goodput(run: Run, flows: str = "*") -> float:
     return float(run.column("flows", "goodput_bps")[run.flows(flows)].sum()) / 1e6
 
 
@@ -84,7 +88,7 @@ def goodput(run: Run, flows: str = "*") -> float:
 def goodput_over_bound(run: Run, capacity_mbit: float, eta: float = 1.0, loss: str | float = 0.0) -> float:
     """Goodput over eta C (1448/1500) (1 - p); `loss` is p, or the name of the factor that holds it."""
     p = float(run.factors[loss]) if isinstance(loss, str) else loss
-    return goodput(run) / (eta * capacity_mbit * (1448 / 1500) * (1 - p))
+    return _goodput(run) / (eta * capacity_mbit * (1448 / 1500) * (1 - p))
 
 
 @measure("Utilisation", "", "MET-5")
@@ -99,8 +103,8 @@ def utilisation(run: Run, link: str) -> float:
 @measure("Share of the goodput", "", "MET-33")
 def share(run: Run, of: str, among: str = "*") -> float:
     """Goodput of the flows `of` over that of the flows `among`."""
-    whole = goodput(run, among)
-    return goodput(run, of) / whole if whole > 0 else math.nan
+    whole = _goodput(run, among)
+    return _goodput(run, of) / whole if whole > 0 else math.nan
 
 
 @measure("Jain's index", "", "MET-30, whole")
@@ -165,6 +169,10 @@ def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
 @measure("RTT", "ms", "MET-12")
 def rtt(run: Run, statistic: str = "mean", flows: str = "*") -> float:
     """Mean over the flows of a statistic of their RTTs."""
+    return _rtt(run, statistic, flows)
+
+
+def _rtt(run: Run, statistic: str, flows: str) -> float:
     values = run.column("flows", f"rtt_{statistic}_s")[run.flows(flows)]
     return 1e3 * float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
 
@@ -173,7 +181,9 @@ def rtt(run: Run, statistic: str = "mean", flows: str = "*") -> float:
 def normalised_power(run: Run, capacity_mbit: float, flows: str = "*") -> float:
     """(X/C) (D0/D) with the flows' goodput together and their mean RTT."""
     empty = float(run.column("flows", "rtt_empty_s")[run.flows(flows)].mean())
-    return metrics.normalised_power(goodput(run, flows), capacity_mbit, rtt(run, "mean", flows) / 1e3, empty)
+    return metrics.normalised_power(
+        _goodput(run, flows), capacity_mbit, _rtt(run, "mean", flows) / 1e3, empty
+    )
 
 
 # --- dynamics

@@ -174,9 +174,12 @@ class Study(_Table):
             ids = [item.id for item in items]
             if len(set(ids)) != len(ids):
                 raise ValueError(f"two {what}s of one id")
-        for user in (*self.figures, *self.claims):
-            if user.experiment not in experiments:
-                raise ValueError(f"{user.id}: no experiment {user.experiment!r}")
+        users = {item.id: item.experiment for item in self.figures} | {
+            item.id: item.experiment for item in self.claims
+        }
+        for identity, experiment in users.items():
+            if experiment not in experiments:
+                raise ValueError(f"{identity}: no experiment {experiment!r}")
         for claim in self.claims:
             if claim.figure is not None and claim.figure not in figures:
                 raise ValueError(f"{claim.id}: no figure {claim.figure!r}")

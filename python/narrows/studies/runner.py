@@ -18,7 +18,7 @@ import pyarrow as pa
 from narrows import sweep, units
 from narrows.backends import Backend
 from narrows.errors import Expected, NarrowsError
-from narrows.results.results import Results
+from narrows.results.results import METADATA, Results
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.model import Scenario
 from narrows.studies.judge import Finding, judge
@@ -79,20 +79,18 @@ def run_study(
             continue
         folder = out / "results" / experiment.id
         outcome.scenarios[experiment.id] = (study.folder / experiment.scenario).read_text(encoding="utf-8")
-        if reuse and (folder / "metadata.json").is_file():
+        if reuse and (folder / METADATA).is_file():
             results = Results.read(folder)
+            _recall(folder, outcome)
             say(f"{experiment.id}: read {len(results.runs)} runs from {folder}")
         else:
             scenario, notes = prepare(study, experiment, quick)
             outcome.notes += notes
+            progress = _progress(experiment, say)
             results = sweep.run(
-                scenario,
-                out=folder,
-                jobs=jobs,
-                backend=backend,
-                formats=("parquet",),
-                progress=_progress(experiment, say),
+                scenario, out=folder, jobs=jobs, backend=backend, formats=("parquet",), progress=progress
             )
+            _remember(folder, quick, notes)
         outcome.runs[experiment.id] = read_runs(results, experiment)
         outcome.version = str(results.metadata.get("narrows", "unknown"))
         outcome.wall_s += _wall_seconds(folder)
@@ -101,6 +99,23 @@ def run_study(
         judge(claim, outcome.runs) for claim in study.claims if claim.experiment in outcome.runs
     ]
     return outcome
+
+
+_REMEMBERED = "study.json"
+"""Beside the tables of an experiment: how it was run, for a report that reuses them."""
+
+
+def _remember(folder: Path, quick: bool, notes: list[str]) -> None:
+    (folder / _REMEMBERED).write_text(json.dumps({"quick": quick, "notes": notes}) + "\n", encoding="utf-8")
+
+
+def _recall(folder: Path, outcome: Outcome) -> None:
+    try:
+        kept = json.loads((folder / _REMEMBERED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    outcome.quick = outcome.quick or bool(kept.get("quick"))
+    outcome.notes += [str(note) for note in kept.get("notes", [])]
 
 
 def _progress(experiment: Experiment, say: Say) -> sweep.Progress:
@@ -142,7 +157,8 @@ def _recorded(experiment: Experiment, data: dict[str, Any]) -> tuple[list[Any], 
     if folder is None:
         return (
             [own],
-            f"{experiment.id}: the recorded traces are not at hand (set NARROWS_DATA to their folder); the synthetic one stands in.",
+            f"{experiment.id}: the recorded traces are not at hand (set NARROWS_DATA to their folder); "
+            "the synthetic one stands in.",
         )
     found = [
         {**value, "file": str(folder / value["file"])}

@@ -9,7 +9,7 @@ import numpy as np
 STATES_MBIT = (15.0, 80.0, 260.0)
 """Mean rate in each state: at the edge of a cell, mid-band, close to it."""
 STAY = 0.985
-"""Probability per step of staying in a state (mean stay of 6.7 s at 100 ms), after the spells in recorded drives."""
+"""Probability per step of staying in a state: a mean stay of 6.7 s at 100 ms, as in recorded drives."""
 CORRELATION = 0.92
 """AR(1) coefficient of the logarithm of the rate between steps.
 
@@ -21,8 +21,7 @@ FLOOR_MBIT = 1.0
 
 
 def radio_trace(seconds: float, *, seed: int, step_s: float = 0.1) -> Iterator[tuple[float, float]]:
-    """Time in s and rate in Mbit/s of each step: a Markov chain between states, AR(1) fading in the
-    logarithm.
+    """Time in s and rate in Mbit/s of each step: Markov between states, AR(1) in the logarithm.
 
     The generator is PCG64, whose stream numpy keeps the same between releases; rates are rounded to 0.01
     Mbit/s, so that the last digit of a machine's logarithm does not matter.

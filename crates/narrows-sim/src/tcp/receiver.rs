@@ -281,14 +281,17 @@ impl Receiver {
         }
         let duplicate = self.duplicate.take();
         let all = duplicate.iter().chain(&self.blocks[..self.block_count]);
+        // Beside a rate option only two blocks fit. At 10 % loss every ACK has more to report, and a sender that
+        // hears no rates would take its switch for dead, so the option comes first (BRF-11 leaves this open).
+        let room = if self.rate_option { Packet::SACKS_BESIDE_RATE } else { p.sack.len() };
         let mut n = 0;
-        for (slot, &block) in p.sack.iter_mut().zip(all) {
+        for (slot, &block) in p.sack.iter_mut().zip(all).take(room) {
             *slot = block;
             n += 1;
         }
         p.sacks = n as u8;
         p.size += sack_bytes(n) as u16;
-        if self.rate_option && Packet::rate_option_fits(n) {
+        if self.rate_option {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNASSIGNED.to_bits();
             p.size += RATE_OPTION as u16;

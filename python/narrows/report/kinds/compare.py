@@ -14,13 +14,12 @@ from narrows.report.encode import (
     colour,
     controllers,
     dash,
-    data,
     factor_text,
     keys,
     panels_of,
     shape,
 )
-from narrows.report.figure import Figure, Key, Panel
+from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows, short
 from narrows.report.style import FAINT, GREY, INK, Look, look
 from narrows.studies.measures import find_measure, join_times, measure_run
@@ -72,7 +71,7 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
     y_title = _axis_title(spec, 1.0)
     y = axis("y", y_title, domain=[float(args.get("y_from", 0)), top * 1.04])
     for title, values in values_by_panel:
-        base = alt.Chart(data(values)).encode(x=alt.X(**x), color=colour(names, looks))
+        base = alt.Chart(inline(values)).encode(x=alt.X(**x), color=colour(names, looks))
         tips = [
             alt.Tooltip("label:N", title=" "),
             alt.Tooltip("x:Q", title=x_title),
@@ -86,7 +85,7 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
         if bound:
             grid = sorted({row["x"] for row in values})
             capacity = float(bound["capacity_mbit"]) * float(bound.get("eta", 1.0)) * 1448 / 1500
-            ideal = data(rows(x=grid, y=[capacity * (1 - at / scale) for at in grid]))
+            ideal = inline(rows(x=grid, y=[capacity * (1 - at / scale) for at in grid]))
             layers.append(
                 alt.Chart(ideal)
                 .mark_line(color=GREY, opacity=0.45, strokeWidth=5)
@@ -160,7 +159,7 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
 
 def _bars(
     values: list[dict[str, Any]], title: str, low: float, high: float, log: bool, args: dict[str, Any]
-) -> alt.LayerChart:
+) -> alt.LayerChart | alt.FacetChart:
     names = [row["s"] for row in values]
     looks = [look(name) for name in names]
     y = axis("v" if log else "y", title, log=log, domain=[low, high], format="~g")
@@ -171,13 +170,13 @@ def _bars(
         title=None,
         axis=alt.Axis(
             labelAngle=0,
-            domain=not (low == 0),
+            domain=low != 0,
             ticks=False,
             labelLimit=90,
             labelExpr="split(datum.label, ', ')",
         ),
     )
-    base = alt.Chart(data(values)).encode(x=x)
+    base = alt.Chart(inline(values)).encode(x=x)
     tips = [
         alt.Tooltip("label:N", title=" "),
         alt.Tooltip("y:Q", title=title),
@@ -187,7 +186,7 @@ def _bars(
     ]
     layers: list[Any] = []
     if "rule" in args:
-        mark = alt.Chart(data([{"y": args["rule"], "t": args.get("rule_label", "")}]))
+        mark = alt.Chart(inline([{"y": args["rule"], "t": args.get("rule_label", "")}]))
         layers.append(mark.mark_rule(color=GREY, strokeDash=[3, 3]).encode(y="y:Q"))
         layers.append(
             mark.mark_text(align="left", dx=4, dy=-6, color=GREY, fontSize=11).encode(
@@ -206,7 +205,7 @@ def _bars(
         )
     layers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(y=alt.Y("lo:Q"), y2="hi:Q"))
     offset = (
-        alt.Chart(data(values))
+        alt.Chart(inline(values))
         .mark_text(dy=-9, dx=0, color=INK, fontSize=11, baseline="bottom")
         .encode(x=x, y=alt.Y("hi:Q"), text="text:N")
     )
@@ -272,7 +271,7 @@ def convergence(spec: FigureSpec, runs: Runs) -> Figure:
         alt.Tooltip("seed:Q"),
         alt.Tooltip("text:N", title="time"),
     ]
-    base = alt.Chart(data(values)).encode(
+    base = alt.Chart(inline(values)).encode(
         x=x, y=y, color=colour(names, looks), shape=shape(names, looks), tooltip=tips
     )
     full = base.transform_filter("!datum.open").mark_point(filled=True, size=50, opacity=0.75)
@@ -280,7 +279,7 @@ def convergence(spec: FigureSpec, runs: Runs) -> Figure:
         filled=False, size=50, opacity=0.9, strokeWidth=1.4
     )
     rules = (
-        alt.Chart(data(rows(x=[float(i) for i in range(1, len(names))] or [0.0])))
+        alt.Chart(inline(rows(x=[float(i) for i in range(1, len(names))] or [0.0])))
         .mark_rule(color=FAINT)
         .encode(x="x:Q")
     )

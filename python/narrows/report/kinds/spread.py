@@ -15,13 +15,12 @@ from narrows.report.encode import (
     colour,
     controllers,
     dash,
-    data,
     factor_text,
     keys,
     panels_of,
     shape,
 )
-from narrows.report.figure import Figure, Panel
+from narrows.report.figure import Figure, Panel, inline
 from narrows.report.series import rows
 from narrows.report.style import look
 from narrows.studies.measures import find_measure, measure_run
@@ -59,7 +58,7 @@ def cdf(spec: FigureSpec, runs: Runs) -> Figure:
     panels = []
     for title, values in found:
         chart = (
-            alt.Chart(data(values))
+            alt.Chart(inline(values))
             .mark_line(strokeWidth=2)
             .encode(
                 x=alt.X(
@@ -147,13 +146,13 @@ def ellipses(spec: FigureSpec, runs: Runs) -> Figure:
     common = {"x": alt.X(**x), "y": alt.Y(**y), "color": colour(names, looks)}
     fill = alt.Fill("s:N", scale=alt.Scale(domain=names, range=[item.light for item in looks]), legend=None)
     layers = [
-        alt.Chart(data(rings))
+        alt.Chart(inline(rings))
         .mark_line(strokeWidth=1.6, fillOpacity=0.13, clip=True)
         .encode(**common, fill=fill, order="i:Q", strokeDash=dash(names, looks)),
-        alt.Chart(data(points))
+        alt.Chart(inline(points))
         .mark_point(filled=True, size=20, opacity=0.45)
         .encode(**common, shape=shape(names, looks), tooltip=tips),
-        alt.Chart(data(centres))
+        alt.Chart(inline(centres))
         .mark_point(filled=True, size=140, opacity=1)
         .encode(**common, shape=shape(names, looks)),
     ]

@@ -18,12 +18,11 @@ from narrows.report.encode import (
     colour,
     controllers,
     dash,
-    data,
     first_seed,
     keys,
     panels_of,
 )
-from narrows.report.figure import Figure, Key, Panel
+from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows, thin
 from narrows.report.style import GREY, INK, Look, look, shades
 from narrows.studies.measures import rate_matrix
@@ -65,7 +64,7 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
         x = axis("t", "Time (s)", grid=False)
         y_axis = axis("y", "Goodput (Mbit/s)", domain=[0, top * 1.03])
         layers: list[Any] = [
-            alt.Chart(data(values))
+            alt.Chart(inline(values))
             .mark_line(strokeWidth=1.5, clip=True)
             .encode(
                 x=alt.X(**x),
@@ -76,7 +75,7 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
         ]
         if fair:
             layers.append(
-                alt.Chart(data(fair))
+                alt.Chart(inline(fair))
                 .mark_line(color=INK, strokeDash=[3, 3], strokeWidth=1, interpolate="step-after", opacity=0.7)
                 .encode(x="t:Q", y="y:Q")
             )
@@ -124,7 +123,7 @@ def shares(spec: FigureSpec, runs: Runs) -> Figure:
             values += rows(t=starts + 0.5, y=part, s=name, order=float(i))
         looks = [look(kind) for kind in kinds]
         area = (
-            alt.Chart(data(values))
+            alt.Chart(inline(values))
             .mark_area(opacity=0.85)
             .encode(
                 x=alt.X(**axis("t", "Time (s)", grid=False)),
@@ -140,7 +139,9 @@ def shares(spec: FigureSpec, runs: Runs) -> Figure:
             )
         )
         half = (
-            alt.Chart(data([{"y": 0.5}])).mark_rule(color=INK, strokeDash=[4, 3], opacity=0.8).encode(y="y:Q")
+            alt.Chart(inline([{"y": 0.5}]))
+            .mark_rule(color=INK, strokeDash=[4, 3], opacity=0.8)
+            .encode(y="y:Q")
         )
         panels.append(Panel(title, alt.layer(area, half), height=180))
     return Figure(spec.id, spec.title, spec.caption, panels, keys(list(dict.fromkeys(seen)), area=True))
@@ -168,7 +169,7 @@ def delay(spec: FigureSpec, runs: Runs) -> Figure:
     panels = []
     for title, values in found:
         chart = (
-            alt.Chart(data(values))
+            alt.Chart(inline(values))
             .mark_line(strokeWidth=1.7)
             .encode(
                 x=alt.X(**axis("t", "Time (s)", grid=False)),
@@ -193,11 +194,11 @@ def stack(spec: FigureSpec, runs: Runs) -> Figure:
     ]
     for run in first_seed(runs):
         name = str(run.factors[CONTROLLER])
-        for (_, values), (quantity, unit) in zip(
+        for (_, series), (quantity, unit) in zip(
             quantities, (("goodput_bps", 1e-6), ("cwnd", 1.0), ("rtt_s", 1e3)), strict=False
         ):
             t, y = thin(*run.flow_series(0, quantity))
-            values += rows(t=t, y=y * unit, s=name) if t.size else []
+            series.extend(rows(t=t, y=y * unit, s=name) if t.size else [])
         t, y = queue_of(run, list(spec.args.get("queues", ["*"])))
         quantities[3][1].extend(rows(t=t, y=y, s=name) if t.size else [])
     return Figure(
@@ -226,7 +227,7 @@ def _stacked(
         x = axis("t", "Time (s)" if bottom else "", domain=[0, last], grid=False, labels=bottom, ticks=bottom)
         y = axis("y", title, scale={"zero": True}, minExtent=46, tickCount=4)
         chart = (
-            alt.Chart(data(values))
+            alt.Chart(inline(values))
             .mark_line(strokeWidth=1.5)
             .encode(x=alt.X(**x), y=alt.Y(**y), color=colour(names, looks), strokeDash=dash(names, looks))
         )

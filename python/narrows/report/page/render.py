@@ -109,7 +109,7 @@ def _names() -> list[str]:
 @lru_cache(maxsize=1)
 def _library() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script, as vl-convert ships them."""
-    return _safe(vl_convert.javascript_bundle())
+    return _safe(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def _safe(script: str) -> str:

@@ -1,6 +1,6 @@
 //! Who is limited, and what everyone gets (sections 7.2 and 7.3).
 
-use crate::rate::demand_index::DemandIndex;
+use crate::rate::demand_index::{DemandIndex, MAX_DEMAND};
 use crate::rate::waterfill::UNBOUNDED;
 use crate::units::{Bytes, Rate, Span};
 
@@ -16,17 +16,24 @@ pub(super) enum AppClass {
     Unlimited,
 }
 
-/// BRF-38. `tolerance` is what counting whole packets in a window may miss: nothing in the paper, one packet here,
-/// or every flow of ten packets a window would be called limited whenever nine of them fall into it.
+/// BRF-38, or `None` if the count decides it neither way. A window cuts packets off at both ends, so that counts are
+/// uncertain by `tolerance`: nothing in the paper, one packet here. Without it every flow of ten packets a window
+/// would be limited whenever nine of them fall into it.
 pub(super) fn classify(
     measured: Bytes,
     allocated: Rate,
-    window: Span,
+    span: Span,
     a_cls: f64,
     tolerance: Bytes,
-) -> AppClass {
-    let expected = allocated.as_f64() * window.as_secs_f64();
-    if (measured + tolerance).as_f64() < a_cls * expected { AppClass::Limited } else { AppClass::Unlimited }
+) -> Option<AppClass> {
+    let threshold = a_cls * allocated.as_f64() * span.as_secs_f64();
+    if (measured + tolerance).as_f64() < threshold {
+        Some(AppClass::Limited)
+    } else if measured.as_f64() - tolerance.as_f64() >= threshold {
+        Some(AppClass::Unlimited)
+    } else {
+        None
+    }
 }
 
 /// Paper eq 14: what each unlimited flow gets. Starves them when the limited ones want nearly all (TV-6), and is
@@ -74,7 +81,7 @@ impl Shares {
 
     /// A new C_BRF. Allocations follow with [`settle`](Shares::settle) or [`tighten`](Shares::tighten).
     pub(super) fn set_capacity(&mut self, capacity: Rate) {
-        self.capacity = capacity.as_bytes_per_sec();
+        self.capacity = capacity.as_bytes_per_sec().min(MAX_DEMAND);
     }
 
     /// Flows that hold an allocation.
@@ -124,7 +131,7 @@ impl Shares {
 
     /// BW_base: a flow's max-min share, which BRF-38 compares with.
     pub(super) fn base(&self, demand: u64) -> u64 {
-        demand.min(self.level)
+        demand.min(self.level).min(MAX_DEMAND)
     }
 
     /// As [`base`](Shares::base), with the reduction that may be on.
@@ -170,7 +177,7 @@ mod tests {
         [0, 1, 2].map(|i| {
             let (measured, allocated) =
                 (Bytes::new((real[i] * 1e6) as u64), Rate::from_f64(allocated[i] * 1e6));
-            classify(measured, allocated, WINDOW, a_cls, Bytes::ZERO)
+            classify(measured, allocated, WINDOW, a_cls, Bytes::ZERO).unwrap()
         })
     }
 
@@ -206,11 +213,13 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_more_or_less_does_not_make_a_flow_limited() {
-        let (rate, window, mtu) =
-            (Rate::from_bytes_per_sec(750_000), Span::from_millis(20), Bytes::new(1500));
-        assert_eq!(classify(Bytes::new(13_500), rate, window, 0.95, mtu), AppClass::Unlimited);
-        assert_eq!(classify(Bytes::new(12_000), rate, window, 0.95, mtu), AppClass::Limited);
+    fn a_packet_more_or_less_decides_nothing() {
+        // Ten packets in 20 ms are expected.
+        let of = |packets: u64| {
+            let (rate, span) = (Rate::from_bytes_per_sec(750_000), Span::from_millis(20));
+            classify(Bytes::new(packets * 1500), rate, span, 0.95, Bytes::new(1500))
+        };
+        assert_eq!([8, 9, 10, 11].map(of), [Some(AppClass::Limited), None, None, Some(AppClass::Unlimited)]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::allocate::{AppClass, classify, equal_share_literal, floor};
 use super::capacity::Reading;
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
-use super::table::{Flow, FlowId, List, Window};
+use super::table::{Evidence, Flow, FlowId, List, Window};
 use super::{Brf, TICK_MIN};
 use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, CongestionKind, Leaf, Message, PacketInfo, PortCounters, Report};
@@ -13,6 +13,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 const EMPTY_QUEUE: u32 = 2;
 /// A flow that is to be classified was measured for at least this part of the window.
 const LEAST_WINDOW: u64 = 4;
+/// Windows that are added up for a flow of few packets before it starts over.
+const EVIDENCE_WINDOWS: u32 = 16;
 /// Marks of the arrivals kept, whatever the tick: a bound.
 const MARKS: usize = 64;
 
@@ -119,56 +121,78 @@ impl Brf {
 
     /// BW_real of every active flow, its class, and what it will ask for (BRF-38, BRF-40, BRF-100).
     fn end_window(&mut self, from: Time, now: Time) {
-        let ids = self.active();
+        // One walk along the list, one look at each record: with 100,000 of them it is memory that takes the time.
         self.rtt_max = Span::ZERO;
-        for id in &ids {
-            let rtt = self.rtt(*id);
+        let mut next = self.table.front(List::Rated);
+        while let Some(id) = next {
+            next = self.table.after(id);
+            let Some(flow) = self.table.get(id) else { continue };
+            let rtt = self.rtt_of(flow);
             self.rtt_max = self.rtt_max.max(rtt);
-            let Some(flow) = self.table.get(*id) else { continue };
             let span = now.since(self.measured_from(flow, rtt, from));
-            let current = flow.window.number == self.windows;
-            let window = if current { flow.window } else { Window::default() };
             if span.scale(LEAST_WINDOW, 1) < self.period || (self.literal() && flow.joined > from) {
                 continue;
             }
-            let (class, sent) = self.class_of(flow, window, span);
-            let demand = match class {
-                _ if self.literal() => flow.demand,
-                AppClass::Limited => {
-                    Rate::of(sent, span).mul_f64(self.params.b_head).max(self.floor).as_bytes_per_sec()
-                }
-                AppClass::Unlimited => UNBOUNDED,
-                AppClass::Unknown => flow.demand,
+            let current = flow.window.number == self.windows;
+            let window = if current { flow.window } else { Window::default() };
+            let evidence = self.gather(flow, window, span);
+            let (class, demand) = match self.class_of(flow, window, evidence) {
+                Some(class) => (class, self.demand_of(flow, class, evidence)),
+                None => (flow.app_class, flow.demand),
             };
+            let decided = class != flow.app_class || demand != flow.demand;
             if demand != flow.demand {
                 self.shares.remove(flow.demand);
                 self.shares.insert(demand);
             }
-            if let Some(flow) = self.table.get_mut(*id) {
+            if let Some(flow) = self.table.get_mut(id) {
                 flow.demand = demand;
                 flow.app_class = class;
+                flow.evidence = if decided { Evidence::default() } else { evidence };
                 flow.real = Rate::of(window.bytes, span);
                 flow.measured = (flow.measured.0 + window.bytes, flow.measured.1 + span);
             }
         }
-        self.scratch = ids;
     }
 
-    /// The class, and the bytes that the flow's sender sent in the window as far as this switch can tell.
-    fn class_of(&self, flow: &Flow, window: Window, span: Span) -> (AppClass, Bytes) {
-        let p = &self.params;
-        if self.literal() {
-            let allocated = Rate::from_bytes_per_sec(flow.demand);
-            return (classify(window.bytes, allocated, span, p.a_cls, Bytes::ZERO), window.bytes);
-        }
+    /// The evidence with this window's added, or alone if the earlier is of another allocation or too old.
+    fn gather(&self, flow: &Flow, window: Window, span: Span) -> Evidence {
         // A gap in the sequence was sent and lost on the way here. No more than as much again is believed.
-        let missing = if p.believe_senders { window.missing.min(window.bytes) } else { Bytes::ZERO };
-        let sent = window.bytes + missing;
-        if p.believe_senders && window.unlimited {
-            return (AppClass::Unlimited, sent);
+        let missing =
+            if self.params.believe_senders { window.missing.min(window.bytes) } else { Bytes::ZERO };
+        let (sent, since) = (window.bytes + missing, flow.told.map_or(flow.joined, |(_, at)| at));
+        let old = flow.evidence;
+        if self.literal() || old.since != since || old.windows >= EVIDENCE_WINDOWS {
+            return Evidence { since, sent, span, windows: 1 };
         }
-        let told = flow.told.map_or(Rate::ZERO, |(rate, _)| rate);
-        (classify(sent, told, span, p.a_cls, self.mtu), sent)
+        Evidence { since, sent: old.sent + sent, span: old.span + span, windows: old.windows + 1 }
+    }
+
+    /// The flow's class if the evidence decides it.
+    fn class_of(&self, flow: &Flow, window: Window, evidence: Evidence) -> Option<AppClass> {
+        let p = &self.params;
+        if p.believe_senders && window.unlimited {
+            return Some(AppClass::Unlimited);
+        }
+        let (allocated, tolerance) = if self.literal() {
+            (Rate::from_bytes_per_sec(flow.demand), Bytes::ZERO)
+        } else {
+            (flow.told.map_or(Rate::ZERO, |(rate, _)| rate), self.mtu)
+        };
+        classify(evidence.sent, allocated, evidence.span, p.a_cls, tolerance)
+    }
+
+    fn demand_of(&self, flow: &Flow, class: AppClass, evidence: Evidence) -> u64 {
+        match class {
+            // Eq 14 sets it, from BW_real.
+            _ if self.literal() => flow.demand,
+            AppClass::Limited => {
+                let wanted = Rate::of(evidence.sent, evidence.span).mul_f64(self.params.b_head);
+                wanted.max(self.floor).as_bytes_per_sec()
+            }
+            AppClass::Unlimited => UNBOUNDED,
+            AppClass::Unknown => flow.demand,
+        }
     }
 
     /// ALLOC (7.3), and the next cycle.
@@ -182,24 +206,8 @@ impl Brf {
             self.allocate_literally();
         } else {
             self.shares.settle();
-            if self.params.layers {
-                self.assign_layers();
-            }
         }
         self.begin_cycle(now);
-    }
-
-    fn assign_layers(&mut self) {
-        let fair =
-            Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1));
-        let ids = self.active();
-        for id in &ids {
-            if let Some(flow) = self.table.get_mut(*id) {
-                let base = Rate::from_bytes_per_sec(self.shares.base(flow.demand));
-                flow.layer.assign(base, fair, flow.app_class == AppClass::Unlimited);
-            }
-        }
-        self.scratch = ids;
     }
 
     /// Paper eq 14. A flow that has not been measured keeps what it has.
@@ -259,7 +267,7 @@ impl Brf {
                 self.on_verdict(now, verdict.kind, port, actions);
             }
         }
-        let queued = port.queued_packets.iter().take(2).sum::<u32>();
+        let queued = port.queued_packets.iter().take(2).copied().fold(0, u32::saturating_add);
         let since = self.reduced_at.map_or(Span::MAX, |at| now.since(at));
         if self.phase == Phase::Congested && queued <= EMPTY_QUEUE && since >= self.period {
             self.on_verdict(now, None, port, actions);
@@ -284,6 +292,12 @@ impl Brf {
             }
             return;
         };
+        // Arrivals of the time when the link was faster say nothing about allocations that were lowered with it:
+        // scaling those again would halve them twice. A queue counts, whatever it is from.
+        let slowed = self.slowed_at.is_some_and(|at| now.since(at) < self.period.scale(2, 1));
+        if kind == CongestionKind::Burst && slowed && !self.literal() {
+            return;
+        }
         self.phase = Phase::Congested;
         // At most one reduction per T: the last one has not shown its effect yet.
         if self.reduced_at.is_some_and(|at| now.since(at) < self.period) {

@@ -256,6 +256,7 @@ impl Brf {
         }
         let fair = Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows.max(1));
         self.rtt_max = self.rtt_max.max(self.rtt(id));
+        let windows = self.windows;
         if let Some(flow) = self.table.get_mut(id) {
             flow.demand = rate.as_bytes_per_sec();
             flow.app_class = allocate::AppClass::Unknown;
@@ -264,6 +265,7 @@ impl Brf {
             flow.told = None;
             flow.gate = Default::default();
             flow.layer.assign(rate, fair, false);
+            flow.layer_as_of = windows;
         }
     }
 

@@ -42,14 +42,14 @@ use std::collections::VecDeque;
 pub use params::{Mode, Params};
 
 use self::advert::Adverts;
-use self::allocate::Shares;
+use self::allocate::{AppClass, Shares};
 use self::capacity::Estimator;
 use self::congestion::{Detector, Thresholds};
 use self::cycle::Phase;
 use self::half_open::HalfOpenTable;
 use self::predictor::Predictor;
 use self::split::{Basis, Splitter};
-use self::table::{FlowId, List, Side, Table};
+use self::table::{Flow, FlowId, List, Side, Table};
 use self::timers::Timers;
 use crate::rate::policer::Policer;
 use crate::rate::{
@@ -96,6 +96,8 @@ pub struct Brf {
     detector: Detector,
     polled_at: Option<Time>,
     reduced_at: Option<Time>,
+    /// When the link became slower.
+    slowed_at: Option<Time>,
     scratch: Vec<FlowId>,
 }
 
@@ -130,6 +132,7 @@ impl Brf {
             detector: Detector::default(),
             polled_at: None,
             reduced_at: None,
+            slowed_at: None,
             scratch: Vec::new(),
             params,
             port,
@@ -161,6 +164,9 @@ impl Brf {
             (None, None) => self.params.capacity_initial,
         };
         if link != self.link {
+            if link < self.link {
+                self.slowed_at = Some(now);
+            }
             self.link = link;
             self.update_split(now, actions);
         }
@@ -204,22 +210,34 @@ impl Brf {
     }
 
     fn rtt(&self, id: FlowId) -> Span {
-        let measured = self.table.get(id).and_then(|f| f.rtt.get());
-        measured.unwrap_or(self.params.rtt_default).max(Span::from_micros(100))
+        self.table.get(id).map_or(self.params.rtt_default, |flow| self.rtt_of(flow))
     }
 
-    /// The queue of a packet of this flow.
+    fn rtt_of(&self, flow: &Flow) -> Span {
+        flow.rtt.get().unwrap_or(self.params.rtt_default).max(Span::from_micros(100))
+    }
+
+    /// The queue of a packet of this flow. Layers are reassigned at ALLOC (BRF-50); each flow's when its next packet
+    /// comes, as nobody asks before.
     fn leaf(&mut self, now: Time, id: FlowId, size: Bytes) -> Leaf {
-        let allocated = self.table.get(id).map_or(Rate::ZERO, |f| self.told(f.demand));
-        let (layers, headroom, mtu) = (self.params.layers, self.params.mouse_headroom, self.mtu);
         let active = self.table.list(id) == Some(List::Rated);
-        match self.table.get_mut(id) {
-            Some(flow) if flow.class == Class::Rated && active && layers => {
-                flow.layer.leaf(now, size, allocated, headroom, mtu)
-            }
-            Some(flow) if flow.class == Class::Rated => Leaf::Elephant,
-            _ => Leaf::OtherTcp,
+        let Some(flow) = self.table.get(id) else { return Leaf::OtherTcp };
+        if flow.class != Class::Rated {
+            return Leaf::OtherTcp;
         }
+        if !(self.params.layers && active) {
+            return Leaf::Elephant;
+        }
+        let (allocated, base) = (self.told(flow.demand), self.shares.base(flow.demand));
+        let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
+        let (headroom, mtu, windows) = (self.params.mouse_headroom, self.mtu, self.windows);
+        let Some(flow) = self.table.get_mut(id) else { return Leaf::Elephant };
+        if flow.layer_as_of != windows {
+            flow.layer_as_of = windows;
+            let unlimited = flow.app_class == AppClass::Unlimited;
+            flow.layer.assign(Rate::from_bytes_per_sec(base), Rate::from_bytes_per_sec(fair), unlimited);
+        }
+        flow.layer.leaf(now, size, allocated, headroom, mtu)
     }
 }
 

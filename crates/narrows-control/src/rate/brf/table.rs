@@ -51,6 +51,19 @@ pub(super) struct Window {
     pub(super) unlimited: bool,
 }
 
+/// Counts of the windows since the class was last decided, all under one and the same allocation.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Evidence {
+    /// When the sender was told that allocation.
+    pub(super) since: Time,
+    /// L3 bytes that the sender sent.
+    pub(super) sent: Bytes,
+    /// In this time.
+    pub(super) span: Span,
+    /// Number of windows.
+    pub(super) windows: u32,
+}
+
 /// One flow (FLOW_INFO_BRF of the paper).
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
@@ -70,6 +83,7 @@ pub(super) struct Flow {
     pub(super) told: Option<(Rate, Time)>,
     pub(super) gate: Gate,
     pub(super) window: Window,
+    pub(super) evidence: Evidence,
     /// Rate in the last window.
     pub(super) real: Rate,
     /// Sums over all windows, for the predictor.
@@ -85,6 +99,8 @@ pub(super) struct Flow {
     pub(super) ack_seen_here: bool,
     pub(super) fin: (bool, bool),
     pub(super) layer: Layer,
+    /// Number of the window after which `layer` was assigned.
+    pub(super) layer_as_of: u64,
 }
 
 impl Flow {
@@ -101,6 +117,7 @@ impl Flow {
             told: None,
             gate: Gate::default(),
             window: Window::default(),
+            evidence: Evidence::default(),
             real: Rate::ZERO,
             measured: (Bytes::ZERO, Span::ZERO),
             joined: now,
@@ -111,6 +128,7 @@ impl Flow {
             ack_seen_here: false,
             fin: (false, false),
             layer: Layer::default(),
+            layer_as_of: 0,
         }
     }
 
@@ -266,12 +284,15 @@ impl Table {
         self.entries.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
+    /// The record behind this one on its list.
+    pub(super) fn after(&self, id: FlowId) -> Option<FlowId> {
+        let slot = self.entry(id)?.next;
+        self.entries.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
+    }
+
     /// All records on `list`, in its order. O(n): for once a period, not once a packet.
     pub(super) fn ids(&self, list: List) -> impl Iterator<Item = FlowId> + '_ {
-        core::iter::successors(self.front(list), |id| {
-            let next = self.entries.get(id.slot as usize)?.next;
-            self.entries.get(next as usize).map(|e| FlowId { slot: next, generation: e.generation })
-        })
+        core::iter::successors(self.front(list), |id| self.after(*id))
     }
 
     fn push_back(&mut self, slot: u32, list: List) {

@@ -39,6 +39,9 @@ fn the_first_flow_gets_the_link_and_each_newcomer_its_share_in_the_syn_ack() {
         assert!(near(net.senders[n - 1].told, share, 0.01), "flow {n}: {:?}", net.senders[n - 1].told);
         // The others hear of it within one RTT, the paper's convergence.
         net.run(start + 42);
+        assert!(net.senders[..n].iter().all(|s| s.told <= share.mul_f64(1.02)), "{n} flows");
+        // What they sent too much until then (TV-12) has drained, and all have the same.
+        net.run(start + 300);
         assert!(net.senders[..n].iter().all(|s| near(s.told, share, 0.02)), "{n} flows");
     }
     net.run(12_000);
@@ -82,7 +85,7 @@ fn what_limited_flows_leave_over_is_there_when_demand_jumps() {
     net.run(1_000);
     assert!(near(net.allocated(1), mbit(49.0), 0.05), "{:?}", net.allocated(1));
     net.senders[0].limit = Rate::MAX;
-    net.run(1_000 + 3 * 40);
+    net.run(1_000 + 4 * 40);
     assert!(net.allocated(1) > mbit(80.0), "{:?}", net.allocated(1));
 }
 
@@ -103,7 +106,8 @@ fn loss_before_the_switch_does_not_look_like_an_application_limit() {
         }
     }
     // The paper's rule shrinks them: what BRF-100 is there for.
-    let mut net = Net::new(Params { believe_senders: false, ..Params::resolved() }, LINK);
+    let mut net =
+        Net::new(Params { believe_senders: false, spread_residual: false, ..Params::resolved() }, LINK);
     net.sender(1, 20, 0).lose_every = 5;
     net.sender(2, 20, 0).lose_every = 5;
     net.run(5_000);
@@ -119,7 +123,8 @@ fn a_capacity_that_halves_is_obeyed_in_the_same_instant() {
     net.port.capacity = Some(mbit(50.0));
     net.brf.on_timer(ms(net.now), &net.port, &mut net.actions);
     assert!(net.allocated_sum() <= mbit(49.0).as_bytes_per_sec());
-    assert!(matches!(net.actions.last(), Some(Action::SetClass { .. })));
+    let rated = Action::SetClass { class: Class::Rated, rate: mbit(49.0), ceil: mbit(50.0) };
+    assert!(net.actions.contains(&rated));
     net.port.capacity = Some(LINK);
     net.brf.on_timer(ms(net.now), &net.port, &mut net.actions);
     assert!(near(net.allocated(1), mbit(49.0), 0.01));
@@ -157,8 +162,8 @@ fn a_switch_that_comes_back_finds_its_flows_again() {
     net.run(500);
     net.brf = Brf::new(Params::resolved(), 1, Bytes::new(MTU));
     net.brf.on_start(ms(net.now), &net.port, &mut net.actions);
-    net.run(600);
-    assert!(net.senders.iter().all(|s| near(s.told, mbit(49.0), 0.02) && s.feedbacks.last() > Some(&570)));
+    net.run(1_000);
+    assert!(net.senders.iter().all(|s| near(s.told, mbit(49.0), 0.02) && s.feedbacks.last() > Some(&970)));
 }
 
 #[test]
@@ -287,6 +292,7 @@ fn congestion_reduces_once_a_period_and_ends_with_the_queue() {
     net.sender(1, 20, 0);
     net.sender(2, 20, 0);
     net.run(500);
+    net.actions.clear();
     let before = net.allocated(1);
     let say = |net: &mut Net, kind| {
         let message = Message::Congestion { kind, port: 1 };
@@ -339,10 +345,11 @@ fn without_a_controller_the_switch_looks_for_itself_and_with_one_it_does_not() {
 fn literal_flips_in_its_corner_of_the_parameters() {
     for (b_head, flips) in [(1.05, true), (1.10, false)] {
         let mut net = Net::new(Params { b_head, ..Params::literal() }, LINK);
-        net.sender(1, 20, 0).limit = mbit(10.0);
-        net.run(1_000);
+        // Of 200 ms, so that one packet more or less in a window is not what flips it.
+        net.sender(1, 200, 0).limit = mbit(10.0);
+        net.run(3_000);
         let mut seen = Vec::new();
-        for _ in 0..400 {
+        for _ in 0..2_000 {
             net.run(net.now + 1);
             let now = net.allocated(1).as_bits_per_sec() / 1e6;
             if seen.last() != Some(&now) {
@@ -375,4 +382,10 @@ fn tv12_and_tv13_formulas() {
     let (a, b) = (7.873, 1.0);
     let jain = (a + b) * (a + b) / (2.0 * (a * a + b * b));
     assert!((jain - 0.625f64).abs() < 1e-4 && (a / (a + b) - 0.887f64).abs() < 5e-4);
+}
+
+#[test]
+fn size_of_record() {
+    println!("{}", core::mem::size_of::<Flow>());
+    assert!(core::mem::size_of::<Flow>() <= 512);
 }

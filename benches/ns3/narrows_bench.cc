@@ -1,0 +1,327 @@
+// The speed scenarios of crates/narrows-sim/benches/scenarios.rs, in ns-3: `narrows_bench NAME [--scheduler=TYPE]
+// [--routing=KIND]` runs one once and prints its size as one line of JSON. Timing is left to the caller.
+//
+// Where a choice costs ns-3 time, the cheaper one is taken: nothing is logged or traced, IPv6 is not installed,
+// devices have no traffic-control layer above their queue, the application writes one segment at a time so that
+// none is split or merged in the send buffer, and routes are what an experienced user would choose (see `Routes`).
+// Packets are counted by what ns-3's queues count anyway, so counting costs nothing; the one trace is the size of
+// each packet that reaches a receiver, an addition or two for each delivery.
+
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ns3/applications-module.h"
+#include "ns3/core-module.h"
+#include "ns3/internet-module.h"
+#include "ns3/network-module.h"
+#include "ns3/nix-vector-routing-module.h"
+#include "ns3/point-to-point-module.h"
+
+using namespace ns3;
+
+namespace {
+
+// The IPv4 header and a TCP header with timestamps: what our simulator charges a segment beside its payload.
+constexpr uint32_t kTcpHeaders = 52;
+constexpr uint32_t kUdpHeaders = 28;
+// A point-to-point frame carries two bytes of PPP, which our links do not have. Rates are raised by this much, so
+// that a full packet of 1500 bytes takes the same time on both.
+constexpr uint32_t kPpp = 2;
+// Above this size a frame is data: a SYN with all its options has up to 80 bytes. Last segments of fewer than 28
+// bytes are missed, which is one flow in forty of scenario D and none elsewhere.
+constexpr uint32_t kLargestControlFrame = kTcpHeaders + kPpp + 28;
+// More than any window reaches here (the largest bottleneck queue and its pipe hold 7300 segments for 100 flows,
+// 1333 for two), and little enough that a bulk sender does not fill the memory.
+constexpr uint32_t kSocketBuffer = 4 << 20;
+constexpr uint16_t kPort = 5000;
+
+// What the program knows at the end.
+struct Tally {
+    uint64_t delivered_packets = 0;
+    uint64_t delivered_bytes = 0;
+    uint64_t flows = 0;
+};
+Tally g_tally;
+
+// How routers find the way. Static and global routing walk a list of routes for each packet, one for each host
+// behind the router; a nix vector is computed once for each pair of hosts and then read bit by bit.
+enum class Routes { kGlobal, kNix };
+
+// One scenario's network: nodes in a row or a dumbbell, and the queue of every device.
+class Network {
+  public:
+    Network(uint32_t nodes, Routes routes) : m_routes(routes) {
+        m_nodes.Create(nodes);
+        InternetStackHelper stack;
+        stack.SetIpv6StackInstall(false);
+        if (routes == Routes::kNix) {
+            stack.SetRoutingHelper(Ipv4NixVectorHelper());
+        }
+        stack.Install(m_nodes);
+        m_addresses.SetBase("10.0.0.0", "255.255.255.252");
+    }
+
+    // A link in both directions, each with a drop-tail queue in the device and no queueing discipline above it.
+    NetDeviceContainer Link(uint32_t a, uint32_t b, double mbit, Time delay, uint32_t packets) {
+        const double framed = mbit * 1e6 * (1500.0 + kPpp) / 1500.0;
+        PointToPointHelper helper;
+        helper.SetDeviceAttribute("DataRate", DataRateValue(DataRate(static_cast<uint64_t>(framed))));
+        helper.SetChannelAttribute("Delay", TimeValue(delay));
+        helper.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize",
+                        QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, packets)));
+        // Without a queueing discipline, flow control would make the layer above drop what the queue should.
+        helper.DisableFlowControl();
+        NetDeviceContainer devices = helper.Install(m_nodes.Get(a), m_nodes.Get(b));
+        Ipv4InterfaceContainer interfaces = m_addresses.Assign(devices);
+        TrafficControlHelper().Uninstall(devices);
+        m_addresses.NewNetwork();
+        m_address[a] = interfaces.GetAddress(0);
+        m_address[b] = interfaces.GetAddress(1);
+        for (uint32_t i = 0; i < devices.GetN(); ++i) {
+            m_queues.push_back(DynamicCast<PointToPointNetDevice>(devices.Get(i))->GetQueue());
+        }
+        return devices;
+    }
+
+    void Route() const {
+        if (m_routes == Routes::kGlobal) {
+            Ipv4GlobalRoutingHelper::PopulateRoutingTables();
+        }
+    }
+
+    Ptr<Node> At(uint32_t node) const { return m_nodes.Get(node); }
+
+    // The address of a host (a node with one link).
+    Ipv4Address AddressOf(uint32_t host) const { return m_address.at(host); }
+
+    // Packets that left a queue onto its link, over all links: at most the packets in flight at the end more than
+    // those that arrived.
+    uint64_t PacketHops() const {
+        uint64_t hops = 0;
+        for (const auto& q : m_queues) {
+            hops += q->GetTotalReceivedPackets() - q->GetNPackets();
+        }
+        return hops;
+    }
+
+    uint64_t Drops() const {
+        uint64_t drops = 0;
+        for (const auto& q : m_queues) {
+            drops += q->GetTotalDroppedPackets();
+        }
+        return drops;
+    }
+
+  private:
+    NodeContainer m_nodes;
+    Ipv4AddressHelper m_addresses;
+    std::map<uint32_t, Ipv4Address> m_address;
+    std::vector<Ptr<Queue<Packet>>> m_queues;
+    Routes m_routes;
+};
+
+void CountDelivery(Ptr<const Packet> frame) {
+    g_tally.delivered_packets += frame->GetSize() > kLargestControlFrame ? 1 : 0;
+}
+
+void Read(Ptr<Socket> socket) {
+    while (Ptr<Packet> data = socket->Recv()) {
+        g_tally.delivered_bytes += data->GetSize();
+    }
+}
+
+// A receiver of everything that is sent to its host.
+void Listen(const Network& net, uint32_t host, const std::string& factory) {
+    Ptr<Socket> socket = Socket::CreateSocket(net.At(host), TypeId::LookupByName(factory));
+    socket->Bind(InetSocketAddress(Ipv4Address::GetAny(), kPort));
+    socket->SetRecvCallback(MakeCallback(&Read));
+    if (factory == "ns3::TcpSocketFactory") {
+        socket->Listen();
+        socket->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address&>(),
+                                  Callback<void, Ptr<Socket>, const Address&>([](Ptr<Socket> s, const Address&) {
+                                      s->SetRecvCallback(MakeCallback(&Read));
+                                      s->SetCloseCallbacks(
+                                          Callback<void, Ptr<Socket>>([](Ptr<Socket> peer) { peer->Close(); }),
+                                          MakeNullCallback<void, Ptr<Socket>>());
+                                  }));
+    }
+    // The sockets live as long as the simulation: the demultiplexer's end points hold them by reference count.
+    static std::vector<Ptr<Socket>> s_listeners;
+    s_listeners.push_back(socket);
+}
+
+void CountAt(Ptr<NetDevice> receiver) {
+    receiver->TraceConnectWithoutContext("MacRx", MakeCallback(&CountDelivery));
+}
+
+// `pairs` senders (0..pairs) and receivers (pairs..2 pairs) around one bottleneck; three hops a packet.
+Network Dumbbell(uint32_t pairs, double mbit, Time rtt, uint32_t packets, Routes routes) {
+    const uint32_t left = 2 * pairs;
+    const uint32_t right = left + 1;
+    const uint32_t unlimited = 1 << 20;
+    Network net(right + 1, routes);
+    net.Link(left, right, mbit, rtt / 2, packets);
+    for (uint32_t i = 0; i < pairs; ++i) {
+        net.Link(i, left, 10 * mbit, Time(0), unlimited);
+        CountAt(net.Link(right, pairs + i, 10 * mbit, Time(0), unlimited).Get(1));
+    }
+    net.Route();
+    return net;
+}
+
+void TcpDefaults(const std::string& congestion, uint32_t mss) {
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName(congestion)));
+    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(mss));
+    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
+    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
+    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(kSocketBuffer));
+    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(kSocketBuffer));
+    Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(true));
+    Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(true));
+    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+    // A finished connection lingers in the demultiplexer's list, which every packet walks: not for four minutes.
+    Config::SetDefault("ns3::TcpSocketBase::MaxSegLifetime", DoubleValue(0.05));
+    Config::SetDefault("ns3::TcpSocketState::EnablePacing", BooleanValue(congestion == "ns3::TcpBbr"));
+    Config::SetDefault("ns3::BulkSendApplication::SendSize", UintegerValue(mss));
+}
+
+Network Bulk(const std::string& congestion, uint32_t pairs, double mbit, uint32_t packets, Routes routes) {
+    TcpDefaults(congestion, 1448);
+    Network net = Dumbbell(pairs, mbit, MilliSeconds(40), packets, routes);
+    for (uint32_t i = 0; i < pairs; ++i) {
+        Listen(net, pairs + i, "ns3::TcpSocketFactory");
+        BulkSendHelper sender("ns3::TcpSocketFactory", InetSocketAddress(net.AddressOf(pairs + i), kPort));
+        sender.SetAttribute("MaxBytes", UintegerValue(0));
+        sender.Install(net.At(i)).Start(Seconds(0));
+    }
+    g_tally.flows = pairs;
+    return net;
+}
+
+// Connections that arrive as a Poisson process, send a Pareto-distributed number of bytes and close.
+class ShortFlows : public SimpleRefCount<ShortFlows> {
+  public:
+    ShortFlows(Ptr<Node> from, Address to, double per_second, double mean_bytes, double shape)
+        : m_from(from), m_to(to) {
+        m_gap->SetAttribute("Mean", DoubleValue(1.0 / per_second));
+        m_size->SetAttribute("Shape", DoubleValue(shape));
+        m_size->SetAttribute("Scale", DoubleValue(mean_bytes * (shape - 1.0) / shape));
+    }
+
+    void Next() { Simulator::Schedule(Seconds(m_gap->GetValue()), &ShortFlows::Start, this); }
+
+  private:
+    void Start() {
+        Next();
+        ++g_tally.flows;
+        Ptr<Socket> socket = Socket::CreateSocket(m_from, TypeId::LookupByName("ns3::TcpSocketFactory"));
+        socket->Bind();
+        socket->Connect(m_to);
+        // The buffer takes it all at once; the data leave when the connection stands.
+        uint32_t left = std::max(1u, std::min(kSocketBuffer, static_cast<uint32_t>(m_size->GetValue())));
+        while (left > 0) {
+            const uint32_t size = std::min(left, 1000u);
+            socket->Send(Create<Packet>(size));
+            left -= size;
+        }
+        socket->Close();
+    }
+
+    Ptr<Node> m_from;
+    Address m_to;
+    Ptr<ExponentialRandomVariable> m_gap = CreateObject<ExponentialRandomVariable>();
+    Ptr<ParetoRandomVariable> m_size = CreateObject<ParetoRandomVariable>();
+};
+
+Network Short(Routes routes) {
+    TcpDefaults("ns3::TcpLinuxReno", 1000);
+    Network net = Dumbbell(1, 1'000, MilliSeconds(100), 8'000, routes);
+    Listen(net, 1, "ns3::TcpSocketFactory");
+    static Ptr<ShortFlows> s_source;
+    s_source = Create<ShortFlows>(net.At(0), InetSocketAddress(net.AddressOf(1), kPort), 2'000.0, 12'500.0, 1.8);
+    s_source->Next();
+    return net;
+}
+
+// Datagrams of constant size at a constant rate: a socket and a timer, less than any of ns-3's own applications.
+struct Pulse {
+    static void Send(Ptr<Socket> socket, uint32_t payload, Time gap) {
+        socket->Send(Create<Packet>(payload));
+        Simulator::Schedule(gap, &Pulse::Send, socket, payload, gap);
+    }
+};
+
+Network Chain(uint32_t hops, Time delay, Routes routes) {
+    Network net(hops + 1, routes);
+    for (uint32_t i = 0; i < hops; ++i) {
+        NetDeviceContainer devices = net.Link(i, i + 1, 10'000, delay, 1000);
+        if (i + 1 == hops) {
+            CountAt(devices.Get(1));
+        }
+    }
+    net.Route();
+    Listen(net, hops, "ns3::UdpSocketFactory");
+    Ptr<Socket> socket = Socket::CreateSocket(net.At(0), TypeId::LookupByName("ns3::UdpSocketFactory"));
+    socket->Bind();
+    socket->Connect(InetSocketAddress(net.AddressOf(hops), kPort));
+    Simulator::Schedule(Time(0), &Pulse::Send, socket, 1500 - kUdpHeaders, NanoSeconds(1200));
+    g_tally.flows = 1;
+    return net;
+}
+
+// Most memory the process ever had, KiB. (The rusage of a child of a larger process counts the parent's too.)
+uint64_t PeakKib() {
+    std::ifstream status("/proc/self/status");
+    for (std::string key; status >> key;) {
+        if (uint64_t kib = 0; key == "VmHWM:" && status >> kib) {
+            return kib;
+        }
+    }
+    return 0;
+}
+
+struct Scenario {
+    double seconds;
+    std::function<Network(Routes)> build;
+};
+
+}  // namespace
+
+int main(int argc, char* argv[]) {
+    const std::map<std::string, Scenario> scenarios = {
+        {"A", {60, [](Routes r) { return Bulk("ns3::TcpCubic", 2, 100, 1000, r); }}},
+        {"B", {60, [](Routes r) { return Bulk("ns3::TcpBbr", 2, 100, 1000, r); }}},
+        {"C", {10, [](Routes r) { return Bulk("ns3::TcpCubic", 100, 1'000, 4000, r); }}},
+        {"D", {10, [](Routes r) { return Short(r); }}},
+        {"E", {1, [](Routes r) { return Chain(5, MilliSeconds(1), r); }}},
+        {"G", {1, [](Routes r) { return Chain(1, Seconds(1), r); }}},
+    };
+    std::string name;
+    std::string scheduler = "ns3::MapScheduler";
+    std::string routing = "nix";
+    CommandLine arguments(__FILE__);
+    arguments.AddNonOption("scenario", "A to E or G", name);
+    arguments.AddValue("scheduler", "TypeId of the event scheduler", scheduler);
+    arguments.AddValue("routing", "nix or global", routing);
+    arguments.Parse(argc, argv);
+    const auto found = scenarios.find(name);
+    if (found == scenarios.end() || (routing != "nix" && routing != "global")) {
+        std::cerr << "narrows_bench: no such scenario or routing; see --help\n";
+        return 2;
+    }
+    GlobalValue::Bind("SchedulerType", TypeIdValue(TypeId::LookupByName(scheduler)));
+    const Network net = found->second.build(routing == "nix" ? Routes::kNix : Routes::kGlobal);
+    Simulator::Stop(Seconds(found->second.seconds));
+    Simulator::Run();
+    std::cout << "{\"events\": " << Simulator::GetEventCount() << ", \"packet_hops\": " << net.PacketHops()
+              << ", \"delivered_packets\": " << g_tally.delivered_packets << ", \"flows\": " << g_tally.flows
+              << ", \"drops\": " << net.Drops() << ", \"delivered_bytes\": " << g_tally.delivered_bytes
+              << ", \"peak_kib\": " << PeakKib() << "}" << std::endl;
+    // No Simulator::Destroy(): tearing down objects is no part of simulating, and ours does not pay for it either.
+    std::_Exit(0);
+}

@@ -1,0 +1,186 @@
+//! What BRF costs at scale (BRF-103): one allocation over 100,000 flows, a change of one flow, and one packet.
+//!
+//! `cargo bench -p narrows-control --bench allocate`. Prints the median and the worst of some runs; asserts nothing.
+
+use std::time::{Duration, Instant};
+
+use core::net::{IpAddr, Ipv4Addr};
+
+use narrows_control::rate::brf::{Brf, Params};
+use narrows_control::rate::demand_index::DemandIndex;
+use narrows_control::rate::{
+    Action, FlowKey, PacketInfo, PortCounters, Proto, RateController, RateOption, TcpFlags, waterfill,
+};
+use narrows_control::units::{Bytes, Rate, Span, Time};
+
+const FLOWS: u32 = 100_000;
+const CAPACITY: Rate = Rate::from_bits_per_sec(100_000_000_000);
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures with the machine's clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Runs `work` on fresh `input` some times and prints what one of `per` operations took.
+fn report<I>(what: &str, per: u32, mut input: impl FnMut() -> I, mut work: impl FnMut(I)) {
+    let mut times: Vec<Duration> = (0..11)
+        .map(|_| {
+            let input = input();
+            let start = now();
+            work(input);
+            start.elapsed() / per
+        })
+        .collect();
+    times.sort();
+    println!("{what:<52} median {:>10.3?}  worst {:>10.3?}", times[5], times[10]);
+}
+
+/// Demands as they come: most flows small, some of any size, one in ten greedy.
+fn demands() -> Vec<u64> {
+    let mut state = 1u64;
+    (0..FLOWS)
+        .map(|i| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            if i % 10 == 0 { waterfill::UNBOUNDED } else { (state >> 33) % (1 << (10 + i % 14)) }
+        })
+        .collect()
+}
+
+fn packet(n: u32, payload: u64, flags: TcpFlags, option: RateOption) -> PacketInfo {
+    let host = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(n));
+    let (saddr, daddr) = (host(0x0a00_0000 + n), host(0x0b00_0001));
+    PacketInfo {
+        key: FlowKey { saddr, daddr, sport: 40_000, dport: 443, proto: Proto::Tcp },
+        size: Bytes::new(payload + 52),
+        payload: Bytes::new(payload),
+        flags,
+        option,
+        unlimited: None,
+        seq: 0,
+        timestamps: None,
+    }
+}
+
+/// A port with all flows established at `start`.
+struct Port {
+    brf: Brf,
+    counters: PortCounters,
+    actions: Vec<Action>,
+    at: Time,
+}
+
+impl Port {
+    fn new() -> Self {
+        let params = Params { idle_after: Span::from_secs(60), ..Params::resolved() };
+        let counters = PortCounters { capacity: Some(CAPACITY), ..PortCounters::default() };
+        let mut port = Port {
+            brf: Brf::new(params, 1, Bytes::new(1500)),
+            counters,
+            actions: Vec::new(),
+            at: Time::ZERO,
+        };
+        port.brf.on_start(port.at, &port.counters, &mut port.actions);
+        (0..FLOWS).for_each(|n| port.establish(n));
+        port
+    }
+
+    fn establish(&mut self, n: u32) {
+        let ack = TcpFlags { ack: true, ..TcpFlags::default() };
+        let syn = TcpFlags { syn: true, ..TcpFlags::default() };
+        self.data(&packet(n, 0, syn, RateOption::Unassigned));
+        self.reverse(&packet(n, 0, TcpFlags { syn: true, ack: true, ..syn }, RateOption::Unassigned));
+        self.data(&packet(n, 1448, ack, RateOption::Absent));
+        self.actions.clear();
+    }
+
+    fn data(&mut self, packet: &PacketInfo) {
+        self.brf.on_data(self.at, packet, &self.counters, &mut self.actions);
+    }
+
+    fn reverse(&mut self, packet: &PacketInfo) {
+        self.brf.on_reverse(self.at, packet, &mut self.actions);
+    }
+
+    /// Every flow sends once and is answered once.
+    fn round(&mut self, packets: &[(PacketInfo, PacketInfo)]) {
+        for (data, ack) in packets {
+            self.data(data);
+            self.reverse(ack);
+        }
+    }
+
+    /// Up to and including the next deadline.
+    fn timer(&mut self) {
+        self.at = self.brf.next_timer();
+        self.brf.on_timer(self.at, &self.counters, &mut self.actions);
+        self.actions.clear();
+    }
+}
+
+fn main() {
+    let demands = demands();
+    report(
+        "water-filling from scratch, 100,000 demands",
+        1,
+        || demands.clone(),
+        |mut d| {
+            std::hint::black_box(waterfill::level(CAPACITY.as_bytes_per_sec() / 1000, &mut d));
+        },
+    );
+    let mut index = DemandIndex::default();
+    demands.iter().for_each(|d| index.insert(*d));
+    report(
+        "one demand changed and the level found anew",
+        1000,
+        || (),
+        |()| {
+            for i in 0..1000usize {
+                index.remove(demands[i * 97]);
+                index.insert(demands[i * 97]);
+                std::hint::black_box(index.level(CAPACITY.as_bytes_per_sec() / 1000 + i as u64));
+            }
+        },
+    );
+
+    let ack = TcpFlags { ack: true, ..TcpFlags::default() };
+    let packets: Vec<_> = (0..FLOWS)
+        .map(|n| (packet(n, 1448, ack, RateOption::Absent), packet(n, 0, ack, RateOption::Unassigned)))
+        .collect();
+    let mut port = Port::new();
+    report("packet of 100,000 flows in turn, data and ACK", 2 * FLOWS, || (), |()| port.round(&packets));
+
+    // The timer that ends a window is the one that takes long: all others are a thousandth of it.
+    let mut worst = Vec::new();
+    for _ in 0..5 {
+        let mut longest = Duration::ZERO;
+        for _ in 0..4 {
+            port.round(&packets);
+            let start = now();
+            port.timer();
+            longest = longest.max(start.elapsed());
+        }
+        worst.push(longest);
+    }
+    worst.sort();
+    let flows =
+        (0..FLOWS).filter(|n| port.brf.allocation(&packet(*n, 0, ack, RateOption::Absent).key).is_some());
+    println!(
+        "{:<52} median {:>10.3?}  worst {:>10.3?}  ({} flows)",
+        "ALLOC: measure, classify, allocate, layer",
+        worst[2],
+        worst[4],
+        flows.count()
+    );
+    let mut next = FLOWS;
+    report(
+        "newcomer among 100,000, handshake to allocation",
+        100,
+        || (),
+        |()| {
+            for _ in 0..100 {
+                port.establish(next);
+                next += 1;
+            }
+        },
+    );
+}

@@ -1,0 +1,106 @@
+"""The report in a real browser: every chart is drawn, nothing asked of the network, both themes, any width.
+
+Skipped, loudly, where no Chromium is found; an error instead if NARROWS_REQUIRE_BROWSER=1.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from narrows.report import write
+from narrows.studies import find_study, load_study
+from narrows.studies.runner import run_study
+from sketch import Sketch
+
+
+def chromium() -> str:
+    """The browser's path, or a skip."""
+    path = os.environ.get("NARROWS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        message = "no Chromium: set NARROWS_CHROMIUM or install it; the report was NOT looked at"
+        if os.environ.get("NARROWS_REQUIRE_BROWSER") == "1":
+            pytest.fail(message)
+        warnings.warn(message, stacklevel=2)
+        pytest.skip(message)
+    return path
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NARROWS_DATA", "/nowhere")
+        folder = tmp_path_factory.mktemp("report")
+        outcome = run_study(load_study(find_study("brf")), folder, quick=True, backend=Sketch())
+        yield write(outcome, folder, files=False)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = chromium()
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        if os.environ.get("NARROWS_REQUIRE_BROWSER") == "1":
+            raise
+        pytest.skip("playwright is not installed; the report was NOT looked at")
+    with sync_playwright() as playwright:
+        instance = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield instance
+        instance.close()
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1360, "light"), (1360, "dark"), (390, "light")])
+def test_the_report_is_drawn(browser: Any, report: Path, width: int, theme: str) -> None:
+    page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme).new_page()
+    troubles: list[str] = []
+    page.on(
+        "console",
+        lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None,
+    )
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(report.as_uri())
+    page.evaluate("narrowsDrawAll()")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.chart')].every(c => c.dataset.drawn)", timeout=30_000
+    )
+    charts = page.evaluate(
+        """[...document.querySelectorAll('.chart')].map(chart => {
+          const svg = chart.querySelector('svg');
+          const kinds = ['line', 'symbol', 'rect', 'area'].map(kind => `.mark-${kind} path`);
+          const marks = [...svg.querySelectorAll(kinds.join(', '))];
+          return { id: chart.dataset.figure, panel: chart.dataset.panel,
+                   width: svg.getBoundingClientRect().width,
+                   marks: marks.filter(mark => (mark.getAttribute('d') || '').length > 4).length };
+        })"""
+    )
+    assert len(charts) > 30
+    empty = [chart for chart in charts if chart["marks"] == 0 or chart["width"] < 150]
+    assert not empty
+    assert not troubles
+    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
+    # Nothing sticks out of the page.
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
+def test_the_theme_can_be_switched(browser: Any, report: Path) -> None:
+    page = browser.new_context(viewport={"width": 1200, "height": 900}, color_scheme="light").new_page()
+    page.goto(report.as_uri())
+    page.evaluate("narrowsDrawAll()")
+    colours = "[...document.querySelectorAll('.chart .mark-line path')].map(p => p.getAttribute('stroke'))"
+    background = "getComputedStyle(document.body).backgroundColor"
+    before, page_before = set(page.evaluate(colours)), page.evaluate(background)
+    page.click("#theme")
+    page.wait_for_timeout(1500)
+    after, page_after = set(page.evaluate(colours)), page.evaluate(background)
+    assert page_before != page_after
+    assert before and after and not before & after
+    page.close()

@@ -1,0 +1,304 @@
+"""Studies: files that are checked, runs that are found, verdicts that are computed."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from narrows.errors import NarrowsError
+from narrows.studies import Claim, Run, Runs, Verdict, find_study, judge, load_study, measure_run, runner
+from narrows.studies.judge import Bound
+from narrows.studies.synthetic import as_csv, radio_trace
+from sketch import Sketch
+
+# --- runs made by hand
+
+
+def a_run(controller: str, seed: int, goodput: float, **factors: float) -> Run:
+    flows = {
+        "flow": np.array([0, 1]),
+        "name": ["long", "short"],
+        "cc": [controller, "cubic"],
+        "source": ["a", "b"],
+        "goodput_bps": np.array([goodput * 1e6, 40e6]),
+    }
+    return Run({"controller": controller, **factors}, seed, {"flows": flows})
+
+
+def a_claim(**more: Any) -> Claim:
+    table: dict[str, Any] = {
+        "id": "X",
+        "source": "s",
+        "says": "w",
+        "experiment": "E",
+        "measure": "goodput",
+        "args": {"flows": "long"},
+    }
+    return Claim(**{**table, **more})
+
+
+RUNS = {
+    "E": Runs(
+        [a_run("brf", seed, 90 + seed, loss=loss) for loss in (0.01, 0.1) for seed in (1, 2, 3)]
+        + [
+            a_run("bbr", seed, (80 if loss == 0.1 else 95) + 2 * seed, loss=loss)
+            for loss in (0.01, 0.1)
+            for seed in (1, 2, 3)
+        ]
+    )
+}
+
+
+def sides(**where: Any) -> dict[str, Any]:
+    return {"a": {"where": {"controller": "brf", **where}}, "b": {"where": {"controller": "bbr", **where}}}
+
+
+def test_order_is_decided_by_the_paired_difference() -> None:
+    above = a_claim(**sides(loss=0.1), compare="difference", expect={"above": 0.0})
+    finding = judge(above, RUNS)
+    assert finding.verdict is Verdict.REPRODUCED
+    # 91-82, 92-84, 93-86: paired by seed.
+    assert finding.cases[0].interval.mean == pytest.approx(8.0)
+    assert finding.cases[0].interval.low == pytest.approx(8.0 - 4.30265 / math.sqrt(3), abs=1e-4)
+    below = above.model_copy(update={"expect": above.expect.model_copy(update={"above": 9.9})})
+    assert judge(below, RUNS).verdict is Verdict.NOT_REPRODUCED
+
+
+def test_a_free_factor_makes_a_case_each() -> None:
+    claim = a_claim(**sides(), compare="difference", expect={"above": 0.0})
+    every = judge(claim, RUNS)
+    assert [dict(case.factors) for case in every.cases] == [{"loss": 0.01}, {"loss": 0.1}]
+    assert [case.verdict for case in every.cases] == [Verdict.NOT_REPRODUCED, Verdict.REPRODUCED]
+    assert every.verdict is Verdict.NOT_REPRODUCED and "1 of 2" in every.why
+    assert judge(claim.model_copy(update={"across": "any"}), RUNS).verdict is Verdict.REPRODUCED
+
+
+def test_a_list_of_values_leaves_the_factor_free() -> None:
+    claim = a_claim(a={"where": {"controller": "brf", "loss": [0.01, 0.1]}}, expect={"at_least": 91.0})
+    assert len(judge(claim, RUNS).cases) == 2
+
+
+@pytest.mark.parametrize(
+    ("expect", "verdict"),
+    [
+        ({"at_least": 91.0}, Verdict.REPRODUCED),
+        ({"at_least": 91.5}, Verdict.NOT_REPRODUCED),  # the mean is 92, but not every run complies
+        ({"at_most": 93.0}, Verdict.REPRODUCED),
+        ({"at_most": 92.5}, Verdict.NOT_REPRODUCED),
+        ({"about": 90.0, "within": 2.0}, Verdict.REPRODUCED),
+        ({"about": 90.0, "within": 1.9}, Verdict.NOT_REPRODUCED),
+        ({"below": 95.0}, Verdict.REPRODUCED),
+        ({"below": 93.0}, Verdict.NOT_REPRODUCED),
+    ],
+)
+def test_bounds_and_values(expect: dict[str, float], verdict: Verdict) -> None:
+    claim = a_claim(a={"where": {"controller": "brf", "loss": 0.1}}, expect=expect)
+    assert judge(claim, RUNS).verdict is verdict
+
+
+def test_gain_and_ratio() -> None:
+    gain = a_claim(**sides(loss=0.1), compare="gain", expect={"about": 9.5, "within": 0.5})
+    ratio = a_claim(**sides(loss=0.1), compare="ratio", expect={"about": 1.095, "within": 0.005})
+    assert judge(gain, RUNS).verdict is judge(ratio, RUNS).verdict is Verdict.REPRODUCED
+    assert judge(gain, RUNS).unit == "%"
+
+
+def test_what_cannot_be_judged_says_why() -> None:
+    lost = judge(a_claim(a={"where": {"loss": 0.1, "controller": "brf"}}, cannot="the table is lost"), RUNS)
+    assert lost.verdict is Verdict.UNJUDGED and lost.why == "the table is lost" and lost.cases
+    claim = a_claim(expect={"above": 0.0}, a={"where": {"controller": "brf", "loss": 0.1}})
+    assert judge(claim, {}).verdict is Verdict.UNJUDGED
+    nobody = claim.model_copy(update={"a": claim.a.model_copy(update={"where": {"controller": "xcp"}})})
+    assert judge(nobody, RUNS).verdict is Verdict.UNJUDGED
+    one = {"E": Runs([a_run("brf", 1, 90, loss=0.1)])}
+    assert "one run" in judge(claim, one).why
+    undefined = {"E": Runs([a_run("brf", 1, math.nan, loss=0.1), a_run("brf", 2, 90, loss=0.1)])}
+    assert "undefined in 1 of 2" in judge(claim, undefined).why
+
+
+# --- censored times
+
+
+def convergence_run(controller: str, seed: int, rates: list[float]) -> Run:
+    """Two flows; the second joins at 1 s and has `rates` (Mbit/s) in bins of 100 ms from then on."""
+    t = np.round(0.1 * (np.arange(10 + len(rates)) + 1), 9)
+    late = np.concatenate([np.full(10, math.nan), np.array(rates) * 1e6])
+    first = np.where(np.isnan(late), 100e6, 100e6 - np.nan_to_num(late))
+    k = t.size
+    tables = {
+        "flows": {
+            "flow": np.array([0, 1]),
+            "name": ["f.0", "f.1"],
+            "cc": [controller] * 2,
+            "source": ["f"] * 2,
+            "start_s": np.array([0.0, 1.0]),
+            "end_s": np.array([math.nan, math.nan]),
+        },
+        "flow_samples": {
+            "t_s": np.tile(t, 2),
+            "flow": np.repeat([0, 1], k),
+            "goodput_bps": np.concatenate([first, late]),
+        },
+        "links": {"link": np.array([3]), "name": ["l"]},
+        "link_samples": {
+            "t_s": t,
+            "link": np.full(k, 3),
+            "throughput_bps": np.full(k, 99e6),
+            "capacity_bps": np.full(k, 100e6),
+        },
+    }
+    return Run({"controller": controller}, seed, tables)
+
+
+FAST = [10.0, 30.0] + [50.0] * 8
+NEVER = [10.0] * 10
+
+
+def test_convergence_is_read_off_the_tables() -> None:
+    assert measure_run("convergence", convergence_run("brf", 1, FAST), link="l").value == pytest.approx(0.2)
+    never = measure_run("convergence", convergence_run("bbr", 1, NEVER), link="l")
+    assert never.censored and never.value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "compare", "expect", "verdict"),
+    [
+        # A lower bound that is already too much; one that is not decides nothing.
+        (NEVER, None, "value", {"at_most": 0.5}, Verdict.NOT_REPRODUCED),
+        (NEVER, None, "value", {"at_most": 5.0}, Verdict.UNJUDGED),
+        # Faster than something that did not finish is faster; how much faster stays open.
+        (FAST, NEVER, "difference", {"below": 0.0}, Verdict.REPRODUCED),
+        (FAST, NEVER, "ratio", {"about": 0.1, "within": 0.05}, Verdict.UNJUDGED),
+        (FAST, NEVER, "ratio", {"about": 0.5, "within": 0.1}, Verdict.NOT_REPRODUCED),
+        (NEVER, NEVER, "ratio", {"about": 1.0, "within": 0.1}, Verdict.UNJUDGED),
+    ],
+)
+def test_lower_bounds_decide_only_what_they_can(
+    a: list[float], b: list[float] | None, compare: str, expect: dict[str, float], verdict: Verdict
+) -> None:
+    runs = [convergence_run("brf", seed, a) for seed in (1, 2)]
+    more: dict[str, Any] = {"a": {"where": {"controller": "brf"}}}
+    if b is not None:
+        runs += [convergence_run("bbr", seed, b) for seed in (1, 2)]
+        more["b"] = {"where": {"controller": "bbr"}}
+    claim = a_claim(measure="convergence", args={"link": "l"}, compare=compare, expect=expect, **more)
+    finding = judge(claim, {"E": Runs(runs)})
+    assert finding.verdict is verdict
+    assert finding.cases[0].bound in (Bound.LOWER, Bound.UPPER, Bound.NEITHER)
+
+
+# --- measures and files
+
+
+def test_measures_read_the_tables() -> None:
+    run = a_run("bbr", 1, 60)
+    assert measure_run("share", run, of="long").value == pytest.approx(0.6)
+    assert measure_run("share", run, of="cubic").value == pytest.approx(0.4)
+    assert measure_run("jain", run).value == pytest.approx(100**2 / (2 * (60**2 + 40**2)))
+    with pytest.raises(NarrowsError, match="nearest is 'goodput'"):
+        measure_run("godput", run)
+    with pytest.raises(NarrowsError, match="measure jain"):
+        measure_run("jain", run, colour="red")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2%", 0.02),
+        ("1000p", 1000.0),
+        ("20ms", 0.02),
+        ("100mbit", 1e8),
+        (0.5, 0.5),
+        ("bbr", "bbr"),
+        ('{"file": "a/ATT-LTE.down", "format": "mahimahi"}', "ATT-LTE"),
+        ({"file": "x/y.csv"}, "y"),
+    ],
+)
+def test_factors_in_base_units(text: Any, value: Any) -> None:
+    assert (
+        runner.factor(text) == pytest.approx(value)
+        if isinstance(value, float)
+        else runner.factor(text) == value
+    )
+
+
+def test_every_study_at_hand_is_sound() -> None:
+    """Files parse, measures and kinds of figures exist, scenarios expand, quick keeps something."""
+    from narrows.report.kinds import KINDS
+    from narrows.scenario.load import expand
+    from narrows.studies import MEASURES
+    from narrows.studies.load import known_studies
+
+    assert "brf" in known_studies()
+    for name in known_studies():
+        study = load_study(find_study(name))
+        assert all(claim.measure in MEASURES for claim in study.claims)
+        assert all(spec.kind in KINDS for spec in study.figures)
+        for experiment in study.experiments:
+            full, _ = runner.prepare(study, experiment, quick=False)
+            short, _ = runner.prepare(study, experiment, quick=True)
+            assert 0 < len(expand(short)) <= len(expand(full))
+
+
+def test_unknown_study_and_broken_files(tmp_path: Path) -> None:
+    with pytest.raises(NarrowsError, match="nearest is 'brf'"):
+        find_study("brff")
+    (tmp_path / "study.toml").write_text("title = 3")
+    with pytest.raises(NarrowsError, match="title"):
+        load_study(tmp_path)
+    (tmp_path / "study.toml").write_text("title = ")
+    with pytest.raises(NarrowsError, match=r"study\.toml"):
+        load_study(tmp_path)
+
+
+def test_recorded_traces_are_added_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = load_study(find_study("brf"))
+    experiment = study.experiment("E7")
+    monkeypatch.setenv("NARROWS_DATA", str(tmp_path / "nowhere"))
+    scenario, notes = runner.prepare(study, experiment, quick=True)
+    assert scenario.sweep is not None
+    assert len(scenario.sweep.vary["links.3.trace"]) == 1
+    assert "synthetic" in notes[0]
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "Verizon-LTE-short.down").write_text("1\n2\n")
+    monkeypatch.setenv("NARROWS_DATA", str(tmp_path))
+    scenario, notes = runner.prepare(study, experiment, quick=True)
+    assert scenario.sweep is not None
+    assert len(scenario.sweep.vary["links.3.trace"]) == 2
+    assert "4 recorded traces" in notes[0]
+
+
+def test_the_synthetic_trace_is_the_generators() -> None:
+    assert (find_study("brf") / "synthetic-5g.csv").read_text() == as_csv(120, seed=5)
+    rates = np.array([rate for _, rate in radio_trace(600, seed=1)])
+    assert rates.min() >= 1 and 80 < rates.mean() < 220
+    steps = np.corrcoef(np.log(rates[1:]), np.log(rates[:-1]))[0, 1]
+    assert steps > 0.9  # it fades rather than jumps
+
+
+# --- the whole way, with sketched results
+
+
+def test_a_study_from_files_to_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NARROWS_DATA", str(tmp_path / "nowhere"))
+    study = load_study(find_study("brf"))
+    said: list[str] = []
+    outcome = runner.run_study(
+        study, tmp_path, quick=True, only=["E1", "E5"], backend=Sketch(), say=said.append
+    )
+    assert set(outcome.runs) == {"E1", "E5"}
+    runs = outcome.runs["E1"]
+    assert sorted({run.factors["controller"] for run in runs}) == ["bbr", "brf", "brf-literal", "cubic"]
+    assert sorted({run.factors["loss"] for run in runs}) == [0.001, 0.02, 0.1]
+    assert len(runs) == 4 * 3 * 2 * 2
+    found = {finding.claim.id: finding for finding in outcome.findings}
+    assert found["C6"].verdict is Verdict.REPRODUCED  # the sketch of CUBIC collapses under loss
+    assert found["C18"].verdict is Verdict.REPRODUCED
+    assert all(finding.claim.experiment in {"E1", "E5"} for finding in outcome.findings)
+    again = runner.run_study(study, tmp_path, quick=True, only=["E1", "E5"], reuse=True)
+    assert [f.verdict for f in again.findings] == [f.verdict for f in outcome.findings]
+    with pytest.raises(NarrowsError, match="E99"):
+        runner.run_study(study, tmp_path, only=["E99"], backend=Sketch())
