@@ -74,11 +74,10 @@ class Network {
         helper.SetChannelAttribute("Delay", TimeValue(delay));
         helper.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize",
                         QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, packets)));
-        // Without a queueing discipline, flow control would make the layer above drop what the queue should.
+        // With flow control the address helper would put an FqCoDel above the device's queue.
         helper.DisableFlowControl();
         NetDeviceContainer devices = helper.Install(m_nodes.Get(a), m_nodes.Get(b));
         Ipv4InterfaceContainer interfaces = m_addresses.Assign(devices);
-        TrafficControlHelper().Uninstall(devices);
         m_addresses.NewNetwork();
         m_address[a] = interfaces.GetAddress(0);
         m_address[b] = interfaces.GetAddress(1);

@@ -163,6 +163,7 @@ def _run_all(
     except BaseException:
         backend.cancel()
         pool.shutdown(wait=True, cancel_futures=True)
+        store.abandon()
         raise
     pool.shutdown(wait=True)
     return store.finish(complete=True)

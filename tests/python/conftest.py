@@ -32,7 +32,9 @@ class FakeBackend:
         flows = {
             "flow": np.arange(n, dtype=np.uint32),
             "name": [flow["name"] for flow in plan["flows"]],
+            "source": [flow["name"] for flow in plan["flows"]],
             "cc": [flow["transport"].get("cc", "udp") for flow in plan["flows"]],
+            "delivered_bytes": 1000 * np.arange(1, n + 1, dtype=np.uint64),
             "goodput_bps": 1e6 * (np.arange(n) + 1.0) + plan["seed"],
             "rtt_mean_s": np.full(n, 0.03),
             "rtt_p95_s": np.full(n, 0.04),

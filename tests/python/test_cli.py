@@ -40,7 +40,7 @@ def test_run_prints_a_table_and_writes_others(narrows, tmp_path):
     assert code == 0
     assert "cubic" in out
     assert "66.7" in out
-    assert (tmp_path / "results" / "scenario" / "flows.parquet").exists()
+    assert (tmp_path / "results" / "demo" / "flows.parquet").exists()
 
 
 def test_run_takes_overrides(narrows):

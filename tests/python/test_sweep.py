@@ -6,6 +6,7 @@ import math
 import threading
 
 import narrows
+import numpy as np
 import pytest
 from narrows import sweep
 from narrows.errors import OutputError, ScenarioError
@@ -115,6 +116,43 @@ def test_summary_is_a_mean_over_seeds_with_its_confidence(backend):
     assert math.isnan(summary.mean_ci([1.0]).half)
 
 
+def test_a_large_group_is_one_row(backend):
+    run = backend.run
+
+    def with_short_flows(plan):
+        output = dict(run(plan))
+        n = 20
+        output["flows"] = {
+            "flow": np.arange(n),
+            "name": [f"short.{i}" for i in range(n - 1)] + ["long"],
+            "cc": ["cubic"] * n,
+            "source": ["short"] * (n - 1) + ["long"],
+            "delivered_bytes": np.full(n, 100),
+            "goodput_bps": np.arange(n) * 1e6,
+            "rtt_mean_s": np.full(n, np.nan),
+            "rtt_p95_s": np.full(n, np.nan),
+            "retransmits": np.full(n, 2),
+            "fct_s": np.arange(n) * 1.0,
+        }
+        return output
+
+    backend.run = with_short_flows
+    rows = summary.flows(sweep.run(loads(TEXT.split("[sweep]", maxsplit=1)[0]), backend=backend))
+    assert [row.name for row in rows] == ["short (group)", "long"]
+    figures = {name: figure.mean for name, figure in rows[0].figures.items()}
+    assert figures["share"] == pytest.approx(0.95)
+    assert figures["retransmits"] == 38
+    assert figures["goodput_bps"] == pytest.approx(9e6)
+    assert figures["fct_s"] == pytest.approx(9.0)
+
+
+def test_a_sweep_that_fails_at_once_leaves_nothing(tmp_path, backend):
+    backend.fail_seed = 1
+    with pytest.raises(ScenarioError, match="refused"):
+        sweep.run(scenario(), out=tmp_path / "a", backend=backend, jobs=1)
+    assert not (tmp_path / "a").exists()
+
+
 def test_a_wrong_point_of_a_sweep_writes_nothing(tmp_path, backend):
     text = TEXT.replace('["1bdp", "2bdp"]', '["1bdp", "x"]')
     with pytest.raises(ScenarioError, match=r"sweep\.vary: topology\.queue"):
@@ -168,7 +206,7 @@ def test_a_full_disk_is_one_line(tmp_path, backend, monkeypatch):
     monkeypatch.setattr(tables.pq, "ParquetWriter", Full)
     with pytest.raises(OutputError, match=r"cannot be written \(No space left on device\)"):
         sweep.run(scenario(), out=tmp_path / "a", backend=backend)
-    assert list((tmp_path / "a" / "runs").iterdir()) == []
+    assert not (tmp_path / "a").exists()
 
 
 def test_runs_go_side_by_side(backend):

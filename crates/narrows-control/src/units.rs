@@ -105,8 +105,11 @@ impl Span {
     }
     /// `numerator / denominator` of this span, exact in integers.
     pub const fn scale(self, numerator: u64, denominator: u64) -> Self {
-        let d = if denominator == 0 { 1 } else { denominator as u128 };
-        let v = self.0 as u128 * numerator as u128 / d;
+        let d = if denominator == 0 { 1 } else { denominator };
+        if let Some(n) = self.0.checked_mul(numerator) {
+            return Span(n / d);
+        }
+        let v = self.0 as u128 * numerator as u128 / d as u128;
         Span(if v > u64::MAX as u128 { u64::MAX } else { v as u64 })
     }
 }
@@ -133,6 +136,10 @@ impl Rate {
     pub fn of(bytes: Bytes, span: Span) -> Self {
         if span.0 == 0 {
             return Rate::ZERO;
+        }
+        // A division of 64 bits is several times as fast as one of 128, and nearly always enough.
+        if let Some(n) = bytes.0.checked_mul(NANOS_PER_SEC) {
+            return Rate(n / span.0);
         }
         let v = bytes.0 as u128 * NANOS_PER_SEC as u128 / span.0 as u128;
         Rate(u64::try_from(v).unwrap_or(u64::MAX))
@@ -169,6 +176,9 @@ impl Rate {
     }
     /// The bytes that pass in `span`, rounded down.
     pub fn bytes_in(self, span: Span) -> Bytes {
+        if let Some(n) = self.0.checked_mul(span.0) {
+            return Bytes(n / NANOS_PER_SEC);
+        }
         let v = self.0 as u128 * span.0 as u128 / NANOS_PER_SEC as u128;
         Bytes(u64::try_from(v).unwrap_or(u64::MAX))
     }

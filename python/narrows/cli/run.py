@@ -106,9 +106,10 @@ def show(results: Results, console: Console) -> None:
         console.print(_table("flow", flows, tuple(shown)))
     if links:
         console.print(_table("link", links, summary.LINK_FIGURES))
-    total = len(results.flows)
-    if total > len(flows) * max(1, len(results.runs)):
-        console.print(f"{total} flows in all; the rest is in the tables", highlight=False)
+    if any(row.name.endswith("(group)") for row in flows):
+        console.print(
+            "a group has sums of share and retransmits, and means over its flows of the rest", highlight=False
+        )
     if len(results.runs) > 1 and any(not math.isnan(f.half) for r in flows for f in r.figures.values()):
         console.print("± is the 95 % confidence interval of the mean over seeds", highlight=False)
 

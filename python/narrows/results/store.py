@@ -8,6 +8,7 @@ OUT/timing.csv                  wall times, which differ between identical sweep
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import threading
@@ -31,6 +32,9 @@ class Store(Protocol):
     def finish(self, complete: bool) -> Results:
         """No more runs come."""
 
+    def abandon(self) -> None:
+        """A run failed: finished ones stay, and without any nothing is left behind."""
+
 
 class Memory:
     """Keeps tables in memory."""
@@ -52,6 +56,9 @@ class Memory:
             for name in sorted(names)
         }
         return Results(self._metadata, merged)
+
+    def abandon(self) -> None:
+        """A run failed."""
 
 
 class Folder:
@@ -123,3 +130,12 @@ class Folder:
         except OSError as error:
             raise tables.cannot_write(self._path, error) from None
         return Results.read(self._path)
+
+    def abandon(self) -> None:
+        """A run failed: finished ones stay, and without any nothing is left behind."""
+        if self._timing:
+            return
+        self._clear()
+        (self._path / METADATA).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # not empty, or not ours to remove
+            self._path.rmdir()

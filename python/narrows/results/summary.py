@@ -37,6 +37,9 @@ class Row:
     """By name, in the tables' units."""
 
 
+LARGEST_GROUP = 8
+"""Flows of one entry of a scenario that get a row each."""
+_SUMS = ("share", "retransmits")
 FLOW_FIGURES = ("goodput_bps", "share", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s")
 LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packets", "marks")
 
@@ -57,16 +60,43 @@ def mean_ci(values: Sequence[float]) -> Figure:
 def flows(results: Results, most: int = 200) -> list[Row]:
     """A row per flow and point of the sweep, of at most `most` flows of a run (the first ones).
 
-    `share` is the flow's part of the goodput of all flows of its run.
+    `share` is the flow's part of all application bytes that its run delivered. Flows of a group or a source
+    with more than `LARGEST_GROUP` are one row: sums of share and retransmits, means of the rest.
     """
-    rows = _records(results, "flows", ["flow", "name", "cc", *(f for f in FLOW_FIGURES if f != "share")])
+    figures = [figure for figure in FLOW_FIGURES if figure != "share"]
+    rows = _records(results, "flows", ["flow", "source", "name", "cc", "delivered_bytes", *figures])
     totals: dict[int, float] = {}
     for row in rows:
-        totals[row["run"]] = totals.get(row["run"], 0.0) + _defined(row["goodput_bps"])
+        totals[row["run"]] = totals.get(row["run"], 0.0) + _defined(row["delivered_bytes"])
     for row in rows:
         total = totals[row["run"]]
-        row["share"] = row["goodput_bps"] / total if total > 0 else math.nan
-    return _over_seeds(results, [row for row in rows if row["flow"] < most], "flow", FLOW_FIGURES)
+        row["share"] = row["delivered_bytes"] / total if total > 0 else math.nan
+    entities = [row for row in _groups_as_one(rows) if row["flow"] < most]
+    return _over_seeds(results, entities, "flow", FLOW_FIGURES)
+
+
+def _groups_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of large groups merged, and all rows of a run numbered anew."""
+    by_source: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        by_source.setdefault((row["run"], row["source"]), []).append(row)
+    large = {source for (_, source), group in by_source.items() if len(group) > LARGEST_GROUP}
+    merged: list[dict[str, Any]] = []
+    places: dict[int, int] = {}
+    for (run, source), group in by_source.items():
+        for row in [_merged(source, group)] if source in large else group:
+            row["flow"] = places[run] = places.get(run, -1) + 1
+            merged.append(row)
+    return merged
+
+
+def _merged(source: str, group: list[dict[str, Any]]) -> dict[str, Any]:
+    row = dict(group[0], name=f"{source} (group)")
+    for name in FLOW_FIGURES:
+        known = [float(member[name]) for member in group if not math.isnan(member[name])]
+        divisor = 1 if name in _SUMS else len(known)
+        row[name] = math.fsum(known) / divisor if known else math.nan
+    return row
 
 
 def links(results: Results, most: int = 20) -> list[Row]:

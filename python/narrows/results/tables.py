@@ -91,7 +91,7 @@ def tables(run: int, output: Mapping[str, Any]) -> dict[str, pa.Table]:
     return {
         name: table(name, run, output.get(name, {}))
         for name in SCHEMAS
-        if name not in OPTIONAL or name in output
+        if name not in OPTIONAL or any(len(values) for values in output.get(name, {}).values())
     }
 
 

@@ -6,6 +6,7 @@ import copy
 import itertools
 import json
 import math
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -61,7 +62,17 @@ def load(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Scenar
 
 
 def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | None = None) -> Scenario:
-    """The same from a string; paths of traces are relative to `source`'s folder."""
+    """The same from a string.
+
+    Args:
+        text: TOML.
+        source: the file that it stands for: named in errors, gives the scenario its name if it has none, and
+            traces are relative to its folder.
+        overrides: values by dotted key.
+
+    Raises:
+        ScenarioError: as `load`.
+    """
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -71,11 +82,16 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
     try:
         for key, value in (overrides or {}).items():
             override(data, key, value)
-        return Scenario(**data).with_source(source)
+        return Scenario(**{"name": _name(source), **data}).with_source(source)
     except ScenarioError as error:
         raise error.in_source(source) from None
     except RecursionError:
         raise ScenarioError("found tables nested too deep", "", source) from None
+
+
+def _name(source: str) -> str:
+    """A scenario's name from its file's, with only what a name may hold."""
+    return re.sub(r"[^\w.+-]", "-", Path(source).stem, flags=re.ASCII).lstrip(".-")[:64] or "scenario"
 
 
 def parse_override(text: str) -> tuple[str, Any]:

@@ -37,15 +37,36 @@ struct Node {
 
 /// A multiset of demands, bytes/s.
 pub struct DemandIndex {
-    /// Fenwick tree, one-based.
+    buckets: Vec<Node>,
+    /// Fenwick tree over `buckets`, one-based.
     tree: Vec<Node>,
+    /// In a bulk change, which leaves the tree for later.
+    bulk: bool,
     total: Node,
     unbounded: u64,
 }
 
 impl Default for DemandIndex {
     fn default() -> Self {
-        DemandIndex { tree: vec![Node::default(); BUCKETS + 1], total: Node::default(), unbounded: 0 }
+        DemandIndex {
+            buckets: vec![Node::default(); BUCKETS],
+            tree: vec![Node::default(); BUCKETS + 1],
+            bulk: false,
+            total: Node::default(),
+            unbounded: 0,
+        }
+    }
+}
+
+impl Node {
+    fn add(&mut self, demand: u64) {
+        self.count += 1;
+        self.sum = self.sum.saturating_add(demand);
+    }
+
+    fn take(&mut self, demand: u64) {
+        self.count = self.count.saturating_sub(1);
+        self.sum = self.sum.saturating_sub(demand);
     }
 }
 
@@ -54,16 +75,8 @@ impl DemandIndex {
     pub fn insert(&mut self, demand: u64) {
         if demand == super::waterfill::UNBOUNDED {
             self.unbounded += 1;
-            return;
-        }
-        let demand = demand.min(MAX_DEMAND);
-        self.total.count += 1;
-        self.total.sum = self.total.sum.saturating_add(demand);
-        let mut at = bucket(demand) + 1;
-        while let Some(node) = self.tree.get_mut(at) {
-            node.count += 1;
-            node.sum = node.sum.saturating_add(demand);
-            at += at & at.wrapping_neg();
+        } else {
+            self.change(demand.min(MAX_DEMAND), Node::add);
         }
     }
 
@@ -71,16 +84,43 @@ impl DemandIndex {
     pub fn remove(&mut self, demand: u64) {
         if demand == super::waterfill::UNBOUNDED {
             self.unbounded = self.unbounded.saturating_sub(1);
+        } else {
+            self.change(demand.min(MAX_DEMAND), Node::take);
+        }
+    }
+
+    fn change(&mut self, demand: u64, change: fn(&mut Node, u64)) {
+        let bucket = bucket(demand);
+        change(&mut self.total, demand);
+        change(&mut self.buckets[bucket], demand);
+        if self.bulk {
             return;
         }
-        let demand = demand.min(MAX_DEMAND);
-        self.total.count = self.total.count.saturating_sub(1);
-        self.total.sum = self.total.sum.saturating_sub(demand);
-        let mut at = bucket(demand) + 1;
+        let mut at = bucket + 1;
         while let Some(node) = self.tree.get_mut(at) {
-            node.count = node.count.saturating_sub(1);
-            node.sum = node.sum.saturating_sub(demand);
+            change(node, demand);
             at += at & at.wrapping_neg();
+        }
+    }
+
+    /// Changes up to [`end_bulk`](DemandIndex::end_bulk) cost O(1) each, and that O(buckets) once. For when most
+    /// flows change. In between [`level`](DemandIndex::level) knows nothing of them.
+    pub fn begin_bulk(&mut self) {
+        self.bulk = true;
+    }
+
+    /// Brings the tree up to date.
+    pub fn end_bulk(&mut self) {
+        if !core::mem::take(&mut self.bulk) {
+            return;
+        }
+        self.tree[1..].copy_from_slice(&self.buckets);
+        for at in 1..self.tree.len() {
+            let Node { count, sum } = self.tree[at];
+            if let Some(parent) = self.tree.get_mut(at + (at & at.wrapping_neg())) {
+                parent.count += count;
+                parent.sum = parent.sum.saturating_add(sum);
+            }
         }
     }
 
@@ -182,6 +222,23 @@ mod tests {
             if let (Some(found), Some(exact)) = (found, exact) {
                 prop_assert!(found <= exact, "{} > {}", found, exact);
                 prop_assert!(found as f64 >= exact as f64 * (1.0 - 0.5 / PER_OCTAVE as f64) - 1.0, "{} << {}", found, exact);
+            }
+        }
+
+        #[test]
+        fn a_bulk_change_is_the_same_as_its_parts(
+            before in proptest::collection::vec(demand(), 0..20), added in proptest::collection::vec(demand(), 0..20),
+        ) {
+            let (mut bulk, mut single) = (DemandIndex::default(), DemandIndex::default());
+            before.iter().for_each(|d| { bulk.insert(*d); single.insert(*d) });
+            bulk.begin_bulk();
+            for index in [&mut bulk, &mut single] {
+                added.iter().for_each(|d| index.insert(*d));
+                before.iter().for_each(|d| index.remove(*d));
+            }
+            bulk.end_bulk();
+            for capacity in [0, 1_000, 20_000_000, u64::MAX] {
+                prop_assert_eq!(bulk.level(capacity), single.level(capacity));
             }
         }
 

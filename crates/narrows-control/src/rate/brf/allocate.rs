@@ -97,6 +97,15 @@ impl Shares {
         self.index.remove(demand);
     }
 
+    /// Many demands are about to change; see [`DemandIndex::begin_bulk`].
+    pub(super) fn begin_bulk(&mut self) {
+        self.index.begin_bulk();
+    }
+
+    pub(super) fn end_bulk(&mut self) {
+        self.index.end_bulk();
+    }
+
     /// The allocation of BRF-40: max-min over all demands, and what is left over spread evenly (BRF-42).
     pub(super) fn settle(&mut self) {
         self.level = self.index.level(self.capacity).unwrap_or(UNBOUNDED);

@@ -3,7 +3,7 @@
 use super::allocate::{AppClass, classify, equal_share_literal, floor};
 use super::capacity::Reading;
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
-use super::table::{Evidence, Flow, FlowId, List, Window};
+use super::table::{Flow, FlowId, List, Meter};
 use super::{Brf, TICK_MIN};
 use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, CongestionKind, Leaf, Message, PacketInfo, PortCounters, Report};
@@ -14,7 +14,9 @@ const EMPTY_QUEUE: u32 = 2;
 /// A flow that is to be classified was measured for at least this part of the window.
 const LEAST_WINDOW: u64 = 4;
 /// Windows that are added up for a flow of few packets before it starts over.
-const EVIDENCE_WINDOWS: u32 = 16;
+const EVIDENCE_WINDOWS: u16 = 16;
+/// From this many flows on their demands are changed in bulk, which costs as much as a few hundred changes.
+const BULK_FLOWS: u64 = 1000;
 /// Marks of the arrivals kept, whatever the tick: a bound.
 const MARKS: usize = 64;
 
@@ -85,114 +87,100 @@ impl Brf {
 
     /// From when the flow's arrivals say something about its allocation: in resolved mode its sender has known it
     /// for an RTT, and has begun to send (BRF-36, BRF-37).
-    fn measured_from(&self, flow: &Flow, rtt: Span, from: Time) -> Time {
+    fn measured_from(&self, meter: &Meter, from: Time) -> Time {
         if self.literal() {
-            return from.max(flow.joined);
+            return from.max(meter.joined);
         }
-        match (flow.told, flow.first_data) {
-            (Some((_, at)), Some(first)) => from.max(at + rtt).max(first),
-            _ => Time::NEVER,
-        }
+        // "Never" stays never, as times saturate.
+        from.max(meter.told_at + meter.rtt).max(meter.first_data)
     }
 
     /// Counts a data packet.
     pub(super) fn measure(&mut self, now: Time, id: FlowId, packet: &PacketInfo) {
-        let rtt = self.rtt(id);
-        let Phase::Measure { from, .. } = self.phase else {
-            if let Some(flow) = self.table.get_mut(id) {
-                note_sequence(flow, packet);
-            }
-            return;
-        };
-        let Some(flow) = self.table.get(id) else { return };
-        let counts = now >= self.measured_from(flow, rtt, from);
-        let number = self.windows;
         let Some(flow) = self.table.get_mut(id) else { return };
         let missing = note_sequence(flow, packet);
-        if flow.window.number != number {
-            flow.window = Window { number, ..Window::default() };
-        }
-        flow.window.unlimited |= packet.unlimited == Some(true);
+        let Phase::Measure { from, .. } = self.phase else { return };
+        let Some(meter) = self.table.meter(id) else { return };
+        let counts = now >= self.measured_from(meter, from);
+        let window = self.windows;
+        let Some(meter) = self.table.meter_mut(id) else { return };
+        meter.enter(window);
+        meter.unlimited |= packet.unlimited == Some(true);
         if counts {
-            flow.window.bytes += packet.size;
-            flow.window.missing += missing;
+            meter.bytes += packet.size;
+            meter.missing += missing;
         }
     }
 
     /// BW_real of every active flow, its class, and what it will ask for (BRF-38, BRF-40, BRF-100).
     fn end_window(&mut self, from: Time, now: Time) {
-        // One walk along the list, one look at each record: with 100,000 of them it is memory that takes the time.
+        // One walk along the list, one look at each meter: with 100,000 of them it is memory that takes the time.
         self.rtt_max = Span::ZERO;
+        let least = self.period.scale(1, LEAST_WINDOW);
+        if self.shares.flows() >= BULK_FLOWS {
+            self.shares.begin_bulk();
+        }
         let mut next = self.table.front(List::Rated);
         while let Some(id) = next {
             next = self.table.after(id);
-            let Some(flow) = self.table.get(id) else { continue };
-            let rtt = self.rtt_of(flow);
-            self.rtt_max = self.rtt_max.max(rtt);
-            let span = now.since(self.measured_from(flow, rtt, from));
-            if span.scale(LEAST_WINDOW, 1) < self.period || (self.literal() && flow.joined > from) {
+            let Some(mut meter) = self.table.meter(id).copied() else { continue };
+            self.rtt_max = self.rtt_max.max(meter.rtt);
+            let span = now.since(self.measured_from(&meter, from));
+            if span < least || (self.literal() && meter.joined > from) {
                 continue;
             }
-            let current = flow.window.number == self.windows;
-            let window = if current { flow.window } else { Window::default() };
-            let evidence = self.gather(flow, window, span);
-            let (class, demand) = match self.class_of(flow, window, evidence) {
-                Some(class) => (class, self.demand_of(flow, class, evidence)),
-                None => (flow.app_class, flow.demand),
-            };
-            let decided = class != flow.app_class || demand != flow.demand;
-            if demand != flow.demand {
-                self.shares.remove(flow.demand);
-                self.shares.insert(demand);
+            meter.enter(self.windows);
+            let demand = meter.demand;
+            self.judge(&mut meter, span);
+            if demand != meter.demand {
+                self.shares.remove(demand);
+                self.shares.insert(meter.demand);
             }
-            if let Some(flow) = self.table.get_mut(id) {
-                flow.demand = demand;
-                flow.app_class = class;
-                flow.evidence = if decided { Evidence::default() } else { evidence };
-                flow.real = Rate::of(window.bytes, span);
-                flow.measured = (flow.measured.0 + window.bytes, flow.measured.1 + span);
+            if let Some(old) = self.table.meter_mut(id) {
+                *old = meter;
             }
         }
+        self.shares.end_bulk();
     }
 
-    /// The evidence with this window's added, or alone if the earlier is of another allocation or too old.
-    fn gather(&self, flow: &Flow, window: Window, span: Span) -> Evidence {
-        // A gap in the sequence was sent and lost on the way here. No more than as much again is believed.
-        let missing =
-            if self.params.believe_senders { window.missing.min(window.bytes) } else { Bytes::ZERO };
-        let (sent, since) = (window.bytes + missing, flow.told.map_or(flow.joined, |(_, at)| at));
-        let old = flow.evidence;
-        if self.literal() || old.since != since || old.windows >= EVIDENCE_WINDOWS {
-            return Evidence { since, sent, span, windows: 1 };
-        }
-        Evidence { since, sent: old.sent + sent, span: old.span + span, windows: old.windows + 1 }
-    }
-
-    /// The flow's class if the evidence decides it.
-    fn class_of(&self, flow: &Flow, window: Window, evidence: Evidence) -> Option<AppClass> {
+    /// Decides a flow's class and demand if what was counted decides them.
+    fn judge(&self, meter: &mut Meter, span: Span) {
         let p = &self.params;
-        if p.believe_senders && window.unlimited {
-            return Some(AppClass::Unlimited);
+        meter.real = Rate::of(meter.bytes, span);
+        meter.measured += meter.bytes;
+        meter.measured_span += span;
+        if self.literal() || meter.evidence_windows >= EVIDENCE_WINDOWS {
+            meter.drop_evidence();
         }
-        let (allocated, tolerance) = if self.literal() {
-            (Rate::from_bytes_per_sec(flow.demand), Bytes::ZERO)
-        } else {
-            (flow.told.map_or(Rate::ZERO, |(rate, _)| rate), self.mtu)
-        };
-        classify(evidence.sent, allocated, evidence.span, p.a_cls, tolerance)
-    }
+        // A gap in the sequence was sent and lost on the way here. No more than as much again is believed.
+        let missing = if p.believe_senders { meter.missing.min(meter.bytes) } else { Bytes::ZERO };
+        meter.evidence += meter.bytes + missing;
+        meter.evidence_span += span;
+        meter.evidence_windows += 1;
 
-    fn demand_of(&self, flow: &Flow, class: AppClass, evidence: Evidence) -> u64 {
-        match class {
-            // Eq 14 sets it, from BW_real.
-            _ if self.literal() => flow.demand,
-            AppClass::Limited => {
-                let wanted = Rate::of(evidence.sent, evidence.span).mul_f64(self.params.b_head);
-                wanted.max(self.floor).as_bytes_per_sec()
-            }
-            AppClass::Unlimited => UNBOUNDED,
-            AppClass::Unknown => flow.demand,
+        let (allocated, tolerance) = if self.literal() {
+            (Rate::from_bytes_per_sec(meter.demand), Bytes::ZERO)
+        } else {
+            (meter.told, self.mtu)
+        };
+        let class = if p.believe_senders && meter.unlimited {
+            Some(AppClass::Unlimited)
+        } else {
+            classify(meter.evidence, allocated, meter.evidence_span, p.a_cls, tolerance)
+        };
+        let Some(class) = class else { return };
+        meter.app_class = class;
+        // In literal mode eq 14 sets it.
+        if !self.literal() {
+            meter.demand = match class {
+                AppClass::Limited => {
+                    let sent = Rate::of(meter.evidence, meter.evidence_span);
+                    sent.mul_f64(p.b_head).max(self.floor).as_bytes_per_sec()
+                }
+                _ => UNBOUNDED,
+            };
         }
+        meter.drop_evidence();
     }
 
     /// ALLOC (7.3), and the next cycle.
@@ -214,20 +202,20 @@ impl Brf {
     fn allocate_literally(&mut self) {
         let ids = self.active();
         let headroom = self.params.b_head;
-        let keeps = |flow: &Flow| match flow.app_class {
-            AppClass::Limited => Some(headroom * flow.real.as_f64()),
-            AppClass::Unknown => Some(flow.demand as f64),
+        let keeps = |meter: &Meter| match meter.app_class {
+            AppClass::Limited => Some(headroom * meter.real.as_f64()),
+            AppClass::Unknown => Some(meter.demand as f64),
             AppClass::Unlimited => None,
         };
-        let kept: Vec<Option<f64>> = ids.iter().filter_map(|id| self.table.get(*id)).map(keeps).collect();
+        let kept: Vec<Option<f64>> = ids.iter().filter_map(|id| self.table.meter(*id)).map(keeps).collect();
         let sum = kept.iter().flatten().sum();
         let unlimited = kept.iter().filter(|k| k.is_none()).count() as u64;
         let share = equal_share_literal(self.shares.capacity().as_f64(), sum, unlimited);
         for (id, kept) in ids.iter().zip(kept) {
-            if let Some(flow) = self.table.get_mut(*id) {
-                self.shares.remove(flow.demand);
-                flow.demand = Rate::from_f64(kept.unwrap_or(share)).as_bytes_per_sec();
-                self.shares.insert(flow.demand);
+            if let Some(meter) = self.table.meter_mut(*id) {
+                self.shares.remove(meter.demand);
+                meter.demand = Rate::from_f64(kept.unwrap_or(share)).as_bytes_per_sec();
+                self.shares.insert(meter.demand);
             }
         }
         self.scratch = ids;
@@ -377,7 +365,8 @@ impl Brf {
             let Some(flow) = self.table.get(*id).filter(|_| self.table.list(*id) == Some(List::Rated)) else {
                 continue;
             };
-            let (key, rate) = (flow.key, self.told(flow.demand));
+            let key = flow.key;
+            let Some(rate) = self.table.meter(*id).map(|meter| self.told(meter.demand)) else { continue };
             let (port, valid_for) = (self.port, self.period.scale(3, 1));
             let seq = self.adverts.next_seq();
             actions.push(Action::ToController(Message::FlowAdvertisement {

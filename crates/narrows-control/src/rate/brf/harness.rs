@@ -108,7 +108,9 @@ impl Net {
 
     pub(super) fn allocated_sum(&self) -> u64 {
         let ids = self.brf.table.ids(List::Rated);
-        ids.filter_map(|id| self.brf.table.get(id)).map(|f| self.brf.told(f.demand).as_bytes_per_sec()).sum()
+        ids.filter_map(|id| self.brf.table.meter(id))
+            .map(|m| self.brf.told(m.demand).as_bytes_per_sec())
+            .sum()
     }
 
     pub(super) fn logged(&self, event: &str) -> usize {

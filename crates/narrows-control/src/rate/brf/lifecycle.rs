@@ -10,6 +10,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Flows heard from one side only may be as many as those heard from both, and at least this many: a switch that
 /// was restarted gets its table back in a few RTTs, and a flood of forged packets gets nothing (BRF-104, BRF-105).
 const UNCONFIRMED_MIN: usize = 64;
+/// No path is shorter; a figure below is a broken clock.
+const RTT_MIN: Span = Span::from_micros(100);
 /// A change of allocation by less than this leaves a measurement valid.
 const SAME: f64 = 0.01;
 
@@ -171,7 +173,10 @@ impl Brf {
                 Side::Receiver => flow.rtt.receiver_half(now.since(at)),
             }
         }
-        let (closed, class) = (flow.closed(), flow.class);
+        let (closed, class, rtt) = (flow.closed(), flow.class, flow.rtt.get());
+        if let (Some(meter), Some(rtt)) = (self.table.meter_mut(id), rtt) {
+            meter.rtt = rtt.max(RTT_MIN);
+        }
         let list = self.table.list(id);
         if list == Some(List::Rated) {
             self.rtt_max = self.rtt_max.max(self.rtt(id));
@@ -198,13 +203,15 @@ impl Brf {
         let list = self.table.list(id);
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.last_data = now;
-        flow.first_data.get_or_insert(now);
         let (wakes, class) = (flow.confirmed && !flow.closed() && list == Some(List::Idle), flow.class);
+        if let Some(meter) = self.table.meter_mut(id) {
+            meter.first_data = meter.first_data.min(now);
+        }
         match list {
             Some(list @ (List::Rated | List::Other)) => self.table.move_to(id, list),
             _ if wakes && class == Class::Rated => {
-                if let Some(flow) = self.table.get_mut(id) {
-                    flow.first_data = Some(now);
+                if let Some(meter) = self.table.meter_mut(id) {
+                    meter.first_data = now;
                 }
                 self.newcomer(now, id, actions);
             }
@@ -256,13 +263,15 @@ impl Brf {
         }
         let fair = Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows.max(1));
         self.rtt_max = self.rtt_max.max(self.rtt(id));
+        if let Some(meter) = self.table.meter_mut(id) {
+            meter.demand = rate.as_bytes_per_sec();
+            meter.app_class = allocate::AppClass::Unknown;
+            (meter.joined, meter.told_at) = (now, Time::NEVER);
+            meter.drop_evidence();
+        }
         let windows = self.windows;
         if let Some(flow) = self.table.get_mut(id) {
-            flow.demand = rate.as_bytes_per_sec();
-            flow.app_class = allocate::AppClass::Unknown;
-            flow.joined = now;
             flow.last_data = now;
-            flow.told = None;
             flow.gate = Default::default();
             flow.layer.assign(rate, fair, false);
             flow.layer_as_of = windows;
@@ -272,7 +281,8 @@ impl Brf {
     /// Paper eqs 11 to 13, with all their consequences (TV-4).
     fn make_way_literally(&mut self, initial: Rate, newcomer: FlowId) {
         let others: Vec<FlowId> = self.table.ids(List::Rated).filter(|id| *id != newcomer).collect();
-        let sum_real: f64 = others.iter().filter_map(|id| self.table.get(*id)).map(|f| f.real.as_f64()).sum();
+        let sum_real: f64 =
+            others.iter().filter_map(|id| self.table.meter(*id)).map(|m| m.real.as_f64()).sum();
         let capacity = self.shares.capacity().as_f64();
         if let Some(factor) = literal_factor(capacity, initial.as_f64(), sum_real) {
             self.scale_literally(&others, factor);
@@ -282,10 +292,10 @@ impl Brf {
     /// Multiplies allocations, as the paper does; less than nothing becomes nothing.
     pub(super) fn scale_literally(&mut self, flows: &[FlowId], factor: f64) {
         for id in flows {
-            if let Some(flow) = self.table.get_mut(*id) {
-                self.shares.remove(flow.demand);
-                flow.demand = Rate::from_bytes_per_sec(flow.demand).mul_f64(factor).as_bytes_per_sec();
-                self.shares.insert(flow.demand);
+            if let Some(meter) = self.table.meter_mut(*id) {
+                self.shares.remove(meter.demand);
+                meter.demand = Rate::from_bytes_per_sec(meter.demand).mul_f64(factor).as_bytes_per_sec();
+                self.shares.insert(meter.demand);
             }
         }
     }
@@ -294,7 +304,7 @@ impl Brf {
     pub(super) fn answer(&mut self, now: Time, id: FlowId, packet: &PacketInfo) -> Option<Rate> {
         let rtt = self.rtt(id);
         let urgent = self.params.urgent_decrease;
-        let demand = self.table.get(id)?.demand;
+        let demand = self.table.meter(id)?.demand;
         let mut rate = self.told(demand);
         if let Some(advertised) = self.adverts.rate(now, &packet.key) {
             rate = rate.min(advertised);
@@ -308,23 +318,22 @@ impl Brf {
 
     /// Remembers which base allocation the sender knows, and since when.
     pub(super) fn note_told(&mut self, now: Time, id: FlowId) {
-        let Some(flow) = self.table.get(id) else { return };
-        let base = Rate::from_bytes_per_sec(self.shares.base_reduced(flow.demand));
-        let close = |told: Rate| (told.as_f64() - base.as_f64()).abs() <= SAME * told.as_f64();
-        let same = flow.told.is_some_and(|(told, _)| close(told));
-        if !same && let Some(flow) = self.table.get_mut(id) {
-            flow.told = Some((base, now));
+        let Some(meter) = self.table.meter_mut(id) else { return };
+        let base = Rate::from_bytes_per_sec(self.shares.base_reduced(meter.demand));
+        let same = (meter.told.as_f64() - base.as_f64()).abs() <= SAME * meter.told.as_f64();
+        if meter.told_at == Time::NEVER || !same {
+            (meter.told, meter.told_at) = (base, now);
+            meter.drop_evidence();
         }
     }
 
     /// Takes a flow off the lists of active ones.
     pub(super) fn deactivate(&mut self, now: Time, id: FlowId, to: List, actions: &mut Vec<Action>) {
         if self.table.list(id) == Some(List::Rated)
-            && let Some(flow) = self.table.get_mut(id)
+            && let Some(meter) = self.table.meter_mut(id)
         {
-            self.shares.remove(flow.demand);
-            flow.demand = 0;
-            flow.told = None;
+            self.shares.remove(meter.demand);
+            (meter.demand, meter.told_at) = (0, Time::NEVER);
         }
         self.table.move_to(id, to);
         self.update_split(now, actions);
@@ -332,9 +341,10 @@ impl Brf {
 
     pub(super) fn remove(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action>) {
         self.deactivate(now, id, List::Waiting, actions);
+        let mean = self.table.meter(id).and_then(|meter| meter.mean());
         let Some(flow) = self.table.remove(id) else { return };
         if flow.class == Class::Rated
-            && let Some(mean) = flow.mean()
+            && let Some(mean) = mean
         {
             self.predictor.learn(&flow.key, mean);
         }
@@ -347,9 +357,10 @@ impl Brf {
         while let Some((id, due)) = self.timers.pop(now) {
             let Some(flow) = self.table.get(id) else { continue };
             let (class, list) = (flow.class, self.table.list(id));
+            let sent = self.table.meter(id).is_some_and(|meter| meter.first_data <= now);
             match due {
                 Due::Confirmation if !flow.confirmed => self.remove(now, id, actions),
-                Due::FirstAck if !flow.ack_seen_here && flow.first_data.is_some() && !flow.closed() => {
+                Due::FirstAck if !flow.ack_seen_here && sent && !flow.closed() => {
                     // Data for so long and never an ACK: the ACKs take another path (BRF-63).
                     self.table.confirm(id);
                     match (class, list) {

@@ -49,7 +49,7 @@ use self::cycle::Phase;
 use self::half_open::HalfOpenTable;
 use self::predictor::Predictor;
 use self::split::{Basis, Splitter};
-use self::table::{Flow, FlowId, List, Side, Table};
+use self::table::{FlowId, List, Side, Table};
 use self::timers::Timers;
 use crate::rate::policer::Policer;
 use crate::rate::{
@@ -106,7 +106,7 @@ impl Brf {
     pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
         let period = params.rtt_default.max(params.period_min).min(params.period_max);
         Brf {
-            table: Table::new(params.max_flows),
+            table: Table::new(params.max_flows, params.rtt_default),
             half_open: HalfOpenTable::new(params.max_half_open, params.handshake_timeout),
             timers: Timers::default(),
             predictor: Predictor::new(
@@ -210,11 +210,7 @@ impl Brf {
     }
 
     fn rtt(&self, id: FlowId) -> Span {
-        self.table.get(id).map_or(self.params.rtt_default, |flow| self.rtt_of(flow))
-    }
-
-    fn rtt_of(&self, flow: &Flow) -> Span {
-        flow.rtt.get().unwrap_or(self.params.rtt_default).max(Span::from_micros(100))
+        self.table.meter(id).map_or(self.params.rtt_default, |meter| meter.rtt)
     }
 
     /// The queue of a packet of this flow. Layers are reassigned at ALLOC (BRF-50); each flow's when its next packet
@@ -228,13 +224,14 @@ impl Brf {
         if !(self.params.layers && active) {
             return Leaf::Elephant;
         }
-        let (allocated, base) = (self.told(flow.demand), self.shares.base(flow.demand));
+        let Some(meter) = self.table.meter(id) else { return Leaf::Elephant };
+        let (allocated, base) = (self.told(meter.demand), self.shares.base(meter.demand));
+        let unlimited = meter.app_class == AppClass::Unlimited;
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
         let (headroom, mtu, windows) = (self.params.mouse_headroom, self.mtu, self.windows);
         let Some(flow) = self.table.get_mut(id) else { return Leaf::Elephant };
         if flow.layer_as_of != windows {
             flow.layer_as_of = windows;
-            let unlimited = flow.app_class == AppClass::Unlimited;
             flow.layer.assign(Rate::from_bytes_per_sec(base), Rate::from_bytes_per_sec(fair), unlimited);
         }
         flow.layer.leaf(now, size, allocated, headroom, mtu)
@@ -333,7 +330,7 @@ impl RateController for Brf {
     fn allocation(&self, key: &FlowKey) -> Option<Rate> {
         let id = self.table.find(key)?;
         let active = self.table.list(id) == Some(List::Rated);
-        self.table.get(id).filter(|_| active).map(|flow| self.told(flow.demand))
+        self.table.meter(id).filter(|_| active).map(|meter| self.told(meter.demand))
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {

@@ -126,7 +126,7 @@ params! {
     forget_after: Span = Span::from_secs(60), Span::from_secs(60);
     /// Least wait for the first ACK before a flow is advertised to other switches (BRF-63).
     ack_timer_min: Span = Span::from_secs(1), Span::from_secs(1);
-    /// Most flows in the table; 300 bytes each (ours).
+    /// Most flows in the table; half a kilobyte each (ours).
     max_flows: usize = 262_144, 262_144;
     /// Most half-open handshakes; the oldest gives way (BRF-104).
     max_half_open: usize = 4_096, 4_096;

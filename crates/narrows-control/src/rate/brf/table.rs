@@ -38,30 +38,87 @@ pub(super) enum Side {
     Receiver,
 }
 
-/// What is counted of a flow in one measurement window.
-#[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Window {
-    /// Number of the window that the counts belong to.
-    pub(super) number: u64,
+/// What a flow is allocated and what it is seen to use.
+///
+/// Apart from [`Flow`], and no larger than two cache lines: this is what ALLOC walks over, and with 100,000 flows
+/// nothing but memory counts there.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Meter {
+    /// bytes/s, `UNBOUNDED` if no share satisfies it; in literal mode the allocation. See `Shares`.
+    pub(super) demand: u64,
+    /// Base allocation that the sender was told last.
+    pub(super) told: Rate,
+    /// Since when; never, if it was told nothing yet.
+    pub(super) told_at: Time,
+    /// When the flow was last given a rate as a newcomer.
+    pub(super) joined: Time,
+    /// First data since then.
+    pub(super) first_data: Time,
+    pub(super) rtt: Span,
+    /// Number of the measurement window that the next three belong to.
+    pub(super) window: u64,
     /// L3 bytes that arrived.
     pub(super) bytes: Bytes,
     /// Payload bytes that the sequence numbers skip: sent, but lost before this switch (BRF-100).
     pub(super) missing: Bytes,
-    /// The sender said that its application does not limit it (BRF-100).
+    /// Bytes that the sender sent since the class was last decided, under one and the same allocation.
+    pub(super) evidence: Bytes,
+    /// The time that the evidence covers.
+    pub(super) evidence_span: Span,
+    /// Rate in the last window.
+    pub(super) real: Rate,
+    /// Sums over all windows, for the predictor.
+    pub(super) measured: Bytes,
+    pub(super) measured_span: Span,
+    /// Windows that the evidence is from.
+    pub(super) evidence_windows: u16,
+    /// The sender said in this window that its application does not limit it (BRF-100).
     pub(super) unlimited: bool,
+    pub(super) app_class: AppClass,
 }
 
-/// Counts of the windows since the class was last decided, all under one and the same allocation.
-#[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Evidence {
-    /// When the sender was told that allocation.
-    pub(super) since: Time,
-    /// L3 bytes that the sender sent.
-    pub(super) sent: Bytes,
-    /// In this time.
-    pub(super) span: Span,
-    /// Number of windows.
-    pub(super) windows: u32,
+const _: () = assert!(size_of::<Meter>() <= 128);
+
+impl Meter {
+    fn new(now: Time, rtt: Span) -> Self {
+        Meter {
+            demand: 0,
+            told: Rate::ZERO,
+            told_at: Time::NEVER,
+            joined: now,
+            first_data: Time::NEVER,
+            rtt,
+            window: 0,
+            bytes: Bytes::ZERO,
+            missing: Bytes::ZERO,
+            evidence: Bytes::ZERO,
+            evidence_span: Span::ZERO,
+            real: Rate::ZERO,
+            measured: Bytes::ZERO,
+            measured_span: Span::ZERO,
+            evidence_windows: 0,
+            unlimited: false,
+            app_class: AppClass::Unknown,
+        }
+    }
+
+    /// Starts counting anew if the counts are of an earlier window.
+    pub(super) fn enter(&mut self, window: u64) {
+        if self.window != window {
+            (self.window, self.bytes, self.missing) = (window, Bytes::ZERO, Bytes::ZERO);
+            self.unlimited = false;
+        }
+    }
+
+    /// The class was decided, or what was gathered is of another allocation.
+    pub(super) fn drop_evidence(&mut self) {
+        (self.evidence, self.evidence_span, self.evidence_windows) = (Bytes::ZERO, Span::ZERO, 0);
+    }
+
+    /// Mean rate over the flow's measurement windows.
+    pub(super) fn mean(&self) -> Option<Rate> {
+        (self.measured_span > Span::ZERO).then(|| Rate::of(self.measured, self.measured_span))
+    }
 }
 
 /// One flow (FLOW_INFO_BRF of the paper).
@@ -76,22 +133,7 @@ pub(super) struct Flow {
     /// When the SYN-ACK passed, while the last packet of the handshake is awaited.
     pub(super) syn_ack_at: Option<Time>,
     pub(super) rtt: RttEstimate,
-    /// bytes/s, `UNBOUNDED` if no share satisfies it; in literal mode the allocation. See `Shares`.
-    pub(super) demand: u64,
-    pub(super) app_class: AppClass,
-    /// Base allocation that the sender was told, and since when.
-    pub(super) told: Option<(Rate, Time)>,
     pub(super) gate: Gate,
-    pub(super) window: Window,
-    pub(super) evidence: Evidence,
-    /// Rate in the last window.
-    pub(super) real: Rate,
-    /// Sums over all windows, for the predictor.
-    pub(super) measured: (Bytes, Span),
-    /// When the flow was last given a rate as a newcomer.
-    pub(super) joined: Time,
-    /// First data since then.
-    pub(super) first_data: Option<Time>,
     pub(super) next_seq: Option<u64>,
     pub(super) last_data: Time,
     pub(super) last_seen: Time,
@@ -112,16 +154,7 @@ impl Flow {
             awaited,
             syn_ack_at: None,
             rtt: RttEstimate::default(),
-            demand: 0,
-            app_class: AppClass::Unknown,
-            told: None,
             gate: Gate::default(),
-            window: Window::default(),
-            evidence: Evidence::default(),
-            real: Rate::ZERO,
-            measured: (Bytes::ZERO, Span::ZERO),
-            joined: now,
-            first_data: None,
             next_seq: None,
             last_data: now,
             last_seen: now,
@@ -136,19 +169,12 @@ impl Flow {
     pub(super) fn closed(&self) -> bool {
         self.fin == (true, true)
     }
-
-    /// Mean rate over the flow's measurement windows.
-    pub(super) fn mean(&self) -> Option<Rate> {
-        let (bytes, time) = self.measured;
-        (time > Span::ZERO).then(|| Rate::of(bytes, time))
-    }
 }
 
 const NIL: u32 = u32::MAX;
 
 #[derive(Debug)]
-struct Entry {
-    flow: Option<Flow>,
+struct Link {
     generation: u32,
     list: List,
     prev: u32,
@@ -167,23 +193,30 @@ struct Ends {
 /// Keys are hashed without a secret, so that runs repeat; who can complete handshakes at will can collide them.
 #[derive(Debug)]
 pub(super) struct Table {
-    entries: Vec<Entry>,
+    // Three arrays by slot: which is read how often differs.
+    links: Vec<Link>,
+    meters: Vec<Meter>,
+    flows: Vec<Option<Flow>>,
     free: Vec<u32>,
     by_key: FxHashMap<FlowKey, u32>,
     ends: [Ends; 4],
     unconfirmed: usize,
     max: usize,
+    rtt_default: Span,
 }
 
 impl Table {
-    pub(super) fn new(max: usize) -> Self {
+    pub(super) fn new(max: usize, rtt_default: Span) -> Self {
         Table {
-            entries: Vec::new(),
+            links: Vec::new(),
+            meters: Vec::new(),
+            flows: Vec::new(),
             free: Vec::new(),
             by_key: FxHashMap::default(),
             ends: [Ends { head: NIL, tail: NIL, len: 0 }; 4],
             unconfirmed: 0,
             max,
+            rtt_default,
         }
     }
 
@@ -202,23 +235,35 @@ impl Table {
 
     pub(super) fn find(&self, key: &FlowKey) -> Option<FlowId> {
         let slot = *self.by_key.get(key)?;
-        self.entries.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
+        self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
-    fn entry(&self, id: FlowId) -> Option<&Entry> {
-        self.entries.get(id.slot as usize).filter(|e| e.generation == id.generation)
+    fn link(&self, id: FlowId) -> Option<&Link> {
+        self.links.get(id.slot as usize).filter(|link| link.generation == id.generation)
     }
 
     pub(super) fn get(&self, id: FlowId) -> Option<&Flow> {
-        self.entry(id)?.flow.as_ref()
+        self.link(id)?;
+        self.flows.get(id.slot as usize)?.as_ref()
     }
 
     pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
-        self.entries.get_mut(id.slot as usize).filter(|e| e.generation == id.generation)?.flow.as_mut()
+        self.link(id)?;
+        self.flows.get_mut(id.slot as usize)?.as_mut()
+    }
+
+    pub(super) fn meter(&self, id: FlowId) -> Option<&Meter> {
+        self.link(id)?;
+        self.meters.get(id.slot as usize)
+    }
+
+    pub(super) fn meter_mut(&mut self, id: FlowId) -> Option<&mut Meter> {
+        self.link(id)?;
+        self.meters.get_mut(id.slot as usize)
     }
 
     pub(super) fn list(&self, id: FlowId) -> Option<List> {
-        self.entry(id).map(|e| e.list)
+        self.link(id).map(|e| e.list)
     }
 
     /// Adds a record at the end of [`List::Waiting`]; `None` when the table is full or has the key.
@@ -230,30 +275,27 @@ impl Table {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                self.entries.push(Entry {
-                    flow: None,
-                    generation: 0,
-                    list: List::Waiting,
-                    prev: NIL,
-                    next: NIL,
-                });
-                self.entries.len() as u32 - 1
+                self.links.push(Link { generation: 0, list: List::Waiting, prev: NIL, next: NIL });
+                self.meters.push(Meter::new(flow.last_seen, self.rtt_default));
+                self.flows.push(None);
+                self.links.len() as u32 - 1
             }
         };
         self.by_key.insert(flow.key, slot);
-        let entry = &mut self.entries[slot as usize];
-        entry.flow = Some(flow);
-        let id = FlowId { slot, generation: entry.generation };
+        let generation = self.links[slot as usize].generation;
+        let id = FlowId { slot, generation };
+        self.meters[slot as usize] = Meter::new(flow.last_seen, flow.rtt.get().unwrap_or(self.rtt_default));
+        self.flows[slot as usize] = Some(flow);
         self.push_back(slot, List::Waiting);
         Some(id)
     }
 
     pub(super) fn remove(&mut self, id: FlowId) -> Option<Flow> {
-        self.entry(id)?;
+        self.link(id)?;
         self.unlink(id.slot);
-        let entry = &mut self.entries[id.slot as usize];
-        entry.generation = entry.generation.wrapping_add(1);
-        let flow = entry.flow.take()?;
+        let link = &mut self.links[id.slot as usize];
+        link.generation = link.generation.wrapping_add(1);
+        let flow = self.flows[id.slot as usize].take()?;
         self.free.push(id.slot);
         self.by_key.remove(&flow.key);
         self.unconfirmed -= usize::from(!flow.confirmed);
@@ -272,7 +314,7 @@ impl Table {
 
     /// Moves a record to the end of `list`.
     pub(super) fn move_to(&mut self, id: FlowId, list: List) {
-        if self.entry(id).is_some() {
+        if self.link(id).is_some() {
             self.unlink(id.slot);
             self.push_back(id.slot, list);
         }
@@ -281,13 +323,13 @@ impl Table {
     /// The record that has been longest on `list`.
     pub(super) fn front(&self, list: List) -> Option<FlowId> {
         let slot = self.ends[list as usize].head;
-        self.entries.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
+        self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
     /// The record behind this one on its list.
     pub(super) fn after(&self, id: FlowId) -> Option<FlowId> {
-        let slot = self.entry(id)?.next;
-        self.entries.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
+        let slot = self.link(id)?.next;
+        self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
     /// All records on `list`, in its order. O(n): for once a period, not once a packet.
@@ -302,26 +344,26 @@ impl Table {
         if last == NIL {
             ends.head = slot;
         } else {
-            self.entries[last as usize].next = slot;
+            self.links[last as usize].next = slot;
         }
-        let entry = &mut self.entries[slot as usize];
-        (entry.list, entry.prev, entry.next) = (list, last, NIL);
+        let link = &mut self.links[slot as usize];
+        (link.list, link.prev, link.next) = (list, last, NIL);
     }
 
     fn unlink(&mut self, slot: u32) {
-        let Entry { list, prev, next, .. } = self.entries[slot as usize];
+        let Link { list, prev, next, .. } = self.links[slot as usize];
         let ends = &mut self.ends[list as usize];
         ends.len -= 1;
         if prev == NIL {
             ends.head = next;
         } else {
-            self.entries[prev as usize].next = next;
+            self.links[prev as usize].next = next;
         }
         let ends = &mut self.ends[list as usize];
         if next == NIL {
             ends.tail = prev;
         } else {
-            self.entries[next as usize].prev = prev;
+            self.links[next as usize].prev = prev;
         }
     }
 }

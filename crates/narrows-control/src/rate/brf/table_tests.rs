@@ -20,7 +20,7 @@ fn on_list(table: &Table, list: List) -> Vec<FlowKey> {
 
 #[test]
 fn a_slot_is_used_again_but_a_name_is_not() {
-    let mut table = Table::new(1);
+    let mut table = Table::new(1, Span::from_millis(100));
     let first = table.insert(flow(1)).unwrap();
     assert!(table.insert(flow(2)).is_none(), "full");
     assert_eq!(table.remove(first).unwrap().key, key(1));
@@ -34,7 +34,7 @@ proptest! {
     #[test]
     fn lists_behave_as_queues(steps in proptest::collection::vec((0u8..4, 0u32..12), 0..150)) {
         let lists = [List::Rated, List::Other, List::Idle, List::Waiting];
-        let mut table = Table::new(8);
+        let mut table = Table::new(8, Span::from_millis(100));
         let mut model: [Vec<FlowKey>; 4] = Default::default();
         for (step, n) in steps {
             match (step, table.find(&key(n))) {

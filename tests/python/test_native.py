@@ -1,0 +1,144 @@
+"""With the simulator: what only a real run shows."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from narrows import sweep
+from narrows.errors import ScenarioError
+from narrows.results.results import Results
+from narrows.results.tables import SCHEMAS
+from narrows.scenario.graph import Graph
+from narrows.scenario.load import load, loads
+from narrows.scenario.resolve import resolve
+
+native = pytest.importorskip("narrows._native")
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+SHORT = """
+duration = "2s"
+[topology]
+kind = "dumbbell"
+rate = "20mbit"
+rtt = "20ms"
+loss = "0.1%"
+[[flows]]
+[[flows]]
+cc = "reno"
+"""
+
+
+def test_every_example_runs():
+    for path in sorted(SCENARIOS.glob("*.toml")):
+        results = sweep.run(load(path, {"duration": "6s"} if path.stem != "changing-link" else {}), seeds=1)
+        assert sum(results.flows["delivered_bytes"].to_pylist()) > 10**6, path
+
+
+def test_a_run_is_the_same_whatever_runs_beside_it(tmp_path):
+    for name, jobs in (("a", 1), ("b", 3)):
+        sweep.run(loads(SHORT), out=tmp_path / name, seeds=4, jobs=jobs)
+    for path in sorted((tmp_path / "a").iterdir()):
+        if path.name != "timing.csv":
+            assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+
+
+def test_seeds_differ():
+    goodputs = sweep.run(loads(SHORT), seeds=3).flows["goodput_bps"].to_pylist()
+    assert len(set(goodputs)) == 6
+
+
+def test_columns_are_those_of_the_tables():
+    plan = resolve(loads(SHORT + "[probes]\ntraces = true"))
+    output = sweep.simulator().run(plan)
+    for name, schema in SCHEMAS.items():
+        assert ["run", *output[name]] == schema.names, name
+    assert set(output["run"]) == set(sweep.RUN_COUNTS)
+
+
+def test_a_clean_link_is_full_and_fair():
+    results = sweep.run(
+        loads(SHORT.replace('loss = "0.1%"', "").replace("2s", "20s").replace("reno", "cubic"))
+    )
+    links = results.links.to_pylist()
+    assert links[0]["utilisation"] > 0.95
+    flows = results.flows.to_pylist()
+    # Goodput is at most 1448 of 1500 bytes of each packet (MET-6).
+    total = sum(flow["goodput_bps"] for flow in flows)
+    assert 0.9 * 20e6 < total <= 1448 / 1500 * 20e6
+    assert min(flow["rtt_mean_s"] for flow in flows) >= 0.02
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [("etta = 1", "etta"), ("eta = 7", "eta"), ("eta = '1x'", "eta|1x")],
+)
+def test_what_the_simulator_refuses_is_one_line_before_anything_is_written(tmp_path, params, message):
+    text = SHORT + f"[[controllers]]\nkind = 'brf'\nlink = 'bottleneck'\n[controllers.params]\n{params}"
+    with pytest.raises(ScenarioError, match=message) as caught:
+        sweep.run(loads(text), out=tmp_path / "a")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "a").exists()
+
+
+@given(
+    st.integers(3, 9).flatmap(
+        lambda n: st.lists(
+            st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.integers(0, 3)),
+            min_size=2,
+            max_size=16,
+        )
+    )
+)
+@settings(deadline=None, max_examples=200)
+def test_routes_are_the_simulators(edges):
+    """Queues in BDP and warm-ups rest on routes found here; packets take those found there."""
+    seen = set()
+    text = ""
+    for a, b, delay in edges:
+        if a != b and frozenset((a, b)) not in seen:
+            seen.add(frozenset((a, b)))
+            text += f'[[links]]\nbetween = ["n{a}", "n{b}"]\nrate = "1mbit"\ndelay = "{delay}ms"\n'
+    if not seen:
+        return
+    first = sorted(next(iter(seen)))
+    text += f'[[flows]]\nfrom = "n{first[0]}"\nto = "n{first[1]}"\n'
+    scenario = loads(text)
+    graph = Graph(scenario, Path())
+    plan = json.dumps(resolve(scenario))
+    for source in range(len(graph.nodes)):
+        for to in range(len(graph.nodes)):
+            if source == to:
+                continue
+            route = graph.route(source, to)
+            nodes = None if route is None else [source, *(graph.links[link].to for link in route)]
+            assert nodes == native.route(plan, source, to)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_leaves_finished_runs_readable(tmp_path):
+    (tmp_path / "long.toml").write_text(
+        SHORT.replace('"2s"', '"1s"') + "[[sweep.case]]\nname='quick'\nset={}\n"
+        "[[sweep.case]]\nname='slow'\nset={duration='100000s', 'probes.interval'='10s'}\n"
+    )
+    command = [sys.executable, "-m", "narrows.cli.main", "run", "long.toml", "--out", "out", "--jobs", "1"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 30
+        while not (tmp_path / "out" / "runs" / "0").exists():
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted: 1 of 2 runs finished, readable in out" in errors
+    assert "Traceback" not in errors
+    results = Results.read(tmp_path / "out")
+    assert results.runs["case"].to_pylist() == ["quick"]
+    assert len(results.flows) == 2

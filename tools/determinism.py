@@ -1,0 +1,45 @@
+"""Runs the quick BRF study twice, on one thread and on several, and compares every table byte for byte."""
+
+import filecmp
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# Wall times differ from run to run and stand in files of their own.
+NOT_COMPARED = {"timing.csv"}
+
+
+def study(out: Path, jobs: int) -> None:
+    """Runs the quick study into a folder."""
+    command = [str(Path(sys.executable).with_name("narrows")), "study", "brf", "--quick", "--jobs", str(jobs), "--out", str(out), "--no-figures"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def tables(folder: Path) -> list[Path]:
+    """The result files of a study, relative to its folder."""
+    found = (p for kind in ("*.parquet", "*.csv", "*.json") for p in folder.rglob(kind))
+    return sorted(p.relative_to(folder) for p in found if p.name not in NOT_COMPARED)
+
+
+def main() -> int:
+    """Compares two runs; 0 if they agree."""
+    with tempfile.TemporaryDirectory() as name:
+        one, two = Path(name, "one-thread"), Path(name, "threads")
+        study(one, jobs=1)
+        study(two, jobs=2)
+        files = tables(one)
+        if not files or files != tables(two):
+            print("determinism: the two runs wrote different files")
+            return 1
+        _, different, missing = filecmp.cmpfiles(one, two, [str(f) for f in files], shallow=False)
+        for file in different + missing:
+            print(f"determinism: {file} differs between two runs")
+        if different or missing:
+            return 1
+        print(f"determinism: {len(files)} files agree byte for byte between one thread and two")
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
