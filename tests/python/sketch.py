@@ -30,7 +30,7 @@ class Sketch:
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Names for `cc`."""
-        return [(name, "") for name in ("cubic", "bbr", "brf", "reno")]
+        return [(name, "") for name in ("cubic", "bbr", "brf", "brf-literal", "reno")]
 
     def rate_controllers(self) -> list[tuple[str, str]]:
         """Names for `kind`."""
@@ -50,7 +50,7 @@ class _Drawing:
         self.t = np.arange(1, int(self.end / step + 1e-9) + 1) * step
         self.flows = [
             {
-                "cc": f["transport"]["cc"],
+                "cc": f["transport"]["cc"].removesuffix("-literal"),
                 "name": f["name"] + (f".{i}" if f["count"] > 1 else ""),
                 "source": f["name"],
                 "start": (f["start"] + i * f["spacing"]) / 1e9,

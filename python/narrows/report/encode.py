@@ -47,7 +47,7 @@ def axis(
     ticks: dict[str, Any] = {"tickCount": 5, "labelOverlap": True}
     if log:
         # One tick per power of ten: the lines in between say nothing and fill the page.
-        ticks["values"] = [10.0**power for power in range(-4, 7)]
+        ticks |= {"values": [10.0**power for power in range(-4, 7)], "labelOverlap": False}
     ticks |= more
     return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
 

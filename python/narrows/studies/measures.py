@@ -207,13 +207,14 @@ def convergence(
     flows: str = "*",
     bin_s: float = 0.1,
     statistic: str = "mean",
-    capacity_mbit: float | None = None,
+    quantity: str = "goodput_bps",
 ) -> Measured:
-    """Time until each newcomer has its fair share, and keeps it.
+    """Time until each newcomer has its fair share, and keeps it: mean or max over the joins after the first.
 
-    Mean (or max) over the joins behind the first.
+    The rate is the goodput, or `send_bps`, the L3 rate at the sender. In-order goodput stands still while a
+    hole is being repaired and then jumps; the sender's rate does not.
     """
-    times = join_times(run, link, flows, bin_s, capacity_mbit)
+    times = join_times(run, link, flows, bin_s, quantity)
     if not times:
         return Measured(math.nan)
     if statistic == "max":
@@ -223,12 +224,12 @@ def convergence(
 
 
 def join_times(
-    run: Run, link: str, flows: str = "*", bin_s: float = 0.1, capacity_mbit: float | None = None
+    run: Run, link: str, flows: str = "*", bin_s: float = 0.1, quantity: str = "goodput_bps"
 ) -> list[metrics.Censored]:
     """Convergence time of each join behind the first, up to the next join or leave (MET-61)."""
     rows = run.flows(flows)
     begins, ends = run.column("flows", "start_s")[rows], run.column("flows", "end_s")[rows]
-    starts, matrix = rate_matrix(run, flows, bin_s)
+    starts, matrix = rate_matrix(run, flows, bin_s, quantity)
     if starts.size == 0:
         return []
     end_of_run = float(starts[-1]) + bin_s
@@ -238,8 +239,6 @@ def join_times(
     _, offered = run.link_series(row, "capacity_bps")
     used = _align(starts, *metrics.rebin(t, carried, bin_s))
     capacity = _align(starts, *metrics.rebin(t, offered, bin_s))
-    if capacity_mbit is not None:
-        capacity = np.full(starts.size, capacity_mbit * 1e6)
     active = (begins[None, :] < starts[:, None] + bin_s) & (ends[None, :] > starts[:, None])
     matrix = np.where(active, np.nan_to_num(matrix), np.nan)
     fair = capacity / np.maximum(active.sum(axis=1), 1)
@@ -262,9 +261,9 @@ def join_times(
     return times
 
 
-def rate_matrix(run: Run, flows: str, bin_s: float) -> tuple[Floats, Floats]:
-    """Start of each bin, and goodput in bit/s of bins by flows; NaN where a flow has no sample."""
-    series = [metrics.rebin(*run.flow_series(int(row), "goodput_bps"), bin_s) for row in run.flows(flows)]
+def rate_matrix(run: Run, flows: str, bin_s: float, quantity: str = "goodput_bps") -> tuple[Floats, Floats]:
+    """Start of each bin, and rates in bit/s of bins by flows; NaN where a flow has no sample."""
+    series = [metrics.rebin(*run.flow_series(int(row), quantity), bin_s) for row in run.flows(flows)]
     if not series or all(starts.size == 0 for starts, _ in series):
         return np.empty(0), np.empty((0, len(series)))
     numbers = np.unique(np.concatenate([np.round(starts / bin_s) for starts, _ in series]))

@@ -91,6 +91,9 @@ impl World<'_> {
         match action {
             Action::SetClass { class, rate, ceil } => {
                 let port = &mut self.ports[link as usize];
+                // The link itself is a class's limit when its ceiling is the link's rate. A second token bucket at that rate
+                // would throw away what a link of varying rate grants in bursts.
+                let ceil = if ceil >= port.service().told(self.now) { Rate::MAX } else { ceil };
                 if let Some(htb) = port.htb() {
                     htb.set_class(self.now, class as usize, rate, ceil);
                 }
@@ -158,9 +161,11 @@ impl World<'_> {
             let rate = self.with_switch(index, |c, now, _, actions| c.on_reverse(now, &info, actions));
             if let Some(rate) = rate {
                 let p = self.packets.get_mut(packet);
-                // A header without room for the option keeps none (BRF-11).
                 if p.is(flag::RATE) {
                     p.rate_code = RateCode::encode(rate).to_bits();
+                } else {
+                    // A header without room for the option (BRF-11).
+                    self.with_switch(index, |c, _, _, _| c.on_write_failed(&info.key));
                 }
             }
         }

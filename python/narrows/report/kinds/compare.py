@@ -36,7 +36,7 @@ def _axis_title(spec: FigureSpec, factor: float) -> str:
 def lines(spec: FigureSpec, runs: Runs) -> Figure:
     """A measure over a factor, a line per controller with a band for the confidence interval.
 
-    args: x (factor), y (measure), panels, x_log, x_percent, y_from, measure (arguments), bound
+    The study's args: x (factor), y (measure), panels, x_log, x_percent, y_from, measure (arguments), bound
     ({capacity_mbit, eta}: what eta C (1448/1500) (1 - x) allows, drawn in grey).
     """
     args = spec.args
@@ -108,8 +108,8 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
 def bars(spec: FigureSpec, runs: Runs) -> Figure:
     """A measure per controller with the confidence interval; bars where the axis starts at zero, else points.
 
-    args: y (measure), panels, y_from, y_to, y_log, y_percent, measure (arguments), rule and rule_label (a
-    line to compare with).
+    The study's args: y (measure), panels, y_from, y_to, y_log, y_percent, measure (arguments), rule and
+    rule_label (a line to compare with).
     """
     args = spec.args
     scale = 100.0 if args.get("y_percent") else 1.0
@@ -128,7 +128,6 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
             if math.isnan(interval.mean):
                 continue
             low, high = (interval.low, interval.high) if interval.n > 1 else (interval.mean, interval.mean)
-            low = max(low, floor)
             if interval.mean > 0:
                 least = min(least, interval.mean)
             top = max(top, high)
@@ -144,10 +143,12 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
         found.append((title, values))
     high = float(args["y_to"]) * scale if "y_to" in args else (top * (1.6 if log else 1.12) or 1.0)
     if log:
-        floor = 10 ** math.floor(math.log10(max(1e-3, 0.7 * least if math.isfinite(least) else 1.0)))
-        for _, values in found:
-            for row in values:
-                row["lo"], row["v"] = max(row["lo"] or floor, floor), max(row["y"] or floor, floor)
+        floor = 10.0 ** math.floor(math.log10(max(1e-3, 0.7 * least if math.isfinite(least) else 1.0)))
+    # What is drawn ends at the axis: an interval may leave the range of its measure, and zero has no
+    # logarithm.
+    for row in (row for _, values in found for row in values):
+        row["from"], row["upto"] = max(row["lo"], floor), min(row["hi"], high)
+        row["v"] = max(row["y"], floor)
     y_title = _axis_title(spec, scale)
     panels = [
         Panel(title, _bars(values, y_title, floor, high, log, args), height=210)
@@ -162,7 +163,7 @@ def _bars(
 ) -> alt.LayerChart | alt.FacetChart:
     names = [row["s"] for row in values]
     looks = [look(name) for name in names]
-    y = axis("v" if log else "y", title, log=log, domain=[low, high], format="~g")
+    y = axis("v", title, log=log, domain=[low, high], format="~g")
     labels = [item.label for item in looks]
     x = alt.X(
         "label:N",
@@ -203,11 +204,11 @@ def _bars(
                 y=alt.Y(**y), color=colour(names, looks), shape=shape(names, looks), tooltip=tips
             )
         )
-    layers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(y=alt.Y("lo:Q"), y2="hi:Q"))
+    layers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(y=alt.Y("from:Q"), y2="upto:Q"))
     offset = (
         alt.Chart(inline(values))
         .mark_text(dy=-9, dx=0, color=INK, fontSize=11, baseline="bottom")
-        .encode(x=x, y=alt.Y("hi:Q"), text="text:N")
+        .encode(x=x, y=alt.Y("upto:Q"), text="text:N")
     )
     layers.append(offset)
     return alt.layer(*layers)
@@ -221,15 +222,13 @@ def _number(value: float) -> str:
 
 
 def convergence(spec: FigureSpec, runs: Runs) -> Figure:
-    """Convergence time of every newcomer of every seed (MET-61). args: link, bin_s, capacity_mbit."""
+    """Convergence time of every newcomer of every seed (MET-61). The study's args: link, bin_s."""
     args = spec.args
     names = controllers(runs)
     values: list[dict[str, Any]] = []
     for name in names:
         for run in runs.where({CONTROLLER: name}):
-            times = join_times(
-                run, str(args["link"]), "*", float(args.get("bin_s", 0.1)), args.get("capacity_mbit")
-            )
+            times = join_times(run, str(args["link"]), "*", float(args.get("bin_s", 0.1)))
             for join, time in enumerate(times):
                 values.append(
                     {

@@ -33,7 +33,7 @@ _FLOOR_MS = 0.01
 def cdf(spec: FigureSpec, runs: Runs) -> Figure:
     """Cumulative distribution of the queueing delay.
 
-    The mean over seeds of each quantile. args: panels, flow (row).
+    The mean over seeds of each quantile. The study's args: panels, flow (row).
     """
     names = controllers(runs)
     looks = [look(name) for name in names]
@@ -88,7 +88,7 @@ def ellipses(spec: FigureSpec, runs: Runs) -> Figure:
     """Throughput against delay, the delay axis reversed (Winstein, Sivaraman and Balakrishnan, NSDI 2013).
 
     A point per run and an ellipse of one standard deviation per controller, in the logarithm of the delay.
-    args: x (measure of delay, ms), y (measure of throughput), x_args, y_args.
+    The study's args: x (measure of delay, ms), y (measure of throughput), x_args, y_args.
     """
     args = spec.args
     names = controllers(runs)

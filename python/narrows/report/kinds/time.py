@@ -29,6 +29,9 @@ from narrows.studies.measures import rate_matrix
 from narrows.studies.model import FigureSpec
 from narrows.studies.run import Run, Runs
 
+PEAK = 1.15
+"""Goodput is drawn up to this much of the capacity."""
+CUT = " Peaks beyond the axis are data that waited for a retransmission and reached the application at once."
 PAYLOAD = 1448 / 1500
 """Application bytes of a full packet over its L3 bytes."""
 
@@ -36,7 +39,7 @@ PAYLOAD = 1448 / 1500
 def rates(spec: FigureSpec, runs: Runs) -> Figure:
     """Goodput of each flow over time.
 
-    args: panels, bin_s, until_s, fair (draw the fair share of goodput), capacity_mbit.
+    The study's args: panels, bin_s, until_s, fair (draw the fair share of goodput), capacity_mbit.
     """
     args = spec.args
     chosen = panels_of(Runs(first_seed(runs)), args.get("panels"))
@@ -59,10 +62,11 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
             if t.size:
                 values += rows(t=t, y=y, s=name)
         drawn.append((title, values, looks, _fair(run, args, until)))
+    most = PEAK * float(args["capacity_mbit"]) if "capacity_mbit" in args else top
     panels = []
     for title, values, looks, fair in drawn:
         x = axis("t", "Time (s)", grid=False)
-        y_axis = axis("y", "Goodput (Mbit/s)", domain=[0, top * 1.03])
+        y_axis = axis("y", "Goodput (Mbit/s)", domain=[0, min(top, most) * 1.03])
         layers: list[Any] = [
             alt.Chart(inline(values))
             .mark_line(strokeWidth=1.5, clip=True)
@@ -83,12 +87,13 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
     legend = [Key(name, item) for name, item in zip(flow_names, shades("rate", len(flow_names)), strict=True)]
     if args.get("fair"):
         legend.append(Key("fair share", Look("", INK, INK, (3, 3))))
-    return Figure(spec.id, spec.title, spec.caption, panels, legend)
+    caption = spec.caption + (CUT if top > most else "")
+    return Figure(spec.id, spec.title, caption, panels, legend)
 
 
 def _fair(run: Run, args: dict[str, Any], until: float) -> list[dict[str, Any]]:
     """Steps of the fair share of goodput, in Mbit/s."""
-    if not args.get("fair"):
+    if not args.get("fair") or "capacity_mbit" not in args:
         return []
     begins, ends = run.column("flows", "start_s"), run.column("flows", "end_s")
     last = min(until, float(run.column("flow_samples", "t_s").max(initial=0.0)))
@@ -102,7 +107,7 @@ def _fair(run: Run, args: dict[str, Any], until: float) -> list[dict[str, Any]]:
 def shares(spec: FigureSpec, runs: Runs) -> Figure:
     """Share of the goodput of each flow over time, as stacked areas.
 
-    args: panels, names (flow to controller, or to "controller": the case's own).
+    The study's args: panels, names (flow to controller, or to "controller": the case's own).
     """
     panels = []
     seen: list[str] = []
@@ -150,7 +155,7 @@ def shares(spec: FigureSpec, runs: Runs) -> Figure:
 def delay(spec: FigureSpec, runs: Runs) -> Figure:
     """Queueing delay over time, a line per controller, on a logarithmic axis that ends at 0.01 ms.
 
-    Args: panels.
+    The study's args: panels.
     """
     names = controllers(runs)
     looks = [look(name) for name in names]
@@ -185,7 +190,7 @@ def delay(spec: FigureSpec, runs: Runs) -> Figure:
 def stack(spec: FigureSpec, runs: Runs) -> Figure:
     """Goodput, window, RTT and queue of the first flow on one axis of time, a line per controller.
 
-    Args: queues (links).
+    The study's args: queues (links).
     """
     names = controllers(runs)
     looks = [look(name) for name in names]
@@ -201,9 +206,10 @@ def stack(spec: FigureSpec, runs: Runs) -> Figure:
             series.extend(rows(t=t, y=y * unit, s=name) if t.size else [])
         t, y = queue_of(run, list(spec.args.get("queues", ["*"])))
         quantities[3][1].extend(rows(t=t, y=y, s=name) if t.size else [])
-    return Figure(
-        spec.id, spec.title, spec.caption, _stacked(quantities, names, looks), keys(names), columns=1
-    )
+    most = PEAK * float(spec.args["capacity_mbit"]) if "capacity_mbit" in spec.args else math.inf
+    cut = any((row["y"] or 0.0) > most for row in quantities[0][1])
+    panels = _stacked(quantities, names, looks, [0.0, most] if cut else None)
+    return Figure(spec.id, spec.title, spec.caption + (CUT if cut else ""), panels, keys(names), columns=1)
 
 
 def queue_of(run: Run, patterns: list[str]) -> tuple[Any, Any]:
@@ -216,7 +222,10 @@ def queue_of(run: Run, patterns: list[str]) -> tuple[Any, Any]:
 
 
 def _stacked(
-    quantities: list[tuple[str, list[dict[str, Any]]]], names: list[str], looks: list[Look]
+    quantities: list[tuple[str, list[dict[str, Any]]]],
+    names: list[str],
+    looks: list[Look],
+    first_axis: list[float] | None = None,
 ) -> list[Panel]:
     """Panels on top of each other with one axis of time, drawn under the last."""
     shown = [(title, values) for title, values in quantities if any(row["y"] is not None for row in values)]
@@ -225,10 +234,11 @@ def _stacked(
     for i, (title, values) in enumerate(shown):
         bottom = i == len(shown) - 1
         x = axis("t", "Time (s)" if bottom else "", domain=[0, last], grid=False, labels=bottom, ticks=bottom)
-        y = axis("y", title, scale={"zero": True}, minExtent=46, tickCount=4)
+        domain = first_axis if i == 0 else None
+        y = axis("y", title, domain=domain, scale={"zero": True}, minExtent=46, tickCount=4)
         chart = (
             alt.Chart(inline(values))
-            .mark_line(strokeWidth=1.5)
+            .mark_line(strokeWidth=1.5, clip=True)
             .encode(x=alt.X(**x), y=alt.Y(**y), color=colour(names, looks), strokeDash=dash(names, looks))
         )
         panels.append(Panel("", chart, height=96))

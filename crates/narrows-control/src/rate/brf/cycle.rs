@@ -146,9 +146,11 @@ impl Brf {
     /// Decides a flow's class and demand if what was counted decides them.
     fn judge(&self, meter: &mut Meter, span: Span) {
         let p = &self.params;
-        meter.real = Rate::of(meter.bytes, span);
         meter.measured += meter.bytes;
         meter.measured_span += span;
+        if self.literal() {
+            meter.real = Rate::of(meter.bytes, span);
+        }
         if self.literal() || meter.evidence_windows >= EVIDENCE_WINDOWS {
             meter.drop_evidence();
         }

@@ -160,8 +160,8 @@ impl Net {
         let mut left = self.port.capacity.unwrap_or(Rate::ZERO).bytes_in(Span::from_millis(1));
         for leaf in 0..LEAVES {
             let sent = self.port.queued[leaf].min(left);
-            left = left - sent;
-            self.port.queued[leaf] = self.port.queued[leaf] - sent;
+            left -= sent;
+            self.port.queued[leaf] -= sent;
             self.port.departed[leaf] += sent;
             self.port.queued_packets[leaf] = self.port.queued[leaf].get().div_ceil(MTU) as u32;
         }
@@ -197,7 +197,7 @@ impl Net {
             (data.seq, data.timestamps) = (s.seq, Some((self.now as u32, self.now as u32)));
             data.unlimited = s.says.then_some(s.limit > s.told);
             s.seq += MTU - 52;
-            if s.lose_every == 0 || (s.sent / MTU) % s.lose_every != 0 {
+            if s.lose_every == 0 || !(s.sent / MTU).is_multiple_of(s.lose_every) {
                 self.offer(&data);
                 s.acks.push_back((self.now + s.rtt, ACK));
             }

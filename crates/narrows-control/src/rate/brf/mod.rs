@@ -348,6 +348,8 @@ impl RateController for Brf {
 }
 
 #[cfg(test)]
+mod composition_tests;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod random_tests;

@@ -65,7 +65,7 @@ pub(super) struct Meter {
     pub(super) evidence: Bytes,
     /// The time that the evidence covers.
     pub(super) evidence_span: Span,
-    /// Rate in the last window.
+    /// BW_real: rate in the last window. In literal mode only, as only its rules ask for it.
     pub(super) real: Rate,
     /// Sums over all windows, for the predictor.
     pub(super) measured: Bytes,

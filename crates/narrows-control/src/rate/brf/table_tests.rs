@@ -38,10 +38,8 @@ proptest! {
         let mut model: [Vec<FlowKey>; 4] = Default::default();
         for (step, n) in steps {
             match (step, table.find(&key(n))) {
-                (0, None) => {
-                    if table.insert(flow(n)).is_some() {
-                        model[List::Waiting as usize].push(key(n));
-                    }
+                (0, None) if table.insert(flow(n)).is_some() => {
+                    model[List::Waiting as usize].push(key(n));
                 }
                 (1, Some(id)) => {
                     table.remove(id);
