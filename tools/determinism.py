@@ -12,7 +12,8 @@ NOT_COMPARED = {"timing.csv"}
 
 def study(out: Path, jobs: int) -> None:
     """Runs the quick study into a folder."""
-    command = [str(Path(sys.executable).with_name("narrows")), "study", "brf", "--quick", "--jobs", str(jobs), "--out", str(out), "--no-figures"]
+    narrows = Path(sys.executable).with_name("narrows")
+    command = [narrows, "study", "brf", "--quick", "--no-figures", "--jobs", str(jobs), "--out", out]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 

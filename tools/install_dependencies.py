@@ -1,4 +1,4 @@
-"""Installs the Python dependencies, pinned by constraints.txt, that pyproject.toml names; no more, no less."""
+"""Installs the Python dependencies that pyproject.toml names, pinned by constraints.txt."""
 
 import subprocess
 import sys
@@ -8,5 +8,5 @@ from pathlib import Path
 root = Path(__file__).resolve().parent.parent
 project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
 wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
-command = [sys.executable, "-m", "pip", "install", "--quiet", "--constraint", str(root / "constraints.txt"), *wanted]
-sys.exit(subprocess.call(command))
+pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+sys.exit(subprocess.call([*pip, "--constraint", str(root / "constraints.txt"), *wanted]))

@@ -1,5 +1,6 @@
 """The simulator (crates/narrows-py)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 version: str
@@ -15,16 +16,23 @@ class Cancel:
     def is_set(self) -> bool:
         """Whether `set` was called."""
 
-def run(plan_json: str, cancel: Cancel | None = None) -> dict[str, Any]:
+def run(
+    plan_json: str, cancel: Cancel | None = None, controllers: Mapping[str, type] = ...
+) -> dict[str, Any]:
     """Run a plan; the interpreter's lock is released meanwhile.
+
+    Args:
+        plan_json: the plan.
+        cancel: what ends the run early.
+        controllers: Python classes by the name that `cc` has in the plan.
 
     Raises:
         ValueError: one line, if the plan is refused.
         KeyboardInterrupt: if it was cancelled.
     """
 
-def check(plan_json: str) -> None:
-    """Check a plan without running it.
+def check(plan_json: str, controllers: list[str] = ...) -> None:
+    """Check a plan without running it; `controllers` are names of Python classes.
 
     Raises:
         ValueError: one line, if `run` would refuse it.

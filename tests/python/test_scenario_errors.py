@@ -63,6 +63,7 @@ def attempt(text):
         ),
         (BASE + 'size = "1kB"\napp = {rate = "1mbit"}', "flows.0: expected one of size, app and arrivals, not size and app"),
         (BASE + 'transport = "udp"', "flows.0: expected a rate with transport = 'udp'"),
+        (BASE.replace('cc = "cubic"', 'transport = "udp"\nrate = "1000tbit"'), "flows.0.rate: found 1000000gbit (2500000000000 packets), expected at most 10000000000 packets"),
         (CHAIN + '[[flows]]\nfrom = "a"\nto = "d"', "flows.0.to: found no path from 'a' to 'd', expected one"),
         (CHAIN + "[[flows]]", "flows.0.from: found nothing, expected a node"),
         (CHAIN + '[[nodes]]\nname = "a"\n[[nodes]]\nname = "a"', "nodes.1.name: found 'a' again, expected another name"),

@@ -2,9 +2,14 @@
 
 #![allow(missing_docs, unreachable_pub, reason = "the Python stub _native.pyi is the documentation")]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod controller;
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use controller::{Failure, PyController, PyWindow};
+use narrows_control::congestion::Controller;
 use narrows_control::{congestion, rate};
 use narrows_sim::plan::Plan;
 use narrows_sim::{Column, Error, Results};
@@ -40,12 +45,32 @@ fn parse(plan_json: &str) -> PyResult<Plan> {
     serde_json::from_str(plan_json).map_err(|e| PyValueError::new_err(format!("plan: {e}")))
 }
 
+/// The user's classes first, then the built-in controllers.
+fn find(classes: &BTreeMap<String, Py<PyAny>>, failure: &Failure, name: &str) -> Option<Box<dyn Controller>> {
+    match classes.get(name) {
+        Some(class) => PyController::new(class, failure).map(|c| Box::new(c) as Box<dyn Controller>),
+        None => congestion::registry::build(name),
+    }
+}
+
 #[pyfunction]
-#[pyo3(signature = (plan_json, cancel=None))]
-fn run<'py>(py: Python<'py>, plan_json: &str, cancel: Option<&Cancel>) -> PyResult<Bound<'py, PyDict>> {
+#[pyo3(signature = (plan_json, cancel=None, controllers=BTreeMap::new()))]
+fn run<'py>(
+    py: Python<'py>,
+    plan_json: &str,
+    cancel: Option<&Cancel>,
+    controllers: BTreeMap<String, Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
     let flag = cancel.map(|c| c.flag.clone()).unwrap_or_default();
     let plan = parse(plan_json)?;
-    let results = py.detach(move || narrows_sim::run(&plan, &flag)).map_err(|e| match e {
+    let failure = Failure { error: Arc::new(Mutex::new(None)), cancel: flag.clone() };
+    let noted = failure.error.clone();
+    let outcome =
+        py.detach(move || narrows_sim::run_with(&plan, &flag, &|name| find(&controllers, &failure, name)));
+    if let Some(error) = noted.lock().ok().and_then(|mut slot| slot.take()) {
+        return Err(error);
+    }
+    let results = outcome.map_err(|e| match e {
         Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
         other => PyValueError::new_err(other.to_string()),
     })?;
@@ -76,8 +101,14 @@ fn tables(py: Python<'_>, results: Results) -> PyResult<Bound<'_, PyDict>> {
 
 /// Checks a plan as `run` would, without running it.
 #[pyfunction]
-fn check(plan_json: &str) -> PyResult<()> {
-    parse(plan_json)?.check().map_err(|e| PyValueError::new_err(e.to_string()))
+#[pyo3(signature = (plan_json, controllers=Vec::new()))]
+fn check(plan_json: &str, controllers: Vec<String>) -> PyResult<()> {
+    // A user's class stands for itself; it is not instantiated for a check.
+    let stand_in = |name: &str| {
+        let name = if controllers.iter().any(|c| c == name) { "reno" } else { name };
+        congestion::registry::build(name)
+    };
+    parse(plan_json)?.check_with(&stand_in).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
 #[pyfunction]
@@ -99,6 +130,7 @@ fn route(plan_json: &str, from: u32, to: u32) -> PyResult<Option<Vec<u32>>> {
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("version", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<Cancel>()?;
+    m.add_class::<PyWindow>()?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
     m.add_function(wrap_pyfunction!(check, m)?)?;
     m.add_function(wrap_pyfunction!(congestion_controllers, m)?)?;

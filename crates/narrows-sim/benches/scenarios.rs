@@ -1,4 +1,4 @@
-//! The speed scenarios A to E: `scenarios NAME` runs one once and prints its size; `scenarios` lists them.
+//! The speed scenarios: `scenarios NAME` runs one once and prints its size; `scenarios` lists them.
 //!
 //! Timing is left to the caller (the process's CPU time), so that the same bench serves `perf` and callgrind.
 
@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use narrows_control::units::{Rate, Span, Time};
+use narrows_sim::Results;
 use narrows_sim::plan::{
     AppPlan, FlowPlan, LimitPlan, LinkPlan, MarkPlan, Plan, ProbePlan, QueuePlan, RatePlan, SizePlan,
     TransportPlan,
@@ -85,15 +86,15 @@ fn short_flows(per_sec: f64, seconds: u64) -> Plan {
     plan
 }
 
-fn chain() -> Plan {
-    let hops = 5;
+/// 10 Gbit/s of datagrams for a second over `hops` links of `delay` each.
+fn chain(hops: u32, delay: Span) -> Plan {
     Plan {
         seed: 1,
         duration: Span::from_secs(1),
         nodes: (0..=hops).map(|n| n.to_string()).collect(),
         links: (0..hops)
             .flat_map(|i| [(i, i + 1), (i + 1, i)])
-            .map(|(a, b)| link(a, b, 10_000, Span::from_millis(1), Some(1000)))
+            .map(|(a, b)| link(a, b, 10_000, delay, Some(1000)))
             .collect(),
         flows: vec![flow(
             0,
@@ -118,14 +119,28 @@ fn many_flows() -> Plan {
     plan
 }
 
+/// Most memory the process ever had, KiB. (The rusage of a child of a larger process counts the parent's too.)
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Sum of a column of a table; 0 where there is none.
+fn total(results: &Results, table: &str, column: &str) -> u64 {
+    let table = results.tables.iter().find(|t| t.name == table);
+    table.and_then(|t| t.u64(column)).map_or(0, |v| v.iter().sum())
+}
+
 fn main() -> ExitCode {
-    let plans: [(&str, &str, fn() -> Plan); 6] = [
+    let plans: [(&str, &str, fn() -> Plan); 7] = [
         ("A", "2 CUBIC flows, 100 Mbit/s, 40 ms, 1000 packets, 60 s", || bulk("cubic", 2, 100, 1000, 60)),
         ("B", "2 BBR flows, 100 Mbit/s, 40 ms, 1000 packets, 60 s", || bulk("bbr", 2, 100, 1000, 60)),
         ("C", "100 CUBIC flows, 1 Gbit/s, 40 ms, 4000 packets, 10 s", || bulk("cubic", 100, 1_000, 4000, 10)),
         ("D", "Reno, 2000 Pareto flows/s, 1 Gbit/s, 100 ms, 10 s", || short_flows(2_000.0, 10)),
-        ("E", "10 Gbit/s UDP over 5 hops, 1 s", chain),
+        ("E", "10 Gbit/s UDP over 5 hops, 1 s", || chain(5, Span::from_millis(1))),
         ("F", "100,000 concurrent CUBIC flows, 3 s", many_flows),
+        ("G", "833,333 packets in flight: 10 Gbit/s UDP, one hop of 1 s", || chain(1, Span::from_secs(1))),
     ];
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let Some((_, _, plan)) = plans.iter().find(|(name, ..)| wanted.first().is_some_and(|w| w == name)) else {
@@ -137,12 +152,19 @@ fn main() -> ExitCode {
     match narrows_sim::run(&plan(), &AtomicBool::new(false)) {
         Ok(results) => {
             let c = results.counts;
-            let flows = results.tables.iter().find(|t| t.name == "flows");
-            let bytes: u64 = flows.and_then(|t| t.u64("delivered_bytes")).map_or(0, |v| v.iter().sum());
-            println!(
-                "{{\"events\": {}, \"packet_hops\": {}, \"delivered_packets\": {}, \"peak_flows\": {}, \"delivered_bytes\": {bytes}}}",
-                c.events, c.packet_hops, c.delivered_packets, c.peak_flows
-            );
+            let figures = [
+                ("events", c.events),
+                ("packet_hops", c.packet_hops),
+                ("delivered_packets", c.delivered_packets),
+                ("peak_flows", c.peak_flows),
+                ("flows", results.tables.iter().find(|t| t.name == "flows").map_or(0, |t| t.rows() as u64)),
+                ("delivered_bytes", total(&results, "flows", "delivered_bytes")),
+                ("drops", total(&results, "links", "dropped_packets")),
+                ("retransmits", total(&results, "flows", "retransmits")),
+                ("peak_kib", peak_kib()),
+            ];
+            let json: Vec<String> = figures.iter().map(|(name, n)| format!("\"{name}\": {n}")).collect();
+            println!("{{{}}}", json.join(", "));
             ExitCode::SUCCESS
         }
         Err(e) => {

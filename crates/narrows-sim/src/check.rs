@@ -5,6 +5,7 @@ use narrows_control::units::{Rate, Span, Time};
 
 use crate::engine::MAX_INDEX;
 use crate::error::Error;
+use crate::world::{Controllers, build_rate_controller};
 use crate::plan::{
     AppPlan, FlowPlan, LinkPlan, LossPlan, MarkPlan, Plan, QueuePlan, RatePlan, SizePlan, TransportPlan,
 };
@@ -20,6 +21,14 @@ impl Plan {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), Error> {
+        self.check_with(&congestion::registry::build)
+    }
+
+    /// As [`Plan::check`], with the congestion controllers that the run will have.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check_with(&self, controllers: Controllers<'_>) -> Result<(), Error> {
         require(
             "duration",
             self.duration,
@@ -39,7 +48,7 @@ impl Plan {
         }
         let mut total = 0u64;
         for (i, flow) in self.flows.iter().enumerate() {
-            self.check_flow(&format!("flows[{i}] ({})", flow.name), flow)?;
+            self.check_flow(&format!("flows[{i}] ({})", flow.name), flow, controllers)?;
             total += flow.count as u64;
         }
         require("flows", total, total <= MAX_FLOWS, "at most 10 million flows")?;
@@ -52,6 +61,7 @@ impl Plan {
                 check_steps(&format!("controllers[{i}].shape"), steps)?;
             }
             check_intervals(&format!("controllers[{i}].outages"), &c.outages)?;
+            build_rate_controller(c, i as u32)?;
         }
         if let Some(sdn) = &self.sdn {
             let poll = sdn.poll.unwrap_or(Span::from_millis(100));
@@ -78,8 +88,13 @@ impl Plan {
             RatePlan::Steps { steps, period } => {
                 check_steps(&format!("{at}.rate"), steps)?;
                 if let (Some(p), Some(last)) = (period, steps.last()) {
-                    let long = *p >= Span::from_micros(1) && Time::ZERO + *p > last.0;
-                    require(&format!("{at}.rate.period"), p, long, "longer than the last step's time")?;
+                    let long = *p >= Span::from_micros(100) && Time::ZERO + *p > last.0;
+                    require(
+                        &format!("{at}.rate.period"),
+                        p,
+                        long,
+                        "longer than the last step's time, at least 100 us",
+                    )?;
                 }
             }
             RatePlan::Opportunities { millis, period_millis, bytes } => {
@@ -94,6 +109,8 @@ impl Plan {
         require(&format!("{at}.delay"), link.delay.len(), delays, "steps in order of time, the first at 0")?;
         let long = link.delay.iter().all(|d| d.1 <= Span::from_secs(1_000));
         require(&format!("{at}.delay"), "a longer one", long, "at most 1000 s")?;
+        let jitter = link.jitter.as_ref().map_or(Span::ZERO, |j| j.max);
+        require(&format!("{at}.jitter.max"), jitter, jitter <= Span::from_secs(1_000), "at most 1000 s")?;
         require(&format!("{at}.duplicate"), link.duplicate, probability(link.duplicate), "0 to 1")?;
         require(&format!("{at}.loss"), link.loss.len(), ordered(&link.loss), "steps in order of time")?;
         for (_, loss) in &link.loss {
@@ -108,7 +125,7 @@ impl Plan {
         check_queue(&format!("{at}.queue"), &link.queue)
     }
 
-    fn check_flow(&self, at: &str, flow: &FlowPlan) -> Result<(), Error> {
+    fn check_flow(&self, at: &str, flow: &FlowPlan, controllers: Controllers<'_>) -> Result<(), Error> {
         let nodes = self.nodes.len() as u32;
         let ends = flow.from < nodes && flow.to < nodes && flow.from != flow.to;
         require(
@@ -132,7 +149,7 @@ impl Plan {
         require(&format!("{at}.count"), flow.count, flow.count > 0, "at least 1")?;
         match &flow.transport {
             TransportPlan::Tcp { cc, mss, receive_window, .. } => {
-                let known = congestion::registry::build(cc).is_some();
+                let known = controllers(cc).is_some();
                 require(&format!("{at}.cc"), cc, known, "the name of a congestion controller")?;
                 require(&format!("{at}.mss"), mss, (16..=60_000).contains(mss), "16 to 60000 bytes")?;
                 let window = receive_window.unwrap_or(1);

@@ -24,4 +24,4 @@ mod world;
 
 pub use error::Error;
 pub use probe::{Column, Table};
-pub use world::{Counts, Results, route, run};
+pub use world::{Controllers, Counts, Results, route, run, run_with};

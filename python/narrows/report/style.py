@@ -80,6 +80,12 @@ The page swaps them for their counterparts in the dark.
 """
 DARK_OF = {INK: "#e8e6e1", GREY: "#9aa3ad", FAINT: "#3d444d"}
 
+
+def neutral(colour: str, dash: Dash = _SOLID) -> Look:
+    """A look for what belongs to no controller: `INK`, `GREY` or `FAINT`."""
+    return Look("", colour, DARK_OF[colour], dash)
+
+
 _SPARE = ("#6f5b8c", "#8c5b6f", "#5b8c7a", "#8c7a5b", "#5b6f8c", "#7a8c5b")
 
 

@@ -10,6 +10,9 @@ from narrows.errors import Expected, ScenarioError
 from narrows.scenario.network import Bernoulli, Change, GilbertElliott
 from narrows.scenario.traffic import MAX_FLOWS, Flow
 
+MAX_UDP_PACKETS = 10_000_000_000
+"""Most packets that a UDP flow or group may send; an hour of computing or so."""
+
 Plan = dict[str, Any]
 """A plan or a part of one, ready for JSON."""
 
@@ -59,10 +62,22 @@ def names(flows: list[Flow]) -> list[str]:
     return result
 
 
-def transport(flow: Flow) -> Plan:
-    """TCP or UDP."""
+def transport(flow: Flow, duration: int, key: str) -> Plan:
+    """TCP or UDP.
+
+    Raises:
+        ScenarioError: if UDP, which nothing slows down, would send for days of computing.
+    """
     if flow.transport == "udp":
-        return {"kind": "udp", "rate": (flow.rate or 0) // 8, "packet": flow.packet}
+        rate = (flow.rate or 0) // 8
+        packets = flow.count * rate * duration // (flow.packet * units.NANOS_PER_SEC)
+        if packets > MAX_UDP_PACKETS:
+            raise ScenarioError(
+                f"found {units.format_rate(flow.rate or 0)} ({packets} packets), "
+                f"expected at most {MAX_UDP_PACKETS} packets",
+                f"{key}.rate",
+            )
+        return {"kind": "udp", "rate": rate, "packet": flow.packet}
     return {
         "kind": "tcp",
         "cc": flow.cc,

@@ -228,7 +228,7 @@ class _Resolver:
             "count": flow.count,
             "spacing": flow.spacing,
             "class": flow.class_,
-            "transport": parts.transport(flow),
+            "transport": parts.transport(flow, duration, key),
             "app": parts.app(flow, duration, key),
         }
 

@@ -65,11 +65,12 @@ impl Service {
             Service::Constant { rate, last } => {
                 // Nearly all packets of a link have one of two sizes; a division costs more than a comparison.
                 if last.0 != bytes {
-                    *last = (bytes, rate.time_for(Bytes::new(bytes as u64)));
+                    // At least a nanosecond, or an endless rate would carry endless packets at one moment.
+                    *last = (bytes, rate.time_for(Bytes::new(bytes as u64)).max(Span::from_nanos(1)));
                 }
                 (turn, turn + last.1)
             }
-            Service::Steps(steps) => (turn, steps.finish(turn, bytes)),
+            Service::Steps(steps) => (turn, steps.finish(turn, bytes).max(turn + Span::from_nanos(1))),
             Service::Opportunities(o) => o.serve(turn, bytes),
         }
     }
@@ -124,6 +125,12 @@ impl Steps {
         self.bounds(base, i)
     }
 
+    /// Bytes of one repetition.
+    fn per_period(&self, period: Span) -> f64 {
+        let ends = self.steps[1..].iter().map(|s| s.0).chain([Time::ZERO + period]);
+        self.steps.iter().zip(ends).map(|(s, end)| s.1.as_f64() * end.since(s.0).as_secs_f64()).sum()
+    }
+
     fn split(&self, now: Time) -> (Time, Time) {
         match self.period {
             Some(p) if p > Span::ZERO => {
@@ -155,7 +162,6 @@ impl Steps {
         }
         let (mut base, mut i) = (self.base, self.cursor);
         let (mut at, mut left) = (turn, bytes as f64);
-        let mut idle_periods = 0;
         loop {
             let (_, rate, end) = self.bounds(base, i);
             let need = if rate == Rate::ZERO { Span::MAX } else { Span::from_secs_f64(left / rate.as_f64()) };
@@ -168,17 +174,26 @@ impl Steps {
             if i == self.steps.len() {
                 let Some(period) = self.period else { return Time::NEVER };
                 (i, base) = (0, base + period);
-                idle_periods += 1;
-                // A repeating trace without any capacity never sends.
-                if idle_periods > 2 && self.steps.iter().all(|&(_, r)| r == Rate::ZERO) {
+                // Whole repetitions at once; a repeating trace without any capacity never sends.
+                let each = self.per_period(period);
+                if each <= 0.0 {
                     return Time::NEVER;
                 }
+                let whole = (left / each) as u64;
+                left -= whole as f64 * each;
+                base += period.scale(whole, 1);
+                at = base;
             }
         }
     }
 
     fn capacity(&self, from: Time, to: Time) -> f64 {
         let (mut at, mut sum) = (from, 0.0);
+        if let Some(period) = self.period {
+            let whole = to.since(from).as_nanos() / period.as_nanos().max(1);
+            sum += whole as f64 * self.per_period(period);
+            at += period.scale(whole, 1);
+        }
         while at < to {
             let (_, rate, end) = self.at(at);
             let until = end.min(to);
@@ -203,8 +218,11 @@ impl Opportunities {
     fn count(&self, t: Time) -> u64 {
         let n = self.millis.len() as u64;
         let ms = t.as_nanos().div_ceil(1_000_000);
-        let local = (ms % self.period) as u32;
-        ms / self.period * n + self.millis.partition_point(|&m| m < local) as u64
+        let (whole, local) = (ms / self.period, ms % self.period);
+        let before = |local: u64| self.millis.partition_point(|&m| (m as u64) < local) as u64;
+        // A trace ends with an opportunity at its very period (mahimahi): that one falls into the next repetition.
+        let previous = if whole > 0 { (whole - 1) * n + before(self.period + local) } else { 0 };
+        previous + before(local)
     }
 
     /// Opportunities that passed unused are lost; one may serve several small packets, and a packet may need several.

@@ -72,6 +72,11 @@ impl App {
         self.stop
     }
 
+    /// Whether [`take`](App::take) would give something.
+    pub(crate) fn has_data(&self, now: Time, mss: u16) -> bool {
+        !matches!(self.clone().take(now, mss), Chunk::Wait(_) | Chunk::Finished)
+    }
+
     /// Takes the next chunk of at most `mss` bytes.
     #[inline]
     pub(crate) fn take(&mut self, now: Time, mss: u16) -> Chunk {
@@ -98,7 +103,9 @@ impl App {
                     return Chunk::Data { len: mss, last: false };
                 }
                 let busy = rate.time_for(Bytes::new(self.taken + mss as u64)) + Span::from_nanos(1);
-                Chunk::Wait((self.start + wall_time(busy, on, off)).max(now + Span::from_nanos(1)))
+                let next = (self.start + wall_time(busy, on, off)).max(now + Span::from_nanos(1));
+                // It closes when it stops, not at the first chunk after that.
+                Chunk::Wait(next.min(self.stop))
             }
         }
     }

@@ -14,9 +14,10 @@ const PERSIST_RECOVERIES: u8 = 16;
 /// State of the detector.
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
-    /// Transmission time and number of the delivered segment that was sent last, and its RTT.
+    /// Transmission time and number of the delivered segment that was sent last.
     sent: Time,
     seq: u32,
+    /// RTT of the segment delivered last.
     rtt: Span,
     advanced: bool,
     /// Reordering was seen on this connection.
@@ -73,8 +74,9 @@ impl Rack {
             return;
         }
         self.advanced = true;
+        self.rtt = rtt;
         if (segment.sent, seq) > (self.sent, self.seq) {
-            (self.sent, self.seq, self.rtt) = (segment.sent, seq, rtt);
+            (self.sent, self.seq) = (segment.sent, seq);
         }
     }
 

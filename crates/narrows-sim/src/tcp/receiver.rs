@@ -53,6 +53,10 @@ pub(crate) struct Receiver {
     last_acked: u32,
     ts_recent: u32,
     echo_ce: bool,
+    last_data: Time,
+    /// Timeout by the RTT of the handshake; before that RFC 6298's first.
+    rto: Span,
+    syn_ack_at: Time,
     tries: u32,
     retry_at: Time,
     /// In-order application bytes.
@@ -82,6 +86,9 @@ impl Receiver {
             last_acked: 0,
             ts_recent: 0,
             echo_ce: false,
+            last_data: Time::ZERO,
+            rto: super::rtt::RTO_INITIAL,
+            syn_ack_at: Time::ZERO,
             tries: 0,
             retry_at: Time::NEVER,
             delivered: 0,
@@ -110,6 +117,7 @@ impl Receiver {
             self.phase = Phase::Established;
             self.retry_at = Time::NEVER;
             self.tries = 0;
+            self.rto = super::rtt::RTO_MIN + io.now.since(self.syn_ack_at);
         }
         if self.phase == Phase::LastAck && p.payload == 0 && p.is(flag::FIN) && p.seq > self.next - 1 {
             self.phase = Phase::Closed;
@@ -145,22 +153,30 @@ impl Receiver {
             p.flags |= flag::ECE;
         }
         io.send(p);
+        self.syn_ack_at = io.now;
         self.retry(io.now);
     }
 
     fn retry(&mut self, now: Time) {
-        self.retry_at = now + super::rtt::RTO_INITIAL.scale(1 << self.tries.min(6), 1);
+        self.retry_at = now + self.rto.scale(1 << self.tries.min(6), 1);
         self.tries += 1;
     }
 
     #[inline]
     fn on_data(&mut self, io: &mut Io<'_>, p: &Packet) {
         self.received_bytes += p.size as u64;
+        if io.now.since(self.last_data) > self.rto {
+            // After a pause the sender may start from a small window (Linux tcp_event_data_recv).
+            self.quick = self.quick.max(QUICK_ACKS);
+        }
+        self.last_data = io.now;
         if self.ecn {
             if p.is(flag::CWR) {
                 self.echo_ce = false;
+                self.quick = self.quick.max(1);
             }
-            if p.is(flag::CE) {
+            if p.is(flag::CE) && !self.echo_ce {
+                // The sender's window may be very small (Linux __tcp_ecn_check_ce).
                 self.echo_ce = true;
                 self.quick = self.quick.max(2);
             }
@@ -184,7 +200,7 @@ impl Receiver {
             if self.phase == Phase::LastAck {
                 return;
             }
-            if in_order && self.quick == 0 && self.unacked < SEGMENTS_PER_ACK && !self.echo_ce {
+            if in_order && self.quick == 0 && self.unacked < SEGMENTS_PER_ACK {
                 if self.ack_at == Time::NEVER {
                     self.ack_at = io.now + DELAYED_ACK;
                 }

@@ -5,6 +5,7 @@ use narrows_control::units::Time;
 
 use super::Io;
 use super::sender::{Progress, Sender};
+use crate::packet::SackBlock;
 
 /// What the sender may send once the ACK is processed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub(super) enum Rexmit {
     Lost,
     /// New data first: F-RTO wants to see whether it is acknowledged.
     New,
+    /// New data only: what was taken for lost turns up.
+    Nothing,
 }
 
 /// What is needed to take a reduction back.
@@ -20,8 +23,8 @@ pub(super) enum Rexmit {
 pub(super) struct Undo {
     /// una at the start of the episode; `None`: it cannot be undone.
     marker: Option<u32>,
-    /// Retransmissions not yet reported as duplicates.
-    outstanding: u32,
+    /// Retransmissions not yet reported as duplicates; `None`: nothing was retransmitted.
+    outstanding: Option<u32>,
     prior_cwnd: u32,
     prior_ssthresh: u32,
     /// Timestamp of the first retransmission of the episode.
@@ -29,15 +32,16 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    pub(super) fn on_dsack(&mut self) {
-        self.outstanding = self.outstanding.saturating_sub(1);
+    /// A duplicate of something sent in this episode (Linux `tcp_check_dsack`).
+    pub(super) fn on_dsack(&mut self, block: SackBlock, ack: u32) {
+        if self.marker.is_some_and(|m| block.end > m) && block.end <= ack {
+            self.outstanding = self.outstanding.map(|n| n.saturating_sub(1));
+        }
     }
 
     pub(super) fn on_retransmit(&mut self, timestamp: u32) {
         self.retransmitted_at.get_or_insert(timestamp);
-        if self.marker.is_some() {
-            self.outstanding += 1;
-        }
+        self.outstanding = Some(self.outstanding.map_or(1, |n| n + 1));
     }
 }
 
@@ -56,6 +60,7 @@ impl Sender {
                 State::Recovery => {
                     self.try_undo(now, progress.ts_echo, State::Open);
                     if self.state == State::Recovery {
+                        self.rack.on_recovered();
                         self.end_reduction(now, State::Open);
                     }
                 }
@@ -70,10 +75,10 @@ impl Sender {
                 {
                     // A partial ACK of an original: the network reorders, nothing was lost (Linux tcp_try_undo_partial).
                     self.rack.reordering_seen = true;
-                    if self.board.retrans_out == 0 {
-                        self.restore(now, true, State::Disorder);
+                    if self.board.retrans_out > 0 {
+                        return Rexmit::Nothing;
                     }
-                    return Rexmit::Lost;
+                    self.restore(now, true, State::Open);
                 }
                 self.try_undo_by_dsack(now);
                 self.find_losses(now, progress);
@@ -87,15 +92,16 @@ impl Sender {
                 if self.state != State::Open && !progress.retransmission_lost {
                     return rexmit;
                 }
+                // A retransmission was lost: that is congestion anew.
             }
             _ => {
                 self.try_undo_by_dsack(now);
                 self.find_losses(now, progress);
             }
         }
-        if self.board.lost_out > 0 && self.state != State::Recovery && self.state != State::Loss {
+        if self.board.lost_out > 0 && self.state != State::Recovery {
             self.enter_recovery(now, progress.ece);
-        } else if self.state != State::Loss {
+        } else {
             self.try_to_open(now, progress.ece);
         }
         Rexmit::Lost
@@ -112,6 +118,9 @@ impl Sender {
 
     /// Linux `tcp_try_to_open`.
     fn try_to_open(&mut self, now: Time, ece: bool) {
+        if !self.board.any_retransmitted() {
+            self.undo.retransmitted_at = None;
+        }
         if ece && self.state != State::Cwr {
             self.enter_cwr(now);
         }
@@ -122,9 +131,8 @@ impl Sender {
 
     /// Linux `tcp_try_keep_open`: Disorder while something is out of place.
     fn keep_open(&mut self) {
-        let out_of_place = self.board.sacked_out + self.board.lost_out > 0
-            || self.board.any_retransmitted()
-            || self.undo.marker.is_some();
+        let out_of_place =
+            self.board.sacked_out + self.board.lost_out > 0 || self.board.any_retransmitted();
         let state = if out_of_place { State::Disorder } else { State::Open };
         if state != self.state {
             self.state = state;
@@ -150,7 +158,7 @@ impl Sender {
 
     fn begin_undo(&mut self) {
         self.undo.marker = Some(self.board.una);
-        self.undo.outstanding = self.board.retrans_out;
+        self.undo.outstanding = (self.board.retrans_out > 0).then_some(self.board.retrans_out);
     }
 
     fn enter_recovery(&mut self, now: Time, ece: bool) {
@@ -161,19 +169,24 @@ impl Sender {
             self.begin_reduction(now, Signal::Loss);
         }
         self.state = State::Recovery;
-        self.high_seq = self.board.nxt();
     }
 
-    /// RACK's timer found a loss.
+    /// RACK's timer found a loss. No ACK comes with it that would let PRR set the window (Linux
+    /// `tcp_rack_reo_timeout`).
     pub(super) fn enter_recovery_by_timer(&mut self, now: Time) {
         self.enter_recovery(now, false);
+        if self.cc.recovery() == Recovery::Transport {
+            let in_flight = self.board.in_flight();
+            if let Some(cwnd) = self.prr.window(1, 0, false, in_flight, self.window.ssthresh) {
+                self.window.cwnd = cwnd.max(1);
+            }
+        }
     }
 
     fn enter_cwr(&mut self, now: Time) {
         self.undo.prior_ssthresh = 0;
         self.undo.marker = None;
         self.begin_reduction(now, Signal::Ecn);
-        self.send_cwr = true;
         self.state = State::Cwr;
     }
 
@@ -183,6 +196,7 @@ impl Sender {
         self.probe = None;
         self.undo.prior_cwnd = self.window.cwnd;
         self.prr.start(self.window.cwnd);
+        self.send_cwr = true;
         self.signal(now, signal);
     }
 
@@ -191,9 +205,8 @@ impl Sender {
         if self.cc.recovery() == Recovery::Transport && self.window.ssthresh < INFINITE_SSTHRESH {
             self.window.cwnd = self.window.ssthresh.max(1);
         }
+        // The marker stays: the DSACKs of needless retransmissions come an RTT later.
         self.state = next;
-        self.undo.marker = None;
-        self.rack.on_recovered();
         self.cc.on_recovered(now, &mut self.window);
     }
 
@@ -202,7 +215,13 @@ impl Sender {
         let fresh = matches!(self.state, State::Open | State::Disorder);
         let repeated = self.state == State::Loss && self.rtt.backoffs() > 0 && self.board.una < self.high_seq;
         self.mark_all_lost(now);
-        if fresh || self.board.una >= self.high_seq || !repeated {
+        let reduced = matches!(self.state, State::Cwr | State::Recovery) || repeated;
+        if reduced && self.board.una < self.high_seq {
+            // The threshold falls once in a window; the controller hears of the timeout all the same.
+            let ssthresh = self.window.ssthresh;
+            self.signal(now, Signal::Timeout);
+            self.window.ssthresh = ssthresh;
+        } else {
             self.undo.prior_ssthresh = self.current_ssthresh();
             self.undo.prior_cwnd = self.window.cwnd;
             self.signal(now, Signal::Timeout);
@@ -213,6 +232,7 @@ impl Sender {
         self.high_seq = self.board.nxt();
         self.frto = fresh || repeated;
         self.probe = None;
+        self.send_cwr = true;
     }
 
     /// Everything not SACKed is lost, but for what was sent so recently that RACK would still wait for it.
@@ -251,7 +271,6 @@ impl Sender {
         }
         if recovered {
             self.state = State::Open;
-            self.undo.marker = None;
             self.rack.on_recovered();
             self.cc.on_recovered(now, &mut self.window);
         }
@@ -259,19 +278,18 @@ impl Sender {
     }
 
     fn may_undo(&self, ts_echo: u32) -> bool {
-        self.undo.marker.is_some() && (self.undo.outstanding == 0 || self.ack_is_of_original(ts_echo))
+        self.undo.marker.is_some() && (self.undo.outstanding == Some(0) || self.ack_is_of_original(ts_echo))
     }
 
     fn try_undo(&mut self, now: Time, ts_echo: u32, next: State) {
-        if self.may_undo(ts_echo) && self.undo.retransmitted_at.is_some() {
+        if self.may_undo(ts_echo) {
             self.restore(now, false, next);
         }
     }
 
     /// Every retransmission turned out to be a duplicate.
     fn try_undo_by_dsack(&mut self, now: Time) {
-        let undoable = self.undo.marker.is_some() && self.undo.retransmitted_at.is_some();
-        if undoable && self.undo.outstanding == 0 {
+        if self.undo.marker.is_some() && self.undo.outstanding == Some(0) {
             self.restore(now, false, State::Open);
         }
     }
@@ -283,7 +301,10 @@ impl Sender {
         }
         if self.undo.prior_ssthresh > 0 {
             self.window.cwnd = self.window.cwnd.max(self.undo.prior_cwnd);
-            self.window.ssthresh = self.window.ssthresh.max(self.undo.prior_ssthresh);
+            if self.undo.prior_ssthresh > self.window.ssthresh {
+                self.window.ssthresh = self.undo.prior_ssthresh;
+                self.send_cwr = false;
+            }
             self.cc.on_undo(now, &mut self.window);
         }
         self.undo.marker = None;
@@ -325,6 +346,10 @@ impl Sender {
             }
             self.frto = false;
         }
-        self.transmit(io);
+        if rexmit == Rexmit::Nothing {
+            self.transmit_new(io);
+        } else {
+            self.transmit(io);
+        }
     }
 }

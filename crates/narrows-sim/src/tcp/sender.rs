@@ -18,7 +18,7 @@ use crate::packet::{Packet, flag};
 use crate::probe::Histogram;
 
 /// Initial window (RFC 6928), segments.
-const INITIAL_WINDOW: u32 = 10;
+pub(super) const INITIAL_WINDOW: u32 = 10;
 
 /// What does not change in the life of a connection.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub(crate) struct Counters {
     pub(crate) sent: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) retransmits: u64,
-    /// Retransmissions that a DSACK proved needless.
+    /// Duplicates that DSACKs reported: needless retransmissions, or copies that the network made.
     pub(crate) spurious: u64,
     pub(crate) timeouts: u64,
     /// Sum, number and largest of the RTT samples since the measurement began, and of their differences (MET-14).
@@ -91,6 +91,9 @@ pub(crate) struct Sender {
     pub(super) cwnd_limited: bool,
     pub(super) max_packets_out: u32,
     pub(super) usage_seq: u32,
+    /// Most segments out since the window last was the limit, and when that was (Linux snd_cwnd_used, snd_cwnd_stamp).
+    pub(super) cwnd_used: u32,
+    pub(super) cwnd_stamp: Time,
     // ECN (RFC 3168).
     pub(super) send_cwr: bool,
     // The rate option.
@@ -124,6 +127,8 @@ pub(super) struct Progress {
     pub(super) ts_echo: u32,
     pub(super) draft: Draft,
     pub(super) rtt: Option<Span>,
+    /// RTTs of the first and the last original that the SACK blocks newly report.
+    sack_rtt: Option<(Span, Span)>,
 }
 
 impl Sender {
@@ -151,6 +156,8 @@ impl Sender {
             cwnd_limited: false,
             max_packets_out: 0,
             usage_seq: 0,
+            cwnd_used: 0,
+            cwnd_stamp: Time::ZERO,
             send_cwr: false,
             feedback: None,
             option_at: Time::ZERO,
@@ -229,7 +236,9 @@ impl Sender {
     fn on_syn_ack(&mut self, io: &mut Io<'_>, p: &Packet) {
         self.phase = Phase::Established;
         self.ts_recent = p.ts;
-        let rtt = (self.syn_tries == 1).then(|| io.now.since(self.syn_sent_at));
+        // With timestamps a SYN that was sent again gives a sample too: the echo says which one was answered.
+        let first = self.syn_tries == 1;
+        let rtt = if first { Some(io.now.since(self.syn_sent_at)) } else { echo_rtt(io.timestamp(), p.ts_echo) };
         if let Some(rtt) = rtt {
             self.take_rtt(io.now, rtt);
         }
@@ -267,7 +276,6 @@ impl Sender {
         }
         let prior_in_flight = self.board.in_flight();
         let prior_delivered = self.sampler.delivered;
-        let prior_min_rtt = self.rtt.min;
         let mut progress = Progress {
             una_advanced: p.ack > self.board.una,
             ece: self.config.ecn && p.is(flag::ECE),
@@ -283,8 +291,8 @@ impl Sender {
         if p.sacks > 0 {
             self.take_sacks(io.now, p, &mut progress);
         }
+        self.take_cumulative(io, p.ack, &mut progress);
         if progress.una_advanced {
-            self.take_cumulative(io.now, p.ack, &mut progress);
             self.rtt.reset_backoff();
         }
         self.rack.adapt(self.board.una, self.board.nxt());
@@ -298,9 +306,17 @@ impl Sender {
         let delivered_now = (self.sampler.delivered - prior_delivered) as u32;
         let rexmit = if dubious { self.react(io.now, &mut progress) } else { Rexmit::Lost };
 
-        let rate = self.sampler.finish(io.now, &progress.draft, prior_min_rtt);
+        let rate = self.sampler.finish(io.now, &progress.draft, self.rtt.min);
         self.control(io.now, &progress, delivered_now, prior_in_flight, rate, feedback);
-        if progress.una_advanced || progress.data_sacked || self.deadline() == Time::NEVER {
+        // A SACK puts the timeout off only if it is for something sent before the first segment was (last) sent: a lost
+        // retransmission must not wait for ever while others come through (Linux tcp_clean_rtx_queue).
+        let head_sent = self.board.get(self.board.una).map(|s| s.sent);
+        let before_head = |(first, _): (Span, Span)| head_sent.is_some_and(|t| first > io.now.since(t));
+        if progress.una_advanced
+            || progress.sack_rtt.is_some_and(before_head)
+            || progress.data_sacked && self.probe_pending()
+            || self.deadline() == Time::NEVER
+        {
             self.arm(io.now);
         }
         if self.board.packets_out() == 0 && self.app_is_finished() && self.completed_at.is_none() {
@@ -318,8 +334,12 @@ impl Sender {
             if d.end <= p.ack || inside {
                 progress.dsack = true;
                 self.counters.spurious += 1;
-                self.undo.on_dsack();
-                self.rack.on_dsack();
+                // More duplicates than we sent: the network makes them, and they say nothing about us
+                // (Linux tcp_dsack_seen).
+                if self.counters.spurious <= self.counters.retransmits {
+                    self.undo.on_dsack(d, p.ack);
+                    self.rack.on_dsack();
+                }
                 first = 1;
             }
         }
@@ -328,9 +348,10 @@ impl Sender {
                 for seq in part.start.max(self.board.una)..part.end.min(self.board.nxt()) {
                     if let Some(segment) = self.board.sack(seq) {
                         progress.data_sacked = true;
-                        progress.original_sacked |= !segment.ever_retransmitted() && seq < self.high_seq;
                         if !segment.ever_retransmitted() {
-                            progress.rtt = Some(now.since(segment.sent));
+                            progress.original_sacked |= seq < self.high_seq;
+                            let rtt = now.since(segment.sent);
+                            progress.sack_rtt = Some((progress.sack_rtt.map_or(rtt, |r| r.0), rtt));
                         }
                         self.sampler.deliver(&segment, &mut progress.draft);
                         self.rack.deliver(now, seq, &segment, self.rtt.min);
@@ -339,41 +360,42 @@ impl Sender {
             }
         }
         self.board.remember(&blocks[first..]);
-        if let (true, Some(rtt)) = (progress.data_sacked, progress.rtt) {
-            // Without a cumulative ACK the SACK gives the sample (Linux sack->first_sackt).
-            self.rtt.min = self.rtt.min.min(rtt);
-        }
     }
 
-    /// Takes acknowledged segments off the board.
+    /// Takes acknowledged segments off the board, and the RTT sample of the ACK (Linux `tcp_clean_rtx_queue`).
     #[inline]
-    fn take_cumulative(&mut self, now: Time, ack: u32, progress: &mut Progress) {
-        let mut oldest = None;
+    fn take_cumulative(&mut self, io: &Io<'_>, ack: u32, progress: &mut Progress) {
+        let now = io.now;
+        let mut acked: Option<(Span, Span)> = None;
+        let mut retransmitted = false;
         while self.board.una < ack {
             let seq = self.board.una;
             let Some(segment) = self.board.pop() else { break };
+            retransmitted |= segment.ever_retransmitted();
             if segment.is_sacked() {
                 continue;
             }
             if !segment.ever_retransmitted() {
                 let rtt = now.since(segment.sent);
-                oldest = oldest.or(Some(rtt));
-                progress.rtt = Some(rtt);
+                acked = Some((acked.map_or(rtt, |r| r.0), rtt));
                 // SUR-5, F-RTO: an original below the point of the timeout came through.
                 progress.original_sacked |= seq < self.high_seq;
-            } else {
-                progress.rtt = None;
             }
             self.sampler.deliver(&segment, &mut progress.draft);
             self.rack.deliver(now, seq, &segment, self.rtt.min);
         }
+        // Karn: nothing from an ACK that covers a retransmission; then a SACK's, then the timestamp's.
+        let acked = acked.filter(|_| !retransmitted);
+        let echo = || {
+            let rtt = echo_rtt(io.timestamp(), progress.ts_echo).filter(|_| progress.una_advanced)?;
+            Some((rtt, rtt))
+        };
         // Linux smooths the RTT of the first segment an ACK covers and hands controllers that of the last.
-        if let Some(rtt) = oldest {
-            self.take_rtt(now, rtt);
-        }
-        if let Some(rtt) = progress.rtt {
-            self.rtt.min = self.rtt.min.min(rtt);
-        }
+        let Some((first, _)) = acked.or(progress.sack_rtt).or_else(echo) else { return };
+        let last = progress.sack_rtt.or(acked).map_or(first, |r| r.1);
+        progress.rtt = Some(last);
+        self.rtt.min = self.rtt.min.min(last);
+        self.take_rtt(now, first);
     }
 
     fn take_rtt(&mut self, now: Time, rtt: Span) {
@@ -443,15 +465,21 @@ impl Sender {
     }
 
     /// Linux `tcp_is_cwnd_limited`: in slow start half a window in use is enough.
-    fn is_cwnd_limited(&self) -> bool {
+    pub(super) fn is_cwnd_limited(&self) -> bool {
         self.cwnd_limited
             || (self.window.cwnd < self.window.ssthresh && self.window.cwnd < 2 * self.max_packets_out)
     }
 
-    /// An original was acknowledged although we retransmitted: its timestamp is older than our retransmission (Eifel).
+    /// An original was acknowledged although we took it for lost: its timestamp is older than our first retransmission
+    /// (Eifel), or there was none yet (Linux `tcp_packet_delayed`).
     pub(super) fn ack_is_of_original(&self, ts_echo: u32) -> bool {
-        self.undo.retransmitted_at.is_some_and(|at| ts_echo != 0 && before(ts_echo, at))
+        self.undo.retransmitted_at.is_none_or(|at| ts_echo != 0 && before(ts_echo, at))
     }
+}
+
+/// RTT by the timestamp that a packet echoes.
+fn echo_rtt(now: u32, ts_echo: u32) -> Option<Span> {
+    (ts_echo != 0 && !before(now, ts_echo)).then(|| Span::from_micros(now.wrapping_sub(ts_echo).max(1) as u64))
 }
 
 /// The rate that a packet's option carries.

@@ -58,10 +58,11 @@ impl Sender {
 
     /// Sets the timer anew after progress or a transmission (Linux `tcp_set_xmit_timer`, `tcp_rearm_rto`).
     pub(super) fn arm(&mut self, now: Time) {
-        if let Timer::Reordering(at) = self.timer {
-            if at > now && self.board.packets_out() > 0 {
-                return;
-            }
+        if let Timer::Reordering(at) = self.timer
+            && at > now
+            && self.board.packets_out() > 0
+        {
+            return;
         }
         if self.board.packets_out() == 0 {
             self.timer = Timer::Off;
@@ -134,9 +135,10 @@ impl Sender {
     }
 
     fn find_losses_by_timer(&mut self, io: &mut Io<'_>) {
+        let in_flight = self.board.in_flight();
         let mut progress = Progress::default();
         self.find_losses(io.now, &mut progress);
-        if self.board.lost_out > 0 && !matches!(self.state, State::Recovery | State::Loss) {
+        if self.board.in_flight() != in_flight && self.state != State::Recovery {
             self.enter_recovery_by_timer(io.now);
         }
     }

@@ -1,13 +1,13 @@
 //! What goes out: retransmissions first, new data within the window, the pacer's pace and the receiver's window.
 
-use narrows_control::congestion::Recovery;
+use narrows_control::congestion::{Recovery, State};
 use narrows_control::feedback::code::RateCode;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::Io;
 use super::app::Chunk;
 use super::scoreboard::Segment;
-use super::sender::{Phase, Sender};
+use super::sender::{INITIAL_WINDOW, Phase, Sender};
 use crate::packet::{RATE_OPTION, flag};
 
 /// Linux pacing ratios (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio), per cent of cwnd per srtt.
@@ -18,8 +18,9 @@ impl Sender {
     /// When the sender wants to be asked to send again, apart from ACKs and timers.
     #[inline]
     pub(crate) fn send_at(&self, now: Time) -> Time {
-        let paced = if self.pace_at > now { self.pace_at } else { Time::NEVER };
-        paced.min(self.app_wait)
+        // What is due by now and was not sent waits for an ACK, not for the clock.
+        let ahead = |t: Time| if t > now { t } else { Time::NEVER };
+        ahead(self.pace_at).min(ahead(self.app_wait))
     }
 
     /// Sends all that may be sent now.
@@ -40,18 +41,21 @@ impl Sender {
             }
             if let Some(seq) = self.board.next_lost() {
                 self.retransmit(io, seq);
+                if seq == self.board.una {
+                    self.arm(io.now);
+                }
             } else if !self.transmit_one_new(io) {
                 break;
             }
         }
         if self.counters.sent != sent_before {
-            self.validate_window(limited_by_window);
+            self.validate_window(io.now, limited_by_window);
             // A probe is due two RTTs after the last new segment, a timeout after the last ACK.
             if self.deadline() == Time::NEVER || self.probe_pending() {
                 self.arm(io.now);
             }
         } else if limited_by_window {
-            self.validate_window(true);
+            self.validate_window(io.now, true);
         }
     }
 
@@ -63,27 +67,47 @@ impl Sender {
     }
 
     /// Linux `tcp_cwnd_validate`: remembers whether the window was what limited the last flight.
-    fn validate_window(&mut self, limited: bool) {
+    fn validate_window(&mut self, now: Time, limited: bool) {
         let out = self.board.packets_out();
         if self.board.una >= self.usage_seq || limited || (!self.cwnd_limited && out > self.max_packets_out) {
             self.cwnd_limited = limited;
             self.max_packets_out = out;
             self.usage_seq = self.board.nxt();
         }
+        if self.is_cwnd_limited() {
+            (self.cwnd_used, self.cwnd_stamp) = (0, now);
+            return;
+        }
+        self.cwnd_used = self.cwnd_used.max(out);
+        let stale = now.since(self.cwnd_stamp) >= self.rtt.rto();
+        if stale && self.cc.recovery() == Recovery::Transport {
+            self.shrink_unused_window(now);
+        }
+    }
+
+    /// RFC 2861 section 3.1 as Linux has it (`tcp_cwnd_application_limited`): half-way towards what was used.
+    fn shrink_unused_window(&mut self, now: Time) {
+        let used = self.cwnd_used.max(INITIAL_WINDOW);
+        if self.state == State::Open && used < self.window.cwnd {
+            self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 2 + self.window.cwnd / 4);
+            self.window.cwnd = (self.window.cwnd + used) / 2;
+        }
+        (self.cwnd_used, self.cwnd_stamp) = (0, now);
     }
 
     /// First transmission after everything was acknowledged: RFC 2861 as Linux has it, and the controller's own rule.
     fn restart_after_idle(&mut self, now: Time) {
         if self.board.packets_out() > 0
             || self.counters.sent == 0
-            || self.app_wait > now && self.app_wait != Time::NEVER
+            || !self.app.has_data(now, self.config.mss)
         {
             return;
         }
         let idle = now.since(self.last_sent);
         let rto = self.rtt.rto();
         if self.cc.recovery() == Recovery::Transport && idle > rto {
-            let restart = self.window.cwnd.min(10);
+            let restart = self.window.cwnd.min(INITIAL_WINDOW);
+            (self.cwnd_used, self.cwnd_stamp) = (0, now);
             let keep = self.window.cwnd / 2 + self.window.cwnd / 4;
             self.window.ssthresh = self.window.ssthresh.max(keep);
             let mut left = idle - rto;
@@ -144,9 +168,8 @@ impl Sender {
     /// Sends a segment again.
     pub(super) fn retransmit(&mut self, io: &mut Io<'_>, seq: u32) {
         let in_flight = self.board.in_flight() + 1;
-        let nothing_in_flight = in_flight == 1;
         let Some(segment) = self.board.get_mut(seq) else { return };
-        self.sampler.stamp(io.now, segment, nothing_in_flight, in_flight);
+        self.sampler.stamp(io.now, segment, false, in_flight);
         let (len, fin, option) = (segment.len, segment.is_fin(), segment.has_option());
         self.board.retransmit(io.now, seq);
         self.counters.retransmits += 1;
@@ -172,7 +195,9 @@ impl Sender {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNLIMITED.to_bits();
         }
-        if self.config.ecn {
+        // RFC 3168 section 6.1.5: no retransmission is ECN-capable, and the CWR goes out with new data.
+        let again = self.board.get(seq).is_some_and(|s| s.ever_retransmitted());
+        if self.config.ecn && !again {
             p.flags |= flag::ECT;
             if std::mem::take(&mut self.send_cwr) {
                 p.flags |= flag::CWR;

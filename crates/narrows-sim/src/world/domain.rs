@@ -26,6 +26,11 @@ pub(super) struct Domain {
     out: Vec<(PortId, Message)>,
 }
 
+/// The next message that has arrived.
+fn arrived(queue: &mut Ring<(Time, PortId, Message)>, now: Time) -> Option<(Time, PortId, Message)> {
+    if queue.front()?.0 <= now { queue.pop_front() } else { None }
+}
+
 impl World<'_> {
     pub(super) fn start_domain(&mut self) -> Result<(), Error> {
         let Some(plan) = &self.plan.sdn else { return Ok(()) };
@@ -78,20 +83,20 @@ impl World<'_> {
             }
             _ => {}
         }
-        while let Some((_, from, message)) = domain.to_controller.pop_front_if(|m| m.0 <= self.now) {
+        while let Some((_, from, message)) = arrived(&mut domain.to_controller, self.now) {
             if let Some(controller) = &mut domain.controller {
                 controller.on_message(self.now, from, &message, &mut domain.out);
             }
         }
-        if let Some(controller) = &mut domain.controller {
-            if controller.next_timer() <= self.now {
-                controller.on_timer(self.now, &mut domain.out);
-            }
+        if let Some(controller) = &mut domain.controller
+            && controller.next_timer() <= self.now
+        {
+            controller.on_timer(self.now, &mut domain.out);
         }
         let arrives = self.now + domain.delay;
         domain.to_switch.extend(domain.out.drain(..).map(|(port, message)| (arrives, port, message)));
         while let Some((_, port, message)) =
-            self.domain.as_mut().and_then(|d| d.to_switch.pop_front_if(|m| m.0 <= self.now))
+            self.domain.as_mut().and_then(|d| arrived(&mut d.to_switch, self.now))
         {
             self.message_to_switch(port, &message);
         }

@@ -1,6 +1,5 @@
 //! Flows in a run: where they come from, how they are woken, how they end and give back what they held.
 
-use narrows_control::congestion;
 use narrows_control::congestion::reno::Reno;
 use narrows_control::rate::Proto;
 use narrows_control::units::{Bytes, Rate, Span, Time};
@@ -207,7 +206,7 @@ impl World<'_> {
                 };
                 let back = Packet { hop: reverse, flags: flag::REVERSE, ..template };
                 // `Plan::check` has seen that the name exists.
-                let cc = congestion::registry::build(cc).unwrap_or_else(|| Box::new(Reno::default()));
+                let cc = (self.controllers)(cc).unwrap_or_else(|| Box::new(Reno::default()));
                 let measure_from = Time::ZERO + self.plan.warmup;
                 let mut sender = Sender::new(config, app, cc, measure_from);
                 if meta.sampled {

@@ -7,6 +7,7 @@ mod switches;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use narrows_control::congestion::{self, Controller};
 use narrows_control::units::Time;
 
 use crate::engine::{Event, EventQueue, Kind, Slab};
@@ -19,6 +20,7 @@ use crate::probe::{Recorder, Table};
 use domain::Domain;
 use flows::Source;
 use switches::Switch;
+pub(crate) use switches::build_rate_controller;
 
 /// What a run gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,8 +52,19 @@ const CANCEL_INTERVAL: u64 = 1 << 16;
 /// # Errors
 /// A plan that makes no sense, or [`Error::Cancelled`] once `cancel` is set.
 pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Results, Error> {
-    plan.check()?;
-    let mut world = World::new(plan)?;
+    run_with(plan, cancel, &congestion::registry::build)
+}
+
+/// Builds a congestion controller by name; `None` if it knows no such name.
+pub type Controllers<'a> = &'a dyn Fn(&str) -> Option<Box<dyn Controller>>;
+
+/// As [`run`], with other congestion controllers than the built-in ones (or in addition to them).
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: Controllers<'_>) -> Result<Results, Error> {
+    plan.check_with(controllers)?;
+    let mut world = World::new(plan, controllers)?;
     world.run(cancel)?;
     Ok(world.finish())
 }
@@ -68,6 +81,7 @@ pub fn route(plan: &Plan, from: u32, to: u32) -> Option<Vec<u32>> {
 /// The state of a run.
 pub(crate) struct World<'p> {
     plan: &'p Plan,
+    controllers: Controllers<'p>,
     now: Time,
     events: EventQueue,
     packets: Slab<Packet>,
@@ -91,7 +105,7 @@ pub(crate) struct World<'p> {
 }
 
 impl<'p> World<'p> {
-    fn new(plan: &'p Plan) -> Result<Self, Error> {
+    fn new(plan: &'p Plan, controllers: Controllers<'p>) -> Result<Self, Error> {
         let measure_from = Time::ZERO + plan.warmup;
         let ports: Vec<Port> = plan
             .links
@@ -101,6 +115,7 @@ impl<'p> World<'p> {
             .collect();
         let mut world = World {
             plan,
+            controllers,
             now: Time::ZERO,
             events: EventQueue::new(),
             packets: Slab::new(),

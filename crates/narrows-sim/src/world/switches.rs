@@ -35,7 +35,7 @@ impl World<'_> {
             for port in self.ports.iter_mut().filter(|p| p.to == node) {
                 port.switch_beyond = true;
             }
-            let controller = build(plan, i as u32)?;
+            let controller = build_rate_controller(plan, i as u32)?;
             self.switches.push(Switch {
                 link: plan.link,
                 controller: Some(controller),
@@ -123,7 +123,7 @@ impl World<'_> {
             self.ports[switch.link as usize].release(self.now);
         } else if !out && switch.controller.is_none() {
             // It comes back knowing nothing: the flows are still there, and it has to find them.
-            switch.controller = build(&switch.plan, index).ok();
+            switch.controller = build_rate_controller(&switch.plan, index).ok();
             self.with_switch(index, |c, now, port, actions| c.on_start(now, port, actions));
             return;
         }
@@ -230,7 +230,8 @@ impl World<'_> {
     }
 }
 
-fn build(plan: &ControllerPlan, port: u32) -> Result<Box<dyn RateController>, Error> {
+/// The rate controller of a plan.
+pub(crate) fn build_rate_controller(plan: &ControllerPlan, port: u32) -> Result<Box<dyn RateController>, Error> {
     let none = serde_json::Value::Object(serde_json::Map::new());
     let params = if plan.params.is_null() { &none } else { &plan.params };
     narrows_control::rate::registry::build(&plan.kind, params, port, Bytes::new(1500))

@@ -21,7 +21,7 @@ from narrows.report.encode import (
 )
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows, short
-from narrows.report.style import FAINT, GREY, INK, Look, look
+from narrows.report.style import FAINT, GREY, INK, look, neutral
 from narrows.studies.measures import find_measure, join_times, measure_run
 from narrows.studies.model import FigureSpec
 from narrows.studies.run import Runs
@@ -101,7 +101,7 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
         panels.append(Panel(title, alt.layer(*layers)))
     legend = keys(names, marks=True)
     if args.get("bound"):
-        legend.append(Key("what the allocation allows", Look("", GREY, GREY), area=True))
+        legend.append(Key("what the allocation allows", neutral(GREY), area=True))
     return Figure(spec.id, spec.title, spec.caption, panels, legend)
 
 

@@ -24,7 +24,7 @@ from narrows.report.encode import (
 )
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows, thin
-from narrows.report.style import GREY, INK, Look, look, shades
+from narrows.report.style import GREY, INK, Look, look, neutral, shades
 from narrows.studies.measures import rate_matrix
 from narrows.studies.model import FigureSpec
 from narrows.studies.run import Run, Runs
@@ -55,7 +55,9 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
         for row, name in zip(run.flows(), flow_names, strict=True):
             t, y = run.flow_series(int(row), "goodput_bps")
             if "bin_s" in args:
-                t, y = metrics.rebin(t, y, float(args["bin_s"]))
+                width = float(args["bin_s"])
+                t, y = metrics.rebin(t, y, width)
+                t = t + width / 2
             inside = t <= until
             t, y = thin(t[inside], y[inside] / 1e6)
             top = max(top, float(y.max(initial=0.0)))
@@ -86,7 +88,7 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
         panels.append(Panel(title, alt.layer(*layers)))
     legend = [Key(name, item) for name, item in zip(flow_names, shades("rate", len(flow_names)), strict=True)]
     if args.get("fair"):
-        legend.append(Key("fair share", Look("", INK, INK, (3, 3))))
+        legend.append(Key("fair share", neutral(INK, (3, 3))))
     caption = spec.caption + (CUT if top > most else "")
     return Figure(spec.id, spec.title, caption, panels, legend)
 
@@ -281,7 +283,8 @@ def single_run(run: Run) -> list[Figure]:
     ]
     busiest = np.argsort(-np.nan_to_num(run.column("links", "utilisation")), kind="stable")[:4]
     labels = [str(run.tables["links"]["name"][int(row)]) for row in busiest]
-    link_looks = shades("rate", max(1, len(labels)))
+    # Links have no look of their own: the spare ones, which differ by colour and dash.
+    link_looks = [look(f"link-{i}") for i in range(len(labels))]
     parts: list[tuple[str, list[dict[str, Any]]]] = []
     for title, quantity, unit in (
         ("Throughput (Mbit/s)", "throughput_bps", 1e-6),

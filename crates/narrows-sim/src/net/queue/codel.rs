@@ -7,6 +7,9 @@ use crate::engine::Slab;
 use crate::packet::Packet;
 use crate::plan::LimitPlan;
 
+/// RFC 8289 section 5.5: MAXPACKET, bytes.
+const MAX_PACKET: u64 = 1500;
+
 /// Parameters; RFC 8289 sections 4.3 and 4.4 recommend 5 ms and 100 ms.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Params {
@@ -44,8 +47,8 @@ impl Law {
             self.first_above = None;
             return (None, false);
         };
-        // The last full packet is never dropped: below an MTU of backlog the link would go idle.
-        if sojourn(&waiting, now) < params.target || leaf.bytes() < 1500 {
+        // At an MTU of backlog or less the link would go idle.
+        if sojourn(&waiting, now) < params.target || leaf.bytes() <= MAX_PACKET {
             self.first_above = None;
             return (Some(waiting), false);
         }
@@ -93,7 +96,7 @@ impl Law {
             self.dropping = true;
             // Section 5.4: if it was dropping recently, start near the rate that worked.
             let delta = self.count.saturating_sub(self.last_count);
-            let recent = now.since(self.next_drop) < Span::from_nanos(16 * params.interval.as_nanos());
+            let recent = now.since(self.next_drop) < params.interval.scale(16, 1);
             self.count = if delta > 1 && recent { delta } else { 1 };
             self.next_drop = self.control(now, params);
             self.last_count = self.count;

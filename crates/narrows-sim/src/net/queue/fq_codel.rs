@@ -8,6 +8,9 @@ use crate::engine::{Ring, Slab};
 use crate::packet::{Packet, flag};
 use crate::plan::LimitPlan;
 
+/// A larger quantum is as good as no fairness at all; the bound keeps the deficits in range.
+const MAX_QUANTUM: u64 = 1 << 30;
+
 /// The scheduler.
 pub(crate) struct FqCodel {
     queues: Vec<Queue>,
@@ -36,7 +39,7 @@ impl FqCodel {
             old: Ring::new(),
             limit,
             params,
-            quantum: quantum.get().max(1) as i64,
+            quantum: quantum.get().clamp(1, MAX_QUANTUM) as i64,
             backlog: (0, 0),
         }
     }

@@ -1,0 +1,355 @@
+"""Runs the speed scenarios on Narrows and on ns-3, side by side, and prints what each cost.
+
+    python benches/run.py                    # all scenarios, three times each, alternating (about ten minutes)
+    python benches/run.py --quick            # once each
+    python benches/run.py --only A,E         # some of them
+    python benches/run.py --write            # also into docs/performance.md
+
+Both sides are built here, simulate the same thing (crates/narrows-sim/benches/scenarios.rs and
+benches/ns3/narrows_bench.cc), count the same things, and are timed the same way: user and system CPU time of the
+whole process, start and set-up included. Needs cargo; ns-3 needs g++ and Debian's libns3-dev. Only the standard
+library is used, so this runs before anything is installed.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NS3_SOURCE = ROOT / "benches" / "ns3" / "narrows_bench.cc"
+ALLOCATE_SOURCE = ROOT / "crates" / "narrows-control" / "benches" / "allocate.rs"
+DOCUMENT = ROOT / "docs" / "performance.md"
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+# -O3 is what ns-3's own `optimized` profile has. The libraries are Debian's, as packaged.
+NS3_FLAGS = ["-std=c++17", "-O3", "-DNDEBUG", "-Wall", "-Wextra"]
+NS3_MODULES = ["point-to-point", "applications", "nix-vector-routing", "internet", "network", "core"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One thing to simulate.
+
+    Attributes:
+        name: The letter under which both programs know it.
+        what: For the table's legend.
+        seconds: Simulated time, s.
+        ns3: Whether ns-3 runs it too.
+        speed: Whether it is one of the speed table's (the others are run for their memory).
+    """
+
+    name: str
+    what: str
+    seconds: float
+    ns3: bool = True
+    speed: bool = True
+
+
+SCENARIOS = [
+    Scenario("A", "2 CUBIC flows, 3 hops, 100 Mbit/s, RTT 40 ms, 1000 packets, 60 s", 60),
+    Scenario("B", "the same with BBR", 60),
+    Scenario("C", "100 CUBIC flows, 3 hops, 1 Gbit/s, RTT 40 ms, 4000 packets, 10 s", 10),
+    Scenario("D", "2000 Reno flows/s, Poisson, Pareto sizes of 12.5 kB, 1 Gbit/s, RTT 100 ms, 10 s", 10),
+    Scenario("E", "10 Gbit/s of UDP over 5 hops, 1 s", 1),
+    Scenario("F", "100,000 CUBIC flows at once, nearly idle, 3 s", 3, ns3=False, speed=False),
+    Scenario("G", "833,333 packets in flight on one link of 1 s", 1, speed=False),
+]
+FLOWS_IN_F = 100_000
+PACKETS_IN_G = 833_333
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one program.
+
+    Attributes:
+        cpu: User and system time of the process, s.
+        counts: What the program says it did: events, packet_hops, delivered_packets, ... and peak_kib.
+    """
+
+    cpu: float
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one side needed for one scenario, over its repetitions.
+
+    Attributes:
+        scenario: What was run.
+        side: "narrows" or "ns-3".
+        runs: The repetitions. Their counts are the same, as both simulators are deterministic.
+    """
+
+    scenario: Scenario
+    side: str
+    runs: list[Run]
+
+    @property
+    def cpu(self) -> float:
+        """Median CPU time, s."""
+        return statistics.median(run.cpu for run in self.runs)
+
+    @property
+    def spread(self) -> float:
+        """Distance from the fastest run to the slowest, as a fraction of the median."""
+        times = [run.cpu for run in self.runs]
+        return (max(times) - min(times)) / self.cpu if self.cpu else 0.0
+
+    def count(self, name: str) -> int:
+        """A count that the program printed; 0 if it has none of that name."""
+        return self.runs[0].counts.get(name, 0)
+
+    @property
+    def peak_bytes(self) -> float:
+        """Median of the most memory in use, bytes."""
+        return 1024.0 * statistics.median(run.counts["peak_kib"] for run in self.runs)
+
+    def ns_per(self, name: str) -> float:
+        """CPU time for each of what is counted under a name, ns; NaN if there were none."""
+        return 1e9 * self.cpu / self.count(name) if self.count(name) else float("nan")
+
+
+class BenchError(Exception):
+    """Something that this program needs failed; the message says what."""
+
+
+def cargo_bench(package: str, bench: str) -> Path:
+    """Builds a bench target of the workspace and says where it is."""
+    command = ["cargo", "bench", "--package", package, "--bench", bench, "--no-run", "--message-format=json"]
+    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if built.returncode != 0:
+        raise BenchError(f"{' '.join(command)} failed")
+    for line in built.stdout.splitlines():
+        message = json.loads(line)
+        if message.get("target", {}).get("name") == bench and message.get("executable"):
+            return Path(message["executable"])
+    raise BenchError(f"cargo built no {bench}")
+
+
+def build_ns3(folder: Path) -> Path:
+    """Compiles our ns-3 program against the installed libraries."""
+    if shutil.which("g++") is None or not Path("/usr/include/ns3/core-module.h").is_file():
+        raise BenchError("g++ and ns-3's headers are needed (Debian: apt-get install g++ libns3-dev)")
+    program = folder / "narrows_bench"
+    # Debian's .pc files of ns-3 3.37 hold a stray semicolon, so the flags are spelt out.
+    libraries = [f"-lns3-{module}" for module in NS3_MODULES]
+    command = ["g++", *NS3_FLAGS, str(NS3_SOURCE), "-o", str(program), *libraries]
+    if subprocess.run(command, check=False).returncode != 0:
+        raise BenchError(f"{' '.join(command)} failed")
+    return program
+
+
+def run(program: Path, scenario: str) -> Run:
+    """Runs one program once."""
+    with tempfile.TemporaryFile("w+") as out:
+        process = subprocess.Popen([program, scenario], stdout=out)
+        _, status, usage = os.wait4(process.pid, 0)
+        # Popen must not wait for what has been reaped already.
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise BenchError(f"{program.name} {scenario} ended with {process.returncode}")
+        out.seek(0)
+        return Run(usage.ru_utime + usage.ru_stime, json.loads(out.read()))
+
+
+def measure(programs: dict[str, Path], scenarios: Iterable[Scenario], repeat: int) -> list[Cost]:
+    """Runs every scenario on every side, the sides in turn, so that both see the same machine."""
+    costs = []
+    for scenario in scenarios:
+        sides = {side: program for side, program in programs.items() if scenario.ns3 or side != "ns-3"}
+        runs: dict[str, list[Run]] = {side: [] for side in sides}
+        for _ in range(repeat):
+            for side, program in sides.items():
+                print(f"\r\x1b[K{scenario.name} on {side} ...", end="", file=sys.stderr, flush=True)
+                runs[side].append(run(program, scenario.name))
+        costs += [Cost(scenario, side, results) for side, results in runs.items()]
+    print("\r\x1b[K", end="", file=sys.stderr)
+    return costs
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, padded so that it reads well in a terminal too; first two columns left, the rest right."""
+    cells = [list(header), *map(list, rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    lines = [
+        "| " + " | ".join(c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+        + " |"
+        for row in cells
+    ]
+    rule = "|" + "|".join("-" * (w + 2) if i < 2 else "-" * (w + 1) + ":" for i, w in enumerate(widths)) + "|"
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def ratio(theirs: Cost | None, ours: Cost) -> str:
+    """CPU time of ns-3 over ours, for each packet delivered (flow sizes are random in D)."""
+    if theirs is None:
+        return ""
+    return f"{theirs.ns_per('delivered_packets') / ours.ns_per('delivered_packets'):.0f}"
+
+
+def speed_table(costs: Sequence[Cost]) -> str:
+    """CPU time and memory of the speed scenarios."""
+    header = ["", "", "CPU s", "±", "ns/packet-hop", "ns/delivered", "Mevents/s", "events/hop", "peak MiB", "ns-3/ours"]
+    rows = []
+    for cost in costs:
+        ours = cost.side != "ns-3"
+        other = next((c for c in costs if c.scenario == cost.scenario and c.side == "ns-3"), None)
+        rows.append([
+            cost.scenario.name if ours else "",
+            cost.side,
+            f"{cost.cpu:.3f}" if ours else f"{cost.cpu:.2f}",
+            f"{100 * cost.spread / 2:.0f} %",
+            f"{cost.ns_per('packet_hops'):,.0f}",
+            f"{cost.ns_per('delivered_packets'):,.0f}",
+            f"{cost.count('events') / cost.cpu / 1e6:.2f}",
+            f"{cost.count('events') / max(cost.count('packet_hops'), 1):.2f}",
+            f"{cost.peak_bytes / 2**20:.1f}",
+            ratio(other, cost) if ours else "",
+        ])
+    return table(header, rows)
+
+
+def fidelity_table(costs: Sequence[Cost]) -> str:
+    """What the two sides simulated, which should be nearly the same."""
+    header = ["", "", "goodput Mbit/s", "packets delivered", "packet-hops", "flows", "drops"]
+    rows = [
+        [
+            cost.scenario.name if cost.side != "ns-3" else "",
+            cost.side,
+            f"{8e-6 * cost.count('delivered_bytes') / cost.scenario.seconds:,.2f}",
+            *(f"{cost.count(name):,}" for name in ("delivered_packets", "packet_hops", "flows", "drops")),
+        ]
+        for cost in costs
+    ]
+    return table(header, rows)
+
+
+def memory_lines(costs: Sequence[Cost]) -> list[str]:
+    """Memory for each flow and for each packet in flight, above what a run with few of them has."""
+    peak = {(c.scenario.name, c.side): c.peak_bytes for c in costs}
+    lines = []
+    for side in dict.fromkeys(c.side for c in costs):
+        base = min((p for (name, s), p in peak.items() if s == side and name not in "FG"), default=None)
+        for name, what, n in (("F", "idle flow", FLOWS_IN_F), ("G", "packet in flight", PACKETS_IN_G)):
+            if base is not None and (name, side) in peak:
+                lines.append(f"- {side}: {(peak[name, side] - base) / n:,.0f} bytes for each {what} ({name})")
+    return lines
+
+
+def allocate_lines() -> list[str]:
+    """What the rate controllers' bench prints: one allocation over 100,000 flows (BRF-103: under 5 ms)."""
+    if not ALLOCATE_SOURCE.is_file():
+        return ["- not run: this tree has no crates/narrows-control/benches/allocate.rs"]
+    program = cargo_bench("narrows-control", "allocate")
+    printed = subprocess.run([program, "--bench"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return ["```", *printed.rstrip().splitlines(), "```"]
+
+
+def first_line(*command: str) -> str:
+    """The first line that a command prints, or that it is missing."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return f"no {command[0]}"
+
+
+def machine() -> str:
+    """Where this was measured, in a line."""
+    model = "unknown CPU"
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        model = names[0] if names else model
+    versions = (
+        first_line("rustc", "--version"),
+        first_line("g++", "--version"),
+        "ns-3 " + first_line("pkg-config", "--modversion", "ns3-core"),
+    )
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d}, {model}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, "
+        f"{platform.system()} {platform.release()}; {', '.join(versions)}"
+    )
+
+
+def report(costs: Sequence[Cost], repeat: int, missing: str | None) -> str:
+    """Everything measured, as Markdown."""
+    speed = [c for c in costs if c.scenario.speed]
+    parts = [f"{machine()}. Medians of {repeat} run{'s' if repeat > 1 else ''}; ± is half the spread."]
+    if missing:
+        parts.append(f"ns-3 was not run: {missing}.")
+    if speed:
+        parts += [speed_table(speed), "What was simulated:", fidelity_table(speed)]
+    if memory := memory_lines(costs):
+        parts += ["Memory:", "\n".join(memory)]
+    parts += ["One allocation over 100,000 flows (BRF-103):", "\n".join(allocate_lines())]
+    return "\n\n".join(parts)
+
+
+def write(text: str) -> None:
+    """Replaces the measured section of the document."""
+    document = DOCUMENT.read_text(encoding="utf-8")
+    head, begin, rest = document.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not (begin and end):
+        raise BenchError(f"{DOCUMENT} has no {BEGIN} and {END}")
+    DOCUMENT.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--only", metavar="A,B", help="scenarios to run (default: all)")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each (default: 3)")
+    parser.add_argument("--quick", action="store_true", help="one run of each")
+    parser.add_argument("--no-ns3", action="store_true", help="leave ns-3 out")
+    parser.add_argument("--write", action="store_true", help="put the result into docs/performance.md")
+    options = parser.parse_args(arguments)
+    known = {s.name for s in SCENARIOS}
+    options.names = set(options.only.upper().split(",")) if options.only else known
+    if unknown := options.names - known:
+        parser.error(f"--only: no scenario {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
+    if options.repeat < 1:
+        parser.error("--repeat: at least 1")
+    if options.write and options.only:
+        parser.error("--write needs all scenarios: leave out --only")
+    return options
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Builds, runs, prints."""
+    options = parse(arguments)
+    repeat = 1 if options.quick else options.repeat
+    missing = "left out by --no-ns3" if options.no_ns3 else None
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            programs = {"narrows": cargo_bench("narrows-sim", "scenarios")}
+            if not missing:
+                try:
+                    programs["ns-3"] = build_ns3(Path(folder))
+                except BenchError as e:
+                    missing = str(e)
+            costs = measure(programs, [s for s in SCENARIOS if s.name in options.names], repeat)
+            text = report(costs, repeat, missing)
+            print("\n".join(f"{s.name}: {s.what}" for s in SCENARIOS if s.name in options.names), end="\n\n")
+            print(text)
+            if options.write:
+                write(text)
+        except BenchError as e:
+            print(f"bench: {e}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

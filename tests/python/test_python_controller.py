@@ -1,0 +1,82 @@
+"""A Python class serves as a congestion controller."""
+
+from types import SimpleNamespace
+
+import narrows
+import pytest
+from narrows.backends.sim import Simulator
+
+SCENARIO = """
+duration = "5s"
+[topology]
+kind = "dumbbell"
+rate = "10mbit"
+rtt = "40ms"
+[[flows]]
+cc = "{cc}"
+"""
+
+
+class Aimd:
+    """Additive increase, multiplicative decrease: Reno, written in Python."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_ack(self, ack: SimpleNamespace, window: SimpleNamespace) -> None:
+        """Slow start, then a segment per window."""
+        if not ack.cwnd_limited:
+            return
+        if window.cwnd < window.ssthresh:
+            window.cwnd += ack.acked
+            return
+        self.count += ack.acked
+        if self.count >= window.cwnd:
+            self.count -= window.cwnd
+            window.cwnd += 1
+
+    def on_congestion(self, event: SimpleNamespace, window: SimpleNamespace) -> None:
+        """Half."""
+        assert event.signal in ("loss", "ecn", "timeout")
+        window.ssthresh = max(window.cwnd // 2, 2)
+
+
+class Paced:
+    """Five megabits per second, whatever happens."""
+
+    owns_recovery = True
+
+    def on_ack(self, _ack: SimpleNamespace, window: SimpleNamespace) -> None:
+        """Always the same."""
+        window.cwnd = 100
+        window.pacing_rate = 5e6 / 8
+
+    def on_congestion(self, event: SimpleNamespace, window: SimpleNamespace) -> None:
+        """Nothing to do."""
+
+
+class Broken:
+    """Raises."""
+
+    def on_ack(self, _ack: SimpleNamespace, _window: SimpleNamespace) -> None:
+        """Fail."""
+        raise ZeroDivisionError("on purpose")
+
+
+def goodput_mbit(cc: str, **controllers: type) -> float:
+    scenario = narrows.loads(SCENARIO.format(cc=cc))
+    results = narrows.run(scenario, backend=Simulator(controllers))
+    return results.flows.column("goodput_bps")[0].as_py() / 1e6
+
+
+def test_the_python_reno_does_what_the_rust_reno_does() -> None:
+    assert goodput_mbit("aimd", aimd=Aimd) == pytest.approx(goodput_mbit("reno"), rel=0.02)
+
+
+def test_a_python_controller_paces() -> None:
+    assert goodput_mbit("paced", paced=Paced) == pytest.approx(5 * 1448 / 1500, rel=0.02)
+
+
+def test_an_exception_in_a_controller_ends_the_run_and_comes_out() -> None:
+    with pytest.raises(ZeroDivisionError, match="on purpose"):
+        goodput_mbit("broken", broken=Broken)
