@@ -1,14 +1,14 @@
 """Runs the speed scenarios on Narrows and on ns-3, side by side, and prints what each cost.
 
-    python benches/run.py                    # all scenarios, three times each, alternating (about ten minutes)
-    python benches/run.py --quick            # once each
-    python benches/run.py --only A,E         # some of them
-    python benches/run.py --write            # also into docs/performance.md
+    python benches/run.py              # all scenarios, three times each, alternating (about ten minutes)
+    python benches/run.py --quick      # once each
+    python benches/run.py --only A,E   # some of them
+    python benches/run.py --write      # also into docs/performance.md
 
 Both sides are built here, simulate the same thing (crates/narrows-sim/benches/scenarios.rs and
-benches/ns3/narrows_bench.cc), count the same things, and are timed the same way: user and system CPU time of the
-whole process, start and set-up included. Needs cargo; ns-3 needs g++ and Debian's libns3-dev. Only the standard
-library is used, so this runs before anything is installed.
+benches/ns3/narrows_bench.cc), count the same things, and are timed the same way: user and system CPU time
+of the whole process, start and set-up included. Needs cargo; ns-3 needs g++ and Debian's libns3-dev. Only
+the standard library is used, so this runs before anything is installed.
 """
 
 import argparse
@@ -163,6 +163,12 @@ def run(program: Path, scenario: str) -> Run:
         return Run(usage.ru_utime + usage.ru_stime, json.loads(out.read()))
 
 
+def progress(text: str) -> None:
+    """Says what is being done, on a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
 def measure(programs: dict[str, Path], scenarios: Iterable[Scenario], repeat: int) -> list[Cost]:
     """Runs every scenario on every side, the sides in turn, so that both see the same machine."""
     costs = []
@@ -171,22 +177,25 @@ def measure(programs: dict[str, Path], scenarios: Iterable[Scenario], repeat: in
         runs: dict[str, list[Run]] = {side: [] for side in sides}
         for _ in range(repeat):
             for side, program in sides.items():
-                print(f"\r\x1b[K{scenario.name} on {side} ...", end="", file=sys.stderr, flush=True)
+                progress(f"{scenario.name} on {side} ...")
                 runs[side].append(run(program, scenario.name))
         costs += [Cost(scenario, side, results) for side, results in runs.items()]
-    print("\r\x1b[K", end="", file=sys.stderr)
+    progress("")
     return costs
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, padded so that it reads well in a terminal too; first two columns left, the rest right."""
+    """A Markdown table, padded for the terminal; the first two columns to the left, the rest to the right."""
     cells = [list(header), *map(list, rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    lines = [
-        "| " + " | ".join(c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
-        + " |"
-        for row in cells
-    ]
+
+    def line(row: Sequence[str]) -> str:
+        padded = [
+            c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        return f"| {' | '.join(padded)} |"
+
+    lines = [line(row) for row in cells]
     rule = "|" + "|".join("-" * (w + 2) if i < 2 else "-" * (w + 1) + ":" for i, w in enumerate(widths)) + "|"
     return "\n".join([lines[0], rule, *lines[1:]])
 
@@ -200,23 +209,26 @@ def ratio(theirs: Cost | None, ours: Cost) -> str:
 
 def speed_table(costs: Sequence[Cost]) -> str:
     """CPU time and memory of the speed scenarios."""
-    header = ["", "", "CPU s", "±", "ns/packet-hop", "ns/delivered", "Mevents/s", "events/hop", "peak MiB", "ns-3/ours"]
+    header = ["", "", "CPU s", "±", "ns/packet-hop", "ns/delivered", "Mevents/s", "events/hop", "peak MiB"]
+    header.append("ns-3/ours")
     rows = []
     for cost in costs:
         ours = cost.side != "ns-3"
         other = next((c for c in costs if c.scenario == cost.scenario and c.side == "ns-3"), None)
-        rows.append([
-            cost.scenario.name if ours else "",
-            cost.side,
-            f"{cost.cpu:.3f}" if ours else f"{cost.cpu:.2f}",
-            f"{100 * cost.spread / 2:.0f} %",
-            f"{cost.ns_per('packet_hops'):,.0f}",
-            f"{cost.ns_per('delivered_packets'):,.0f}",
-            f"{cost.count('events') / cost.cpu / 1e6:.2f}",
-            f"{cost.count('events') / max(cost.count('packet_hops'), 1):.2f}",
-            f"{cost.peak_bytes / 2**20:.1f}",
-            ratio(other, cost) if ours else "",
-        ])
+        rows.append(
+            [
+                cost.scenario.name if ours else "",
+                cost.side,
+                f"{cost.cpu:.3f}" if ours else f"{cost.cpu:.2f}",
+                f"{100 * cost.spread / 2:.0f} %",
+                f"{cost.ns_per('packet_hops'):,.0f}",
+                f"{cost.ns_per('delivered_packets'):,.0f}",
+                f"{cost.count('events') / cost.cpu / 1e6:.2f}",
+                f"{cost.count('events') / max(cost.count('packet_hops'), 1):.2f}",
+                f"{cost.peak_bytes / 2**20:.1f}",
+                ratio(other, cost) if ours else "",
+            ]
+        )
     return table(header, rows)
 
 
@@ -269,7 +281,9 @@ def machine() -> str:
     model = "unknown CPU"
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
-        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        names = [
+            line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line
+        ]
         model = names[0] if names else model
     versions = (
         first_line("rustc", "--version"),
@@ -278,7 +292,7 @@ def machine() -> str:
     )
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {model}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, "
-        f"{platform.system()} {platform.release()}; {', '.join(versions)}"
+        f"{platform.system()} {platform.release().partition('-')[0]}; {', '.join(versions)}"
     )
 
 
@@ -318,7 +332,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     known = {s.name for s in SCENARIOS}
     options.names = set(options.only.upper().split(",")) if options.only else known
     if unknown := options.names - known:
-        parser.error(f"--only: no scenario {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
+        parser.error(
+            f"--only: no scenario {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}"
+        )
     if options.repeat < 1:
         parser.error("--repeat: at least 1")
     if options.write and options.only:

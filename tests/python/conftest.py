@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import threading
 
+import hypothesis
 import numpy as np
 import pytest
 from narrows.errors import ScenarioError
+
+# A check that fails must fail again: CI draws the same examples each time; `--hypothesis-profile=default` explores.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("repeatable")
 
 
 class FakeBackend:

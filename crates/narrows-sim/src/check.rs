@@ -5,10 +5,10 @@ use narrows_control::units::{Rate, Span, Time};
 
 use crate::engine::MAX_INDEX;
 use crate::error::Error;
-use crate::world::{Controllers, build_rate_controller};
 use crate::plan::{
     AppPlan, FlowPlan, LinkPlan, LossPlan, MarkPlan, Plan, QueuePlan, RatePlan, SizePlan, TransportPlan,
 };
+use crate::world::{Controllers, build_rate_controller};
 
 /// Longest run: the clock counts nanoseconds in 64 bits, and 36 bits count events.
 const MAX_DURATION: Span = Span::from_secs(1_000_000);

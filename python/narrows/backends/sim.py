@@ -15,10 +15,11 @@ class Simulator:
     """Runs plans in the native module, which releases the interpreter's lock.
 
     Args:
-        controllers: congestion controllers of your own: classes by the name that `cc` has in the scenario. Each flow has an
-            instance. A class has `on_ack(ack, window)` and `on_congestion(event, window)` and changes `window.cwnd` and
-            `window.ssthresh` (segments) and `window.pacing_rate` (L3 bytes/s or None); optional are `on_established`,
-            `on_recovered`, `on_undo`, `on_restart` and the attribute `owns_recovery`. Times are seconds.
+        controllers: congestion controllers of your own: classes by the name that `cc` has in the scenario.
+            Each flow has an instance. A class has `on_ack(ack, window)` and `on_congestion(event, window)`
+            and changes `window.cwnd` and `window.ssthresh` (segments) and `window.pacing_rate` (L3 bytes/s
+            or None); optional are `on_established`, `on_recovered`, `on_undo`, `on_restart` and the attribute
+            `owns_recovery`. Times are seconds.
     """
 
     name = "sim"

@@ -15,6 +15,9 @@ use super::cubic::Cubic;
 use super::{Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, State, Window};
 use crate::units::{Bytes, Rate, Span, Time};
 
+/// No path is shorter; a figure below is a broken clock.
+const RTT_MIN: Span = Span::from_micros(10);
+
 /// Parameters of [`Brf`]. `None` switches a safeguard off, as the paper has none of them.
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -116,6 +119,9 @@ pub struct Brf {
     halvings: u32,
     halved_at: Time,
     srtt: Span,
+    /// Least RTT. What is meant "per RTT" is per this: after an outage srtt is the outage's length for many RTTs, and
+    /// a rate that doubles every five seconds from two packets in five seconds does not come back.
+    path: Span,
 }
 
 impl Default for Brf {
@@ -137,6 +143,7 @@ impl Brf {
         Brf {
             name,
             srtt: params.nominal_rtt,
+            path: params.nominal_rtt,
             params,
             mode: Mode::Unrated(Cubic::default()),
             connection,
@@ -151,10 +158,10 @@ impl Brf {
         }
     }
 
-    /// The rate of so many segments per srtt.
-    fn segments_per_srtt(&self, segments: u64) -> Rate {
+    /// The rate of so many segments per RTT of the path.
+    fn segments_per_rtt(&self, segments: u64) -> Rate {
         let bytes = Bytes::new(segments.saturating_mul(u64::from(self.connection.packet_bytes)));
-        Rate::of(bytes, self.srtt).max(Rate::from_bytes_per_sec(1))
+        Rate::of(bytes, self.path).max(Rate::from_bytes_per_sec(1))
     }
 
     /// The rate below which neither feedback nor silence can push (BRF-92, BRF-104).
@@ -163,7 +170,7 @@ impl Brf {
         self.params
             .silence
             .as_ref()
-            .map_or(Rate::from_bytes_per_sec(1), |s| self.segments_per_srtt(s.floor_segments))
+            .map_or(Rate::from_bytes_per_sec(1), |s| self.segments_per_rtt(s.floor_segments))
     }
 
     /// The rate in force.
@@ -187,7 +194,7 @@ impl Brf {
 
     /// Lets the target in: down at once, up by the bound per RTT (BRF-104).
     fn follow_target(&mut self, now: Time) {
-        if now.since(self.base_at) >= self.srtt {
+        if now.since(self.base_at) >= self.path {
             self.base_at = now;
             self.base = self.granted;
         }
@@ -231,7 +238,7 @@ impl Brf {
             }
             Mode::Orphaned(_) => {
                 if let Some(feedback) = ack.feedback {
-                    self.granted = self.segments_per_srtt(u64::from(window.cwnd));
+                    self.granted = self.segments_per_rtt(u64::from(window.cwnd));
                     self.base = self.granted;
                     self.base_at = ack.now;
                     self.mode = Mode::Rated;
@@ -275,6 +282,7 @@ impl Controller for Brf {
     fn on_established(&mut self, connection: &Connection, window: &mut Window) {
         self.connection = Connection { packet_bytes: connection.packet_bytes.max(1), ..connection.clone() };
         self.srtt = connection.rtt.filter(|&rtt| rtt > Span::ZERO).unwrap_or(self.params.nominal_rtt);
+        self.path = self.srtt;
         match connection.feedback {
             Some(feedback) => {
                 self.mode = Mode::Rated;
@@ -292,6 +300,7 @@ impl Controller for Brf {
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         if ack.srtt > Span::ZERO {
             self.srtt = ack.srtt;
+            self.path = ack.min_rtt.min(ack.srtt).max(RTT_MIN);
         }
         if matches!(self.mode, Mode::Rated) {
             match ack.feedback {
@@ -338,7 +347,7 @@ impl Controller for Brf {
         if let Some(segments) = self.params.restart_segments
             && idle > self.srtt + self.params.rto_floor
         {
-            self.restart = Some(self.segments_per_srtt(segments));
+            self.restart = Some(self.segments_per_rtt(segments));
             self.decide(window);
         }
     }

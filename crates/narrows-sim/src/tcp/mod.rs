@@ -13,6 +13,8 @@ mod rtt;
 mod sampler;
 mod scoreboard;
 mod sender;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod transmit;
 

@@ -131,8 +131,7 @@ impl Sender {
 
     /// Linux `tcp_try_keep_open`: Disorder while something is out of place.
     fn keep_open(&mut self) {
-        let out_of_place =
-            self.board.sacked_out + self.board.lost_out > 0 || self.board.any_retransmitted();
+        let out_of_place = self.board.sacked_out + self.board.lost_out > 0 || self.board.any_retransmitted();
         let state = if out_of_place { State::Disorder } else { State::Open };
         if state != self.state {
             self.state = state;

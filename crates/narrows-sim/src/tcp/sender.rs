@@ -238,7 +238,8 @@ impl Sender {
         self.ts_recent = p.ts;
         // With timestamps a SYN that was sent again gives a sample too: the echo says which one was answered.
         let first = self.syn_tries == 1;
-        let rtt = if first { Some(io.now.since(self.syn_sent_at)) } else { echo_rtt(io.timestamp(), p.ts_echo) };
+        let rtt =
+            if first { Some(io.now.since(self.syn_sent_at)) } else { echo_rtt(io.timestamp(), p.ts_echo) };
         if let Some(rtt) = rtt {
             self.take_rtt(io.now, rtt);
         }
@@ -479,7 +480,8 @@ impl Sender {
 
 /// RTT by the timestamp that a packet echoes.
 fn echo_rtt(now: u32, ts_echo: u32) -> Option<Span> {
-    (ts_echo != 0 && !before(now, ts_echo)).then(|| Span::from_micros(now.wrapping_sub(ts_echo).max(1) as u64))
+    (ts_echo != 0 && !before(now, ts_echo))
+        .then(|| Span::from_micros(now.wrapping_sub(ts_echo).max(1) as u64))
 }
 
 /// The rate that a packet's option carries.

@@ -97,9 +97,7 @@ impl Sender {
 
     /// First transmission after everything was acknowledged: RFC 2861 as Linux has it, and the controller's own rule.
     fn restart_after_idle(&mut self, now: Time) {
-        if self.board.packets_out() > 0
-            || self.counters.sent == 0
-            || !self.app.has_data(now, self.config.mss)
+        if self.board.packets_out() > 0 || self.counters.sent == 0 || !self.app.has_data(now, self.config.mss)
         {
             return;
         }

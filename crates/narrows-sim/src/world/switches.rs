@@ -231,7 +231,10 @@ impl World<'_> {
 }
 
 /// The rate controller of a plan.
-pub(crate) fn build_rate_controller(plan: &ControllerPlan, port: u32) -> Result<Box<dyn RateController>, Error> {
+pub(crate) fn build_rate_controller(
+    plan: &ControllerPlan,
+    port: u32,
+) -> Result<Box<dyn RateController>, Error> {
     let none = serde_json::Value::Object(serde_json::Map::new());
     let params = if plan.params.is_null() { &none } else { &plan.params };
     narrows_control::rate::registry::build(&plan.kind, params, port, Bytes::new(1500))

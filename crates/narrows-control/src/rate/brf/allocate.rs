@@ -128,9 +128,19 @@ impl Shares {
         self.capacity.saturating_sub(self.index.bounded_sum()) / self.index.len()
     }
 
-    /// Scales all allocations by `factor` until [`restore`](Shares::restore), to no less than `least` in all.
-    pub(super) fn reduce(&mut self, factor: f64, least: f64) {
-        self.reduction = (self.reduction * factor.clamp(0.0, 1.0)).max(least);
+    /// Scales all allocations by `factor` until [`restore`](Shares::restore) or until another takes its place.
+    pub(super) fn reduce(&mut self, factor: f64) {
+        self.reduction = factor.clamp(0.0, 1.0);
+    }
+
+    /// As [`sum`](Shares::sum), without the reduction that may be on.
+    pub(super) fn full_sum(&self) -> f64 {
+        let base = match self.level {
+            UNBOUNDED => self.index.bounded_sum() as f64,
+            // Level and demands below it fill the capacity, or did when the level was found.
+            _ => self.capacity as f64,
+        };
+        base + self.spread as f64 * self.index.len() as f64
     }
 
     /// Ends a reduction (BRF-82: from stored demands, never by multiplying back).
@@ -161,12 +171,7 @@ impl Shares {
 
     /// Sum of what all flows are told.
     pub(super) fn sum(&self) -> f64 {
-        let base = match self.level {
-            UNBOUNDED => self.index.bounded_sum() as f64,
-            // Level and demands below it fill the capacity, or did when the level was found.
-            _ => self.capacity as f64,
-        };
-        (base + self.spread as f64 * self.index.len() as f64) * self.reduction
+        self.full_sum() * self.reduction
     }
 
     /// The level, for traces; infinite when every demand fits.
@@ -269,7 +274,7 @@ mod tests {
                             prop_assert!(shares.base(*d) + 1 + least / 200 >= least.min(*d));
                         }
                     }
-                    2 => shares.reduce(0.7, 0.05),
+                    2 => shares.reduce(0.7),
                     3 => shares.restore(),
                     _ => {
                         demands.push(demand);

@@ -303,22 +303,25 @@ impl Brf {
     }
 
     /// Scales all allocations down and returns the factor.
-    fn reduce(&mut self, now: Time, kind: CongestionKind, port: &PortCounters) -> f64 {
+    pub(super) fn reduce(&mut self, now: Time, kind: CongestionKind, port: &PortCounters) -> f64 {
         let (a_max, f_floor) = (self.params.a_max, self.params.f_floor);
-        let (capacity, allocated) = (self.shares.capacity().as_f64(), self.shares.sum());
+        let capacity = self.shares.capacity().as_f64();
         let g = self.period.mul_f64(self.params.g_periods);
         let real = self
             .arrivals
             .front()
             .map_or(Rate::ZERO, |(at, bytes)| Rate::of(rated(&port.arrived) - *bytes, now.since(*at)));
         if !self.literal() {
+            // Of full allocations, not of reduced ones: it takes two T until a reduction shows at the port, and if each
+            // were taken off the last a queue that one of them drains would throttle everybody several times.
             let factor = match kind {
                 CongestionKind::Queue => {
+                    let allocated = self.shares.full_sum();
                     queue_factor(capacity, allocated, real.as_f64(), rated(&port.queued), g, f_floor)
                 }
-                CongestionKind::Burst => burst_factor(capacity, a_max, real.as_f64()),
+                CongestionKind::Burst => burst_factor(capacity, a_max, real.as_f64()).max(f_floor),
             };
-            self.shares.reduce(factor, f_floor);
+            self.shares.reduce(factor);
             return factor;
         }
         let ids = self.active();
@@ -326,7 +329,7 @@ impl Brf {
             CongestionKind::Queue => {
                 let packets: u32 = port.queued_packets.iter().copied().fold(0, u32::saturating_add);
                 let queued = Bytes::new(u64::from(packets) * self.mtu.get());
-                queue_factor_literal(allocated, queued, g)
+                queue_factor_literal(self.shares.sum(), queued, g)
             }
             CongestionKind::Burst => burst_factor_literal(capacity, a_max, real.as_f64()),
         };

@@ -53,7 +53,7 @@ use self::table::{FlowId, List, Side, Table};
 use self::timers::Timers;
 use crate::rate::policer::Policer;
 use crate::rate::{
-    Action, Admission, Class, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId, Proto, RateController,
+    Action, Admission, Class, CongestionKind, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId, Proto, RateController,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -152,7 +152,7 @@ impl Brf {
     fn tick_every(&self) -> Span {
         let tick = self.period.min(self.params.poll);
         // A measured capacity is sampled between ticks.
-        let tick = if self.estimator.is_some() { tick.scale(1, 2) } else { tick };
+        let tick = if self.estimator.is_some() { tick.scale(1, 4) } else { tick };
         tick.max(TICK_MIN)
     }
 
@@ -169,6 +169,10 @@ impl Brf {
             }
             self.link = link;
             self.update_split(now, actions);
+            // What a queue asks for depends on how fast it drains.
+            if self.phase == Phase::Congested && !self.literal() {
+                self.reduce(now, CongestionKind::Queue, port);
+            }
         }
     }
 
@@ -245,8 +249,7 @@ impl RateController for Brf {
 
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
         if port.capacity.is_none() {
-            let p = &self.params;
-            self.estimator = Some(Estimator::new(now, p.capacity_initial, p.probe_gain, p.eta, self.mtu));
+            self.estimator = Some(Estimator::new(now, &self.params, self.mtu));
         }
         self.refresh_link(now, port, actions);
         self.tick_at = now + self.tick_every();

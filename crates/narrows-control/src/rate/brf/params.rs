@@ -132,8 +132,12 @@ params! {
     max_half_open: usize = 4_096, 4_096;
     /// Capacity to begin with where it has to be measured (BRF-101). 10 Mbit/s, ours.
     capacity_initial: Rate = Rate::from_bits_per_sec(10_000_000), Rate::from_bits_per_sec(10_000_000);
-    /// How far above the measured capacity a probe goes (BRF-101).
+    /// How far above the measured capacity a first probe goes (BRF-101).
     probe_gain: f64 = 1.05, 1.05;
+    /// What a probe after a successful one is larger by; 1: all are alike and come two periods apart (BRF-101, ours).
+    probe_growth: f64 = 1.0, 2.0;
+    /// How far above the measured capacity any probe goes (ours: a sender cannot more than double per RTT, BRF-104).
+    probe_max: f64 = 1.05, 2.0;
 }
 
 impl Default for Params {
@@ -181,7 +185,7 @@ impl Params {
     /// within the paper's ranges, is allowed.
     pub fn check(&self) -> Result<Option<Trouble>, Trouble> {
         // (name, value, least (exclusive when zero is absurd), most, range as text)
-        let ranges: [(&'static str, f64, f64, f64, &'static str); 14] = [
+        let ranges: [(&'static str, f64, f64, f64, &'static str); 16] = [
             ("eta", self.eta, 0.01, 1.0, "from 0.01 to 1"),
             ("a_cls", self.a_cls, 0.01, 1.0, "from 0.01 to 1"),
             ("b_head", self.b_head, 1.0, 10.0, "from 1 to 10"),
@@ -196,6 +200,8 @@ impl Params {
             ("udp_share", self.udp_share, 0.0, 0.9, "from 0 to 0.9"),
             ("predictor_weight", self.predictor_weight, 0.001, 1.0, "from 0.001 to 1"),
             ("probe_gain", self.probe_gain, 1.0, 2.0, "from 1 to 2"),
+            ("probe_growth", self.probe_growth, 1.0, 4.0, "from 1 to 4"),
+            ("probe_max", self.probe_max, 1.0, 4.0, "from 1 to 4"),
         ];
         for (name, found, least, most, range) in ranges {
             if !(least..=most).contains(&found) {

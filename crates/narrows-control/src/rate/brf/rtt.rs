@@ -5,8 +5,12 @@
 
 use crate::units::{Span, Time};
 
-/// Weight of a new sample, as TCP's own srtt (RFC 6298).
+/// Weight of a sample above the estimate, as in TCP's own srtt (RFC 6298). A sample below replaces it: what is asked
+/// for is how long a new rate takes to show, and a queue, which BRF is there to empty, is no part of that.
 const WEIGHT: u64 = 8;
+/// Most that one sample counts for, in estimates. An outage of five seconds gives a sample of five seconds, and gates
+/// and periods that wait for as long would keep the flows down for many more.
+const CLIP: u64 = 4;
 
 /// One half: from the switch to one end and back.
 #[derive(Copy, Clone, Debug, Default)]
@@ -19,8 +23,10 @@ struct Half {
 impl Half {
     fn sample(&mut self, sample: Span) {
         self.smoothed = Some(match self.smoothed {
-            None => sample,
-            Some(old) => old.scale(WEIGHT - 1, WEIGHT) + sample.scale(1, WEIGHT),
+            Some(old) if sample > old => {
+                old.scale(WEIGHT - 1, WEIGHT) + sample.min(old.scale(CLIP, 1)).scale(1, WEIGHT)
+            }
+            _ => sample,
         });
     }
 

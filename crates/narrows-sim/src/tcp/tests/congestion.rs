@@ -1,0 +1,110 @@
+//! ECN, pacing and the use of the window.
+
+use narrows_control::congestion::State;
+
+use super::*;
+
+#[test]
+fn marks_reduce_the_window_once_per_round_trip_and_cause_no_retransmission() {
+    let app = segments(3_000);
+    let mut pair = Pair::new("reno", &app, |p, _| {
+        if p.payload > 0 && (300..320).contains(&p.seq) { Fate::Mark } else { Fate::Pass }
+    });
+    pair.run_until(at(60_000)).assert_complete(3_000 * MSS);
+    assert_eq!(pair.sender.counters.retransmits, 0);
+    assert_eq!(pair.data().filter(|s| s.packet.is(flag::CWR)).count(), 1);
+    let echoes = pair.acks().filter(|a| a.packet.is(flag::ECE)).count();
+    assert!(echoes > 10, "the echo goes on until the CWR: {echoes}");
+    assert!(pair.sender.window.ssthresh < 300, "{}", pair.sender.window.ssthresh);
+}
+
+#[test]
+fn marks_in_every_round_trip_reduce_in_every_round_trip() {
+    let app = segments(2_000);
+    let mut pair = Pair::new("reno", &app, |p, _| if p.payload > 0 { Fate::Mark } else { Fate::Pass });
+    pair.run_until(at(1_000));
+    let cwr: Vec<Time> = pair.data().filter(|s| s.packet.is(flag::CWR)).map(|s| s.at).collect();
+    assert!(cwr.len() > 5);
+    assert!(cwr.windows(2).all(|w| w[1].since(w[0]) >= ms(40)), "{cwr:?}");
+    assert!(pair.sender.window.cwnd <= 3, "{}", pair.sender.window.cwnd);
+}
+
+#[test]
+fn retransmissions_are_not_ecn_capable() {
+    let app = segments(300);
+    let mut pair = Pair::new("reno", &app, lose(&[100, 102]));
+    pair.run_until(at(60_000)).assert_complete(300 * MSS);
+    for seq in [100, 102] {
+        let ect: Vec<bool> =
+            pair.data().filter(|s| s.packet.seq == seq).map(|s| s.packet.is(flag::ECT)).collect();
+        assert_eq!(ect, [true, false]);
+    }
+    assert_eq!(
+        pair.data().filter(|s| s.packet.is(flag::CWR)).count(),
+        1,
+        "a loss too is told (RFC 3168 section 6.1.2)"
+    );
+}
+
+#[test]
+fn a_limited_application_gets_its_rate_and_does_not_grow_the_window() {
+    let app = limited(5);
+    let mut pair = Pair::new("cubic", &app, |_, _| Fate::Pass);
+    pair.run_until(at(20_000));
+    let rate = pair.receiver.delivered as f64 * 8.0 / 20.0;
+    assert!((rate / 5e6 - 1.0).abs() < 0.01, "{rate}");
+    // 5 Mbit/s over 40 ms and delayed ACKs is less than 20 segments.
+    assert!(pair.sender.window.cwnd <= 64, "{}", pair.sender.window.cwnd);
+}
+
+#[test]
+fn after_an_idle_period_slow_start_begins_again() {
+    let app = AppPlan::Limited {
+        rate: Rate::from_bits_per_sec(100_000_000),
+        on: Some(ms(500)),
+        off: Some(ms(3_000)),
+    };
+    let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
+    pair.run_until(at(490));
+    let grown = pair.sender.window.cwnd;
+    assert!(grown > 100, "{grown}");
+    pair.run_until(at(3_400));
+    let start = pair.log.len();
+    pair.run_until(at(3_530));
+    let burst = pair.log[start..].iter().filter(|s| s.is_data() && s.at < at(3_539)).count();
+    assert!(burst <= 30, "{burst} segments in the first round trip");
+    assert!(pair.sender.window.ssthresh >= grown / 2, "the threshold remembers");
+}
+
+#[test]
+fn pacing_spaces_the_packets_of_a_window() {
+    for (pacing, most) in [(false, 20), (true, 2)] {
+        let app = segments(1_000);
+        let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
+        pair.sender.config.pacing = pacing;
+        pair.run_until(at(60_000)).assert_complete(1_000 * MSS);
+        let times: Vec<Time> = pair.data().map(|s| s.at).collect();
+        let burst = times.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap();
+        assert!(burst <= most, "pacing {pacing}: {burst} at once");
+        assert!(pacing || burst >= 10, "the initial window goes out at once: {burst}");
+    }
+}
+
+#[test]
+fn the_reordering_timer_does_not_let_a_burst_go() {
+    // Segment 200 is lost after reordering was seen: RACK's timer, not an ACK, finds the loss. Until then the
+    // sender's ACK clock goes on; the timer itself may send the retransmission and little else.
+    let app = segments(2_000);
+    let mut lost = lose(&[240]);
+    let mut pair = Pair::new("reno", &app, |p, now| match lost(p, now) {
+        Fate::Pass if p.payload > 0 && p.seq == 100 => Fate::Late(ms(5)),
+        // Nothing behind 244 for a while: no ACK triggers the look.
+        Fate::Pass if p.payload > 0 && p.seq > 244 && now < at(290) => Fate::Late(ms(200)),
+        fate => fate,
+    });
+    pair.run_until(at(60_000)).assert_complete(2_000 * MSS);
+    let repair = pair.times_of(240)[1];
+    let together = pair.data().filter(|s| s.at == repair).count();
+    assert!(together <= 2, "{together} segments with the retransmission");
+    assert_ne!(pair.sender.state, State::Loss);
+}

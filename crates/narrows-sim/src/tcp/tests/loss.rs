@@ -1,0 +1,158 @@
+//! Losses and their repair.
+
+use narrows_control::congestion::State;
+
+use super::*;
+
+#[test]
+fn a_lost_segment_is_repaired_one_round_trip_later_without_a_timeout() {
+    let app = segments(100);
+    let mut pair = Pair::new("reno", &app, lose(&[30]));
+    pair.run_until(at(60_000)).assert_complete(100 * MSS);
+    assert_eq!((pair.sender.counters.retransmits, pair.sender.counters.timeouts), (1, 0));
+    let times = pair.times_of(30);
+    // The third segment behind it is SACKed 0.3 ms after it would have been acknowledged.
+    let gap = times[1].since(times[0]);
+    assert!(gap > ms(40) && gap < ms(42), "{gap:?}");
+    assert_eq!(pair.sender.counters.spurious, 0);
+}
+
+#[test]
+fn the_window_is_halved_once_for_all_losses_of_a_round_trip() {
+    let app = segments(3_000);
+    let mut before = 0;
+    let mut pair = Pair::new("reno", &app, lose(&[300, 310, 330, 350]));
+    while pair.sender.state != State::Recovery {
+        before = pair.sender.window.cwnd;
+        let next = pair.now + Span::from_micros(50);
+        pair.run_until(next);
+        assert!(pair.now < at(5_000));
+    }
+    while pair.sender.state == State::Recovery {
+        let next = pair.now + Span::from_micros(50);
+        pair.run_until(next);
+    }
+    let ssthresh = pair.sender.window.ssthresh;
+    assert!(ssthresh.abs_diff(before / 2) <= 1, "{ssthresh} of {before}");
+    assert!(pair.sender.window.cwnd.abs_diff(ssthresh) <= 1);
+    assert_eq!(pair.sender.counters.retransmits, 4);
+}
+
+#[test]
+fn proportional_rate_reduction_sends_smoothly() {
+    let app = segments(3_000);
+    let mut pair = Pair::new("reno", &app, lose(&[300]));
+    pair.run_until(at(60_000)).assert_complete(3_000 * MSS);
+    let start = pair.times_of(300)[1];
+    // Over the round trip of the recovery about every second ACK lets a segment go; never a burst.
+    let recovery: Vec<Time> =
+        pair.data().map(|s| s.at).filter(|&t| t >= start && t < start + ms(38)).collect();
+    let burst = recovery.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap();
+    assert!(burst <= 3, "{burst} segments at one moment");
+    let longest = recovery.windows(2).map(|w| w[1].since(w[0])).max().unwrap();
+    assert!(longest < ms(10), "{longest:?} of silence");
+}
+
+#[test]
+fn the_loss_of_the_tail_is_found_by_a_probe_without_a_timeout() {
+    for lost in [vec![39], vec![38, 39], vec![36, 37, 38, 39]] {
+        let app = segments(40);
+        let mut pair = Pair::new("reno", &app, lose(&lost));
+        pair.run_until(at(60_000)).assert_complete(40 * MSS);
+        assert_eq!(pair.sender.counters.timeouts, 0, "{lost:?}");
+        // Two RTTs until the probe, one until its ACK, one for the rest.
+        let done = pair.sender.completed_at.unwrap().since(pair.times_of(39)[0]);
+        assert!(done < ms(40 * 5), "{lost:?}: {done:?}");
+    }
+}
+
+#[test]
+fn a_tail_loss_that_a_probe_repairs_reduces_the_window() {
+    let app = segments(40);
+    let mut pair = Pair::new("reno", &app, lose(&[39]));
+    pair.run_until(at(60_000));
+    assert!(pair.sender.window.ssthresh < 100, "{}", pair.sender.window.ssthresh);
+}
+
+#[test]
+fn a_needless_probe_does_not_reduce_the_window() {
+    // The last ACK is lost: the probe brings a DSACK.
+    let app = segments(40);
+    let mut pair = Pair::new("reno", &app, first(Fate::Drop, |p| p.is(flag::REVERSE) && p.ack == 40));
+    pair.run_until(at(60_000)).assert_complete(40 * MSS);
+    assert!(pair.sender.window.ssthresh > 1_000_000);
+    assert_eq!(pair.sender.counters.timeouts, 0);
+}
+
+#[test]
+fn a_lost_retransmission_is_found_without_a_timeout() {
+    let app = segments(400);
+    let mut pair = Pair::new("reno", &app, lose_times([(100, 2)].into()));
+    pair.run_until(at(60_000)).assert_complete(400 * MSS);
+    assert_eq!((pair.sender.counters.retransmits, pair.sender.counters.timeouts), (2, 0));
+    let t = pair.times_of(100);
+    assert!(t[2].since(t[1]) < ms(60), "{:?}", t[2].since(t[1]));
+}
+
+#[test]
+fn an_outage_gives_timeouts_with_backoff_and_the_flow_recovers() {
+    let app = segments(4_000);
+    let (from, to) = (at(300), at(3_300));
+    let mut pair =
+        Pair::new("cubic", &app, move |_, now| if now >= from && now < to { Fate::Drop } else { Fate::Pass });
+    pair.run_until(at(60_000)).assert_complete(4_000 * MSS);
+    let c = &pair.sender.counters;
+    assert!((3..=5).contains(&c.timeouts), "{}", c.timeouts);
+    let lost: Vec<Time> =
+        pair.data().filter(|s| s.fate == Fate::Drop && s.at > at(450)).map(|s| s.at).collect();
+    let gaps: Vec<u64> =
+        lost.windows(2).map(|w| w[1].since(w[0]).as_nanos() / 1_000_000).filter(|&g| g > 100).collect();
+    assert!(gaps.windows(2).all(|g| g[1].abs_diff(2 * g[0]) <= 1), "doubling: {gaps:?}");
+    // What was lost goes out once for the outage, not again and again.
+    assert!(c.retransmits < 800, "{}", c.retransmits);
+}
+
+#[test]
+fn a_timeout_in_recovery_does_not_reduce_the_threshold_again() {
+    // Everything from segment 300 on is lost for a while, but for one SACK that starts the recovery.
+    let app = segments(2_000);
+    let gone = std::cell::Cell::new(false);
+    let mut pair = Pair::new("reno", &app, |p, now| {
+        if p.seq == 300 && !p.is(flag::REVERSE) {
+            gone.set(true);
+        }
+        let later = now > at(230);
+        if gone.get() && (p.seq == 300 || later && !p.is(flag::REVERSE)) && now < at(900) {
+            Fate::Drop
+        } else {
+            Fate::Pass
+        }
+    });
+    while pair.sender.state != State::Recovery {
+        let next = pair.now + Span::from_micros(100);
+        pair.run_until(next);
+        assert!(pair.now < at(2_000), "no recovery");
+    }
+    let ssthresh = pair.sender.window.ssthresh;
+    while pair.sender.state != State::Loss {
+        let next = pair.now + ms(1);
+        pair.run_until(next);
+        assert!(pair.now < at(5_000), "no timeout");
+    }
+    assert_eq!(pair.sender.window.ssthresh, ssthresh);
+    pair.run_until(at(60_000)).assert_complete(2_000 * MSS);
+}
+
+#[test]
+fn everything_arrives_whatever_is_lost() {
+    // Every third packet of either direction, for all of the connection.
+    for cc in ["reno", "cubic", "bbr"] {
+        let app = segments(60);
+        let mut n = 0;
+        let mut pair = Pair::new(cc, &app, |_, _| {
+            n += 1;
+            if n % 3 == 2 { Fate::Drop } else { Fate::Pass }
+        });
+        pair.run_until(at(600_000)).assert_complete(60 * MSS);
+    }
+}

@@ -1,0 +1,246 @@
+//! The behaviours of Linux TCP, one sentence each, between two endpoints with a fake clock and a network that does
+//! to each packet what the test says.
+
+mod congestion;
+mod connection;
+mod loss;
+mod reordering;
+
+use std::collections::BTreeMap;
+
+use narrows_control::congestion::registry;
+use narrows_control::units::{Bytes, Rate, Span, Time};
+
+use super::{App, Config, Io, Phase, Receiver, Sender};
+use crate::engine::Slab;
+use crate::packet::{Packet, SackBlock, flag};
+use crate::plan::AppPlan;
+
+/// What the network does to a packet.
+#[derive(Copy, Clone, Debug, PartialEq)]
+enum Fate {
+    Pass,
+    Drop,
+    /// Arrives this much later than it would.
+    Late(Span),
+    /// Arrives twice.
+    Twice,
+    /// Congestion experienced.
+    Mark,
+}
+
+/// A packet as it was sent, and its number among the packets of its direction.
+#[derive(Clone, Debug)]
+struct Sent {
+    at: Time,
+    packet: Packet,
+    fate: Fate,
+}
+
+impl Sent {
+    fn is_data(&self) -> bool {
+        !self.packet.is(flag::REVERSE) && self.packet.payload > 0
+    }
+    fn is_ack(&self) -> bool {
+        self.packet.is(flag::REVERSE) && !self.packet.is(flag::SYN | flag::FIN)
+    }
+}
+
+/// Two endpoints and what is between them.
+struct Pair<'n> {
+    now: Time,
+    sender: Sender,
+    receiver: Receiver,
+    delay: Span,
+    /// Time that a data packet takes on the bottleneck, whose queue is endless.
+    slot: Span,
+    free_at: Time,
+    network: Box<dyn FnMut(&Packet, Time) -> Fate + 'n>,
+    flight: BTreeMap<(Time, u64), Packet>,
+    log: Vec<Sent>,
+}
+
+const MSS: u64 = 1448;
+
+fn ms(n: u64) -> Span {
+    Span::from_millis(n)
+}
+
+fn at(n: u64) -> Time {
+    Time::ZERO + ms(n)
+}
+
+fn segments(n: u64) -> AppPlan {
+    AppPlan::Size { bytes: Bytes::new(n * MSS) }
+}
+
+impl<'n> Pair<'n> {
+    /// A connection over an RTT of 40 ms and a link that carries a segment in 0.1 ms (120 Mbit/s).
+    fn new(cc: &str, app: &AppPlan, network: impl FnMut(&Packet, Time) -> Fate + 'n) -> Self {
+        let template = Packet {
+            flow: 0,
+            hop: 0,
+            generation: 0,
+            flags: 0,
+            size: 0,
+            payload: 0,
+            seq: 0,
+            ack: 0,
+            ts: 0,
+            ts_echo: 0,
+            sack: [SackBlock::default(); 3],
+            sacks: 0,
+            class: 0,
+            rate_code: 0,
+        };
+        let config =
+            Config { template, mss: MSS as u16, ecn: true, pacing: false, receive_window: u32::MAX, seed: 1 };
+        let app = App::new(app, Time::ZERO, Time::NEVER);
+        let sender = Sender::new(config, app, registry::build(cc).unwrap(), Time::ZERO);
+        let receiver = Receiver::new(Packet { flags: flag::REVERSE, ..template }, true);
+        Pair {
+            now: Time::ZERO,
+            sender,
+            receiver,
+            delay: ms(20),
+            slot: Span::from_micros(100),
+            free_at: Time::ZERO,
+            network: Box::new(network),
+            flight: BTreeMap::new(),
+            log: Vec::new(),
+        }
+    }
+
+    fn act(&mut self, act: impl FnOnce(&mut Sender, &mut Receiver, &mut Io<'_>)) {
+        let (mut packets, mut out) = (Slab::new(), Vec::new());
+        let mut io = Io { now: self.now, packets: &mut packets, out: &mut out };
+        act(&mut self.sender, &mut self.receiver, &mut io);
+        for id in out {
+            self.carry(*packets.get(id));
+        }
+    }
+
+    fn carry(&mut self, mut packet: Packet) {
+        let fate = (self.network)(&packet, self.now);
+        if fate == Fate::Mark {
+            assert!(packet.is(flag::ECT), "only an ECN-capable packet can be marked");
+            packet.flags |= flag::CE;
+        }
+        let n = self.log.len() as u64;
+        self.log.push(Sent { at: self.now, packet, fate });
+        let mut arrival = self.now + self.delay;
+        if packet.payload > 0 {
+            self.free_at = self.free_at.max(self.now) + self.slot;
+            arrival = self.free_at + self.delay;
+        }
+        match fate {
+            Fate::Drop => return,
+            Fate::Late(extra) => arrival += extra,
+            Fate::Twice => drop(self.flight.insert((arrival + Span::from_nanos(1), n), packet)),
+            Fate::Pass | Fate::Mark => {}
+        }
+        self.flight.insert((arrival, n), packet);
+    }
+
+    /// Lets time pass until `end`, or until both ends have closed.
+    fn run_until(&mut self, end: Time) -> &mut Self {
+        if self.now == Time::ZERO && self.log.is_empty() {
+            self.act(|s, _, io| s.connect(io));
+        }
+        while !(self.sender.phase == Phase::Closed && self.receiver.is_closed()) {
+            let arrival = self.flight.keys().next().map_or(Time::NEVER, |k| k.0);
+            let timer = self.sender.deadline().min(self.receiver.deadline());
+            let send = self.sender.send_at(self.now);
+            let next = arrival.min(timer).min(send);
+            if next > end {
+                self.now = end;
+                break;
+            }
+            assert!(next >= self.now, "time goes back");
+            self.now = next;
+            if arrival == next {
+                if let Some((_, p)) = self.flight.pop_first() {
+                    self.act(
+                        |s, r, io| {
+                            if p.is(flag::REVERSE) { s.on_packet(io, &p) } else { r.on_packet(io, &p) }
+                        },
+                    );
+                }
+            } else if timer == next {
+                self.act(|s, r, io| {
+                    if r.deadline() <= io.now {
+                        r.on_timer(io);
+                    }
+                    if s.deadline() <= io.now {
+                        s.on_timer(io);
+                    }
+                });
+            } else {
+                self.act(|s, _, io| s.transmit(io));
+            }
+        }
+        self
+    }
+
+    fn data(&self) -> impl Iterator<Item = &Sent> {
+        self.log.iter().filter(|s| s.is_data())
+    }
+
+    fn acks(&self) -> impl Iterator<Item = &Sent> {
+        self.log.iter().filter(|s| s.is_ack())
+    }
+
+    /// When each transmission of a segment was sent.
+    fn times_of(&self, seq: u32) -> Vec<Time> {
+        self.data().filter(|s| s.packet.seq == seq).map(|s| s.at).collect()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.sender.phase == Phase::Closed && self.receiver.is_closed()
+    }
+
+    /// Everything that was sent arrived, once and in order, and both ends know.
+    fn assert_complete(&self, bytes: u64) {
+        assert!(self.is_closed(), "{:?} {:?}", self.sender.phase, self.receiver.phase);
+        assert_eq!(self.receiver.delivered, bytes);
+        let board = &self.sender.board;
+        assert_eq!((board.packets_out(), board.sacked_out, board.lost_out, board.retrans_out), (0, 0, 0, 0));
+    }
+}
+
+/// Loses the first transmission of these segments.
+fn lose(segments: &[u32]) -> impl FnMut(&Packet, Time) -> Fate {
+    lose_times(segments.iter().map(|&s| (s, 1)).collect())
+}
+
+/// Loses so many transmissions of each of these segments.
+fn lose_times(mut left: BTreeMap<u32, u32>) -> impl FnMut(&Packet, Time) -> Fate {
+    move |p, _| {
+        if p.is(flag::REVERSE | flag::SYN) || p.payload == 0 {
+            return Fate::Pass;
+        }
+        match left.get_mut(&p.seq) {
+            Some(n) if *n > 0 => {
+                *n -= 1;
+                Fate::Drop
+            }
+            _ => Fate::Pass,
+        }
+    }
+}
+
+/// Treats the first packet that answers to `which` in this way.
+fn first(fate: Fate, which: impl Fn(&Packet) -> bool) -> impl FnMut(&Packet, Time) -> Fate {
+    let mut done = false;
+    move |p, _| {
+        if !done && which(p) {
+            done = true;
+            return fate;
+        }
+        Fate::Pass
+    }
+}
+
+fn limited(mbit: u64) -> AppPlan {
+    AppPlan::Limited { rate: Rate::from_bits_per_sec(mbit * 1_000_000), on: None, off: None }
+}

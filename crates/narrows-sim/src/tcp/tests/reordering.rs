@@ -1,0 +1,95 @@
+//! Packets that come late, twice, or after they were given up.
+
+use narrows_control::congestion::State;
+
+use super::*;
+
+#[test]
+fn reordering_by_less_than_three_segments_causes_no_retransmission() {
+    let app = segments(400);
+    let mut pair = Pair::new("reno", &app, |p, _| {
+        let late = p.payload > 0 && p.seq % 20 == 10;
+        if late { Fate::Late(Span::from_micros(210)) } else { Fate::Pass }
+    });
+    pair.run_until(at(60_000)).assert_complete(400 * MSS);
+    assert_eq!(pair.sender.counters.retransmits, 0);
+}
+
+#[test]
+fn a_needless_recovery_is_undone_and_the_window_comes_back() {
+    // Segment 100 is 5 ms late: 50 others overtake it, it is retransmitted, and its ACK echoes the original's time.
+    let app = segments(1_000);
+    let mut pair = Pair::new("reno", &app, first(Fate::Late(ms(5)), |p| p.payload > 0 && p.seq == 100));
+    let mut highest = 0;
+    while !pair.is_closed() {
+        highest = highest.max(pair.sender.window.cwnd);
+        let next = pair.now + ms(1);
+        pair.run_until(next);
+        assert!(pair.now < at(60_000));
+    }
+    assert_eq!(pair.sender.counters.retransmits, 1);
+    assert_eq!(pair.sender.counters.spurious, 1);
+    assert!(pair.sender.window.cwnd >= highest, "{} of {highest}", pair.sender.window.cwnd);
+    assert!(pair.sender.window.ssthresh > 1_000_000, "slow start goes on: {}", pair.sender.window.ssthresh);
+    assert!(pair.sender.rack.reordering_seen);
+}
+
+#[test]
+fn once_reordering_was_seen_a_quarter_of_the_rtt_is_waited() {
+    // The same delay of 5 ms, again and again: a reordering window of min_rtt/4 = 10 ms covers it.
+    let app = segments(4_000);
+    let mut pair = Pair::new("reno", &app, |p, _| {
+        if p.payload > 0 && p.seq >= 100 && p.seq % 200 == 100 { Fate::Late(ms(5)) } else { Fate::Pass }
+    });
+    pair.run_until(at(60_000)).assert_complete(4_000 * MSS);
+    assert_eq!(pair.sender.counters.retransmits, 1, "the first only");
+}
+
+#[test]
+fn a_delay_spike_gives_a_spurious_timeout_that_is_undone() {
+    // Everything sent between 200 ms and 300 ms is 1 s late, in order.
+    let app = segments(3_000);
+    let (from, to) = (at(300), at(1_300));
+    let mut pair = Pair::new("cubic", &app, |p, now| {
+        let held = p.payload > 0 && now >= from && now < to;
+        if held { Fate::Late(to.since(now)) } else { Fate::Pass }
+    });
+    pair.run_until(at(300));
+    let before = (pair.sender.window.cwnd, pair.sender.window.ssthresh);
+    pair.run_until(at(1_250));
+    assert_eq!(pair.sender.state, State::Loss);
+    assert!(pair.sender.counters.timeouts >= 1);
+    pair.run_until(at(1_400));
+    assert_ne!(pair.sender.state, State::Loss);
+    assert!(pair.sender.window.cwnd >= before.0, "{} of {}", pair.sender.window.cwnd, before.0);
+    assert!(pair.sender.window.ssthresh >= before.1);
+    pair.run_until(at(60_000)).assert_complete(3_000 * MSS);
+    assert!(pair.sender.counters.retransmits < 10, "{}", pair.sender.counters.retransmits);
+}
+
+#[test]
+fn duplicates_that_the_network_makes_are_not_taken_for_needless_retransmissions() {
+    let app = segments(2_000);
+    let mut pair =
+        Pair::new(
+            "reno",
+            &app,
+            |p, _| if p.payload > 0 && p.seq % 10 == 5 { Fate::Twice } else { Fate::Pass },
+        );
+    pair.run_until(at(60_000)).assert_complete(2_000 * MSS);
+    let c = &pair.sender.counters;
+    assert_eq!((c.retransmits, c.timeouts), (0, 0));
+    assert_eq!(c.spurious, 200, "each duplicate is reported");
+}
+
+#[test]
+fn a_duplicate_of_a_lost_segment_does_not_undo_the_reduction() {
+    let app = segments(2_000);
+    let mut lost = lose(&[300]);
+    let mut pair = Pair::new("reno", &app, |p, now| match lost(p, now) {
+        Fate::Pass if p.payload > 0 && p.seq == 200 => Fate::Twice,
+        fate => fate,
+    });
+    pair.run_until(at(60_000)).assert_complete(2_000 * MSS);
+    assert!(pair.sender.window.ssthresh < 1_000, "{}", pair.sender.window.ssthresh);
+}
