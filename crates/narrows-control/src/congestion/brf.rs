@@ -18,6 +18,10 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// No path is shorter; a figure below is a broken clock.
 const RTT_MIN: Span = Span::from_micros(10);
 
+/// No sample counts for more than this many of the least RTT (ours): the first one after an outage would otherwise
+/// set a rate of two packets in the outage's length, and the next packet, with the next sample, would leave as late.
+const LONGEST_RTT: u64 = 8;
+
 /// Parameters of [`Brf`]. `None` switches a safeguard off, as the paper has none of them.
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -119,9 +123,12 @@ pub struct Brf {
     halvings: u32,
     halved_at: Time,
     srtt: Span,
-    /// Least RTT. What is meant "per RTT" is per this: after an outage srtt is the outage's length for many RTTs, and
-    /// a rate that doubles every five seconds from two packets in five seconds does not come back.
+    /// Least RTT: the rate doubles once in it. After an outage srtt is the outage's length for many RTTs, and a rate
+    /// that doubles every five seconds does not come back.
     path: Span,
+    /// RTT as measured last, for all that is so many segments per RTT: a floor that did not give way to a queue
+    /// would feed it.
+    recent: Span,
 }
 
 impl Default for Brf {
@@ -144,6 +151,7 @@ impl Brf {
             name,
             srtt: params.nominal_rtt,
             path: params.nominal_rtt,
+            recent: params.nominal_rtt,
             params,
             mode: Mode::Unrated(Cubic::default()),
             connection,
@@ -158,10 +166,10 @@ impl Brf {
         }
     }
 
-    /// The rate of so many segments per RTT of the path.
+    /// The rate of so many segments per RTT.
     fn segments_per_rtt(&self, segments: u64) -> Rate {
         let bytes = Bytes::new(segments.saturating_mul(u64::from(self.connection.packet_bytes)));
-        Rate::of(bytes, self.path).max(Rate::from_bytes_per_sec(1))
+        Rate::of(bytes, self.recent).max(Rate::from_bytes_per_sec(1))
     }
 
     /// The rate below which neither feedback nor silence can push (BRF-92, BRF-104).
@@ -282,7 +290,7 @@ impl Controller for Brf {
     fn on_established(&mut self, connection: &Connection, window: &mut Window) {
         self.connection = Connection { packet_bytes: connection.packet_bytes.max(1), ..connection.clone() };
         self.srtt = connection.rtt.filter(|&rtt| rtt > Span::ZERO).unwrap_or(self.params.nominal_rtt);
-        self.path = self.srtt;
+        (self.path, self.recent) = (self.srtt, self.srtt);
         match connection.feedback {
             Some(feedback) => {
                 self.mode = Mode::Rated;
@@ -301,6 +309,8 @@ impl Controller for Brf {
         if ack.srtt > Span::ZERO {
             self.srtt = ack.srtt;
             self.path = ack.min_rtt.min(ack.srtt).max(RTT_MIN);
+            let recent = ack.rtt.unwrap_or(self.recent);
+            self.recent = recent.max(self.path).min(self.path.scale(LONGEST_RTT, 1));
         }
         if matches!(self.mode, Mode::Rated) {
             match ack.feedback {

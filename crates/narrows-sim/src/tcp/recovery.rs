@@ -204,6 +204,7 @@ impl Sender {
         if self.cc.recovery() == Recovery::Transport && self.window.ssthresh < INFINITE_SSTHRESH {
             self.window.cwnd = self.window.ssthresh.max(1);
         }
+        self.cwnd_stamp = now;
         // The marker stays: the DSACKs of needless retransmissions come an RTT later.
         self.state = next;
         self.cc.on_recovered(now, &mut self.window);
@@ -227,6 +228,7 @@ impl Sender {
             self.begin_undo();
         }
         self.window.cwnd = self.board.in_flight() + 1;
+        self.cwnd_stamp = now;
         self.state = State::Loss;
         self.high_seq = self.board.nxt();
         self.frto = fresh || repeated;
@@ -308,6 +310,7 @@ impl Sender {
         }
         self.undo.marker = None;
         self.frto = false;
+        self.cwnd_stamp = now;
         self.rack.touch();
         self.state = next;
     }

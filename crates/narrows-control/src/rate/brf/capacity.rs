@@ -21,6 +21,10 @@ const SAMPLE_MAX: Span = Span::from_millis(200);
 const FILLED: f64 = 0.9;
 /// A queue of this many packets is none: a scheduler's grants and the bursts of the senders make that many.
 const NO_QUEUE: u64 = 2;
+/// How long the greatest estimate is remembered: by then it has faded to a third.
+const MEMORY: Span = Span::from_secs(5);
+/// Below this part of it the series of probes begins with the largest: what a radio did a moment ago it can do again.
+const FALLEN: f64 = 0.5;
 
 /// What the host reads from the port.
 #[derive(Copy, Clone, Debug, Default)]
@@ -47,6 +51,12 @@ pub(super) struct Estimator {
     /// Start of the running sample.
     sample: Option<(Time, Reading)>,
     probe: Probe,
+    /// When nothing waited last. A radio serves in grants, between which any traffic has to wait: only what does not
+    /// drain within a period is a queue.
+    empty_at: Time,
+    /// Greatest estimate of late, which fades.
+    best: f64,
+    seen_at: Time,
     /// Part of the estimate that a probe adds.
     step: f64,
     first: f64,
@@ -64,6 +74,9 @@ impl Estimator {
             drained: VecDeque::new(),
             sample: None,
             probe: Probe::Idle { empty_since: now },
+            empty_at: now,
+            best: 0.0,
+            seen_at: now,
             step: first,
             first,
             growth: params.probe_growth,
@@ -84,31 +97,37 @@ impl Estimator {
     /// Reads the port; to be called a few times per `period` T.
     pub(super) fn observe(&mut self, now: Time, reading: Reading, period: Span) {
         self.sample_drain(now, reading, period);
+        let age = now.since(self.seen_at).as_secs_f64() / MEMORY.as_secs_f64();
+        self.best = (self.best * (1.0 - age).max(0.0)).max(self.estimate.as_f64());
+        self.seen_at = now;
         self.step_probe(now, reading, period);
     }
 
     fn sample_drain(&mut self, now: Time, reading: Reading, period: Span) {
-        let packets = self.estimate.time_for(Bytes::new(self.mtu.get() * SAMPLE_PACKETS)).min(SAMPLE_MAX);
-        let least = packets.max(period.scale(1, 2));
         let Some((from, start)) = self.sample else {
             self.sample = Some((now, reading));
             return;
         };
-        // Less than a packet waiting may be the one in transmission. A queue that empties in between and fills again
-        // goes unseen and gives a sample that is too low, which the maximum forgives.
         let span = now.since(from);
+        let left = reading.departed - start.departed;
+        let rate = Rate::of(left, span);
+        let enough = left.get() >= self.mtu.get() * SAMPLE_PACKETS;
+        // Less than a packet waiting may be the one in transmission.
         if reading.queued <= self.mtu || start.queued <= self.mtu {
+            // It drained on the way, and could have sent more: enough to raise the estimate, not to lower it.
+            if enough && start.queued > self.mtu && rate > self.estimate {
+                self.estimate = rate;
+            }
             self.sample = Some((now, reading));
             return;
         }
-        let rate = Rate::of(reading.departed - start.departed, span);
-        // A short sample is too coarse to lower the estimate, but what it shows was done.
-        if span < least {
+        let least = period.scale(1, 2);
+        if span < least || !(enough || span >= SAMPLE_MAX.max(least)) {
             return;
         }
         self.drained.push_back((now, rate));
         self.sample = Some((now, reading));
-        let horizon = period.scale(2, 1).max(least.scale(2, 1));
+        let horizon = period.max(span).scale(2, 1);
         while self.drained.front().is_some_and(|(at, _)| now.since(*at) > horizon) {
             self.drained.pop_front();
         }
@@ -118,13 +137,24 @@ impl Estimator {
         }
     }
 
+    /// The size of the next probe, after one of `last` that was filled or, without, for the first of a series.
+    fn next_step(&self, last: Option<f64>) -> f64 {
+        if self.growth > 1.0 && self.estimate.as_f64() < FALLEN * self.best {
+            return self.most;
+        }
+        last.map_or(self.first, |last| (last * self.growth).min(self.most))
+    }
+
     fn step_probe(&mut self, now: Time, reading: Reading, period: Span) {
-        if reading.queued.get() > NO_QUEUE * self.mtu.get() {
-            (self.probe, self.step) = (Probe::Idle { empty_since: now }, self.first);
+        if reading.queued.get() <= NO_QUEUE * self.mtu.get() {
+            self.empty_at = now;
+        } else if now.since(self.empty_at) >= period {
+            self.probe = Probe::Idle { empty_since: now };
             return;
         }
         match self.probe {
             Probe::Idle { empty_since } if now.since(empty_since) >= period.scale(2, 1) => {
+                self.step = self.next_step(None);
                 self.probe = Probe::Raised { since: now, counted: None };
             }
             // Senders hear of the raise within an RTT, and it takes another until the port sees them all.
@@ -135,12 +165,12 @@ impl Estimator {
                 let rate = Rate::of(reading.arrived - arrived, now.since(from));
                 let raised = self.capacity();
                 if rate < raised.mul_f64(self.eta * FILLED) {
-                    (self.probe, self.step) = (Probe::Idle { empty_since: now }, self.first);
+                    self.probe = Probe::Idle { empty_since: now };
                     return;
                 }
                 self.estimate = raised;
                 self.probe = if self.growth > 1.0 {
-                    self.step = (self.step * self.growth).min(self.most);
+                    self.step = self.next_step(Some(self.step));
                     Probe::Raised { since: now, counted: None }
                 } else {
                     Probe::Idle { empty_since: now }

@@ -25,6 +25,8 @@ pub struct Thresholds {
     pub q_th: f64,
     /// See [`Params::q_delay_max`].
     pub q_delay_max: Span,
+    /// See [`Params::q_packets_min`].
+    pub q_packets_min: u32,
     /// See [`Params::burst_threshold`].
     pub burst_threshold: f64,
     /// What the paper takes every packet for (its MSS).
@@ -39,6 +41,7 @@ impl Thresholds {
             u_th: params.u_th,
             q_th: params.q_th,
             q_delay_max: params.q_delay_max,
+            q_packets_min: params.q_packets_min,
             burst_threshold: params.burst_threshold,
             packet: mtu,
         }
@@ -113,6 +116,7 @@ fn judge(report: &Report, netcard_rate: f64, arrivals: f64, t: &Thresholds) -> V
         Mode::Resolved => {
             let utilisation = queue_utilisation(report.rated_packets);
             let delay = report.rated_queued > report.capacity.bytes_in(t.q_delay_max);
+            let delay = delay && report.rated_packets.0 >= t.q_packets_min;
             let standing = utilisation > t.q_th || (t.q_delay_max > Span::ZERO && delay);
             (utilisation, standing, arrivals > t.burst_threshold)
         }

@@ -76,6 +76,9 @@ params! {
     q_th: f64 = 0.1, 0.1;
     /// Delay of the queued bytes at link rate that is congestion, too; zero: off (BRF-74).
     q_delay_max: Span = Span::ZERO, Span::from_millis(5);
+    /// Fewer packets than this are no standing queue, whatever their delay (ours): on a slow link two bursts of the
+    /// senders are more than `q_delay_max`.
+    q_packets_min: u32 = 0, 8;
     /// Arrivals above this multiple of C_BRF are a burst (type selection in section 8).
     burst_threshold: f64 = 1.02, 1.02;
     /// A_MAX: what a burst is scaled down to, as part of C_BRF (BRF-81; paper 0.95 to 1.0).
