@@ -62,6 +62,7 @@ LOOKS: dict[str, Look] = {
     # Explicit rate
     "brf": Look("BRF", "#007a57", "#2fc79a", _SOLID, "circle"),
     "brf-literal": Look("BRF, as printed", "#80852c", "#c2c860", _DOTTED, "diamond"),
+    "brf-urgent": Look("BRF, urgent decrease", "#00879e", "#4cc3d9", _DASHED, "triangle-up"),
     "brf-measured": Look("BRF, measured", "#7a4fa0", "#bd94e6", _DASH_DOT, "cross"),
     "pacec": Look("PACEC", "#00838f", "#4fd0dc", _DASHED, "circle"),
     "rcp": Look("RCP", "#4d7c2a", "#96cf6c", _DASH_DOT, "circle"),

@@ -80,7 +80,7 @@ class Controller(Table):
     outages: list[Outage] = []
     """When it is out of order (from, to)."""
     params: dict[str, Data] = {}
-    """Its parameters, as `narrows list rate-controllers` names them."""
+    """Its parameters; docs/scenarios.md lists those of BRF."""
 
     @model_validator(mode="after")
     def _outages_in_order(self) -> Controller:
@@ -92,9 +92,9 @@ class Sdn(Table):
     """The SDN controller of the domain."""
 
     poll: Period | None = None
-    """Between two polls; the smaller of the switch's control period and 100 ms if left out."""
+    """Time between two polls; the smaller of the switch's control period and 100 ms if left out."""
     delay: Delay = 1_000_000
-    """One way between the controller and any switch."""
+    """Between the controller and any switch, one way."""
     outages: list[Outage] = []
     """When it is out of order (from, to)."""
 
@@ -116,14 +116,14 @@ class Probes(Table):
     """What is recorded."""
 
     interval: PeriodOrZero = 100_000_000
-    """Between two samples; 0: none."""
+    """Time between two samples; 0: no samples."""
     links: (
         Annotated[list[Name], BeforeValidator(_all, json_schema_input_type=Literal["all"] | list[Name])]
         | None
     ) = None
     """Links to sample; if left out all of up to 16, else bottlenecks and those with controllers."""
     flows: Flag = True
-    """Sample flows."""
+    """Sample flows (the first 2000 of a run, those of `arrivals` never)."""
     traces: Flag = False
     """Record the state of controllers too."""
 
@@ -156,7 +156,7 @@ class Sweep(Table):
 
 
 class Scenario(Table):
-    """A scenario. From a file: `narrows.load`; from Python: the same keys as arguments.
+    """A scenario, from a file by `narrows.load`, or in Python with the same keys as arguments.
 
     Raises:
         ScenarioError: if a key or value is wrong.
@@ -179,9 +179,9 @@ class Scenario(Table):
     flows: Annotated[list[Flow], Field(max_length=100_000)] = []
     """Flows."""
     controllers: Annotated[list[Controller], Field(max_length=1024)] = []
-    """Rate controllers at ports."""
+    """Rate controllers at ports of switches."""
     sdn: Sdn | None = None
-    """The SDN controller."""
+    """The SDN controller; none if left out."""
     probes: Probes = Probes()
     """What to record."""
     sweep: Sweep | None = None

@@ -122,7 +122,7 @@ class Priority(Table):
 
     kind: Literal["priority"]
     bands: Annotated[list[Limit], Field(min_length=1, max_length=16)]
-    """Limit of each band."""
+    """Length of each band."""
 
 
 class HtbClass(Table):
@@ -174,7 +174,7 @@ def _loss(value: object) -> object:
 
 
 def _jitter(value: object) -> object:
-    return {"max": units.parse_duration(value)} if isinstance(value, str | int) else value
+    return {"max": value} if isinstance(value, str | int) else value
 
 
 class Bernoulli(Table):
@@ -182,7 +182,7 @@ class Bernoulli(Table):
 
     model: Literal["bernoulli"]
     p: Probability
-    """Probability."""
+    """Probability that a packet is lost."""
 
 
 class GilbertElliott(Table):
@@ -190,13 +190,13 @@ class GilbertElliott(Table):
 
     model: Literal["gilbert-elliott"]
     p: Probability
-    """Good to bad."""
+    """Probability of going from good to bad."""
     r: Probability
-    """Bad to good."""
+    """Probability of going from bad to good."""
     good: Probability = 0.0
-    """Loss in the good state."""
+    """Probability of a loss in the good state."""
     bad: Probability = 1.0
-    """Loss in the bad state."""
+    """Probability of a loss in the bad state."""
 
 
 LOSSES: dict[str, type[Table]] = {"bernoulli": Bernoulli, "gilbert-elliott": GilbertElliott}
@@ -266,13 +266,13 @@ class Traits(Table):
     rate: Rate | None = None
     """L3 rate."""
     delay: Delay | None = None
-    """Propagation delay, one way."""
+    """Propagation delay, one way; none if left out."""
     queue: Queue | None = None
-    """Queue in front of the wire."""
+    """Queue in front of the wire: a length, a name or a table; a FIFO of 1000 packets if left out."""
     loss: Loss | None = None
-    """Random loss behind the queue."""
+    """Random loss behind the queue: a probability or a table."""
     jitter: JitterField | None = None
-    """Random extra delay."""
+    """Random extra delay of each packet: its maximum or a table."""
     duplicate: Probability = 0.0
     """Probability that a packet arrives twice."""
     trace: Trace | None = None
@@ -293,7 +293,7 @@ class Link(Traits):
     between: Annotated[list[Name], Field(min_length=2, max_length=2)]
     """The two nodes."""
     back: Traits | None = None
-    """What differs on the way back."""
+    """What differs on the way back: the keys of this table from `rate` on."""
 
 
 class Node(Table):

@@ -138,7 +138,7 @@ mod tests {
             departed: Bytes::ZERO,
             departed_packets: 0,
             rated_queued: Bytes::new(queued),
-            rated_packets: (0, 1000),
+            rated_packets: ((queued / 1500) as u32, 1000),
             all_packets: (0, 3000),
             period: Span::from_millis(20),
         })

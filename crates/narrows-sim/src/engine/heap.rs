@@ -124,22 +124,21 @@ impl EventQueue {
     #[inline]
     fn sift_down(&mut self, key: u128) {
         let keys = self.keys.as_mut_slice();
+        let len = keys.len();
         let mut at = 0;
         loop {
             let first = 4 * at + 1;
-            let (least, least_key) = match keys.get(first..) {
-                // All four children: two pairs, then the better of each (a third fewer branches that go wrong).
-                Some(&[a, b, c, d, ..]) => {
-                    let (i, x) = if b < a { (first + 1, b) } else { (first, a) };
-                    let (j, y) = if d < c { (first + 3, d) } else { (first + 2, c) };
-                    if y < x { (j, y) } else { (i, x) }
+            if first >= len {
+                break;
+            }
+            let mut least = first;
+            let mut least_key = keys[first];
+            for (child, &k) in keys.iter().enumerate().take((first + 4).min(len)).skip(first + 1) {
+                if k < least_key {
+                    least = child;
+                    least_key = k;
                 }
-                Some(rest) => match rest.iter().enumerate().min_by_key(|&(_, k)| *k) {
-                    Some((i, &k)) => (first + i, k),
-                    None => break,
-                },
-                None => break,
-            };
+            }
             if key <= least_key {
                 break;
             }

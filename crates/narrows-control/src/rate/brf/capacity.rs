@@ -180,3 +180,82 @@ impl Estimator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: Span = Span::from_millis(20);
+
+    /// A link of rate `link(t in ms)` with senders that fill `demand` of what they are told; returns the estimate
+    /// at every ms.
+    fn run(initial: u64, ms: u64, link: impl Fn(u64) -> u64, demand: f64) -> Vec<u64> {
+        run_with(Params::resolved(), initial, ms, link, demand)
+    }
+
+    fn run_with(
+        params: Params,
+        initial: u64,
+        ms: u64,
+        link: impl Fn(u64) -> u64,
+        demand: f64,
+    ) -> Vec<u64> {
+        let params = Params { capacity_initial: Rate::from_bytes_per_sec(initial), ..params };
+        let mut estimator = Estimator::new(Time::ZERO, &params, Bytes::new(1500));
+        let (mut arrived, mut departed) = (0.0, 0.0f64);
+        (0..ms)
+            .map(|t| {
+                arrived += estimator.capacity().as_f64() * 0.98 * demand / 1000.0;
+                departed = (departed + link(t) as f64 / 1000.0).min(arrived);
+                let [a, d, q] = [arrived, departed, arrived - departed].map(|v| Bytes::new(v as u64));
+                let now = Time::ZERO + Span::from_millis(t);
+                estimator.observe(now, Reading { arrived: a, departed: d, queued: q }, T);
+                estimator.capacity().as_bytes_per_sec()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn finds_a_slower_link_from_its_backlog() {
+        let estimates = run(12_500_000, 400, |_| 5_000_000, 1.0);
+        assert!(estimates[150..].iter().all(|e| (4_900_000..=5_300_000).contains(e)));
+    }
+
+    #[test]
+    fn plain_probes_climb_to_a_faster_link_by_a_twentieth_at_a_time() {
+        let plain = Params { probe_growth: 1.0, probe_max: 1.05, ..Params::resolved() };
+        let estimates = run_with(plain, 1_250_000, 8_000, |_| 5_000_000, 1.0);
+        assert!(estimates[1_000] < 2_500_000, "{}", estimates[1_000]);
+        assert!(estimates.last().unwrap() > &4_700_000);
+        assert!(estimates.iter().all(|e| *e <= 5_600_000), "and not past it by more than a probe");
+    }
+
+    /// Ten times the rate: probes of 5, 10, 20, 40, 80 and 100 %, of two periods each.
+    #[test]
+    fn growing_probes_find_ten_times_the_rate_in_twenty_periods() {
+        let estimates = run(500_000, 2_000, |_| 5_000_000, 1.0);
+        assert!(estimates[40 + 20 * 20] > 4_500_000, "{}", estimates[440]);
+        assert!(estimates[1_000..].iter().all(|e| (4_500_000..=5_600_000).contains(e)));
+    }
+
+    /// A radio that stops for two seconds and comes back as it was: the backlog's drain shows it.
+    #[test]
+    fn an_outage_does_not_leave_a_tiny_estimate() {
+        let link = |t| if (1_000..3_000).contains(&t) { 20_000 } else { 5_000_000 };
+        let estimates = run(5_000_000, 4_000, link, 1.0);
+        assert!(estimates[2_900] < 100_000, "{}", estimates[2_900]);
+        assert!(estimates[3_200..].iter().all(|e| *e > 4_500_000), "{:?}", &estimates[3_150..3_250]);
+    }
+
+    #[test]
+    fn follows_a_link_that_halves_within_a_few_periods() {
+        let estimates = run(5_000_000, 1_400, |t| if t < 1000 { 5_000_000 } else { 2_500_000 }, 1.0);
+        assert!(estimates[1_120..].iter().all(|e| *e < 2_800_000), "{:?}", &estimates[1_000..1_200]);
+    }
+
+    #[test]
+    fn flows_that_do_not_fill_a_probe_do_not_raise_the_estimate() {
+        let estimates = run(1_250_000, 4_000, |_| 5_000_000, 0.5);
+        assert!(estimates.iter().all(|e| *e <= 1_312_500));
+    }
+}

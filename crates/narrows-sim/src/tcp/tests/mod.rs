@@ -2,6 +2,7 @@
 //! to each packet what the test says.
 
 mod congestion;
+mod debug;
 mod connection;
 mod loss;
 mod reordering;
@@ -209,7 +210,7 @@ impl<'n> Pair<'n> {
 }
 
 /// Loses the first transmission of these segments.
-fn lose(segments: &[u32]) -> impl FnMut(&Packet, Time) -> Fate {
+fn lose(segments: &[u32]) -> impl FnMut(&Packet, Time) -> Fate + use<> {
     lose_times(segments.iter().map(|&s| (s, 1)).collect())
 }
 

@@ -1,0 +1,140 @@
+//! Builders of small plans, and readers of results.
+#![allow(dead_code, missing_docs, unreachable_pub)]
+
+use std::sync::atomic::AtomicBool;
+
+use narrows_control::units::{Bytes, Rate, Span, Time};
+use narrows_sim::Results;
+use narrows_sim::plan::{
+    AppPlan, FlowPlan, LimitPlan, LinkPlan, MarkPlan, Plan, ProbePlan, QueuePlan, RatePlan, TransportPlan,
+};
+
+pub fn ms(n: u64) -> Span {
+    Span::from_millis(n)
+}
+
+pub fn at(n: u64) -> Time {
+    Time::ZERO + ms(n)
+}
+
+pub fn mbit(n: u64) -> Rate {
+    Rate::from_bits_per_sec(n * 1_000_000)
+}
+
+pub fn constant(rate: Rate) -> RatePlan {
+    RatePlan::Steps { steps: vec![(Time::ZERO, rate)], period: None }
+}
+
+pub fn packets(n: u32) -> LimitPlan {
+    LimitPlan { packets: Some(n), bytes: None }
+}
+
+pub fn fifo(limit: LimitPlan) -> QueuePlan {
+    QueuePlan::Fifo { limit, mark: MarkPlan::None }
+}
+
+pub fn link(from: u32, to: u32, rate: Rate, delay: Span, queue: QueuePlan) -> LinkPlan {
+    LinkPlan {
+        name: format!("{from}->{to}"),
+        from,
+        to,
+        rate: constant(rate),
+        delay: vec![(Time::ZERO, delay)],
+        jitter: None,
+        loss: Vec::new(),
+        duplicate: 0.0,
+        queue,
+    }
+}
+
+/// Two nodes: link 0 is the bottleneck, link 1 the way back, a thousand times as fast. All delay is on the way back,
+/// so that a change of the bottleneck shows at the receiver at once.
+pub fn path(rate: Rate, rtt: Span, queue: QueuePlan, seconds: u64) -> Plan {
+    let back = Rate::from_bytes_per_sec(rate.as_bytes_per_sec() * 1_000);
+    Plan {
+        seed: 1,
+        duration: Span::from_secs(seconds),
+        nodes: vec!["a".into(), "b".into()],
+        links: vec![link(0, 1, rate, Span::ZERO, queue), link(1, 0, back, rtt, fifo(LimitPlan::default()))],
+        probes: ProbePlan { interval: ms(10), links: vec![0], flows: true, traces: false },
+        ..Plan::default()
+    }
+}
+
+pub fn tcp(cc: &str) -> TransportPlan {
+    TransportPlan::Tcp { cc: cc.into(), ecn: false, pacing: false, receive_window: None, mss: 1448 }
+}
+
+pub fn ecn(cc: &str) -> TransportPlan {
+    TransportPlan::Tcp { cc: cc.into(), ecn: true, pacing: false, receive_window: None, mss: 1448 }
+}
+
+pub fn flow(transport: TransportPlan, app: AppPlan) -> FlowPlan {
+    FlowPlan {
+        name: "f".into(),
+        from: 0,
+        to: 1,
+        return_path: None,
+        start: Time::ZERO,
+        stop: None,
+        count: 1,
+        spacing: Span::ZERO,
+        class: 0,
+        transport,
+        app,
+    }
+}
+
+pub fn bulk(cc: &str) -> FlowPlan {
+    flow(tcp(cc), AppPlan::Bulk)
+}
+
+pub fn sized(cc: &str, bytes: u64) -> FlowPlan {
+    flow(tcp(cc), AppPlan::Size { bytes: Bytes::new(bytes) })
+}
+
+/// A constant stream of 1500-byte packets.
+pub fn udp(rate: Rate) -> FlowPlan {
+    flow(TransportPlan::Udp { rate, packet: 1500 }, AppPlan::Bulk)
+}
+
+pub fn run(plan: &Plan) -> Results {
+    narrows_sim::run(plan, &AtomicBool::new(false)).expect("the plan is valid")
+}
+
+/// A figure of a table by row.
+pub trait Read {
+    fn f(&self, table: &str, column: &str, row: usize) -> f64;
+    fn u(&self, table: &str, column: &str, row: usize) -> u64;
+    fn all(&self, table: &str, column: &str) -> Vec<f64>;
+    fn rows(&self, table: &str) -> usize;
+    /// Goodput of a flow in Mbit/s.
+    fn goodput(&self, flow: usize) -> f64 {
+        self.f("flows", "goodput_bps", flow) / 1e6
+    }
+}
+
+fn table<'r>(results: &'r Results, name: &str) -> &'r narrows_sim::Table {
+    results.tables.iter().find(|t| t.name == name).expect("a table of this name")
+}
+
+impl Read for Results {
+    fn f(&self, name: &str, column: &str, row: usize) -> f64 {
+        table(self, name).f64(column).expect("a column of floats")[row]
+    }
+    fn u(&self, name: &str, column: &str, row: usize) -> u64 {
+        table(self, name).u64(column).expect("a column of whole numbers")[row]
+    }
+    fn all(&self, name: &str, column: &str) -> Vec<f64> {
+        table(self, name).f64(column).expect("a column of floats").to_vec()
+    }
+    fn rows(&self, name: &str) -> usize {
+        table(self, name).rows()
+    }
+}
+
+/// Jain's fairness index.
+pub fn jain(x: &[f64]) -> f64 {
+    let (sum, squares): (f64, f64) = x.iter().fold((0.0, 0.0), |(s, q), v| (s + v, q + v * v));
+    sum * sum / (x.len() as f64 * squares)
+}

@@ -1,0 +1,281 @@
+//! Laws that every run obeys: determinism, conservation, completion; and no plan makes a run panic.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::sync::atomic::AtomicBool;
+
+use common::*;
+use narrows_control::units::{Bytes, Rate, Span, Time};
+use narrows_sim::plan::{
+    AppPlan, FlowPlan, HtbClassPlan, JitterPlan, LimitPlan, LossPlan, MarkPlan, Plan, QueuePlan, RatePlan,
+    SizePlan,
+};
+use proptest::prelude::*;
+
+fn busy(seed: u64) -> Plan {
+    let mut plan = path(mbit(20), ms(30), fifo(packets(40)), 5);
+    plan.seed = seed;
+    plan.links[0].loss = vec![(Time::ZERO, LossPlan::Bernoulli { p: 0.01 })];
+    plan.links[0].jitter = Some(JitterPlan { max: ms(2), reorder: true });
+    let size = SizePlan::Pareto { mean: 20_000.0, shape: 1.5 };
+    plan.flows = vec![
+        bulk("cubic"),
+        bulk("bbr"),
+        flow(tcp("reno"), AppPlan::Poisson { per_sec: 20.0, size }),
+        udp(mbit(1)),
+    ];
+    plan
+}
+
+#[test]
+fn the_same_plan_gives_the_same_results() {
+    // NaN is not equal to itself: compare what is written.
+    let text = |seed| format!("{:?}", run(&busy(seed)));
+    assert_eq!(text(1), text(1));
+    assert_ne!(text(1), text(2));
+}
+
+#[test]
+fn the_arrivals_of_a_source_do_not_depend_on_other_flows() {
+    let starts = |plan: &Plan| {
+        let r = run(plan);
+        let flows = r.tables.iter().find(|t| t.name == "flows").unwrap();
+        let source = flows.str("source").unwrap();
+        let rows = source.iter().zip(flows.f64("start_s").unwrap()).zip(flows.u64("size_bytes").unwrap());
+        let mut of: Vec<(u64, u64)> =
+            rows.filter(|((s, _), _)| *s == "web").map(|((_, t), b)| ((t * 1e9) as u64, *b)).collect();
+        of.sort_unstable();
+        of
+    };
+    let mut plan = busy(3);
+    plan.flows[2].name = "web".into();
+    let with = starts(&plan);
+    plan.flows[0].app = AppPlan::Size { bytes: Bytes::new(1) };
+    plan.flows[3].transport = tcp("reno");
+    assert!(with.len() > 50);
+    assert_eq!(with, starts(&plan));
+}
+
+#[test]
+fn the_losses_of_a_link_do_not_depend_on_the_jitter_of_another() {
+    let lost = |jitter| {
+        let mut plan = path(mbit(20), ms(0), fifo(packets(40)), 5);
+        plan.links[0].loss = vec![(Time::ZERO, LossPlan::Bernoulli { p: 0.01 })];
+        plan.links[1].jitter = jitter;
+        plan.flows = vec![udp(mbit(10))];
+        run(&plan).u("links", "random_losses", 0)
+    };
+    assert_eq!(lost(None), lost(Some(JitterPlan { max: ms(9), reorder: true })));
+}
+
+fn any_queue() -> impl Strategy<Value = QueuePlan> {
+    let limit = prop_oneof![
+        (1u32..200).prop_map(packets),
+        (3_000u64..200_000).prop_map(|b| LimitPlan { packets: None, bytes: Some(Bytes::new(b)) }),
+    ];
+    let red = MarkPlan::Red { min: 5.0, max: 15.0, max_p: 0.1, weight: 0.01, ecn: true };
+    limit.prop_flat_map(move |l| {
+        prop_oneof![
+            Just(fifo(l)),
+            Just(QueuePlan::Fifo { limit: l, mark: MarkPlan::Threshold { packets: 10 } }),
+            Just(QueuePlan::Fifo { limit: l, mark: red.clone() }),
+            Just(QueuePlan::Codel { limit: l, target: ms(5), interval: ms(100), ecn: true }),
+            Just(QueuePlan::FqCodel {
+                limit: l,
+                target: ms(5),
+                interval: ms(100),
+                quantum: Bytes::new(1514),
+                queues: 16,
+                ecn: false
+            }),
+            Just(QueuePlan::Priority { bands: vec![l, l] }),
+            Just(QueuePlan::Htb {
+                classes: (1..3)
+                    .map(|r| HtbClassPlan { rate: mbit(r), ceil: mbit(10), limit: l, priority: 0 })
+                    .collect()
+            }),
+        ]
+    })
+}
+
+fn any_flow() -> impl Strategy<Value = FlowPlan> {
+    let cc = prop_oneof![Just("reno"), Just("cubic"), Just("bbr")];
+    (cc, any::<bool>(), any::<bool>(), 1u64..400_000, 0u64..500, 0u8..3).prop_map(
+        |(cc, e, pacing, bytes, start, class)| {
+            let mut f = sized(cc, bytes);
+            if e {
+                f.transport = ecn(cc);
+            }
+            if let narrows_sim::plan::TransportPlan::Tcp { pacing: p, .. } = &mut f.transport {
+                *p = pacing;
+            }
+            f.start = at(start);
+            f.class = class;
+            f
+        },
+    )
+}
+
+fn any_plan() -> impl Strategy<Value = Plan> {
+    let impairment = (0.0f64..0.08, 0.0f64..0.05, 0u64..20, any::<bool>());
+    (any::<u32>(), 1u64..50, 0u64..80, any_queue(), impairment, prop::collection::vec(any_flow(), 1..5))
+        .prop_map(|(seed, rate, rtt, queue, (loss, duplicate, jitter, reorder), flows)| {
+            let mut plan = path(mbit(rate), ms(rtt), queue, 400);
+            plan.seed = seed as u64;
+            plan.probes.interval = ms(500);
+            for link in &mut plan.links {
+                link.loss = vec![(Time::ZERO, LossPlan::Bernoulli { p: loss })];
+                link.duplicate = duplicate;
+                link.jitter = Some(JitterPlan { max: ms(jitter), reorder });
+            }
+            plan.flows = flows;
+            plan
+        })
+}
+
+/// What holds for the links of every run.
+fn assert_laws(plan: &Plan, r: &narrows_sim::Results) {
+    let flows: f64 = r.all("flows", "goodput_bps").iter().filter(|g| g.is_finite()).sum();
+    assert!(flows >= 0.0);
+    for (i, link) in plan.links.iter().enumerate() {
+        let capacity = r.f("links", "capacity_bps", i) / 8.0 * (plan.duration - plan.warmup).as_secs_f64();
+        let carried = r.f("links", "utilisation", i) * capacity;
+        assert!(carried <= capacity + 1_600.0, "link {i}: {carried} of {capacity} bytes");
+        assert!(r.u("links", "dropped_packets", i) <= r.u("links", "offered_packets", i));
+        let limit = match &link.queue {
+            QueuePlan::Fifo { limit, .. }
+            | QueuePlan::Codel { limit, .. }
+            | QueuePlan::FqCodel { limit, .. } => *limit,
+            _ => LimitPlan::default(),
+        };
+        let samples = r.tables.iter().find(|t| t.name == "link_samples").unwrap();
+        let rows = samples.u64("link").unwrap().iter();
+        let queued = samples.u64("queue_packets").unwrap().iter().zip(samples.u64("queue_bytes").unwrap());
+        for (_, (p, b)) in rows.zip(queued).filter(|(l, _)| **l == i as u64) {
+            assert!(limit.packets.is_none_or(|most| *p <= most as u64));
+            assert!(limit.bytes.is_none_or(|most| *b <= most.get()));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Whatever the network does, every sized flow delivers exactly its bytes, and its slot becomes free.
+    #[test]
+    fn every_sized_flow_completes(plan in any_plan()) {
+        let r = run(&plan);
+        assert_laws(&plan, &r);
+        prop_assert_eq!(r.rows("flows"), plan.flows.len());
+        let sizes: Vec<u64> = plan.flows.iter().map(|f| match &f.app {
+            AppPlan::Size { bytes } => bytes.get(),
+            _ => 0,
+        }).collect();
+        for i in 0..r.rows("flows") {
+            let size = r.u("flows", "size_bytes", i);
+            prop_assert!(sizes.contains(&size));
+            prop_assert_eq!(r.u("flows", "delivered_bytes", i), size);
+            prop_assert!(r.f("flows", "end_s", i).is_finite(), "flow {} of {} bytes is still in the table", i, size);
+        }
+    }
+
+    /// A plan in which a few figures were replaced by absurd ones is refused or runs, and never panics.
+    #[test]
+    fn absurd_plans_are_refused_or_run(
+        plan in any_plan(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0usize..9), 1..4),
+    ) {
+        let mut plan = plan;
+        plan.duration = ms(20);
+        let mut json = serde_json::to_value(&plan).unwrap();
+        for (which, with) in changes {
+            let mut leaves = Vec::new();
+            leaf_paths(&json, String::new(), &mut leaves);
+            let path = &leaves[which.index(leaves.len())];
+            *json.pointer_mut(path).unwrap() = absurd(with);
+        }
+        if let Ok(mut plan) = serde_json::from_value::<Plan>(json) {
+            // The length of the run, samples and the number of flows are the user's to choose.
+            plan.duration = plan.duration.as_nanos().min(20_000_000).into_span();
+            plan.probes.interval = Span::ZERO;
+            for f in &mut plan.flows {
+                f.count = f.count.min(3);
+            }
+            let _ = narrows_sim::run(&plan, &AtomicBool::new(false));
+        }
+    }
+}
+
+trait IntoSpan {
+    fn into_span(self) -> Span;
+}
+impl IntoSpan for u64 {
+    fn into_span(self) -> Span {
+        Span::from_nanos(self)
+    }
+}
+
+/// JSON pointers of everything that has no parts.
+fn leaf_paths(value: &serde_json::Value, at: String, out: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Array(items) if !items.is_empty() => {
+            for (i, item) in items.iter().enumerate() {
+                leaf_paths(item, format!("{at}/{i}"), out);
+            }
+        }
+        serde_json::Value::Object(fields) => {
+            for (key, item) in fields {
+                leaf_paths(item, format!("{at}/{key}"), out);
+            }
+        }
+        _ => out.push(at),
+    }
+}
+
+fn absurd(which: usize) -> serde_json::Value {
+    use serde_json::json;
+    [
+        json!(0),
+        json!(u64::MAX),
+        json!(-1),
+        json!(1e300),
+        json!(null),
+        json!("x"),
+        json!([]),
+        json!(1),
+        json!(u32::MAX),
+    ][which]
+        .clone()
+}
+
+#[test]
+fn a_plan_that_makes_no_sense_is_refused_with_its_place() {
+    let mut plan = path(mbit(10), ms(10), fifo(packets(10)), 1);
+    plan.flows = vec![bulk("reno")];
+    let refused = |change: &dyn Fn(&mut Plan), place: &str| {
+        let mut p = plan.clone();
+        change(&mut p);
+        let error = narrows_sim::run(&p, &AtomicBool::new(false)).expect_err(place);
+        assert!(error.to_string().contains(place), "{error}");
+    };
+    refused(&|p| p.duration = Span::ZERO, "duration");
+    refused(&|p| p.links[0].to = 7, "links[0]");
+    refused(
+        &|p| p.links[0].loss = vec![(Time::ZERO, LossPlan::Bernoulli { p: 1.5 })],
+        "links[0] (0->1).loss",
+    );
+    refused(&|p| p.links[0].jitter = Some(JitterPlan { max: Span::MAX, reorder: false }), "jitter");
+    refused(&|p| p.links[0].rate = RatePlan::Steps { steps: vec![(at(1), mbit(1))], period: None }, "rate");
+    refused(&|p| p.flows[0].transport = tcp("no-such"), "cc");
+    refused(&|p| p.flows[0].count = 0, "count");
+    refused(&|p| p.flows.push(udp(Rate::ZERO)), "flows[1]");
+    refused(&|p| drop(p.links.pop()), "no path");
+}
+
+#[test]
+fn a_run_that_is_cancelled_says_so() {
+    let mut plan = path(mbit(100), ms(10), fifo(packets(100)), 60);
+    plan.flows = vec![bulk("reno")];
+    assert_eq!(narrows_sim::run(&plan, &AtomicBool::new(true)), Err(narrows_sim::Error::Cancelled));
+}

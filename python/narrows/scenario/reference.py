@@ -1,0 +1,276 @@
+"""The reference of scenario files in Markdown: a row per key, made from the models and their docstrings."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import annotated_types as bounds
+from pydantic import BeforeValidator
+from pydantic.fields import FieldInfo
+
+from narrows.scenario import fields, model, network, topologies, traffic
+
+TABLES: dict[str, list[type[fields.Table]]] = {
+    "Top level": [model.Scenario],
+    "Topology": [topologies.Dumbbell, topologies.ParkingLot, topologies.Star],
+    "Nodes": [model.Node],
+    "Links": [network.Link, network.Traits],
+    "Changes": [network.Change],
+    "Queues": [
+        network.Fifo,
+        network.Threshold,
+        network.Red,
+        network.Codel,
+        network.FqCodel,
+        network.Priority,
+        network.Htb,
+        network.HtbClass,
+    ],
+    "Random loss": [network.Bernoulli, network.GilbertElliott],
+    "Jitter": [network.Jitter],
+    "Traces": [network.Trace],
+    "Flows": [traffic.Flow, traffic.App, traffic.Arrivals, traffic.SizeDistribution],
+    "Controllers": [model.Controller, model.RateStep],
+    "SDN controller": [model.Sdn],
+    "Probes": [model.Probes],
+    "Sweep": [model.Sweep, model.Case],
+}
+"""Headings, and the models below each."""
+
+PLACES: dict[type[fields.Table], str] = {
+    model.Node: "[[nodes]]",
+    network.Link: "[[links]]",
+    network.Change: "at = [{ ... }]",
+    network.HtbClass: "classes = [{ ... }]",
+    network.Jitter: "jitter = { ... }",
+    network.Trace: "trace = { ... }",
+    traffic.Flow: "[[flows]]",
+    traffic.App: "app = { ... }",
+    traffic.Arrivals: "arrivals = { ... }",
+    traffic.SizeDistribution: "arrivals.size = { ... }",
+    model.Controller: "[[controllers]]",
+    model.RateStep: "shape = [{ ... }]",
+    model.Sdn: "[sdn]",
+    model.Probes: "[probes]",
+    model.Sweep: "[sweep]",
+    model.Case: "[[sweep.case]]",
+}
+"""How a file opens each table; those with a kind are told apart by it."""
+
+_TYPES: list[tuple[Any, str]] = [
+    (fields.PositiveDuration, "time above 0"),
+    (fields.Rtt, "time above 0"),
+    (fields.Delay, "time"),
+    (fields.Period, "time of 10us or more"),
+    (fields.PeriodOrZero, "0, or time of 10us or more"),
+    (fields.Duration, "time"),
+    (fields.Rate, "rate"),
+    (fields.RateOrZero, "rate or 0"),
+    (fields.Size, "size"),
+    (fields.Probability, "probability"),
+    (fields.Limit, "queue length"),
+    (fields.FileName, "name"),
+    (fields.Name, "name"),
+    (fields.Data, "any value"),
+    (fields.Flag, "true or false"),
+    (fields.Int, "whole number"),
+    (fields.Float, "number"),
+    (str, "text"),
+]
+"""What each field type is called, the narrower of two before the wider."""
+
+_LARGEST_SHOWN = 1_000_000
+"""Bounds above this are limits of the implementation and not of interest."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A key of a table."""
+
+    key: str
+    """As a file spells it."""
+    takes: str
+    """Its type or unit in words."""
+    default: str
+    """As a file would spell it; empty if there is none."""
+    meaning: str
+    """From the model."""
+
+
+def markdown() -> str:
+    """The whole reference."""
+    parts: list[str] = []
+    for heading, models in TABLES.items():
+        parts.append(f"### {heading}")
+        for table in models:
+            # `back` takes keys of a link; they stand there once.
+            if table is not network.Traits:
+                parts.extend(_section(table))
+    return "\n\n".join(parts) + "\n"
+
+
+def reachable() -> set[type[fields.Table]]:
+    """Every table that a scenario may hold."""
+    found: set[type[fields.Table]] = set()
+    waiting: list[type[fields.Table]] = [model.Scenario]
+    while waiting:
+        table = waiting.pop()
+        if table not in found:
+            found.add(table)
+            for hint in _hints(table).values():
+                waiting.extend(_tables(hint))
+    return found
+
+
+def rows(table: type[fields.Table]) -> list[Row]:
+    """The keys of a table, its own before inherited ones; of a topology those that not every link has."""
+    hints, shared = _hints(table), set(_shared(table))
+    names = [name for name in table.model_fields if name not in shared and name != _tag(table)]
+    names.sort(key=lambda name: name not in inspect.get_annotations(table))
+    return [
+        Row(
+            key=table.model_fields[name].alias or name,
+            takes=_type(hints[name]),
+            default=_default(table, name),
+            meaning=table.model_fields[name].description or "",
+        )
+        for name in names
+    ]
+
+
+def _section(table: type[fields.Table]) -> list[str]:
+    tag = _tag(table)
+    about = " ".join((inspect.getdoc(table) or "").split("\nRaises:")[0].split())
+    place = f'{tag} = "{get_args(_hints(table)[tag])[0]}"' if tag else PLACES.get(table)
+    shared = _shared(table)
+    if shared:
+        about += f" {_series(shared, 'and')} are those of [a link](#links)."
+    lines = ["| key | takes | default | meaning |", "| --- | --- | --- | --- |"]
+    for row in rows(table):
+        cells = (f"`{row.key}`", row.takes, row.default, row.meaning)
+        lines.append("| " + " | ".join(cell or "-" for cell in cells) + " |")
+    return [f"**`{place}`** {about}" if place else about, "\n".join(lines)]
+
+
+def _series(names: Iterable[str], last: str) -> str:
+    """```a`, `b` and `c```."""
+    *first, end = [f"`{name}`" for name in names]
+    return f"{', '.join(first)} {last} {end}" if first else end
+
+
+def _shared(table: type[fields.Table]) -> list[str]:
+    """Keys that a topology hands on to its links as they are."""
+    if not issubclass(table, network.Traits) or table in (network.Traits, network.Link):
+        return []
+    own = {name for base in table.__mro__ if base is not network.Traits and issubclass(base, network.Traits)
+           for name in inspect.get_annotations(base)}  # fmt: skip
+    return [name for name in network.Traits.model_fields if name not in own]
+
+
+def _hints(table: type[fields.Table]) -> dict[str, Any]:
+    hints = get_type_hints(table, include_extras=True)
+    return {name: hints[name] for name in table.model_fields}
+
+
+def _tag(table: type[fields.Table]) -> str | None:
+    """The key that tells this table from its siblings."""
+    for name in ("kind", "model"):
+        if name in table.model_fields and get_origin(_hints(table)[name]) is Literal:
+            return name
+    return None
+
+
+def _tables(hint: Any) -> list[type[fields.Table]]:
+    if isinstance(hint, type) and issubclass(hint, fields.Table):
+        return [hint]
+    return [table for inner in get_args(hint) for table in _tables(inner)]
+
+
+def _type(hint: Any) -> str:
+    """A type in words."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return _union([member for member in get_args(hint) if member is not types.NoneType])
+    if get_origin(hint) is Annotated:
+        return _annotated(hint)
+    if get_origin(hint) is Literal:
+        return _series((json.dumps(value) for value in get_args(hint)), "or")
+    if get_origin(hint) is list:
+        return f"list of {_plural(_type(get_args(hint)[0]))}"
+    if get_origin(hint) is dict:
+        return f"table of {_plural(_type(get_args(hint)[1]))} by key"
+    if _tables(hint):
+        return _link(hint)
+    return next(words for known, words in _TYPES if known == hint)
+
+
+def _union(members: list[Any]) -> str:
+    """Tables of one place are one word for the reader."""
+    return " or ".join(dict.fromkeys(_type(member) for member in members))
+
+
+def _annotated(hint: Any) -> str:
+    base, *metadata = get_args(hint)
+    for item in metadata:
+        if isinstance(item, BeforeValidator) and _has_input_type(item):
+            return _type(item.json_schema_input_type)
+    for known, words in _TYPES:
+        if get_origin(known) is Annotated and get_args(known)[0] == base:
+            own = list(get_args(known)[1:])
+            if metadata[: len(own)] == own:
+                return words + _range(metadata[len(own) :])
+    return _type(base) + _range(metadata)
+
+
+def _has_input_type(item: BeforeValidator) -> bool:
+    return get_origin(item.json_schema_input_type) is not None
+
+
+def _range(metadata: list[Any]) -> str:
+    """``, 1 to 4096``: what is left of a field's bounds."""
+    least = most = ""
+    above = False
+    for item in (inner for outer in metadata if isinstance(outer, FieldInfo) for inner in outer.metadata):
+        match item:
+            case bounds.Ge():
+                least = f"{item.ge:g}"
+            case bounds.Gt():
+                least, above = f"{item.gt:g}", True
+            case bounds.Le() if float(item.le) <= _LARGEST_SHOWN:  # type: ignore[arg-type]
+                most = f"{item.le:.9g}"
+    if above:
+        return f", above {least}" + (f", up to {most}" if most else "")
+    if least:
+        return f", {least} to {most}" if most else f", {least} or more"
+    return ""
+
+
+def _link(hint: Any) -> str:
+    first = _tables(hint)[0]
+    heading = next(heading for heading, models in TABLES.items() if first in models)
+    return f"[table](#{heading.lower().replace(' ', '-')})"
+
+
+def _plural(words: str) -> str:
+    if words == "list of times":
+        return "pairs of times"
+    first, *rest = words.split(" ", 1)
+    if words.startswith("[table]"):
+        return words.replace("[table]", "[tables]")
+    if first in ("time", "list"):
+        return " ".join([f"{first}s", *rest])
+    return f"{words}s"
+
+
+def _default(table: type[fields.Table], name: str) -> str:
+    field = table.model_fields[name]
+    if field.is_required():
+        return "required"
+    if field.default is None:
+        return ""
+    written = table.model_construct(**{name: field.default}).model_dump(mode="json", include={name})[name]
+    return "" if isinstance(written, dict | list) else f"`{json.dumps(written, ensure_ascii=False)}`"
