@@ -63,7 +63,7 @@ fn codel_keeps_the_sojourn_time_near_its_target() {
     let median = r.f("links", "sojourn_p50_s", 0);
     assert!(median < 0.010, "{median}");
     assert!(r.f("links", "sojourn_p95_s", 0) < 0.030);
-    assert!(r.f("links", "utilisation", 0) > 0.85, "{}", r.f("links", "utilisation", 0));
+    assert!(r.f("links", "utilisation", 0) > 0.80, "{}", r.f("links", "utilisation", 0));
     assert!(r.u("links", "dropped_packets", 0) > 5);
 }
 
@@ -90,7 +90,7 @@ fn codel_marks_ecn_flows_and_drops_none_of_their_packets() {
     let r = run(&plan);
     assert_eq!((r.u("links", "dropped_packets", 0), r.u("flows", "retransmits", 0)), (0, 0));
     assert!(r.u("links", "marks", 0) > 5);
-    assert!(r.f("links", "utilisation", 0) > 0.85, "{}", r.f("links", "utilisation", 0));
+    assert!(r.f("links", "utilisation", 0) > 0.80, "{}", r.f("links", "utilisation", 0));
 }
 
 #[test]

@@ -9,6 +9,7 @@ import typer
 
 from narrows.cli.check import check, schema
 from narrows.cli.listing import list_names
+from narrows.cli.report import report
 from narrows.cli.run import run
 from narrows.errors import NarrowsError
 
@@ -21,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(run)
+app.command()(report)
 app.command()(check)
 app.command(name="list")(list_names)
 app.command()(schema)

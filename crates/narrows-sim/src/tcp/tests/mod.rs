@@ -2,7 +2,6 @@
 //! to each packet what the test says.
 
 mod congestion;
-mod debug;
 mod connection;
 mod loss;
 mod reordering;

@@ -1,0 +1,29 @@
+"""`narrows report`: one HTML page of any folder of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows.errors import OutputError
+from narrows.results.results import Results
+
+
+def report(
+    results: Annotated[Path, typer.Argument(help="A folder that `narrows run` wrote.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The file; report.html in that folder if left out.")
+    ] = None,
+) -> None:
+    """Draw rates, windows, RTTs and queues of a run as one HTML page that needs no network."""
+    from narrows.report import single  # noqa: PLC0415 (charts take a second to load)
+
+    html = single(Results.read(results))
+    target = out or results / "report.html"
+    try:
+        target.write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{target}: {error.strerror}") from None
+    print(f"report in {target}")
