@@ -1,9 +1,9 @@
 //! A flow in a run: its two ends, and what the run remembers about it.
 
 use narrows_control::rate::{FlowKey, Proto};
-use narrows_control::units::{Rate, Span, Time};
+use narrows_control::units::{Bytes, Rate, Span, Time};
 
-use crate::packet::{Packet, UDP_HEADER, flag};
+use crate::packet::{Packet, Template, UDP_HEADER, flag};
 use crate::tcp::{Io, Receiver, Sender};
 
 /// What a flow is made of.
@@ -20,7 +20,9 @@ pub(crate) struct Tcp {
 
 /// A constant-rate stream of datagrams.
 pub(crate) struct Udp {
-    pub(crate) template: Packet,
+    pub(crate) template: Template,
+    /// L3 bytes of a datagram.
+    pub(crate) size: u16,
     pub(crate) rate: Rate,
     pub(crate) next: Time,
     pub(crate) stop: Time,
@@ -147,17 +149,12 @@ impl Udp {
             self.next = Time::NEVER;
             return;
         }
-        let mut p = self.template;
+        let mut p = self.template.packet(self.size);
+        p.payload = self.size.saturating_sub(UDP_HEADER as u16);
         p.seq = self.sent as u32;
         self.sent += 1;
-        let size = p.size;
         io.send(p);
-        self.next = io.now + self.rate.time_for(narrows_control::units::Bytes::new(size as u64));
-    }
-
-    /// Payload bytes of a datagram of this L3 size.
-    pub(crate) fn payload(size: u16) -> u16 {
-        size.saturating_sub(UDP_HEADER as u16)
+        self.next = io.now + self.rate.time_for(Bytes::new(self.size as u64));
     }
 }
 

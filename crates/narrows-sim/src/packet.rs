@@ -76,6 +76,42 @@ pub(crate) struct Packet {
 
 const _: () = assert!(size_of::<Packet>() == 64, "one cache line");
 
+/// What all packets of one end of a flow have in common.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Template {
+    /// Slot of the flow and its use count.
+    pub(crate) flow: u32,
+    pub(crate) generation: u16,
+    /// [`flag`]s that every packet has.
+    pub(crate) flags: u16,
+    /// Start of the path.
+    pub(crate) hop: u32,
+    pub(crate) class: u8,
+}
+
+impl Template {
+    /// A packet of `size` bytes without anything in it.
+    #[inline]
+    pub(crate) fn packet(&self, size: u16) -> Packet {
+        Packet {
+            flow: self.flow,
+            hop: self.hop,
+            generation: self.generation,
+            flags: self.flags,
+            size,
+            payload: 0,
+            seq: 0,
+            ack: 0,
+            ts: 0,
+            ts_echo: 0,
+            sack: [SackBlock::default(); 3],
+            sacks: 0,
+            class: self.class,
+            rate_code: 0,
+        }
+    }
+}
+
 impl Packet {
     #[inline]
     pub(crate) fn is(&self, flags: u16) -> bool {

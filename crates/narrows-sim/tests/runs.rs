@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use common::*;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::plan::{
-    AppPlan, FlowPlan, HtbClassPlan, JitterPlan, LimitPlan, LossPlan, MarkPlan, Plan, QueuePlan, RatePlan,
-    SizePlan,
+    AppPlan, ControllerPlan, FlowPlan, HtbClassPlan, JitterPlan, LimitPlan, LossPlan, MarkPlan, Plan,
+    QueuePlan, RatePlan, SdnPlan, SizePlan,
 };
 use proptest::prelude::*;
 
@@ -134,6 +134,39 @@ fn any_plan() -> impl Strategy<Value = Plan> {
         })
 }
 
+/// Every kind of source, of service and of controller in one plan.
+fn everything(mut plan: Plan) -> Plan {
+    let size = SizePlan::Pareto { mean: 5_000.0, shape: 1.5 };
+    let on_off = AppPlan::Limited { rate: mbit(3), on: Some(ms(3)), off: Some(ms(2)) };
+    plan.flows.push(flow(tcp("bbr"), AppPlan::Poisson { per_sec: 500.0, size }));
+    plan.flows.push(flow(ecn("cubic"), on_off));
+    plan.flows.push(flow(tcp("brf"), AppPlan::Bulk));
+    plan.flows.push(udp(mbit(2)));
+    for f in plan.flows.iter_mut().take(2) {
+        f.start = Time::ZERO;
+        f.stop = Some(at(15));
+    }
+    let mut trace = link(1, 0, mbit(1), ms(1), fifo(packets(100)));
+    trace.rate = RatePlan::Opportunities { millis: vec![1, 1, 3, 5], period_millis: 5, bytes: 1500 };
+    plan.links[1].delay.push((at(5), ms(3)));
+    plan.links.push(trace);
+    let mut stepped = link(0, 1, mbit(1), ms(1), fifo(packets(100)));
+    stepped.rate =
+        RatePlan::Steps { steps: vec![(Time::ZERO, mbit(5)), (at(3), Rate::ZERO)], period: Some(ms(7)) };
+    plan.links.push(stepped);
+    plan.controllers = vec![ControllerPlan {
+        kind: "brf".into(),
+        link: 0,
+        shape: Some(vec![(Time::ZERO, mbit(8)), (at(10), mbit(4))]),
+        told: true,
+        limit: packets(50),
+        params: serde_json::Value::Null,
+        outages: vec![(at(8), at(12))],
+    }];
+    plan.sdn = Some(SdnPlan { poll: None, delay: ms(1), outages: vec![(at(4), at(6))] });
+    plan
+}
+
 /// What holds for the links of every run.
 fn assert_laws(plan: &Plan, r: &narrows_sim::Results) {
     let flows: f64 = r.all("flows", "goodput_bps").iter().filter(|g| g.is_finite()).sum();
@@ -186,7 +219,7 @@ proptest! {
         plan in any_plan(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0usize..9), 1..4),
     ) {
-        let mut plan = plan;
+        let mut plan = everything(plan);
         plan.duration = ms(20);
         let mut json = serde_json::to_value(&plan).unwrap();
         for (which, with) in changes {
@@ -201,6 +234,9 @@ proptest! {
             plan.probes.interval = Span::ZERO;
             for f in &mut plan.flows {
                 f.count = f.count.min(3);
+                if let AppPlan::Poisson { per_sec, .. } = &mut f.app {
+                    *per_sec = per_sec.min(1e4);
+                }
             }
             let _ = narrows_sim::run(&plan, &AtomicBool::new(false));
         }
@@ -247,6 +283,15 @@ fn absurd(which: usize) -> serde_json::Value {
         json!(u32::MAX),
     ][which]
         .clone()
+}
+
+#[test]
+fn a_plan_with_everything_runs() {
+    let mut plan = everything(path(mbit(10), ms(5), fifo(packets(50)), 2));
+    plan.flows[1].stop = Some(at(700));
+    let r = run(&plan);
+    assert_laws(&plan, &r);
+    assert!(r.rows("flows") > 500);
 }
 
 #[test]

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from narrows import sweep, units
+from narrows.scenario import reference
 from narrows.scenario import schema as scenario_schema
 from narrows.scenario.load import expand, load, parse_override
 
@@ -17,7 +18,7 @@ def check(
     scenario: Annotated[Path, typer.Argument(help="A scenario file (TOML).", show_default=False)],
     override: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Replace a value, e.g. topology.rate=20mbit."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Replace a value, e.g. topology.rate=20mbit; may be repeated."),
     ] = None,
     show: Annotated[
         bool,
@@ -39,6 +40,10 @@ def check(
     )
 
 
-def schema() -> None:
-    """Print the JSON schema of scenario files, for editors."""
-    print(scenario_schema.text(), end="")
+def schema(
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the reference that people read, as Markdown.")
+    ] = False,
+) -> None:
+    """Print what a scenario file may hold: as JSON schema for editors, or as Markdown."""
+    print(reference.markdown() if markdown else scenario_schema.text(), end="")

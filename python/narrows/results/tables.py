@@ -1,6 +1,6 @@
-"""The tables of results: their columns, and how they are put on disk.
+"""The tables of results: how they are made and put on disk. Their columns stand in `columns`.
 
-Times are s, rates bit/s, sizes bytes; NaN where a figure is undefined (metrics.md has the definitions).
+Times are s, rates bit/s, sizes bytes; NaN where a figure is undefined (docs/results.md has the definitions).
 The same run gives the same bytes: no clock, path or host goes into a table.
 """
 
@@ -15,46 +15,14 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from narrows.errors import OutputError
+from narrows.results.columns import COLUMNS
 
 Format = Literal["parquet", "csv"]
 FORMATS: tuple[Format, ...] = ("parquet", "csv")
 
 
-def _columns(spec: str) -> pa.Schema:
-    """A schema from ``name:type`` words; a word without a type is a float."""
-    types: dict[str, pa.DataType] = {
-        "": pa.float64(),
-        "u8": pa.uint8(),
-        "u32": pa.uint32(),
-        "u64": pa.uint64(),
-        "str": pa.string(),
-    }
-    words = [word.partition(":") for word in ("run:u32 " + spec).split()]
-    return pa.schema([pa.field(name, types[kind]) for name, _, kind in words])
-
-
 SCHEMAS: dict[str, pa.Schema] = {
-    "flows": _columns("""
-        flow:u32 name:str cc:str source:str from:str to:str start_s end_s size_bytes:u64 fct_s fct_recv_s
-        ideal_fct_s rtt_empty_s delivered_bytes:u64 goodput_bps sent_packets:u64 retransmits:u64 spurious:u64
-        timeouts:u64 rtt_mean_s rtt_p50_s rtt_p95_s rtt_p99_s rtt_max_s rtt_jitter_s min_rtt_s
-    """),
-    "flow_samples": _columns("""
-        t_s flow:u32 goodput_bps send_bps cwnd ssthresh pacing_bps srtt_s rtt_s in_flight retransmits:u64
-        allocation_bps state:u8
-    """),
-    "links": _columns("""
-        link:u32 name:str capacity_bps utilisation throughput_bps offered_packets:u64 dropped_packets:u64
-        drop_rate random_losses:u64 marks:u64 sojourn_mean_s sojourn_p50_s sojourn_p95_s sojourn_p99_s
-        sojourn_max_s backlog_mean_packets
-    """),
-    "link_samples": _columns("""
-        t_s link:u32 throughput_bps capacity_bps queue_packets queue_bytes drops:u64 marks:u64
-        random_losses:u64
-    """),
-    "distributions": _columns("entity:str id:u32 quantity:str quantile value_s"),
-    "events": _columns("t_s kind:str entity:str value"),
-    "traces": _columns("t_s entity:str key:str value"),
+    name: pa.schema([column.field for column in columns]) for name, columns in COLUMNS.items()
 }
 """Columns of each table. A column that a backend adds beyond these is kept."""
 

@@ -123,7 +123,7 @@ class Probes(Table):
     ) = None
     """Links to sample; if left out all of up to 16, else bottlenecks and those with controllers."""
     flows: Flag = True
-    """Sample flows (the first 2000 of a run, those of `arrivals` never)."""
+    """Sample flows (the first 1000 of a run; those of `arrivals` never)."""
     traces: Flag = False
     """Record the state of controllers too."""
 

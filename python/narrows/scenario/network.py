@@ -159,9 +159,9 @@ QUEUES: dict[str, type[Table]] = {
 
 def _queue(value: object) -> object:
     """A string is the length of a FIFO, or the name of a queue with its defaults."""
-    if isinstance(value, str):
-        if value in ("codel", "fq-codel", "red", "threshold", "fifo"):
-            return {"kind": value}
+    if value in ("codel", "fq-codel", "red", "threshold", "fifo"):
+        return {"kind": value}
+    if isinstance(value, str | int | float):
         return {"kind": "fifo", "limit": units.parse_limit(value)}
     return value
 
@@ -264,7 +264,7 @@ class Traits(Table):
     """What a direction of a link is like."""
 
     rate: Rate | None = None
-    """L3 rate."""
+    """L3 rate; this or a `trace`."""
     delay: Delay | None = None
     """Propagation delay, one way; none if left out."""
     queue: Queue | None = None

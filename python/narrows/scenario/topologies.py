@@ -32,7 +32,7 @@ class Bottlenecked(Traits):
     """Keys of the tight link; access links are wide and never drop."""
 
     rate: Rate | None = None
-    """L3 rate of each tight link."""
+    """L3 rate of each tight link; this or a `trace`."""
     access_rate: Rate | None = None
     """L3 rate of the access links; ten times the tight link's if left out."""
 
@@ -69,7 +69,7 @@ class Dumbbell(Bottlenecked):
     pairs: Annotated[Int, Field(ge=1, le=4096)] | None = None
     """Pairs of hosts; as many as `rtts` or entries of `flows` if left out."""
     rtt: Rtt | None = None
-    """Two-way propagation delay between the hosts of a pair."""
+    """Two-way propagation delay between the hosts of a pair; this, `rtts` or `delay` (of r1->r2)."""
     rtts: Annotated[list[Rtt], Field(min_length=1, max_length=4096)] | None = None
     """The same, pair by pair."""
 
@@ -106,7 +106,7 @@ class ParkingLot(Bottlenecked):
     hops: Annotated[Int, Field(ge=1, le=1024)]
     """Tight links in a row."""
     delay: Delay | None = None
-    """Propagation delay of each hop, one way."""
+    """Propagation delay of each hop, one way; needed."""
     access_delay: Delay = 1_000_000
     """Propagation delay of each access link, one way."""
 
@@ -139,7 +139,7 @@ class Star(Traits):
     leaves: Annotated[Int, Field(ge=2, le=4096)]
     """Hosts."""
     rtt: Rtt | None = None
-    """Two-way propagation delay between two hosts."""
+    """Two-way propagation delay between two hosts; this or `delay` (of one link)."""
 
     @model_validator(mode="after")
     def _complete(self) -> Star:

@@ -5,7 +5,7 @@ use narrows_control::units::{Span, Time};
 
 use super::Io;
 use crate::engine::Ring;
-use crate::packet::{Packet, RATE_OPTION, SackBlock, flag, sack_bytes};
+use crate::packet::{HEADER, Packet, RATE_OPTION, SackBlock, Template, flag, sack_bytes};
 
 /// Linux TCP_DELACK_MIN.
 const DELAYED_ACK: Span = Span::from_millis(40);
@@ -32,7 +32,7 @@ pub(crate) enum Phase {
 /// The receiving end of a connection.
 pub(crate) struct Receiver {
     /// Header fields that every packet of the receiver has.
-    template: Packet,
+    template: Template,
     pub(crate) phase: Phase,
     ecn: bool,
     /// The sender asked for rates: ACKs reserve room for one.
@@ -68,7 +68,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(template: Packet, ecn: bool) -> Self {
+    pub(crate) fn new(template: Template, ecn: bool) -> Self {
         Receiver {
             template,
             phase: Phase::Listen,
@@ -317,9 +317,8 @@ impl Receiver {
 
     #[inline]
     fn packet(&mut self, io: &Io<'_>, flags: u16) -> Packet {
-        let mut p = self.template;
+        let mut p = self.template.packet(HEADER as u16);
         p.flags |= flags;
-        p.size = crate::packet::HEADER as u16;
         p.ack = self.next;
         p.ts = io.timestamp();
         p.ts_echo = self.ts_recent;

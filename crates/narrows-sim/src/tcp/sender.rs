@@ -14,7 +14,7 @@ use super::rtt::Rtt;
 use super::sampler::{Draft, Sampler};
 use super::scoreboard::Scoreboard;
 use super::{Io, before};
-use crate::packet::{Packet, flag};
+use crate::packet::{HEADER, Packet, Template, flag};
 use crate::probe::Histogram;
 
 /// Initial window (RFC 6928), segments.
@@ -24,7 +24,7 @@ pub(super) const INITIAL_WINDOW: u32 = 10;
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// Header fields that every packet of the sender has.
-    pub(crate) template: Packet,
+    pub(crate) template: Template,
     pub(crate) mss: u16,
     pub(crate) ecn: bool,
     pub(crate) pacing: bool,
@@ -262,9 +262,8 @@ impl Sender {
 
     /// A packet with the fields that all of ours share.
     pub(super) fn packet(&self, io: &Io<'_>, flags: u16) -> Packet {
-        let mut p = self.config.template;
+        let mut p = self.config.template.packet(HEADER as u16);
         p.flags |= flags;
-        p.size = crate::packet::HEADER as u16;
         p.seq = self.board.nxt();
         p.ts = io.timestamp();
         p.ts_echo = self.ts_recent;

@@ -8,7 +8,7 @@ use super::World;
 use crate::engine::{Kind, Random};
 use crate::error::Error;
 use crate::flow::{Body, Flow, LastSample, Meta, Tcp, Udp, flow_key};
-use crate::packet::{HEADER, Packet, SackBlock, flag};
+use crate::packet::{HEADER, Template, flag};
 use crate::plan::{AppPlan, FlowPlan, SizePlan, TransportPlan};
 use crate::probe::Histogram;
 use crate::tcp::{App, Config, Io, Receiver, Sender};
@@ -159,21 +159,12 @@ impl World<'_> {
             delivered_at_stop: None,
             last: LastSample::default(),
         };
-        let template = Packet {
+        let template = Template {
             flow: slot,
-            hop: forward,
             generation: self.generations[slot as usize],
             flags: 0,
-            size: 0,
-            payload: 0,
-            seq: 0,
-            ack: 0,
-            ts: 0,
-            ts_echo: 0,
-            sack: [SackBlock::default(); 3],
-            sacks: 0,
+            hop: forward,
             class: plan.class,
-            rate_code: 0,
         };
         let body = self.body(index, app, template, reverse, &meta);
         let flow = Flow { body, meta, timer_at: Time::NEVER, send_at: Time::NEVER };
@@ -191,7 +182,7 @@ impl World<'_> {
         });
     }
 
-    fn body(&self, index: u32, app: App, template: Packet, reverse: u32, meta: &Meta) -> Body {
+    fn body(&self, index: u32, app: App, template: Template, reverse: u32, meta: &Meta) -> Body {
         let plan = &self.plan.flows[index as usize];
         match &plan.transport {
             TransportPlan::Tcp { cc, ecn, pacing, receive_window, mss } => {
@@ -204,7 +195,7 @@ impl World<'_> {
                     receive_window: receive_window.unwrap_or(u32::MAX),
                     seed: random.bits(),
                 };
-                let back = Packet { hop: reverse, flags: flag::REVERSE, ..template };
+                let back = Template { hop: reverse, flags: flag::REVERSE, ..template };
                 // `Plan::check` has seen that the name exists.
                 let cc = (self.controllers)(cc).unwrap_or_else(|| Box::new(Reno::default()));
                 let measure_from = Time::ZERO + self.plan.warmup;
@@ -214,19 +205,16 @@ impl World<'_> {
                 }
                 Body::Tcp(Box::new(Tcp { sender, receiver: Receiver::new(back, *ecn) }))
             }
-            TransportPlan::Udp { rate, packet } => {
-                let size = *packet as u16;
-                let template = Packet { size, payload: Udp::payload(size), flags: flag::UDP, ..template };
-                Body::Udp(Box::new(Udp {
-                    template,
-                    rate: *rate,
-                    next: self.now,
-                    stop: app.stop(),
-                    sent: 0,
-                    received: 0,
-                    delivered: 0,
-                }))
-            }
+            TransportPlan::Udp { rate, packet } => Body::Udp(Box::new(Udp {
+                template: Template { flags: flag::UDP, ..template },
+                size: *packet as u16,
+                rate: *rate,
+                next: self.now,
+                stop: app.stop(),
+                sent: 0,
+                received: 0,
+                delivered: 0,
+            })),
         }
     }
 

@@ -105,7 +105,7 @@ impl World<'_> {
                 flow.meta.last.sent_bytes = sent;
             }
             Body::Udp(udp) => {
-                let sent = udp.sent * udp.template.size as u64;
+                let sent = udp.sent * udp.size as u64;
                 let rate = (sent - last.sent_bytes) as f64 * 8.0 / seconds;
                 self.recorder.flow_samples.push(row![
                     t,

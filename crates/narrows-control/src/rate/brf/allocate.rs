@@ -14,6 +14,8 @@ pub(super) enum AppClass {
     Limited,
     /// Its allocation here: it can fill whatever it gets.
     Unlimited,
+    /// Another switch: its sender has more to send, and sends less than it may here (BRF-102).
+    Held,
 }
 
 /// BRF-38, or `None` if the count decides it neither way. A window cuts packets off at both ends, so that counts are
@@ -31,6 +33,34 @@ pub(super) fn classify(
         Some(AppClass::Limited)
     } else if measured.as_f64() - tolerance.as_f64() >= threshold {
         Some(AppClass::Unlimited)
+    } else {
+        None
+    }
+}
+
+/// Least and greatest headroom of a flow that another switch holds.
+const HELD_HEADROOM: (f64, f64) = (0.01, 0.06);
+
+/// As [`classify`], for a flow whose sender says that it is not limited by its application: what it is limited to by
+/// another switch, headroom included, or `Some(None)` if it fills what it has here.
+///
+/// `B_HEAD` would take a tenth of its rate from those who could have it. A smaller pair of threshold and headroom is
+/// as stable as long as their product exceeds one by more than the count is uncertain (BRF-39), so the headroom is as
+/// small as that allows: four times the uncertainty, and the threshold lies half of it below the allocation.
+pub(super) fn classify_held(
+    measured: Bytes,
+    allocated: Rate,
+    span: Span,
+    tolerance: Bytes,
+) -> Option<Option<Rate>> {
+    let doubt = tolerance.as_f64() / measured.as_f64().max(1.0);
+    let headroom = (4.0 * doubt).clamp(HELD_HEADROOM.0, HELD_HEADROOM.1);
+    let part = measured.as_f64() / (allocated.as_f64() * span.as_secs_f64()).max(1.0);
+    let threshold = 1.0 - headroom / 2.0;
+    if part * (1.0 + doubt) < threshold {
+        Some(Some(Rate::of(measured, span).mul_f64(1.0 + headroom)))
+    } else if part * (1.0 - doubt) >= threshold {
+        Some(None)
     } else {
         None
     }

@@ -193,13 +193,7 @@ mod tests {
         run_with(Params::resolved(), initial, ms, link, demand)
     }
 
-    fn run_with(
-        params: Params,
-        initial: u64,
-        ms: u64,
-        link: impl Fn(u64) -> u64,
-        demand: f64,
-    ) -> Vec<u64> {
+    fn run_with(params: Params, initial: u64, ms: u64, link: impl Fn(u64) -> u64, demand: f64) -> Vec<u64> {
         let params = Params { capacity_initial: Rate::from_bytes_per_sec(initial), ..params };
         let mut estimator = Estimator::new(Time::ZERO, &params, Bytes::new(1500));
         let (mut arrived, mut departed) = (0.0, 0.0f64);

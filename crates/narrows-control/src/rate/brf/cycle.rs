@@ -1,6 +1,6 @@
 //! The phases of a port (section 5): settle, measure, allocate; and, when the controller says so, reduce.
 
-use super::allocate::{AppClass, classify, equal_share_literal, floor};
+use super::allocate::{AppClass, classify, classify_held, equal_share_literal, floor};
 use super::capacity::Reading;
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
 use super::table::{Flow, FlowId, List, Meter};
@@ -15,6 +15,10 @@ const EMPTY_QUEUE: u32 = 2;
 const LEAST_WINDOW: u64 = 4;
 /// Windows that are added up for a flow of few packets before it starts over.
 const EVIDENCE_WINDOWS: u16 = 16;
+/// Windows without a smaller value from another switch after which the flow is its own again.
+const HELD_WINDOWS: u8 = 3;
+/// Two windows of a held flow differ by no more than this part.
+const STEADY: f64 = 0.05;
 /// From this many flows on their demands are changed in bulk, which costs as much as a few hundred changes.
 const BULK_FLOWS: u64 = 1000;
 /// Marks of the arrivals kept, whatever the tick: a bound.
@@ -148,41 +152,79 @@ impl Brf {
         let p = &self.params;
         meter.measured += meter.bytes;
         meter.measured_span += span;
-        if self.literal() {
-            meter.real = Rate::of(meter.bytes, span);
-        }
+        let last = core::mem::replace(&mut meter.real, Rate::of(meter.bytes, span));
         if self.literal() || meter.evidence_windows >= EVIDENCE_WINDOWS {
             meter.drop_evidence();
         }
-        // A gap in the sequence was sent and lost on the way here. No more than as much again is believed.
-        let missing = if p.believe_senders { meter.missing.min(meter.bytes) } else { Bytes::ZERO };
-        meter.evidence += meter.bytes + missing;
+        let lost = if p.believe_senders { lost_upstream(meter.bytes, meter.missing) } else { Bytes::ZERO };
+        meter.evidence += meter.bytes + lost;
         meter.evidence_span += span;
         meter.evidence_windows += 1;
+        if self.literal() {
+            let allocated = Rate::from_bytes_per_sec(meter.demand);
+            let class = classify(meter.evidence, allocated, meter.evidence_span, p.a_cls, Bytes::ZERO);
+            meter.app_class = class.unwrap_or(meter.app_class);
+            // Eq 14 sets the demand.
+            return;
+        }
+        meter.held_age = meter.held_age.saturating_add(1);
+        if meter.held_age > HELD_WINDOWS {
+            meter.held = UNBOUNDED;
+        }
+        if p.believe_senders && meter.unlimited {
+            self.judge_greedy(meter, last, lost);
+        } else {
+            self.judge_by_use(meter);
+        }
+    }
 
-        let (allocated, tolerance) = if self.literal() {
-            (Rate::from_bytes_per_sec(meter.demand), Bytes::ZERO)
-        } else {
-            (meter.told, self.mtu)
-        };
-        let class = if p.believe_senders && meter.unlimited {
-            Some(AppClass::Unlimited)
-        } else {
-            classify(meter.evidence, allocated, meter.evidence_span, p.a_cls, tolerance)
-        };
+    /// BRF-38 and BRF-40.
+    fn judge_by_use(&self, meter: &mut Meter) {
+        let p = &self.params;
+        let class = classify(meter.evidence, meter.told, meter.evidence_span, p.a_cls, self.mtu);
         let Some(class) = class else { return };
         meter.app_class = class;
-        // In literal mode eq 14 sets it.
-        if !self.literal() {
-            meter.demand = match class {
-                AppClass::Limited => {
-                    let sent = Rate::of(meter.evidence, meter.evidence_span);
-                    sent.mul_f64(p.b_head).max(self.floor).as_bytes_per_sec()
-                }
-                _ => UNBOUNDED,
-            };
-        }
+        let wanted = match class {
+            AppClass::Limited => {
+                let sent = Rate::of(meter.evidence, meter.evidence_span);
+                sent.mul_f64(p.b_head).max(self.floor).as_bytes_per_sec()
+            }
+            _ => UNBOUNDED,
+        };
+        meter.demand = wanted.min(meter.held);
         meter.drop_evidence();
+    }
+
+    /// A flow whose sender has more to send (BRF-100): if it fills less than it may, another switch holds it (BRF-102).
+    fn judge_greedy(&self, meter: &mut Meter, last: Rate, lost: Bytes) {
+        let tolerance = self.mtu + uncertainty(meter.evidence, lost, self.mtu);
+        let held = classify_held(meter.evidence, meter.told, meter.evidence_span, tolerance);
+        // A sender that doubles per RTT towards a new rate falls short of it, too, but not evenly.
+        let steady = meter.real.as_f64() - last.as_f64();
+        let steady = steady.abs() * self.period.as_secs_f64()
+            <= STEADY * last.bytes_in(self.period).as_f64() + 2.0 * tolerance.as_f64();
+        let wanted = match held {
+            Some(None) => {
+                meter.app_class = AppClass::Unlimited;
+                UNBOUNDED
+            }
+            Some(Some(rate)) if steady => {
+                meter.app_class = AppClass::Held;
+                rate.max(self.floor).as_bytes_per_sec()
+            }
+            _ if meter.app_class == AppClass::Held => return,
+            // In doubt it is believed.
+            _ => {
+                meter.app_class = AppClass::Unlimited;
+                meter.demand = UNBOUNDED.min(meter.held);
+                return;
+            }
+        };
+        meter.demand = wanted.min(meter.held);
+        // More of it makes the headroom smaller.
+        if meter.app_class != AppClass::Held {
+            meter.drop_evidence();
+        }
     }
 
     /// ALLOC (7.3), and the next cycle.
@@ -207,7 +249,7 @@ impl Brf {
         let keeps = |meter: &Meter| match meter.app_class {
             AppClass::Limited => Some(headroom * meter.real.as_f64()),
             AppClass::Unknown => Some(meter.demand as f64),
-            AppClass::Unlimited => None,
+            AppClass::Unlimited | AppClass::Held => None,
         };
         let kept: Vec<Option<f64>> = ids.iter().filter_map(|id| self.table.meter(*id)).map(keeps).collect();
         let sum = kept.iter().flatten().sum();
@@ -385,6 +427,19 @@ impl Brf {
         }
         self.adverts.own = own;
     }
+}
+
+/// Bytes that were sent for `bytes` that arrived here, but lost on the way (BRF-100). The gaps show lost packets that
+/// were new; of the retransmissions, which show no gap, as large a part is lost. No more than as much again is believed.
+fn lost_upstream(bytes: Bytes, missing: Bytes) -> Bytes {
+    let p = (missing.as_f64() / bytes.as_f64().max(1.0)).min(0.5);
+    Bytes::new((bytes.as_f64() * p / (1.0 - p)) as u64)
+}
+
+/// Three standard deviations of a count of lost packets (Poisson).
+fn uncertainty(evidence: Bytes, lost: Bytes, mtu: Bytes) -> Bytes {
+    let packets = lost.min(evidence).as_f64() / mtu.as_f64().max(1.0);
+    Bytes::new((3.0 * libm::sqrt(packets) * mtu.as_f64()) as u64)
 }
 
 /// Keeps track of the sequence and returns what this packet shows to be missing before it.

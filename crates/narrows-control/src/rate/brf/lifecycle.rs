@@ -1,9 +1,11 @@
 //! Flows begin, are confirmed, fall silent and end (section 3).
 
+use super::allocate::AppClass;
 use super::newcomer::{initial, literal_factor};
 use super::table::{Flow, FlowId, List, Side};
 use super::timers::Due;
 use super::{Brf, allocate};
+use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, FlowKey, PacketInfo, RateOption};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -14,6 +16,8 @@ const UNCONFIRMED_MIN: usize = 64;
 const RTT_MIN: Span = Span::from_micros(100);
 /// A change of allocation by less than this leaves a measurement valid.
 const SAME: f64 = 0.01;
+/// A held rate that changes by less than this changes nothing.
+const HELD_CHANGE: f64 = 0.002;
 
 /// The packet shows that its sender obeys rates, even if its SYN was not seen (BRF-10, BRF-105).
 pub(super) fn speaks_brf(packet: &PacketInfo) -> bool {
@@ -265,7 +269,7 @@ impl Brf {
         self.rtt_max = self.rtt_max.max(self.rtt(id));
         if let Some(meter) = self.table.meter_mut(id) {
             meter.demand = rate.as_bytes_per_sec();
-            meter.app_class = allocate::AppClass::Unknown;
+            meter.app_class = AppClass::Unknown;
             (meter.joined, meter.told_at) = (now, Time::NEVER);
             meter.drop_evidence();
         }
@@ -309,11 +313,40 @@ impl Brf {
         if let Some(advertised) = self.adverts.rate(now, &packet.key) {
             rate = rate.min(advertised);
         }
+        if let RateOption::Assigned(value) = packet.option {
+            self.hold(id, value);
+        }
         let answer = self.table.get_mut(id)?.gate.answer(now, rtt, rate, packet.option, urgent);
         if answer.is_some() || matches!(packet.option, RateOption::Assigned(_)) {
             self.note_told(now, id);
         }
         answer
+    }
+
+    /// Another switch has written `value` into the flow's ACK: what it leaves of its share here others can have, and
+    /// to the byte, as nothing has to be measured (BRF-102).
+    fn hold(&mut self, id: FlowId, value: Rate) {
+        if self.literal() {
+            return;
+        }
+        let level = self.shares.base(UNBOUNDED);
+        let Some(meter) = self.table.meter_mut(id) else { return };
+        let value = value.as_bytes_per_sec();
+        let held = if value < level { value.max(1) } else { UNBOUNDED };
+        (meter.held, meter.held_age) = (held, 0);
+        let old = meter.demand;
+        // A demand that was measured and is less stands.
+        let new = match meter.app_class {
+            AppClass::Unknown | AppClass::Limited | AppClass::Held => old.min(held),
+            AppClass::Unlimited => held,
+        };
+        let change = new.abs_diff(old) as f64;
+        if new != old && (new == UNBOUNDED || old == UNBOUNDED || change > HELD_CHANGE * old as f64) {
+            meter.demand = new;
+            self.shares.remove(old);
+            self.shares.insert(new);
+            self.shares.settle();
+        }
     }
 
     /// Remembers which base allocation the sender knows, and since when.

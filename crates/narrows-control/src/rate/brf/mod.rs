@@ -53,7 +53,8 @@ use self::table::{FlowId, List, Side, Table};
 use self::timers::Timers;
 use crate::rate::policer::Policer;
 use crate::rate::{
-    Action, Admission, Class, CongestionKind, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId, Proto, RateController,
+    Action, Admission, Class, CongestionKind, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId,
+    Proto, RateController,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 

@@ -6,6 +6,7 @@ use super::allocate::AppClass;
 use super::feedback::Gate;
 use super::layers::Layer;
 use super::rtt::RttEstimate;
+use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Class, FlowKey};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -65,11 +66,15 @@ pub(super) struct Meter {
     pub(super) evidence: Bytes,
     /// The time that the evidence covers.
     pub(super) evidence_span: Span,
-    /// BW_real: rate in the last window. In literal mode only, as only its rules ask for it.
+    /// BW_real: rate in the last window.
     pub(super) real: Rate,
+    /// What another switch holds the flow to, by an ACK that passed here; `UNBOUNDED` if none does (BRF-102).
+    pub(super) held: u64,
     /// Sums over all windows, for the predictor.
     pub(super) measured: Bytes,
     pub(super) measured_span: Span,
+    /// Windows since `held` was seen last.
+    pub(super) held_age: u8,
     /// Windows that the evidence is from.
     pub(super) evidence_windows: u16,
     /// The sender said in this window that its application does not limit it (BRF-100).
@@ -94,6 +99,8 @@ impl Meter {
             evidence: Bytes::ZERO,
             evidence_span: Span::ZERO,
             real: Rate::ZERO,
+            held: UNBOUNDED,
+            held_age: 0,
             measured: Bytes::ZERO,
             measured_span: Span::ZERO,
             evidence_windows: 0,

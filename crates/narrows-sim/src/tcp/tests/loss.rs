@@ -72,7 +72,11 @@ fn the_loss_of_the_tail_is_found_by_a_probe_without_a_timeout() {
 #[test]
 fn a_tail_loss_that_a_probe_repairs_reduces_the_window() {
     // Bursts of about 40 segments; the last of the first is lost. Linux reduces when later data is acknowledged.
-    let app = AppPlan::Limited { rate: Rate::from_bits_per_sec(10_000_000), on: Some(ms(50)), off: Some(ms(1_000)) };
+    let app = AppPlan::Limited {
+        rate: Rate::from_bits_per_sec(10_000_000),
+        on: Some(ms(50)),
+        off: Some(ms(1_000)),
+    };
     let mut clean = Pair::new("reno", &app, |_, _| Fate::Pass);
     let last = clean.run_until(at(1_000)).data().last().unwrap().packet.seq;
     let mut pair = Pair::new("reno", &app, lose(&[last]));

@@ -13,7 +13,7 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::{App, Config, Io, Phase, Receiver, Sender};
 use crate::engine::Slab;
-use crate::packet::{Packet, SackBlock, flag};
+use crate::packet::{Packet, Template, flag};
 use crate::plan::AppPlan;
 
 /// What the network does to a packet.
@@ -23,6 +23,8 @@ enum Fate {
     Drop,
     /// Arrives this much later than it would.
     Late(Span),
+    /// The link stands still until then: this packet and those behind it wait.
+    Held(Time),
     /// Arrives twice.
     Twice,
     /// Congestion experienced.
@@ -77,27 +79,12 @@ fn segments(n: u64) -> AppPlan {
 impl<'n> Pair<'n> {
     /// A connection over an RTT of 40 ms and a link that carries a segment in 0.1 ms (120 Mbit/s).
     fn new(cc: &str, app: &AppPlan, network: impl FnMut(&Packet, Time) -> Fate + 'n) -> Self {
-        let template = Packet {
-            flow: 0,
-            hop: 0,
-            generation: 0,
-            flags: 0,
-            size: 0,
-            payload: 0,
-            seq: 0,
-            ack: 0,
-            ts: 0,
-            ts_echo: 0,
-            sack: [SackBlock::default(); 3],
-            sacks: 0,
-            class: 0,
-            rate_code: 0,
-        };
+        let template = Template::default();
         let config =
             Config { template, mss: MSS as u16, ecn: true, pacing: false, receive_window: u32::MAX, seed: 1 };
         let app = App::new(app, Time::ZERO, Time::NEVER);
         let sender = Sender::new(config, app, registry::build(cc).unwrap(), Time::ZERO);
-        let receiver = Receiver::new(Packet { flags: flag::REVERSE, ..template }, true);
+        let receiver = Receiver::new(Template { flags: flag::REVERSE, ..template }, true);
         Pair {
             now: Time::ZERO,
             sender,
@@ -129,6 +116,9 @@ impl<'n> Pair<'n> {
         let n = self.log.len() as u64;
         self.log.push(Sent { at: self.now, packet, fate });
         let mut arrival = self.now + self.delay;
+        if let Fate::Held(until) = fate {
+            self.free_at = self.free_at.max(until);
+        }
         if packet.payload > 0 {
             self.free_at = self.free_at.max(self.now) + self.slot;
             arrival = self.free_at + self.delay;
@@ -137,7 +127,7 @@ impl<'n> Pair<'n> {
             Fate::Drop => return,
             Fate::Late(extra) => arrival += extra,
             Fate::Twice => drop(self.flight.insert((arrival + Span::from_nanos(1), n), packet)),
-            Fate::Pass | Fate::Mark => {}
+            Fate::Pass | Fate::Mark | Fate::Held(_) => {}
         }
         self.flight.insert((arrival, n), packet);
     }

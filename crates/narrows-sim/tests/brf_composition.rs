@@ -1,0 +1,125 @@
+//! BRF-102: switches that know nothing of each other add up to the max-min fair rates of the network.
+#![allow(missing_docs)]
+
+mod brf_common;
+mod common;
+
+use brf_common::*;
+
+/// Max-min fair rates from their definition: all rates rise together until a link is full, whose flows stop, and so
+/// on (Bertsekas and Gallager, *Data Networks*, sec. 6.5.2). `paths[f]`: the links of flow f.
+fn max_min(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
+    let mut rates = vec![0.0; paths.len()];
+    let mut rising = vec![true; paths.len()];
+    while rising.contains(&true) {
+        let room = |link: usize| {
+            let here = |f: &usize| paths[*f].contains(&link);
+            let used: f64 = (0..paths.len()).filter(here).map(|f| rates[f]).sum();
+            let count = (0..paths.len()).filter(here).filter(|f| rising[*f]).count();
+            (count > 0).then(|| (capacities[link] - used) / count as f64)
+        };
+        let step = (0..capacities.len()).filter_map(room).fold(f64::INFINITY, f64::min);
+        let full: Vec<usize> =
+            (0..capacities.len()).filter(|l| room(*l).is_some_and(|r| r <= step + 1e-9)).collect();
+        for f in 0..paths.len() {
+            if rising[f] {
+                rates[f] += step;
+                rising[f] = !full.iter().any(|l| paths[f].contains(l));
+            }
+        }
+    }
+    rates
+}
+
+#[test]
+fn the_reference_knows_the_textbook() {
+    // One long flow over three links, one short flow on each.
+    let paths = vec![vec![0, 1, 2], vec![0], vec![1], vec![2]];
+    assert_eq!(max_min(&[10.0, 4.0, 8.0], &paths), [2.0, 8.0, 2.0, 6.0]);
+}
+
+/// Deterministic numbers (Knuth's MMIX generator, upper half).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// A random tree of 3 to 6 switches, BRF at both ends of every link between them, and 3 to 10 greedy flows between
+/// random ones. Returns the relative errors of the goodputs after ten cycles.
+fn errors(seed: u64, verbose: bool) -> Vec<f64> {
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
+    (0..3).for_each(|_| _ = dice.roll(2));
+    let mut net = Net::new(12);
+    net.plan.seed = seed;
+    let switches: Vec<u32> = (0..3 + dice.roll(4)).map(|i| net.node(format!("R{i}"))).collect();
+    let lines = dice.roll(2) == 0;
+    let mut capacities = Vec::new();
+    let mut parents = vec![None];
+    for i in 1..switches.len() {
+        let parent = if lines { i - 1 } else { dice.roll(i as u64) as usize };
+        let rates = [10 + dice.roll(90), 10 + dice.roll(90)];
+        let delay = ms(1 + dice.roll(5));
+        let link = net.duplex(switches[i], switches[parent], rates.map(mbit), delay);
+        parents.push(Some(parent));
+        for k in 0..2 {
+            net.brf(link + k, resolved());
+            capacities.push(ETA * rates[k as usize] as f64);
+        }
+    }
+    net.sdn();
+    let up = |mut at: usize| {
+        let mut path = vec![at];
+        while let Some(parent) = parents[at] {
+            path.push(parent);
+            at = parent;
+        }
+        path
+    };
+    let mut paths = Vec::new();
+    for n in 0..3 + dice.roll(8) {
+        let from = dice.roll(switches.len() as u64) as usize;
+        let to = (from + 1 + dice.roll(switches.len() as u64 - 1) as usize) % switches.len();
+        let (climb, descent) = (up(from), up(to));
+        // Link i - 1 (two ports) is that of switch i to its parent: up 2(i - 1), down 2(i - 1) + 1.
+        let upward = climb.iter().filter(|n| !descent.contains(n)).map(|n| 2 * (n - 1));
+        let downward = descent.iter().filter(|n| !climb.contains(n)).map(|n| 2 * (n - 1) + 1);
+        paths.push(upward.chain(downward).collect::<Vec<usize>>());
+        let delays = [ms(1 + dice.roll(12)), ms(1 + dice.roll(3))];
+        let (a, b) = (net.host(switches[from], delays[0]), net.host(switches[to], delays[1]));
+        // In order, as results number flows by their start.
+        net.add(a, b, tcp("brf")).start = at(10 * n + dice.roll(10));
+    }
+    let r = net.run();
+    // The longest RTT is 2 (5 x 5 + 12 + 3) = 80 ms, a cycle two of it.
+    let expected = max_min(&capacities, &paths);
+    let found = (0..paths.len()).map(|f| goodput(&r, f as u64, 1.7, 12.0) / PAYLOAD);
+    let errors: Vec<f64> = found.zip(&expected).map(|(f, e)| f / e - 1.0).collect();
+    if verbose {
+        for (f, path) in paths.iter().enumerate() {
+            println!("seed {seed} flow {f} {path:?} expected {:.2} error {:+.3}", expected[f], errors[f]);
+        }
+        println!("{capacities:?}");
+    }
+    errors
+}
+
+#[test]
+fn random_networks_reach_their_max_min_rates() {
+    let mut all: Vec<f64> = (0..12).flat_map(|seed| errors(seed, true)).collect();
+    all.sort_by(f64::total_cmp);
+    let at = |q: f64| all[((all.len() - 1) as f64 * q) as usize];
+    println!(
+        "{} flows; error min {:+.3} p5 {:+.3} median {:+.3} p95 {:+.3} max {:+.3}",
+        all.len(),
+        at(0.0),
+        at(0.05),
+        at(0.5),
+        at(0.95),
+        at(1.0)
+    );
+    assert!(all.iter().all(|e| e.abs() <= 0.03), "{all:.3?}");
+}

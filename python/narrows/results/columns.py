@@ -1,0 +1,163 @@
+"""Every column of every table: name, type, unit and meaning. The tables on disk are made from this list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+_TYPES: dict[str, pa.DataType] = {
+    "float": pa.float64(),
+    "u8": pa.uint8(),
+    "u32": pa.uint32(),
+    "u64": pa.uint64(),
+    "str": pa.string(),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column."""
+
+    name: str
+    """As in the table."""
+    kind: str
+    """float, u8, u32, u64 or str."""
+    unit: str
+    """Of its figures; empty for names and numbers of things."""
+    meaning: str
+    """What it says."""
+
+    @property
+    def field(self) -> pa.Field[pa.DataType]:
+        """As Arrow has it."""
+        return pa.field(self.name, _TYPES[self.kind])
+
+
+def _columns(spec: str) -> tuple[Column, ...]:
+    """Columns from lines of ``name | type | unit | meaning``."""
+    lines = [[cell.strip() for cell in line.split("|")] for line in spec.strip().splitlines()]
+    return (RUN, *(Column(*cells) for cells in lines))
+
+
+RUN = Column("run", "u32", "", "Number of the run, from 0; the table `runs` says what it stands for.")
+"""First column of every table."""
+
+RUNS: tuple[Column, ...] = (
+    RUN,
+    Column("case", "str", "", "The sweep's case, if it has cases."),
+    Column("<key>", "str or float", "", "One column for each key that `sweep.vary` names, with its value."),
+    Column("seed", "u64", "", "Seed."),
+    Column("events", "u64", "", "Events that the simulator processed."),
+    Column("packet_hops", "u64", "packets", "Packets carried over a link, summed over links."),
+    Column("delivered_packets", "u64", "packets", "Data packets that reached their receiver."),
+    Column("peak_flows", "u64", "flows", "Most flows at one time."),
+)
+"""The table of runs, whose columns depend on the sweep."""
+
+COLUMNS: dict[str, tuple[Column, ...]] = {
+    "flows": _columns("""
+        flow | u32 | | Number of the flow, from 0, in order of start.
+        name | str | | Name; of a group or of arriving flows `<name>.<number>`.
+        cc | str | | Congestion controller, or `udp`.
+        source | str | | Name of the scenario's entry that it comes from.
+        from | str | | Sending node.
+        to | str | | Receiving node.
+        start_s | float | s | Start: first SYN (UDP: first packet).
+        end_s | float | s | End; NaN if the run ended first.
+        size_bytes | u64 | bytes | Application bytes to send; 0 without end.
+        fct_s | float | s | Completion time: first SYN to last byte acknowledged (MET-70); NaN if unfinished or without end.
+        fct_recv_s | float | s | The same to the last byte at the receiver.
+        ideal_fct_s | float | s | Completion time on an empty network (MET-71).
+        rtt_empty_s | float | s | RTT of the empty network, transmission times included (MET-10).
+        delivered_bytes | u64 | bytes | Application bytes delivered in order, whole run.
+        goodput_bps | float | bit/s | Goodput (MET-2) from the later of start and warm-up to the earlier of stop and end.
+        sent_packets | u64 | packets | Data segments sent, retransmissions included.
+        retransmits | u64 | packets | Data segments retransmitted.
+        spurious | u64 | packets | Duplicates that the receiver reported (DSACK): needless retransmissions, or copies made by the network.
+        timeouts | u64 | | Retransmission timeouts.
+        rtt_mean_s | float | s | Mean RTT, a sample per ACK, in the measurement interval.
+        rtt_p50_s | float | s | Median of the same; NaN for flows that are not sampled.
+        rtt_p95_s | float | s | 95th percentile.
+        rtt_p99_s | float | s | 99th percentile.
+        rtt_max_s | float | s | Largest.
+        rtt_jitter_s | float | s | Mean absolute difference of consecutive samples (MET-14).
+        min_rtt_s | float | s | Smallest RTT of the whole run.
+    """),
+    "flow_samples": _columns("""
+        t_s | float | s | End of the interval.
+        flow | u32 | | Number of the flow.
+        goodput_bps | float | bit/s | Goodput in the interval.
+        send_bps | float | bit/s | L3 rate sent in the interval, retransmissions included (MET-3).
+        cwnd | float | segments | Congestion window at the end of the interval, like all that follows.
+        ssthresh | float | segments | Slow-start threshold; NaN while infinite.
+        pacing_bps | float | bit/s | Pacing rate, L3, set by the controller; NaN if it sets none.
+        srtt_s | float | s | Smoothed RTT.
+        rtt_s | float | s | Latest RTT sample.
+        in_flight | float | segments | Segments in flight.
+        retransmits | u64 | packets | Retransmissions since the start.
+        allocation_bps | float | bit/s | Smallest rate that a switch on the path allots to the flow; NaN without one.
+        state | u8 | | 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss (Linux's names).
+    """),
+    "links": _columns("""
+        link | u32 | | Number of the directed link.
+        name | str | | Its name.
+        capacity_bps | float | bit/s | Mean L3 capacity in the measurement interval.
+        utilisation | float | 0..1 | L3 bits carried over L3 bits that could have been (MET-5), measurement interval.
+        throughput_bps | float | bit/s | L3 rate carried (MET-1), measurement interval.
+        offered_packets | u64 | packets | Packets offered to the queue, whole run.
+        dropped_packets | u64 | packets | Packets that the queue dropped, whole run.
+        drop_rate | float | 0..1 | Dropped over offered (MET-20), whole run.
+        random_losses | u64 | packets | Packets that the link lost behind the queue (MET-21), whole run.
+        marks | u64 | packets | Packets marked CE, whole run.
+        sojourn_mean_s | float | s | Mean time in the queue of packets that arrived in the measurement interval (MET-11).
+        sojourn_p50_s | float | s | Median of the same; NaN for links that are not sampled.
+        sojourn_p95_s | float | s | 95th percentile.
+        sojourn_p99_s | float | s | 99th percentile.
+        sojourn_max_s | float | s | Largest.
+        backlog_mean_packets | float | packets | Mean number of packets waiting, by Little's law.
+    """),
+    "link_samples": _columns("""
+        t_s | float | s | End of the interval.
+        link | u32 | | Number of the directed link.
+        throughput_bps | float | bit/s | L3 rate carried in the interval.
+        capacity_bps | float | bit/s | Mean L3 capacity in the interval.
+        queue_packets | float | packets | Packets waiting at the end of the interval.
+        queue_bytes | float | bytes | L3 bytes waiting at the end of the interval.
+        drops | u64 | packets | Dropped by the queue since the start of the run.
+        marks | u64 | packets | Marked since the start of the run.
+        random_losses | u64 | packets | Lost behind the queue since the start of the run.
+    """),
+    "distributions": _columns("""
+        entity | str | | `flow` or `link`.
+        id | u32 | | Number of the flow or link.
+        quantity | str | | `rtt` of a flow, `sojourn` of a link.
+        quantile | float | 0..1 | 0, 0.01, ... 1, and 0.995, 0.999, 0.9999.
+        value_s | float | s | Its value in the measurement interval, to within 0.8 %.
+    """),
+    "events": _columns("""
+        t_s | float | s | When.
+        kind | str | | What happened, in the words of the rate controller.
+        entity | str | | The flow or link that it happened to.
+        value | float | | A figure that goes with it.
+    """),
+    "traces": _columns("""
+        t_s | float | s | When.
+        entity | str | | The flow or link whose controller it is.
+        key | str | | A variable of the controller.
+        value | float | | Its value.
+    """),
+}
+"""The tables but `runs`."""
+
+
+def markdown() -> str:
+    """The tables for docs/results.md."""
+    parts = []
+    for name, columns in {"runs": RUNS, **COLUMNS}.items():
+        lines = ["| column | type | unit | meaning |", "| --- | --- | --- | --- |"]
+        # The first column is the same everywhere.
+        for column in columns if name == "runs" else columns[1:]:
+            lines.append(f"| `{column.name}` | {column.kind} | {column.unit or '-'} | {column.meaning} |")
+        parts += [f"### {name}", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,196 @@
+"""The pages of docs/ and the README: what they show runs, what they list is what there is."""
+
+import contextlib
+import importlib.util
+import inspect
+import io
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import narrows as package
+import pytest
+from narrows import metrics, sweep
+from narrows.cli import main as cli
+from narrows.results import columns
+from narrows.scenario import network, reference
+from narrows.scenario.load import expand
+from narrows.scenario.model import Scenario
+from narrows.scenario.resolve import resolve
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md")), ROOT / "studies/README.md"]
+LENGTH = {"duration": "6s"}
+"""Of a run: a second more than the example's latest start."""
+native = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None, reason="no simulator")
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("tools_reference", ROOT / "tools/reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def example(change):
+    """The ten-line example with a later block's changes, as docs/scenarios.md says that they combine."""
+    data = tomllib.loads(blocks("docs/scenarios.md", "toml")[0])
+    if "links" in change:
+        data.pop("topology")
+    if "topology" in change and "kind" not in change["topology"]:
+        change["topology"] = data["topology"] | change["topology"]
+    return data | change
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder with `my.toml` and the example's trace."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.toml").write_text(blocks("docs/scenarios.md", "toml")[0])
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    return tmp_path
+
+
+# What the pages list
+
+
+@pytest.mark.parametrize("page", ["docs/scenarios.md", "docs/results.md"])
+def test_generated_parts_are_in_step(page):
+    assert (ROOT / page).read_text() == generator().page(page), "run: python tools/reference.py"
+
+
+def test_the_reference_has_every_table_and_key():
+    listed = [table for tables in reference.TABLES.values() for table in tables]
+    assert len(set(listed)) == len(listed)
+    assert set(listed) == reference.reachable()
+    text = reference.markdown()
+    for table in listed:
+        for field in table.model_fields.values():
+            assert field.description or field.annotation.__name__ == "Literal", (table, field)
+    for heading in reference.TABLES:
+        assert f"\n### {heading}\n" in f"\n{text}"
+    assert "None" not in text and "Annotated" not in text and "anyOf" not in text
+
+
+def test_rows_say_type_and_default_as_a_file_would():
+    rows = {row.key: row for row in reference.rows(Scenario)}
+    assert (rows["duration"].takes, rows["duration"].default) == ("time above 0", '`"30s"`')
+    link = {row.key: row for row in reference.rows(network.Link)}
+    assert link["between"].default == "required"
+    assert link["queue"].takes == "queue length or [table](#queues)"
+    red = {row.key: row for row in reference.rows(network.Red)}
+    assert red["weight"].takes == "number, above 0, up to 1"
+
+
+def test_every_metric_is_defined_with_the_number_of_its_docstring():
+    text = (ROOT / "docs/results.md").read_text()
+    rows = {
+        name: line
+        for line in text.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`(\w+)`", line.split("|")[1])
+    }
+    functions = [name for name in metrics.__all__ if inspect.isfunction(getattr(metrics, name))]
+    assert not set(functions) - set(rows)
+    for name in functions:
+        for number in re.findall(r"MET-\d+", inspect.getdoc(getattr(metrics, name)) or ""):
+            assert re.search(rf"{number}\b", rows[name]), (name, number)
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        text = page.read_text()
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if target.startswith("http"):
+                continue
+            path, _, anchor = target.partition("#")
+            file = page.parent / path if path else page
+            assert file.exists(), f"{page.name}: {target}"
+            if anchor:
+                headings = re.findall(r"^#+ (.+)$", file.read_text(), re.MULTILINE)
+                slugs = [re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings]
+                assert anchor in slugs, f"{page.name}: {target}"
+
+
+# What the pages show
+
+
+@native
+@pytest.mark.parametrize("number", range(len(blocks("docs/scenarios.md", "toml"))))
+def test_examples_of_scenarios_run(number, folder):
+    text = blocks("docs/scenarios.md", "toml")[number]
+    data = example(tomllib.loads(text)) | LENGTH
+    results = sweep.run(Scenario(**data).with_source(str(folder / "my.toml")), seeds=1)
+    delivered = results.flows["delivered_bytes"].to_pylist()
+    assert sum(delivered) > 10**6
+    assert len(results.runs) == len(expand(Scenario(**data), seeds=1))
+
+
+@native
+def test_consoles_say_what_the_pages_show(folder, monkeypatch, capsys):
+    shown = "".join(blocks("docs/scenarios.md", "console"))
+    said = ""
+    for command in re.findall(r"^\$ (.*)$", shown, re.MULTILINE):
+        monkeypatch.setattr("sys.argv", shlex.split(command))
+        with pytest.raises(SystemExit):
+            cli.main()
+        said += f"$ {command}\n" + "".join(capsys.readouterr())
+    assert said == shown
+
+
+@native
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+def test_python_of_the_pages_runs(page, folder):
+    text = (folder / "my.toml").read_text().replace('"30s"', f'"{LENGTH["duration"]}"')
+    (folder / "my.toml").write_text(text)
+    namespace: dict = {}
+    for block in blocks(page, "python"):
+        # What a block's last expression gives is nobody's output here; that it works is enough.
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(block, page, "exec"), namespace)
+    assert isinstance(namespace["results"], package.Results)
+    assert sum(namespace["results"].flows["delivered_bytes"].to_pylist()) > 10**6
+
+
+@native
+def test_the_readmes_example_is_that_of_the_tour():
+    (shown,) = blocks("README.md", "toml")
+    assert shown == blocks("docs/scenarios.md", "toml")[0]
+
+
+@native
+@pytest.mark.parametrize("mode", ["literal", "resolved"])
+def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
+    """All of them spelled out as the page has them are the preset."""
+    values = {p.name: tomllib.loads(f"v = {getattr(p, mode)}")["v"] for p in generator().parameters()}
+    data = {
+        "duration": "3s",
+        "topology": {"kind": "dumbbell", "rate": "20mbit", "rtt": "20ms", "pairs": 2},
+        "flows": [{"cc": "brf"}, {"cc": "brf", "start": "1s"}],
+        "probes": {"traces": True},
+    }
+    outputs = []
+    for params in ({"mode": mode}, {"mode": mode} | values):
+        controllers = [{"kind": "brf", "link": "bottleneck", "params": params}]
+        outputs.append(sweep.run(Scenario(**data, controllers=controllers)))
+    assert outputs[0].traces.equals(outputs[1].traces)
+    assert len(outputs[0].traces) > 100
+
+
+@native
+def test_columns_that_stand_for_runs_are_there():
+    scenario = Scenario(**example({}), sweep={"case": [{"name": "a", "set": {"duration": "6s"}}]})
+    names = sweep.run(scenario).runs.column_names
+    assert names == [column.name for column in columns.RUNS if column.name != "<key>"]
+
+
+def test_defaults_of_topologies_are_as_the_tour_says():
+    plan = resolve(Scenario(**example({})))
+    named = {link["name"]: link for link in plan["links"]}
+    assert named["bottleneck"]["queue"]["limit"]["bytes"] == 50_000_000 // 8 * 30 // 1000
+    assert named["s1->r1"]["rate"]["steps"][0][1] == 10 * 50_000_000 // 8
