@@ -13,6 +13,14 @@ pub enum Error {
         /// What would do.
         expected: String,
     },
+    /// Parameters that a rate controller refuses, in its own words.
+    #[error("{what}: {trouble}")]
+    Parameters {
+        /// Where, e.g. `controllers[0].params`.
+        what: String,
+        /// What it says.
+        trouble: String,
+    },
     /// No path between the ends of a flow.
     #[error("flow {flow}: no path from {from} to {to}")]
     Unreachable {

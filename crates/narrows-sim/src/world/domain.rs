@@ -53,8 +53,9 @@ impl World<'_> {
     /// The detector's thresholds are those of the switches; the poll period is the controller's own.
     fn domain_params(&self, plan: &SdnPlan) -> Result<Params, Error> {
         let brf = match self.plan.controllers.first() {
-            Some(c) if !c.params.is_null() => brf::Params::deserialize(&c.params)
-                .map_err(|e| Error::invalid("controllers[0].params", e, "parameters of the controller"))?,
+            Some(c) if !c.params.is_null() => brf::Params::deserialize(&c.params).map_err(|e| {
+                Error::Parameters { what: "controllers[0].params".into(), trouble: e.to_string() }
+            })?,
             _ => brf::Params::resolved(),
         };
         Ok(Params { poll: plan.poll.unwrap_or(brf.poll), thresholds: Thresholds::of(&brf, Bytes::new(1500)) })

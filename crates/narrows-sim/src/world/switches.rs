@@ -237,8 +237,9 @@ pub(crate) fn build_rate_controller(
 ) -> Result<Box<dyn RateController>, Error> {
     let none = serde_json::Value::Object(serde_json::Map::new());
     let params = if plan.params.is_null() { &none } else { &plan.params };
-    narrows_control::rate::registry::build(&plan.kind, params, port, Bytes::new(1500))
-        .map_err(|e| Error::invalid(format!("controllers[{port}]"), e, "parameters of the controller"))
+    narrows_control::rate::registry::build(&plan.kind, params, port, Bytes::new(1500)).map_err(|e| {
+        Error::Parameters { what: format!("controllers[{port}].params"), trouble: e.to_string() }
+    })
 }
 
 /// The next beginning or end of an outage after `now`.
