@@ -8,7 +8,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo study test lint format rust-test python-test determinism quick-study bench fuzz clean
+.PHONY: help setup demo study test lint format rust-test python-test determinism quick-study bench reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -59,6 +59,10 @@ determinism: setup ## The quick study twice: the same bytes; then its report is 
 
 bench: setup ## Measure speed beside ns-3 (libns3-dev) and print the table
 	$(BIN)/python benches/run.py
+
+reference: setup ## Refill the generated parts of docs/ and the JSON schema
+	$(BIN)/narrows schema > python/narrows/scenario/schema.json
+	$(BIN)/python tools/reference.py
 
 clean: ## Remove what was built
 	rm -rf target $(VENV) results python/narrows/*.so

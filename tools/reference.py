@@ -41,7 +41,9 @@ _TAKES = {
     "Rate": "rate",
 }
 _SPAN = {"from_nanos": 1, "from_micros": 1_000, "from_millis": 1_000_000, "from_secs": units.NANOS_PER_SEC}
-_FIELD = re.compile(r"(?P<doc>(?:^ +/// .*\n)+) +(?P<name>\w+): (?P<type>\w+) = (?P<values>.*);$", re.MULTILINE)
+_FIELD = re.compile(
+    r"(?P<doc>(?:^ +/// .*\n)+) +(?P<name>\w+): (?P<type>\w+) = (?P<values>.*);$", re.MULTILINE
+)
 _CALL = re.compile(r"(?:Span|Rate)::(\w+)\(([\d_]+)\)")
 
 

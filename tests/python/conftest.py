@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from narrows.errors import ScenarioError
 
-# A check that fails must fail again: CI draws the same examples each time; `--hypothesis-profile=default` explores.
+# What fails must fail again, so each run draws the same examples; --hypothesis-profile=default explores.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 

@@ -178,8 +178,10 @@ def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
     for params in ({"mode": mode}, {"mode": mode} | values):
         controllers = [{"kind": "brf", "link": "bottleneck", "params": params}]
         outputs.append(sweep.run(Scenario(**data, controllers=controllers)))
-    assert outputs[0].traces.equals(outputs[1].traces)
-    assert len(outputs[0].traces) > 100
+    preset, spelled_out = (output.pandas("traces") for output in outputs)
+    assert len(preset) > 100
+    # Arrow holds two NaN to be different, pandas does not.
+    assert preset.equals(spelled_out)
 
 
 @native

@@ -1,7 +1,7 @@
 //! The last line of defence: a plan that passes here cannot make a run panic.
 
 use narrows_control::congestion;
-use narrows_control::units::{Rate, Span, Time};
+use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::engine::MAX_INDEX;
 use crate::error::Error;
@@ -156,9 +156,12 @@ impl Plan {
                 require(&format!("{at}.receive_window"), window, window > 0, "at least 1 segment")?;
             }
             TransportPlan::Udp { rate, packet } => {
-                require(&format!("{at}.rate"), rate, *rate > Rate::ZERO, "above 0")?;
                 let size = (28..=60_000).contains(packet);
                 require(&format!("{at}.packet"), packet, size, "28 to 60000 bytes")?;
+                // Time must move from packet to packet.
+                let gap = rate.time_for(Bytes::new(*packet as u64));
+                let fine = *rate > Rate::ZERO && gap > Span::ZERO;
+                require(&format!("{at}.rate"), rate, fine, "above 0, at most a packet per nanosecond")?;
                 let bulk = matches!(flow.app, AppPlan::Bulk);
                 require(&format!("{at}.app"), format!("{:?}", flow.app), bulk, "bulk, for UDP")?;
             }

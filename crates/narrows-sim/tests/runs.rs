@@ -9,7 +9,7 @@ use common::*;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::plan::{
     AppPlan, ControllerPlan, FlowPlan, HtbClassPlan, JitterPlan, LimitPlan, LossPlan, MarkPlan, Plan,
-    QueuePlan, RatePlan, SdnPlan, SizePlan,
+    QueuePlan, RatePlan, SdnPlan, SizePlan, TransportPlan,
 };
 use proptest::prelude::*;
 
@@ -107,7 +107,7 @@ fn any_flow() -> impl Strategy<Value = FlowPlan> {
             if e {
                 f.transport = ecn(cc);
             }
-            if let narrows_sim::plan::TransportPlan::Tcp { pacing: p, .. } = &mut f.transport {
+            if let TransportPlan::Tcp { pacing: p, .. } = &mut f.transport {
                 *p = pacing;
             }
             f.start = at(start);
@@ -182,6 +182,9 @@ fn assert_laws(plan: &Plan, r: &narrows_sim::Results) {
             | QueuePlan::FqCodel { limit, .. } => *limit,
             _ => LimitPlan::default(),
         };
+        // A rate controller replaces the queue of its port by an HTB.
+        let controlled = plan.controllers.iter().any(|c| c.link == i as u32);
+        let limit = if controlled { LimitPlan::default() } else { limit };
         let samples = r.tables.iter().find(|t| t.name == "link_samples").unwrap();
         let rows = samples.u64("link").unwrap().iter();
         let queued = samples.u64("queue_packets").unwrap().iter().zip(samples.u64("queue_bytes").unwrap());
@@ -237,6 +240,12 @@ proptest! {
                 if let AppPlan::Poisson { per_sec, .. } = &mut f.app {
                     *per_sec = per_sec.min(1e4);
                 }
+                if let TransportPlan::Udp { rate, .. } = &mut f.transport
+                    && *rate > mbit(1_000)
+                    && *rate < Rate::MAX
+                {
+                    *rate = mbit(1_000);
+                }
             }
             let _ = narrows_sim::run(&plan, &AtomicBool::new(false));
         }
@@ -288,6 +297,7 @@ fn absurd(which: usize) -> serde_json::Value {
 #[test]
 fn a_plan_with_everything_runs() {
     let mut plan = everything(path(mbit(10), ms(5), fifo(packets(50)), 2));
+    plan.flows[0].stop = Some(at(1_500));
     plan.flows[1].stop = Some(at(700));
     let r = run(&plan);
     assert_laws(&plan, &r);
@@ -315,6 +325,7 @@ fn a_plan_that_makes_no_sense_is_refused_with_its_place() {
     refused(&|p| p.flows[0].transport = tcp("no-such"), "cc");
     refused(&|p| p.flows[0].count = 0, "count");
     refused(&|p| p.flows.push(udp(Rate::ZERO)), "flows[1]");
+    refused(&|p| p.flows.push(udp(Rate::MAX)), "flows[1]");
     refused(&|p| drop(p.links.pop()), "no path");
 }
 

@@ -18,7 +18,9 @@ def check(
     scenario: Annotated[Path, typer.Argument(help="A scenario file (TOML).", show_default=False)],
     override: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Replace a value, e.g. topology.rate=20mbit; may be repeated."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Replace a value, e.g. topology.rate=20mbit; may be repeated."
+        ),
     ] = None,
     show: Annotated[
         bool,

@@ -55,7 +55,9 @@ def run(
     ] = None,
     override: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Replace a value, e.g. topology.rate=20mbit; may be repeated."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Replace a value, e.g. topology.rate=20mbit; may be repeated."
+        ),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Runs at a time; one per core if left out.")

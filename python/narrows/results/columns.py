@@ -66,15 +66,15 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         start_s | float | s | Start: first SYN (UDP: first packet).
         end_s | float | s | End; NaN if the run ended first.
         size_bytes | u64 | bytes | Application bytes to send; 0 without end.
-        fct_s | float | s | Completion time: first SYN to last byte acknowledged (MET-70); NaN if unfinished or without end.
+        fct_s | float | s | First SYN to last byte acknowledged (MET-70); NaN if unfinished.
         fct_recv_s | float | s | The same to the last byte at the receiver.
         ideal_fct_s | float | s | Completion time on an empty network (MET-71).
         rtt_empty_s | float | s | RTT of the empty network, transmission times included (MET-10).
         delivered_bytes | u64 | bytes | Application bytes delivered in order, whole run.
-        goodput_bps | float | bit/s | Goodput (MET-2) from the later of start and warm-up to the earlier of stop and end.
+        goodput_bps | float | bit/s | Goodput (MET-2) in the flow's part of the measurement interval.
         sent_packets | u64 | packets | Data segments sent, retransmissions included.
         retransmits | u64 | packets | Data segments retransmitted.
-        spurious | u64 | packets | Duplicates that the receiver reported (DSACK): needless retransmissions, or copies made by the network.
+        spurious | u64 | packets | Duplicates that DSACKs reported, the network's own copies included.
         timeouts | u64 | | Retransmission timeouts.
         rtt_mean_s | float | s | Mean RTT, a sample per ACK, in the measurement interval.
         rtt_p50_s | float | s | Median of the same; NaN for flows that are not sampled.
@@ -96,21 +96,21 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         rtt_s | float | s | Latest RTT sample.
         in_flight | float | segments | Segments in flight.
         retransmits | u64 | packets | Retransmissions since the start.
-        allocation_bps | float | bit/s | Smallest rate that a switch on the path allots to the flow; NaN without one.
+        allocation_bps | float | bit/s | Smallest rate that a switch allots to the flow; NaN without one.
         state | u8 | | 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss (Linux's names).
     """),
     "links": _columns("""
         link | u32 | | Number of the directed link.
         name | str | | Its name.
         capacity_bps | float | bit/s | Mean L3 capacity in the measurement interval.
-        utilisation | float | 0..1 | L3 bits carried over L3 bits that could have been (MET-5), measurement interval.
+        utilisation | float | 0..1 | L3 bits carried over the capacity (MET-5), measurement interval.
         throughput_bps | float | bit/s | L3 rate carried (MET-1), measurement interval.
         offered_packets | u64 | packets | Packets offered to the queue, whole run.
         dropped_packets | u64 | packets | Packets that the queue dropped, whole run.
         drop_rate | float | 0..1 | Dropped over offered (MET-20), whole run.
         random_losses | u64 | packets | Packets that the link lost behind the queue (MET-21), whole run.
         marks | u64 | packets | Packets marked CE, whole run.
-        sojourn_mean_s | float | s | Mean time in the queue of packets that arrived in the measurement interval (MET-11).
+        sojourn_mean_s | float | s | Mean time in the queue (MET-11), measurement interval.
         sojourn_p50_s | float | s | Median of the same; NaN for links that are not sampled.
         sojourn_p95_s | float | s | 95th percentile.
         sojourn_p99_s | float | s | 99th percentile.

@@ -268,7 +268,7 @@ class Traits(Table):
     delay: Delay | None = None
     """Propagation delay, one way; none if left out."""
     queue: Queue | None = None
-    """Queue in front of the wire: a length, a name or a table; a FIFO of 1000 packets if left out."""
+    """Queue in front of the wire: a length, a name or a table; 1000 packets (topology: 1 BDP) if left out."""
     loss: Loss | None = None
     """Random loss behind the queue: a probability or a table."""
     jitter: JitterField | None = None

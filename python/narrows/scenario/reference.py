@@ -18,7 +18,7 @@ from narrows.scenario import fields, model, network, topologies, traffic
 TABLES: dict[str, list[type[fields.Table]]] = {
     "Top level": [model.Scenario],
     "Topology": [topologies.Dumbbell, topologies.ParkingLot, topologies.Star],
-    "Nodes": [model.Node],
+    "Nodes": [network.Node],
     "Links": [network.Link, network.Traits],
     "Changes": [network.Change],
     "Queues": [
@@ -43,7 +43,7 @@ TABLES: dict[str, list[type[fields.Table]]] = {
 """Headings, and the models below each."""
 
 PLACES: dict[type[fields.Table], str] = {
-    model.Node: "[[nodes]]",
+    network.Node: "[[nodes]]",
     network.Link: "[[links]]",
     network.Change: "at = [{ ... }]",
     network.HtbClass: "classes = [{ ... }]",

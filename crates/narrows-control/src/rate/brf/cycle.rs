@@ -288,6 +288,9 @@ impl Brf {
             self.arrivals.pop_front();
         }
         self.sweep(now, actions);
+        if !self.literal() {
+            self.acks.observe(now, port.arrived[Leaf::OtherTcp as usize], self.period);
+        }
         self.update_split(now, actions);
         self.advertise(now, actions);
 

@@ -310,6 +310,12 @@ impl Brf {
         let urgent = self.params.urgent_decrease;
         let demand = self.table.meter(id)?.demand;
         let mut rate = self.told(demand);
+        if !matches!(packet.option, RateOption::Assigned(_)) {
+            // A value that was lower is repeated. Gates of two switches never agree for long, and the sender would
+            // hear the greater one's rate whenever that speaks first (BRF-62).
+            let held = self.table.meter(id)?.held;
+            rate = rate.min(Rate::from_bytes_per_sec(held));
+        }
         if let Some(advertised) = self.adverts.rate(now, &packet.key) {
             rate = rate.min(advertised);
         }

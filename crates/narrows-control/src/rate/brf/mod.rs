@@ -14,12 +14,14 @@
 //! | `allocate`, `layers`, `split` | who gets what, in which queue, of which class |
 //! | [`congestion`] | the detector, here and at the controller |
 //! | `feedback`, `rtt` | which ACK carries a rate |
+//! | `acks` | what ACKs of the other direction need |
 //! | `advert` | flows whose ACKs take another path |
 //! | `capacity` | a link whose rate nobody tells |
 //!
 //! A change of the told capacity takes effect at once: in resolved mode class rates and all allocations are computed
 //! anew in the same call (O(log) for any number of flows), and each flow hears of it with its next feedback.
 
+mod acks;
 mod advert;
 mod allocate;
 mod capacity;
@@ -41,6 +43,7 @@ use std::collections::VecDeque;
 
 pub use params::{Mode, Params};
 
+use self::acks::Acks;
 use self::advert::Adverts;
 use self::allocate::{AppClass, Shares};
 use self::capacity::Estimator;
@@ -80,6 +83,7 @@ pub struct Brf {
     /// C_link, told or measured.
     link: Rate,
     estimator: Option<Estimator>,
+    acks: Acks,
     udp: Policer,
     udp_seen: Option<Time>,
 
@@ -121,6 +125,7 @@ impl Brf {
             splitter: Splitter::new(params.eta, params.udp_share),
             link: Rate::ZERO,
             estimator: None,
+            acks: Acks::default(),
             udp: Policer::default(),
             udp_seen: None,
             phase: Phase::Settle { until: Time::NEVER },
@@ -181,7 +186,11 @@ impl Brf {
     fn update_split(&mut self, now: Time, actions: &mut Vec<Action>) {
         let udp = self.udp_seen.is_some_and(|at| now.since(at) < self.idle_after());
         let (rated, other) = (self.table.len(List::Rated) as u64, self.table.len(List::Other) as u64);
-        if self.splitter.update(now, self.period, Basis { link: self.link, rated, other, udp }) {
+        if self.splitter.update(
+            now,
+            self.period,
+            Basis { link: self.link, rated, other, udp, acks: self.acks.rate() },
+        ) {
             self.shares.set_capacity(self.splitter.current().rated);
             // The paper changes allocations in its ALLOC phase only.
             if !self.literal() {
@@ -273,9 +282,16 @@ impl RateController for Brf {
         let found = self.on_tcp(now, Side::Sender, packet, actions);
         if let Some(id) = found {
             self.count(now, id, packet, actions);
-            return Admission::Queue(self.leaf(now, id, packet.size));
         }
-        Admission::Queue(if lifecycle::speaks_brf(packet) { Leaf::Elephant } else { Leaf::OtherTcp })
+        let leaf = match found {
+            Some(id) => self.leaf(now, id, packet.size),
+            None if lifecycle::speaks_brf(packet) => Leaf::Elephant,
+            None => Leaf::OtherTcp,
+        };
+        if leaf == Leaf::OtherTcp {
+            self.acks.not_one(packet.size);
+        }
+        Admission::Queue(leaf)
     }
 
     fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate> {

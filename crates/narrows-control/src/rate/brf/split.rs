@@ -6,6 +6,9 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// HTB refuses a rate of zero; an empty class keeps a packet per second and borrows when it wakes.
 const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
+/// ACKs take no more of the link than this part, whatever is seen of them.
+const ACKS_MOST: f64 = 0.5;
+
 /// Shares of the three classes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Split {
@@ -14,10 +17,11 @@ pub(super) struct Split {
     pub(super) udp: Rate,
 }
 
-/// BRF-20 and BRF-21: UDP's share off first, then by the number of active flows. With none at all everything is the
-/// rated class's, as the next flow may be one.
-pub(super) fn split(link: Rate, eta: f64, udp_share: f64, rated: u64, other: u64) -> Split {
-    let shared = link.mul_f64(eta * (1.0 - udp_share));
+/// BRF-20 and BRF-21: UDP's share off first, and what ACKs of the other direction need, then by the number of active
+/// flows. With none at all everything is the rated class's, as the next flow may be one.
+pub(super) fn split(link: Rate, eta: f64, udp_share: f64, acks: Rate, rated: u64, other: u64) -> Split {
+    let acks = acks.min(link.mul_f64(ACKS_MOST));
+    let shared = link.mul_f64(eta * (1.0 - udp_share)) - acks;
     let flows = rated.saturating_add(other);
     let rated = match flows {
         0 => shared,
@@ -27,7 +31,7 @@ pub(super) fn split(link: Rate, eta: f64, udp_share: f64, rated: u64, other: u64
             Rate::from_bytes_per_sec(part as u64)
         }
     };
-    Split { rated, other: shared - rated, udp: link.mul_f64(udp_share) }
+    Split { rated, other: shared - rated + acks, udp: link.mul_f64(udp_share) }
 }
 
 /// Burst of a class or policer: two packets, or a millisecond's worth (BRF-22).
@@ -46,6 +50,9 @@ pub(super) struct Basis {
     pub(super) other: u64,
     /// There is UDP.
     pub(super) udp: bool,
+    /// Rate of what belongs to no flow of this direction: ACKs of the other one (ours; the paper's bottleneck has
+    /// traffic one way only). Without it two-way traffic starves its own ACKs, and the feedback in them.
+    pub(super) acks: Rate,
 }
 
 impl Basis {
@@ -89,7 +96,7 @@ impl Splitter {
         self.basis = Some(basis);
         self.computed_at = now;
         let udp_share = if basis.udp { self.udp_share } else { 0.0 };
-        let new = split(basis.link, self.eta, udp_share, basis.rated, basis.other);
+        let new = split(basis.link, self.eta, udp_share, basis.acks, basis.rated, basis.other);
         core::mem::replace(&mut self.current, new) != new
     }
 
@@ -117,7 +124,7 @@ mod tests {
     const LINK: Rate = Rate::from_bytes_per_sec(100);
 
     fn shares(rated: u64, other: u64) -> (u64, u64) {
-        let s = split(LINK, 1.0, 0.0, rated, other);
+        let s = split(LINK, 1.0, 0.0, Rate::ZERO, rated, other);
         (s.rated.as_bytes_per_sec(), s.other.as_bytes_per_sec())
     }
 
@@ -131,9 +138,20 @@ mod tests {
 
     #[test]
     fn udp_comes_off_first() {
-        let s = split(Rate::from_bytes_per_sec(100_000), 0.98, 0.05, 1, 1);
+        let s = split(Rate::from_bytes_per_sec(100_000), 0.98, 0.05, Rate::ZERO, 1, 1);
         let expected = [46_550, 46_550, 5_000].map(Rate::from_bytes_per_sec);
         assert_eq!([s.rated, s.other, s.udp], expected);
+    }
+
+    #[test]
+    fn acks_get_what_they_need_but_never_all() {
+        let acks = |acks| {
+            let link = Rate::from_bytes_per_sec(100_000);
+            let s = split(link, 0.98, 0.0, Rate::from_bytes_per_sec(acks), 1, 0);
+            [s.rated, s.other].map(Rate::as_bytes_per_sec)
+        };
+        assert_eq!(acks(3_000), [95_000, 3_000]);
+        assert_eq!(acks(90_000), [48_000, 50_000]);
     }
 
     #[test]
@@ -141,7 +159,7 @@ mod tests {
         let mut s = Splitter::new(1.0, 0.05);
         let mut update = |at: u64, link, rated, other| {
             let (now, period) = (Time::ZERO + Span::from_millis(at), Span::from_millis(20));
-            let changed = s.update(now, period, Basis { link, rated, other, udp: false });
+            let changed = s.update(now, period, Basis { link, rated, other, udp: false, acks: Rate::ZERO });
             (changed, s.current().rated.as_bytes_per_sec())
         };
         assert_eq!(update(0, LINK, 1, 0), (true, 100));
@@ -155,7 +173,7 @@ mod tests {
     fn htb_hears_of_changes_only_and_never_of_zero() {
         let (mut s, mut actions) = (Splitter::new(1.0, 0.05), Vec::new());
         let link = Rate::from_bytes_per_sec(1_000_000);
-        s.update(Time::ZERO, Span::ZERO, Basis { link, rated: 1, other: 0, udp: false });
+        s.update(Time::ZERO, Span::ZERO, Basis { link, rated: 1, other: 0, udp: false, acks: Rate::ZERO });
         s.push(link, &mut actions);
         assert_eq!(actions.len(), 3);
         assert!(actions.iter().all(

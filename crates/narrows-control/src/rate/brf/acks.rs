@@ -1,0 +1,72 @@
+//! What ACKs of the other direction take of this port.
+//!
+//! They share the queue of other TCP but belong to no flow here, so that no count of flows gives them a share. A
+//! flow's ACKs need 1 to 2 % of its rate; where the two directions differ tenfold that is a fifth of the slower one.
+
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// More than was seen is set aside, as an ACK that waits delays the feedback in it.
+const HEADROOM: f64 = 1.05;
+/// A figure that differs by less than this part is left alone: every change moves all allocations of the port.
+const SAME: f64 = 0.05;
+/// Weight of a new sample.
+const WEIGHT: f64 = 0.25;
+
+/// Meters them: what arrived for the queue of other TCP, less what was sent there from here.
+#[derive(Debug, Default)]
+pub(super) struct Acks {
+    others: Bytes,
+    last: Option<(Time, Bytes)>,
+    smoothed: f64,
+    set_aside: Rate,
+}
+
+impl Acks {
+    /// A packet of other TCP in this direction has been admitted.
+    pub(super) fn not_one(&mut self, size: Bytes) {
+        self.others += size;
+    }
+
+    /// The rate to set aside.
+    pub(super) fn rate(&self) -> Rate {
+        self.set_aside
+    }
+
+    /// `arrived` bytes for the queue of other TCP so far; one sample per `period`.
+    pub(super) fn observe(&mut self, now: Time, arrived: Bytes, period: Span) {
+        let acks = arrived - self.others;
+        let Some((at, before)) = self.last else {
+            self.last = Some((now, acks));
+            return;
+        };
+        if now.since(at) < period {
+            return;
+        }
+        self.last = Some((now, acks));
+        let sample = Rate::of(acks - before, now.since(at)).as_f64();
+        self.smoothed += WEIGHT * (sample - self.smoothed);
+        let wanted = HEADROOM * self.smoothed;
+        if (wanted - self.set_aside.as_f64()).abs() > SAME * wanted {
+            self.set_aside = Rate::from_f64(wanted);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_tcp_is_told_from_acks() {
+        let mut acks = Acks::default();
+        let (mut arrived, ms) = (Bytes::ZERO, Span::from_millis);
+        for t in 0..1000 {
+            // 1500 B/ms of other TCP and 52 B/ms of ACKs.
+            acks.not_one(Bytes::new(1500));
+            arrived += Bytes::new(1552);
+            acks.observe(Time::ZERO + ms(t), arrived, ms(20));
+        }
+        let found = acks.rate().as_f64();
+        assert!((found / 52_000.0 - HEADROOM).abs() <= HEADROOM * SAME, "{found}");
+    }
+}
