@@ -1,4 +1,4 @@
-"""The metrics against the vectors of specs/docs/results.md (TV-M1 to TV-M9), and what must hold for any input."""
+"""The metrics against their worked vectors (TV-M1 to TV-M9), and what must hold for any input."""
 
 from __future__ import annotations
 

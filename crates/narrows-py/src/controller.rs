@@ -60,12 +60,7 @@ impl PyController {
     }
 
     /// Calls a hook with an event and the window, if the class has it.
-    fn call<'a>(
-        &self,
-        hook: &str,
-        window: &mut Window,
-        event: impl IntoIterator<Item = (&'a str, Value)>,
-    ) {
+    fn call<'a>(&self, hook: &str, window: &mut Window, event: impl IntoIterator<Item = (&'a str, Value)>) {
         let result = Python::attach(|py| -> PyResult<()> {
             let object = self.object.bind(py);
             let Some(method) = object.getattr_opt(hook)? else { return Ok(()) };
@@ -136,37 +131,45 @@ impl Controller for PyController {
     }
 
     fn on_established(&mut self, c: &Connection, window: &mut Window) {
-        self.call("on_established", window, [
-            ("now", Value::Float(c.now.as_secs_f64())),
-            ("packet_bytes", Value::Int(c.packet_bytes.into())),
-            ("rtt", Value::span(c.rtt)),
-            ("feedback", Value::rate(c.feedback)),
-            ("seed", Value::Int(c.seed)),
-        ]);
+        self.call(
+            "on_established",
+            window,
+            [
+                ("now", Value::Float(c.now.as_secs_f64())),
+                ("packet_bytes", Value::Int(c.packet_bytes.into())),
+                ("rtt", Value::span(c.rtt)),
+                ("feedback", Value::rate(c.feedback)),
+                ("seed", Value::Int(c.seed)),
+            ],
+        );
     }
 
     fn on_ack(&mut self, a: &Ack, window: &mut Window) {
         let valid = a.rate.interval > Span::ZERO;
         let min_rtt = (a.min_rtt != Span::MAX).then_some(a.min_rtt);
-        self.call("on_ack", window, [
-            ("now", Value::Float(a.now.as_secs_f64())),
-            ("acked", Value::Int(a.acked.into())),
-            ("lost", Value::Int(a.lost.into())),
-            ("delivered", Value::Int(a.delivered)),
-            ("in_flight", Value::Int(a.in_flight.into())),
-            ("prior_in_flight", Value::Int(a.prior_in_flight.into())),
-            ("rtt", Value::span(a.rtt)),
-            ("srtt", Value::span((a.srtt > Span::ZERO).then_some(a.srtt))),
-            ("min_rtt", Value::span(min_rtt)),
-            ("rate_delivered", Value::Int(a.rate.delivered.into())),
-            ("rate_interval", Value::span(valid.then_some(a.rate.interval))),
-            ("rate_prior_delivered", Value::Int(a.rate.prior_delivered)),
-            ("app_limited", Value::Bool(a.rate.app_limited)),
-            ("state", Value::Word(word(a.state))),
-            ("cwnd_limited", Value::Bool(a.cwnd_limited)),
-            ("ece", Value::Bool(a.ece)),
-            ("feedback", Value::rate(a.feedback)),
-        ]);
+        self.call(
+            "on_ack",
+            window,
+            [
+                ("now", Value::Float(a.now.as_secs_f64())),
+                ("acked", Value::Int(a.acked.into())),
+                ("lost", Value::Int(a.lost.into())),
+                ("delivered", Value::Int(a.delivered)),
+                ("in_flight", Value::Int(a.in_flight.into())),
+                ("prior_in_flight", Value::Int(a.prior_in_flight.into())),
+                ("rtt", Value::span(a.rtt)),
+                ("srtt", Value::span((a.srtt > Span::ZERO).then_some(a.srtt))),
+                ("min_rtt", Value::span(min_rtt)),
+                ("rate_delivered", Value::Int(a.rate.delivered.into())),
+                ("rate_interval", Value::span(valid.then_some(a.rate.interval))),
+                ("rate_prior_delivered", Value::Int(a.rate.prior_delivered)),
+                ("app_limited", Value::Bool(a.rate.app_limited)),
+                ("state", Value::Word(word(a.state))),
+                ("cwnd_limited", Value::Bool(a.cwnd_limited)),
+                ("ece", Value::Bool(a.ece)),
+                ("feedback", Value::rate(a.feedback)),
+            ],
+        );
     }
 
     fn on_congestion(&mut self, e: &Congestion, window: &mut Window) {
@@ -175,12 +178,16 @@ impl Controller for PyController {
             Signal::Ecn => "ecn",
             Signal::Timeout => "timeout",
         };
-        self.call("on_congestion", window, [
-            ("now", Value::Float(e.now.as_secs_f64())),
-            ("signal", Value::Word(signal)),
-            ("in_flight", Value::Int(e.in_flight.into())),
-            ("srtt", Value::Float(e.srtt.as_secs_f64())),
-        ]);
+        self.call(
+            "on_congestion",
+            window,
+            [
+                ("now", Value::Float(e.now.as_secs_f64())),
+                ("signal", Value::Word(signal)),
+                ("in_flight", Value::Int(e.in_flight.into())),
+                ("srtt", Value::Float(e.srtt.as_secs_f64())),
+            ],
+        );
     }
 
     fn on_recovered(&mut self, now: Time, window: &mut Window) {
@@ -192,11 +199,15 @@ impl Controller for PyController {
     }
 
     fn on_restart(&mut self, now: Time, idle: Span, app_limited: bool, window: &mut Window) {
-        self.call("on_restart", window, [
-            ("now", Value::Float(now.as_secs_f64())),
-            ("idle", Value::Float(idle.as_secs_f64())),
-            ("app_limited", Value::Bool(app_limited)),
-        ]);
+        self.call(
+            "on_restart",
+            window,
+            [
+                ("now", Value::Float(now.as_secs_f64())),
+                ("idle", Value::Float(idle.as_secs_f64())),
+                ("app_limited", Value::Bool(app_limited)),
+            ],
+        );
     }
 
     /// A class attribute: `owns_recovery = True` if it moves the window during recovery itself.

@@ -133,7 +133,8 @@ fn total(results: &Results, table: &str, column: &str) -> u64 {
 }
 
 fn main() -> ExitCode {
-    let plans: [(&str, &str, fn() -> Plan); 7] = [
+    type Scenario = (&'static str, &'static str, fn() -> Plan);
+    let plans: [Scenario; 7] = [
         ("A", "2 CUBIC flows, 100 Mbit/s, 40 ms, 1000 packets, 60 s", || bulk("cubic", 2, 100, 1000, 60)),
         ("B", "2 BBR flows, 100 Mbit/s, 40 ms, 1000 packets, 60 s", || bulk("bbr", 2, 100, 1000, 60)),
         ("C", "100 CUBIC flows, 1 Gbit/s, 40 ms, 4000 packets, 10 s", || bulk("cubic", 100, 1_000, 4000, 10)),

@@ -210,14 +210,15 @@ fn htb_shares_what_is_left_by_rates() {
 
 #[test]
 fn a_borrower_does_not_pay_for_its_loan() {
-    // The first class is idle for 5 s while the second borrows all; then each gets its rate at once.
-    let mut plan = path(mbit(10), ms(0), htb([(5, 10), (5, 10)]), 6);
+    // The first class borrows the whole link for 5 s; then the second comes: what is left over their rates, 2 Mbit/s,
+    // is shared 3 to 1 as if nothing had been.
+    let mut plan = path(mbit(10), ms(0), htb([(6, 10), (2, 10)]), 6);
     plan.warmup = ms(5_100);
     plan.flows = vec![udp(mbit(20)), udp(mbit(20))];
-    plan.flows[0].start = at(5_000);
+    plan.flows[1].start = at(5_000);
     plan.flows[1].class = 1;
     let r = run(&plan);
-    near([0, 1].map(|i| r.goodput(i) * 1500.0 / 1472.0), [5.0, 5.0]);
+    near([0, 1].map(|i| r.goodput(i) * 1500.0 / 1472.0), [7.5, 2.5]);
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn assert_laws(plan: &Plan, r: &narrows_sim::Results) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever the network does, every sized flow delivers exactly its bytes, and its slot becomes free.
     #[test]

@@ -38,11 +38,19 @@ pub(super) fn classify(
     }
 }
 
-/// Least and greatest headroom of a flow that another switch holds.
-const HELD_HEADROOM: (f64, f64) = (0.01, 0.06);
+/// Least and greatest headroom of a flow that another switch holds, per mille.
+const HELD_HEADROOM: (u8, u8) = (10, 60);
 
-/// As [`classify`], for a flow whose sender says that it is not limited by its application: what it is limited to by
-/// another switch, headroom included, or `Some(None)` if it fills what it has here.
+/// What a flow is found to do whose sender says that it is not limited by its application.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(super) enum Found {
+    /// It fills what it has here.
+    Fills,
+    /// Another switch holds it to `rate`; it is to have `headroom` (per mille) more than that.
+    Held { rate: Rate, headroom: u8 },
+}
+
+/// As [`classify`], for such a flow; `headroom` is what it has if it was found held before.
 ///
 /// `B_HEAD` would take a tenth of its rate from those who could have it. A smaller pair of threshold and headroom is
 /// as stable as long as their product exceeds one by more than the count is uncertain (BRF-39), so the headroom is as
@@ -52,15 +60,17 @@ pub(super) fn classify_held(
     allocated: Rate,
     span: Span,
     tolerance: Bytes,
-) -> Option<Option<Rate>> {
+    headroom: Option<u8>,
+) -> Option<Found> {
     let doubt = tolerance.as_f64() / measured.as_f64().max(1.0);
-    let headroom = (4.0 * doubt).clamp(HELD_HEADROOM.0, HELD_HEADROOM.1);
+    let (least, most) = HELD_HEADROOM;
+    let wanted = (4000.0 * doubt).clamp(f64::from(least), f64::from(most)) as u8;
     let part = measured.as_f64() / (allocated.as_f64() * span.as_secs_f64()).max(1.0);
-    let threshold = 1.0 - headroom / 2.0;
+    let threshold = 1.0 - f64::from(headroom.unwrap_or(wanted)) / 2000.0;
     if part * (1.0 + doubt) < threshold {
-        Some(Some(Rate::of(measured, span).mul_f64(1.0 + headroom)))
+        Some(Found::Held { rate: Rate::of(measured, span), headroom: wanted })
     } else if part * (1.0 - doubt) >= threshold {
-        Some(None)
+        Some(Found::Fills)
     } else {
         None
     }

@@ -1,6 +1,6 @@
 //! The phases of a port (section 5): settle, measure, allocate; and, when the controller says so, reduce.
 
-use super::allocate::{AppClass, classify, classify_held, equal_share_literal, floor};
+use super::allocate::{AppClass, Found, classify, classify_held, equal_share_literal, floor};
 use super::capacity::Reading;
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
 use super::table::{Flow, FlowId, List, Meter};
@@ -103,13 +103,15 @@ impl Brf {
     pub(super) fn measure(&mut self, now: Time, id: FlowId, packet: &PacketInfo) {
         let Some(flow) = self.table.get_mut(id) else { return };
         let missing = note_sequence(flow, packet);
+        let Some(meter) = self.table.meter_mut(id) else { return };
+        meter.unlimited |= packet.unlimited == Some(true);
+        meter.limited |= packet.unlimited == Some(false);
         let Phase::Measure { from, .. } = self.phase else { return };
         let Some(meter) = self.table.meter(id) else { return };
         let counts = now >= self.measured_from(meter, from);
         let window = self.windows;
         let Some(meter) = self.table.meter_mut(id) else { return };
         meter.enter(window);
-        meter.unlimited |= packet.unlimited == Some(true);
         if counts {
             meter.bytes += packet.size;
             meter.missing += missing;
@@ -153,16 +155,9 @@ impl Brf {
         meter.measured += meter.bytes;
         meter.measured_span += span;
         let last = core::mem::replace(&mut meter.real, Rate::of(meter.bytes, span));
-        if self.literal() || meter.evidence_windows >= EVIDENCE_WINDOWS {
-            meter.drop_evidence();
-        }
-        let lost = if p.believe_senders { lost_upstream(meter.bytes, meter.missing) } else { Bytes::ZERO };
-        meter.evidence += meter.bytes + lost;
-        meter.evidence_span += span;
-        meter.evidence_windows += 1;
         if self.literal() {
             let allocated = Rate::from_bytes_per_sec(meter.demand);
-            let class = classify(meter.evidence, allocated, meter.evidence_span, p.a_cls, Bytes::ZERO);
+            let class = classify(meter.bytes, allocated, span, p.a_cls, Bytes::ZERO);
             meter.app_class = class.unwrap_or(meter.app_class);
             // Eq 14 sets the demand.
             return;
@@ -171,23 +166,42 @@ impl Brf {
         if meter.held_age > HELD_WINDOWS {
             meter.held = UNBOUNDED;
         }
-        if p.believe_senders && meter.unlimited {
-            self.judge_greedy(meter, last, lost);
-        } else {
-            self.judge_by_use(meter);
+        if meter.evidence_windows >= EVIDENCE_WINDOWS {
+            meter.fade_evidence();
         }
+        meter.evidence += meter.bytes;
+        meter.evidence_span += span;
+        meter.evidence_windows += 1;
+        let lost = if p.believe_senders { lost_upstream(meter.evidence, meter.missing) } else { Bytes::ZERO };
+        let evidence = Evidence {
+            sent: meter.evidence + lost,
+            lost,
+            span: meter.evidence_span,
+            windows: meter.evidence_windows,
+        };
+        if p.believe_senders && meter.unlimited && !meter.limited {
+            self.judge_greedy(meter, last, &evidence);
+        } else {
+            self.judge_by_use(meter, &evidence);
+        }
+        (meter.unlimited, meter.limited) = (false, false);
     }
 
     /// BRF-38 and BRF-40.
-    fn judge_by_use(&self, meter: &mut Meter) {
+    fn judge_by_use(&self, meter: &mut Meter, evidence: &Evidence) {
         let p = &self.params;
-        let class = classify(meter.evidence, meter.told, meter.evidence_span, p.a_cls, self.mtu);
+        let class = classify(evidence.sent, meter.told, evidence.span, p.a_cls, self.mtu);
         let Some(class) = class else { return };
-        meter.app_class = class;
+        let was_limited = core::mem::replace(&mut meter.app_class, class) == AppClass::Limited;
         let wanted = match class {
             AppClass::Limited => {
-                let sent = Rate::of(meter.evidence, meter.evidence_span);
-                sent.mul_f64(p.b_head).max(self.floor).as_bytes_per_sec()
+                let sent = Rate::of(evidence.sent, evidence.span);
+                let wanted = sent.mul_f64(p.b_head).max(self.floor).as_bytes_per_sec();
+                // A packet more or less in the window is no change of what the flow needs, but a new allocation would
+                // make the next measurement a shorter one and the count even coarser.
+                let coarse = Rate::of(self.mtu, evidence.span).mul_f64(p.b_head).as_bytes_per_sec();
+                let same = was_limited && wanted.abs_diff(meter.demand) <= coarse;
+                if same { meter.demand.max(self.floor.as_bytes_per_sec()) } else { wanted }
             }
             _ => UNBOUNDED,
         };
@@ -196,34 +210,30 @@ impl Brf {
     }
 
     /// A flow whose sender has more to send (BRF-100): if it fills less than it may, another switch holds it (BRF-102).
-    fn judge_greedy(&self, meter: &mut Meter, last: Rate, lost: Bytes) {
-        let tolerance = self.mtu + uncertainty(meter.evidence, lost, self.mtu);
-        let held = classify_held(meter.evidence, meter.told, meter.evidence_span, tolerance);
+    fn judge_greedy(&self, meter: &mut Meter, last: Rate, evidence: &Evidence) {
+        let was_held = meter.app_class == AppClass::Held;
+        let tolerance = evidence.uncertainty(self.mtu);
+        let headroom = was_held.then_some(meter.headroom);
+        let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
         // A sender that doubles per RTT towards a new rate falls short of it, too, but not evenly.
-        let steady = meter.real.as_f64() - last.as_f64();
-        let steady = steady.abs() * self.period.as_secs_f64()
-            <= STEADY * last.bytes_in(self.period).as_f64() + 2.0 * tolerance.as_f64();
-        let wanted = match held {
-            Some(None) => {
-                meter.app_class = AppClass::Unlimited;
-                UNBOUNDED
+        let (before, after) =
+            (last.bytes_in(self.period).as_f64(), meter.real.bytes_in(self.period).as_f64());
+        let steady = (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();
+        match found {
+            Some(Found::Held { rate, headroom }) if steady || was_held => {
+                (meter.app_class, meter.headroom) = (AppClass::Held, headroom);
+                let with = rate.mul_f64(1.0 + f64::from(headroom) / 1000.0).max(self.floor);
+                meter.demand = with.as_bytes_per_sec().min(meter.held);
             }
-            Some(Some(rate)) if steady => {
-                meter.app_class = AppClass::Held;
-                rate.max(self.floor).as_bytes_per_sec()
-            }
-            _ if meter.app_class == AppClass::Held => return,
+            None if was_held => {}
             // In doubt it is believed.
             _ => {
                 meter.app_class = AppClass::Unlimited;
-                meter.demand = UNBOUNDED.min(meter.held);
-                return;
+                meter.demand = meter.held;
+                if found.is_some() {
+                    meter.drop_evidence();
+                }
             }
-        };
-        meter.demand = wanted.min(meter.held);
-        // More of it makes the headroom smaller.
-        if meter.app_class != AppClass::Held {
-            meter.drop_evidence();
         }
     }
 
@@ -432,17 +442,30 @@ impl Brf {
     }
 }
 
+/// What a flow was seen to send.
+struct Evidence {
+    /// L3 bytes, those that were lost on the way here included.
+    sent: Bytes,
+    lost: Bytes,
+    span: Span,
+    windows: u16,
+}
+
+impl Evidence {
+    /// By how much it may be wrong: at the ends of a window a paced flow's count is off by a packet at most, by 0.4 in
+    /// the root mean square; and three standard deviations of the number that got lost (Poisson).
+    fn uncertainty(&self, mtu: Bytes) -> Bytes {
+        let ends = (0.4 * libm::sqrt(f64::from(self.windows))).max(1.0);
+        let lost = self.lost.as_f64() / mtu.as_f64().max(1.0);
+        Bytes::new(((ends + 3.0 * libm::sqrt(lost)) * mtu.as_f64()) as u64)
+    }
+}
+
 /// Bytes that were sent for `bytes` that arrived here, but lost on the way (BRF-100). The gaps show lost packets that
 /// were new; of the retransmissions, which show no gap, as large a part is lost. No more than as much again is believed.
 fn lost_upstream(bytes: Bytes, missing: Bytes) -> Bytes {
     let p = (missing.as_f64() / bytes.as_f64().max(1.0)).min(0.5);
     Bytes::new((bytes.as_f64() * p / (1.0 - p)) as u64)
-}
-
-/// Three standard deviations of a count of lost packets (Poisson).
-fn uncertainty(evidence: Bytes, lost: Bytes, mtu: Bytes) -> Bytes {
-    let packets = lost.min(evidence).as_f64() / mtu.as_f64().max(1.0);
-    Bytes::new((3.0 * libm::sqrt(packets) * mtu.as_f64()) as u64)
 }
 
 /// Keeps track of the sequence and returns what this packet shows to be missing before it.

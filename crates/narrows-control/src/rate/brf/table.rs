@@ -56,14 +56,14 @@ pub(super) struct Meter {
     /// First data since then.
     pub(super) first_data: Time,
     pub(super) rtt: Span,
-    /// Number of the measurement window that the next three belong to.
+    /// Number of the measurement window that `bytes` belongs to.
     pub(super) window: u64,
     /// L3 bytes that arrived.
     pub(super) bytes: Bytes,
-    /// Payload bytes that the sequence numbers skip: sent, but lost before this switch (BRF-100).
-    pub(super) missing: Bytes,
-    /// Bytes that the sender sent since the class was last decided, under one and the same allocation.
+    /// L3 bytes that arrived in windows since the class was last decided, under one and the same allocation.
     pub(super) evidence: Bytes,
+    /// Payload bytes that the sequence numbers skip in it: sent, but lost before this switch (BRF-100).
+    pub(super) missing: Bytes,
     /// The time that the evidence covers.
     pub(super) evidence_span: Span,
     /// BW_real: rate in the last window.
@@ -75,10 +75,14 @@ pub(super) struct Meter {
     pub(super) measured_span: Span,
     /// Windows since `held` was seen last.
     pub(super) held_age: u8,
+    /// Headroom of a flow that was found held, per mille.
+    pub(super) headroom: u8,
     /// Windows that the evidence is from.
     pub(super) evidence_windows: u16,
-    /// The sender said in this window that its application does not limit it (BRF-100).
+    /// The sender said in this cycle that its application does not limit it (BRF-100), and that it does. A paced
+    /// flow says both: the application has something to send for as long as it takes to pace out what it wrote.
     pub(super) unlimited: bool,
+    pub(super) limited: bool,
     pub(super) app_class: AppClass,
 }
 
@@ -101,10 +105,12 @@ impl Meter {
             real: Rate::ZERO,
             held: UNBOUNDED,
             held_age: 0,
+            headroom: 0,
             measured: Bytes::ZERO,
             measured_span: Span::ZERO,
             evidence_windows: 0,
             unlimited: false,
+            limited: false,
             app_class: AppClass::Unknown,
         }
     }
@@ -112,14 +118,22 @@ impl Meter {
     /// Starts counting anew if the counts are of an earlier window.
     pub(super) fn enter(&mut self, window: u64) {
         if self.window != window {
-            (self.window, self.bytes, self.missing) = (window, Bytes::ZERO, Bytes::ZERO);
-            self.unlimited = false;
+            (self.window, self.bytes) = (window, Bytes::ZERO);
         }
     }
 
     /// The class was decided, or what was gathered is of another allocation.
     pub(super) fn drop_evidence(&mut self) {
-        (self.evidence, self.evidence_span, self.evidence_windows) = (Bytes::ZERO, Span::ZERO, 0);
+        (self.evidence, self.missing) = (Bytes::ZERO, Bytes::ZERO);
+        (self.evidence_span, self.evidence_windows) = (Span::ZERO, 0);
+    }
+
+    /// Old evidence counts for less than new.
+    pub(super) fn fade_evidence(&mut self) {
+        self.evidence = Bytes::new(self.evidence.get() / 2);
+        self.missing = Bytes::new(self.missing.get() / 2);
+        self.evidence_span = self.evidence_span.scale(1, 2);
+        self.evidence_windows /= 2;
     }
 
     /// Mean rate over the flow's measurement windows.

@@ -11,14 +11,17 @@ use crate::packet::Packet;
 use crate::plan::{HtbClassPlan, LimitPlan};
 
 const MTU: u64 = 1500;
+/// Levels at which a class may send: within its own rate, and what the others leave.
+const OWN: usize = 0;
+const BORROW: usize = 1;
 
 /// The scheduler.
 pub(crate) struct Htb {
     classes: Vec<Class>,
     /// Leaf number to (class, band in the class).
     leaves: Vec<(usize, usize)>,
-    /// Where the round robin of borrowers goes on.
-    turn: usize,
+    /// Where the round robin of each level goes on.
+    turn: [usize; 2],
 }
 
 struct Class {
@@ -27,8 +30,8 @@ struct Class {
     priority: u8,
     /// Strict priority within the class.
     bands: Vec<Leaf>,
-    /// Bytes that it may still send in this round (Linux: quantum = rate / r2q).
-    deficit: i64,
+    /// Bytes that it may still send in this round of each level (Linux: leaf.deficit[level]).
+    deficit: [i64; 2],
     /// A packet that would have to wait is dropped instead (BRF-23).
     police: bool,
 }
@@ -116,7 +119,7 @@ impl Htb {
             .enumerate()
             .flat_map(|(c, class)| (0..class.bands.len()).map(move |band| (c, band)))
             .collect();
-        Htb { classes, leaves, turn: 0 }
+        Htb { classes, leaves, turn: [0; 2] }
     }
 
     /// Changes a class, keeping what waits in it.
@@ -135,19 +138,27 @@ impl Htb {
         })
     }
 
-    /// Sends from a class; when its quantum is used up the turn passes on (deficit round robin).
-    fn send(&mut self, class: usize) -> Next {
+    /// The class whose turn it is among those that may send at a level; lower priority values first.
+    fn pick(&self, level: usize) -> Option<usize> {
+        let n = self.classes.len();
+        let order = (0..n).map(|k| (self.turn[level] + k) % n);
+        order.filter(|&i| self.classes[i].may_send(level)).min_by_key(|&i| self.classes[i].priority)
+    }
+
+    /// Sends from a class; when its quantum at this level is used up the turn passes on (deficit round robin).
+    fn send(&mut self, class: usize, level: usize) -> Next {
         let n = self.classes.len();
         let c = &mut self.classes[class];
         let Some(waiting) = c.bands.iter_mut().find_map(Leaf::pop) else { return Next::Empty };
-        c.rate.charge(waiting.size);
+        // What is lent is not charged to the borrower's own rate (Linux `htb_charge_class`).
+        if level == OWN {
+            c.rate.charge(waiting.size);
+        }
         c.ceil.charge(waiting.size);
-        // Linux caps the debt of a borrower (mbuffer), or it would pay for its loan for ever.
-        c.rate.tokens = c.rate.tokens.max(-c.rate.full());
-        c.deficit -= waiting.size as i64;
-        if c.deficit <= 0 {
-            c.deficit += c.quantum();
-            self.turn = (class + 1) % n;
+        c.deficit[level] -= waiting.size as i64;
+        if c.deficit[level] <= 0 {
+            c.deficit[level] += c.quantum();
+            self.turn[level] = (class + 1) % n;
         }
         Next::Packet(waiting)
     }
@@ -160,9 +171,14 @@ impl Class {
             ceil: Bucket::new(ceil.max(rate)),
             priority,
             bands: limits.iter().map(|&l| Leaf::new(l)).collect(),
-            deficit: 0,
+            deficit: [0; 2],
             police,
         }
+    }
+
+    /// Something waits, and its tokens allow it at this level.
+    fn may_send(&self, level: usize) -> bool {
+        !self.is_empty() && self.ceil.ready() && self.rate.ready() == (level == OWN)
     }
 
     fn is_empty(&self) -> bool {
@@ -198,29 +214,15 @@ impl Discipline for Htb {
 
     fn dequeue(&mut self, now: Time, _packets: &mut Slab<Packet>, _losses: &mut Losses) -> Next {
         let mut wake = Time::NEVER;
-        let mut own: Option<(u8, usize)> = None;
-        let mut borrower: Option<(u8, usize)> = None;
-        let n = self.classes.len();
-        for k in 0..n {
-            let i = (self.turn + k) % n;
-            let class = &mut self.classes[i];
-            if class.is_empty() {
-                continue;
-            }
+        for class in self.classes.iter_mut().filter(|c| !c.is_empty()) {
             class.rate.refill(now);
             class.ceil.refill(now);
             if !class.ceil.ready() {
                 wake = wake.min(class.ceil.ready_at());
-            } else if class.rate.ready() {
-                if own.is_none_or(|(p, _)| class.priority < p) {
-                    own = Some((class.priority, i));
-                }
-            } else if borrower.is_none_or(|(p, _)| class.priority < p) {
-                borrower = Some((class.priority, i));
             }
         }
-        match own.or(borrower) {
-            Some((_, class)) => self.send(class),
+        match self.pick(OWN).map(|c| (c, OWN)).or_else(|| self.pick(BORROW).map(|c| (c, BORROW))) {
+            Some((class, level)) => self.send(class, level),
             None if wake == Time::NEVER => Next::Empty,
             None => Next::Wait(wake),
         }

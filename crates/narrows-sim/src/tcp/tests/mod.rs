@@ -48,6 +48,8 @@ impl Sent {
     }
 }
 
+type Network<'n> = Box<dyn FnMut(&Packet, Time) -> Fate + 'n>;
+
 /// Two endpoints and what is between them.
 struct Pair<'n> {
     now: Time,
@@ -57,7 +59,7 @@ struct Pair<'n> {
     /// Time that a data packet takes on the bottleneck, whose queue is endless.
     slot: Span,
     free_at: Time,
-    network: Box<dyn FnMut(&Packet, Time) -> Fate + 'n>,
+    network: Network<'n>,
     flight: BTreeMap<(Time, u64), Packet>,
     log: Vec<Sent>,
 }

@@ -71,6 +71,27 @@ fn a_delay_spike_gives_a_spurious_timeout_that_is_undone() {
 }
 
 #[test]
+fn a_spurious_timeout_is_undone_by_a_sack_too() {
+    // As above, but the first segment of the flight is lost: no ACK with an old timestamp comes, only SACKs of
+    // segments that were sent before the timeout and once (F-RTO, RFC 5682 section 3.1 step 3b).
+    let app = segments(3_000);
+    let (from, to) = (at(300), at(1_300));
+    let mut lost = None;
+    let mut pair = Pair::new("cubic", &app, |p, now| {
+        if p.payload == 0 || now < from || now >= to {
+            return Fate::Pass;
+        }
+        if *lost.get_or_insert(p.seq) == p.seq { Fate::Drop } else { Fate::Held(to) }
+    });
+    pair.run_until(at(1_250));
+    assert_eq!(pair.sender.state, State::Loss);
+    pair.run_until(at(1_345));
+    assert_ne!(pair.sender.state, State::Loss);
+    pair.run_until(at(60_000)).assert_complete(3_000 * MSS);
+    assert!(pair.sender.counters.retransmits < 30, "{}", pair.sender.counters.retransmits);
+}
+
+#[test]
 fn duplicates_that_the_network_makes_are_not_taken_for_needless_retransmissions() {
     let app = segments(2_000);
     let mut pair =
@@ -83,6 +104,8 @@ fn duplicates_that_the_network_makes_are_not_taken_for_needless_retransmissions(
     let c = &pair.sender.counters;
     assert_eq!((c.retransmits, c.timeouts), (0, 0));
     assert_eq!(c.spurious, 200, "each duplicate is reported");
+    let window = pair.sender.rack.window(State::Disorder, 0, &pair.sender.rtt);
+    assert_eq!(window, pair.sender.rtt.min.scale(1, 4), "the reordering window does not grow");
 }
 
 #[test]
