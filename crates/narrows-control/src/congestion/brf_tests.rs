@@ -249,3 +249,29 @@ fn a_flow_whose_switch_dies_gets_going_again_by_itself() {
     let goodput = (sender.delivered() - before) as f64 * 12_000.0 / 10.0 / 1e6;
     assert!(goodput > 60.0, "{goodput:.1} Mbit/s");
 }
+
+/// The first RTT sample after an outage is the outage's length, and srtt remembers it for long.
+#[test]
+fn after_an_outage_the_rate_doubles_per_rtt_of_the_path() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
+    brf.on_ack(&ack(ms(5), Some(Rate::ZERO)), &mut w);
+    let long = Span::from_secs(5);
+    let late = |n| Ack { srtt: long, min_rtt: RTT, rtt: Some(long), ..ack(ms(n), Some(mbit(50))) };
+    let mut rates = Vec::new();
+    for n in 0..6 {
+        // From two packets per RTT.
+        brf.on_ack(&late(5_000 + 20 * n), &mut w);
+        rates.extend(w.pacing_rate.map(|r| r.as_bits_per_sec() / 1e5));
+    }
+    assert_eq!(rates, [24.0, 48.0, 96.0, 192.0, 384.0, 500.0]);
+}
+
+#[test]
+fn the_floor_gives_way_to_a_queue() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
+    let mut rate = |rtt: Span| {
+        brf.on_ack(&Ack { rtt: Some(rtt), ..ack(ms(5), Some(Rate::ZERO)) }, &mut w);
+        w.pacing_rate.unwrap().as_bytes_per_sec()
+    };
+    assert_eq!([20, 40, 100, 10_000].map(|n| rate(Span::from_millis(n))), [150_000, 75_000, 30_000, 18_750]);
+}

@@ -9,7 +9,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 const HEADROOM: f64 = 1.05;
 /// A figure that differs by less than this part is left alone: every change moves all allocations of the port.
 const SAME: f64 = 0.05;
-/// Weight of a new sample.
+/// Weight of a sample below the average. One above replaces it: a queue of ACKs holds up what would shorten it.
 const WEIGHT: f64 = 0.25;
 
 /// Meters them: what arrived for the queue of other TCP, less what was sent there from here.
@@ -44,7 +44,8 @@ impl Acks {
         }
         self.last = Some((now, acks));
         let sample = Rate::of(acks - before, now.since(at)).as_f64();
-        self.smoothed += WEIGHT * (sample - self.smoothed);
+        let weight = if sample > self.smoothed { 1.0 } else { WEIGHT };
+        self.smoothed += weight * (sample - self.smoothed);
         let wanted = HEADROOM * self.smoothed;
         if (wanted - self.set_aside.as_f64()).abs() > SAME * wanted {
             self.set_aside = Rate::from_f64(wanted);

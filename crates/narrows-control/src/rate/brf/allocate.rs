@@ -38,8 +38,9 @@ pub(super) fn classify(
     }
 }
 
-/// Least and greatest headroom of a flow that another switch holds, per mille.
-const HELD_HEADROOM: (u8, u8) = (10, 60);
+/// Least and greatest headroom of a flow that another switch holds, per mille. With less than its count is uncertain by
+/// a slow flow could never be seen to fill what it has, and two switches would hold it down for each other.
+const HELD_HEADROOM: (u16, u16) = (10, 1000);
 
 /// What a flow is found to do whose sender says that it is not limited by its application.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -47,7 +48,7 @@ pub(super) enum Found {
     /// It fills what it has here.
     Fills,
     /// Another switch holds it to `rate`; it is to have `headroom` (per mille) more than that.
-    Held { rate: Rate, headroom: u8 },
+    Held { rate: Rate, headroom: u16 },
 }
 
 /// As [`classify`], for such a flow; `headroom` is what it has if it was found held before.
@@ -60,11 +61,11 @@ pub(super) fn classify_held(
     allocated: Rate,
     span: Span,
     tolerance: Bytes,
-    headroom: Option<u8>,
+    headroom: Option<u16>,
 ) -> Option<Found> {
     let doubt = tolerance.as_f64() / measured.as_f64().max(1.0);
     let (least, most) = HELD_HEADROOM;
-    let wanted = (4000.0 * doubt).clamp(f64::from(least), f64::from(most)) as u8;
+    let wanted = (4000.0 * doubt).clamp(f64::from(least), f64::from(most)) as u16;
     let part = measured.as_f64() / (allocated.as_f64() * span.as_secs_f64()).max(1.0);
     let threshold = 1.0 - f64::from(headroom.unwrap_or(wanted)) / 2000.0;
     if part * (1.0 + doubt) < threshold {
@@ -264,6 +265,31 @@ mod tests {
         };
         assert_eq!(run(1.05), [100.0, 10.5, 100.0, 10.5, 100.0]);
         assert_eq!(run(1.10), [100.0, 11.0, 11.0, 11.0, 11.0]);
+    }
+
+    /// Whatever the count is off by within its tolerance: a held flow with its headroom is found held again, and one
+    /// that fills what it has is not (BRF-39 for the smaller pair).
+    #[test]
+    fn a_held_flow_does_not_flip() {
+        let mtu = Bytes::new(1500);
+        let found = |packets: f64, rate: f64, headroom| {
+            let (measured, rate) = (Bytes::new((packets * 1500.0) as u64), Rate::from_f64(rate * 1500.0));
+            classify_held(measured, rate, WINDOW, mtu, headroom)
+        };
+        for packets in [8.0, 30.0, 150.0, 400.0, 5_000.0] {
+            let Some(Found::Held { headroom, .. }) = found(packets, 2.0 * packets, None) else {
+                panic!("{packets} of twice as many")
+            };
+            assert_eq!(f64::from(headroom), (4000.0 / packets).clamp(10.0, 1000.0).floor());
+            let told = packets * (1.0 + f64::from(headroom) / 1000.0);
+            for off in [-0.9, 0.0, 0.9] {
+                let again = found(packets + off, told, Some(headroom));
+                assert_ne!(again, Some(Found::Fills), "{packets} {off}");
+                let filled = found(told + off, told, Some(headroom));
+                assert!(matches!(filled, None | Some(Found::Fills)), "{packets} {off}: {filled:?}");
+            }
+            assert_eq!(found(told, told, Some(headroom)), Some(Found::Fills));
+        }
     }
 
     #[test]

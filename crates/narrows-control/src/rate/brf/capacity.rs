@@ -5,7 +5,7 @@
 //! probe, and the raise is kept if the flows filled it and still nothing waited.
 //!
 //! That much is the specification's. A radio's capacity grows tenfold within a second, and probes of 5 % that take
-//! five periods each need two minutes for it. So (ours; `probe_growth` = 1 is the plain form) a probe that was filled
+//! four periods each need ten seconds for it. So (ours; `probe_growth` = 1 is the plain form) a probe that was filled
 //! is followed by one twice as large, up to `probe_max`, without another wait; a queue ends the series.
 
 use std::collections::VecDeque;
@@ -149,6 +149,10 @@ impl Estimator {
         if reading.queued.get() <= NO_QUEUE * self.mtu.get() {
             self.empty_at = now;
         } else if now.since(self.empty_at) >= period {
+            if matches!(self.probe, Probe::Raised { .. }) {
+                // It cannot, after all.
+                self.best = self.estimate.as_f64();
+            }
             self.probe = Probe::Idle { empty_since: now };
             return;
         }

@@ -97,6 +97,17 @@ fn five_milliseconds_of_queue_and_two_percent_of_excess_are_congestion() {
     assert_eq!(kinds(Mode::Resolved, &after(1.03)), [None, Some(CongestionKind::Burst)]);
 }
 
+/// 5 ms of a slow link are a packet or two, which any two senders make.
+#[test]
+fn a_few_packets_are_no_standing_queue_on_a_slow_link() {
+    let slow = |queued| {
+        let capacity = Rate::from_bits_per_sec(3_000_000);
+        Report { capacity, rated_share: capacity, ..report(0, 0, 0, queued, 0) }
+    };
+    assert_eq!(kinds(Mode::Resolved, &[slow(7)]), [None]);
+    assert_eq!(kinds(Mode::Resolved, &[slow(8)]), [Some(CongestionKind::Queue)]);
+}
+
 #[test]
 fn arrivals_count_over_the_last_period_however_often_it_is_polled() {
     // Polled every ms, a burst of 15 packets in one of them is nothing over 20 ms.

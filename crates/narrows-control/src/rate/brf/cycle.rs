@@ -1,24 +1,16 @@
 //! The phases of a port (section 5): settle, measure, allocate; and, when the controller says so, reduce.
 
-use super::allocate::{AppClass, Found, classify, classify_held, equal_share_literal, floor};
+use super::allocate::{AppClass, equal_share_literal, floor};
 use super::capacity::Reading;
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
+use super::judge::{self, Judge};
 use super::table::{Flow, FlowId, List, Meter};
 use super::{Brf, TICK_MIN};
-use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, CongestionKind, Leaf, Message, PacketInfo, PortCounters, Report};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// A queue of this many packets is empty enough to leave congestion.
 const EMPTY_QUEUE: u32 = 2;
-/// A flow that is to be classified was measured for at least this part of the window.
-const LEAST_WINDOW: u64 = 4;
-/// Windows that are added up for a flow of few packets before it starts over.
-const EVIDENCE_WINDOWS: u16 = 16;
-/// Windows without a smaller value from another switch after which the flow is its own again.
-const HELD_WINDOWS: u8 = 3;
-/// Two windows of a held flow differ by no more than this part.
-const STEADY: f64 = 0.05;
 /// From this many flows on their demands are changed in bulk, which costs as much as a few hundred changes.
 const BULK_FLOWS: u64 = 1000;
 /// Marks of the arrivals kept, whatever the tick: a bound.
@@ -89,16 +81,6 @@ impl Brf {
         }
     }
 
-    /// From when the flow's arrivals say something about its allocation: in resolved mode its sender has known it
-    /// for an RTT, and has begun to send (BRF-36, BRF-37).
-    fn measured_from(&self, meter: &Meter, from: Time) -> Time {
-        if self.literal() {
-            return from.max(meter.joined);
-        }
-        // "Never" stays never, as times saturate.
-        from.max(meter.told_at + meter.rtt).max(meter.first_data)
-    }
-
     /// Counts a data packet.
     pub(super) fn measure(&mut self, now: Time, id: FlowId, packet: &PacketInfo) {
         let Some(flow) = self.table.get_mut(id) else { return };
@@ -107,12 +89,8 @@ impl Brf {
         meter.unlimited |= packet.unlimited == Some(true);
         meter.limited |= packet.unlimited == Some(false);
         let Phase::Measure { from, .. } = self.phase else { return };
-        let Some(meter) = self.table.meter(id) else { return };
-        let counts = now >= self.measured_from(meter, from);
-        let window = self.windows;
-        let Some(meter) = self.table.meter_mut(id) else { return };
-        meter.enter(window);
-        if counts {
+        meter.enter(self.windows);
+        if now >= judge::measured_from(self.params.mode, meter, from) {
             meter.bytes += packet.size;
             meter.missing += missing;
         }
@@ -120,121 +98,29 @@ impl Brf {
 
     /// BW_real of every active flow, its class, and what it will ask for (BRF-38, BRF-40, BRF-100).
     fn end_window(&mut self, from: Time, now: Time) {
-        // One walk along the list, one look at each meter: with 100,000 of them it is memory that takes the time.
-        self.rtt_max = Span::ZERO;
-        let least = self.period.scale(1, LEAST_WINDOW);
+        // One look at each meter: with 100,000 of them it is memory that takes the time.
+        let judge = Judge {
+            params: &self.params,
+            mtu: self.mtu,
+            floor: self.floor,
+            period: self.period,
+            window: self.windows,
+        };
         if self.shares.flows() >= BULK_FLOWS {
             self.shares.begin_bulk();
         }
-        let mut next = self.table.front(List::Rated);
-        while let Some(id) = next {
-            next = self.table.after(id);
-            let Some(mut meter) = self.table.meter(id).copied() else { continue };
-            self.rtt_max = self.rtt_max.max(meter.rtt);
-            let span = now.since(self.measured_from(&meter, from));
-            if span < least || (self.literal() && meter.joined > from) {
-                continue;
-            }
-            meter.enter(self.windows);
+        let (shares, mut rtt_max) = (&mut self.shares, Span::ZERO);
+        self.table.each_rated(|meter| {
+            rtt_max = rtt_max.max(meter.rtt);
             let demand = meter.demand;
-            self.judge(&mut meter, span);
+            judge.end_window(meter, from, now);
             if demand != meter.demand {
-                self.shares.remove(demand);
-                self.shares.insert(meter.demand);
+                shares.remove(demand);
+                shares.insert(meter.demand);
             }
-            if let Some(old) = self.table.meter_mut(id) {
-                *old = meter;
-            }
-        }
+        });
+        self.rtt_max = rtt_max;
         self.shares.end_bulk();
-    }
-
-    /// Decides a flow's class and demand if what was counted decides them.
-    fn judge(&self, meter: &mut Meter, span: Span) {
-        let p = &self.params;
-        meter.measured += meter.bytes;
-        meter.measured_span += span;
-        let last = core::mem::replace(&mut meter.real, Rate::of(meter.bytes, span));
-        if self.literal() {
-            let allocated = Rate::from_bytes_per_sec(meter.demand);
-            let class = classify(meter.bytes, allocated, span, p.a_cls, Bytes::ZERO);
-            meter.app_class = class.unwrap_or(meter.app_class);
-            // Eq 14 sets the demand.
-            return;
-        }
-        meter.held_age = meter.held_age.saturating_add(1);
-        if meter.held_age > HELD_WINDOWS {
-            meter.held = UNBOUNDED;
-        }
-        if meter.evidence_windows >= EVIDENCE_WINDOWS {
-            meter.fade_evidence();
-        }
-        meter.evidence += meter.bytes;
-        meter.evidence_span += span;
-        meter.evidence_windows += 1;
-        let lost = if p.believe_senders { lost_upstream(meter.evidence, meter.missing) } else { Bytes::ZERO };
-        let evidence = Evidence {
-            sent: meter.evidence + lost,
-            lost,
-            span: meter.evidence_span,
-            windows: meter.evidence_windows,
-        };
-        if p.believe_senders && meter.unlimited && !meter.limited {
-            self.judge_greedy(meter, last, &evidence);
-        } else {
-            self.judge_by_use(meter, &evidence);
-        }
-        (meter.unlimited, meter.limited) = (false, false);
-    }
-
-    /// BRF-38 and BRF-40.
-    fn judge_by_use(&self, meter: &mut Meter, evidence: &Evidence) {
-        let p = &self.params;
-        let class = classify(evidence.sent, meter.told, evidence.span, p.a_cls, self.mtu);
-        let Some(class) = class else { return };
-        let was_limited = core::mem::replace(&mut meter.app_class, class) == AppClass::Limited;
-        let wanted = match class {
-            AppClass::Limited => {
-                let sent = Rate::of(evidence.sent, evidence.span);
-                let wanted = sent.mul_f64(p.b_head).max(self.floor).as_bytes_per_sec();
-                // A packet more or less in the window is no change of what the flow needs, but a new allocation would
-                // make the next measurement a shorter one and the count even coarser.
-                let coarse = Rate::of(self.mtu, evidence.span).mul_f64(p.b_head).as_bytes_per_sec();
-                let same = was_limited && wanted.abs_diff(meter.demand) <= coarse;
-                if same { meter.demand.max(self.floor.as_bytes_per_sec()) } else { wanted }
-            }
-            _ => UNBOUNDED,
-        };
-        meter.demand = wanted.min(meter.held);
-        meter.drop_evidence();
-    }
-
-    /// A flow whose sender has more to send (BRF-100): if it fills less than it may, another switch holds it (BRF-102).
-    fn judge_greedy(&self, meter: &mut Meter, last: Rate, evidence: &Evidence) {
-        let was_held = meter.app_class == AppClass::Held;
-        let tolerance = evidence.uncertainty(self.mtu);
-        let headroom = was_held.then_some(meter.headroom);
-        let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
-        // A sender that doubles per RTT towards a new rate falls short of it, too, but not evenly.
-        let (before, after) =
-            (last.bytes_in(self.period).as_f64(), meter.real.bytes_in(self.period).as_f64());
-        let steady = (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();
-        match found {
-            Some(Found::Held { rate, headroom }) if steady || was_held => {
-                (meter.app_class, meter.headroom) = (AppClass::Held, headroom);
-                let with = rate.mul_f64(1.0 + f64::from(headroom) / 1000.0).max(self.floor);
-                meter.demand = with.as_bytes_per_sec().min(meter.held);
-            }
-            None if was_held => {}
-            // In doubt it is believed.
-            _ => {
-                meter.app_class = AppClass::Unlimited;
-                meter.demand = meter.held;
-                if found.is_some() {
-                    meter.drop_evidence();
-                }
-            }
-        }
     }
 
     /// ALLOC (7.3), and the next cycle.
@@ -440,32 +326,6 @@ impl Brf {
         }
         self.adverts.own = own;
     }
-}
-
-/// What a flow was seen to send.
-struct Evidence {
-    /// L3 bytes, those that were lost on the way here included.
-    sent: Bytes,
-    lost: Bytes,
-    span: Span,
-    windows: u16,
-}
-
-impl Evidence {
-    /// By how much it may be wrong: at the ends of a window a paced flow's count is off by a packet at most, by 0.4 in
-    /// the root mean square; and three standard deviations of the number that got lost (Poisson).
-    fn uncertainty(&self, mtu: Bytes) -> Bytes {
-        let ends = (0.4 * libm::sqrt(f64::from(self.windows))).max(1.0);
-        let lost = self.lost.as_f64() / mtu.as_f64().max(1.0);
-        Bytes::new(((ends + 3.0 * libm::sqrt(lost)) * mtu.as_f64()) as u64)
-    }
-}
-
-/// Bytes that were sent for `bytes` that arrived here, but lost on the way (BRF-100). The gaps show lost packets that
-/// were new; of the retransmissions, which show no gap, as large a part is lost. No more than as much again is believed.
-fn lost_upstream(bytes: Bytes, missing: Bytes) -> Bytes {
-    let p = (missing.as_f64() / bytes.as_f64().max(1.0)).min(0.5);
-    Bytes::new((bytes.as_f64() * p / (1.0 - p)) as u64)
 }
 
 /// Keeps track of the sequence and returns what this packet shows to be missing before it.

@@ -271,6 +271,7 @@ impl Brf {
             meter.demand = rate.as_bytes_per_sec();
             meter.app_class = AppClass::Unknown;
             (meter.joined, meter.told_at) = (now, Time::NEVER);
+            (meter.held, meter.held_age) = (UNBOUNDED, 0);
             meter.drop_evidence();
         }
         let windows = self.windows;
@@ -362,7 +363,10 @@ impl Brf {
         let same = (meter.told.as_f64() - base.as_f64()).abs() <= SAME * meter.told.as_f64();
         if meter.told_at == Time::NEVER || !same {
             (meter.told, meter.told_at) = (base, now);
-            meter.drop_evidence();
+            // What a flow sends that is held elsewhere does not depend on what it may send here.
+            if meter.app_class != AppClass::Held {
+                meter.drop_evidence();
+            }
         }
     }
 

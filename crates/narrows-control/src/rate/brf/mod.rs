@@ -11,6 +11,7 @@
 //! | `lifecycle` | packets that begin, confirm and end flows |
 //! | `newcomer`, `predictor` | the rate of a flow nobody knows yet |
 //! | `cycle` | the port's phases: settle, measure, allocate, reduce |
+//! | `judge` | what a flow was seen to send, and so will ask for |
 //! | `allocate`, `layers`, `split` | who gets what, in which queue, of which class |
 //! | [`congestion`] | the detector, here and at the controller |
 //! | `feedback`, `rtt` | which ACK carries a rate |
@@ -29,6 +30,7 @@ pub mod congestion;
 mod cycle;
 mod feedback;
 mod half_open;
+mod judge;
 mod layers;
 mod lifecycle;
 mod newcomer;

@@ -109,7 +109,8 @@ params! {
     mouse_headroom: f64 = 1.25, 1.25;
     /// Let a decrease of more than 10 % pass the gate once (BRF-64).
     urgent_decrease: bool = false, false;
-    /// Believe a sender that says it is not limited by its application, and count gaps in the sequence as sent (BRF-100).
+    /// Believe a sender that says it is not limited by its application, and count gaps in the sequence as sent
+    /// (BRF-100). Such a flow that still sends less than it may is held by another switch (BRF-102).
     believe_senders: bool = false, true;
     /// Share of the link that UDP is policed to while there is any (BRF-21).
     udp_share: f64 = 0.05, 0.05;

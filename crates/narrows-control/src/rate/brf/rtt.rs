@@ -136,6 +136,16 @@ mod tests {
     }
 
     #[test]
+    fn an_outage_counts_for_little_and_is_forgotten_with_the_next_sample() {
+        let mut rtt = RttEstimate::default();
+        rtt.receiver_half(Span::from_millis(40));
+        rtt.receiver_half(Span::from_secs(5));
+        assert_eq!(rtt.get(), Some(Span::from_millis(55)));
+        rtt.receiver_half(Span::from_millis(40));
+        assert_eq!(rtt.get(), Some(Span::from_millis(40)));
+    }
+
+    #[test]
     fn timestamps_wrap() {
         let mut rtt = RttEstimate::default();
         rtt.on_data(ms(1), (u32::MAX, 0));

@@ -76,9 +76,9 @@ pub(super) struct Meter {
     /// Windows since `held` was seen last.
     pub(super) held_age: u8,
     /// Headroom of a flow that was found held, per mille.
-    pub(super) headroom: u8,
+    pub(super) headroom: u16,
     /// Windows that the evidence is from.
-    pub(super) evidence_windows: u16,
+    pub(super) evidence_windows: u8,
     /// The sender said in this cycle that its application does not limit it (BRF-100), and that it does. A paced
     /// flow says both: the application has something to send for as long as it takes to pace out what it wrote.
     pub(super) unlimited: bool,
@@ -316,6 +316,8 @@ impl Table {
         self.unlink(id.slot);
         let link = &mut self.links[id.slot as usize];
         link.generation = link.generation.wrapping_add(1);
+        // It is on no list now; `each_rated` must not take it for one of its own.
+        link.list = List::Waiting;
         let flow = self.flows[id.slot as usize].take()?;
         self.free.push(id.slot);
         self.by_key.remove(&flow.key);
@@ -348,9 +350,25 @@ impl Table {
     }
 
     /// The record behind this one on its list.
-    pub(super) fn after(&self, id: FlowId) -> Option<FlowId> {
+    fn after(&self, id: FlowId) -> Option<FlowId> {
         let slot = self.link(id)?.next;
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
+    }
+
+    /// Shows every meter on [`List::Rated`] to `visit`, in no particular order: that of memory, unless it is mostly
+    /// others that are there.
+    pub(super) fn each_rated(&mut self, mut visit: impl FnMut(&mut Meter)) {
+        if self.len(List::Rated) >= self.links.len() / 4 {
+            let slots = self.links.iter().zip(&mut self.meters);
+            slots.filter(|(link, _)| link.list == List::Rated).for_each(|(_, meter)| visit(meter));
+            return;
+        }
+        let mut at = self.ends[List::Rated as usize].head;
+        while let (Some(link), Some(meter)) = (self.links.get(at as usize), self.meters.get_mut(at as usize))
+        {
+            visit(meter);
+            at = link.next;
+        }
     }
 
     /// All records on `list`, in its order. O(n): for once a period, not once a packet.
