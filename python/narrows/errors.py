@@ -57,6 +57,9 @@ def found(value: object) -> str:
         return "a table"
     if isinstance(value, list):
         return "an empty list" if not value else f"a list of {len(value)}"
+    if isinstance(value, str) and len(repr(value)) > _LONGEST_FOUND:
+        # Cut inside the quotes.
+        return repr(value[: _LONGEST_FOUND - 5] + "...")
     try:
         text = repr(value)
     except ValueError:  # an integer of thousands of digits

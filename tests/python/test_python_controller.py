@@ -80,3 +80,44 @@ def test_a_python_controller_paces() -> None:
 def test_an_exception_in_a_controller_ends_the_run_and_comes_out() -> None:
     with pytest.raises(ZeroDivisionError, match="on purpose"):
         goodput_mbit("broken", broken=Broken)
+
+
+class Negative:
+    """Decides nonsense."""
+
+    def on_ack(self, _ack: SimpleNamespace, window: SimpleNamespace) -> None:
+        """Below one segment."""
+        window.cwnd = -5
+
+    def on_congestion(self, event: SimpleNamespace, window: SimpleNamespace) -> None:
+        """Nothing to do."""
+
+
+class Silent(Paced):
+    """Would never send again."""
+
+    def on_ack(self, _ack: SimpleNamespace, window: SimpleNamespace) -> None:
+        """Not a rate."""
+        window.pacing_rate = float("nan")
+
+
+class Half:
+    """Lacks a hook."""
+
+    def on_ack(self, ack: SimpleNamespace, window: SimpleNamespace) -> None:
+        """Nothing to do."""
+
+
+@pytest.mark.parametrize(
+    ("cls", "error", "says"),
+    [
+        (Negative, ValueError, "window.cwnd: found -5, expected a whole number"),
+        (Silent, ValueError, "window.pacing_rate: found nan"),
+        (Half, TypeError, "has no method on_congestion"),
+    ],
+)
+def test_nonsense_is_refused_by_name(cls: type, error: type[Exception], says: str) -> None:
+    with pytest.raises(Exception, match=says) as caught:
+        goodput_mbit("own", own=cls)
+    # The simulator's ValueError reaches the user as the package's own error.
+    assert isinstance(caught.value, error | narrows.NarrowsError)

@@ -6,8 +6,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use narrows_control::congestion::{Ack, Congestion, Connection, Controller, Recovery, Signal, State, Window};
+use narrows_control::congestion::{
+    Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, Signal, State, Window,
+};
 use narrows_control::units::{Rate, Span, Time};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -15,14 +18,55 @@ use pyo3::types::{PyDict, PyTuple};
 #[pyclass(name = "Window")]
 pub(crate) struct PyWindow {
     /// Segments.
-    #[pyo3(get, set)]
+    #[pyo3(get)]
     cwnd: u32,
     /// Segments.
-    #[pyo3(get, set)]
+    #[pyo3(get)]
     ssthresh: u32,
     /// L3 bytes/s; None: not paced by the controller.
-    #[pyo3(get, set)]
+    #[pyo3(get)]
     pacing_rate: Option<f64>,
+}
+
+#[pymethods]
+impl PyWindow {
+    #[setter]
+    fn set_cwnd(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.cwnd = segments("cwnd", value)?;
+        Ok(())
+    }
+
+    #[setter]
+    fn set_ssthresh(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.ssthresh = segments("ssthresh", value)?;
+        Ok(())
+    }
+
+    #[setter]
+    fn set_pacing_rate(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let rate: Option<f64> =
+            value.extract().map_err(|_| refuse("pacing_rate", value, "a number or None"))?;
+        // A rate of zero would be a flow that never sends again.
+        if rate.is_some_and(|r| !(1.0..=1e15).contains(&r)) {
+            return Err(refuse("pacing_rate", value, "1 to 1e15 bytes/s, or None"));
+        }
+        self.pacing_rate = rate;
+        Ok(())
+    }
+}
+
+fn segments(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    let expected = "a whole number of segments, 1 to 2147483647";
+    let n: i64 = value.extract().map_err(|_| refuse(name, value, expected))?;
+    u32::try_from(n)
+        .ok()
+        .filter(|n| (1..=INFINITE_SSTHRESH).contains(n))
+        .ok_or_else(|| refuse(name, value, expected))
+}
+
+fn refuse(name: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    let found = value.repr().map_or_else(|_| "something".into(), |r| r.to_string());
+    PyValueError::new_err(format!("window.{name}: found {found}, expected {expected}"))
 }
 
 /// The first exception that a controller raised, and the flag that ends the run for it.
@@ -50,8 +94,8 @@ pub(crate) struct PyController {
 impl PyController {
     /// Instantiates the class; `None` (and a note) if it raises.
     pub(crate) fn new(class: &Py<PyAny>, failure: &Failure) -> Option<Self> {
-        Python::attach(|py| match class.call0(py) {
-            Ok(object) => Some(PyController { object, failure: failure.clone() }),
+        Python::attach(|py| match instantiate(class.bind(py)) {
+            Ok(object) => Some(PyController { object: object.unbind(), failure: failure.clone() }),
             Err(error) => {
                 failure.note(error);
                 None
@@ -75,8 +119,8 @@ impl PyController {
                 Bound::new(py, PyWindow { cwnd: window.cwnd, ssthresh: window.ssthresh, pacing_rate })?;
             method.call1((event, &decision))?;
             let decision = decision.borrow();
-            window.cwnd = decision.cwnd.max(1);
-            window.ssthresh = decision.ssthresh.max(1);
+            window.cwnd = decision.cwnd;
+            window.ssthresh = decision.ssthresh;
             window.pacing_rate = decision.pacing_rate.map(Rate::from_f64);
             Ok(())
         });
@@ -84,6 +128,19 @@ impl PyController {
             self.failure.note(error);
         }
     }
+}
+
+/// An instance, with the hooks that a controller must have.
+fn instantiate<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let object = class.call0()?;
+    for hook in ["on_ack", "on_congestion"] {
+        if !object.hasattr(hook)? {
+            return Err(PyTypeError::new_err(format!(
+                "controller {class} has no method {hook}(event, window)"
+            )));
+        }
+    }
+    Ok(object)
 }
 
 /// A field of an event.

@@ -40,6 +40,17 @@ pub(crate) struct Flow {
     pub(crate) send_at: Time,
 }
 
+/// A flow's path without anybody on it.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct EmptyPath {
+    /// RTT of a full segment and its ACK, transmission times included (MET-10).
+    pub(crate) rtt: Span,
+    /// The propagation part of it.
+    pub(crate) propagation: Span,
+    /// Rate of the slowest link towards the receiver.
+    pub(crate) bottleneck: Rate,
+}
+
 /// What results say about a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Meta {
@@ -52,9 +63,7 @@ pub(crate) struct Meta {
     pub(crate) start: Time,
     pub(crate) stop: Time,
     pub(crate) size: u64,
-    /// RTT of a full segment and its ACK on an empty network, and rate of the slowest link of the path.
-    pub(crate) rtt_empty: Span,
-    pub(crate) bottleneck: Rate,
+    pub(crate) empty: EmptyPath,
     /// Gets samples and a histogram (flows of a Poisson source do not).
     pub(crate) sampled: bool,
     /// In-order bytes when the measurement interval began and ended for this flow.

@@ -16,10 +16,22 @@ class Simulator:
 
     Args:
         controllers: congestion controllers of your own: classes by the name that `cc` has in the scenario.
-            Each flow has an instance. A class has `on_ack(ack, window)` and `on_congestion(event, window)`
-            and changes `window.cwnd` and `window.ssthresh` (segments) and `window.pacing_rate` (L3 bytes/s
-            or None); optional are `on_established`, `on_recovered`, `on_undo`, `on_restart` and the attribute
-            `owns_recovery`. Times are seconds.
+            Each flow has an instance.
+
+    A class has two methods and may have more:
+
+        on_ack(ack, window)             required
+        on_congestion(event, window)    required; event.signal is "loss", "ecn" or "timeout"
+        on_established(connection, window), on_recovered(event, window), on_undo(event, window),
+        on_restart(event, window)       optional
+        owns_recovery = True            the class moves the window in recovery too; otherwise PRR does
+
+    It decides by changing `window`: `cwnd` and `ssthresh` (int, segments), `pacing_rate` (L3 bytes/s, or None
+    for no pacing of its own). `ack` has, times in seconds, amounts in segments: now, acked, lost, delivered,
+    in_flight, prior_in_flight, rtt, srtt, min_rtt (None without a sample), rate_delivered, rate_interval,
+    rate_prior_delivered (the delivery-rate sample), app_limited, state, cwnd_limited, ece, feedback.
+    The other events have `now`; a congestion event also in_flight and srtt; a connection packet_bytes, rtt,
+    feedback and seed; a restart idle and app_limited.
     """
 
     name = "sim"

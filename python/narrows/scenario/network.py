@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from narrows import units
-from narrows.errors import Expected
+from narrows.errors import Expected, hint
 from narrows.scenario.fields import (
     Delay,
     Duration,
@@ -129,13 +129,22 @@ class HtbClass(Table):
     """A class of an HTB."""
 
     rate: Rate
-    """Guaranteed rate."""
+    """Guaranteed rate; those of all classes together fit into the link's."""
     ceil: Rate | None = None
-    """Most it may borrow up to; its rate if left out."""
+    """Most it may borrow up to, at least its rate; its rate if left out."""
     limit: Limit = TXQUEUELEN
     """Longest its FIFO may get."""
     priority: Annotated[Int, Field(ge=0, le=7)] = 0
     """Who borrows first: lower first."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> HtbClass:
+        if self.ceil is not None and self.ceil < self.rate:
+            raise Expected(
+                f"a ceil of at least the rate ({units.format_rate(self.rate)}), "
+                f"not {units.format_rate(self.ceil)}"
+            )
+        return self
 
 
 class Htb(Table):
@@ -157,10 +166,19 @@ QUEUES: dict[str, type[Table]] = {
 }
 
 
+_WITH_DEFAULTS = ("fifo", "threshold", "red", "codel", "fq-codel")
+"""Queues that need no key but their kind."""
+
+
 def _queue(value: object) -> object:
     """A string is the length of a FIFO, or the name of a queue with its defaults."""
-    if value in ("codel", "fq-codel", "red", "threshold", "fifo"):
+    if isinstance(value, str) and value in _WITH_DEFAULTS:
         return {"kind": value}
+    if isinstance(value, str) and value in QUEUES:
+        needed = next(name for name, field in QUEUES[value].model_fields.items() if name != "kind")
+        raise Expected(f"a table with its {needed}: {{ kind = {value!r}, {needed} = [...] }}")
+    if isinstance(value, str) and value[:1].isalpha() and value != "infinite":
+        raise Expected(f"a queue length such as '1000p', or a kind of queue{hint(value, QUEUES)}")
     if isinstance(value, str | int | float):
         return {"kind": "fifo", "limit": units.parse_limit(value)}
     return value

@@ -23,6 +23,8 @@ _TIME_SCALE = {"s": units.NANOS_PER_SEC, "ms": 1_000_000, "us": 1_000}
 _DEFAULT_GAP_STEPS = 10
 _DEFAULT_GAP = 10 * units.NANOS_PER_SEC
 _MAX_MILLIS = 2**32 - 1
+_SEPARATED = re.compile(r"[,;\s]")
+"""What no line of a mahimahi trace holds, and every line of figures in a CSV file does."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
     millis: list[int] = []
     for number, line in lines:
         if not line.isascii() or not line.isdigit() or len(line) > 10 or int(line) > _MAX_MILLIS:
-            raise _bad(trace, number, f"found {found(line)}, expected whole milliseconds")
+            csv = '; is it format = "csv"?' if _SEPARATED.search(line) else ""
+            raise _bad(trace, number, f"found {found(line)}, expected whole milliseconds{csv}")
         at = int(line)
         if millis and at < millis[-1]:
             raise _bad(trace, number, f"found {at} after {millis[-1]}, expected times that do not decrease")

@@ -6,6 +6,9 @@ use hdrhistogram::Histogram as Hdr;
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     hdr: Hdr<u32>,
+    /// Exact extremes, nanoseconds: a quantile must not lie beyond them.
+    least: u64,
+    most: u64,
 }
 
 /// Nanoseconds of a bucket unit.
@@ -13,20 +16,43 @@ const UNIT: u64 = 1_000;
 
 impl Histogram {
     pub(crate) fn new() -> Option<Box<Self>> {
-        Hdr::new_with_bounds(1, 600_000_000, 2).ok().map(|hdr| Box::new(Histogram { hdr }))
+        Hdr::new_with_bounds(1, 600_000_000, 2)
+            .ok()
+            .map(|hdr| Box::new(Histogram { hdr, least: u64::MAX, most: 0 }))
     }
 
     #[inline]
     pub(crate) fn record(&mut self, nanos: u64) {
+        self.least = self.least.min(nanos);
+        self.most = self.most.max(nanos);
         self.hdr.saturating_record(nanos / UNIT);
     }
 
     /// The value in seconds below which the share `q` lies; NaN without samples.
     pub(crate) fn quantile(&self, q: f64) -> f64 {
-        if self.hdr.is_empty() { f64::NAN } else { self.hdr.value_at_quantile(q) as f64 * UNIT as f64 / 1e9 }
+        if self.hdr.is_empty() {
+            return f64::NAN;
+        }
+        let nanos = self.hdr.value_at_quantile(q).saturating_mul(UNIT);
+        nanos.clamp(self.least, self.most) as f64 / 1e9
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.hdr.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_quantile_lies_beyond_the_extremes() {
+        let mut h = Histogram::new().unwrap();
+        for nanos in [1_234_567, 80_406_789] {
+            h.record(nanos);
+        }
+        assert_eq!(h.quantile(0.0), 0.001234567);
+        assert_eq!(h.quantile(1.0), 0.080406789);
     }
 }

@@ -7,7 +7,7 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 use super::World;
 use crate::engine::{Kind, Random};
 use crate::error::Error;
-use crate::flow::{Body, Flow, LastSample, Meta, Tcp, Udp, flow_key};
+use crate::flow::{Body, EmptyPath, Flow, LastSample, Meta, Tcp, Udp, flow_key};
 use crate::packet::{HEADER, Template, flag};
 use crate::plan::{AppPlan, FlowPlan, SizePlan, TransportPlan};
 use crate::probe::Histogram;
@@ -25,8 +25,7 @@ pub(super) struct Source {
     /// Slots of its flows that stop at a known time, for the snapshot.
     forward: u32,
     reverse: u32,
-    rtt_empty: Span,
-    bottleneck: Rate,
+    empty: EmptyPath,
 }
 
 impl World<'_> {
@@ -44,15 +43,14 @@ impl World<'_> {
                 None => self.paths.shortest(plan.to, plan.from),
             };
             let reverse = reverse.ok_or_else(|| unreachable(plan.to, plan.from))?;
-            let (rtt_empty, bottleneck) = self.empty_path(plan, forward, reverse);
+            let empty = self.empty_path(plan, forward, reverse);
             self.sources.push(Source {
                 started: 0,
                 running: false,
                 random: Random::new(self.plan.seed, 3 << 40 | i as u64),
                 forward,
                 reverse,
-                rtt_empty,
-                bottleneck,
+                empty,
             });
             self.events.push(plan.start, Kind::Source, i as u32);
             self.events.push(plan.stop.unwrap_or(Time::NEVER), Kind::Source, i as u32);
@@ -60,25 +58,26 @@ impl World<'_> {
         Ok(())
     }
 
-    /// RTT of a full segment and its ACK, and rate of the slowest link, on an empty network (MET-10, MET-71).
-    fn empty_path(&self, plan: &FlowPlan, forward: u32, reverse: u32) -> (Span, Rate) {
+    /// What a flow would find on its path if it were alone.
+    fn empty_path(&self, plan: &FlowPlan, forward: u32, reverse: u32) -> EmptyPath {
         let data = match &plan.transport {
             TransportPlan::Tcp { mss, .. } => *mss as u64 + HEADER as u64,
             TransportPlan::Udp { packet, .. } => *packet as u64,
         };
-        let (mut rtt, mut slowest) = (Span::ZERO, Rate::MAX);
+        let mut path = EmptyPath { rtt: Span::ZERO, propagation: Span::ZERO, bottleneck: Rate::MAX };
         for (start, bytes) in [(forward, data), (reverse, HEADER as u64)] {
             for &link in self.paths.links_of(start) {
                 let port = &self.ports[link as usize];
                 let rate = port.service().mean_rate(plan.start, Time::ZERO + self.plan.duration);
-                rtt += port.delay_at(plan.start);
-                rtt += rate.time_for(Bytes::new(bytes));
-                if bytes == data {
-                    slowest = slowest.min(rate);
+                let delay = port.delay_at(plan.start);
+                path.propagation += delay;
+                path.rtt += delay + rate.time_for(Bytes::new(bytes));
+                if start == forward {
+                    path.bottleneck = path.bottleneck.min(rate);
                 }
             }
         }
-        (rtt, slowest)
+        path
     }
 
     /// A source's moment: the next flow of its group or of its Poisson process.
@@ -152,8 +151,7 @@ impl World<'_> {
             start: self.now,
             stop: plan.stop.unwrap_or(end).min(end),
             size,
-            rtt_empty: source.rtt_empty,
-            bottleneck: source.bottleneck,
+            empty: source.empty,
             sampled: !poisson && self.plan.probes.flows && id < SAMPLED_FLOWS,
             delivered_at_start: 0,
             delivered_at_stop: None,

@@ -1,12 +1,13 @@
 //! Samples at fixed intervals, and the rows that are written when a flow or the run ends.
 
 use narrows_control::congestion::INFINITE_SSTHRESH;
-use narrows_control::units::{Rate, Time};
+use narrows_control::units::{Bytes, Rate, Time};
 
 use super::{Results, World};
 use crate::engine::Kind;
 use crate::flow::{Body, Meta};
 use crate::net::PortTotals;
+use crate::packet::HEADER;
 use crate::plan::TransportPlan;
 use crate::probe::{Histogram, row};
 
@@ -170,10 +171,15 @@ impl World<'_> {
         let seconds = until.since(begin).as_secs_f64();
         let goodput = if seconds > 0.0 { measured as f64 * 8.0 / seconds } else { nan };
         let since_start = |t: Option<Time>| t.map(|t| t.since(m.start).as_secs_f64());
-        // MET-71: handshake, first data to last ACK, and the bytes at the bottleneck's rate.
-        let wire_bytes = m.size as f64 * 1500.0 / 1448.0;
-        let ideal = (m.size > 0)
-            .then(|| 2.0 * m.rtt_empty.as_secs_f64() + wire_bytes / m.bottleneck.as_f64().max(1.0));
+        // MET-71: handshake, first data to last ACK, and the bytes at the bottleneck's rate. The RTTs are those of the propagation,
+        // since the last term counts the transmission; so nothing is faster than ideal.
+        let segments = match &plan.transport {
+            TransportPlan::Tcp { mss, .. } => m.size.div_ceil(*mss as u64),
+            TransportPlan::Udp { .. } => 0,
+        };
+        let wire = Bytes::new(m.size + segments * HEADER as u64);
+        let ideal = m.empty.propagation.scale(2, 1) + m.empty.bottleneck.time_for(wire);
+        let ideal = (m.size > 0).then(|| ideal.as_secs_f64());
         let mut cells = vec![
             m.id.into(),
             name.as_str().into(),
@@ -195,7 +201,7 @@ impl World<'_> {
                     since_start(s.completed_at),
                     since_start(tcp.receiver.completed_at),
                     ideal,
-                    m.rtt_empty.as_secs_f64(),
+                    m.empty.rtt.as_secs_f64(),
                     flow.delivered(),
                     goodput,
                     c.sent,
@@ -223,7 +229,7 @@ impl World<'_> {
                     nan,
                     nan,
                     nan,
-                    m.rtt_empty.as_secs_f64(),
+                    m.empty.rtt.as_secs_f64(),
                     flow.delivered(),
                     goodput,
                     udp.sent,
