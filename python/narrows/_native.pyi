@@ -6,6 +6,9 @@ from typing import Any
 version: str
 """Version of the crates."""
 
+class PlanError(ValueError):
+    """A plan that cannot be run."""
+
 class Cancel:
     """Ends runs from another thread."""
 
@@ -27,7 +30,7 @@ def run(
         controllers: Python classes by the name that `cc` has in the plan.
 
     Raises:
-        ValueError: one line, if the plan is refused.
+        PlanError: one line, if the plan is refused.
         KeyboardInterrupt: if it was cancelled.
     """
 
@@ -35,7 +38,7 @@ def check(plan_json: str, controllers: list[str] = ...) -> None:
     """Check a plan without running it; `controllers` are names of Python classes.
 
     Raises:
-        ValueError: one line, if `run` would refuse it.
+        PlanError: one line, if `run` would refuse it.
     """
 
 def congestion_controllers() -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from narrows.results import tables
 from narrows.results.results import Results
 from narrows.results.store import Folder, Memory, Store
 from narrows.results.tables import FORMATS, Format
-from narrows.scenario import traces
+from narrows.scenario import parts, traces
 from narrows.scenario.load import Run, expand
 from narrows.scenario.model import Scenario
 from narrows.scenario.parts import Plan
@@ -130,8 +130,21 @@ def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) 
         "traces": traces.digests((item.scenario for item in runs), Path(scenario.source).parent),
         "warmup_s": plan["warmup"] / 1e9,
         "factors": factors,
+        "entries": _entries(runs),
         "runs": [{"run": item.id, "seed": item.scenario.seed, **item.factors} for item in runs],
     }
+
+
+def _entries(runs: list[Run]) -> list[str]:
+    """Names of the scenario's flows in its own order; where they vary, those of all points."""
+    places: dict[str, int] = {}
+    previous: Run | None = None
+    for item in runs:
+        if previous is None or item.factors != previous.factors:
+            for place, name in enumerate(parts.names(item.scenario.flows)):
+                places.setdefault(name, place)
+        previous = item
+    return sorted(places, key=places.__getitem__)
 
 
 def _run_all(
@@ -159,6 +172,11 @@ def _run_all(
     except KeyboardInterrupt:
         backend.cancel()
         pool.shutdown(wait=True, cancel_futures=True)
+        # Of the runs under way some may have come to their end after all.
+        done = store.finished
+        if done == 0:
+            store.abandon()
+            raise Interrupted(Results({}, {}), 0, len(runs)) from None
         raise Interrupted(store.finish(complete=False), done, len(runs)) from None
     except BaseException:
         backend.cancel()

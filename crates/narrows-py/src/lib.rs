@@ -14,9 +14,12 @@ use narrows_control::{congestion, rate};
 use narrows_sim::plan::Plan;
 use narrows_sim::{Column, Error, Results};
 use numpy::IntoPyArray;
+use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+create_exception!(_native, PlanError, PyValueError, "A plan that cannot be run.");
 
 /// A flag that makes a run in another thread give up.
 #[pyclass(frozen)]
@@ -42,7 +45,7 @@ impl Cancel {
 }
 
 fn parse(plan_json: &str) -> PyResult<Plan> {
-    serde_json::from_str(plan_json).map_err(|e| PyValueError::new_err(format!("plan: {e}")))
+    serde_json::from_str(plan_json).map_err(|e| PlanError::new_err(format!("plan: {e}")))
 }
 
 /// The user's classes first, then the built-in controllers.
@@ -72,7 +75,7 @@ fn run<'py>(
     }
     let results = outcome.map_err(|e| match e {
         Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
-        other => PyValueError::new_err(other.to_string()),
+        other => PlanError::new_err(other.to_string()),
     })?;
     tables(py, results)
 }
@@ -108,7 +111,7 @@ fn check(plan_json: &str, controllers: Vec<String>) -> PyResult<()> {
         let name = if controllers.iter().any(|c| c == name) { "reno" } else { name };
         congestion::registry::build(name)
     };
-    parse(plan_json)?.check_with(&stand_in).map_err(|e| PyValueError::new_err(e.to_string()))
+    parse(plan_json)?.check_with(&stand_in).map_err(|e| PlanError::new_err(e.to_string()))
 }
 
 #[pyfunction]
@@ -129,6 +132,7 @@ fn route(plan_json: &str, from: u32, to: u32) -> PyResult<Option<Vec<u32>>> {
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("version", env!("CARGO_PKG_VERSION"))?;
+    m.add("PlanError", m.py().get_type::<PlanError>())?;
     m.add_class::<Cancel>()?;
     m.add_class::<PyWindow>()?;
     m.add_function(wrap_pyfunction!(run, m)?)?;

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from narrows import _native
 from narrows.backends import Output
-from narrows.errors import ScenarioError
+from narrows.errors import ScenarioError, hint
 from narrows.scenario.parts import Plan
 
 
@@ -44,15 +45,15 @@ class Simulator:
         """Check a plan without running it."""
         try:
             _native.check(_json(plan), list(self._controllers))
-        except ValueError as error:
-            raise ScenarioError(str(error)) from None
+        except _native.PlanError as error:
+            raise translate(str(error)) from None
 
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
         try:
             return _native.run(_json(plan), self._cancel, self._controllers)
-        except ValueError as error:
-            raise ScenarioError(str(error)) from None
+        except _native.PlanError as error:
+            raise translate(str(error)) from None
 
     def cancel(self) -> None:
         """Make all runs end soon."""
@@ -66,6 +67,26 @@ class Simulator:
     def rate_controllers(self) -> list[tuple[str, str]]:
         """Names that a controller's `kind` may take."""
         return _native.rate_controllers()
+
+
+_PLACE = re.compile(r"(?P<key>\w+(?:\[\d+\])?(?:\.\w+(?:\[\d+\])?)*): (?P<message>.*)", re.DOTALL)
+_UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`, expected (?P<known>.*)", re.DOTALL)
+
+
+def translate(text: str) -> ScenarioError:
+    """The native module's words in a scenario's: `controllers[0].params` is the key `controllers.0.params`.
+
+    serde lists all names that it knows; here an unknown one is answered by the nearest.
+    """
+    place = _PLACE.fullmatch(text)
+    if place is None:
+        return ScenarioError(text)
+    key = re.sub(r"\[(\d+)\]", r".\1", place["key"])
+    unknown = _UNKNOWN.fullmatch(place["message"])
+    if unknown is None:
+        return ScenarioError(place["message"], key)
+    known = re.findall(r"`([^`]+)`", unknown["known"])
+    return ScenarioError(f"found an unknown key{hint(unknown['name'], known)}", f"{key}.{unknown['name']}")
 
 
 def _json(plan: Plan) -> str:

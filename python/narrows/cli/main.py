@@ -11,7 +11,7 @@ from narrows.cli.check import check, schema
 from narrows.cli.listing import list_names
 from narrows.cli.report import report
 from narrows.cli.run import run
-from narrows.errors import NarrowsError
+from narrows.errors import NarrowsError, one_line
 
 app = typer.Typer(
     name="narrows",
@@ -28,6 +28,8 @@ app.command(name="list")(list_names)
 app.command()(schema)
 
 USAGE_ERROR = 2
+UsageError = typer.BadParameter.__mro__[1]
+"""click's class, which is in click or in typer, depending on typer's version."""
 
 
 def _add_studies() -> None:
@@ -44,10 +46,23 @@ def _add_studies() -> None:
 _add_studies()
 
 
+def _usage(error: UsageError) -> str:
+    """A mistake in the command line, as one line. (The command alone is none; its text is then the help.)"""
+    text = error.format_message()
+    if "\n" in text or not text:
+        return text
+    command = error.ctx.command_path if error.ctx is not None else "narrows"
+    return f"{command}: {one_line(text).rstrip('.')}; see {command} -h"
+
+
 def main() -> None:
     """Entry point of the console script."""
     try:
-        app()
+        code = app(standalone_mode=False)  # by itself it would frame its errors in a box
+        raise SystemExit(code if isinstance(code, int) else 0)
+    except UsageError as error:
+        print(_usage(error), file=sys.stderr)
+        raise SystemExit(USAGE_ERROR) from None
     except NarrowsError as error:
         print(error, file=sys.stderr)
         raise SystemExit(USAGE_ERROR) from None

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from narrows import sweep
 from narrows.results import summary
-from narrows.results.results import Results
+from narrows.results.results import METADATA, Results
 from narrows.results.summary import Figure, Row
 from narrows.scenario.load import load, parse_override
 
@@ -32,13 +32,16 @@ _HEADINGS = {
     "rtt_mean_s": ("RTT mean", 1e-3, "ms"),
     "rtt_p95_s": ("RTT p95", 1e-3, "ms"),
     "retransmits": ("retransmits", 1, ""),
-    "fct_s": ("FCT", 1, "s"),
+    "fct_s": ("FCT", 1e-3, "ms"),
     "utilisation": ("utilisation", 0.01, "%"),
     "sojourn_mean_s": ("queueing mean", 1e-3, "ms"),
     "sojourn_p95_s": ("queueing p95", 1e-3, "ms"),
     "dropped_packets": ("drops", 1, ""),
     "marks": ("marks", 1, ""),
 }
+
+_NOT_ALWAYS = ("share", "fct_s")
+"""Only flows without end have a share, only those with an end a completion time."""
 
 
 def run(
@@ -70,17 +73,19 @@ def run(
         overrides["seed"] = seed
     loaded = load(scenario, overrides)
     folder = out if out is not None else DEFAULT_FOLDER / loaded.name
+    replaced = (folder / METADATA).exists()
     with _progress(loaded.name) as progress:
         try:
             results = sweep.run(loaded, out=folder, seeds=seeds, jobs=jobs, progress=progress)
         except sweep.Interrupted as stopped:
-            print(f"interrupted: {stopped}, readable in {folder}", file=sys.stderr)
+            left = f"readable in {folder}" if stopped.done else "nothing is written"
+            print(f"interrupted: {stopped}, {left}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print(json.dumps(as_data(results), indent=2, allow_nan=False))
     else:
         show(results, Console(width=_WIDEST))
-        print(f"tables in {folder}")
+        print(f"tables in {folder}{' (earlier results there replaced)' if replaced else ''}")
 
 
 @contextmanager
@@ -103,7 +108,7 @@ def _progress(name: str) -> Iterator[sweep.Progress]:
 def show(results: Results, console: Console) -> None:
     """Print the summary as tables."""
     flows, links = summary.flows(results), summary.links(results)
-    shown = [name for name in summary.FLOW_FIGURES if name != "fct_s" or _any(flows, name)]
+    shown = [name for name in summary.FLOW_FIGURES if name not in _NOT_ALWAYS or _any(flows, name)]
     if flows:
         console.print(_table("flow", flows, tuple(shown)))
     if links:
@@ -112,7 +117,9 @@ def show(results: Results, console: Console) -> None:
         console.print(
             "a group has sums of share and retransmits, and means over its flows of the rest", highlight=False
         )
-    if len(results.runs) > 1 and any(not math.isnan(f.half) for r in flows for f in r.figures.values()):
+    if summary.seeds_agree(results, flows + links):
+        console.print("seeds differ in nothing here: all runs of a point are the same", highlight=False)
+    elif len(results.runs) > 1 and any(not math.isnan(f.half) for r in flows for f in r.figures.values()):
         console.print("± is the 95 % confidence interval of the mean over seeds", highlight=False)
 
 

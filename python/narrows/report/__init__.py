@@ -1,5 +1,6 @@
 """Reports: one HTML file that opens without a network, and figures as SVG, PNG and PDF."""
 
-from narrows.report.study import build, single, write
+from narrows.report.single import single
+from narrows.report.study import build, write
 
 __all__ = ["build", "single", "write"]

@@ -33,7 +33,6 @@ class ClaimRow:
 
 
 _CSS = {Verdict.REPRODUCED: "yes", Verdict.NOT_REPRODUCED: "no", Verdict.UNJUDGED: "open"}
-_OWN = {Verdict.REPRODUCED: "met", Verdict.NOT_REPRODUCED: "not met", Verdict.UNJUDGED: "cannot be judged"}
 
 
 def tally(findings: Sequence[Finding]) -> list[tuple[str, str, int]]:
@@ -67,7 +66,7 @@ def claim_rows(findings: Sequence[Finding], figures: set[str]) -> list[ClaimRow]
                 ]
                 if len(cases) > 1
                 else [],
-                _OWN[finding.verdict] if claim.group == "ours" else finding.verdict.value,
+                finding.words,
                 _CSS[finding.verdict],
                 _sentence(finding.why),
                 claim.note,

@@ -1,4 +1,4 @@
-"""From what was run to a report."""
+"""From a study that was run to its report."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from narrows.report import export, page
 from narrows.report.claims import claim_rows, tally
 from narrows.report.figure import VALIDATE, Figure
 from narrows.report.kinds import draw
-from narrows.report.kinds.time import single_run
-from narrows.results.results import Results
 from narrows.studies.measures import MEASURES, measure_run
-from narrows.studies.model import Experiment, FigureSpec
+from narrows.studies.model import FigureSpec
 from narrows.studies.run import Run, Runs
-from narrows.studies.runner import Outcome, read_runs
+from narrows.studies.runner import Outcome
 
 Say = Callable[[str], None]
 
@@ -54,40 +52,6 @@ def write(outcome: Outcome, out: Path, *, files: bool = True, say: Say = lambda 
             say(f"figure {figure.id}")
             export.write(figure, out / "figures")
     return target
-
-
-def single(results: Results, title: str | None = None) -> str:
-    """A small report of any results.
-
-    Flows and links over time, of up to six points of a sweep (first seed).
-    """
-    experiment = Experiment(id="run", title="", scenario="", factors={"controller": "case"})
-    runs = read_runs(results, experiment)
-    shown = [min(group, key=lambda run: run.seed) for group in runs.cases().values()]
-    sections = []
-    for i, run in enumerate(shown[:6]):
-        name = ", ".join(f"{key} {value}" for key, value in run.factors.items()) or "Run"
-        figures_ = single_run(run)
-        sections.append(
-            page.Section(
-                f"run-{i}", name, "", "", [_renamed(figure, f"{figure.id}-{i}") for figure in figures_]
-            )
-        )
-    scenario = results.metadata.get("scenario", {})
-    name = title or str(scenario.get("name", "Results"))
-    left_out = len(shown) - len(sections)
-    lead = f"{len(runs)} run{'s' if len(runs) != 1 else ''}." + (
-        f" {left_out} of {len(shown)} points are not drawn here." if left_out else ""
-    )
-    facts = [
-        ("Version", str(results.metadata.get("narrows", "unknown"))),
-        ("Backend", str(results.metadata.get("backend", ""))),
-    ]
-    return page.render(page.Page(name, lead, "", sections, facts=facts))
-
-
-def _renamed(figure: Figure, identity: str) -> Figure:
-    return Figure(identity, figure.title, figure.caption, figure.panels, figure.keys, figure.columns)
 
 
 def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
@@ -242,10 +206,10 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
                         *numbers,
                         interval.n,
                         finding.unit,
-                        finding.verdict.value,
+                        finding.words,
                         case.why,
                     ]
                 )
 
 
-__all__ = ["Run", "build", "figures", "single", "write"]
+__all__ = ["Run", "build", "figures", "write"]

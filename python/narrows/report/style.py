@@ -130,6 +130,12 @@ def shades(name: str, count: int) -> list[Look]:
     ]
 
 
+def looks_of(kinds: list[str]) -> list[Look]:
+    """A look per series: its controller's, in shades where several have one controller."""
+    ramps = {kind: iter(shades(kind, kinds.count(kind))) for kind in set(kinds)}
+    return [next(ramps[kind]) for kind in kinds]
+
+
 def dark_of(colours: set[str]) -> dict[str, str]:
     """The dark page's colour for each of these."""
     known = {entry.light: entry.dark for entry in LOOKS.values()} | DARK_OF

@@ -29,6 +29,10 @@ class Store(Protocol):
     def add(self, run: int, data: dict[str, pa.Table], seconds: float) -> None:
         """A run is finished."""
 
+    @property
+    def finished(self) -> int:
+        """How many runs are finished."""
+
     def finish(self, complete: bool) -> Results:
         """No more runs come."""
 
@@ -46,6 +50,11 @@ class Memory:
     def add(self, run: int, data: dict[str, pa.Table], seconds: float) -> None:  # noqa: ARG002 (protocol)
         """A run is finished."""
         self._runs[run] = data
+
+    @property
+    def finished(self) -> int:
+        """How many runs are finished."""
+        return len(self._runs)
 
     def finish(self, complete: bool) -> Results:  # noqa: ARG002 (protocol)
         """No more runs come."""
@@ -77,17 +86,20 @@ class Folder:
         self._path, self._formats = path, formats
         self._lock = threading.Lock()
         self._timing: dict[int, float] = {}
+        self._made: list[Path] = []
         try:
             if path.exists() and not path.is_dir():
                 raise OutputError(f"{path}: found a file, expected a folder")
             if path.exists() and any(path.iterdir()) and not (path / METADATA).exists():
                 raise OutputError(f"{path}: found other files, expected an empty folder or earlier results")
+            self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
             path.mkdir(parents=True, exist_ok=True)
             self._clear()
             text = json.dumps(metadata, indent=2, ensure_ascii=False, allow_nan=False)
             (path / METADATA).write_text(text + "\n", encoding="utf-8")
             (path / "runs").mkdir()
         except OSError as error:
+            self.abandon()
             raise tables.cannot_write(path, error) from None
 
     def _clear(self) -> None:
@@ -114,6 +126,11 @@ class Folder:
             shutil.rmtree(partial, ignore_errors=True)
             raise
 
+    @property
+    def finished(self) -> int:
+        """How many runs are finished."""
+        return len(self._timing)
+
     def finish(self, complete: bool) -> Results:
         """No more runs come; of an incomplete sweep the finished runs stay as they are, and can be read."""
         try:
@@ -135,7 +152,8 @@ class Folder:
         """A run failed: finished ones stay, and without any nothing is left behind."""
         if self._timing:
             return
-        self._clear()
-        (self._path / METADATA).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # not empty, or not ours to remove
-            self._path.rmdir()
+        with contextlib.suppress(OSError):  # not empty, not ours to remove, or not even a folder
+            self._clear()
+            (self._path / METADATA).unlink(missing_ok=True)
+            for folder in self._made or [self._path]:
+                folder.rmdir()

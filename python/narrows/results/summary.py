@@ -60,19 +60,31 @@ def mean_ci(values: Sequence[float]) -> Figure:
 def flows(results: Results, most: int = 200) -> list[Row]:
     """A row per flow and point of the sweep, of at most `most` flows of a run (the first ones).
 
-    `share` is the flow's part of all application bytes that its run delivered. Flows of a group or a source
-    with more than `LARGEST_GROUP` are one row: sums of share and retransmits, means of the rest.
+    Rows of a run are in the order of the scenario's entries. Flows of a group or a source with more than
+    `LARGEST_GROUP` are one row: sums of share and retransmits, means of the rest.
     """
     figures = [figure for figure in FLOW_FIGURES if figure != "share"]
-    rows = _records(results, "flows", ["flow", "source", "name", "cc", "delivered_bytes", *figures])
-    totals: dict[int, float] = {}
-    for row in rows:
-        totals[row["run"]] = totals.get(row["run"], 0.0) + _defined(row["delivered_bytes"])
-    for row in rows:
-        total = totals[row["run"]]
-        row["share"] = row["delivered_bytes"] / total if total > 0 else math.nan
+    rows = _records(results, "flows", ["flow", "source", "name", "cc", "size_bytes", *figures])
+    entries = {name: place for place, name in enumerate(results.metadata.get("entries", []))}
+    rows.sort(key=lambda row: (row["run"], entries.get(row["source"], len(entries)), row["flow"]))
+    _add_shares(rows)
     entities = [row for row in _groups_as_one(rows) if row["flow"] < most]
     return _over_seeds(results, entities, "flow", FLOW_FIGURES)
+
+
+def _add_shares(rows: list[dict[str, Any]]) -> None:
+    """`share`: a flow's goodput over the sum of goodputs of its run, among flows that send without end.
+
+    The goodput of a flow that ends is that of its own short life, and adding many of them up would give
+    rates that were never there together; such a flow has a completion time, and no share.
+    """
+    totals: dict[int, float] = {}
+    for row in rows:
+        row["share"] = math.nan if _defined(row["size_bytes"]) else row["goodput_bps"]
+        totals[row["run"]] = totals.get(row["run"], 0.0) + _defined(row["share"])
+    for row in rows:
+        total = totals[row["run"]]
+        row["share"] = row["share"] / total if total > 0 else math.nan
 
 
 def _groups_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -145,6 +157,22 @@ def _over_seeds(
         )
         for (point, _), group in groups.items()
     ]
+
+
+_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
+
+
+def seeds_agree(results: Results, rows: list[Row]) -> bool:
+    """Whether several seeds were run and made no difference, neither to what was counted nor to `rows`."""
+    points: dict[tuple[Any, ...], set[tuple[Any, ...]]] = {}
+    for run in results.runs.to_pylist():
+        point = tuple(run[factor] for factor in results.factors)
+        points.setdefault(point, set()).add(tuple(run.get(name) for name in _COUNTS))
+    if len(results.runs) == len(points) or any(len(counts) > 1 for counts in points.values()):
+        return False
+    # Equal figures may differ from their mean by the rounding of a sum.
+    figures = (figure for row in rows for figure in row.figures.values())
+    return all(math.isnan(f.half) or f.half <= 1e-9 * abs(f.mean) for f in figures)
 
 
 def totals(results: Results) -> dict[str, int]:

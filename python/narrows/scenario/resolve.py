@@ -13,7 +13,7 @@ from typing import Any
 
 from narrows import units
 from narrows.errors import ScenarioError, found, one_of
-from narrows.scenario import network, parts
+from narrows.scenario import fitting, network, parts
 from narrows.scenario.graph import Direction, Graph
 from narrows.scenario.model import Controller, Scenario
 from narrows.scenario.network import FULL_PACKET
@@ -61,6 +61,8 @@ class _Resolver:
         self.graph = Graph(scenario, Path(scenario.source).parent)
         self.names = parts.names(scenario.flows)
         self.flows = [self._flow(i, flow) for i, flow in enumerate(scenario.flows)]
+        self.paths = [self._path(i, flow) for i, flow in enumerate(self.flows)]
+        self.packets = fitting.largest_packets(scenario.flows, self.paths)
         self.rtts = self._rtts()
         self.longest_rtt = max(self.rtts.values(), default=0)
 
@@ -78,6 +80,7 @@ class _Resolver:
         total = sum(flow.count for flow in scenario.flows)
         if total > MAX_FLOWS:
             raise ScenarioError(f"found {total} flows, expected at most {MAX_FLOWS}", "flows")
+        fitting.check(scenario, self.graph, self.paths)
         controllers = [self._controller(i, c) for i, c in enumerate(scenario.controllers)]
         plan = {
             "seed": scenario.seed,
@@ -110,17 +113,18 @@ class _Resolver:
     def _rtts(self) -> dict[int, int]:
         """For each link the longest two-way propagation delay of the flows whose data crosses it."""
         longest: dict[int, int] = {}
-        for i, flow in enumerate(self.flows):
-            forth = self._route(flow["from"], flow["to"], f"flows.{i}.to")
-            if flow["return_path"]:
-                pairs = itertools.pairwise(flow["return_path"])
-                back = [self._hop(a, b, f"flows.{i}.return_path") for a, b in pairs]
-            else:
-                back = self._route(flow["to"], flow["from"], f"flows.{i}.from")
-            rtt = sum(self.graph.links[link].delay for link in forth + back)
-            for link in forth:
+        for path in self.paths:
+            rtt = sum(self.graph.links[link].delay for link in path.forth + path.back)
+            for link in path.forth:
                 longest[link] = max(longest.get(link, 0), rtt)
         return longest
+
+    def _path(self, i: int, flow: Plan) -> fitting.Path:
+        forth = self._route(flow["from"], flow["to"], f"flows.{i}.to")
+        if flow["return_path"]:
+            pairs = itertools.pairwise(flow["return_path"])
+            return fitting.Path(forth, [self._hop(a, b, f"flows.{i}.return_path") for a, b in pairs])
+        return fitting.Path(forth, self._route(flow["to"], flow["from"], f"flows.{i}.from"))
 
     def _route(self, source: int, to: int, key: str) -> list[int]:
         route = self.graph.route(source, to)
@@ -156,21 +160,24 @@ class _Resolver:
             "queue": self._queue(queue, link, index),
         }
 
-    def _limit(self, limit: units.Limit, link: Direction, index: int) -> Plan:
+    def _limit(self, limit: units.Limit, link: Direction, index: int, key: str = "") -> Plan:
         """A limit; a BDP is rate x the longest two-way propagation delay of the flows that cross the link.
 
         Where no flow's data crosses it, the longest of the whole scenario counts. A full packet always fits.
         """
+        packet = self.packets.get(index, 0)
         if limit.bdp is None:
+            fitting.check_limit(limit, packet, key or f"{link.key}.queue")
             return {"packets": limit.packets, "bytes": limit.bytes}
         rtt = self.rtts.get(index, 0) or self.longest_rtt or 2 * link.delay
         size = math.ceil(limit.bdp * link.rate * rtt / (8 * units.NANOS_PER_SEC))
-        return {"packets": None, "bytes": min(units.MAX_BYTES, max(FULL_PACKET, size))}
+        return {"packets": None, "bytes": min(units.MAX_BYTES, max(FULL_PACKET, packet, size))}
 
     def _queue(self, queue: Any, link: Direction, index: int) -> Plan:
         if isinstance(queue, network.Priority):
             return {"kind": "priority", "bands": [self._limit(band, link, index) for band in queue.bands]}
         if isinstance(queue, network.Htb):
+            fitting.check_guarantees(queue, link)
             classes = [
                 {
                     "rate": c.rate // 8,
@@ -269,7 +276,7 @@ class _Resolver:
             "link": index,
             "shape": shape,
             "told": controller.capacity == "told",
-            "limit": self._limit(limit, link, index),
+            "limit": self._limit(limit, link, index, f"{key}.queue" if controller.queue else ""),
             "params": {name: parts.param(value) for name, value in controller.params.items()},
             "outages": controller.outages,
         }

@@ -62,7 +62,7 @@ def _show(outcome: Outcome, console: Console) -> None:
     for column in ("claim", "says", "paper", "verdict"):
         table.add_column(column, ratio=3 if column == "says" else None)
     for finding in outcome.findings:
-        verdict = f"[{_STYLE[finding.verdict]}]{finding.verdict.value}[/]\n[dim]{finding.why}[/]"
+        verdict = f"[{_STYLE[finding.verdict]}]{finding.words}[/]\n[dim]{finding.why}[/]"
         table.add_row(finding.claim.id, finding.claim.says, finding.claim.value, verdict)
     console.print(table)
     for note in outcome.notes:

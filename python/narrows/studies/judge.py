@@ -55,6 +55,14 @@ class Finding:
     cases: tuple[Case, ...] = ()
     unit: str = ""
 
+    @property
+    def words(self) -> str:
+        """The verdict for readers: a paper's claim is reproduced, an expectation of our own is met."""
+        return _OWN[self.verdict] if self.claim.group == "ours" else self.verdict.value
+
+
+_OWN = {Verdict.REPRODUCED: "met", Verdict.NOT_REPRODUCED: "not met", Verdict.UNJUDGED: "cannot be judged"}
+
 
 def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
     """The verdict on a claim, given the runs of each experiment."""

@@ -92,7 +92,8 @@ struct Scheduled {
 #[derive(Clone, Debug, Default)]
 struct LeafCounters {
     arrived: [Bytes; LEAVES],
-    departed: [Bytes; LEAVES],
+    /// Of these dropped at the door; an HTB drops nothing later.
+    refused: [Bytes; LEAVES],
     departed_packets: u64,
     limit: u32,
 }
@@ -185,15 +186,19 @@ impl Port {
             Queue::Scheduled(scheduled) => {
                 let size = packets.get(packet).size as u32;
                 self.stats.accepted_bytes += size as u64;
-                if let Some(c) = &mut self.leaf_counters {
-                    c.arrived[leaf.min(LEAVES - 1)] += Bytes::new(size as u64);
-                }
                 scheduled.discipline.enqueue(
                     Waiting { packet, since: now, size },
                     leaf,
                     packets,
                     &mut scheduled.losses,
                 );
+                if let Some(c) = &mut self.leaf_counters {
+                    let (leaf, bytes) = (leaf.min(LEAVES - 1), Bytes::new(size as u64));
+                    c.arrived[leaf] += bytes;
+                    if !scheduled.losses.dropped.is_empty() {
+                        c.refused[leaf] += bytes;
+                    }
+                }
                 let ready = now.max(self.free_at);
                 if scheduled.wake.is_none_or(|w| ready < w) {
                     scheduled.wake = Some(ready);
@@ -420,10 +425,9 @@ impl Port {
         for (leaf, &(packets, bytes)) in backlog.iter().enumerate() {
             out.queued[leaf] = Bytes::new(bytes);
             out.queued_packets[leaf] = packets;
-            c.departed[leaf] = c.arrived[leaf] - out.queued[leaf];
+            out.departed[leaf] = c.arrived[leaf] - c.refused[leaf] - out.queued[leaf];
         }
         out.arrived = c.arrived;
-        out.departed = c.departed;
         out.departed_packets = c.departed_packets;
         out.limit_packets = [c.limit; LEAVES];
         out

@@ -13,6 +13,9 @@ use crate::plan::{AppPlan, FlowPlan, SizePlan, TransportPlan};
 use crate::probe::Histogram;
 use crate::tcp::{App, Config, Io, Receiver, Sender};
 
+/// Largest window that TCP can offer: 65535 << 14 (RFC 7323, section 2.3).
+const MAX_WINDOW_BYTES: u32 = 65_535 << 14;
+
 /// Flows of a run beyond which none is sampled by default: a table of samples nobody reads.
 const SAMPLED_FLOWS: u32 = 1_000;
 
@@ -190,7 +193,7 @@ impl World<'_> {
                     mss: *mss as u16,
                     ecn: *ecn,
                     pacing: *pacing,
-                    receive_window: receive_window.unwrap_or(u32::MAX),
+                    receive_window: receive_window.unwrap_or(MAX_WINDOW_BYTES / mss),
                     seed: random.bits(),
                 };
                 let back = Template { hop: reverse, flags: flag::REVERSE, ..template };

@@ -11,7 +11,7 @@ use crate::engine::Kind;
 use crate::error::Error;
 use crate::flow::flow_key;
 use crate::packet::{Packet, flag};
-use crate::plan::ControllerPlan;
+use crate::plan::{ControllerPlan, TransportPlan};
 use crate::probe::row;
 
 /// A controlled port and its rate controller.
@@ -192,8 +192,17 @@ impl World<'_> {
             },
             option,
             unlimited: (data && p.is(flag::RATE) && !p.is(flag::SYN)).then_some(code == RateCode::UNLIMITED),
-            seq: p.seq as u64 * 1448,
+            seq: p.seq as u64 * self.mss_of(p),
             timestamps: (!p.is(flag::UDP)).then_some((p.ts, p.ts_echo)),
+        }
+    }
+
+    /// Payload of a full segment of a packet's flow.
+    fn mss_of(&self, p: &Packet) -> u64 {
+        let plan = self.flows[p.flow as usize].meta.plan;
+        match self.plan.flows[plan as usize].transport {
+            TransportPlan::Tcp { mss, .. } => mss as u64,
+            TransportPlan::Udp { .. } => 1,
         }
     }
 

@@ -23,8 +23,8 @@ from narrows.report.encode import (
     panels_of,
 )
 from narrows.report.figure import Figure, Key, Panel, inline
-from narrows.report.series import rows, thin
-from narrows.report.style import GREY, INK, Look, look, neutral, shades
+from narrows.report.series import POINTS, rows, thin
+from narrows.report.style import GREY, INK, Look, look, looks_of, neutral, order, shades
 from narrows.studies.measures import rate_matrix
 from narrows.studies.model import FigureSpec
 from narrows.studies.run import Run, Runs
@@ -247,15 +247,37 @@ def _stacked(
     return panels
 
 
+FLOWS_APART = 12
+"""Flows that get a look and an entry of the legend each; of more, each controller does."""
+MOST_FLOWS = 200
+"""Flows that are drawn."""
+
+
 def single_run(run: Run) -> list[Figure]:
     """What to look at first in any run.
 
-    Each flow's rate, window and RTT, and the queues of the busiest links.
+    Rate, window and RTT of each flow that was sampled, and the queues of the busiest links.
     """
-    rows_of = [int(row) for row in run.flows()][:12]
+    figures = [_flows_over_time(run), _links_over_time(run)]
+    return [figure for figure in figures if figure.panels]
+
+
+def _sampled(run: Run) -> list[int]:
+    """Rows of the flows that have samples."""
+    ids = np.unique(run.column("flow_samples", "flow"))
+    return [int(row) for row in np.flatnonzero(np.isin(run.column("flows", "flow"), ids))]
+
+
+def _flows_over_time(run: Run) -> Figure:
+    sampled = _sampled(run)
+    # Of too many, those that delivered most.
+    delivered = run.column("flows", "delivered_bytes")
+    rows_of = sorted(sorted(sampled, key=lambda row: -float(delivered[row]))[:MOST_FLOWS])
     names = [str(run.tables["flows"]["name"][row]) for row in rows_of]
     kinds = [str(run.tables["flows"]["cc"][row]) for row in rows_of]
-    looks = _looks(kinds)
+    apart = len(rows_of) <= FLOWS_APART
+    looks = looks_of(kinds) if apart else [look(kind) for kind in kinds]
+    buckets = POINTS if apart else max(20, POINTS * FLOWS_APART // len(rows_of))
     quantities: list[tuple[str, list[dict[str, Any]]]] = []
     for title, quantity, unit in (
         ("Goodput (Mbit/s)", "goodput_bps", 1e-6),
@@ -264,23 +286,27 @@ def single_run(run: Run) -> list[Figure]:
     ):
         values: list[dict[str, Any]] = []
         for row, name in zip(rows_of, names, strict=True):
-            t, y = thin(*run.flow_series(row, quantity))
+            t, y = thin(*run.flow_series(row, quantity), buckets)
             values += rows(t=t, y=y * unit, s=name) if t.size else []
         quantities.append((title, values))
-    legend = [
-        Key(f"{name} ({look(kind).label})", item)
-        for name, kind, item in zip(names, kinds, looks, strict=True)
-    ]
-    figures = [
-        Figure(
-            "flows",
-            "Flows over time",
-            "Goodput, window and RTT of each flow on one axis of time.",
-            _stacked(quantities, names, looks),
-            legend,
-            columns=1,
-        )
-    ]
+    if apart:
+        legend = [
+            Key(f"{name} ({look(kind).label})", item)
+            for name, kind, item in zip(names, kinds, looks, strict=True)
+        ]
+    else:
+        legend = keys(order(kinds))
+    caption = "Goodput, window and RTT of each flow on one axis of time."
+    everyone = run.column("flows", "flow").size
+    if len(sampled) < everyone:
+        caption = f"Goodput, window and RTT of the {len(sampled):,} of {everyone:,} flows that were sampled."
+    if len(rows_of) < len(sampled):
+        caption += f" Drawn are the {MOST_FLOWS} of them that delivered the most."
+    panels = _stacked(quantities, names, looks)
+    return Figure("flows", "Flows over time", caption, panels, legend, columns=1)
+
+
+def _links_over_time(run: Run) -> Figure:
     busiest = np.argsort(-np.nan_to_num(run.column("links", "utilisation")), kind="stable")[:4]
     labels = [str(run.tables["links"]["name"][int(row)]) for row in busiest]
     # Links have no look of their own: the spare ones, which differ by colour and dash.
@@ -295,23 +321,14 @@ def single_run(run: Run) -> list[Figure]:
             t, y = thin(*run.link_series(int(row), quantity))
             values += rows(t=t, y=y * unit, s=label) if t.size else []
         parts.append((title, values))
-    figures.append(
-        Figure(
-            "links",
-            "Links over time",
-            "Throughput and queue of the busiest links.",
-            _stacked(parts, labels, link_looks),
-            [Key(n, i) for n, i in zip(labels, link_looks, strict=True)],
-            columns=1,
-        )
+    return Figure(
+        "links",
+        "Links over time",
+        "Throughput and queue of the busiest links.",
+        _stacked(parts, labels, link_looks),
+        [Key(n, i) for n, i in zip(labels, link_looks, strict=True)],
+        columns=1,
     )
-    return [figure for figure in figures if figure.panels]
-
-
-def _looks(kinds: list[str]) -> list[Look]:
-    """A look per flow: its controller's, in shades where several flows have one controller."""
-    ramps = {kind: iter(shades(kind, kinds.count(kind))) for kind in set(kinds)}
-    return [next(ramps[kind]) for kind in kinds]
 
 
 __all__ = ["GREY", "delay", "queue_of", "rates", "shares", "single_run", "stack"]

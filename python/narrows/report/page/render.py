@@ -17,6 +17,7 @@ from markupsafe import Markup
 from narrows.report.claims import ClaimRow
 from narrows.report.figure import VALIDATE, Figure, Key
 from narrows.report.style import dark_of, shades
+from narrows.report.tables import Table
 
 _HERE = Path(__file__).parent
 
@@ -30,6 +31,9 @@ class Section:
     reference: str
     text: str
     figures: list[Figure]
+    tables: list[Table] = field(default_factory=list)
+    files: list[tuple[str, str]] = field(default_factory=list)
+    """Title and text of what can be unfolded."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Page:
     measures: list[tuple[str, str, str, str]] = field(default_factory=list)
     facts: list[tuple[str, str]] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
+    interval: str = "The measurement interval leaves out the first tenth of a run."
 
 
 def render(page: Page) -> str:

@@ -1,0 +1,280 @@
+"""One figure over all points of a sweep: goodput of the flows and the queueing delay of the tight links.
+
+Against a factor where that is a number, else with the points below each other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from narrows import units
+from narrows.errors import Expected
+from narrows.report.encode import axis, colour, dash, shape
+from narrows.report.figure import Figure, Key, Panel, inline
+from narrows.report.series import rows
+from narrows.report.style import FAINT, Look, look, looks_of
+from narrows.report.tables import point_text
+from narrows.results.summary import Figure as Mean
+from narrows.results.summary import Row
+
+MOST_SERIES = 12
+"""Lines of a panel that can be told apart."""
+MOST_POINTS = 80
+"""Points below each other."""
+LEAST_VALUES = 3
+"""Values of a factor that make a line."""
+_DECADE = 20.0
+"""A factor that spans more than this is drawn on a logarithmic axis."""
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """A mean at a point of the sweep."""
+
+    factors: dict[str, Any]
+    series: str
+    kind: str
+    """The controller that decides the colour; empty where there are several."""
+    value: Mean
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A factor as an axis."""
+
+    factor: str
+    unit: str
+    values: dict[Any, float]
+    """The scenario's value to the number."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.factor} ({self.unit})" if self.unit else self.factor
+
+    @property
+    def log(self) -> bool:
+        low, high = min(self.values.values()), max(self.values.values())
+        return low > 0 and high / low > _DECADE
+
+
+def overview(flows: Sequence[Row], links: Sequence[Row]) -> list[Figure]:
+    """The figure over all points of a sweep; empty where there is nothing to draw."""
+    kinds = _kinds(flows)
+    goodput = [_Mark(row.factors, row.name, row.cc, _scaled(row, "goodput_bps", 1e-6)) for row in flows]
+    delay = [
+        _Mark(row.factors, row.name, kinds.get(_point(row.factors), ""), _scaled(row, "sojourn_p95_s", 1e3))
+        for row in links
+    ]
+    named = [("Goodput (Mbit/s)", goodput), ("Queueing delay, p95 (ms)", delay)]
+    named = [(title, _known(marks)) for title, marks in named]
+    named = [(title, marks) for title, marks in named if marks]
+    if not named:
+        return []
+    chosen = _numeric(flows or links)
+    if chosen is not None:
+        lines = [(title, _as_series(marks, chosen.factor)) for title, marks in named]
+        if all(len({mark.series for mark in marks}) <= MOST_SERIES for _, marks in lines):
+            return [_over_factor(lines, chosen)]
+    return [_below_each_other(named)]
+
+
+def _known(marks: list[_Mark]) -> list[_Mark]:
+    return [mark for mark in marks if not math.isnan(mark.value.mean)]
+
+
+def _scaled(row: Row, name: str, by: float) -> Mean:
+    return Mean(row.figures[name].mean * by, row.figures[name].half * by)
+
+
+def _point(factors: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(factors.values())
+
+
+def _kinds(flows: Sequence[Row]) -> dict[tuple[Any, ...], str]:
+    """The controller of each point whose flows all have the same one."""
+    found: dict[tuple[Any, ...], set[str]] = {}
+    for row in flows:
+        found.setdefault(_point(row.factors), set()).add(row.cc)
+    return {point: next(iter(names)) for point, names in found.items() if len(names) == 1}
+
+
+def _numeric(points: Sequence[Row]) -> _Axis | None:
+    """The factor with the most values, of those that are numbers."""
+    best: _Axis | None = None
+    for factor in points[0].factors if points else []:
+        found = _numbers(factor, list(dict.fromkeys(row.factors[factor] for row in points)))
+        if found and len(found.values) >= LEAST_VALUES and (not best or len(found.values) > len(best.values)):
+            best = found
+    return best
+
+
+_UNITS: list[tuple[str, float, Callable[[object], float]]] = [
+    ("Mbit/s", 1e-6, units.parse_rate),
+    ("ms", 1e-6, units.parse_duration),
+    ("kB", 1e-3, units.parse_size),
+    ("%", 100.0, units.parse_probability),
+]
+
+
+def _numbers(factor: str, values: list[Any]) -> _Axis | None:
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return _Axis(factor, "", {value: float(value) for value in values})
+    texts = [re.fullmatch(r"([\d.]+)\s*([a-zA-Z%]*)", str(value)) for value in values]
+    suffixes = {text[2] for text in texts if text}
+    if all(texts) and len(suffixes) == 1:
+        return _Axis(
+            factor, suffixes.pop(), {v: float(t[1]) for v, t in zip(values, texts, strict=True) if t}
+        )
+    for unit, scale, parse in _UNITS:
+        try:
+            return _Axis(factor, unit, {value: scale * float(parse(value)) for value in values})
+        except Expected:
+            continue
+    return None
+
+
+def _as_series(marks: list[_Mark], x: str) -> list[_Mark]:
+    """Each mark's series named after all that tells it from others at the same x."""
+    varied = [
+        name
+        for name in marks[0].factors
+        if name != x and len({str(mark.factors.get(name)) for mark in marks}) > 1
+    ]
+    # What a controller is called is in the name of its flows, unless the scenario names them.
+    controllers = {(mark.series, mark.kind) for mark in marks}
+    ambiguous = len(controllers) > len({name for name, _ in controllers})
+    renamed = []
+    for mark in marks:
+        extra = [look(mark.kind).label] if ambiguous and mark.kind else []
+        extra += [
+            f"{_short(name)} {point_text(mark.factors[name])}"
+            for name in varied
+            if str(mark.factors[name]) != mark.kind
+        ]
+        renamed.append(_Mark(mark.factors, ", ".join([mark.series, *extra]), mark.kind, mark.value))
+    return renamed
+
+
+def _short(factor: str) -> str:
+    """The last word of a key."""
+    return factor.rpartition(".")[2]
+
+
+def _looks(marks: Sequence[_Mark]) -> tuple[list[str], list[Look]]:
+    """Series in order of appearance, and the look of each."""
+    kinds: dict[str, str] = {}
+    for mark in marks:
+        if kinds.setdefault(mark.series, mark.kind) != mark.kind:
+            kinds[mark.series] = ""
+    names = list(kinds)
+    return names, looks_of([kinds[name] or f"link-{i}" for i, name in enumerate(names)])
+
+
+def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
+    """A line per series against the factor."""
+    panels, legends = [], []
+    scale: dict[str, Any] = {"grid": False, "format": "~g", "log": x.log}
+    scale["values"] = sorted(x.values.values()) if x.log or len(x.values) <= 8 else None
+    for i, (title, marks) in enumerate(named):
+        names, looks = _looks(marks)
+        values = [
+            row
+            for mark in marks
+            for row in rows(x=[x.values[mark.factors[x.factor]]], s=mark.series, **_interval(mark.value))
+        ]
+        top = max((row["hi"] for row in values), default=1.0) or 1.0
+        base = alt.Chart(inline(values)).encode(
+            x=alt.X(**axis("x", x.title, **scale)), color=colour(names, looks)
+        )
+        y = axis("y", title, domain=[0, top * 1.06])
+        chart = alt.layer(
+            base.mark_area(opacity=0.14, line=False).encode(
+                y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q", detail="s:N"
+            ),
+            base.mark_line(strokeWidth=2).encode(y=alt.Y(**y), strokeDash=dash(names, looks)),
+            base.mark_point(filled=True, size=48, opacity=1).encode(
+                y=alt.Y(**y), shape=shape(names, looks), tooltip=_tips(title, x.title)
+            ),
+        )
+        panels.append(Panel(f"({chr(97 + i)}) {title.rpartition(' (')[0]}", chart))
+        legends += [Key(name, item, marks=True) for name, item in zip(names, looks, strict=True)]
+    caption = f"Means over seeds against `{x.factor}`; bands are 95 % confidence intervals."
+    return Figure("points", f"All points over {x.factor}", caption, panels, legends)
+
+
+def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
+    """A row per point of the sweep, a dot per flow or link."""
+    order = list(dict.fromkeys(_label(mark.factors) for _, marks in named for mark in marks))
+    left_out, order = len(order) - MOST_POINTS, order[:MOST_POINTS]
+    panels, legend = [], {}
+    for i, (title, marks) in enumerate(named):
+        marks = [mark for mark in marks if _label(mark.factors) in order]
+        kinds = list(dict.fromkeys(mark.kind or mark.series for mark in marks))
+        looks = [look(kind) for kind in kinds]
+        legend |= {kind: Key(item.label, item, marks=True) for kind, item in zip(kinds, looks, strict=True)}
+        values = [
+            row
+            for mark in marks
+            for row in rows(
+                p=[_label(mark.factors)],
+                s=mark.kind or mark.series,
+                name=mark.series,
+                **_interval(mark.value),
+            )
+        ]
+        top = max((row["hi"] for row in values), default=1.0) or 1.0
+        x = axis("y", title, domain=[0, top * 1.06])
+        y = alt.Y(
+            "p:N",
+            sort=order,
+            title=None,
+            axis=alt.Axis(
+                grid=True, gridColor=FAINT, domain=False, ticks=False, labels=i == 0, labelLimit=260
+            ),
+        )
+        base = alt.Chart(inline(values)).encode(y=y, color=colour(kinds, looks))
+        chart = alt.layer(
+            base.mark_rule(strokeWidth=1.6, opacity=0.6, clip=True).encode(
+                x=alt.X(**{**x, "shorthand": "lo:Q"}), x2="hi:Q"
+            ),
+            base.mark_point(filled=True, size=60, opacity=0.85).encode(
+                x=alt.X(**x),
+                shape=shape(kinds, looks),
+                tooltip=[alt.Tooltip("p:N", title=" "), alt.Tooltip("name:N", title=" "), *_tips(title)],
+            ),
+        )
+        panels.append(
+            Panel(f"({chr(97 + i)}) {title.rpartition(' (')[0]}", chart, height=max(90, 26 * len(order)))
+        )
+    caption = "A row per point of the sweep; a dot is the mean over seeds of a flow or link, with its 95 % confidence interval."
+    if left_out > 0:
+        caption += f" {left_out:,} more points are in the table."
+    return Figure("points", "All points", caption, panels, list(legend.values()))
+
+
+def _label(factors: dict[str, Any]) -> str:
+    return ", ".join(
+        point_text(value) if len(factors) == 1 else f"{_short(name)} {point_text(value)}"
+        for name, value in factors.items()
+    )
+
+
+def _interval(value: Mean) -> dict[str, Any]:
+    half = 0.0 if math.isnan(value.half) else value.half
+    return {"y": [value.mean], "lo": [max(0.0, value.mean - half)], "hi": [value.mean + half]}
+
+
+def _tips(title: str, x_title: str = "") -> list[alt.Tooltip]:
+    tips = [alt.Tooltip("s:N", title=" "), alt.Tooltip("x:Q", title=x_title)] if x_title else []
+    return [
+        *tips,
+        alt.Tooltip("y:Q", title=title),
+        alt.Tooltip("lo:Q", title="95 % from"),
+        alt.Tooltip("hi:Q", title="to"),
+    ]

@@ -1,0 +1,85 @@
+"""The report of any results: numbers, what differs over a sweep, completion times, each point over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from narrows.report import page, tables
+from narrows.report.figure import Figure
+from narrows.report.kinds.completion import completion
+from narrows.report.kinds.points import overview
+from narrows.report.kinds.time import single_run
+from narrows.results import summary
+from narrows.results.results import Results
+from narrows.studies.model import Experiment
+from narrows.studies.run import Run
+from narrows.studies.runner import read_runs
+
+MOST_POINTS = 12
+"""Points of a sweep that are drawn over time. The tables and the overview have all of them."""
+
+
+def single(results: Results, title: str | None = None) -> str:
+    """A report of any results, as one HTML file."""
+    points = _points(results)
+    flows, links = summary.flows(results), summary.links(results)
+    first = page.Section(
+        "summary",
+        "Summary" if len(points) == 1 else "All points",
+        "",
+        "",
+        overview(flows, links) if len(points) > 1 else [],
+        tables=[table for table in (tables.flow_table(flows), tables.link_table(links)) if table.rows],
+    )
+    sections = [first] if first.figures or first.tables else []
+    for i, (point, runs) in enumerate(points[:MOST_POINTS]):
+        name = ", ".join(f"{key} {tables.point_text(value)}" for key, value in point.items())
+        run = min(runs, key=lambda run: run.seed)
+        drawn = [replace(figure, id=f"{figure.id}-{i}") for figure in _figures(run, runs)]
+        if drawn:
+            sections.append(page.Section(f"run-{i}", name or "Over time", "", "", drawn))
+    sections.append(
+        page.Section("provenance", "What was run", "", _PROVENANCE, [], files=tables.files(results))
+    )
+    warmup = results.metadata.get("warmup_s")
+    name = title or str(results.metadata.get("scenario", {}).get("name", "Results"))
+    facts = tables.facts(results)
+    if warmup is None:
+        return page.render(page.Page(name, _lead(results, points), "", sections, facts=facts))
+    interval = f"The measurement interval leaves out the first {warmup:g} s of a run (the warm-up)."
+    return page.render(page.Page(name, _lead(results, points), "", sections, facts=facts, interval=interval))
+
+
+_PROVENANCE = (
+    "The same scenario, seeds and version give the same tables to the last bit. "
+    "`metadata.json` beside the tables holds what stands here."
+)
+
+
+def _lead(results: Results, points: Sequence[Any]) -> str:
+    runs = len(results.runs)
+    text = f"{runs:,} run{'' if runs == 1 else 's'}"
+    if len(points) > 1:
+        text += f", {len(points):,} points of a sweep over {' and '.join(results.factors)}"
+    text += "."
+    if len(points) > MOST_POINTS:
+        text += f" The first {MOST_POINTS} points are drawn over time; tables and overview have all."
+    return text
+
+
+def _points(results: Results) -> list[tuple[dict[str, Any], list[Run]]]:
+    """The runs of each point of the sweep, with its factors as the scenario has them."""
+    # A case's name stands for the controller, as in studies.
+    runs = read_runs(results, Experiment(id="run", title="", scenario="", factors={"controller": "case"}))
+    points: dict[tuple[Any, ...], list[Run]] = {}
+    for row, run in zip(results.runs.to_pylist(), runs, strict=True):
+        points.setdefault(tuple(row.get(name) for name in results.factors), []).append(run)
+    return [(dict(zip(results.factors, values, strict=True)), group) for values, group in points.items()]
+
+
+def _figures(run: Run, runs: Sequence[Run]) -> list[Figure]:
+    """The smallest seed over time; completion times of all seeds."""
+    done = completion(runs)
+    return [*([done] if done else []), *single_run(run)]

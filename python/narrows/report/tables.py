@@ -1,0 +1,168 @@
+"""The numbers of a page: the summary that `narrows run` prints, as tables, and what was run."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from narrows.report.style import look
+from narrows.results import summary
+from narrows.results.results import Results
+
+PLUS_MINUS, DASH = "\N{PLUS-MINUS SIGN}", "\N{EN DASH}"
+MOST_ROWS = 2000
+"""Rows of a table on a page; what is cut is in the results' own tables."""
+_SEEDS_IN_FULL = 8
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table on a page."""
+
+    title: str
+    unit: str = ""
+    number: bool = True
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: its text, and the half width of its confidence interval."""
+
+    text: str
+    half: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table on a page."""
+
+    title: str
+    columns: list[Column]
+    rows: list[list[Cell]]
+    notes: list[str] = field(default_factory=list)
+
+
+_HEADINGS: dict[str, tuple[str, str, float]] = {
+    "goodput_bps": ("Goodput", "Mbit/s", 1e6),
+    "share": ("Share of goodput", "%", 1e-2),
+    "rtt_mean_s": ("RTT, mean", "ms", 1e-3),
+    "rtt_p95_s": ("RTT, p95", "ms", 1e-3),
+    "retransmits": ("Retransmits", "packets", 1.0),
+    "fct_s": ("Completion time", "s", 1.0),
+    "utilisation": ("Utilisation", "%", 1e-2),
+    "sojourn_mean_s": ("Queueing, mean", "ms", 1e-3),
+    "sojourn_p95_s": ("Queueing, p95", "ms", 1e-3),
+    "dropped_packets": ("Drops", "packets", 1.0),
+    "marks": ("Marks", "packets", 1.0),
+}
+"""Title, unit and the unit's size in the tables' units, of each figure of the summary."""
+
+
+def flow_table(rows: Sequence[summary.Row]) -> Table:
+    """A row per flow and point of the sweep."""
+    shown = [
+        name
+        for name in summary.FLOW_FIGURES
+        if name != "fct_s" or any(not math.isnan(row.figures[name].mean) for row in rows)
+    ]
+    notes = []
+    if any(row.name.endswith("(group)") for row in rows):
+        notes.append("A group has sums of share and retransmits, and means over its flows of the rest.")
+    return _table("Flows", rows, shown, notes)
+
+
+def link_table(rows: Sequence[summary.Row]) -> Table:
+    """A row per tight link and point of the sweep."""
+    return _table(
+        "Links", rows, summary.LINK_FIGURES, ["Links that were half used or more, or that dropped or marked."]
+    )
+
+
+def _table(title: str, rows: Sequence[summary.Row], figures: Sequence[str], notes: list[str]) -> Table:
+    factors = list(rows[0].factors) if rows else []
+    with_cc = any(row.cc for row in rows)
+    columns = [Column(name, number=False) for name in factors]
+    columns.append(Column(title.removesuffix("s"), number=False))
+    columns += [Column("Controller", number=False)] if with_cc else []
+    columns += [Column(*_HEADINGS[name][:2]) for name in figures]
+    cells = []
+    for row in rows[:MOST_ROWS]:
+        line = [Cell(point_text(value)) for value in row.factors.values()] + [Cell(row.name)]
+        line += [Cell(look(row.cc).label)] if with_cc else []
+        cells.append(line + [_cell(row.figures[name], _HEADINGS[name][2]) for name in figures])
+    if any(not math.isnan(figure.half) for row in rows for figure in row.figures.values()):
+        notes = [f"{PLUS_MINUS} is the 95 % confidence interval of the mean over seeds.", *notes]
+    if len(rows) > MOST_ROWS:
+        notes = [*notes, f"The first {MOST_ROWS:,} of {len(rows):,} rows; the results' tables have them all."]
+    return Table(title, columns, cells, notes)
+
+
+def _cell(figure: summary.Figure, unit: float) -> Cell:
+    """Three significant digits, and as many decimals for the interval."""
+    if math.isnan(figure.mean):
+        return Cell(DASH)
+    value = figure.mean / unit
+    whole = abs(value) >= 100 or (unit == 1.0 and value == int(value))
+    digits = 0 if whole else 1 if abs(value) >= 10 else 2
+    half = (
+        "" if math.isnan(figure.half) else f"{PLUS_MINUS}\N{NO-BREAK SPACE}{figure.half / unit:,.{digits}f}"
+    )
+    return Cell(f"{value:,.{digits}f}", half)
+
+
+def point_text(value: Any) -> str:
+    """A factor's value as the scenario has it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def facts(results: Results) -> list[tuple[str, str]]:
+    """What was run, in a line: version, duration, warm-up, points and seeds."""
+    meta = results.metadata
+    scenario = meta.get("scenario", {})
+    seeds = sorted(set(results.runs["seed"].to_pylist())) if "seed" in results.runs.column_names else []
+    planned = len(meta.get("runs", []))
+    found: list[tuple[str, str]] = [
+        ("Narrows", f"{meta.get('narrows', 'unknown')} ({meta.get('backend', 'unknown')})"),
+        ("Duration", str(scenario.get("duration", "unknown"))),
+        ("Warm-up", f"{meta['warmup_s']:g} s" if "warmup_s" in meta else "unknown"),
+        ("Runs", f"{len(results.runs):,}" + (f" of {planned:,}" if planned > len(results.runs) else "")),
+        ("Seeds" if len(seeds) > 1 else "Seed", _seeds(seeds)),
+    ]
+    events = summary.totals(results).get("events", 0)
+    return found + ([("Events", f"{events:,}")] if events else [])
+
+
+def _seeds(seeds: list[int]) -> str:
+    if len(seeds) > _SEEDS_IN_FULL:
+        return f"{len(seeds)} from {seeds[0]} to {seeds[-1]}"
+    return ", ".join(str(seed) for seed in seeds) or "none"
+
+
+def files(results: Results) -> list[tuple[str, str]]:
+    """The scenario as it ran, what varied, and the digests of its traces: title and text of each."""
+    meta = results.metadata
+    listing = [
+        (
+            "The scenario as it ran, with every default and every value that was set for the run",
+            _json(meta.get("scenario", {})),
+        )
+    ]
+    if meta.get("overrides"):
+        listing.append(("Values set for the run", _json(meta["overrides"])))
+    if meta.get("runs"):
+        listing.append((f"All {len(meta['runs']):,} runs: seed and factors", _lines(meta["runs"])))
+    if meta.get("traces"):
+        listing.append(("Trace files and their digests", _json(meta["traces"])))
+    return listing
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _lines(items: Sequence[Any]) -> str:
+    """An item per line."""
+    return "\n".join(json.dumps(item, ensure_ascii=False) for item in items)

@@ -1,0 +1,128 @@
+"""What each entry of a scenario says may be right by itself and still not fit the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from narrows import units
+from narrows.errors import ScenarioError, found
+from narrows.scenario import network
+from narrows.scenario.graph import Direction, Graph
+from narrows.scenario.model import Scenario
+from narrows.scenario.topologies import Dumbbell
+from narrows.scenario.traffic import Flow
+
+HEADERS = network.FULL_PACKET - 1448
+"""L3 bytes of a segment besides its payload."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """The directed links that a flow's packets take."""
+
+    forth: list[int]
+    """Of its data."""
+    back: list[int]
+    """Of its ACKs."""
+
+
+def check(scenario: Scenario, graph: Graph, paths: Sequence[Path]) -> None:
+    """Check flows against the network.
+
+    Raises:
+        ScenarioError: for the first thing that does not fit.
+    """
+    _every_rtt_is_used(scenario)
+    controlled = {graph.link(c.link, f"controllers.{i}.link") for i, c in enumerate(scenario.controllers)}
+    for i, (flow, path) in enumerate(zip(scenario.flows, paths, strict=True)):
+        _class(flow, f"flows.{i}.class", [graph.links[link] for link in _crossed(path) if link not in controlled])
+    if scenario.sdn is not None and not scenario.controllers:
+        raise ScenarioError("found no [[controllers]], expected at least one that [sdn] can poll", "sdn")
+
+
+def _crossed(path: Path) -> list[int]:
+    """A flow's ACKs are of its class too."""
+    return list(dict.fromkeys(path.forth + path.back))
+
+
+def _class(flow: Flow, key: str, links: Sequence[Direction]) -> None:
+    """The simulator would put a class that does not exist into the last one."""
+    with_classes = [(link, n) for link in links if (n := _classes(link))]
+    for link, n in with_classes:
+        if flow.class_ >= n:
+            what = f"0 to {n - 1}" if n > 1 else "0"
+            raise ScenarioError(
+                f"found {flow.class_}, expected {what} (the queue of {found(link.name)} has {n})", key
+            )
+    if flow.class_ and not with_classes:
+        raise ScenarioError(f"found {flow.class_}, expected 0: no queue on the flow's path has classes", key)
+
+
+def _classes(link: Direction) -> int:
+    match link.traits.queue:
+        case network.Htb(classes=classes):
+            return len(classes)
+        case network.Priority(bands=bands):
+            return len(bands)
+        case _:
+            return 0
+
+
+def _every_rtt_is_used(scenario: Scenario) -> None:
+    """A group is on one pair, so an RTT is easily listed for nothing."""
+    topology = scenario.topology
+    if not isinstance(topology, Dumbbell) or topology.rtts is None:
+        return
+    n = len(topology.rtts)
+    used: set[str] = set()
+    for i, flow in enumerate(scenario.flows):
+        pair = i % n + 1
+        used |= {flow.source or f"s{pair}", flow.to or f"d{pair}"}
+    idle = [pair for pair in range(1, n + 1) if not used & {f"s{pair}", f"d{pair}"}]
+    if idle and scenario.flows:
+        raise ScenarioError(
+            f"found {n} RTTs, but no flow uses pair {idle[0]}; give each pair an entry of flows "
+            "(a group is on one pair)",
+            "topology.rtts",
+        )
+
+
+def largest_packets(flows: Sequence[Flow], paths: Sequence[Path]) -> dict[int, int]:
+    """For each link the largest data packet, L3 bytes, of the flows whose data crosses it."""
+    largest: dict[int, int] = {}
+    for flow, path in zip(flows, paths, strict=True):
+        size = flow.packet if flow.transport == "udp" else flow.mss + HEADERS
+        for link in path.forth:
+            largest[link] = max(largest.get(link, 0), size)
+    return largest
+
+
+def check_limit(limit: units.Limit, packet: int, key: str) -> None:
+    """A queue that no packet of its flows fits into would drop all that do not find the wire idle.
+
+    Raises:
+        ScenarioError: if `limit` is less than a packet of `packet` bytes.
+    """
+    if limit.bytes is not None and limit.bytes < packet:
+        raise ScenarioError(
+            f"found {found(str(limit))}, expected at least a full packet of its flows ({packet}B)", key
+        )
+
+
+def check_guarantees(queue: network.Htb, link: Direction) -> None:
+    """Classes cannot all have rates that the link does not; of a trace no single rate is the link's.
+
+    Raises:
+        ScenarioError: if they exceed the link's highest rate.
+    """
+    if link.capacity is not None:
+        return
+    most = max([link.rate, *(change.rate for change in link.traits.at if change.rate is not None)])
+    total = sum(c.rate for c in queue.classes)
+    if total > most:
+        raise ScenarioError(
+            f"found rates of {units.format_rate(total)} in all, "
+            f"expected at most the link's {units.format_rate(most)}",
+            f"{link.key}.queue.classes",
+        )
