@@ -64,6 +64,9 @@ def test_run_takes_overrides(narrows):
             "demo.toml: topology.rat: found an unknown key; nearest is 'rate'\n",
         ),
         (["run", "demo.toml", "--set", "x"], "--set: found 'x', expected key=value\n"),
+        (["run"], "narrows run: Missing argument 'scenario'; see narrows run -h\n"),
+        (["walk"], "narrows: No such command 'walk'; see narrows -h\n"),
+        (["run", "demo.toml", "--set"], "narrows: Option '--set' requires an argument; see narrows -h\n"),
         (
             ["list", "queue"],
             "list: found 'queue', expected one of controllers, rate-controllers, queues, topologies, loss; "
@@ -74,6 +77,45 @@ def test_run_takes_overrides(narrows):
 def test_mistakes_are_one_line_and_exit_2(narrows, tmp_path, args, message):
     assert narrows(*args) == (2, "", message)
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("option", [("--seeds", "0"), ("--jobs", "x"), ("--colour",)])
+def test_mistakes_in_options_are_one_line_and_exit_2(narrows, tmp_path, option):
+    code, out, err = narrows("run", "demo.toml", *option)
+    assert (code, out) == (2, "")
+    assert err.startswith("narrows run: ")
+    assert option[0] in err
+    assert err.endswith("; see narrows run -h\n")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_command_alone_explains_itself(narrows):
+    _, out, err = narrows()
+    assert "Simulate, verify" in out + err
+
+
+def test_an_interrupted_run_promises_no_results(narrows, tmp_path, backend):
+    def stop(_plan):
+        raise KeyboardInterrupt
+
+    backend.run = stop
+    assert narrows("run", "demo.toml") == (130, "", "interrupted: 0 of 1 runs finished, nothing is written\n")
+    assert not (tmp_path / "results").exists()
+
+
+def test_replacing_results_is_said(narrows):
+    assert narrows("run", "demo.toml")[1].endswith("tables in results/demo\n")
+    assert narrows("run", "demo.toml")[1].endswith(
+        "tables in results/demo (earlier results there replaced)\n"
+    )
+
+
+def test_seeds_without_effect_are_said(narrows, backend):
+    run = backend.run
+    backend.run = lambda plan: run(plan | {"seed": 1})
+    assert "seeds differ in nothing here" in narrows("run", "demo.toml", "--seeds", "2")[1]
+    assert "seeds" not in narrows("run", "demo.toml")[1]
 
 
 def test_check(narrows):

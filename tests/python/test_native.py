@@ -19,6 +19,7 @@ from narrows.scenario.graph import Graph
 from narrows.scenario.load import load, loads
 from narrows.scenario.resolve import resolve
 
+translate = pytest.importorskip("narrows.backends.sim").translate
 native = pytest.importorskip("narrows._native")
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 SHORT = """
@@ -32,6 +33,27 @@ loss = "0.1%"
 [[flows]]
 cc = "reno"
 """
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ("etaa = 0.9", "controllers.0.params.etaa: found an unknown key; nearest is 'eta'"),
+        ("eta = 7", "controllers.0.params: eta is 7, but must be from 0.01 to 1"),
+    ],
+)
+def test_a_controllers_refusal_is_in_the_scenarios_terms(params, message):
+    text = SHORT + f"[[controllers]]\nkind = 'brf'\nlink = 'bottleneck'\nparams = {{ {params} }}"
+    with pytest.raises(ScenarioError) as caught:
+        sweep.run(loads(text, "x.toml"))
+    assert str(caught.value) == f"x.toml: {message}"
+
+
+def test_what_the_simulator_says_is_never_lost():
+    assert str(translate("flow a: no path from b to c")) == "flow a: no path from b to c"
+    assert str(translate("links[3].at[0].rate: found 1")) == "links.3.at.0.rate: found 1"
+    listed = "controllers[1].params: unknown field `q`, there are no fields"
+    assert str(translate(listed)) == "controllers.1.params: unknown field `q`, there are no fields"
 
 
 def test_every_example_runs():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from narrows.errors import ScenarioError
+from narrows.errors import ScenarioError, found
 from narrows.scenario.load import expand, load, loads, override, parse_override
 from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve
@@ -22,6 +22,7 @@ rtt = "20ms"
 [[flows]]
 cc = "cubic"
 """
+HTB = "queue = {kind = 'htb', classes = [{rate = '4mbit'}, {rate = '6mbit', ceil = '9mbit'}]}\n"
 CHAIN = """
 [[links]]
 between = ["a", "b"]
@@ -81,6 +82,18 @@ def attempt(text):
         (BASE + "[sweep.vary]\n'topology.queue' = ['1x']", "sweep.vary: topology.queue: found '1x', expected a queue length such as '1000p', '150kB', '1bdp' or 'infinite'"),
         (BASE + "[sweep.vary]\n'flows.1.cc' = ['reno']", "sweep.vary: flows.1: found '1', expected an entry from 0 to 0"),
         (BASE + "[sweep]\nseeds = 100000\n[sweep.vary]\nseed = [1, 2]", "sweep: found 200000 runs, expected at most 100000"),
+        (BASE + "class = 1", "flows.0.class: found 1, expected 0: no queue on the flow's path has classes"),
+        (BASE.replace("[[flows]]", HTB + "[[flows]]") + "class = 2", "flows.0.class: found 2, expected 0 to 1 (the queue of 'bottleneck' has 2)"),
+        (BASE.replace("[[flows]]", "queue = {kind = 'priority', bands = ['9p', '9p', '9p']}\n[[flows]]") + "class = 3", "flows.0.class: found 3, expected 0 to 2 (the queue of 'bottleneck' has 3)"),
+        (BASE.replace("[[flows]]", HTB.replace("4mbit", "7mbit") + "[[flows]]"), "topology.queue.classes: found rates of 11mbit in all, expected at most the link's 10mbit"),
+        (BASE.replace("[[flows]]", HTB.replace("9mbit", "5mbit") + "[[flows]]"), "topology.queue.classes.1: expected a ceil of at least the rate (6mbit), not 5mbit"),
+        (BASE.replace('rtt = "20ms"', "rtts = ['10ms', '20ms']") + "count = 2", "topology.rtts: found 2 RTTs, but no flow uses pair 2; give each pair an entry of flows (a group is on one pair)"),
+        (BASE.replace("[[flows]]", "queue = '1kB'\n[[flows]]"), "topology.queue: found '1kB', expected at least a full packet of its flows (1500B)"),
+        (BASE.replace("[[flows]]", "queue = '4kB'\n[[flows]]") + "mss = 8948", "topology.queue: found '4kB', expected at least a full packet of its flows (9000B)"),
+        (BASE + "[[controllers]]\nkind = 'brf'\nlink = 'bottleneck'\nqueue = '1kB'", "controllers.0.queue: found '1kB', expected at least a full packet of its flows (1500B)"),
+        (BASE + "[sdn]", "sdn: found no [[controllers]], expected at least one that [sdn] can poll"),
+        (BASE.replace("[[flows]]", "queue = 'fqcodel'\n[[flows]]"), "topology.queue: found 'fqcodel', expected a queue length such as '1000p', or a kind of queue; nearest is 'fq-codel'"),
+        (BASE.replace("[[flows]]", "queue = 'htb'\n[[flows]]"), "topology.queue: found 'htb', expected a table with its classes: { kind = 'htb', classes = [...] }"),
         ("warmup = '1h'" + BASE, "warmup: found '3600s', expected less than the duration"),
         ("", "links: found no links, expected a [topology] or [[links]]"),
         (BASE.split("[[flows]]", maxsplit=1)[0], "flows: found none, expected at least one entry [[flows]]"),
@@ -99,6 +112,41 @@ def test_one_line_with_place_and_remedy(text, message):
     with pytest.raises(ScenarioError) as caught:
         attempt(text)
     assert str(caught.value) == f"x.toml: {message}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BASE.replace("[[flows]]", HTB + "[[flows]]") + "class = 1",
+        BASE.replace("[[flows]]", "queue = '1500B'\n[[flows]]"),
+        BASE.replace("[[flows]]", "queue = '1kB'\n[[flows]]") + "mss = 900",
+        BASE.replace('rtt = "20ms"', "rtts = ['10ms', '20ms']") + "[[flows]]",
+        BASE.replace('rtt = "20ms"', "rtts = ['10ms', '20ms']") + "to = 'd2'",
+        BASE + "[sdn]\n[[controllers]]\nkind = 'brf'\nlink = 'bottleneck'",
+    ],
+)
+def test_what_just_fits_is_accepted(text):
+    attempt(text)
+
+
+def test_guarantees_beside_a_trace_are_not_judged(tmp_path):
+    (tmp_path / "t").write_text("1000\n")  # 12 kbit/s
+    text = BASE.replace('rate = "10mbit"', 'trace = {file = "t"}').replace("[[flows]]", HTB + "[[flows]]")
+    resolve(loads(text, str(tmp_path / "x.toml")))
+
+
+def test_guarantees_of_the_way_back_are_judged_where_it_has_its_own():
+    link = "[[links]]\nbetween = ['a', 'b']\nrate = '10mbit'\n" + HTB + "[[flows]]\nfrom = 'a'\nto = 'b'\n"
+    attempt(link + "[[links]]\nbetween = ['b', 'c']\nrate = '1mbit'")
+    attempt(link.replace("[[flows]]", "back = {rate = '1mbit'}\n[[flows]]"))
+    own = HTB.replace("queue = ", "").strip()
+    with pytest.raises(ScenarioError, match=r"links\.0\.back\.queue\.classes: found rates of 10mbit in all"):
+        attempt(link.replace("[[flows]]", f"back = {{rate = '1mbit', queue = {own}}}\n[[flows]]"))
+
+
+def test_found_strings_keep_their_quotes():
+    assert found("x" * 99) == "'" + "x" * 55 + "...'"
+    assert found("x" * 58) == "'" + "x" * 58 + "'"
 
 
 def test_files_that_cannot_be_read(tmp_path):

@@ -127,7 +127,6 @@ def test_a_large_group_is_one_row(backend):
             "name": [f"short.{i}" for i in range(n - 1)] + ["long"],
             "cc": ["cubic"] * n,
             "source": ["short"] * (n - 1) + ["long"],
-            "delivered_bytes": np.full(n, 100),
             "goodput_bps": np.arange(n) * 1e6,
             "rtt_mean_s": np.full(n, np.nan),
             "rtt_p95_s": np.full(n, np.nan),
@@ -140,10 +139,63 @@ def test_a_large_group_is_one_row(backend):
     rows = summary.flows(sweep.run(loads(TEXT.split("[sweep]", maxsplit=1)[0]), backend=backend))
     assert [row.name for row in rows] == ["short (group)", "long"]
     figures = {name: figure.mean for name, figure in rows[0].figures.items()}
-    assert figures["share"] == pytest.approx(0.95)
+    assert figures["share"] == pytest.approx(171 / 190)
     assert figures["retransmits"] == 38
     assert figures["goodput_bps"] == pytest.approx(9e6)
     assert figures["fct_s"] == pytest.approx(9.0)
+
+
+def with_flows(backend, **columns):
+    """The backend, with other figures for its two flows."""
+    run = backend.run
+
+    def other(plan):
+        output = dict(run(plan))
+        output["flows"] = output["flows"] | columns
+        return output
+
+    backend.run = other
+    return backend
+
+
+ONE_POINT = TEXT.split("[sweep]", maxsplit=1)[0]
+
+
+def test_shares_are_of_the_goodputs_beside_them(backend):
+    # What was delivered in the whole run (1000 and 2000 bytes) plays no part.
+    rows = summary.flows(sweep.run(loads(ONE_POINT), backend=with_flows(backend, goodput_bps=[9e6, 1e6])))
+    assert [row.figures["share"].mean for row in rows] == pytest.approx([0.9, 0.1])
+    assert [row.figures["goodput_bps"].mean for row in rows] == [9e6, 1e6]
+
+
+def test_a_flow_that_ends_has_no_share(backend):
+    backend = with_flows(backend, goodput_bps=[9e6, 50e6], size_bytes=[0, 25_000])
+    rows = summary.flows(sweep.run(loads(ONE_POINT), backend=backend))
+    assert rows[0].figures["share"].mean == 1.0
+    assert math.isnan(rows[1].figures["share"].mean)
+
+
+def test_flows_are_in_the_order_of_the_scenario(backend):
+    # The simulator numbers them by their start: here bbr's entry, the second, starts first.
+    names = ["bbr", "cubic"]
+    results = sweep.run(loads(ONE_POINT), backend=with_flows(backend, name=names, source=names))
+    assert [row.name for row in summary.flows(results)] == ["cubic", "bbr"]
+
+
+def test_entries_are_in_order_where_their_names_vary(backend):
+    text = TEXT.replace("topology.queue", "flows.0.cc").replace('["1bdp", "2bdp"]', '["reno", "cubic"]')
+    assert sweep.run(loads(text), backend=backend).metadata["entries"] == ["reno", "cubic", "bbr"]
+
+
+def test_seeds_that_make_no_difference_are_noticed(backend):
+    apart = sweep.run(scenario(), backend=backend)
+    assert not summary.seeds_agree(apart, summary.flows(apart))
+    run = backend.run
+    backend.run = lambda plan: run(plan | {"seed": 1})
+    alike = sweep.run(scenario(), backend=backend)
+    assert summary.seeds_agree(alike, summary.flows(alike))
+    single = sweep.run(loads(ONE_POINT), backend=backend)
+    assert not summary.seeds_agree(single, summary.flows(single))
 
 
 def test_a_sweep_that_fails_at_once_leaves_nothing(tmp_path, backend):
@@ -207,6 +259,28 @@ def test_a_full_disk_is_one_line(tmp_path, backend, monkeypatch):
     with pytest.raises(OutputError, match=r"cannot be written \(No space left on device\)"):
         sweep.run(scenario(), out=tmp_path / "a", backend=backend)
     assert not (tmp_path / "a").exists()
+
+
+def test_a_disk_that_is_full_from_the_start_holds_nothing_after(tmp_path, backend, monkeypatch):
+    def full(path, text, **_keys):
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_text", full)
+    with pytest.raises(OutputError, match="No space left"):
+        sweep.run(scenario(), out=tmp_path / "a" / "b", backend=backend)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_before_any_run_is_finished_leaves_nothing(tmp_path, backend):
+    def stop(_plan):
+        raise KeyboardInterrupt
+
+    backend.run = stop
+    with pytest.raises(sweep.Interrupted, match="0 of 6") as caught:
+        sweep.run(scenario(), out=tmp_path / "a", backend=backend, jobs=1)
+    assert caught.value.done == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_runs_go_side_by_side(backend):

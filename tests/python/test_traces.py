@@ -68,6 +68,8 @@ def test_two_plain_columns(tmp_path):
             {"format": "csv", "rate": "x"},
             "rate: found 'x', expected a number: the trace has no header",
         ),
+        ("0.0,5.2\n", {}, "t: line 1: found '0.0,5.2', expected whole milliseconds; is it format = \"csv\"?"),
+        ("1.5\n", {}, "t: line 1: found '1.5', expected whole milliseconds"),
         ("0,1\n", {"format": "csv", "rate": 7}, "rate: found 7, expected a column from 0 to 1"),
     ],
 )

@@ -167,6 +167,15 @@ impl Udp {
     }
 }
 
+/// The slot in a key that [`flow_key`] made; any number for another key.
+pub(crate) fn slot_of(key: &FlowKey) -> usize {
+    let host = match key.saddr {
+        core::net::IpAddr::V4(address) => address.octets()[1] as usize,
+        core::net::IpAddr::V6(_) => 0,
+    };
+    host << 15 | (key.sport & 0x7fff) as usize
+}
+
 /// The address of a node and the ports of a flow, as a switch would see them. Slots beyond the range of a
 /// port number move on to another source address.
 pub(crate) fn flow_key(from: u32, to: u32, plan: u32, slot: u32, proto: Proto) -> FlowKey {
@@ -177,31 +186,5 @@ pub(crate) fn flow_key(from: u32, to: u32, plan: u32, slot: u32, proto: Proto) -
         sport: 0x8000 | (slot & 0x7fff) as u16,
         dport: 5001 + (plan % 20_000) as u16,
         proto,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tcp::SEGMENT_BYTES;
-
-    /// 2 KiB an idle flow: its slot, its connection and the allocator's share (16 bytes a block); the scoreboard and the
-    /// reassembly buffer of an idle flow hold nothing but may keep the four entries they began with, a sampled
-    /// flow's histogram comes on top.
-    #[test]
-    fn an_idle_flow_takes_less_than_two_kibibytes() {
-        let controller = 512;
-        let rings = 2 * (4 * SEGMENT_BYTES + 16);
-        let bytes = size_of::<Flow>() + size_of::<Tcp>() + 16 + controller + rings;
-        assert!(bytes < 2_048, "{bytes}");
-    }
-
-    /// 200 bytes a packet in flight: packet, entry of the link's flight and queue, segment on the scoreboard and a
-    /// place in the reassembly buffer; rings may be half empty.
-    #[test]
-    fn a_packet_in_flight_takes_less_than_two_hundred_bytes() {
-        let (flight, waiting, reassembly) = (16, 16, 2);
-        let bytes = size_of::<Packet>() + flight + waiting + 2 * (SEGMENT_BYTES + reassembly);
-        assert!(bytes < 200, "{bytes}");
     }
 }

@@ -20,6 +20,7 @@ mod packet;
 pub mod plan;
 mod probe;
 mod tcp;
+mod wire;
 mod world;
 
 pub use error::Error;

@@ -1,13 +1,14 @@
-//! Nothing is allocated per packet: a run twice as long carries twice the packets and allocates as often.
+//! Memory: nothing is allocated per packet, and a flow or a packet in flight costs no more than it should.
 #![allow(missing_docs)]
 
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use narrows_control::units::Span;
-use narrows_sim::plan::{AppPlan, ControllerPlan, LimitPlan, Plan};
+use narrows_control::units::{Span, Time};
+use narrows_sim::plan::{AppPlan, ControllerPlan, LimitPlan, Plan, TransportPlan};
 
 use common::{fifo, flow, mbit, ms, packets, path, tcp};
 
@@ -15,21 +16,38 @@ use common::{fifo, flow, mbit, ms, packets, path, tcp};
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+/// Bytes in use, and the most since it was last reset.
+static LIVE: AtomicU64 = AtomicU64::new(0);
+static PEAK: AtomicU64 = AtomicU64::new(0);
+/// The counters belong to the process: one test at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn grow(bytes: usize) {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    let live = LIVE.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+    PEAK.fetch_max(live, Ordering::Relaxed);
+}
+
+fn shrink(bytes: usize) {
+    LIVE.fetch_sub(bytes as u64, Ordering::Relaxed);
+}
 
 // SAFETY: every call goes to the system allocator unchanged.
 #[allow(unsafe_code, reason = "a global allocator is an unsafe trait")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        grow(layout.size());
         // SAFETY: the caller's obligations are the system allocator's.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        shrink(layout.size());
         // SAFETY: as above.
         unsafe { System.dealloc(pointer, layout) }
     }
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        grow(size);
+        shrink(layout.size());
         // SAFETY: as above.
         unsafe { System.realloc(pointer, layout, size) }
     }
@@ -69,6 +87,7 @@ fn under_brf() -> Plan {
 
 #[test]
 fn a_longer_run_allocates_no_more() {
+    let _alone = ONE_AT_A_TIME.lock().expect("no test has panicked");
     for (name, plan) in [("cubic", two_flows("cubic")), ("bbr", two_flows("bbr")), ("brf", under_brf())] {
         let (short, few) = cost(plan.clone(), 10);
         let (long, many) = cost(plan, 20);
@@ -76,4 +95,42 @@ fn a_longer_run_allocates_no_more() {
         // A ring or a table may still grow once or twice.
         assert!(long <= short + 40, "{name}: {short} allocations in 10 s, {long} in 20 s");
     }
+}
+
+/// Most bytes in use at one time while a plan runs.
+fn peak(plan: &Plan) -> u64 {
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    narrows_sim::run(plan, &AtomicBool::new(false)).expect("a valid plan");
+    PEAK.load(Ordering::Relaxed) - before
+}
+
+/// Connections that send a segment now and then.
+fn idle_flows(n: u32) -> Plan {
+    let mut plan = path(mbit(10_000), ms(20), fifo(LimitPlan::default()), 2);
+    let mut flows = flow(tcp("cubic"), AppPlan::Limited { rate: mbit(1).mul_f64(0.02), on: None, off: None });
+    flows.count = n;
+    plan.flows = vec![flows];
+    plan.probes.flows = false;
+    plan
+}
+
+/// A link with a second of packets in flight.
+fn packets_in_flight(rate_mbit: u64) -> Plan {
+    let mut plan = path(mbit(rate_mbit), ms(0), fifo(LimitPlan::default()), 1);
+    plan.links[0].delay = vec![(Time::ZERO, ms(1_000))];
+    plan.flows = vec![flow(TransportPlan::Udp { rate: mbit(rate_mbit), packet: 1500 }, AppPlan::Bulk)];
+    plan.probes.interval = Span::ZERO;
+    plan
+}
+
+#[test]
+fn an_idle_flow_takes_less_than_two_kibibytes_and_a_packet_in_flight_less_than_200_bytes() {
+    let _alone = ONE_AT_A_TIME.lock().expect("no test has panicked");
+    // Its row in the results included, and what vectors reserve ahead.
+    let flow = (peak(&idle_flows(32_768)) - peak(&idle_flows(1))) / 32_767;
+    assert!(flow < 2048, "{flow} bytes for each idle flow");
+    // 12,000 bits a packet: 65,536 and 655 packets.
+    let packet = (peak(&packets_in_flight(786)) - peak(&packets_in_flight(8))) / 64_833;
+    assert!(packet < 200, "{packet} bytes for each packet in flight");
 }

@@ -64,6 +64,38 @@ fn brf_63_a_switch_that_sees_no_acks_has_its_rate_written_by_one_that_does() {
     assert!(queue > 100_000.0, "without a controller nobody hears of it: {queue}");
 }
 
+/// Data pass A, ACKs pass B and nothing else: B saw no SYN, the SYN-ACK carries no rate, and CUBIC begins (BRF-93).
+/// A's ACK timer of a second later it tells B, and the sender, which has seen that both ends speak BRF, obeys.
+#[test]
+fn brf_63_a_switch_that_saw_no_syn_writes_the_rate_of_one_that_sees_no_acks() {
+    let mut net = Net::new(8);
+    let [entry, a, client, b] = ["E", "A", "C", "B"].map(|name| net.node(name));
+    net.duplex(entry, a, [mbit(1000); 2], ms(1));
+    let bottleneck = net.duplex(a, client, [mbit(100), mbit(1000)], ms(9));
+    net.duplex(client, b, [mbit(1000); 2], ms(5));
+    let back = net.duplex(b, entry, [mbit(50), mbit(1000)], ms(5));
+    net.brf(bottleneck, resolved());
+    net.brf(back, resolved());
+    net.sdn();
+    for start in [0, 500] {
+        let sender = net.host(entry, ms(1));
+        let flow = net.add(sender, client, tcp("brf"));
+        flow.return_path = Some(vec![client, b, entry, sender]);
+        flow.start = at(start);
+    }
+    let r = net.run();
+    for flow in 0..2 {
+        assert_near(goodput(&r, flow, 3.0, 8.0), 49.0 * PAYLOAD, 0.03);
+        let paces = samples(&r, "flow_samples", "flow", flow, "pacing_bps", 3.0, 8.0);
+        assert!(paces.iter().all(|p| (p / 49e6 - 1.0).abs() < 0.03), "flow {flow} is not rated: {paces:?}");
+    }
+    // 5 ms at 100 Mbit/s.
+    let mut queue = samples(&r, "link_samples", "link", u64::from(bottleneck), "queue_bytes", 4.0, 8.0);
+    queue.sort_by(f64::total_cmp);
+    let p95 = queue[queue.len() * 95 / 100];
+    assert!(p95 < 62_500.0, "{p95}");
+}
+
 /// A path without a BRF switch (BRF-93): the sender is CUBIC from the first packet.
 #[test]
 fn brf_93_without_a_switch_the_sender_is_cubic() {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from typing import Any
 
 import typer
 
@@ -28,7 +29,7 @@ app.command(name="list")(list_names)
 app.command()(schema)
 
 USAGE_ERROR = 2
-UsageError = typer.BadParameter.__mro__[1]
+UsageError: Any = typer.BadParameter.__mro__[1]
 """click's class, which is in click or in typer, depending on typer's version."""
 
 
@@ -46,9 +47,9 @@ def _add_studies() -> None:
 _add_studies()
 
 
-def _usage(error: UsageError) -> str:
-    """A mistake in the command line, as one line. (The command alone is none; its text is then the help.)"""
-    text = error.format_message()
+def _usage(error: Any) -> str:
+    """A mistake in the command line as one line; of the command alone, which is none, the help."""
+    text: str = error.format_message()
     if "\n" in text or not text:
         return text
     command = error.ctx.command_path if error.ctx is not None else "narrows"

@@ -122,7 +122,7 @@ def facts(results: Results) -> list[tuple[str, str]]:
     """What was run, in a line: version, duration, warm-up, points and seeds."""
     meta = results.metadata
     scenario = meta.get("scenario", {})
-    seeds = sorted(set(results.runs["seed"].to_pylist())) if "seed" in results.runs.column_names else []
+    seeds = sorted({int(row["seed"]) for row in results.runs.to_pylist()})
     planned = len(meta.get("runs", []))
     found: list[tuple[str, str]] = [
         ("Narrows", f"{meta.get('narrows', 'unknown')} ({meta.get('backend', 'unknown')})"),
@@ -153,7 +153,7 @@ def files(results: Results) -> list[tuple[str, str]]:
     if meta.get("overrides"):
         listing.append(("Values set for the run", _json(meta["overrides"])))
     if meta.get("runs"):
-        listing.append((f"All {len(meta['runs']):,} runs: seed and factors", _lines(meta["runs"])))
+        listing.append(("The runs: seed and factors of each", _lines(meta["runs"])))
     if meta.get("traces"):
         listing.append(("Trace files and their digests", _json(meta["traces"])))
     return listing

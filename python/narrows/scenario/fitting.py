@@ -34,11 +34,32 @@ def check(scenario: Scenario, graph: Graph, paths: Sequence[Path]) -> None:
         ScenarioError: for the first thing that does not fit.
     """
     _every_rtt_is_used(scenario)
+    for forth, back in zip(graph.links[::2], graph.links[1::2], strict=True):
+        _guarantees(forth)
+        # One that the way back merely takes over was chosen for the rate of the way there.
+        if back.traits.queue is not forth.traits.queue:
+            _guarantees(back)
     controlled = {graph.link(c.link, f"controllers.{i}.link") for i, c in enumerate(scenario.controllers)}
     for i, (flow, path) in enumerate(zip(scenario.flows, paths, strict=True)):
-        _class(flow, f"flows.{i}.class", [graph.links[link] for link in _crossed(path) if link not in controlled])
+        crossed = [graph.links[link] for link in _crossed(path) if link not in controlled]
+        _class(flow, f"flows.{i}.class", crossed)
     if scenario.sdn is not None and not scenario.controllers:
         raise ScenarioError("found no [[controllers]], expected at least one that [sdn] can poll", "sdn")
+
+
+def _guarantees(link: Direction) -> None:
+    """Classes cannot all have rates that the link does not; of a trace no single rate is the link's."""
+    queue = link.traits.queue
+    if not isinstance(queue, network.Htb) or link.capacity is not None:
+        return
+    most = max([link.rate, *(change.rate for change in link.traits.at if change.rate is not None)])
+    total = sum(c.rate for c in queue.classes)
+    if total > most:
+        raise ScenarioError(
+            f"found rates of {units.format_rate(total)} in all, "
+            f"expected at most the link's {units.format_rate(most)}",
+            f"{link.key}.queue.classes",
+        )
 
 
 def _crossed(path: Path) -> list[int]:
@@ -107,22 +128,4 @@ def check_limit(limit: units.Limit, packet: int, key: str) -> None:
     if limit.bytes is not None and limit.bytes < packet:
         raise ScenarioError(
             f"found {found(str(limit))}, expected at least a full packet of its flows ({packet}B)", key
-        )
-
-
-def check_guarantees(queue: network.Htb, link: Direction) -> None:
-    """Classes cannot all have rates that the link does not; of a trace no single rate is the link's.
-
-    Raises:
-        ScenarioError: if they exceed the link's highest rate.
-    """
-    if link.capacity is not None:
-        return
-    most = max([link.rate, *(change.rate for change in link.traits.at if change.rate is not None)])
-    total = sum(c.rate for c in queue.classes)
-    if total > most:
-        raise ScenarioError(
-            f"found rates of {units.format_rate(total)} in all, "
-            f"expected at most the link's {units.format_rate(most)}",
-            f"{link.key}.queue.classes",
         )

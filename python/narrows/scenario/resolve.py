@@ -177,7 +177,6 @@ class _Resolver:
         if isinstance(queue, network.Priority):
             return {"kind": "priority", "bands": [self._limit(band, link, index) for band in queue.bands]}
         if isinstance(queue, network.Htb):
-            fitting.check_guarantees(queue, link)
             classes = [
                 {
                     "rate": c.rate // 8,

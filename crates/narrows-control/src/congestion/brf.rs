@@ -95,9 +95,11 @@ impl Params {
 enum Mode {
     /// The network's rate.
     Rated,
-    /// CUBIC, because the path had no feedback in the handshake. Later feedback is forged and ignored (BRF-104).
+    /// CUBIC, because the handshake had no room for feedback. Later feedback is forged and ignored (BRF-104).
     Unrated(Cubic),
-    /// CUBIC, because feedback has stopped; it may return.
+    /// CUBIC, because feedback has stopped, or has not begun (BRF-93) although both ends speak BRF: the ACKs may pass
+    /// a switch that has yet to hear of the flow from another (BRF-63), or the switch was down during the handshake
+    /// (BRF-105). It may come at any time: a switch takes who speaks BRF for one that obeys.
     Orphaned(Cubic),
 }
 
@@ -145,8 +147,14 @@ impl Brf {
 
     /// A sender with these parameters, called `name` in results.
     pub fn new(name: &'static str, params: Params) -> Self {
-        let connection =
-            Connection { now: Time::ZERO, packet_bytes: 1500, rtt: None, feedback: None, seed: 0 };
+        let connection = Connection {
+            now: Time::ZERO,
+            packet_bytes: 1500,
+            rtt: None,
+            feedback: None,
+            feedback_possible: false,
+            seed: 0,
+        };
         Brf {
             name,
             srtt: params.nominal_rtt,
@@ -301,7 +309,11 @@ impl Controller for Brf {
                 self.base_at = connection.now;
                 self.decide(window);
             }
-            None => self.mode = Mode::Unrated(self.start_cubic(connection.now, window)),
+            None => {
+                let cubic = self.start_cubic(connection.now, window);
+                let awaited = connection.feedback_possible;
+                self.mode = if awaited { Mode::Orphaned(cubic) } else { Mode::Unrated(cubic) };
+            }
         }
     }
 

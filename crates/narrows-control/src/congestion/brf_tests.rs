@@ -16,7 +16,14 @@ fn ms(n: u64) -> Time {
 fn established(params: Params, feedback: Option<Rate>) -> (Brf, Window) {
     let mut brf = Brf::new("brf", params);
     let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
-    let connection = Connection { now: Time::ZERO, packet_bytes: 1500, rtt: Some(RTT), feedback, seed: 1 };
+    let connection = Connection {
+        now: Time::ZERO,
+        packet_bytes: 1500,
+        rtt: Some(RTT),
+        feedback,
+        feedback_possible: false,
+        seed: 1,
+    };
     brf.on_established(&connection, &mut window);
     (brf, window)
 }
@@ -89,8 +96,14 @@ fn without_feedback_in_the_handshake_cubic_runs_and_forged_feedback_is_ignored()
     assert_eq!(brf.recovery(), Recovery::Transport);
     let mut cubic = Cubic::default();
     let mut plain = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
-    let connection =
-        Connection { now: Time::ZERO, packet_bytes: 1500, rtt: Some(RTT), feedback: None, seed: 1 };
+    let connection = Connection {
+        now: Time::ZERO,
+        packet_bytes: 1500,
+        rtt: Some(RTT),
+        feedback: None,
+        feedback_possible: false,
+        seed: 1,
+    };
     cubic.on_established(&connection, &mut plain);
     for n in 1..2000 {
         if n % 700 == 0 {

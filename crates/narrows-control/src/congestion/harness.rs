@@ -104,7 +104,14 @@ impl Sender {
         let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
         let now = Time::ZERO + path.rtt;
         let feedback = if controller.wants_feedback() { (path.feedback)(now) } else { None };
-        let connection = Connection { now, packet_bytes: PACKET, rtt: Some(path.rtt), feedback, seed: 1 };
+        let connection = Connection {
+            now,
+            packet_bytes: PACKET,
+            rtt: Some(path.rtt),
+            feedback,
+            feedback_possible: feedback.is_some(),
+            seed: 1,
+        };
         controller.on_established(&connection, &mut window);
         Sender {
             controller,

@@ -43,6 +43,8 @@ pub struct Connection {
     pub rtt: Option<Span>,
     /// Rate that the network wrote into the SYN-ACK, L3 bytes/s.
     pub feedback: Option<Rate>,
+    /// The SYN-ACK carried the rate option, if only without a value: both ends speak BRF, and a switch may do so later.
+    pub feedback_possible: bool,
     /// Seed for a controller that needs random choices; differs by flow, fixed by the scenario's seed.
     pub seed: u64,
 }

@@ -27,8 +27,14 @@ fn a_sender_limited_by_its_application_does_not_grow() {
     for entry in all() {
         let mut controller = (entry.build)();
         let mut window = Window { cwnd: 10, ssthresh: 8, pacing_rate: None };
-        let connection =
-            Connection { now: Time::ZERO, packet_bytes: 1500, rtt: None, feedback: None, seed: 1 };
+        let connection = Connection {
+            now: Time::ZERO,
+            packet_bytes: 1500,
+            rtt: None,
+            feedback: None,
+            feedback_possible: false,
+            seed: 1,
+        };
         controller.on_established(&connection, &mut window);
         if controller.recovery() != Recovery::Transport {
             continue;
@@ -170,7 +176,7 @@ proptest! {
                 packet_bytes: 1500,
                 rtt: rtt.map(Span::from_nanos),
                 feedback: feedback.map(Rate::from_bytes_per_sec),
-                seed,
+                feedback_possible: false, seed,
             };
             controller.on_established(&connection, &mut window);
             let mut totals = Totals::default();
@@ -195,7 +201,7 @@ proptest! {
                 let mut controller = (entry.build)();
                 let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
                 let rtt = Some(Span::from_millis(20));
-                let connection = Connection { now: Time::ZERO, packet_bytes: 1500, rtt, feedback: None, seed };
+                let connection = Connection { now: Time::ZERO, packet_bytes: 1500, rtt, feedback: None, feedback_possible: false, seed };
                 controller.on_established(&connection, &mut window);
                 let mut totals = Totals::default();
                 steps.iter().for_each(|step| apply(controller.as_mut(), &mut window, step, &mut totals));

@@ -250,6 +250,7 @@ impl Sender {
             packet_bytes: self.config.mss as u32 + crate::packet::HEADER,
             rtt,
             feedback: self.feedback,
+            feedback_possible: p.is(flag::RATE),
             seed: self.config.seed,
         };
         self.cc.on_established(&connection, &mut self.window);

@@ -162,7 +162,9 @@ impl World<'_> {
             if let Some(rate) = rate {
                 let p = self.packets.get_mut(packet);
                 if p.is(flag::RATE) {
-                    p.rate_code = RateCode::encode(rate).to_bits();
+                    let code = RateCode::encode(rate);
+                    debug_assert!(crate::wire::carries(p, code), "{code:?} into {p:?}");
+                    p.rate_code = code.to_bits();
                 } else {
                     // A header without room for the option (BRF-11).
                     self.with_switch(index, |c, _, _, _| c.on_write_failed(&info.key));
@@ -218,9 +220,9 @@ impl World<'_> {
 
     /// The name of the flow with this key.
     fn name_of(&self, key: &FlowKey) -> String {
-        let live = self.flows.iter().enumerate().find(|(slot, f)| self.live[*slot] && f.meta.key == *key);
-        match live {
-            Some((_, flow)) => self.flow_name(&flow.meta),
+        let slot = crate::flow::slot_of(key);
+        match self.flows.get(slot).filter(|f| self.live[slot] && f.meta.key == *key) {
+            Some(flow) => self.flow_name(&flow.meta),
             None => format!("{}:{}", key.saddr, key.sport),
         }
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -104,9 +105,7 @@ def completion(runs: Sequence[Run]) -> Figure | None:
         .mark_line(strokeWidth=2)
         .encode(
             x=alt.X(**_log("x", "Completion time (ms)", np.concatenate([entry.fct for entry in found]))),
-            y=alt.Y(
-                "y:Q", title="Part of the flows", axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
-            ),
+            y=alt.Y("y:Q", title="Part of the flows", axis=alt.Axis(format="%", tickCount=5)),
             color=colour(names, looks),
             strokeDash=dash(names, looks),
             order="i:Q",
@@ -169,10 +168,10 @@ def _kept(size: Floats, over: Floats) -> NDArray[np.int64]:
     return np.union1d(even, worst)
 
 
-def _lines(entry: _Finished) -> list[dict[str, object]]:
+def _lines(entry: _Finished) -> list[dict[str, Any]]:
     """Median and 99th percentile of the slowdown of each group of sizes, at the group's median size."""
     order = np.argsort(entry.size, kind="stable")
-    points: list[dict[str, object]] = []
+    points: list[dict[str, Any]] = []
     for part in np.array_split(order, GROUPS):
         for name, level in (("p50", 0.5), ("p99", 0.99)):
             points += rows(
@@ -185,10 +184,10 @@ def _lines(entry: _Finished) -> list[dict[str, object]]:
     return points
 
 
-def _log(field: str, title: str, values: Floats) -> dict[str, object]:
-    """A logarithmic axis around the values, with ticks at 1, 2 and 5 where there are few decades."""
+def _log(field: str, title: str, values: Floats) -> dict[str, Any]:
+    """A logarithmic axis around the values, with more ticks the fewer decades there are."""
     low, high = float(values.min()) / 1.15, float(values.max()) * 1.15
     decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-    steps = (1, 2, 5) if len(decades) <= 4 else (1,)
+    steps = (1, 1.5, 2, 3, 5, 7) if high < 10 * low else (1, 2, 5) if len(decades) <= 4 else (1,)
     ticks = [float(f"{step * 10.0**power:.3g}") for power in decades for step in steps]
     return axis(field, title, log=True, domain=[low, high], values=ticks, format="~g", grid=field == "y")

@@ -180,7 +180,8 @@ def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
     """A line per series against the factor."""
     panels, legends = [], []
     scale: dict[str, Any] = {"grid": False, "format": "~g", "log": x.log}
-    scale["values"] = sorted(x.values.values()) if x.log or len(x.values) <= 8 else None
+    if x.log or len(x.values) <= 8:
+        scale["values"] = sorted(x.values.values())
     for i, (title, marks) in enumerate(named):
         names, looks = _looks(marks)
         values = [
@@ -212,9 +213,10 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
     """A row per point of the sweep, a dot per flow or link."""
     order = list(dict.fromkeys(_label(mark.factors) for _, marks in named for mark in marks))
     left_out, order = len(order) - MOST_POINTS, order[:MOST_POINTS]
-    panels, legend = [], {}
-    for i, (title, marks) in enumerate(named):
-        marks = [mark for mark in marks if _label(mark.factors) in order]
+    panels: list[Panel] = []
+    legend: dict[str, Key] = {}
+    for i, (title, all_marks) in enumerate(named):
+        marks = [mark for mark in all_marks if _label(mark.factors) in order]
         kinds = list(dict.fromkeys(mark.kind or mark.series for mark in marks))
         looks = [look(kind) for kind in kinds]
         legend |= {kind: Key(item.label, item, marks=True) for kind, item in zip(kinds, looks, strict=True)}
@@ -252,7 +254,10 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
         panels.append(
             Panel(f"({chr(97 + i)}) {title.rpartition(' (')[0]}", chart, height=max(90, 26 * len(order)))
         )
-    caption = "A row per point of the sweep; a dot is the mean over seeds of a flow or link, with its 95 % confidence interval."
+    caption = (
+        "A row per point of the sweep; a dot is the mean over seeds of a flow or link, "
+        "with its 95 % confidence interval."
+    )
     if left_out > 0:
         caption += f" {left_out:,} more points are in the table."
     return Figure("points", "All points", caption, panels, list(legend.values()))

@@ -299,7 +299,7 @@ def _flows_over_time(run: Run) -> Figure:
     caption = "Goodput, window and RTT of each flow on one axis of time."
     everyone = run.column("flows", "flow").size
     if len(sampled) < everyone:
-        caption = f"Goodput, window and RTT of the {len(sampled):,} of {everyone:,} flows that were sampled."
+        caption = f"Goodput, window and RTT of each flow that was sampled, {len(sampled):,} of {everyone:,}."
     if len(rows_of) < len(sampled):
         caption += f" Drawn are the {MOST_FLOWS} of them that delivered the most."
     panels = _stacked(quantities, names, looks)

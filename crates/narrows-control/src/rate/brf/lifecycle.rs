@@ -47,10 +47,10 @@ impl Brf {
             self.half_open.insert(now, packet.key, from, packet.option != RateOption::Absent);
             return None;
         }
-        let id = if flags.syn {
-            self.on_syn_ack(now, from, packet, found, actions)?
-        } else {
-            found.or_else(|| self.adopt(now, from, packet, actions))?
+        let id = match found {
+            _ if flags.syn => self.on_syn_ack(now, from, packet, found, actions)?,
+            Some(id) => self.correct_class(now, id, packet, actions)?,
+            None => self.adopt(now, from, packet, actions)?,
         };
         self.heard(now, from, packet, id, actions);
         Some(id)
@@ -119,7 +119,9 @@ impl Brf {
             _ if from == Side::Sender && packet.payload > Bytes::ZERO => {
                 let rated = half.map_or(speaks_brf(packet), |half| half.permitted);
                 let class = if rated { Class::Rated } else { Class::OtherTcp };
-                Flow::new(now, packet.key, class, Side::Receiver)
+                let mut flow = Flow::new(now, packet.key, class, Side::Receiver);
+                flow.guessed = half.is_none();
+                flow
             }
             _ => return None,
         };
@@ -128,6 +130,30 @@ impl Brf {
         }
         self.half_open.remove(&packet.key);
         self.add(now, flow, actions)
+    }
+
+    /// A flow that was taken for other TCP, because its first packet seen did not carry the option (one data segment
+    /// per RTT does, and none of a sender with little to send), and that now turns out to speak BRF: it begins anew.
+    /// ACKs tell, too, as a receiver leaves room for a rate when the SYN asked for it (BRF-9).
+    fn correct_class(
+        &mut self,
+        now: Time,
+        id: FlowId,
+        packet: &PacketInfo,
+        actions: &mut Vec<Action>,
+    ) -> Option<FlowId> {
+        let flow = self.table.get(id)?;
+        if !flow.guessed || flow.class == Class::Rated || flow.closed() || !speaks_brf(packet) {
+            return Some(id);
+        }
+        let flow = Flow { class: Class::Rated, guessed: false, ..flow.clone() };
+        let confirmed = flow.confirmed;
+        self.remove(now, id, actions);
+        let id = self.add(now, flow, actions)?;
+        if confirmed {
+            self.newcomer(now, id, actions);
+        }
+        Some(id)
     }
 
     fn room_for_unconfirmed(&mut self, now: Time, actions: &mut Vec<Action>) -> bool {

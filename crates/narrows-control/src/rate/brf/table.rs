@@ -147,6 +147,8 @@ impl Meter {
 pub(super) struct Flow {
     pub(super) key: FlowKey,
     pub(super) class: Class,
+    /// The handshake was not seen, and the class is what the packets so far suggest.
+    pub(super) guessed: bool,
     /// Both sides have been heard: not a forged packet.
     pub(super) confirmed: bool,
     /// The side whose next packet confirms the flow.
@@ -171,6 +173,7 @@ impl Flow {
         Flow {
             key,
             class,
+            guessed: false,
             confirmed: false,
             awaited,
             syn_ack_at: None,
