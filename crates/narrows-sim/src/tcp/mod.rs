@@ -27,9 +27,6 @@ use narrows_control::units::Time;
 use crate::engine::Slab;
 use crate::packet::Packet;
 
-/// Size of a segment's record on the scoreboard.
-#[cfg(test)]
-pub(crate) const SEGMENT_BYTES: usize = size_of::<scoreboard::Segment>();
 
 /// Where an endpoint puts what it sends.
 pub(crate) struct Io<'a> {
