@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import narrows
 import pytest
-from narrows.report import write
+from narrows import sweep
+from narrows.report import single, write
 from narrows.studies import find_study, load_study
 from narrows.studies.runner import run_study
 from sketch import Sketch
@@ -41,6 +43,31 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a sweep that belongs to no study."""
+    scenario = narrows.loads(
+        """
+        duration = "5s"
+        [topology]
+        kind = "dumbbell"
+        rate = "10mbit"
+        rtt = "20ms"
+        queue = "100p"
+        [[flows]]
+        cc = "cubic"
+        [[flows]]
+        cc = "bbr"
+        [sweep]
+        seeds = 2
+        vary = { "topology.rate" = ["10mbit", "20mbit", "40mbit"] }
+        """
+    )
+    path = tmp_path_factory.mktemp("plain") / "report.html"
+    path.write_text(single(sweep.run(scenario, backend=Sketch())), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     path = chromium()
     try:
@@ -55,8 +82,21 @@ def browser() -> Iterator[Any]:
         instance.close()
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1360, "light"), (1360, "dark"), (390, "light")])
+THEMES = pytest.mark.parametrize(("width", "theme"), [(1360, "light"), (1360, "dark"), (390, "light")])
+
+
+@THEMES
 def test_the_report_is_drawn(browser: Any, report: Path, width: int, theme: str) -> None:
+    assert draw(browser, report, width, theme) > 30
+
+
+@THEMES
+def test_the_report_of_any_results_is_drawn(browser: Any, plain: Path, width: int, theme: str) -> None:
+    assert draw(browser, plain, width, theme) == 2 + 3 * 5
+
+
+def draw(browser: Any, report: Path, width: int, theme: str) -> int:
+    """Open a report and draw all its charts, none of which may be empty; how many there are."""
     page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme).new_page()
     troubles: list[str] = []
     page.on(
@@ -81,7 +121,6 @@ def test_the_report_is_drawn(browser: Any, report: Path, width: int, theme: str)
                    marks: marks.filter(mark => (mark.getAttribute('d') || '').length > 4).length };
         })"""
     )
-    assert len(charts) > 30
     empty = [chart for chart in charts if chart["marks"] == 0 or chart["width"] < 150]
     assert not empty
     assert not troubles
@@ -89,6 +128,7 @@ def test_the_report_is_drawn(browser: Any, report: Path, width: int, theme: str)
     # Nothing sticks out of the page.
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
+    return len(charts)
 
 
 def test_the_theme_can_be_switched(browser: Any, report: Path) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import csv
+import html
+import io
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import narrows
 import numpy as np
@@ -13,13 +17,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from narrows import sweep
-from narrows.report import build, figure, single, write
+from narrows.report import build, figure, single, tables, write
 from narrows.report.claims import number
+from narrows.report.kinds.completion import completion
+from narrows.report.kinds.points import overview
+from narrows.report.kinds.time import single_run
 from narrows.report.series import rows, short, thin
+from narrows.report.single import MOST_POINTS
 from narrows.report.study import figures
-from narrows.report.style import LOOKS, look, order, shades
+from narrows.report.style import LOOKS, dark_of, look, order, shades
+from narrows.results import summary
+from narrows.results.results import Results
 from narrows.studies import find_study, load_study
+from narrows.studies.cli import _show as show_study
+from narrows.studies.run import Run
 from narrows.studies.runner import Outcome, run_study
+from rich.console import Console
 from sketch import Sketch
 
 
@@ -98,34 +111,169 @@ def test_files_for_papers(outcome: Outcome, tmp_path: Path) -> None:
     assert {"goodput", "convergence"} <= {row["measure"] for row in table}
     assert any(row["lower_bound"] == "1" for row in table)
     with (tmp_path / "claims.csv").open(newline="") as file:
-        assert {row["verdict"] for row in csv.DictReader(file)} == {
-            "reproduced",
-            "not reproduced",
-            "cannot be judged",
-        }
+        words = {(row["group"], row["verdict"]) for row in csv.DictReader(file)}
+    assert {word for group, word in words if group == "paper"} == {
+        "reproduced",
+        "not reproduced",
+        "cannot be judged",
+    }
+    assert {word for group, word in words if group == "ours"} <= {"met", "not met", "cannot be judged"}
+
+
+def test_our_own_expectations_are_met_or_not_on_the_terminal_too(outcome: Outcome) -> None:
+    console = Console(record=True, width=200, file=io.StringIO())
+    show_study(outcome, console)
+    ours = [line for line in console.export_text().splitlines() if re.match(r"O\d", line)]
+    assert ours and not any("reproduced" in line for line in ours)
+    assert all(re.search(r"\bmet\b|cannot be judged", line) for line in ours)
+
+
+# --- any results
+
+
+SWEEP = """
+    name = "two"
+    duration = "5s"
+    [topology]
+    kind = "dumbbell"
+    rate = "10mbit"
+    rtt = "20ms"
+    queue = "100p"
+    [[flows]]
+    cc = "cubic"
+    [[flows]]
+    cc = "bbr"
+    [sweep]
+    seeds = 2
+    vary = { VARY }
+    """
+
+
+def data_of(spec: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """The rows of each layer of a chart; layers with the same rows share them."""
+    if "data" in spec:
+        return [spec["data"]["values"]]
+    return [rows for layer in spec["layer"] for rows in data_of(layer)]
+
+
+def swept(vary: str) -> Results:
+    """Sketched results of a sweep."""
+    return sweep.run(narrows.loads(SWEEP.replace("VARY", vary)), backend=Sketch())
 
 
 def test_a_report_of_any_results() -> None:
-    scenario = narrows.loads(
-        """
-        duration = "5s"
-        [topology]
-        kind = "dumbbell"
-        rate = "10mbit"
-        rtt = "20ms"
-        queue = "100p"
-        [[flows]]
-        cc = "cubic"
-        [[flows]]
-        cc = "bbr"
-        [sweep]
-        seeds = 2
-        vary = { "topology.rate" = ["10mbit", "20mbit"] }
-        """
-    )
-    page = single(sweep.run(scenario, backend=Sketch()))
-    assert page.count('class="chart"') == 2 * 5
-    assert "4 runs" in page
+    results = swept('"topology.rate" = ["10mbit", "20mbit"]')
+    page = single(results)
+    # Two panels over all points, five per point.
+    assert page.count('class="chart"') == 2 + 2 * 5
+    assert "4 runs, 2 points of a sweep over topology.rate" in page
+    for words in ("Warm-up", "0.5 s", "1, 2", results.metadata["narrows"], "first 0.5 s of a run"):
+        assert words in page
+    # The scenario can be read back from the page.
+    shown = re.search(r"<summary>The scenario as it ran.*?<pre>(.*?)</pre>", page, re.DOTALL)
+    assert shown and json.loads(html.unescape(shown[1])) == results.metadata["scenario"]
+
+
+def test_the_tables_have_the_numbers_of_the_summary() -> None:
+    results = swept('"topology.rate" = ["10mbit", "20mbit"]')
+    page = single(results)
+    flows = summary.flows(results)
+    assert len(tables.flow_table(flows).rows) == len(flows) == 4
+    for row, line in zip(flows, tables.flow_table(flows).rows, strict=True):
+        goodput = row.figures["goodput_bps"]
+        shown = next(cell for cell in line if cell.half)
+        assert float(shown.text) == pytest.approx(goodput.mean / 1e6, abs=0.05)
+        assert float(shown.half.split()[1]) == pytest.approx(goodput.half / 1e6, abs=0.05)
+        assert f'{shown.text}<span class="half">{shown.half}</span>' in page
+
+
+def test_the_overview_has_every_point_that_is_not_drawn_over_time() -> None:
+    rates = [f"{rate}mbit" for rate in range(10, 30)]
+    results = swept(f'"topology.rate" = {rates}')
+    page = single(results)
+    assert page.count('class="chart"') == 2 + MOST_POINTS * 5
+    assert f"The first {MOST_POINTS} points are drawn over time" in page
+    (overall,) = overview(summary.flows(results), summary.links(results))
+    for panel in overall.specs():
+        assert {row["x"] for row in data_of(panel)[0]} == set(range(10, 30))
+
+
+@pytest.mark.parametrize(
+    ("vary", "channel", "values"),
+    [
+        ('"topology.queue" = ["10p", "100p", "1000p"]', "x", [10.0, 100.0, 1000.0]),
+        ('"topology.rate" = ["10mbit", "0.02gbit", "30mbit"]', "x", [10.0, 20.0, 30.0]),
+        ('"topology.loss" = ["0%", "0.001", "0.5%"]', "x", [0.0, 0.1, 0.5]),
+        ('"topology.queue" = ["codel", "fq-codel"]', "p", ["codel", "fq-codel"]),
+        ('"topology.queue" = ["codel", "10p", "20p"]', "p", ["codel", "10p", "20p"]),
+    ],
+)
+def test_the_overview_is_over_numbers_or_names(vary: str, channel: str, values: list[object]) -> None:
+    results = swept(vary)
+    (overall,) = overview(summary.flows(results), summary.links(results))
+    data = data_of(overall.specs()[0])[0]
+    assert list(dict.fromkeys(row[channel] for row in data)) == values
+
+
+def many_flows(count: int, finished: int, sampled: list[int]) -> Run:
+    """A run of flows with sizes, of which some finished and some were sampled."""
+    sizes = np.linspace(2e3, 2e6, count)
+    fct = np.where(np.arange(count) < finished, 0.02 + sizes * 1e-6, np.nan)
+    flows = {
+        "flow": np.arange(count),
+        "name": [f"short.{i}" for i in range(count)],
+        "source": ["short"] * count,
+        "cc": ["cubic"] * count,
+        "size_bytes": sizes,
+        "fct_s": fct,
+        "ideal_fct_s": 0.01 + sizes * 4e-7,
+        "delivered_bytes": sizes,
+    }
+    times = np.tile([0.1, 0.2], len(sampled))
+    samples = {name: np.ones(times.size) for name in ("goodput_bps", "cwnd", "rtt_s")}
+    samples |= {"t_s": times, "flow": np.repeat(sampled, 2)}
+    links = {"link": np.arange(1), "name": ["bottleneck"], "utilisation": np.ones(1)}
+    series = {
+        "link": np.zeros(2),
+        "t_s": np.arange(2),
+        "throughput_bps": np.ones(2),
+        "queue_packets": np.ones(2),
+    }
+    return Run({}, 1, {"flows": flows, "flow_samples": samples, "links": links, "link_samples": series})
+
+
+def test_every_flow_with_samples_is_drawn_wherever_it_stands() -> None:
+    for sampled in ([1999], list(range(1900, 2000, 5))):
+        drawn = single_run(many_flows(2000, 2000, sampled))[0]
+        shown = {row["s"] for row in data_of(drawn.specs()[0])[0]}
+        assert shown == {f"short.{i}" for i in sampled}
+    assert [key.label for key in drawn.keys] == ["CUBIC"]
+
+
+def test_completion_times_keep_the_slowest_and_count_the_unfinished() -> None:
+    run = many_flows(3000, 2990, [])
+    run.tables["flows"]["fct_s"][1234] = 60.0
+    drawn = completion([run])
+    assert drawn is not None and "2,990 of 3,000 flows" in drawn.caption
+    dots, median, high = data_of(drawn.specs()[0])
+    assert len(dots) <= 1300
+    assert max(row["f"] for row in dots) == 60_000.0
+    assert len(median) == len(high) == 10
+    assert all(low["y"] <= up["y"] for low, up in zip(median, high, strict=True))
+    assert completion([many_flows(20, 0, [])]) is None
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_figures_of_any_results_are_valid_vega_lite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figure, "VALIDATE", True)
+    done = completion([many_flows(3000, 2990, [])])
+    assert done is not None
+    drawn = [done]
+    for vary in ('"topology.queue" = ["codel", "fq-codel"]', '"topology.queue" = ["10p", "100p", "1000p"]'):
+        results = swept(vary)
+        drawn += overview(summary.flows(results), summary.links(results))
+    for item in drawn:
+        assert item.specs() and item.spec()["vconcat"]
 
 
 # --- small data
@@ -175,6 +323,7 @@ def test_unknown_names_have_a_look_too() -> None:
     assert look("my-own") == look("my-own") and look("my-own").label == "my-own"
     assert order(["zzz", "brf", "cubic"]) == ["cubic", "brf", "zzz"]
     assert len({item.light for item in shades("brf", 5)}) == 5
+    assert dark_of({look("link-0").light}) == {look("link-0").light: look("link-0").dark}
 
 
 @pytest.mark.parametrize(

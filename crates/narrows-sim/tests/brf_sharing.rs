@@ -204,3 +204,23 @@ fn brf_71_a_port_wide_detector_starves_brf_beside_cubic() {
     assert!(as_printed < 0.1, "{as_printed}");
     assert_near(as_meant, 0.49, 0.03);
 }
+
+/// A hundred flows on 10 Mbit/s get 98 kbit/s each, a sixth of a packet per RTT: senders obey that too, or the queue
+/// would never end (BRF-104 bounds what is absurd, not what is little).
+#[test]
+fn shares_of_less_than_a_packet_per_rtt_leave_no_queue() {
+    let (mut net, senders, client) = star(mbit(10), &[20], resolved(), 40);
+    let flows = net.add(senders[0], client, tcp("brf"));
+    (flows.count, flows.spacing) = (100, ms(20));
+    net.plan.probes.interval = ms(100);
+    let r = net.run();
+    let mut queue = samples(&r, "link_samples", "link", 0, "queue_bytes", 20.0, 40.0);
+    queue.sort_by(f64::total_cmp);
+    let (median, p95) = (queue[queue.len() / 2], queue[queue.len() * 95 / 100]);
+    let rates: Vec<f64> = (0..100).map(|flow| goodput(&r, flow, 20.0, 40.0)).collect();
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    let least = rates.iter().copied().fold(f64::MAX, f64::min);
+    println!("{median} {p95} bytes; {least} to {most}; sum {}", rates.iter().sum::<f64>());
+    for t in (0..40).step_by(2) { println!("{t} {}", mean(&samples(&r, "link_samples", "link", 0, "queue_bytes", t as f64, t as f64+2.0))); }
+    assert!(p95 <= 50_000.0);
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +23,13 @@ def report(
 
     html = single(Results.read(results))
     target = out or results / "report.html"
+    partial = target.with_name(f".{target.name}.part")
     try:
-        target.write_text(html, encoding="utf-8")
+        # The page appears whole or not at all.
+        partial.write_text(html, encoding="utf-8")
+        partial.replace(target)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
         raise OutputError(f"{target}: {error.strerror}") from None
     print(f"report in {target}")

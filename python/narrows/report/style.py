@@ -139,6 +139,7 @@ def looks_of(kinds: list[str]) -> list[Look]:
 def dark_of(colours: set[str]) -> dict[str, str]:
     """The dark page's colour for each of these."""
     known = {entry.light: entry.dark for entry in LOOKS.values()} | DARK_OF
+    known |= {colour: _shift(colour, 0.25) for colour in _SPARE}
     return {colour: known[colour] for colour in sorted(colours) if colour in known}
 
 

@@ -51,7 +51,7 @@ _HEADINGS: dict[str, tuple[str, str, float]] = {
     "rtt_mean_s": ("RTT, mean", "ms", 1e-3),
     "rtt_p95_s": ("RTT, p95", "ms", 1e-3),
     "retransmits": ("Retransmits", "packets", 1.0),
-    "fct_s": ("Completion time", "s", 1.0),
+    "fct_s": ("Completion time", "ms", 1e-3),
     "utilisation": ("Utilisation", "%", 1e-2),
     "sojourn_mean_s": ("Queueing, mean", "ms", 1e-3),
     "sojourn_p95_s": ("Queueing, p95", "ms", 1e-3),
@@ -69,6 +69,8 @@ def flow_table(rows: Sequence[summary.Row]) -> Table:
         if name != "fct_s" or any(not math.isnan(row.figures[name].mean) for row in rows)
     ]
     notes = []
+    if any(row.figures["fct_s"].mean > 0 for row in rows):
+        notes.append("Flows that end have no share.")
     if any(row.name.endswith("(group)") for row in rows):
         notes.append("A group has sums of share and retransmits, and means over its flows of the rest.")
     return _table("Flows", rows, shown, notes)

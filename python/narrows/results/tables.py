@@ -99,8 +99,9 @@ def write_all(path: Path, parts: Iterable[pa.Table]) -> None:
         if writer is not None:
             partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise cannot_write(path, error) from None
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _like(part: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -23,6 +23,8 @@ _TIME_SCALE = {"s": units.NANOS_PER_SEC, "ms": 1_000_000, "us": 1_000}
 _DEFAULT_GAP_STEPS = 10
 _DEFAULT_GAP = 10 * units.NANOS_PER_SEC
 _MAX_MILLIS = 2**32 - 1
+_MAX_HOLE_MILLIS = 60_000
+"""A radio may be silent for long, but after a minute a part of the recording is rather missing."""
 _SEPARATED = re.compile(r"[,;\s]")
 """What no line of a mahimahi trace holds, and every line of figures in a CSV file does."""
 
@@ -102,6 +104,9 @@ def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
         at = int(line)
         if millis and at < millis[-1]:
             raise _bad(trace, number, f"found {at} after {millis[-1]}, expected times that do not decrease")
+        if at - (millis[-1] if millis else 0) > _MAX_HOLE_MILLIS:
+            hole = (at - (millis[-1] if millis else 0)) // 1000
+            raise _bad(trace, number, f"found a hole of {hole} s, expected at most {_MAX_HOLE_MILLIS // 1000} s")
         millis.append(at)
     period = millis[-1]
     if period == 0:

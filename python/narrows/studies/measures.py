@@ -166,6 +166,49 @@ def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
     return 1e3 * float(np.nanmax(delays)) if np.isfinite(delays).any() else math.nan
 
 
+@measure("Rises of the queueing delay", "", "MET-10, over time")
+def recurrences(
+    run: Run,
+    above_ms: float,
+    below_ms: float,
+    window_s: float = 1.0,
+    after_s: float = 3.0,
+    flows: str = "*",
+) -> float:
+    """Fewest rises in any window of `window_s`, from `after_s` on: what recurs does so in every window.
+
+    A rise is a sample above `above_ms` that follows one below `below_ms`. The last window counts only if it
+    is whole. The first flow that matches.
+    """
+    t, rises = _rises(run, above_ms, below_ms, after_s, flows)
+    windows = math.floor((t[-1] - after_s) / window_s + 1e-9) if t.size else 0
+    if windows < 1:
+        return math.nan
+    counts, _ = np.histogram(rises, bins=after_s + window_s * np.arange(windows + 1))
+    return float(counts.min())
+
+
+@measure("Time between rises of the queueing delay", "s", "MET-10, over time")
+def recurrence_interval(
+    run: Run, above_ms: float, below_ms: float, after_s: float = 3.0, flows: str = "*"
+) -> float:
+    """Median time from one rise (see `recurrences`) to the next."""
+    _, rises = _rises(run, above_ms, below_ms, after_s, flows)
+    return float(np.median(np.diff(rises))) if rises.size > 1 else math.nan
+
+
+def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: str) -> tuple[Floats, Floats]:
+    """Times of the samples from `after_s` on, and of those at which the queueing delay has just risen."""
+    row = int(run.flows(flows)[0])
+    t, rtts = run.flow_series(row, "rtt_s")
+    known = ~np.isnan(rtts) & (t > after_s)
+    t, delay = t[known], 1e3 * (rtts[known] - float(run.column("flows", "rtt_empty_s")[row]))
+    # Only samples beyond either border say something; a rise is where a low one precedes a high one.
+    beyond = np.flatnonzero((delay > above_ms) | (delay < below_ms))
+    high = delay[beyond] > above_ms
+    return t, t[beyond[1:][high[1:] & ~high[:-1]]]
+
+
 @measure("RTT", "ms", "MET-12")
 def rtt(run: Run, statistic: str = "mean", flows: str = "*") -> float:
     """Mean over the flows of a statistic of their RTTs."""

@@ -84,8 +84,8 @@ class Expect(_Table):
     """What must hold of the measured value; exactly one.
 
     above, below: the confidence interval over seeds (of the paired difference, where two sides are compared)
-    lies beyond (MET-91). at_least, at_most: every single run complies.
-    about: the mean is within `within` of the value.
+    lies beyond (MET-91). about: the interval lies within `within` of the value. An interval that straddles a
+    border decides nothing. at_least, at_most: every single run complies.
     """
 
     above: float | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -125,3 +126,18 @@ def same(a: Factor, b: Factor) -> bool:
     if isinstance(a, int | float) and isinstance(b, int | float):
         return math.isclose(a, b, rel_tol=1e-9)
     return a == b
+
+
+def fingerprint(runs: Iterable[Run]) -> str:
+    """A digest of what the flows of the runs did: every figure of the table `flows`, seed by seed.
+
+    Means and percentiles of RTTs and counts of packets are among them: runs that agree in all of them to the
+    last bit are the same sequence of events.
+    """
+    digest = hashlib.sha256()
+    for run in runs:
+        digest.update(f"seed {run.seed}".encode())
+        for name, values in sorted(run.tables["flows"].items()):
+            digest.update(name.encode())
+            digest.update(values.tobytes() if isinstance(values, np.ndarray) else repr(values).encode())
+    return digest.hexdigest()

@@ -223,12 +223,12 @@ def read_runs(results: Results, experiment: Experiment) -> Runs:
     sliced = {
         name: _slices(results.table(name), len(rows)) for name in SCHEMAS if name not in ("events", "traces")
     }
+    # A key that a sweep only pins down, and to which the study gives no name, is no factor.
+    keys = [key for key in results.factors if key in names or len({row.get(key) for row in rows}) > 1]
     runs = []
     for row in rows:
         identity = int(row["run"])
-        factors = {
-            names.get(key, key): factor(row[key]) for key in results.factors if row.get(key) is not None
-        }
+        factors = {names.get(key, key): factor(row[key]) for key in keys if row.get(key) is not None}
         tables = {name: part[identity] for name, part in sliced.items()}
         runs.append(Run(factors, int(row["seed"]), tables))
     return Runs(runs)

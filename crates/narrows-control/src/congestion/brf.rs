@@ -29,6 +29,8 @@ pub struct Params {
     pub up_per_rtt: Option<u64>,
     /// Most that this host's link can carry (BRF-104).
     pub link: Rate,
+    /// A segment goes out at least this often, whatever the feedback: the least RTO (RFC 6298, 2.4).
+    pub slowest_segment: Span,
     /// Window: this many times what the rate sends in an srtt (BRF-91).
     pub window_srtts: Option<u64>,
     /// Least window, segments (BRF-91).
@@ -62,6 +64,7 @@ impl Default for Params {
         Params {
             up_per_rtt: Some(2),
             link: Rate::MAX,
+            slowest_segment: Span::from_secs(1),
             window_srtts: Some(2),
             min_window: 4,
             silence: Some(Silence {
@@ -180,7 +183,7 @@ impl Brf {
         Rate::of(bytes, self.recent).max(Rate::from_bytes_per_sec(1))
     }
 
-    /// The rate below which neither feedback nor silence can push (BRF-92, BRF-104).
+    /// The rate below which silence cannot push (BRF-92).
     fn floor(&self) -> Rate {
         // Without the answer to silence, as in the paper, only a rate of nothing is refused.
         self.params
@@ -189,10 +192,21 @@ impl Brf {
             .map_or(Rate::from_bytes_per_sec(1), |s| self.segments_per_rtt(s.floor_segments))
     }
 
+    /// The rate below which feedback cannot push (BRF-104).
+    ///
+    /// The specification puts it at the floor of BRF-92, but where the fair share is less than two packets per RTT a
+    /// sender that stops there overloads the port for ever. What an honest switch says is obeyed; a forged
+    /// nothing leaves the flow as slow as repeated timeouts would.
+    fn least(&self) -> Rate {
+        let bytes = Bytes::new(u64::from(self.connection.packet_bytes));
+        self.floor().min(Rate::of(bytes, self.params.slowest_segment))
+    }
+
     /// The rate in force.
     fn rate(&self) -> Rate {
-        let granted = self.granted.as_bytes_per_sec().checked_shr(self.halvings).unwrap_or(0);
-        Rate::from_bytes_per_sec(granted).min(self.restart.unwrap_or(Rate::MAX)).max(self.floor())
+        let halved = self.granted.as_bytes_per_sec().checked_shr(self.halvings).unwrap_or(0);
+        let floor = self.floor().min(self.granted);
+        Rate::from_bytes_per_sec(halved).max(floor).min(self.restart.unwrap_or(Rate::MAX))
     }
 
     /// The segments that `rate` sends in an srtt, rounded up.
@@ -220,7 +234,7 @@ impl Brf {
             Some(factor) => Rate::from_bytes_per_sec(base.as_bytes_per_sec().saturating_mul(factor)),
             None => Rate::MAX,
         };
-        self.granted = self.target.min(most).max(self.floor());
+        self.granted = self.target.min(most).max(self.least());
         // After a fall the way up begins below: a rate that swings within an RTT must not jump.
         self.base = self.base.min(self.granted);
     }
@@ -304,7 +318,7 @@ impl Controller for Brf {
                 self.mode = Mode::Rated;
                 self.on_feedback(connection.now, feedback);
                 // The first rate is the switch's to choose; there is nothing yet that it could jump from.
-                self.granted = self.target.max(self.floor());
+                self.granted = self.target.max(self.least());
                 self.base = self.granted;
                 self.base_at = connection.now;
                 self.decide(window);

@@ -27,7 +27,6 @@ use narrows_control::units::Time;
 use crate::engine::Slab;
 use crate::packet::Packet;
 
-
 /// Where an endpoint puts what it sends.
 pub(crate) struct Io<'a> {
     pub(crate) now: Time,

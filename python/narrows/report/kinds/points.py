@@ -29,6 +29,8 @@ MOST_POINTS = 80
 """Points below each other."""
 LEAST_VALUES = 3
 """Values of a factor that make a line."""
+_TICKS = 8
+"""Values of a factor that are all named at a linear axis."""
 _DECADE = 20.0
 """A factor that spans more than this is drawn on a logarithmic axis."""
 
@@ -180,8 +182,11 @@ def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
     """A line per series against the factor."""
     panels, legends = [], []
     scale: dict[str, Any] = {"grid": False, "format": "~g", "log": x.log}
-    if x.log or len(x.values) <= 8:
-        scale["values"] = sorted(x.values.values())
+    ticks = sorted(x.values.values())
+    if x.log or len(ticks) <= _TICKS:
+        scale["values"] = ticks
+    if x.log:
+        scale["domain"] = [ticks[0] / 1.2, ticks[-1] * 1.2]
     for i, (title, marks) in enumerate(named):
         names, looks = _looks(marks)
         values = [
