@@ -192,7 +192,7 @@ def _judge_known(
     if low < interval.low and interval.high < high:
         return Verdict.REPRODUCED, f"the 95 % interval lies {border}"
     if interval.high <= low or high <= interval.low:
-        return Verdict.NOT_REPRODUCED, f"the 95 % interval does not lie {border}"
+        return Verdict.NOT_REPRODUCED, f"no part of the 95 % interval lies {border}"
     crossed = " and ".join(f"{edge:g}" for edge in (low, high) if interval.low <= edge <= interval.high)
     return Verdict.UNJUDGED, f"the 95 % interval straddles {crossed}; {border} needed"
 

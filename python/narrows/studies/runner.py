@@ -220,8 +220,10 @@ def read_runs(results: Results, experiment: Experiment) -> Runs:
     """The tables of a sweep as runs, their factors under the study's names."""
     rows: list[dict[str, Any]] = results.runs.to_pylist()
     names = {key: name for name, key in experiment.factors.items()}
+    # An interrupted sweep has gaps in its numbers.
+    count = max((int(row["run"]) for row in rows), default=-1) + 1
     sliced = {
-        name: _slices(results.table(name), len(rows)) for name in SCHEMAS if name not in ("events", "traces")
+        name: _slices(results.table(name), count) for name in SCHEMAS if name not in ("events", "traces")
     }
     # A key that a sweep only pins down, and to which the study gives no name, is no factor.
     keys = [key for key in results.factors if key in names or len({row.get(key) for row in rows}) > 1]

@@ -22,6 +22,9 @@ const RTT_MIN: Span = Span::from_micros(10);
 /// set a rate of two packets in the outage's length, and the next packet, with the next sample, would leave as late.
 const LONGEST_RTT: u64 = 8;
 
+/// The way up begins with this many segments per RTT of the path (ours; the floor of BRF-92).
+const FIRST_STEP: u64 = 2;
+
 /// Parameters of [`Brf`]. `None` switches a safeguard off, as the paper has none of them.
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -177,10 +180,13 @@ impl Brf {
         }
     }
 
+    fn segments(&self, n: u64) -> Bytes {
+        Bytes::new(n.saturating_mul(u64::from(self.connection.packet_bytes)))
+    }
+
     /// The rate of so many segments per RTT.
     fn segments_per_rtt(&self, segments: u64) -> Rate {
-        let bytes = Bytes::new(segments.saturating_mul(u64::from(self.connection.packet_bytes)));
-        Rate::of(bytes, self.recent).max(Rate::from_bytes_per_sec(1))
+        Rate::of(self.segments(segments), self.recent).max(Rate::from_bytes_per_sec(1))
     }
 
     /// The rate below which silence cannot push (BRF-92).
@@ -198,8 +204,7 @@ impl Brf {
     /// sender that stops there overloads the port for ever. What an honest switch says is obeyed; a forged
     /// nothing leaves the flow as slow as repeated timeouts would.
     fn least(&self) -> Rate {
-        let bytes = Bytes::new(u64::from(self.connection.packet_bytes));
-        self.floor().min(Rate::of(bytes, self.params.slowest_segment))
+        self.floor().min(Rate::of(self.segments(1), self.params.slowest_segment))
     }
 
     /// The rate in force.
@@ -229,7 +234,7 @@ impl Brf {
             self.base = self.granted;
         }
         // A floor under the base, or a rate that was once next to nothing would take for ever to double up.
-        let base = self.base.max(self.floor());
+        let base = self.base.max(Rate::of(self.segments(FIRST_STEP), self.path));
         let most = match self.params.up_per_rtt {
             Some(factor) => Rate::from_bytes_per_sec(base.as_bytes_per_sec().saturating_mul(factor)),
             None => Rate::MAX,

@@ -65,11 +65,22 @@ fn many_acks_within_one_rtt_do_not_double_more_than_once() {
 }
 
 #[test]
-fn a_rate_of_nothing_is_held_at_two_packets_per_rtt() {
+fn a_rate_of_nothing_is_held_at_a_packet_per_second() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
     brf.on_ack(&ack(ms(5), Some(Rate::ZERO)), &mut w);
-    assert_eq!(w.pacing_rate, Some(Rate::from_bytes_per_sec(150_000)));
+    assert_eq!(w.pacing_rate, Some(Rate::from_bytes_per_sec(1_500)));
     assert_eq!(w.cwnd, 4);
+}
+
+/// A sixth of a packet per RTT: the share of each of a hundred flows on 10 Mbit/s.
+#[test]
+fn a_rate_of_less_than_a_packet_per_rtt_is_obeyed() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
+    let share = Rate::from_bytes_per_sec(12_250);
+    for n in 1..100 {
+        brf.on_ack(&ack(ms(122 * n), Some(share)), &mut w);
+        assert_eq!(w.pacing_rate, Some(share));
+    }
 }
 
 #[test]
@@ -280,11 +291,36 @@ fn after_an_outage_the_rate_doubles_per_rtt_of_the_path() {
 }
 
 #[test]
-fn the_floor_gives_way_to_a_queue() {
-    let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
+fn the_floor_of_silence_gives_way_to_a_queue() {
+    let (mut brf, mut w) = established(Params::default(), Some(Rate::from_bytes_per_sec(150_000)));
+    // Three halvings.
+    for n in 1..=250 {
+        brf.on_ack(&ack(ms(n), None), &mut w);
+    }
     let mut rate = |rtt: Span| {
-        brf.on_ack(&Ack { rtt: Some(rtt), ..ack(ms(5), Some(Rate::ZERO)) }, &mut w);
+        brf.on_ack(&Ack { rtt: Some(rtt), ..ack(ms(250), None) }, &mut w);
         w.pacing_rate.unwrap().as_bytes_per_sec()
     };
     assert_eq!([20, 40, 100, 10_000].map(|n| rate(Span::from_millis(n))), [150_000, 75_000, 30_000, 18_750]);
+}
+
+/// CUBIC until then (BRF-63, BRF-93).
+#[test]
+fn feedback_that_begins_late_is_obeyed_if_the_handshake_had_the_option() {
+    let (mut brf, mut w) = (Brf::default(), Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None });
+    let connection = Connection {
+        now: Time::ZERO,
+        packet_bytes: 1500,
+        rtt: Some(RTT),
+        feedback: None,
+        feedback_possible: true,
+        seed: 1,
+    };
+    brf.on_established(&connection, &mut w);
+    for n in 1..1200 {
+        brf.on_ack(&ack(ms(n), None), &mut w);
+    }
+    assert_eq!((brf.recovery(), w.pacing_rate), (Recovery::Transport, None));
+    brf.on_ack(&ack(ms(1200), Some(mbit(1))), &mut w);
+    assert_eq!((brf.recovery(), w.pacing_rate), (Recovery::Controller, Some(mbit(1))));
 }
