@@ -73,7 +73,7 @@ impl Dice {
 fn errors(seed: u64) -> Vec<f64> {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
     (0..3).for_each(|_| _ = dice.roll(2));
-    let mut net = Net::new(12);
+    let mut net = Net::new(8);
     net.plan.seed = seed;
     let switches: Vec<u32> = (0..3 + dice.roll(4)).map(|i| net.node(format!("R{i}"))).collect();
     let lines = dice.roll(2) == 0;
@@ -116,20 +116,8 @@ fn errors(seed: u64) -> Vec<f64> {
     let r = net.run();
     // The longest RTT is 2 (5 x 5 + 12 + 3) = 80 ms, a cycle two of it.
     let expected = max_min_beside_acks(&capacities, &paths);
-    let found = (0..paths.len()).map(|f| goodput(&r, f as u64, 1.7, 12.0) / PAYLOAD);
-    let fv: Vec<f64> = found.collect();
-    let errs: Vec<f64> = fv.iter().zip(&expected).map(|(f, e)| f / e - 1.0).collect();
-    if errs.iter().any(|e| e.abs() > 0.05) {
-        let mut o = format!("SEED {seed} caps {capacities:?} paths {paths:?}\n");
-        for (i, (f, e)) in fv.iter().zip(&expected).enumerate() {
-            let w: Vec<String> = (0..11)
-                .map(|k| format!("{:.1}", goodput(&r, i as u64, 1.0 + k as f64, 2.0 + k as f64) / PAYLOAD))
-                .collect();
-            o += &format!("   flow {i} found {f:.2} expected {e:.2} err {:+.3} series {w:?}\n", f / e - 1.0);
-        }
-        println!("{o}");
-    }
-    errs
+    let found = (0..paths.len()).map(|f| goodput(&r, f as u64, 1.7, 8.0) / PAYLOAD);
+    found.zip(&expected).map(|(f, e)| f / e - 1.0).collect()
 }
 
 /// The errors of all flows of these seeds, sorted, by two threads.
@@ -149,7 +137,8 @@ fn all_errors(seeds: u64) -> Vec<f64> {
     all
 }
 
-/// What holds: 99 of 100 flows are within 3 %, of all seeds that were tried (76). The others share a port with slow
+/// What holds: 99 of 100 flows are within 3 %, and none gets less than 84 % of its rate, of all seeds that were tried
+/// (900). The others share a port with slow
 /// flows which a switch before that port holds. The port has to measure them, and of a dozen packets a window one more
 /// or less is 8 %; three such flows with the headroom that asks for leave a fourth of the same rate up to a sixth
 /// less. What a switch behind it holds a port reads in the ACKs, exactly.
@@ -168,6 +157,6 @@ fn random_networks_reach_their_max_min_rates() {
         at(1.0),
         within
     );
-    assert!(within >= 0.97, "{all:.3?}");
-    assert!(all.iter().all(|e| (-0.2..=0.05).contains(e)), "{all:.3?}");
+    assert!(within >= 0.98, "{all:.3?}");
+    assert!(all.iter().all(|e| (-0.2..=0.1).contains(e)), "{all:.3?}");
 }

@@ -106,7 +106,9 @@ def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
             raise _bad(trace, number, f"found {at} after {millis[-1]}, expected times that do not decrease")
         if at - (millis[-1] if millis else 0) > _MAX_HOLE_MILLIS:
             hole = (at - (millis[-1] if millis else 0)) // 1000
-            raise _bad(trace, number, f"found a hole of {hole} s, expected at most {_MAX_HOLE_MILLIS // 1000} s")
+            raise _bad(
+                trace, number, f"found a hole of {hole} s, expected at most {_MAX_HOLE_MILLIS // 1000} s"
+            )
         millis.append(at)
     period = millis[-1]
     if period == 0:
