@@ -73,7 +73,7 @@ impl Dice {
 fn errors(seed: u64) -> Vec<f64> {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
     (0..3).for_each(|_| _ = dice.roll(2));
-    let mut net = Net::new(8);
+    let mut net = Net::new(6);
     net.plan.seed = seed;
     let switches: Vec<u32> = (0..3 + dice.roll(4)).map(|i| net.node(format!("R{i}"))).collect();
     let lines = dice.roll(2) == 0;
@@ -116,7 +116,7 @@ fn errors(seed: u64) -> Vec<f64> {
     let r = net.run();
     // The longest RTT is 2 (5 x 5 + 12 + 3) = 80 ms, a cycle two of it.
     let expected = max_min_beside_acks(&capacities, &paths);
-    let found = (0..paths.len()).map(|f| goodput(&r, f as u64, 1.7, 8.0) / PAYLOAD);
+    let found = (0..paths.len()).map(|f| goodput(&r, f as u64, 1.7, 6.0) / PAYLOAD);
     found.zip(&expected).map(|(f, e)| f / e - 1.0).collect()
 }
 
@@ -137,8 +137,7 @@ fn all_errors(seeds: u64) -> Vec<f64> {
     all
 }
 
-/// What holds: 99 of 100 flows are within 3 %, and none gets less than 84 % of its rate, of all seeds that were tried
-/// (900). The others share a port with slow
+/// What holds: 99 of 100 flows are within 3 %, and none is left with less than 80 % of its rate or given 5 % more. The others share a port with slow
 /// flows which a switch before that port holds. The port has to measure them, and of a dozen packets a window one more
 /// or less is 8 %; three such flows with the headroom that asks for leave a fourth of the same rate up to a sixth
 /// less. What a switch behind it holds a port reads in the ACKs, exactly.
@@ -157,6 +156,6 @@ fn random_networks_reach_their_max_min_rates() {
         at(1.0),
         within
     );
-    assert!(within >= 0.98, "{all:.3?}");
-    assert!(all.iter().all(|e| (-0.2..=0.1).contains(e)), "{all:.3?}");
+    assert!(within >= 0.99, "{all:.3?}");
+    assert!(all.iter().all(|e| (-0.2..=0.05).contains(e)), "{all:.3?}");
 }

@@ -307,7 +307,8 @@ fn the_floor_of_silence_gives_way_to_a_queue() {
 /// CUBIC until then (BRF-63, BRF-93).
 #[test]
 fn feedback_that_begins_late_is_obeyed_if_the_handshake_had_the_option() {
-    let (mut brf, mut w) = (Brf::default(), Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None });
+    let (mut brf, mut w) =
+        (Brf::default(), Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None });
     let connection = Connection {
         now: Time::ZERO,
         packet_bytes: 1500,

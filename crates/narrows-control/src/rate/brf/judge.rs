@@ -16,6 +16,10 @@ const EVIDENCE_WINDOWS: u8 = 16;
 const HELD_WINDOWS: u8 = 3;
 /// Two windows of a held flow differ by no more than this part.
 const STEADY: f64 = 0.05;
+/// A held flow has what it was to have, but for this part: smaller changes of what it was told are not noted.
+const TOLD_CUT: f64 = 0.01;
+/// Most headroom of a flow that switches hold for each other, per mille.
+const RELEASED_HEADROOM: u16 = 250;
 
 /// From when the flow's arrivals say something about its allocation: in resolved mode its sender has known it
 /// for an RTT, and has begun to send (BRF-36, BRF-37).
@@ -128,14 +132,18 @@ impl Judge<'_> {
     fn judge_greedy(&self, meter: &mut Meter, last: Rate, evidence: &Evidence) {
         let was_held = meter.app_class == AppClass::Held;
         let tolerance = evidence.uncertainty(self.mtu);
-        let headroom = was_held.then_some(meter.headroom);
+        // Where the level is less than the headroom would allow, it is the level that the flow does not fill.
+        let has_it = was_held && meter.told.mul_f64(1.0 + TOLD_CUT).as_bytes_per_sec() >= meter.demand;
+        let headroom = has_it.then_some(meter.headroom);
         let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
-        // A sender that doubles per RTT towards a new rate falls short of it, too, but not evenly.
+        // A sender that doubles per RTT towards a new rate falls short of it, too, but not evenly. One that was not heard
+        // at all waits in a queue upstream.
         let (before, after) =
             (last.bytes_in(self.period).as_f64(), meter.real.bytes_in(self.period).as_f64());
-        let steady = (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();
+        let steady = before > 0.0 && (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();
         match found {
             Some(Found::Held { rate, headroom }) if steady || was_held => {
+                let headroom = if was_held { headroom } else { after_release(meter.headroom, headroom) };
                 (meter.app_class, meter.headroom) = (AppClass::Held, headroom);
                 let with = rate.mul_f64(1.0 + f64::from(headroom) / 1000.0).max(self.floor);
                 meter.demand = with.as_bytes_per_sec().min(meter.held);
@@ -143,6 +151,9 @@ impl Judge<'_> {
             None if was_held => {}
             // In doubt it is believed.
             _ => {
+                if !was_held {
+                    meter.headroom /= 2;
+                }
                 meter.app_class = AppClass::Unlimited;
                 meter.demand = meter.held;
                 if found.is_some() {
@@ -151,6 +162,14 @@ impl Judge<'_> {
             }
         }
     }
+}
+
+/// The headroom of a flow that is found held, `before` being what it had when it filled that and was let go.
+///
+/// Two switches can hold a flow for each other, in turn: while one lets it go, the other measures what the first had
+/// allowed. Each turn is worth one headroom, a few per cent, so from turn to turn it doubles.
+fn after_release(before: u16, wanted: u16) -> u16 {
+    wanted.max(before.saturating_mul(2).min(RELEASED_HEADROOM))
 }
 
 /// What a flow was seen to send.

@@ -297,7 +297,7 @@ impl Brf {
             meter.demand = rate.as_bytes_per_sec();
             meter.app_class = AppClass::Unknown;
             (meter.joined, meter.told_at) = (now, Time::NEVER);
-            (meter.held, meter.held_age) = (UNBOUNDED, 0);
+            (meter.held, meter.held_age, meter.headroom) = (UNBOUNDED, 0, 0);
             meter.drop_evidence();
         }
         let windows = self.windows;
