@@ -52,7 +52,7 @@ rust-test: ## Rust tests: units, vectors, properties, behaviour snapshots
 	cargo test --workspace --locked --quiet
 
 python-test: setup ## Python tests, the browser's included if there is one
-	$(BIN)/pytest -q tests/python
+	$(BIN)/pytest tests/python
 
 determinism: setup ## The quick study twice: the same bytes; then its report is checked
 	$(BIN)/python tools/determinism.py
