@@ -29,16 +29,29 @@
   };
 
   const places = [...document.querySelectorAll(".chart")];
+  const begun = new Set();
+  const once = async (place) => {
+    if (begun.has(place)) return;
+    begun.add(place);
+    await draw(place);
+  };
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;
       watcher.unobserve(entry.target);
-      draw(entry.target);
+      once(entry.target);
     }
   }, { rootMargin: "800px" });
   places.forEach((place) => watcher.observe(place));
 
-  // A print needs all of them, drawn or not.
+  // What is not yet in view is drawn one by one when there is nothing else to do, so that a page that is searched,
+  // saved or photographed whole has no gaps. A print cannot wait for that.
+  const idle = window.requestIdleCallback ?? ((task) => setTimeout(task, 50));
+  const next = () => {
+    const place = places.find((p) => !begun.has(p));
+    if (place) once(place).finally(() => idle(next));
+  };
+  idle(next);
   const rest = () => Promise.all(places.filter((place) => !place.dataset.drawn).map(draw));
   window.addEventListener("beforeprint", rest);
   window.narrowsDrawAll = rest;
