@@ -58,7 +58,7 @@ rust-test: ## Rust tests: units, vectors, properties, behaviour snapshots
 python-test: setup ## Python tests, the browser's included if there is one
 	$(BIN)/pytest tests/python
 
-determinism: setup ## The quick study twice: the same bytes; then its report is checked
+determinism: setup ## The quick study on one thread and on two: the same bytes
 	$(BIN)/python tools/determinism.py
 
 bench: setup ## Measure speed beside ns-3 (libns3-dev) and print the table

@@ -177,7 +177,7 @@ impl World<'_> {
             TransportPlan::Tcp { mss, .. } => m.size.div_ceil(*mss as u64),
             TransportPlan::Udp { .. } => 0,
         };
-        let wire = Bytes::new(m.size + segments * HEADER as u64);
+        let wire = Bytes::new(m.size) + Bytes::new(segments.saturating_mul(HEADER as u64));
         let ideal = m.empty.propagation.scale(2, 1) + m.empty.bottleneck.time_for(wire);
         let ideal = (m.size > 0).then(|| ideal.as_secs_f64());
         let mut cells = vec![
