@@ -2,7 +2,8 @@
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{
-    Action, Admission, FlowKey, Leaf, Message, PacketInfo, Proto, RateController, RateOption, TcpFlags,
+    Action, Admission, FlowKey, Leaf, Message, PacketInfo, PortCounters, Proto, RateController, RateOption,
+    TcpFlags,
 };
 use narrows_control::units::{Bytes, Rate, Time};
 
@@ -43,30 +44,38 @@ impl World<'_> {
                 timer_at: Time::NEVER,
                 actions: Vec::new(),
             });
-            self.with_switch(i as u32, |c, now, port, actions| c.on_start(now, port, actions));
+            self.with_port(i as u32, |c, now, port, actions| c.on_start(now, port, actions));
         }
         self.start_domain()
     }
 
-    /// Lets a switch's controller act on the state of its port, then does what it asks for. Nothing if it is out of order.
+    /// Lets a switch's controller act on the figures of its port. Nothing if it is out of order.
+    pub(super) fn with_port<R: Default>(
+        &mut self,
+        index: u32,
+        act: impl FnOnce(&mut dyn RateController, Time, &PortCounters, &mut Vec<Action>) -> R,
+    ) -> R {
+        let switch = &self.switches[index as usize];
+        if switch.controller.is_none() {
+            return self.with_switch(index, |_, _, _| R::default());
+        }
+        let counters = self.ports[switch.link as usize].counters(self.now, switch.plan.told);
+        self.with_switch(index, |c, now, actions| act(c, now, &counters, actions))
+    }
+
+    /// Lets a switch's controller act, then does what it asks for. Nothing if it is out of order.
     pub(super) fn with_switch<R: Default>(
         &mut self,
         index: u32,
-        act: impl FnOnce(
-            &mut dyn RateController,
-            Time,
-            &narrows_control::rate::PortCounters,
-            &mut Vec<Action>,
-        ) -> R,
+        act: impl FnOnce(&mut dyn RateController, Time, &mut Vec<Action>) -> R,
     ) -> R {
         let switch = &mut self.switches[index as usize];
-        let port = &mut self.ports[switch.link as usize];
+        let port = &self.ports[switch.link as usize];
         let mut result = R::default();
         let mut wanted = next_outage(&switch.plan, self.now);
         if let Some(controller) = &mut switch.controller {
-            let counters = port.counters(self.now, switch.plan.told);
             let mut actions = std::mem::take(&mut switch.actions);
-            result = act(controller.as_mut(), self.now, &counters, &mut actions);
+            result = act(controller.as_mut(), self.now, &mut actions);
             wanted = wanted.min(controller.next_timer());
             if switch.plan.told {
                 wanted = wanted.min(port.service().next_change(self.now));
@@ -124,10 +133,10 @@ impl World<'_> {
         } else if !out && switch.controller.is_none() {
             // It comes back knowing nothing: the flows are still there, and it has to find them.
             switch.controller = build_rate_controller(&switch.plan, index).ok();
-            self.with_switch(index, |c, now, port, actions| c.on_start(now, port, actions));
+            self.with_port(index, |c, now, port, actions| c.on_start(now, port, actions));
             return;
         }
-        self.with_switch(index, |c, now, port, actions| c.on_timer(now, port, actions));
+        self.with_port(index, |c, now, port, actions| c.on_timer(now, port, actions));
     }
 
     /// The leaf for a packet that is about to join a controlled port; `None`: the policer drops it.
@@ -140,7 +149,7 @@ impl World<'_> {
         }
         let info = self.packet_info(&p);
         let admission =
-            self.with_switch(index, |c, now, port, actions| Some(c.on_data(now, &info, port, actions)));
+            self.with_port(index, |c, now, port, actions| Some(c.on_data(now, &info, port, actions)));
         match admission {
             Some(Admission::Queue(leaf)) => Some(leaf as usize),
             Some(Admission::Drop) => None,
@@ -158,7 +167,7 @@ impl World<'_> {
         for k in 0..self.switches_at[node].len() {
             let index = self.switches_at[node][k];
             let info = self.packet_info(self.packets.get(packet));
-            let rate = self.with_switch(index, |c, now, _, actions| c.on_reverse(now, &info, actions));
+            let rate = self.with_switch(index, |c, now, actions| c.on_reverse(now, &info, actions));
             if let Some(rate) = rate {
                 let p = self.packets.get_mut(packet);
                 if p.is(flag::RATE) {
@@ -167,7 +176,7 @@ impl World<'_> {
                     p.rate_code = code.to_bits();
                 } else {
                     // A header without room for the option (BRF-11).
-                    self.with_switch(index, |c, _, _, _| c.on_write_failed(&info.key));
+                    self.with_switch(index, |c, _, _| c.on_write_failed(&info.key));
                 }
             }
         }
@@ -236,7 +245,7 @@ impl World<'_> {
     /// A message for a switch has arrived.
     pub(super) fn message_to_switch(&mut self, index: u32, message: &Message) {
         if (index as usize) < self.switches.len() {
-            self.with_switch(index, |c, now, port, actions| c.on_message(now, message, port, actions));
+            self.with_port(index, |c, now, port, actions| c.on_message(now, message, port, actions));
         }
     }
 }
