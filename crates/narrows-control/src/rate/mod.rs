@@ -3,6 +3,7 @@
 //! The contract is [`RateController`]: packets, timers and messages in; a leaf for each packet, a rate to write
 //! and [`Action`]s out. The host (the simulator's switch, the agent on a real one) owns queues, clocks and wires.
 
+pub mod aggregate;
 pub mod brf;
 pub mod demand_index;
 pub mod policer;
@@ -12,10 +13,12 @@ pub mod waterfill;
 
 use core::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Names a flow in its data direction.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FlowKey {
     /// Source address of the data.
     pub saddr: IpAddr,
@@ -30,7 +33,8 @@ pub struct FlowKey {
 }
 
 /// Transport protocol.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Proto {
     /// TCP.
     Tcp,
@@ -170,7 +174,8 @@ pub enum Action {
 pub type PortId = u32;
 
 /// What switches and the SDN controller say to each other (BRF-63, BRF-73).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Message {
     /// Controller to switch: read your counters.
     Poll,
@@ -199,7 +204,8 @@ pub enum Message {
 }
 
 /// The kinds of congestion of the BRF paper.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CongestionKind {
     /// theta1: a standing queue.
     Queue,
@@ -208,7 +214,7 @@ pub enum CongestionKind {
 }
 
 /// A port's figures as reported to the SDN controller.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The port.
     pub port: PortId,
@@ -268,6 +274,11 @@ pub trait RateController: Send {
 
     /// What a flow is allowed now, for traces. `None` if the flow is not in the table.
     fn allocation(&self, key: &FlowKey) -> Option<Rate>;
+
+    /// This controller as one that takes counts in place of packets, if it does.
+    fn aggregated(&mut self) -> Option<&mut dyn aggregate::Aggregated> {
+        None
+    }
 
     /// Names and values of the internal state, for traces.
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}

@@ -27,6 +27,7 @@ pub struct Params {
 #[derive(Clone, Debug)]
 struct Port {
     id: PortId,
+    params: Params,
     detector: Detector,
     verdict: Verdict,
     congested: bool,
@@ -34,31 +35,51 @@ struct Port {
     poll_every: Span,
 }
 
+impl Port {
+    fn new(id: PortId, params: Params, now: Time) -> Self {
+        let poll_every = params.poll.max(POLL_MIN);
+        Port {
+            id,
+            params,
+            detector: Detector::default(),
+            verdict: Verdict::default(),
+            congested: false,
+            poll_at: now,
+            poll_every,
+        }
+    }
+}
+
 /// The controller.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sdn {
-    params: Params,
+    /// By number.
     ports: Vec<Port>,
 }
 
 impl Sdn {
     /// A controller of these ports, which polls them all at once first.
     pub fn new(params: Params, ports: impl IntoIterator<Item = PortId>, now: Time) -> Self {
-        let poll_every = params.poll.max(POLL_MIN);
-        let mut ports: Vec<Port> = ports
-            .into_iter()
-            .map(|id| Port {
-                id,
-                detector: Detector::default(),
-                verdict: Verdict::default(),
-                congested: false,
-                poll_at: now,
-                poll_every,
-            })
-            .collect();
-        ports.sort_by_key(|port| port.id);
-        ports.dedup_by_key(|port| port.id);
-        Sdn { params, ports }
+        let mut sdn = Sdn::default();
+        for port in ports {
+            sdn.attach(port, params.clone(), now);
+        }
+        sdn
+    }
+
+    /// A port joins, and is polled at once. One that is there already begins anew: its switch has restarted, and
+    /// its counters with it.
+    pub fn attach(&mut self, id: PortId, params: Params, now: Time) {
+        let port = Port::new(id, params, now);
+        match self.ports.binary_search_by_key(&id, |port| port.id) {
+            Ok(at) => self.ports[at] = port,
+            Err(at) => self.ports.insert(at, port),
+        }
+    }
+
+    /// A port leaves, with all that is known of it.
+    pub fn detach(&mut self, id: PortId) {
+        self.ports.retain(|port| port.id != id);
     }
 
     /// Polls the ports whose turn it is.
@@ -102,8 +123,8 @@ impl Sdn {
         let Some(port) = self.ports.iter_mut().find(|port| port.id == from && report.port == from) else {
             return;
         };
-        port.poll_every = report.period.min(self.params.poll).max(POLL_MIN);
-        port.verdict = port.detector.observe(report, &self.params.thresholds);
+        port.poll_every = report.period.min(port.params.poll).max(POLL_MIN);
+        port.verdict = port.detector.observe(report, &port.params.thresholds);
         let kind = port.verdict.kind;
         if kind.is_some() || port.congested {
             out.push((from, Message::Congestion { kind, port: from }));
@@ -172,6 +193,24 @@ mod tests {
         sdn.on_message(ms(0), 2, &report(1, 0, 100_000), &mut out);
         sdn.on_message(ms(0), 9, &report(9, 0, 100_000), &mut out);
         assert!(out.is_empty());
+    }
+
+    #[test]
+    fn ports_come_and_go() {
+        let (mut sdn, mut out) = (sdn(), Vec::new());
+        let params = Params {
+            poll: Span::from_millis(10),
+            thresholds: Thresholds::of(&brf::Params::resolved(), Bytes::new(1500)),
+        };
+        sdn.on_timer(ms(0), &mut out);
+        sdn.attach(7, params, ms(5));
+        assert_eq!(sdn.next_timer(), ms(5), "a newcomer is polled at once");
+        sdn.detach(1);
+        out.clear();
+        sdn.on_timer(ms(100), &mut out);
+        assert_eq!(out.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [2, 3, 7]);
+        sdn.on_message(ms(101), 1, &report(1, 101, 100_000), &mut out);
+        assert_eq!(sdn.verdict(1), None);
     }
 
     #[test]

@@ -69,12 +69,21 @@ impl Adverts {
         }
     }
 
-    /// What is advertised for the flow of this packet.
+    /// What is advertised for this flow.
     pub(super) fn rate(&self, now: Time, key: &FlowKey) -> Option<Rate> {
+        self.standing(now, key).map(|(rate, _)| rate)
+    }
+
+    /// The same, and until when it holds.
+    pub(super) fn standing(&self, now: Time, key: &FlowKey) -> Option<(Rate, Time)> {
         if self.heard.is_empty() {
             return None;
         }
-        self.heard.get(key).filter(|a| a.expires > now).map(|a| a.rate)
+        self.heard.get(key).filter(|a| a.expires > now).map(|a| (a.rate, a.expires))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.heard.is_empty()
     }
 
     /// BRF-61 with the advertised value, or `own` if that is less.

@@ -215,6 +215,21 @@ impl Shares {
         self.full_sum() * self.reduction
     }
 
+    /// Whatever turns a demand into an allocation: two equal ones allot the same.
+    pub(super) fn rule(&self) -> (u64, u64, u64) {
+        (self.level, self.spread, self.reduction.to_bits())
+    }
+
+    /// What each flow is told on top of its share, bytes/s (BRF-42).
+    pub(super) fn spread(&self) -> u64 {
+        self.spread
+    }
+
+    /// The factor of a reduction that is on, otherwise 1.
+    pub(super) fn reduction(&self) -> f64 {
+        self.reduction
+    }
+
     /// The level, for traces; infinite when every demand fits.
     pub(super) fn level(&self) -> f64 {
         if self.level == UNBOUNDED { f64::INFINITY } else { self.level as f64 }

@@ -1,11 +1,12 @@
 //! The phases of a port (section 5): settle, measure, allocate; and, when the controller says so, reduce.
 
+use super::aggregate::STALE;
 use super::allocate::{AppClass, equal_share_literal, floor};
 use super::capacity::Reading;
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
 use super::judge::{self, Judge};
 use super::table::{Flow, FlowId, List, Meter};
-use super::{Brf, TICK_MIN};
+use super::{Brf, TICK_MIN, obedience};
 use crate::rate::{Action, Class, CongestionKind, Leaf, Message, PacketInfo, PortCounters, Report};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -55,6 +56,7 @@ impl Brf {
     pub(super) fn begin_cycle(&mut self, now: Time) {
         let rtt = if self.rtt_max > Span::ZERO { self.rtt_max } else { self.params.rtt_default };
         self.period = rtt.max(self.params.period_min).min(self.params.period_max).max(TICK_MIN);
+        self.patience = self.idle_after().scale(STALE.0, STALE.1);
         if self.params.settle {
             self.phase = Phase::Settle { until: now + self.period };
         } else {
@@ -63,7 +65,7 @@ impl Brf {
     }
 
     fn begin_window(&mut self, now: Time) {
-        self.windows += 1;
+        self.windows = self.windows.wrapping_add(1);
         self.phase = Phase::Measure { from: now, until: now + self.period };
     }
 
@@ -74,7 +76,7 @@ impl Brf {
         match self.phase {
             Phase::Settle { .. } => self.begin_window(now),
             Phase::Measure { from, .. } => {
-                self.end_window(from, now);
+                self.end_window(from, now, actions);
                 self.allocate(now, actions);
             }
             Phase::Congested => {}
@@ -88,16 +90,20 @@ impl Brf {
         let Some(meter) = self.table.meter_mut(id) else { return };
         meter.unlimited |= packet.unlimited == Some(true);
         meter.limited |= packet.unlimited == Some(false);
-        let Phase::Measure { from, .. } = self.phase else { return };
+        let from = match self.phase {
+            Phase::Settle { .. } => return,
+            Phase::Measure { from, .. } => judge::measured_from(self.params.mode, meter, from),
+            Phase::Congested => Time::ZERO,
+        };
         meter.enter(self.windows);
-        if now >= judge::measured_from(self.params.mode, meter, from) {
+        if now >= from {
             meter.bytes += packet.size;
             meter.missing += missing;
         }
     }
 
     /// BW_real of every active flow, its class, and what it will ask for (BRF-38, BRF-40, BRF-100).
-    fn end_window(&mut self, from: Time, now: Time) {
+    fn end_window(&mut self, from: Time, now: Time, actions: &mut Vec<Action>) {
         // One look at each meter: with 100,000 of them it is memory that takes the time.
         let judge = Judge {
             params: &self.params,
@@ -105,15 +111,17 @@ impl Brf {
             floor: self.floor,
             period: self.period,
             window: self.windows,
+            spread: self.shares.spread(),
         };
         if self.shares.flows() >= BULK_FLOWS {
             self.shares.begin_bulk();
         }
-        let (shares, mut rtt_max) = (&mut self.shares, Span::ZERO);
+        let (shares, mut rtt_max, mut disobeyed) = (&mut self.shares, Span::ZERO, false);
         self.table.each_rated(|meter| {
             rtt_max = rtt_max.max(meter.rtt);
             let demand = meter.demand;
             judge.end_window(meter, from, now);
+            disobeyed |= obedience::is_out(meter);
             if demand != meter.demand {
                 shares.remove(demand);
                 shares.insert(meter.demand);
@@ -121,6 +129,9 @@ impl Brf {
         });
         self.rtt_max = rtt_max;
         self.shares.end_bulk();
+        if disobeyed {
+            self.demote(now, actions);
+        }
     }
 
     /// ALLOC (7.3), and the next cycle.
@@ -130,6 +141,7 @@ impl Brf {
         let capacity = self.shares.capacity();
         self.floor = floor(p.floor_packets, p.floor_share, self.mtu, self.period, capacity, flows);
         self.shares.restore();
+        self.allotments += 1;
         if self.literal() {
             self.allocate_literally();
         } else {
@@ -234,6 +246,10 @@ impl Brf {
         if self.reduced_at.is_some_and(|at| now.since(at) < self.period) {
             return;
         }
+        if let (Some(since), true) = (self.reduced_at, congested) {
+            self.watch_congested(since, now, actions);
+        }
+        self.windows = self.windows.wrapping_add(1);
         self.reduced_at = Some(now);
         let factor = self.reduce(now, kind, port);
         let event = match kind {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::feedback::code::as_heard;
+use crate::rate::aggregate::{Counts, Standing};
 use crate::rate::{LEAVES, RateOption, TcpFlags};
 
 pub(super) const MTU: u64 = 1500;
@@ -48,6 +49,8 @@ pub(super) struct Sender {
     pub(super) start: u64,
     /// The application's limit.
     pub(super) limit: Rate,
+    /// It sends at this rate whatever it is told.
+    pub(super) insists: Option<Rate>,
     /// Every so many packets get lost before the switch; 0: none.
     pub(super) lose_every: u64,
     /// It says whether it is limited.
@@ -60,9 +63,18 @@ pub(super) struct Sender {
     credit: f64,
     seq: u64,
     acks: VecDeque<(u64, TcpFlags)>,
+    counts: Counts,
+    expected: u64,
+    /// What a data plane that counts would write into ACKs.
+    code: Option<Rate>,
+    leaf: Leaf,
+    /// Of the controller when it was asked last.
+    version: Option<u64>,
 }
 
 pub(super) struct Net {
+    /// Packets are counted and reported every so many ms, as a data plane does; 0: each is shown.
+    pub(super) report_every: u64,
     pub(super) brf: Brf,
     pub(super) now: u64,
     pub(super) port: PortCounters,
@@ -80,7 +92,7 @@ impl Net {
         let mut brf = Brf::new(params, 1, Bytes::new(MTU));
         let mut actions = Vec::new();
         brf.on_start(Time::ZERO, &port, &mut actions);
-        Net { brf, now: 0, port, senders: Vec::new(), actions }
+        Net { report_every: 0, brf, now: 0, port, senders: Vec::new(), actions }
     }
 
     /// A greedy sender unless the returned one is changed.
@@ -90,6 +102,7 @@ impl Net {
             rtt,
             start,
             limit: Rate::MAX,
+            insists: None,
             lose_every: 0,
             says: false,
             told: Rate::ZERO,
@@ -98,6 +111,11 @@ impl Net {
             credit: 0.0,
             seq: 0,
             acks: VecDeque::new(),
+            counts: Counts::default(),
+            expected: 0,
+            code: None,
+            leaf: Leaf::Elephant,
+            version: None,
         });
         self.senders.last_mut().unwrap()
     }
@@ -138,7 +156,11 @@ impl Net {
 
     fn step(&mut self) {
         self.drain();
-        if ms(self.now) >= self.brf.next_timer() {
+        let due = ms(self.now) >= self.brf.next_timer();
+        if self.report_every > 0 && (due || self.now.is_multiple_of(self.report_every)) {
+            self.report();
+        }
+        if due {
             self.brf.on_timer(ms(self.now), &self.port, &mut self.actions);
         }
         let mut senders = core::mem::take(&mut self.senders);
@@ -153,6 +175,26 @@ impl Net {
             assert!(sum <= capacity.as_bytes_per_sec(), "{sum} of {capacity:?} at {} ms", self.now);
         }
         self.now += 1;
+    }
+
+    /// What a data plane has counted, and what it is to do.
+    fn report(&mut self) {
+        let now = ms(self.now);
+        for s in &mut self.senders {
+            let Some(handle) = self.brf.handle(&key(s.n)) else { continue };
+            let next = Counts { since: now, ..Counts::default() };
+            let counts = core::mem::replace(&mut s.counts, next);
+            let standing = self.brf.on_counts(now, handle, &counts, &mut self.actions);
+            let version = self.brf.version();
+            // As a host must: only then, and now and then.
+            let anew = s.version != Some(version) || self.now.is_multiple_of(200);
+            if standing == Standing::Same && !anew {
+                continue;
+            }
+            s.version = Some(version);
+            let Some(decision) = self.brf.decide(now, handle) else { continue };
+            (s.code, s.leaf) = (decision.rate, decision.leaf);
+        }
     }
 
     /// One millisecond of the link, in the order of the leaves.
@@ -180,7 +222,8 @@ impl Net {
             s.acks.pop_front();
             let mut ack = packet(s.n, 0, flags, RateOption::Unassigned);
             ack.timestamps = Some((self.now as u32, (at - s.rtt) as u32));
-            if let Some(rate) = self.reverse(&ack) {
+            let rate = if self.report_every > 0 && !flags.syn { s.code } else { self.reverse(&ack) };
+            if let Some(rate) = rate {
                 s.told = as_heard(rate);
                 s.feedbacks.push(self.now);
             }
@@ -188,7 +231,7 @@ impl Net {
                 self.offer(&packet(s.n, 0, ACK, RateOption::Unassigned));
             }
         }
-        let pace = s.told.min(s.limit);
+        let pace = s.insists.unwrap_or(s.told.min(s.limit));
         s.credit += pace.as_f64() / 1000.0;
         while s.credit >= MTU as f64 {
             s.credit -= MTU as f64;
@@ -198,7 +241,18 @@ impl Net {
             data.unlimited = s.says.then_some(s.limit > s.told);
             s.seq += MTU - 52;
             if s.lose_every == 0 || !(s.sent / MTU).is_multiple_of(s.lose_every) {
-                self.offer(&data);
+                if self.report_every > 0 {
+                    self.port.arrived[s.leaf as usize] += data.size;
+                    self.port.queued[s.leaf as usize] += data.size;
+                    s.counts.bytes += data.size;
+                    s.counts.missing += Bytes::new(data.seq.saturating_sub(s.expected));
+                    s.expected = s.seq;
+                    s.counts.unlimited |= data.unlimited == Some(true);
+                    s.counts.limited |= data.unlimited == Some(false);
+                    s.counts.receiver_half = Some(Span::from_millis(s.rtt));
+                } else {
+                    self.offer(&data);
+                }
                 s.acks.push_back((self.now + s.rtt, ACK));
             }
         }

@@ -1,6 +1,7 @@
 //! What the packets of a measurement window say about a flow: its class, and what it will ask for (section 7.2).
 
 use super::allocate::{AppClass, Found, classify, classify_held};
+use super::obedience;
 use super::params::{Mode, Params};
 use super::table::Meter;
 use crate::rate::waterfill::UNBOUNDED;
@@ -40,7 +41,9 @@ pub(super) struct Judge<'p> {
     /// T.
     pub(super) period: Span,
     /// Number of the window.
-    pub(super) window: u64,
+    pub(super) window: u32,
+    /// What each flow is told on top of its share, bytes/s (BRF-42).
+    pub(super) spread: u64,
 }
 
 impl Judge<'_> {
@@ -68,6 +71,8 @@ impl Judge<'_> {
             // Eq 14 sets the demand.
             return;
         }
+        let may = meter.told.as_bytes_per_sec().saturating_add(self.spread);
+        obedience::watch(meter, span, may, self.mtu);
         meter.held_age = meter.held_age.saturating_add(1);
         if meter.held_age > HELD_WINDOWS {
             meter.held = UNBOUNDED;

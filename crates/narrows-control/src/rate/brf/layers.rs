@@ -10,6 +10,12 @@ const ENTER: f64 = 0.5;
 /// reorders their packets.
 const LEAVE: f64 = 0.75;
 
+/// Whether a flow with this base allocation is a mouse, if it was one or was not; `fair` is C_BRF / N_BRF. Only a limited
+/// flow or a newcomer may be one: a flow that takes all it gets would take it from the rest of its layer, too.
+pub(super) fn is_mouse(was: bool, base: Rate, fair: Rate, unlimited: bool) -> bool {
+    !unlimited && base <= fair.mul_f64(if was { LEAVE } else { ENTER })
+}
+
 /// The layer of one flow.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Layer {
@@ -18,11 +24,9 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// The flow has this base allocation now; `fair` is C_BRF / N_BRF. Only a limited flow or a newcomer may be a
-    /// mouse: one that takes all it gets would take it from the rest of its layer, too.
+    /// The flow has this base allocation now, see [`is_mouse`].
     pub(super) fn assign(&mut self, base: Rate, fair: Rate, unlimited: bool) {
-        let bound = if self.mouse { LEAVE } else { ENTER };
-        let mouse = !unlimited && base <= fair.mul_f64(bound);
+        let mouse = is_mouse(self.mouse, base, fair, unlimited);
         if mouse != self.mouse {
             *self = Layer { mouse, policer: Policer::default() };
         }

@@ -203,14 +203,9 @@ impl Brf {
                 Side::Receiver => flow.rtt.receiver_half(now.since(at)),
             }
         }
-        let (closed, class, rtt) = (flow.closed(), flow.class, flow.rtt.get());
-        if let (Some(meter), Some(rtt)) = (self.table.meter_mut(id), rtt) {
-            meter.rtt = rtt.max(RTT_MIN);
-        }
+        let (closed, class) = (flow.closed(), flow.class);
+        self.note_rtt(id);
         let list = self.table.list(id);
-        if list == Some(List::Rated) {
-            self.rtt_max = self.rtt_max.max(self.rtt(id));
-        }
         if closed && matches!(list, Some(List::Rated | List::Other | List::Idle)) {
             self.deactivate(now, id, List::Waiting, actions);
             self.timers.set(now + self.rtt(id), id, Due::Removal);
@@ -225,11 +220,27 @@ impl Brf {
         }
     }
 
+    /// The flow's RTT estimate may have changed.
+    pub(super) fn note_rtt(&mut self, id: FlowId) {
+        let rtt = self.table.get(id).and_then(|flow| flow.rtt.get());
+        if let (Some(meter), Some(rtt)) = (self.table.meter_mut(id), rtt) {
+            meter.rtt = rtt.max(RTT_MIN);
+        }
+        if self.table.list(id) == Some(List::Rated) {
+            self.rtt_max = self.rtt_max.max(self.rtt(id));
+        }
+    }
+
     /// A packet of the data direction: activity, and bytes for the measurement.
     pub(super) fn count(&mut self, now: Time, id: FlowId, packet: &PacketInfo, actions: &mut Vec<Action>) {
-        if packet.payload == Bytes::ZERO {
-            return;
+        if packet.payload > Bytes::ZERO {
+            self.has_data(now, id, actions);
+            self.measure(now, id, packet);
         }
+    }
+
+    /// The flow has data now.
+    pub(super) fn has_data(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action>) {
         let list = self.table.list(id);
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.last_data = now;
@@ -251,7 +262,6 @@ impl Brf {
             }
             _ => {}
         }
-        self.measure(now, id, packet);
     }
 
     /// What a newcomer with this key would get (BRF-31, BRF-32), `n` being the flows that share with it included.
@@ -322,6 +332,7 @@ impl Brf {
 
     /// Multiplies allocations, as the paper does; less than nothing becomes nothing.
     pub(super) fn scale_literally(&mut self, flows: &[FlowId], factor: f64) {
+        self.allotments += 1;
         for id in flows {
             if let Some(meter) = self.table.meter_mut(*id) {
                 self.shares.remove(meter.demand);
@@ -357,15 +368,16 @@ impl Brf {
     }
 
     /// Another switch has written `value` into the flow's ACK: what it leaves of its share here others can have, and
-    /// to the byte, as nothing has to be measured (BRF-102).
-    fn hold(&mut self, id: FlowId, value: Rate) {
+    /// to the byte, as nothing has to be measured (BRF-102). Returns whether that is news.
+    pub(super) fn hold(&mut self, id: FlowId, value: Rate) -> bool {
         if self.literal() {
-            return;
+            return false;
         }
         let level = self.shares.base(UNBOUNDED);
-        let Some(meter) = self.table.meter_mut(id) else { return };
+        let Some(meter) = self.table.meter_mut(id) else { return false };
         let value = value.as_bytes_per_sec();
         let held = if value < level { value.max(1) } else { UNBOUNDED };
+        let mut news = meter.held != held;
         (meter.held, meter.held_age) = (held, 0);
         let old = meter.demand;
         // A demand that was measured and is less stands.
@@ -379,7 +391,9 @@ impl Brf {
             self.shares.remove(old);
             self.shares.insert(new);
             self.shares.settle();
+            news = true;
         }
+        news
     }
 
     /// Remembers which base allocation the sender knows, and since when.

@@ -16,7 +16,9 @@
 //! | [`congestion`] | the detector, here and at the controller |
 //! | `feedback`, `rtt` | which ACK carries a rate |
 //! | `acks` | what ACKs of the other direction need |
+//! | `obedience` | flows that claim to obey and do not |
 //! | `advert` | flows whose ACKs take another path |
+//! | `aggregate` | counts in place of packets, for a data plane that counts |
 //! | `capacity` | a link whose rate nobody tells |
 //!
 //! A change of the told capacity takes effect at once: in resolved mode class rates and all allocations are computed
@@ -24,6 +26,7 @@
 
 mod acks;
 mod advert;
+mod aggregate;
 mod allocate;
 mod capacity;
 pub mod congestion;
@@ -34,6 +37,7 @@ mod judge;
 mod layers;
 mod lifecycle;
 mod newcomer;
+mod obedience;
 pub mod params;
 mod predictor;
 mod rtt;
@@ -56,6 +60,7 @@ use self::predictor::Predictor;
 use self::split::{Basis, Splitter};
 use self::table::{FlowId, List, Side, Table};
 use self::timers::Timers;
+use crate::rate::aggregate::Aggregated;
 use crate::rate::policer::Policer;
 use crate::rate::{
     Action, Admission, Class, CongestionKind, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId,
@@ -95,7 +100,11 @@ pub struct Brf {
     /// Greatest RTT seen in this cycle.
     rtt_max: Span,
     /// Number of measurement windows so far.
-    windows: u64,
+    windows: u32,
+    /// How often demands have changed for many flows at once.
+    allotments: u64,
+    /// How long a flow that is reported may stay where it is in its list (`aggregate`).
+    patience: Span,
     tick_at: Time,
     /// Bytes offered to the rated class at each tick of the last period.
     arrivals: VecDeque<(Time, Bytes)>,
@@ -134,6 +143,8 @@ impl Brf {
             period,
             rtt_max: Span::ZERO,
             windows: 0,
+            allotments: 0,
+            patience: Span::ZERO,
             tick_at: Time::NEVER,
             arrivals: VecDeque::new(),
             thresholds: Thresholds::of(&params, mtu),
@@ -353,6 +364,10 @@ impl RateController for Brf {
         let id = self.table.find(key)?;
         let active = self.table.list(id) == Some(List::Rated);
         self.table.meter(id).filter(|_| active).map(|meter| self.told(meter.demand))
+    }
+
+    fn aggregated(&mut self) -> Option<&mut dyn Aggregated> {
+        Some(self)
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {

@@ -83,8 +83,16 @@ impl Predictor {
 
     /// What a flow with this key will use, or `None` if too little is known.
     pub(super) fn predict(&self, key: &FlowKey) -> Option<Rate> {
-        Kin::of(key)
-            .iter()
+        self.first_known(&Kin::of(key))
+    }
+
+    /// The same of a TCP flow of which nothing else is known.
+    pub(super) fn predict_any(&self) -> Option<Rate> {
+        self.first_known(&[Kin::Protocol(Proto::Tcp), Kin::Any])
+    }
+
+    fn first_known(&self, kin: &[Kin]) -> Option<Rate> {
+        kin.iter()
             .filter_map(|kin| self.averages.get(kin))
             .find(|average| average.samples >= self.samples)
             .map(|average| Rate::from_f64(average.rate))

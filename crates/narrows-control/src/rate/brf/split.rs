@@ -83,6 +83,17 @@ impl Splitter {
         self.current
     }
 
+    /// The rated class's share if it had so many active flows.
+    pub(super) fn rated_share_with(&self, rated: u64) -> Rate {
+        let Some(basis) = self.basis else { return Rate::ZERO };
+        self.split(Basis { rated, ..basis }).rated
+    }
+
+    fn split(&self, basis: Basis) -> Split {
+        let udp_share = if basis.udp { self.udp_share } else { 0.0 };
+        split(basis.link, self.eta, udp_share, basis.acks, basis.rated, basis.other)
+    }
+
     /// Brings the split up to date and returns whether it changed.
     ///
     /// At most once per `period` (BRF-24), with two exceptions of ours that must not wait: the link's rate changed,
@@ -95,8 +106,7 @@ impl Splitter {
         }
         self.basis = Some(basis);
         self.computed_at = now;
-        let udp_share = if basis.udp { self.udp_share } else { 0.0 };
-        let new = split(basis.link, self.eta, udp_share, basis.acks, basis.rated, basis.other);
+        let new = self.split(basis);
         core::mem::replace(&mut self.current, new) != new
     }
 

@@ -17,6 +17,17 @@ pub(super) struct FlowId {
     generation: u32,
 }
 
+impl FlowId {
+    /// As one number, for a [`FlowHandle`](crate::rate::aggregate::FlowHandle).
+    pub(super) fn to_bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.slot)
+    }
+
+    pub(super) fn from_bits(bits: u64) -> Self {
+        FlowId { slot: bits as u32, generation: (bits >> 32) as u32 }
+    }
+}
+
 /// Which list a record is on; every record is on one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum List {
@@ -42,51 +53,58 @@ pub(super) enum Side {
 /// What a flow is allocated and what it is seen to use.
 ///
 /// Apart from [`Flow`], and no larger than two cache lines: this is what ALLOC walks over, and with 100,000 flows
-/// nothing but memory counts there.
+/// nothing but memory counts there. Reports and decisions, which are more frequent, need the first line only.
 #[derive(Copy, Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Meter {
     /// bytes/s, `UNBOUNDED` if no share satisfies it; in literal mode the allocation. See `Shares`.
     pub(super) demand: u64,
+    /// What another switch holds the flow to, by an ACK that passed here; `UNBOUNDED` if none does (BRF-102).
+    pub(super) held: u64,
     /// Base allocation that the sender was told last.
     pub(super) told: Rate,
     /// Since when; never, if it was told nothing yet.
     pub(super) told_at: Time,
-    /// When the flow was last given a rate as a newcomer.
-    pub(super) joined: Time,
-    /// First data since then.
+    /// First data since `joined`.
     pub(super) first_data: Time,
     pub(super) rtt: Span,
-    /// Number of the measurement window that `bytes` belongs to.
-    pub(super) window: u64,
     /// L3 bytes that arrived.
     pub(super) bytes: Bytes,
-    /// L3 bytes that arrived in windows since the class was last decided, under one and the same allocation.
-    pub(super) evidence: Bytes,
-    /// Payload bytes that the sequence numbers skip in it: sent, but lost before this switch (BRF-100).
-    pub(super) missing: Bytes,
-    /// The time that the evidence covers.
-    pub(super) evidence_span: Span,
-    /// BW_real: rate in the last window.
-    pub(super) real: Rate,
-    /// What another switch holds the flow to, by an ACK that passed here; `UNBOUNDED` if none does (BRF-102).
-    pub(super) held: u64,
-    /// Sums over all windows, for the predictor.
-    pub(super) measured: Bytes,
-    pub(super) measured_span: Span,
-    /// Windows since `held` was seen last.
-    pub(super) held_age: u8,
-    /// Headroom of a flow that was found held, per mille.
-    pub(super) headroom: u16,
-    /// Windows that the evidence is from.
-    pub(super) evidence_windows: u8,
+    /// Number of the measurement window that `bytes` belongs to.
+    pub(super) window: u32,
     /// The sender said in this cycle that its application does not limit it (BRF-100), and that it does. A paced
     /// flow says both: the application has something to send for as long as it takes to pace out what it wrote.
     pub(super) unlimited: bool,
     pub(super) limited: bool,
     pub(super) app_class: AppClass,
+    /// Upper layer, for hosts that count (`aggregate`); packets ask [`Flow::layer`].
+    pub(super) mouse: bool,
+
+    // The second line.
+    /// When the flow was last given a rate as a newcomer.
+    pub(super) joined: Time,
+    /// Payload bytes that the sequence numbers skip in the evidence: sent, but lost before this switch (BRF-100).
+    pub(super) missing: Bytes,
+    /// L3 bytes that arrived in windows since the class was last decided, under one and the same allocation.
+    pub(super) evidence: Bytes,
+    /// The time that the evidence covers.
+    pub(super) evidence_span: Span,
+    /// BW_real: rate in the last window.
+    pub(super) real: Rate,
+    /// Sums over all windows, for the predictor.
+    pub(super) measured: Bytes,
+    pub(super) measured_span: Span,
+    /// Headroom of a flow that was found held, per mille.
+    pub(super) headroom: u16,
+    /// Windows since `held` was seen last.
+    pub(super) held_age: u8,
+    /// Windows that the evidence is from.
+    pub(super) evidence_windows: u8,
+    /// Windows in a row in which it sent more than it may (see `obedience`).
+    pub(super) strikes: u8,
 }
 
-const _: () = assert!(size_of::<Meter>() <= 128);
+const _: () = assert!(size_of::<Meter>() == 128 && core::mem::offset_of!(Meter, joined) == 64);
 
 impl Meter {
     fn new(now: Time, rtt: Span) -> Self {
@@ -112,11 +130,13 @@ impl Meter {
             unlimited: false,
             limited: false,
             app_class: AppClass::Unknown,
+            mouse: false,
+            strikes: 0,
         }
     }
 
     /// Starts counting anew if the counts are of an earlier window.
-    pub(super) fn enter(&mut self, window: u64) {
+    pub(super) fn enter(&mut self, window: u32) {
         if self.window != window {
             (self.window, self.bytes) = (window, Bytes::ZERO);
         }
@@ -165,7 +185,7 @@ pub(super) struct Flow {
     pub(super) fin: (bool, bool),
     pub(super) layer: Layer,
     /// Number of the window after which `layer` was assigned.
-    pub(super) layer_as_of: u64,
+    pub(super) layer_as_of: u32,
 }
 
 impl Flow {
@@ -201,9 +221,13 @@ const NIL: u32 = u32::MAX;
 struct Link {
     generation: u32,
     list: List,
+    /// When the flow was last moved to the end of its list, ms (wraps); see [`Table::stale`].
+    moved_ms: u16,
     prev: u32,
     next: u32,
 }
+
+const _: () = assert!(size_of::<Link>() == 16);
 
 #[derive(Copy, Clone, Debug)]
 struct Ends {
@@ -286,6 +310,12 @@ impl Table {
         self.meters.get_mut(id.slot as usize)
     }
 
+    /// The meter and the list that its record is on.
+    pub(super) fn standing(&self, id: FlowId) -> Option<(List, &Meter)> {
+        let link = self.link(id)?;
+        Some((link.list, self.meters.get(id.slot as usize)?))
+    }
+
     pub(super) fn list(&self, id: FlowId) -> Option<List> {
         self.link(id).map(|e| e.list)
     }
@@ -299,7 +329,13 @@ impl Table {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                self.links.push(Link { generation: 0, list: List::Waiting, prev: NIL, next: NIL });
+                self.links.push(Link {
+                    generation: 0,
+                    list: List::Waiting,
+                    moved_ms: 0,
+                    prev: NIL,
+                    next: NIL,
+                });
                 self.meters.push(Meter::new(flow.last_seen, self.rtt_default));
                 self.flows.push(None);
                 self.links.len() as u32 - 1
@@ -344,6 +380,21 @@ impl Table {
             self.unlink(id.slot);
             self.push_back(id.slot, list);
         }
+    }
+
+    /// For hosts that count (`aggregate`): whether a flow that is active anew should be moved to the end of its list.
+    /// With 100,000 flows moving each at each report would cost more than all else, so it is done now and then.
+    pub(super) fn stale(&mut self, id: FlowId, now: Time, patience: Span) -> bool {
+        let ms = (now.as_nanos() / 1_000_000) as u16;
+        let Some(link) = self.links.get_mut(id.slot as usize).filter(|l| l.generation == id.generation)
+        else {
+            return false;
+        };
+        let stale = u64::from(ms.wrapping_sub(link.moved_ms)) >= patience.as_nanos() / 1_000_000;
+        if stale {
+            link.moved_ms = ms;
+        }
+        stale
     }
 
     /// The record that has been longest on `list`.

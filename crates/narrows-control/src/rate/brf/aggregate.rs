@@ -1,0 +1,160 @@
+//! Counts in place of packets, for a data plane that counts for itself.
+//!
+//! What is decided and how is the same; only measuring differs: bytes that were counted over a span of which a part does
+//! not say anything yet (see `judge::measured_from`) are counted in proportion, as paced flows send evenly. A flow that
+//! is reported often is moved to the end of its list only now and then, so it may be idle a quarter of
+//! [`Params::idle_after`](super::Params::idle_after) early.
+
+use super::cycle::Phase;
+use super::table::{FlowId, List};
+use super::{AppClass, Brf, allocate, judge, layers, newcomer};
+use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
+use crate::rate::{Action, Class, FlowKey, Leaf};
+use crate::units::{Bytes, Rate, Time};
+
+/// A flow is moved to the end of its list after this part of the span that makes it idle.
+pub(super) const STALE: (u64, u64) = (1, 4);
+
+/// `bytes` counted from `since` to `now`, as far as they fall behind `from`.
+fn part_after(from: Time, since: Time, now: Time, bytes: Bytes) -> Bytes {
+    let (valid, whole) = (now.since(from.max(since)).as_nanos(), now.since(since).as_nanos());
+    if valid >= whole || bytes == Bytes::ZERO {
+        return bytes;
+    }
+    if valid == 0 {
+        return Bytes::ZERO;
+    }
+    // At most `bytes`.
+    Bytes::new((u128::from(bytes.get()) * u128::from(valid) / u128::from(whole)) as u64)
+}
+
+impl Brf {
+    /// The leaf of an active flow, from its meter alone.
+    fn leaf_by_meter(&mut self, id: FlowId) -> Leaf {
+        let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
+        let (shares, layered) = (&self.shares, self.params.layers);
+        let Some(meter) = self.table.meter_mut(id) else { return Leaf::Elephant };
+        let base = Rate::from_bytes_per_sec(shares.base(meter.demand));
+        let unlimited = meter.app_class == AppClass::Unlimited;
+        meter.mouse =
+            layered && layers::is_mouse(meter.mouse, base, Rate::from_bytes_per_sec(fair), unlimited);
+        if meter.mouse { Leaf::Mouse } else { Leaf::Elephant }
+    }
+
+    fn measure_counts(&mut self, now: Time, id: FlowId, counts: &Counts) {
+        let (phase, windows, mode) = (self.phase, self.windows, self.params.mode);
+        let Some(meter) = self.table.meter_mut(id) else { return };
+        if meter.first_data == Time::NEVER {
+            meter.first_data = now;
+        }
+        meter.unlimited |= counts.unlimited;
+        meter.limited |= counts.limited;
+        let from = match phase {
+            Phase::Settle { .. } => return,
+            Phase::Measure { from, .. } => judge::measured_from(mode, meter, from),
+            Phase::Congested => Time::ZERO,
+        };
+        meter.enter(windows);
+        meter.bytes += part_after(from, counts.since, now, counts.bytes);
+        if counts.missing > Bytes::ZERO {
+            // Of the second line, and rare.
+            meter.missing += part_after(from, counts.since, now, counts.missing);
+        }
+    }
+}
+
+impl Aggregated for Brf {
+    fn handle(&self, key: &FlowKey) -> Option<FlowHandle> {
+        self.table.find(key).map(|id| FlowHandle(id.to_bits()))
+    }
+
+    fn on_counts(
+        &mut self,
+        now: Time,
+        flow: FlowHandle,
+        counts: &Counts,
+        actions: &mut Vec<Action>,
+    ) -> Standing {
+        let id = FlowId::from_bits(flow.0);
+        let Some(list) = self.table.list(id) else { return Standing::Gone };
+        // What an advertisement allows changes with any message and with time.
+        let mut changed = !self.adverts.is_empty();
+        if (counts.receiver_half.is_some() || counts.sender_half.is_some())
+            && let Some(flow) = self.table.get_mut(id)
+        {
+            counts.receiver_half.into_iter().for_each(|sample| flow.rtt.receiver_half(sample));
+            counts.sender_half.into_iter().for_each(|sample| flow.rtt.sender_half(sample));
+            self.note_rtt(id);
+            changed = true;
+        }
+        if let Some(value) = counts.passed {
+            changed |= self.hold(id, value);
+        }
+        if counts.bytes > Bytes::ZERO {
+            if list == List::Other {
+                self.acks.not_one(counts.bytes);
+            }
+            if !matches!(list, List::Rated | List::Other) || self.table.stale(id, now, self.patience) {
+                if let Some(flow) = self.table.get_mut(id) {
+                    flow.last_seen = now;
+                }
+                self.has_data(now, id, actions);
+                changed |= self.table.list(id) != Some(list);
+            }
+            self.measure_counts(now, id, counts);
+        }
+        if changed { Standing::Changed } else { Standing::Same }
+    }
+
+    fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision> {
+        let id = FlowId::from_bits(flow.0);
+        let (list, meter) = self.table.standing(id)?;
+        let rtt = meter.rtt;
+        if list != List::Rated {
+            let rated = self.table.get(id)?.class == Class::Rated;
+            let leaf = if rated { Leaf::Elephant } else { Leaf::OtherTcp };
+            return Some(Decision { rate: None, leaf, rtt });
+        }
+        let mut rate = self.told(meter.demand).min(Rate::from_bytes_per_sec(meter.held));
+        if !self.adverts.is_empty()
+            && let Some(advertised) = self.adverts.rate(now, &self.table.get(id)?.key)
+        {
+            rate = rate.min(advertised);
+        }
+        self.note_told(now, id);
+        let leaf = self.leaf_by_meter(id);
+        Some(Decision { rate: Some(rate), leaf, rtt })
+    }
+
+    fn version(&self) -> u64 {
+        use core::hash::Hasher;
+        let (level, spread, reduction) = self.shares.rule();
+        let mut hasher = rustc_hash::FxHasher::default();
+        for part in [self.allotments, level, spread, reduction, self.floor.as_bytes_per_sec()] {
+            hasher.write_u64(part);
+        }
+        hasher.finish()
+    }
+
+    fn advertised(&self, now: Time, key: &FlowKey) -> Option<(Rate, Time)> {
+        self.adverts.standing(now, key)
+    }
+
+    fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Rate {
+        let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
+        // The class may be empty now, and have no share until its first flow comes.
+        let capacity = self.splitter.rated_share_with(flows);
+        let predicted = match key {
+            Some(key) => self.predictor.predict(key),
+            None => self.predictor.predict_any(),
+        };
+        let p = &self.params;
+        let floor = allocate::floor(p.floor_packets, p.floor_share, self.mtu, self.period, capacity, flows);
+        let rate = newcomer::initial(predicted, capacity, flows).max(floor);
+        rate.mul_f64(self.shares.reduction()).max(Rate::from_bytes_per_sec(1))
+    }
+}
+
+#[cfg(test)]
+#[path = "aggregate_tests.rs"]
+mod tests;
