@@ -3,7 +3,10 @@
 use narrows_control::rate::{FlowKey, Proto};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
-use crate::packet::{Packet, Template, UDP_HEADER, flag};
+use crate::error::Error;
+use crate::net::{Paths, Service, step_at};
+use crate::packet::{HEADER, Packet, Template, UDP_HEADER, flag};
+use crate::plan::{FlowPlan, Plan, TransportPlan};
 use crate::tcp::{Io, Receiver, Sender};
 
 /// What a flow is made of.
@@ -42,13 +45,62 @@ pub(crate) struct Flow {
 
 /// A flow's path without anybody on it.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct EmptyPath {
+pub struct EmptyPath {
     /// RTT of a full segment and its ACK, transmission times included (MET-10).
-    pub(crate) rtt: Span,
+    pub rtt: Span,
     /// The propagation part of it.
-    pub(crate) propagation: Span,
+    pub propagation: Span,
     /// Rate of the slowest link towards the receiver.
-    pub(crate) bottleneck: Rate,
+    pub bottleneck: Rate,
+}
+
+impl EmptyPath {
+    /// Follows the links of both directions. `link` gives a link's mean rate during the flow and its delay at the start.
+    pub(crate) fn along(
+        plan: &FlowPlan,
+        forward: &[u32],
+        reverse: &[u32],
+        link: impl Fn(u32) -> (Rate, Span),
+    ) -> Self {
+        let data = match &plan.transport {
+            TransportPlan::Tcp { mss, .. } => *mss as u64 + HEADER as u64,
+            TransportPlan::Udp { packet, .. } => *packet as u64,
+        };
+        let mut path = EmptyPath { rtt: Span::ZERO, propagation: Span::ZERO, bottleneck: Rate::MAX };
+        for (towards, links, bytes) in [(true, forward, data), (false, reverse, HEADER as u64)] {
+            for &l in links {
+                let (rate, delay) = link(l);
+                path.propagation += delay;
+                path.rtt += delay + rate.time_for(Bytes::new(bytes));
+                if towards {
+                    path.bottleneck = path.bottleneck.min(rate);
+                }
+            }
+        }
+        path
+    }
+
+    /// Of every flow of a plan that passed [`Plan::check`]; links serve at their own rate.
+    ///
+    /// # Errors
+    /// A flow without a path.
+    pub fn of_flows(plan: &Plan) -> Result<Vec<EmptyPath>, Error> {
+        let mut paths = Paths::new(plan);
+        let services: Vec<Service> = plan.links.iter().map(|l| Service::new(&l.rate)).collect();
+        let end = Time::ZERO + plan.duration;
+        plan.flows
+            .iter()
+            .map(|flow| {
+                let (forward, reverse) = paths.both_ways(plan, flow)?;
+                let link = |l: u32| {
+                    let delay = step_at(&plan.links[l as usize].delay, flow.start);
+                    (services[l as usize].mean_rate(flow.start, end), delay)
+                };
+                let (forward, reverse) = (paths.links_of(forward), paths.links_of(reverse));
+                Ok(EmptyPath::along(flow, forward, reverse, link))
+            })
+            .collect()
+    }
 }
 
 /// What results say about a flow.

@@ -5,6 +5,7 @@
 //! * `net`: links, queues, routing.
 //! * `tcp`: TCP as Linux does it, around the congestion controllers of `narrows-control`.
 //! * `world`: the loop, flows, switches with rate controllers, the SDN controller, samples.
+//! * [`model`]: the parts that a backend in real time shares.
 //! * `probe`: histograms and result tables.
 //!
 //! One run is one thread and never looks at a clock; the same plan gives the same bytes.
@@ -15,6 +16,7 @@ mod check;
 mod engine;
 mod error;
 mod flow;
+pub mod model;
 mod net;
 mod packet;
 pub mod plan;

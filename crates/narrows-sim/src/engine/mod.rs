@@ -5,5 +5,5 @@ mod random;
 mod slab;
 
 pub(crate) use heap::{Event, EventQueue, Kind, MAX_INDEX};
-pub(crate) use random::Random;
+pub use random::Random;
 pub(crate) use slab::{Ring, Slab};

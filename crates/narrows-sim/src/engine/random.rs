@@ -5,37 +5,37 @@ use rand_pcg::Pcg32;
 
 /// A seeded stream (PCG32: portable and the same on every machine).
 #[derive(Clone, Debug)]
-pub(crate) struct Random(Pcg32);
+pub struct Random(Pcg32);
 
 impl Random {
     /// The stream number `stream` of the run's `seed`.
-    pub(crate) fn new(seed: u64, stream: u64) -> Self {
+    pub fn new(seed: u64, stream: u64) -> Self {
         Random(Pcg32::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xda3e_39cb_94b9_5bdb, stream))
     }
 
     /// Uniform in [0, 1).
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         self.0.next_u32() as f64 / (1u64 << 32) as f64
     }
 
     /// Sixty-four random bits.
-    pub(crate) fn bits(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// True with probability `p`.
     #[inline]
-    pub(crate) fn chance(&mut self, p: f64) -> bool {
+    pub fn chance(&mut self, p: f64) -> bool {
         p > 0.0 && self.unit() < p
     }
 
     /// Exponential with this mean.
-    pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
+    pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }
 
     /// Pareto (type I) with this mean and shape > 1, by inversion.
-    pub(crate) fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
+    pub fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
         let scale = mean * (shape - 1.0) / shape;
         scale / libm::pow(1.0 - self.unit(), 1.0 / shape)
     }

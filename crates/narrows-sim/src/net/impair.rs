@@ -7,7 +7,7 @@ use crate::plan::{JitterPlan, LinkPlan, LossPlan};
 
 /// Random loss, duplication and jitter of a link. Each has its own random stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Impairments {
+pub struct Impairments {
     loss: Vec<(Time, LossPlan)>,
     /// Gilbert-Elliott: in the bad state.
     bad: bool,
@@ -18,15 +18,18 @@ pub(crate) struct Impairments {
 
 /// What becomes of a packet that has left the queue.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
-pub(crate) struct Fate {
-    pub(crate) lost: bool,
-    pub(crate) twice: bool,
-    pub(crate) extra_delay: Span,
+pub struct Fate {
+    /// It never arrives.
+    pub lost: bool,
+    /// It arrives twice.
+    pub twice: bool,
+    /// Jitter.
+    pub extra_delay: Span,
 }
 
 impl Impairments {
-    /// `None` for a perfect link.
-    pub(crate) fn new(plan: &LinkPlan, seed: u64, link: u64) -> Option<Box<Self>> {
+    /// The impairments of link number `link`; `None` for a perfect link.
+    pub fn new(plan: &LinkPlan, seed: u64, link: u64) -> Option<Box<Self>> {
         let perfect = plan.loss.is_empty() && plan.duplicate == 0.0 && plan.jitter.is_none();
         (!perfect).then(|| {
             Box::new(Impairments {
@@ -39,12 +42,13 @@ impl Impairments {
         })
     }
 
-    pub(crate) fn reorders(&self) -> bool {
+    /// Packets may overtake each other.
+    pub fn reorders(&self) -> bool {
         self.jitter.as_ref().is_some_and(|j| j.reorder)
     }
 
     /// Decides for a packet that enters the link at `now`.
-    pub(crate) fn fate(&mut self, now: Time) -> Fate {
+    pub fn fate(&mut self, now: Time) -> Fate {
         let model = self.loss.partition_point(|&(t, _)| t <= now).checked_sub(1).map(|i| &self.loss[i].1);
         let [loss, duplicate, jitter] = &mut self.random;
         let lost = match model {

@@ -6,5 +6,21 @@ mod queue;
 mod route;
 mod service;
 
+pub use impair::{Fate, Impairments};
 pub(crate) use port::{Enqueue, Port, PortTotals};
 pub(crate) use route::{HOST, Paths};
+pub use service::Service;
+
+use narrows_control::units::{Span, Time};
+
+/// The value in force at `now`, of steps in order of time; zero without any.
+#[inline]
+pub fn step_at(steps: &[(Time, Span)], now: Time) -> Span {
+    match steps {
+        [(_, only)] => *only,
+        _ => {
+            let next = steps.partition_point(|&(from, _)| from <= now);
+            steps.get(next.saturating_sub(1)).map_or(Span::ZERO, |&(_, value)| value)
+        }
+    }
+}

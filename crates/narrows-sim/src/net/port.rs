@@ -11,6 +11,7 @@ use super::queue::fifo::{Fifo, Verdict};
 use super::queue::htb::Htb;
 use super::queue::{self, Discipline, Losses, Next, Waiting};
 use super::service::Service;
+use super::step_at;
 use crate::engine::{EventQueue, Kind, Ring, Slab};
 use crate::packet::Packet;
 use crate::plan::{ControllerPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan};
@@ -142,10 +143,7 @@ impl Port {
     }
 
     pub(crate) fn delay_at(&self, now: Time) -> Span {
-        match self.delay.as_slice() {
-            [(_, delay)] => *delay,
-            steps => steps[steps.partition_point(|&(t, _)| t <= now).saturating_sub(1)].1,
-        }
+        step_at(&self.delay, now)
     }
 
     /// Offers a packet to the queue. A dropped packet stays the caller's (to free).

@@ -7,7 +7,8 @@ use std::collections::BinaryHeap;
 use narrows_control::units::Span;
 use rustc_hash::FxHashMap;
 
-use crate::plan::Plan;
+use crate::error::Error;
+use crate::plan::{FlowPlan, Plan};
 
 /// Behind the last link of a path: the packet has reached its host.
 pub(crate) const HOST: u32 = u32::MAX;
@@ -52,6 +53,21 @@ impl Paths {
         }
         let links = self.dijkstra(from, to)?;
         Some(self.add(vec![from, to], &links))
+    }
+
+    /// Starts of a flow's paths: towards the receiver, and back.
+    pub(crate) fn both_ways(&mut self, plan: &Plan, flow: &FlowPlan) -> Result<(u32, u32), Error> {
+        let unreachable = |from: u32, to: u32| Error::Unreachable {
+            flow: flow.name.clone(),
+            from: plan.nodes[from as usize].clone(),
+            to: plan.nodes[to as usize].clone(),
+        };
+        let forward = self.shortest(flow.from, flow.to).ok_or_else(|| unreachable(flow.from, flow.to))?;
+        let reverse = match &flow.return_path {
+            Some(nodes) => self.along(nodes),
+            None => self.shortest(flow.to, flow.from),
+        };
+        Ok((forward, reverse.ok_or_else(|| unreachable(flow.to, flow.from))?))
     }
 
     /// Start of the path along these nodes.

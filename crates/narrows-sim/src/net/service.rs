@@ -9,15 +9,23 @@ use crate::plan::RatePlan;
 
 /// How a link serves.
 #[derive(Clone, Debug)]
-pub(crate) enum Service {
-    Constant { rate: Rate, last: (u32, Span) },
+pub enum Service {
+    /// The same rate for ever.
+    Constant {
+        /// L3 bytes/s.
+        rate: Rate,
+        /// Size of the packet served last, and the time it took.
+        last: (u32, Span),
+    },
+    /// A rate that changes.
     Steps(Steps),
+    /// A recorded trace.
     Opportunities(Opportunities),
 }
 
 /// Piecewise constant rate.
 #[derive(Clone, Debug)]
-pub(crate) struct Steps {
+pub struct Steps {
     steps: Vec<(Time, Rate)>,
     period: Option<Span>,
     /// Index of the step in force at the last query and the start of its repetition.
@@ -27,7 +35,7 @@ pub(crate) struct Steps {
 
 /// A mahimahi trace: an opportunity is a millisecond at which so many bytes may leave.
 #[derive(Clone, Debug)]
-pub(crate) struct Opportunities {
+pub struct Opportunities {
     millis: Vec<u32>,
     period: u64,
     bytes: u32,
@@ -37,7 +45,8 @@ pub(crate) struct Opportunities {
 }
 
 impl Service {
-    pub(crate) fn new(plan: &RatePlan) -> Self {
+    /// The service that a plan asks for.
+    pub fn new(plan: &RatePlan) -> Self {
         match plan {
             RatePlan::Steps { steps, period: None } if steps.len() == 1 => {
                 Service::Constant { rate: steps[0].1, last: (0, Span::ZERO) }
@@ -60,7 +69,7 @@ impl Service {
     /// Serves a packet whose turn comes at `turn`: when its transmission starts and when it is finished.
     /// Calls must come with turns that do not go back.
     #[inline]
-    pub(crate) fn serve(&mut self, turn: Time, bytes: u32) -> (Time, Time) {
+    pub fn serve(&mut self, turn: Time, bytes: u32) -> (Time, Time) {
         match self {
             Service::Constant { rate, last } => {
                 // Nearly all packets of a link have one of two sizes; a division costs more than a comparison.
@@ -76,7 +85,7 @@ impl Service {
     }
 
     /// Bytes that the link could have carried in `[from, to)`.
-    pub(crate) fn capacity(&self, from: Time, to: Time) -> f64 {
+    pub fn capacity(&self, from: Time, to: Time) -> f64 {
         match self {
             Service::Constant { rate, .. } => rate.as_f64() * to.since(from).as_secs_f64(),
             Service::Steps(steps) => steps.capacity(from, to),
@@ -99,7 +108,7 @@ impl Service {
     }
 
     /// Mean rate over `[from, to)`.
-    pub(crate) fn mean_rate(&self, from: Time, to: Time) -> Rate {
+    pub fn mean_rate(&self, from: Time, to: Time) -> Rate {
         match self {
             Service::Constant { rate, .. } => *rate,
             _ if to <= from => self.told(from),

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram as Hdr;
 
 /// Durations from 1 microsecond to 10 minutes to within 0.8 % (two significant digits, HdrHistogram).
 #[derive(Clone, Debug)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     hdr: Hdr<u32>,
     /// Exact extremes, nanoseconds: a quantile must not lie beyond them.
     least: u64,
@@ -15,21 +15,23 @@ pub(crate) struct Histogram {
 const UNIT: u64 = 1_000;
 
 impl Histogram {
-    pub(crate) fn new() -> Option<Box<Self>> {
+    /// An empty one.
+    pub fn new() -> Option<Box<Self>> {
         Hdr::new_with_bounds(1, 600_000_000, 2)
             .ok()
             .map(|hdr| Box::new(Histogram { hdr, least: u64::MAX, most: 0 }))
     }
 
+    /// Adds a sample.
     #[inline]
-    pub(crate) fn record(&mut self, nanos: u64) {
+    pub fn record(&mut self, nanos: u64) {
         self.least = self.least.min(nanos);
         self.most = self.most.max(nanos);
         self.hdr.saturating_record(nanos / UNIT);
     }
 
     /// The value in seconds below which the share `q` lies; NaN without samples.
-    pub(crate) fn quantile(&self, q: f64) -> f64 {
+    pub fn quantile(&self, q: f64) -> f64 {
         if self.hdr.is_empty() {
             return f64::NAN;
         }
@@ -37,7 +39,8 @@ impl Histogram {
         nanos.clamp(self.least, self.most) as f64 / 1e9
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// No sample yet.
+    pub fn is_empty(&self) -> bool {
         self.hdr.is_empty()
     }
 }

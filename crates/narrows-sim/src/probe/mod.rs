@@ -4,7 +4,7 @@ mod histogram;
 mod recorder;
 mod table;
 
-pub(crate) use histogram::Histogram;
-pub(crate) use recorder::Recorder;
-pub(crate) use table::{Cell, row};
-pub use table::{Column, Table};
+pub use histogram::Histogram;
+pub use recorder::Recorder;
+pub(crate) use table::row;
+pub use table::{Cell, Column, Table};

@@ -4,18 +4,27 @@ use super::{Histogram, Table};
 use crate::probe::table::row;
 
 /// Tables under construction.
-pub(crate) struct Recorder {
-    pub(crate) flows: Table,
-    pub(crate) flow_samples: Table,
-    pub(crate) links: Table,
-    pub(crate) link_samples: Table,
-    pub(crate) distributions: Table,
-    pub(crate) events: Table,
-    pub(crate) traces: Table,
+pub struct Recorder {
+    /// A row per flow.
+    pub flows: Table,
+    /// A row per flow and probe interval.
+    pub flow_samples: Table,
+    /// A row per link.
+    pub links: Table,
+    /// A row per link and probe interval.
+    pub link_samples: Table,
+    /// Quantiles.
+    pub distributions: Table,
+    /// What happened when.
+    pub events: Table,
+    /// Variables of controllers over time.
+    pub traces: Table,
 }
 
 impl Recorder {
-    pub(crate) fn new() -> Self {
+    /// Empty tables.
+    #[allow(clippy::new_without_default, reason = "an empty recorder is no default of anything")]
+    pub fn new() -> Self {
         let flows = Table::new(
             "flows",
             &[
@@ -110,7 +119,7 @@ impl Recorder {
     }
 
     /// Quantiles of a histogram: every per cent, and the tail.
-    pub(crate) fn distribution(&mut self, entity: &str, id: u32, quantity: &str, histogram: &Histogram) {
+    pub fn distribution(&mut self, entity: &str, id: u32, quantity: &str, histogram: &Histogram) {
         if histogram.is_empty() {
             return;
         }
@@ -121,7 +130,7 @@ impl Recorder {
     }
 
     /// The finished tables.
-    pub(crate) fn into_tables(self) -> Vec<Table> {
+    pub fn into_tables(self) -> Vec<Table> {
         vec![
             self.flows,
             self.flow_samples,

@@ -22,9 +22,12 @@ pub struct Table {
 
 /// One cell of a row.
 #[derive(Clone, Debug)]
-pub(crate) enum Cell {
+pub enum Cell {
+    /// A float.
     F(f64),
+    /// A whole number.
     U(u64),
+    /// A word.
     S(String),
 }
 
@@ -72,7 +75,7 @@ impl Table {
     }
 
     /// Adds a row. A cell of another type than its column's is a programming error; it is stored as "undefined".
-    pub(crate) fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
+    pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let mut cells = cells.into_iter();
         for (name, column) in &mut self.columns {
             let cell = cells.next();

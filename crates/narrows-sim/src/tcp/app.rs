@@ -6,7 +6,7 @@ use crate::plan::AppPlan;
 
 /// The sending application.
 #[derive(Clone, Debug)]
-pub(crate) struct App {
+pub struct App {
     source: Source,
     /// When it stops and closes.
     stop: Time,
@@ -29,9 +29,14 @@ enum Source {
 
 /// What the application gives when it is asked for a segment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Chunk {
-    /// So many bytes; `last`: the stream ends behind them (0 bytes: it just ends).
-    Data { len: u16, last: bool },
+pub enum Chunk {
+    /// Data to send.
+    Data {
+        /// So many bytes.
+        len: u16,
+        /// The stream ends behind them (0 bytes: it just ends).
+        last: bool,
+    },
     /// Nothing until this time.
     Wait(Time),
     /// Everything was given, FIN included.
@@ -39,7 +44,8 @@ pub(crate) enum Chunk {
 }
 
 impl App {
-    pub(crate) fn new(plan: &AppPlan, start: Time, stop: Time) -> Self {
+    /// The application of a flow that starts and stops at these times.
+    pub fn new(plan: &AppPlan, start: Time, stop: Time) -> Self {
         let source = match plan {
             AppPlan::Size { bytes } => Source::Size(bytes.get()),
             AppPlan::Limited { rate, on, off } => {
@@ -51,12 +57,12 @@ impl App {
     }
 
     /// A flow of this many bytes.
-    pub(crate) fn sized(bytes: Bytes, start: Time) -> Self {
+    pub fn sized(bytes: Bytes, start: Time) -> Self {
         App { source: Source::Size(bytes.get()), stop: Time::NEVER, start, taken: 0, finished: false }
     }
 
     /// Size of the whole transfer; 0 if it has none.
-    pub(crate) fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         match self.source {
             Source::Size(bytes) => bytes,
             _ => 0,
@@ -79,7 +85,7 @@ impl App {
 
     /// Takes the next chunk of at most `mss` bytes.
     #[inline]
-    pub(crate) fn take(&mut self, now: Time, mss: u16) -> Chunk {
+    pub fn take(&mut self, now: Time, mss: u16) -> Chunk {
         if self.finished {
             return Chunk::Finished;
         }

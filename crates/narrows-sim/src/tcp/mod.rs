@@ -18,7 +18,7 @@ mod tests;
 mod timers;
 mod transmit;
 
-pub(crate) use app::App;
+pub use app::{App, Chunk};
 pub(crate) use receiver::Receiver;
 pub(crate) use sender::{Config, Phase, Sender};
 

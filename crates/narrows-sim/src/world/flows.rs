@@ -2,14 +2,15 @@
 
 use narrows_control::congestion::reno::Reno;
 use narrows_control::rate::Proto;
-use narrows_control::units::{Bytes, Rate, Span, Time};
+use narrows_control::units::{Bytes, Time};
 
 use super::World;
+use super::arrivals::Arrivals;
 use crate::engine::{Kind, Random};
 use crate::error::Error;
 use crate::flow::{Body, EmptyPath, Flow, LastSample, Meta, Tcp, Udp, flow_key};
-use crate::packet::{HEADER, Template, flag};
-use crate::plan::{AppPlan, FlowPlan, SizePlan, TransportPlan};
+use crate::packet::{Template, flag};
+use crate::plan::{AppPlan, FlowPlan, TransportPlan};
 use crate::probe::Histogram;
 use crate::tcp::{App, Config, Io, Receiver, Sender};
 
@@ -24,7 +25,7 @@ pub(super) struct Source {
     started: u32,
     /// The Poisson process has begun.
     running: bool,
-    random: Random,
+    arrivals: Option<Arrivals>,
     /// Slots of its flows that stop at a known time, for the snapshot.
     forward: u32,
     reverse: u32,
@@ -34,23 +35,12 @@ pub(super) struct Source {
 impl World<'_> {
     pub(super) fn start_sources(&mut self) -> Result<(), Error> {
         for (i, plan) in self.plan.flows.iter().enumerate() {
-            let unreachable = |from: u32, to: u32| Error::Unreachable {
-                flow: plan.name.clone(),
-                from: self.plan.nodes[from as usize].clone(),
-                to: self.plan.nodes[to as usize].clone(),
-            };
-            let forward =
-                self.paths.shortest(plan.from, plan.to).ok_or_else(|| unreachable(plan.from, plan.to))?;
-            let reverse = match &plan.return_path {
-                Some(nodes) => self.paths.along(nodes),
-                None => self.paths.shortest(plan.to, plan.from),
-            };
-            let reverse = reverse.ok_or_else(|| unreachable(plan.to, plan.from))?;
+            let (forward, reverse) = self.paths.both_ways(self.plan, plan)?;
             let empty = self.empty_path(plan, forward, reverse);
             self.sources.push(Source {
                 started: 0,
                 running: false,
-                random: Random::new(self.plan.seed, 3 << 40 | i as u64),
+                arrivals: Arrivals::new(plan, self.plan.seed, i as u64),
                 forward,
                 reverse,
                 empty,
@@ -63,24 +53,12 @@ impl World<'_> {
 
     /// What a flow would find on its path if it were alone.
     fn empty_path(&self, plan: &FlowPlan, forward: u32, reverse: u32) -> EmptyPath {
-        let data = match &plan.transport {
-            TransportPlan::Tcp { mss, .. } => *mss as u64 + HEADER as u64,
-            TransportPlan::Udp { packet, .. } => *packet as u64,
-        };
-        let mut path = EmptyPath { rtt: Span::ZERO, propagation: Span::ZERO, bottleneck: Rate::MAX };
-        for (start, bytes) in [(forward, data), (reverse, HEADER as u64)] {
-            for &link in self.paths.links_of(start) {
-                let port = &self.ports[link as usize];
-                let rate = port.service().mean_rate(plan.start, Time::ZERO + self.plan.duration);
-                let delay = port.delay_at(plan.start);
-                path.propagation += delay;
-                path.rtt += delay + rate.time_for(Bytes::new(bytes));
-                if start == forward {
-                    path.bottleneck = path.bottleneck.min(rate);
-                }
-            }
-        }
-        path
+        let (forward, reverse) = (self.paths.links_of(forward), self.paths.links_of(reverse));
+        EmptyPath::along(plan, forward, reverse, |link| {
+            let port = &self.ports[link as usize];
+            let rate = port.service().mean_rate(plan.start, Time::ZERO + self.plan.duration);
+            (rate, port.delay_at(plan.start))
+        })
     }
 
     /// A source's moment: the next flow of its group or of its Poisson process.
@@ -92,16 +70,16 @@ impl World<'_> {
             return;
         }
         match &plan.app {
-            AppPlan::Poisson { per_sec, size } => {
+            AppPlan::Poisson { .. } => {
                 if self.now > stop {
                     return;
                 }
                 let source = &mut self.sources[index as usize];
-                let gap = Span::from_secs_f64(source.random.exponential(1.0 / per_sec));
-                self.events.push(self.now + gap, Kind::Source, index);
+                let Some(arrivals) = &mut source.arrivals else { return };
+                self.events.push(self.now + arrivals.gap(), Kind::Source, index);
                 // The first event only starts the process: the first arrival is one gap after it.
                 if std::mem::replace(&mut source.running, true) {
-                    let bytes = draw(&mut source.random, size);
+                    let bytes = arrivals.size();
                     source.started += 1;
                     let app = App::sized(Bytes::new(bytes), self.now);
                     self.start_flow(index, app, bytes);
@@ -279,14 +257,4 @@ impl World<'_> {
             tcp.sender.board = Default::default();
         }
     }
-}
-
-/// A flow size, at least one byte.
-fn draw(random: &mut Random, size: &SizePlan) -> u64 {
-    let bytes = match *size {
-        SizePlan::Fixed { bytes } => bytes,
-        SizePlan::Exponential { mean } => random.exponential(mean),
-        SizePlan::Pareto { mean, shape } => random.pareto(mean, shape),
-    };
-    (bytes.min(1e15) as u64).max(1)
 }

@@ -1,5 +1,6 @@
 //! A run: the network, the flows, and the loop that moves time.
 
+mod arrivals;
 mod domain;
 mod flows;
 mod samples;
@@ -17,6 +18,7 @@ use crate::net::{Enqueue, HOST, Paths, Port};
 use crate::packet::{Packet, flag};
 use crate::plan::Plan;
 use crate::probe::{Recorder, Table};
+pub use arrivals::Arrivals;
 use domain::Domain;
 use flows::Source;
 use switches::Switch;

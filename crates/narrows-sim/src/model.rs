@@ -1,0 +1,9 @@
+//! The parts of the simulator that a backend in real time shares, so that both carry out the same plan: the link
+//! model, the application model and its arrivals with their random streams, and the tables of results.
+
+pub use crate::engine::Random;
+pub use crate::flow::EmptyPath;
+pub use crate::net::{Fate, Impairments, Service, step_at};
+pub use crate::probe::{Cell, Histogram, Recorder};
+pub use crate::tcp::{App, Chunk};
+pub use crate::world::Arrivals;
