@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Answering a SYN that asks for feedback, in sock_ops programs. The SYN-ACK belongs to a request socket, which has no flags
+ * and no storage of its own: the listener's flag lets its header be written, and the SYN tells whether to.
+ */
+#ifndef NRW_ACCEPT_H
+#define NRW_ACCEPT_H
+
+#include "option.h"
+
+/* <linux/tcp.h> */
+#define TCP_SAVE_SYN	27
+
+/*
+ * listen() was called. The SYN is kept for the SYN-ACK's repetition and for the accepted socket, which inherits the flag.
+ * A listener that is older than the program has neither.
+ */
+static __always_inline void nrw_answer_syns(struct bpf_sock_ops *ctx)
+{
+	int save = 1;
+
+	bpf_setsockopt(ctx, IPPROTO_TCP, TCP_SAVE_SYN, &save, sizeof(save));
+	nrw_callbacks_add(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+}
+
+/* The SYN of this request socket, or of this accepted connection. */
+static __always_inline int nrw_syn_asks(struct bpf_sock_ops *ctx)
+{
+	return nrw_option_read(ctx, BPF_LOAD_HDR_OPT_TCP_SYN) != NRW_NO_OPTION;
+}
+
+/*
+ * Neither the sender's program nor the receiver's has anything to write on this connection. Each takes the flag away only
+ * when the other end's SYN or SYN-ACK had no option, which the other sees as well.
+ */
+static __always_inline void nrw_write_no_more(struct bpf_sock_ops *ctx)
+{
+	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags & ~BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+}
+
+#endif

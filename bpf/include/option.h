@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The rate option in sock_ops programs: asking for it, reading it, writing "not assigned". */
+#ifndef NRW_OPTION_H
+#define NRW_OPTION_H
+
+#include "wire.h"
+
+struct nrw_option {
+	__u8 kind;
+	__u8 len;
+	__be16 exid;
+	__be16 code;
+} __attribute__((packed));
+
+/* What nrw_option_read() says when there is none. */
+#define NRW_NO_OPTION	(-1)
+
+/*
+ * The code in the header that the callback is about, or with BPF_LOAD_HDR_OPT_TCP_SYN in the saved SYN of a passive
+ * connection. The kernel walks the options; a list with lengths that lie reads as one without the option.
+ */
+static __always_inline int nrw_option_read(struct bpf_sock_ops *ctx, __u64 flags)
+{
+	/* Length 4 here says that the search is by kind and a 16-bit ExID. */
+	struct nrw_option option = { .kind = NRW_OPT_KIND, .len = 4, .exid = bpf_htons(NRW_EXID) };
+
+	if (bpf_load_hdr_opt(ctx, &option, sizeof(option), flags) != sizeof(option))
+		return NRW_NO_OPTION;
+	return bpf_ntohs(option.code);
+}
+
+/* Two NOPs come with it: the kernel pads what is reserved to four bytes. */
+static __always_inline void nrw_option_reserve(struct bpf_sock_ops *ctx)
+{
+	bpf_reserve_hdr_opt(ctx, NRW_OPT_LEN, 0);
+}
+
+/* Fails with -EEXIST where another program has written one, and then that one stands. */
+static __always_inline void nrw_option_write(struct bpf_sock_ops *ctx)
+{
+	struct nrw_option option = {
+		.kind = NRW_OPT_KIND,
+		.len = NRW_OPT_LEN,
+		.exid = bpf_htons(NRW_EXID),
+		.code = bpf_htons(NRW_CODE_UNASSIGNED),
+	};
+
+	bpf_store_hdr_opt(ctx, &option, sizeof(option), 0);
+}
+
+/* Never takes a flag away: another program of the cgroup may have asked for it. */
+static __always_inline void nrw_callbacks_add(struct bpf_sock_ops *ctx, __u32 flags)
+{
+	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | flags);
+}
+
+/* TCP flags of the header that a callback is about (ctx->skb_tcp_flags). */
+#define NRW_TCP_SYN	0x02
+#define NRW_TCP_ACK	0x10
+
+static __always_inline int nrw_is_syn(struct bpf_sock_ops *ctx)
+{
+	return (ctx->skb_tcp_flags & (NRW_TCP_SYN | NRW_TCP_ACK)) == NRW_TCP_SYN;
+}
+
+static __always_inline int nrw_is_syn_ack(struct bpf_sock_ops *ctx)
+{
+	return (ctx->skb_tcp_flags & (NRW_TCP_SYN | NRW_TCP_ACK)) == (NRW_TCP_SYN | NRW_TCP_ACK);
+}
+
+#endif

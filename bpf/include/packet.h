@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What one packet says, read once: packet pointers would die with the first write, and half of the packets are written to.
+ * Everything is read by bpf_skb_load_bytes, so it does not matter which part of the packet is linear.
+ */
+#ifndef NRW_PACKET_H
+#define NRW_PACKET_H
+
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include "maps.h"
+#include "tcp_options.h"
+
+#define NRW_VLAN_TAGS		2	/* QinQ */
+#define NRW_IPV6_HEADERS	6	/* extension headers walked over; no sane packet has more */
+
+/* RFC 8200 and RFC 6275; AH and ESP are left alone: what they sign or hide must not be changed. */
+#define NRW_NEXT_HOP_BY_HOP	0
+#define NRW_NEXT_ROUTING	43
+#define NRW_NEXT_FRAGMENT	44
+#define NRW_NEXT_DESTINATION	60
+#define NRW_NEXT_MOBILITY	135
+
+#define NRW_TCP_FIN		0x01
+#define NRW_TCP_SYN		0x02
+#define NRW_TCP_RST		0x04
+#define NRW_TCP_ACK		0x10
+
+enum nrw_kind {
+	NRW_OTHER,	/* nothing of ours */
+	NRW_LIES,	/* lengths that contradict each other */
+	NRW_TCP,
+	NRW_UDP,
+};
+
+/* The fixed part of a TCP header (RFC 9293), without bit fields. */
+struct nrw_tcp_header {
+	__be16 sport;
+	__be16 dport;
+	__be32 seq;
+	__be32 ack;
+	__u8 offset;		/* data offset in the upper half */
+	__u8 flags;
+	__be16 window;
+	__be16 check;
+	__be16 urgent;
+};
+
+struct nrw_packet {
+	struct nrw_key key __attribute__((aligned(8)));	/* in the packet's own direction */
+	__u32 l3;		/* offset of the IP header */
+	__u32 l4;		/* offset of the transport header */
+	__u32 l3_len;		/* of the IP packet as it lies in the buffer, a super-packet as one */
+	__u32 l4_len;
+	__u32 bytes;		/* L3 bytes on the wire: the sum over the segments */
+	__u32 packets;		/* segments */
+	__u32 payload;		/* TCP payload bytes */
+	__u32 seq;
+	__u32 ack;
+	__u8 flags;
+	__u8 header_len;	/* of TCP, 20 to 60 */
+	__u8 fragment;		/* the first of several: its length is not the datagram's */
+	__be32 word3;		/* data offset, flags and window as they are in the packet */
+	struct nrw_options options;
+};
+
+/* Ethernet, tags in the buffer or taken out of it by the driver. Returns the EtherType, network order. */
+static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
+{
+	struct { __be16 tci; __be16 type; } tag;
+	__be16 type = (__be16)skb->protocol;
+	__u16 outer = 0, inner = 0, tags = 0;
+
+	p->l3 = ETH_HLEN;
+	if (skb->vlan_present) {
+		outer = skb->vlan_tci & 0x0fff;
+		tags = 1;
+	}
+#pragma unroll
+	for (int i = 0; i < NRW_VLAN_TAGS; i++) {
+		if (type != bpf_htons(ETH_P_8021Q) && type != bpf_htons(ETH_P_8021AD))
+			break;
+		if (bpf_skb_load_bytes(skb, p->l3, &tag, sizeof(tag)))
+			return 0;
+		if (tags++ == 0)
+			outer = bpf_ntohs(tag.tci) & 0x0fff;
+		else
+			inner = bpf_ntohs(tag.tci) & 0x0fff;
+		type = tag.type;
+		p->l3 += sizeof(tag);
+	}
+	p->key.vlan = vlan_separates ? outer ^ inner << 4 : 0;
+	return type;
+}
+
+/*
+ * Sets the lengths of the IP packet, if there is as much of it as it says. A super-packet may be longer than its length
+ * field can say, which is then zero (BIG TCP); behind the datagram there may be Ethernet padding.
+ */
+static __always_inline int nrw_set_lengths(struct __sk_buff *skb, struct nrw_packet *p, __u32 said, __u32 header)
+{
+	__u32 there = skb->len - p->l3;
+
+	p->l3_len = said ? said : there;
+	return !said && !skb->gso_size ? -1 : p->l3_len < header || p->l3_len > there ? -1 : 0;
+}
+
+/* Returns the transport protocol, -1 for lies, -2 for a fragment that has no transport header. */
+static __always_inline int nrw_read_ipv4(struct __sk_buff *skb, struct nrw_packet *p)
+{
+	struct iphdr ip;
+	__u32 header;
+	__u16 fragment;
+
+	if (bpf_skb_load_bytes(skb, p->l3, &ip, sizeof(ip)))
+		return -1;
+	header = ip.ihl * 4;
+	if (ip.version != 4 || header < sizeof(ip) || nrw_set_lengths(skb, p, bpf_ntohs(ip.tot_len), header))
+		return -1;
+	p->key.family = 4;
+	__builtin_memcpy(p->key.saddr, &ip.saddr, sizeof(ip.saddr));
+	__builtin_memcpy(p->key.daddr, &ip.daddr, sizeof(ip.daddr));
+	p->l4 = p->l3 + header;
+	p->l4_len = p->l3_len - header;
+	fragment = bpf_ntohs(ip.frag_off);
+	p->fragment = (fragment & 0x2000) != 0;
+	if (fragment & 0x1fff)
+		return ip.protocol == IPPROTO_UDP ? IPPROTO_UDP : -2;
+	return ip.protocol;
+}
+
+static __always_inline int nrw_read_ipv6(struct __sk_buff *skb, struct nrw_packet *p)
+{
+	struct { __u8 next; __u8 len; __be16 fragment; __be32 id; } extension;
+	struct ipv6hdr ip;
+	__u32 header = sizeof(ip), said;
+	__u8 next;
+
+	if (bpf_skb_load_bytes(skb, p->l3, &ip, sizeof(ip)))
+		return -1;
+	said = bpf_ntohs(ip.payload_len);
+	if (ip.version != 6 || nrw_set_lengths(skb, p, said ? said + header : 0, header))
+		return -1;
+	p->key.family = 6;
+	__builtin_memcpy(p->key.saddr, &ip.saddr, sizeof(ip.saddr));
+	__builtin_memcpy(p->key.daddr, &ip.daddr, sizeof(ip.daddr));
+	next = ip.nexthdr;
+	for (int i = 0; i < NRW_IPV6_HEADERS; i++) {
+		if (next != NRW_NEXT_HOP_BY_HOP && next != NRW_NEXT_ROUTING && next != NRW_NEXT_FRAGMENT &&
+		    next != NRW_NEXT_DESTINATION && next != NRW_NEXT_MOBILITY)
+			break;
+		if (header + sizeof(extension) > p->l3_len ||
+		    bpf_skb_load_bytes(skb, p->l3 + header, &extension, sizeof(extension)))
+			return -1;
+		if (next == NRW_NEXT_FRAGMENT) {
+			p->fragment |= extension.fragment & bpf_htons(1);
+			if (extension.fragment & bpf_htons(0xfff8))
+				return extension.next == IPPROTO_UDP ? IPPROTO_UDP : -2;
+			header += sizeof(extension);
+		} else {
+			header += (extension.len + 1U) * 8;
+		}
+		next = extension.next;
+	}
+	if (header > p->l3_len)
+		return -1;
+	p->l4 = p->l3 + header;
+	p->l4_len = p->l3_len - header;
+	return next;
+}
+
+/* A super-packet leaves as segments that repeat its headers. */
+static __always_inline void nrw_count_segments(struct __sk_buff *skb, struct nrw_packet *p, __u32 payload)
+{
+	__u32 size = skb->gso_size;
+
+	p->packets = size && payload > size ? (payload + size - 1) / size : 1;
+	p->bytes = p->l3_len + (p->packets - 1) * (p->l3_len - payload);
+}
+
+/*
+ * Reads all of the packet that the program will ever ask for, into a zeroed structure. Not static: the verifier then looks at
+ * its many ways once, and not again for each of them at what follows.
+ */
+__noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
+{
+	struct nrw_tcp_header tcp;
+	__be16 type;
+	int proto;
+
+	if (!p)
+		return NRW_OTHER;
+	type = nrw_read_link(skb, p, vlan_separates);
+	if (skb->len <= p->l3)
+		return NRW_OTHER;
+	if (type == bpf_htons(ETH_P_IP))
+		proto = nrw_read_ipv4(skb, p);
+	else if (type == bpf_htons(ETH_P_IPV6))
+		proto = nrw_read_ipv6(skb, p);
+	else
+		return NRW_OTHER;
+	if (proto == -1)
+		return NRW_LIES;
+	if (proto == IPPROTO_UDP) {
+		nrw_count_segments(skb, p, p->l4_len > 8 ? p->l4_len - 8 : 0);
+		return NRW_UDP;
+	}
+	if (proto != IPPROTO_TCP)
+		return NRW_OTHER;
+
+	if (p->l4_len < sizeof(tcp) || bpf_skb_load_bytes(skb, p->l4, &tcp, sizeof(tcp)))
+		return NRW_LIES;
+	p->header_len = (tcp.offset >> 4) * 4;
+	if (p->header_len < sizeof(tcp) || p->header_len > p->l4_len)
+		return NRW_LIES;
+	p->key.sport = tcp.sport;
+	p->key.dport = tcp.dport;
+	p->key.proto = IPPROTO_TCP;
+	p->flags = tcp.flags;
+	p->seq = bpf_ntohl(tcp.seq);
+	p->ack = bpf_ntohl(tcp.ack);
+	p->payload = p->l4_len - p->header_len;
+	__builtin_memcpy(&p->word3, &tcp.offset, sizeof(p->word3));
+	nrw_count_segments(skb, p, p->payload);
+	return nrw_read_options(skb, p->l4 + sizeof(tcp), p->header_len - sizeof(tcp), &p->options) ? NRW_LIES : NRW_TCP;
+}
+
+static __always_inline void nrw_reverse(struct nrw_key *to, const struct nrw_key *from)
+{
+	__builtin_memcpy(to->saddr, from->daddr, sizeof(to->saddr));
+	__builtin_memcpy(to->daddr, from->saddr, sizeof(to->daddr));
+	to->sport = from->dport;
+	to->dport = from->sport;
+	to->vlan = from->vlan;
+	to->family = from->family;
+	to->proto = from->proto;
+}
+
+#endif

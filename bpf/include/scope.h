@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The network namespaces that a host program applies to; the cgroup is where it is attached. */
+#ifndef NRW_SCOPE_H
+#define NRW_SCOPE_H
+
+/* 0: every namespace. Else only those in the map. */
+const volatile __u32 nrw_scoped = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);	/* SO_NETNS_COOKIE */
+	__type(value, __u8);
+} nrw_namespaces SEC(".maps");
+
+/* Of a sock_ops or a sockopt context. */
+#define nrw_in_scope(ctx)						\
+({									\
+	__u64 cookie__ = nrw_scoped ? bpf_get_netns_cookie(ctx) : 0;	\
+									\
+	!nrw_scoped || bpf_map_lookup_elem(&nrw_namespaces, &cookie__);	\
+})
+
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The receiver: leaves room for the rate in pure ACKs and in the SYN-ACK of connections whose SYN asked for it.
+ * Without it the switch inserts the option.
+ *
+ * Data packets of this side get none: it would cost them their MSS and its TSO. It lives beside the sender's program in
+ * one cgroup: that one writes SYNs and SYN-ACKs only, and neither takes the other's callbacks away.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+/* <linux/in.h> */
+#define IPPROTO_TCP	6
+
+#include "accept.h"
+#include "option.h"
+#include "scope.h"
+#include "wire.h"
+
+/* SYNs of this host ask for feedback too, for the data that the other side will send. */
+const volatile __u32 nrw_ask = 0;
+
+struct nrw_receiver_counters {
+	__u64 asked;	/* SYNs of this host that asked */
+	__u64 reserving; /* connections whose ACKs have room */
+};
+struct nrw_receiver_counters nrw_counters;
+
+#define nrw_count(what)	__sync_fetch_and_add(&nrw_counters.what, 1)
+
+static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
+{
+	/* the question for the MSS of data that is yet to be sent looks like that for a pure ACK */
+	if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS)
+		return;
+	if (nrw_is_syn(ctx)) {
+		/* The sender's program may have reserved already; then there is one to spare, filled with NOPs. */
+		if (nrw_ask)
+			nrw_option_reserve(ctx);
+	} else if (nrw_is_syn_ack(ctx)) {
+		if (nrw_syn_asks(ctx))
+			nrw_option_reserve(ctx);
+	} else if (!ctx->skb_len) {
+		nrw_option_reserve(ctx);
+	}
+}
+
+/* Payload of the packet that is being written: unlike in the question before, skb_len now counts the header. */
+static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
+{
+	__u8 *doff = ctx->skb_data + 12;
+
+	return (void *)(doff + 1) > ctx->skb_data_end || ctx->skb_len > (__u32)(*doff >> 4) * 4;
+}
+
+/* Data is left alone: what room there is another program has reserved. */
+static __always_inline void nrw_write(struct bpf_sock_ops *ctx)
+{
+	if (nrw_is_syn(ctx) ? nrw_ask : nrw_is_syn_ack(ctx) || !nrw_has_data(ctx))
+		nrw_option_write(ctx);
+}
+
+SEC("sockops")
+int nrw_receiver(struct bpf_sock_ops *ctx)
+{
+	switch (ctx->op) {
+	case BPF_SOCK_OPS_TCP_LISTEN_CB:
+		/* where it came too late the switch has to insert */
+		if (nrw_in_scope(ctx))
+			nrw_answer_syns(ctx);
+		break;
+	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+		if (nrw_ask && nrw_in_scope(ctx)) {
+			nrw_callbacks_add(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+			nrw_count(asked);
+		}
+		break;
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		if (!nrw_in_scope(ctx))
+			break;
+		if (nrw_syn_asks(ctx)) {
+			nrw_callbacks_add(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+			nrw_count(reserving);
+		} else {
+			nrw_write_no_more(ctx);
+		}
+		break;
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+		/* An answer with the option means that the SYN had asked. Runs before the handshake's third packet is
+		 * sent, which carries the other side's first rate (BRF-14). */
+		if (nrw_in_scope(ctx) && nrw_option_read(ctx, 0) != NRW_NO_OPTION) {
+			nrw_callbacks_add(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+			nrw_count(reserving);
+		}
+		break;
+	/* The callback's flag may be another program's, for a socket that is not of this one's scope. */
+	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
+		if (nrw_in_scope(ctx))
+			nrw_reserve(ctx);
+		break;
+	case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
+		if (nrw_in_scope(ctx))
+			nrw_write(ctx);
+		break;
+	}
+	return 1;
+}
+
+char LICENSE[] SEC("license") = "GPL";

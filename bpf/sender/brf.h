@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The congestion control: obeys the rate, and copes without (BRF-90 to BRF-94, BRF-104, BRF-105). The state machine is
+ * that of congestion/brf.rs.
+ */
+#ifndef NRW_BRF_H
+#define NRW_BRF_H
+
+static __always_inline struct nrw_conn *nrw_conn_get(struct sock *sk, __u64 flags)
+{
+	return bpf_sk_storage_get(&nrw_conns, sk, NULL, flags);
+}
+
+static __always_inline void nrw_to_cubic(struct nrw_conn *conn, struct tcp_sock *tp, __u8 mode)
+{
+	struct sock *sk = (struct sock *)tp;
+
+	conn->mode = mode;
+	/* CUBIC is not paced unless someone else asked for it */
+	if (conn->paced) {
+		conn->paced = 0;
+		if (sk->sk_pacing_status == SK_PACING_NEEDED)
+			sk->sk_pacing_status = SK_PACING_NONE;
+	}
+	cubictcp_init(sk);
+}
+
+/* The rate that has been heard since the last look, if any. */
+static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64 *rate)
+{
+	__u32 word = conn->word;
+
+	if (!word)
+		return 0;
+	conn->word = 0;
+	if (word & NRW_WORD_NO_ROOM)
+		conn->excused_us = now;
+	*rate = nrw_decode(word & 0xffff);
+	return !!(word & NRW_WORD_RATE);
+}
+
+/*
+ * After the handshake, once: from init(), or where that ran in SYN_SENT already (a congestion control set between
+ * connect() and the SYN-ACK), from the first packet or ACK.
+ */
+static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp)
+{
+	struct sock *sk = (struct sock *)tp;
+	__u64 now = tp->tcp_mstamp;
+	__u64 rate;
+
+	if (conn->mode != NRW_MODE_NONE || sk->__sk_common.skc_state == NRW_TCP_SYN_SENT)
+		return;
+	conn->srtt = conn->path = conn->recent = NRW_NOMINAL_RTT_US;
+	nrw_observe_rtt(conn, tp, tp->srtt_us >> 3);
+	conn->acked_us = now;
+	conn->round_end = tp->delivered;
+	if (nrw_take_word(conn, now, &rate)) {
+		conn->mode = NRW_MODE_RATED;
+		nrw_on_feedback(conn, now, rate);
+		/* the first rate is the switch's to choose: there is nothing yet that it could jump from */
+		conn->granted = nrw_max(conn->target, nrw_least(conn, tp));
+		conn->base = conn->granted;
+		conn->base_us = now;
+		tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+		nrw_apply(conn, tp);
+		nrw_count(rated);
+	} else if (conn->possible) {
+		nrw_to_cubic(conn, tp, NRW_MODE_ORPHANED);
+		nrw_count(awaiting);
+	} else {
+		nrw_to_cubic(conn, tp, NRW_MODE_UNRATED);
+		nrw_count(unrated);
+	}
+}
+
+/* From the rate to CUBIC: its window is that of the halved rate, its threshold half of what the rate had filled. */
+static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *tp)
+{
+	__u32 packet = nrw_packet_bytes(tp);
+	__u64 filled, window;
+
+	conn->halvings = NRW_HALVINGS;
+	packet = packet ? packet : 1;
+	filled = conn->granted * conn->srtt / 1000000 / packet + 1;
+	window = nrw_rate_in_force(conn, tp) * conn->srtt / 1000000 / packet + 1;
+	tp->snd_cwnd = nrw_min(nrw_max(window, 4), tp->snd_cwnd_clamp);
+	nrw_to_cubic(conn, tp, NRW_MODE_ORPHANED);
+	tp->snd_ssthresh = nrw_min(nrw_max(filled / 2, tp->snd_cwnd), TCP_INFINITE_SSTHRESH);
+	nrw_count(orphaned);
+}
+
+/* From CUBIC to the rate, by doubling from where CUBIC is. */
+static __always_inline void nrw_adopt(struct nrw_conn *conn, struct tcp_sock *tp, __u64 now, __u64 rate)
+{
+	conn->mode = NRW_MODE_RATED;
+	conn->granted = nrw_segments_in(tp, tp->snd_cwnd, conn->recent);
+	conn->base = conn->granted;
+	conn->base_us = now;
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	nrw_on_feedback(conn, now, rate);
+	nrw_count(adopted);
+}
+
+/* BRF-100: once per RTT, what the rate sampler thought of most packets of that RTT. */
+static __always_inline void nrw_judge_application(struct nrw_conn *conn, const struct tcp_sock *tp,
+						  const struct rate_sample *rs)
+{
+	if (rs->is_app_limited)
+		conn->limited += rs->acked_sacked;
+	else
+		conn->unlimited += rs->acked_sacked;
+	/* an RTT ends when a packet is delivered that was sent after its begin; as in tcp_bbr.c */
+	if ((int)(rs->prior_delivered - conn->round_end) < 0 || !rs->acked_sacked)
+		return;
+	conn->round_end = tp->delivered;
+	conn->mark = conn->limited > conn->unlimited ? NRW_MARK_LIMITED : NRW_MARK_UNLIMITED;
+	conn->limited = conn->unlimited = 0;
+}
+
+SEC("struct_ops")
+void BPF_PROG(brf_init, struct sock *sk)
+{
+	struct nrw_conn *conn = nrw_conn_get(sk, BPF_SK_STORAGE_GET_F_CREATE);
+
+	/* Whatever comes, CUBIC's state is valid. */
+	cubictcp_init(sk);
+	if (!conn)
+		return;
+	/* a program may choose another congestion control and come back; then it begins anew, on the last word heard */
+	conn->mode = NRW_MODE_NONE;
+	nrw_begin(conn, (struct tcp_sock *)sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(brf_release, struct sock *sk)
+{
+	struct nrw_conn *conn = nrw_conn_get(sk, 0);
+
+	/* another congestion control does not inherit the pacing */
+	if (conn && conn->paced && sk->sk_pacing_status == SK_PACING_NEEDED)
+		sk->sk_pacing_status = SK_PACING_NONE;
+}
+
+SEC("struct_ops")
+void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct nrw_conn *conn = nrw_conn_get(sk, 0);
+	__u64 now = tp->tcp_mstamp;
+	__u64 rate = 0;
+	int heard;
+
+	if (!conn)
+		return;
+	nrw_begin(conn, tp);
+	nrw_observe_rtt(conn, tp, rs->rtt_us);
+	nrw_judge_application(conn, tp, rs);
+	conn->acked_us = now;
+
+	heard = conn->possible && nrw_take_word(conn, now, &rate);
+	if (conn->mode == NRW_MODE_RATED) {
+		if (heard)
+			nrw_on_feedback(conn, now, rate);
+		else
+			nrw_on_silence(conn, now);
+	}
+	/* a hand-over does not happen while a recovery is half done under the other's rules */
+	if (nrw_ca_state(tp) <= NRW_CA_DISORDER) {
+		if (conn->mode == NRW_MODE_RATED && conn->halvings > NRW_HALVINGS)
+			nrw_orphan(conn, tp);
+		else if (conn->mode == NRW_MODE_ORPHANED && heard)
+			nrw_adopt(conn, tp, now, rate);
+	}
+	if (conn->mode == NRW_MODE_RATED) {
+		nrw_follow_target(conn, tp, now);
+		nrw_apply(conn, tp);
+	} else {
+		nrw_cubic_control(conn, tp, ack, flag, rs);
+	}
+}
+
+/* The first packet after nothing was in flight. */
+static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock *tp)
+{
+	__u64 now = tp->tcp_mstamp;
+	__u64 idle = now - conn->acked_us;
+
+	nrw_begin(conn, tp);
+	/* packets that are all held for lost are not in flight either, but that is no idling; and time may stand still */
+	if (conn->mode == NRW_MODE_NONE || tp->packets_out || (__s64)idle <= 0)
+		return;
+	conn->acked_us = now;
+	if (conn->mode != NRW_MODE_RATED) {
+		nrw_cubic_restart(conn, tp, idle);
+		return;
+	}
+	/* Nobody answers while nothing is sent: only that time is forgiven (congestion/brf.rs, on_restart). */
+	conn->heard_us = nrw_min(conn->heard_us + idle, now);
+	if (idle > (__u64)conn->srtt + NRW_RTO_FLOOR_US) {
+		conn->restart = nrw_max(nrw_segments_in(tp, NRW_RESTART_SEGMENTS, conn->recent), 1);
+		nrw_apply(conn, tp);
+	}
+}
+
+SEC("struct_ops")
+void BPF_PROG(brf_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct nrw_conn *conn = nrw_conn_get(sk, 0);
+
+	if (conn && event == CA_EVENT_TX_START)
+		nrw_tx_start(conn, (struct tcp_sock *)sk);
+	if (conn && conn->mode != NRW_MODE_RATED)
+		cubictcp_cwnd_event(sk, event);
+}
+
+SEC("struct_ops")
+void BPF_PROG(brf_set_state, struct sock *sk, __u8 new_state)
+{
+	struct nrw_conn *conn = nrw_conn_get(sk, 0);
+
+	if (conn && conn->mode != NRW_MODE_RATED)
+		nrw_cubic_state(conn, (struct tcp_sock *)sk, new_state);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(brf_ssthresh, struct sock *sk)
+{
+	struct nrw_conn *conn = nrw_conn_get(sk, 0);
+
+	/* a loss never changes the network's rate (BRF-91) */
+	if (conn && conn->mode == NRW_MODE_RATED)
+		return TCP_INFINITE_SSTHRESH;
+	return cubictcp_recalc_ssthresh(sk);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(brf_undo_cwnd, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct nrw_conn *conn = nrw_conn_get(sk, 0);
+
+	if (conn && conn->mode == NRW_MODE_RATED)
+		return tp->snd_cwnd;
+	/* tcp_reno_undo_cwnd(), which is CUBIC's */
+	return nrw_max(tp->snd_cwnd, tp->prior_cwnd);
+}
+
+SEC("struct_ops")
+void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct nrw_conn *conn = nrw_conn_get(sk, 0);
+
+	if (!conn || conn->mode != NRW_MODE_RATED)
+		cubictcp_acked(sk, sample);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops brf = {
+	.init = (void *)brf_init,
+	.release = (void *)brf_release,
+	.ssthresh = (void *)brf_ssthresh,
+	.cong_control = (void *)brf_cong_control,
+	.cwnd_event = (void *)brf_cwnd_event,
+	.set_state = (void *)brf_set_state,
+	.undo_cwnd = (void *)brf_undo_cwnd,
+	.pkts_acked = (void *)brf_pkts_acked,
+	/* a namespace may have it as its default */
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "brf",
+};
+
+#endif

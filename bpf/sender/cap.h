@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Cap only: the kernel's own congestion control under SO_MAX_PACING_RATE. The result is the least of both, so that the
+ * bounds of BRF-104 and the way back to CUBIC are not needed: without a cap it is what it was.
+ */
+#ifndef NRW_CAP_H
+#define NRW_CAP_H
+
+/* All ones is the kernel's "no cap"; in four bytes, which is what the helper takes, so at most 4.29 GB/s. */
+#define NRW_NO_CAP	0xffffffffU
+/* An old cap is lifted after the silence that makes `brf` go to CUBIC at the latest. */
+#define NRW_CAP_SILENCE_US	1000000
+
+static __always_inline void nrw_cap_set(struct bpf_sock_ops *ctx, struct nrw_conn *conn, __u64 cap)
+{
+	__u32 value;
+
+	if (conn->own_cap < cap)
+		cap = conn->own_cap;
+	value = cap < NRW_NO_CAP ? cap : NRW_NO_CAP;
+	if (value == conn->capped)
+		return;
+	/* pacing at 0 would never send again */
+	if (!value)
+		value = 1;
+	conn->capped = value;
+	bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &value, sizeof(value));
+}
+
+static __always_inline void nrw_cap_follow(struct bpf_sock_ops *ctx, struct nrw_conn *conn,
+					   struct tcp_sock *tp)
+{
+	__u32 word = conn->word;
+	__u64 rate, least;
+
+	if (!(word & NRW_WORD_RATE))
+		return;
+	conn->word = 0;
+	conn->heard_us = bpf_ktime_get_ns() / 1000;
+	rate = nrw_decode(word & 0xffff);
+	least = nrw_packet_bytes(tp) * 1000000ULL / NRW_SLOWEST_SEGMENT_US;
+	if (rate > nrw_max_rate)
+		rate = nrw_max_rate;
+	if (rate < least)
+		rate = least;
+	nrw_cap_set(ctx, conn, nrw_payload_rate(tp, rate));
+}
+
+static __always_inline void nrw_cap_begin(struct bpf_sock_ops *ctx, struct nrw_conn *conn,
+					  struct tcp_sock *tp)
+{
+	conn->own_cap = ((struct sock *)tp)->sk_max_pacing_rate;
+	conn->capped = NRW_NO_CAP;
+	if (!conn->possible)
+		return;
+	nrw_callbacks_add(ctx, BPF_SOCK_OPS_RTT_CB_FLAG);
+	nrw_cap_follow(ctx, conn, tp);
+}
+
+/* Once per RTT, from the RTT estimator. */
+static __always_inline void nrw_cap_silence(struct bpf_sock_ops *ctx, struct nrw_conn *conn,
+					    struct tcp_sock *tp)
+{
+	__u64 patience = NRW_SILENCE_SRTTS * (__u64)(tp->srtt_us >> 3);
+
+	if (patience < NRW_CAP_SILENCE_US)
+		patience = NRW_CAP_SILENCE_US;
+	if (bpf_ktime_get_ns() / 1000 - conn->heard_us > patience)
+		nrw_cap_set(ctx, conn, ~0ULL);
+}
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel's CUBIC without a rate.
+ *
+ * A congestion control with a cong_control() hook owns the window: tcp_cong_control(), tcp_end_cwnd_reduction() and
+ * tcp_slow_start_after_idle_check() then leave it alone (net/ipv4/tcp_input.c, include/net/tcp.h). In this mode what
+ * they would have done has to be done here: proportional rate reduction (RFC 6937) in recovery, CUBIC's own functions
+ * otherwise, the end of a reduction, the restart after idling (RFC 2861), the pacing rate.
+ *
+ * Left out: tcp_cwnd_application_limited(), which shrinks the window of a flow that has not filled it for an RTO.
+ */
+#ifndef NRW_CUBIC_H
+#define NRW_CUBIC_H
+
+#define NRW_INIT_CWND	10	/* TCP_INIT_CWND; a route's initcwnd is not looked up */
+
+static __always_inline int nrw_in_reduction(const struct tcp_sock *tp)
+{
+	__u8 state = nrw_ca_state(tp);
+
+	return state == NRW_CA_CWR || state == NRW_CA_RECOVERY;
+}
+
+/* tcp_cwnd_reduction(). The kernel counts prr_out beside any congestion control, prr_delivered only in there. */
+static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *tp, __u32 acked_sacked,
+				       int losses, int flag)
+{
+	int in_flight = nrw_in_flight(tp);
+	int delta = (int)tp->snd_ssthresh - in_flight;
+	int prr_out = tp->prr_out;
+	int send;
+
+	if (!acked_sacked || !tp->prior_cwnd)
+		return;
+	conn->prr_delivered += acked_sacked;
+	if (delta < 0) {
+		__u64 share = (__u64)tp->snd_ssthresh * conn->prr_delivered + tp->prior_cwnd - 1;
+
+		send = (int)(share / tp->prior_cwnd) - prr_out;
+	} else {
+		send = (int)conn->prr_delivered - prr_out;
+		if (send < (int)acked_sacked)
+			send = acked_sacked;
+		if ((flag & FLAG_SND_UNA_ADVANCED) && losses <= 0)
+			send++;
+		if (send > delta)
+			send = delta;
+	}
+	/* the fast retransmit at the start of recovery is not to wait */
+	if (send < (prr_out ? 0 : 1))
+		send = prr_out ? 0 : 1;
+	tp->snd_cwnd = nrw_max(in_flight + send, 1);
+}
+
+/* tcp_may_raise_cwnd(); 3 is the default of sysctl tcp_reordering, which is not looked up */
+static __always_inline int nrw_may_raise(const struct tcp_sock *tp, int flag)
+{
+	return flag & (tp->reordering > 3 ? FLAG_FORWARD_PROGRESS : FLAG_DATA_ACKED);
+}
+
+/* tcp_update_pacing_rate() with the default ratios, 200 % in slow start and 120 % after it */
+static __always_inline void nrw_cubic_pacing(struct tcp_sock *tp)
+{
+	struct sock *sk = (struct sock *)tp;
+	__u64 percent = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
+	__u64 rate = (__u64)tp->mss_cache * nrw_max(tp->snd_cwnd, tp->packets_out);
+
+	/* srtt_us is eight times the RTT; in this order nothing overflows up to windows of 10^9 bytes */
+	rate *= percent * (1000000 / 100) * 8;
+	if (tp->srtt_us)
+		rate /= tp->srtt_us;
+	sk->sk_pacing_rate = nrw_min(rate, sk->sk_max_pacing_rate);
+}
+
+static __always_inline void nrw_cubic_control(struct nrw_conn *conn, struct tcp_sock *tp, __u32 ack, int flag,
+					      const struct rate_sample *rs)
+{
+	if (nrw_in_reduction(tp))
+		nrw_reduce(conn, tp, rs->acked_sacked, rs->losses, flag);
+	else if (nrw_may_raise(tp, flag))
+		cubictcp_cong_avoid((struct sock *)tp, ack, rs->acked_sacked);
+	nrw_cubic_pacing(tp);
+}
+
+/* Beginning of a reduction (tcp_init_cwnd_reduction()) and its end (tcp_end_cwnd_reduction()). */
+static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_sock *tp, __u8 new_state)
+{
+	__u8 state = nrw_ca_state(tp);
+
+	if (new_state == NRW_CA_CWR || new_state == NRW_CA_RECOVERY)
+		conn->prr_delivered = 0;
+	/* undo_marker is gone where the reduction was undone */
+	if (new_state <= NRW_CA_DISORDER && nrw_in_reduction(tp) && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH &&
+	    (state == NRW_CA_CWR || tp->undo_marker))
+		tp->snd_cwnd = tp->snd_ssthresh;
+	cubictcp_state((struct sock *)tp, new_state);
+}
+
+/* tcp_cwnd_restart(), with halvings per RTO of idling; the RTO is estimated, as jiffies are not at hand here */
+static __always_inline void nrw_cubic_restart(struct nrw_conn *conn, struct tcp_sock *tp, __u64 idle)
+{
+	__u64 rto = (__u64)conn->srtt + NRW_RTO_FLOOR_US;
+	__u32 cwnd = tp->snd_cwnd;
+	__u32 least = nrw_min(cwnd, NRW_INIT_CWND);
+
+	if (idle <= rto)
+		return;
+	cubictcp_cwnd_event((struct sock *)tp, CA_EVENT_CWND_RESTART);
+	/* tcp_current_ssthresh() */
+	tp->snd_ssthresh = nrw_max(tp->snd_ssthresh, (cwnd >> 1) + (cwnd >> 2));
+	/* 31 halvings leave nothing of any window */
+	for (int i = 0; i < 31 && idle > rto && cwnd > least; i++) {
+		idle -= rto;
+		cwnd >>= 1;
+	}
+	tp->snd_cwnd = nrw_max(cwnd, least);
+}
+
+#endif

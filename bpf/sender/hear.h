@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Asking for feedback and hearing it: the cgroup's sock_ops. */
+#ifndef NRW_HEAR_H
+#define NRW_HEAR_H
+
+#include "accept.h"
+
+/* Storage of the callback's socket; NULL where there is none (a SYN-ACK's request socket). */
+static __always_inline struct nrw_conn *nrw_conn_of(struct bpf_sock_ops *ctx, __u64 flags)
+{
+	struct bpf_sock *sk = ctx->sk;
+
+	return sk ? bpf_sk_storage_get(&nrw_conns, sk, NULL, flags) : NULL;
+}
+
+static __always_inline struct tcp_sock *nrw_tcp_of(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+
+	return sk ? (struct tcp_sock *)bpf_skc_to_tcp_sock(sk) : NULL;
+}
+
+static __always_inline void nrw_choose(struct bpf_sock_ops *ctx)
+{
+	char name[16];
+
+	for (int i = 0; i < 16; i++)
+		name[i] = nrw_name[i];
+	bpf_setsockopt(ctx, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name));
+}
+
+static __always_inline void nrw_hear(struct nrw_conn *conn, int code)
+{
+	if (code >= 0 && nrw_is_rate(code))
+		conn->word = NRW_WORD_RATE | code;
+}
+
+/*
+ * The handshake is over. Its option decides whether feedback will ever be believed on this connection (BRF-104).
+ *
+ * Runs before the congestion control's init(), which then finds the first rate (tcp_init_transfer()). One that was
+ * chosen while in SYN_SENT has had its init() already; see nrw_begin().
+ */
+static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passive)
+{
+	struct nrw_conn *conn = nrw_conn_of(ctx, BPF_SK_STORAGE_GET_F_CREATE);
+	int code = nrw_option_read(ctx, 0);
+	struct tcp_sock *tp;
+
+	if (!conn)
+		return;
+	nrw_hear(conn, code);
+	conn->possible = code != NRW_NO_OPTION;
+	/* Who accepts hears the first rate with the handshake's third packet (BRF-14), if a switch is there and writes
+	 * so early; the SYN says that there may be one. A SYN cookie does not keep it, and leaves the third packet. */
+	if (passive && nrw_syn_asks(ctx))
+		conn->possible = 1;
+	/* The paper's padding has no place in a SYN-ACK. */
+	if (nrw_format == NRW_FORMAT_PADDING)
+		conn->possible = 1;
+
+	if (nrw_cap_only) {
+		tp = nrw_tcp_of(ctx);
+		if (tp)
+			nrw_cap_begin(ctx, conn, tp);
+	} else {
+		if (!nrw_is_ours(ctx))
+			nrw_choose(ctx);
+	}
+	/* Without an option in the handshake nothing is parsed, so nothing can be forged. SACKs without room for the
+	 * option are to be seen too, hence all headers and not only those with unknown options; the fast path's do not
+	 * come here in either case. */
+	if (conn->possible)
+		nrw_callbacks_add(ctx, BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG);
+	else if (!passive)
+		nrw_write_no_more(ctx);
+}
+
+/* An ACK that a switch could not have written to: forty bytes of options are all there is (three SACK blocks). */
+static __always_inline int nrw_no_room(struct bpf_sock_ops *ctx)
+{
+	void *header = ctx->skb_data;
+	void *end = ctx->skb_data_end;
+	__u8 *doff = header + 12;
+
+	return (void *)(doff + 1) <= end && (*doff >> 4) * 4 + NRW_OPT_PADDED > 60;
+}
+
+static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
+{
+	struct nrw_conn *conn = nrw_conn_of(ctx, 0);
+	struct tcp_sock *tp;
+	int code;
+
+	if (!conn || !conn->possible)
+		return;
+	code = nrw_option_read(ctx, 0);
+	if (code == NRW_NO_OPTION) {
+		if (nrw_no_room(ctx))
+			conn->word |= NRW_WORD_NO_ROOM;
+		return;
+	}
+	nrw_hear(conn, code);
+	if (nrw_cap_only) {
+		tp = nrw_tcp_of(ctx);
+		if (tp)
+			nrw_cap_follow(ctx, conn, tp);
+	}
+}
+
+/*
+ * Whether this SYN is one of ours that asks, or this SYN-ACK one to somebody who asks. The callback's flag may be another
+ * program's. A SYN has its storage then, or not; a SYN-ACK has none, and the flag can only be the receiver's, which asks there
+ * whoever will obey.
+ */
+static __always_inline int nrw_asks(struct bpf_sock_ops *ctx)
+{
+	if (nrw_is_syn(ctx))
+		return nrw_conn_of(ctx, 0) != NULL;
+	return nrw_is_syn_ack(ctx) && nrw_in_scope(ctx) && nrw_syn_asks(ctx);
+}
+
+SEC("sockops")
+int nrw_sockops(struct bpf_sock_ops *ctx)
+{
+	struct nrw_conn *conn;
+	struct tcp_sock *tp;
+
+	switch (ctx->op) {
+	case BPF_SOCK_OPS_TCP_LISTEN_CB:
+		if (nrw_in_scope(ctx) && nrw_will_obey(ctx, nrw_tcp_of(ctx)))
+			nrw_answer_syns(ctx);
+		break;
+	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+		if (nrw_in_scope(ctx) && nrw_will_obey(ctx, nrw_tcp_of(ctx))) {
+			nrw_conn_of(ctx, BPF_SK_STORAGE_GET_F_CREATE);
+			nrw_callbacks_add(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+			nrw_count(asked);
+		}
+		break;
+	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
+		if (ctx->args[0] != BPF_WRITE_HDR_TCP_CURRENT_MSS && nrw_asks(ctx))
+			nrw_option_reserve(ctx);
+		break;
+	case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
+		if (nrw_asks(ctx))
+			nrw_option_write(ctx);
+		break;
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+		/* Only where this program asked: it left its storage then. */
+		if (nrw_conn_of(ctx, 0))
+			nrw_established(ctx, 0);
+		break;
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		if (!nrw_in_scope(ctx))
+			break;
+		if (nrw_will_obey(ctx, nrw_tcp_of(ctx)))
+			nrw_established(ctx, 1);
+		/* the listener's flag, inherited */
+		if (!nrw_syn_asks(ctx))
+			nrw_write_no_more(ctx);
+		break;
+	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
+		nrw_parse(ctx);
+		break;
+	case BPF_SOCK_OPS_RTT_CB:
+		conn = nrw_cap_only ? nrw_conn_of(ctx, 0) : NULL;
+		tp = conn ? nrw_tcp_of(ctx) : NULL;
+		if (tp)
+			nrw_cap_silence(ctx, conn, tp);
+		break;
+	}
+	return 1;
+}
+
+/* With NRW_CHOICE_ALL a program's own choice is swallowed: -1 tells the kernel to leave it, without an error. */
+SEC("cgroup/setsockopt")
+int nrw_setsockopt(struct bpf_sockopt *ctx)
+{
+	if (ctx->level == IPPROTO_TCP && ctx->optname == TCP_CONGESTION && nrw_in_scope(ctx))
+		ctx->optlen = -1;
+	return 1;
+}
+
+#endif

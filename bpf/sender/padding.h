@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The paper's wire format: the rate stands in the two NOPs in front of an ACK's timestamps, where every parser would
+ * misread it. Where ACKs arrive it is taken out and the NOPs are put back.
+ */
+#ifndef NRW_PADDING_H
+#define NRW_PADDING_H
+
+/*
+ * For the socket of the ACK. The tuple is read from the packet behind the Ethernet header: source and destination
+ * address are neighbours in both families, and so are the ports.
+ */
+static __always_inline void nrw_padding_deliver(struct __sk_buff *skb, const struct nrw_segment *seg)
+{
+	struct bpf_sock_tuple tuple = {};
+	struct nrw_conn *conn;
+	struct bpf_sock *sk;
+	__u32 len;
+
+	if (seg->family == 4) {
+		if (bpf_skb_load_bytes(skb, NRW_ETH_LEN + 12, &tuple.ipv4.saddr, 8))
+			return;
+		tuple.ipv4.sport = seg->sport;
+		tuple.ipv4.dport = seg->dport;
+		len = sizeof(tuple.ipv4);
+	} else {
+		if (bpf_skb_load_bytes(skb, NRW_ETH_LEN + 8, &tuple.ipv6.saddr, 32))
+			return;
+		tuple.ipv6.sport = seg->sport;
+		tuple.ipv6.dport = seg->dport;
+		len = sizeof(tuple.ipv6);
+	}
+	sk = bpf_sk_lookup_tcp(skb, &tuple, len, BPF_F_CURRENT_NETNS, 0);
+	if (!sk)
+		return;
+	conn = bpf_sk_storage_get(&nrw_conns, sk, NULL, 0);
+	if (conn && conn->possible && nrw_is_rate(seg->padding))
+		conn->word = NRW_WORD_RATE | seg->padding;
+	bpf_sk_release(sk);
+}
+
+SEC("tcx/ingress")
+int nrw_restore(struct __sk_buff *skb)
+{
+	struct nrw_segment seg = {};
+
+	/* Data's padding is the other direction's mark (NRW_MARK_), which parsers skip. */
+	if (nrw_segment_read(skb, &seg) || seg.payload || seg.padding == NRW_NOP_NOP ||
+	    (seg.flags & (NRW_TCP_SYN | NRW_TCP_ACK)) != NRW_TCP_ACK)
+		return NRW_TCX_NEXT;
+	nrw_padding_deliver(skb, &seg);
+	if (!nrw_padding_write(skb, &seg, NRW_NOP_NOP))
+		nrw_count(restored);
+	return NRW_TCX_NEXT;
+}
+
+#endif

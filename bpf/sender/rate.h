@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The rate in force: what the network said, within this host's bounds (BRF-92, BRF-94, BRF-104). The functions are
+ * those of congestion/brf.rs, where the reasons are.
+ */
+#ifndef NRW_RATE_H
+#define NRW_RATE_H
+
+static __always_inline __u64 nrw_min(__u64 a, __u64 b)
+{
+	return a < b ? a : b;
+}
+
+static __always_inline __u64 nrw_max(__u64 a, __u64 b)
+{
+	return a > b ? a : b;
+}
+
+/* The rate of so many segments in so many us, L3 bytes/s. */
+static __always_inline __u64 nrw_segments_in(const struct tcp_sock *tp, __u64 segments, __u32 us)
+{
+	return us ? segments * nrw_packet_bytes(tp) * 1000000 / us : nrw_max_rate;
+}
+
+/* The rate below which silence cannot push (BRF-92). */
+static __always_inline __u64 nrw_floor(const struct nrw_conn *conn, const struct tcp_sock *tp)
+{
+	return nrw_max(nrw_segments_in(tp, NRW_FLOOR_SEGMENTS, conn->recent), 1);
+}
+
+/* The rate below which feedback cannot push (BRF-104). */
+static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct tcp_sock *tp)
+{
+	return nrw_min(nrw_floor(conn, tp), nrw_segments_in(tp, 1, NRW_SLOWEST_SEGMENT_US));
+}
+
+static __always_inline __u64 nrw_rate_in_force(const struct nrw_conn *conn, const struct tcp_sock *tp)
+{
+	/* the mask is for the verifier: a shift by a value of memory has no bound in its eyes */
+	__u64 rate = nrw_max(conn->granted >> (conn->halvings & 63),
+			     nrw_min(nrw_floor(conn, tp), conn->granted));
+
+	return conn->restart ? nrw_min(rate, conn->restart) : rate;
+}
+
+/* srtt, least and recent RTT from the kernel's estimators. */
+static __always_inline void nrw_observe_rtt(struct nrw_conn *conn, const struct tcp_sock *tp, long sample_us)
+{
+	__u32 srtt = tp->srtt_us >> 3;
+	__u32 path = tp->rtt_min.s[0].v;
+
+	if (!srtt)
+		return;
+	conn->srtt = nrw_min(srtt, NRW_RTT_MAX_US);
+	conn->path = nrw_max(nrw_min(path, conn->srtt), NRW_RTT_MIN_US);
+	if (sample_us > 0)
+		conn->recent = nrw_min(sample_us, NRW_RTT_MAX_US);
+	conn->recent = nrw_min(nrw_max(conn->recent, conn->path), NRW_LONGEST_RTT * (__u64)conn->path);
+}
+
+static __always_inline void nrw_on_feedback(struct nrw_conn *conn, __u64 now, __u64 rate)
+{
+	conn->heard_us = now;
+	conn->halvings = 0;
+	conn->restart = 0;
+	conn->target = nrw_min(rate, nrw_max_rate);
+}
+
+/* Lets the target in: down at once, up by 2 per RTT (BRF-104). */
+static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 now)
+{
+	__u64 most;
+
+	if (now - conn->base_us >= conn->path) {
+		conn->base_us = now;
+		conn->base = conn->granted;
+	}
+	most = 2 * nrw_max(conn->base, nrw_segments_in(tp, NRW_FIRST_STEP, conn->path));
+	conn->granted = nrw_max(nrw_min(conn->target, most), nrw_least(conn, tp));
+	conn->base = nrw_min(conn->base, conn->granted);
+}
+
+/*
+ * BRF-92. ACKs that had no room for feedback excuse its absence, but not for ever: with heavy loss and a dead switch
+ * there would be nothing but such ACKs. (The simulated receiver leaves room instead; Linux's cannot be told to.)
+ */
+static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
+{
+	__u64 patience = nrw_max(NRW_SILENCE_SRTTS * (__u64)conn->srtt, NRW_SILENCE_LEAST_US);
+	__u64 since = now - nrw_max(conn->heard_us, conn->excused_us);
+	__u64 since_halved = conn->halvings ? now - conn->halved_us : conn->srtt;
+
+	if ((since > patience || now - conn->heard_us > 4 * patience) && since_halved >= conn->srtt) {
+		conn->halvings++;
+		conn->halved_us = now;
+	}
+}
+
+/* Window and pacing for the rate in force. Loss has no say in either (BRF-91). */
+static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp)
+{
+	struct sock *sk = (struct sock *)tp;
+	__u64 rate = nrw_rate_in_force(conn, tp);
+	__u32 packet = nrw_packet_bytes(tp);
+	__u64 window = rate * (2 * (__u64)conn->path + NRW_WINDOW_SLACK_US) / 1000000;
+
+	/* a program's own cap (SO_MAX_PACING_RATE) stands */
+	sk->sk_pacing_rate = nrw_max(nrw_min(nrw_payload_rate(tp, rate), sk->sk_max_pacing_rate), 1);
+	/* SK_PACING_FQ, where an fq qdisc paces, is left; nothing is lost by a race with its setsockopt */
+	if (sk->sk_pacing_status == SK_PACING_NONE) {
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+		conn->paced = 1;
+	}
+	window = packet ? window / packet : 0;
+	tp->snd_cwnd = nrw_min(window + NRW_WINDOW_SLACK_PACKETS, tp->snd_cwnd_clamp);
+}
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The sender of rate feedback on a stock kernel, in one object, so that all its programs share one map of connections:
+ *
+ *   promise.h  who obeys
+ *   hear.h     cgroup sock_ops: SYNs and SYN-ACKs ask for feedback, rates are read from the headers of ACKs
+ *   listeners.h
+ *              iterator: the same for listeners that are older than the program
+ *   brf.h      struct_ops: the congestion control, on rate.h (the rate in force) and cubic.h (CUBIC without one)
+ *   cap.h      instead of brf.h: the kernel's own congestion control under a cap
+ *   mark.h     tcx egress: says whether the application limits the flow
+ *   padding.h  tcx ingress: the paper's wire format
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+/* From <linux/tcp.h>, <linux/in.h> and <asm/socket.h>, which cannot be included beside the kernel's own structures. */
+#define IPPROTO_TCP		6
+#define TCP_CONGESTION		13
+#define SOL_SOCKET		1
+#define SO_MAX_PACING_RATE	47
+
+#include "kernel_tcp.h"
+#include "option.h"
+#include "scope.h"
+#include "wire.h"
+
+#include "conn.h"
+#include "cap.h"
+#include "promise.h"
+#include "hear.h"
+#include "listeners.h"
+#include "rate.h"
+#include "cubic.h"
+#include "brf.h"
+#include "segment.h"
+#include "mark.h"
+#include "padding.h"
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Packets of flows: what is counted, and in which of the port's queues they go. */
+#ifndef NRW_FLOW_H
+#define NRW_FLOW_H
+
+#include "rtt.h"
+#include "slot.h"
+#include "stamp.h"
+
+/* The packet shows that its sender obeys rates, even if its SYN was not seen (BRF-10, BRF-105). */
+static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
+{
+	return p->options.has_rate || p->options.marks_unlimited || p->options.marks_limited;
+}
+
+/* Sequence numbers that payload skips were sent and lost before this switch (BRF-100). Serial arithmetic (RFC 9293). */
+static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struct nrw_packet *p)
+{
+	__u32 end = p->seq + p->payload;
+	__s32 gap = p->seq - slot->seq_next;
+
+	if (!slot->payload_seen) {
+		slot->seq_next = end;
+		return;
+	}
+	if (gap > 0)
+		slot->missing += gap;
+	if ((__s32)(end - slot->seq_next) > 0)
+		slot->seq_next = end;
+}
+
+/* What the sender says of its application (BRF-100). */
+static __always_inline void nrw_note_marks(struct nrw_slot *slot, const struct nrw_options *o)
+{
+	if (o->marks_unlimited || (o->has_rate && o->code == NRW_CODE_UNLIMITED))
+		slot->said_unlimited++;
+	else if (o->marks_limited || (o->has_rate && !nrw_is_rate(o->code)))
+		slot->said_limited++;
+}
+
+static __always_inline void nrw_note_payload(struct nrw_here *h, struct nrw_slot *slot, __u32 index)
+{
+	const struct nrw_packet *p = h->packet;
+	__u32 first = !slot->payload_seen;
+
+	__sync_fetch_and_add(&slot->bytes, p->bytes);
+	__sync_fetch_and_add(&slot->packets, p->packets);
+	nrw_note_sequence(slot, p);
+	nrw_note_marks(slot, &p->options);
+	nrw_rtt_data(h, slot);
+	slot->payload_seen += p->payload;
+	if (!slot->payload_seen)	/* wrapped to the value that says "none" */
+		slot->payload_seen = 1;
+	if (first)
+		nrw_ring(index, NRW_BELL_DATA);
+}
+
+/* A packet of the data direction, at its controlled port. */
+static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *slot, __u32 index)
+{
+	const struct nrw_packet *p = h->packet;
+
+	if (p->flags & NRW_TCP_SYN) {
+		/* The SYN-ACK that began the flow came at this very time; any other is a repetition. */
+		if ((p->flags & NRW_TCP_ACK) && slot->last_ns != h->now)
+			nrw_flag(slot, NRW_F_SYN_REPEATED);
+		return;
+	}
+	slot->last_ns = h->now;
+	if (!(slot->flags & (NRW_F_SENDER_HEARD | NRW_F_OPENED_BY_RECEIVER | NRW_F_ADOPTED))) {
+		nrw_rtt_third(h, slot);
+		nrw_confirm(h->port, slot);
+	}
+	nrw_flag(slot, NRW_F_SENDER_HEARD | (nrw_speaks_brf(p) ? NRW_F_SPEAKS_BRF : 0));
+	if (p->payload)
+		nrw_note_payload(h, slot, index);
+	if (p->flags & NRW_TCP_RST)
+		nrw_end(slot, index, NRW_F_RST);
+	else if (p->flags & NRW_TCP_FIN)
+		nrw_end(slot, index, NRW_F_FIN_SENDER);
+}
+
+/* A packet of the other direction, wherever it leaves. */
+static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot *slot, __u32 index, struct nrw_word *word)
+{
+	const struct nrw_packet *p = h->packet;
+	struct nrw_port *port = nrw_port(slot->port);
+
+	if (!port)
+		return;
+	slot->last_ns = h->now;
+	if (!(slot->flags & NRW_F_RECEIVER_HEARD) && (slot->flags & (NRW_F_OPENED_BY_RECEIVER | NRW_F_ADOPTED))) {
+		if (!(slot->flags & NRW_F_ADOPTED))
+			nrw_rtt_third(h, slot);
+		nrw_confirm(port, slot);
+	}
+	nrw_flag(slot, NRW_F_RECEIVER_HEARD | (p->options.has_rate ? NRW_F_SPEAKS_BRF : 0));
+	if (p->flags & NRW_TCP_RST) {
+		nrw_end(slot, index, NRW_F_RST);
+		return;
+	}
+	nrw_rtt_reverse(h, slot);
+	if (p->flags & NRW_TCP_FIN)
+		nrw_end(slot, index, NRW_F_FIN_RECEIVER);
+	if ((p->flags & NRW_TCP_ACK) && !(port->mode & NRW_MODE_PLAIN) && nrw_alive(port, h->now)) {
+		word->port = port;
+		word->slot = slot;
+		word->code = slot->code;
+	}
+}
+
+/*
+ * The data acknowledges the SYN-ACK that was refused a slot: its sender has heard it, so that SYN, SYN-ACK and this are both
+ * sides' word. Who only makes up addresses would have to guess. A server may have sent a first window meanwhile, which has
+ * no scale yet (RFC 7323).
+ */
+static __always_inline int nrw_proven(const struct nrw_packet *p, const struct nrw_half *half)
+{
+	return half->answered_ns && (p->flags & NRW_TCP_ACK) && p->ack - (half->answer_seq + 1) <= 0xffff;
+}
+
+/* Where the opener's direction is controlled, too, the SYN-ACK went by on that one's account. */
+static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
+{
+	__u32 index;
+	struct nrw_slot *opener = nrw_find(reverse, &index);
+
+	return opener && (opener->flags & NRW_F_ANSWER_ASKS);
+}
+
+/*
+ * Data of a flow without a slot: its SYN-ACK took another path, or was refused one, or passed before this switch began. It
+ * may be a forgery, and counts as unconfirmed until the other side is heard.
+ */
+static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const struct nrw_key *reverse, __u32 *index)
+{
+	const struct nrw_key *key = &h->packet->key;
+	struct nrw_half *half = bpf_map_lookup_elem(&half_open, key);
+	int opened = half != NULL, rated = nrw_speaks_brf(h->packet), proven = 0;
+	struct nrw_slot *slot;
+
+	if (half) {
+		rated |= half->permitted;
+		proven = nrw_proven(h->packet, half);
+	} else {
+		half = bpf_map_lookup_elem(&half_open, reverse);
+		rated |= nrw_asked_in_answer(reverse);
+	}
+	slot = nrw_take(h->port, h->port_no, key, h->now, index, proven);
+	if (!slot)
+		return NULL;
+	slot->leaf = rated ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
+	slot->flags |= NRW_F_ADOPTED | (rated ? NRW_F_RATED : 0) | (half ? 0 : NRW_F_GUESSED) |
+		      (half && !opened ? NRW_F_OPENED_BY_RECEIVER : 0);
+	if (nrw_publish(h->port, slot, *index))
+		return NULL;
+	if (opened)
+		bpf_map_delete_elem(&half_open, key);
+	return slot;
+}
+
+/* A TCP packet leaves a controlled port. Returns its leaf. */
+static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_key *reverse)
+{
+	const struct nrw_packet *p = h->packet;
+	__u32 index = 0;
+	struct nrw_slot *slot = nrw_find(&p->key, &index);
+
+	if (!slot && p->payload && !(p->flags & (NRW_TCP_SYN | NRW_TCP_RST)))
+		slot = nrw_adopt(h, reverse, &index);
+	/* By its claim, unless there are so many that claim: a flood is not to fill the queue of those who obey (BRF-104). */
+	if (!slot)
+		return nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
+	/* After a change of route the slot still is the old port's. It ages out there, and the flow is adopted here. */
+	if (slot->port == h->port_no)
+		nrw_note_data(h, slot, index);
+	return slot->leaf;
+}
+
+#endif

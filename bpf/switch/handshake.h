@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Flows begin (BRF-12 to BRF-14, BRF-31, BRF-32). A SYN costs an entry of a table that evicts its oldest, nothing else; the
+ * SYN-ACK gets the flow a slot and carries its first rate.
+ */
+#ifndef NRW_HANDSHAKE_H
+#define NRW_HANDSHAKE_H
+
+#include "rtt.h"
+#include "slot.h"
+#include "stamp.h"
+
+#define NRW_SERVICE_PORTS	32768	/* above are ephemeral ones (BRF-31) */
+
+static __always_inline void nrw_syn(struct nrw_here *h)
+{
+	const struct nrw_packet *p = h->packet;
+	struct nrw_half *known = bpf_map_lookup_elem(&half_open, &p->key);
+	struct nrw_half half = { .syn_ns = h->now, .port = h->port_no, .permitted = p->options.has_rate };
+
+	nrw_count(h->port->syns);
+	if (known && h->now - known->syn_ns <= handshake_ns) {
+		/* The first one's time stays: a SYN repeated for ever is forgotten like any other. */
+		known->permitted = p->options.has_rate;
+		/* A bridge that does not know the way yet sends one SYN out of all its ports: that is no repetition. */
+		if (known->port == h->port_no)
+			known->repeated = 1;
+		else if (h->port->mode & NRW_MODE_CONTROLLED)
+			known->port = h->port_no;
+		return;
+	}
+	bpf_map_update_elem(&half_open, &p->key, &half, BPF_ANY);
+}
+
+/* What the predictor knows of the service, if anything. */
+static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_key *data)
+{
+	__u16 sport = bpf_ntohs(data->sport), dport = bpf_ntohs(data->dport);
+	struct nrw_service service;
+	__u16 *code;
+
+	if (sport >= NRW_SERVICE_PORTS && dport >= NRW_SERVICE_PORTS)
+		return NRW_CODE_UNASSIGNED;
+	__builtin_memset(&service, 0, sizeof(service));
+	__builtin_memcpy(service.prefix, data->daddr, 3);
+	if (data->family == 6)
+		__builtin_memcpy(service.prefix, data->daddr, 6);
+	service.port = sport < dport ? data->sport : data->dport;
+	service.family = data->family;
+	service.ctl_port = port_no;
+	code = bpf_map_lookup_elem(&services, &service);
+	return code ? *code : NRW_CODE_UNASSIGNED;
+}
+
+/* The grant that the agent keeps ready for the next newcomer; one that takes a slot counts as such. */
+static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, const struct nrw_key *data, int takes)
+{
+	__u32 tick = port->tick, k;
+	__u16 code, known;
+
+	if (port->newcomers_tick != tick) {
+		/* Two CPUs may both begin anew; one newcomer is then given what another was. */
+		port->newcomers_tick = tick;
+		port->newcomers = 0;
+	}
+	k = takes ? __sync_fetch_and_add(&port->newcomers, 1) : port->newcomers;
+	barrier_var(k);
+	code = port->grants[k < NRW_GRANTS ? k : NRW_GRANTS - 1];
+	known = nrw_service_code(port_no, data);
+	return nrw_is_rate(code) && nrw_is_rate(known) && nrw_decode(known) < nrw_decode(code) ? known : code;
+}
+
+/* The flow whose handshake this is has a slot from an earlier SYN-ACK of it. */
+static __always_inline void nrw_syn_ack_again(struct nrw_here *h, struct nrw_slot *slot)
+{
+	nrw_flag(slot, NRW_F_SYN_REPEATED);
+	slot->last_ns = h->now;
+}
+
+static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half *half, struct nrw_port *port,
+				      __u32 port_no, const struct nrw_key *data, int by_receiver, struct nrw_word *word)
+{
+	const struct nrw_options *o = &h->packet->options;
+	/* Who sends must ask for feedback: its SYN-ACK if it did not open (BRF-10, BRF-14). */
+	int rated = by_receiver ? o->has_rate : half->permitted;
+	__u32 sample = (h->now - half->syn_ns) / 1000, flags, index;
+	struct nrw_slot *slot = nrw_take(port, port_no, data, h->now, &index, 0);
+
+	if (!slot) {
+		if (rated && !by_receiver) {
+			word->port = port;
+			word->code = nrw_grant(port, port_no, data, 0);
+		}
+		return;
+	}
+	flags = (rated ? NRW_F_RATED : 0) | (by_receiver ? NRW_F_OPENED_BY_RECEIVER : 0) |
+		(half->repeated ? NRW_F_SYN_REPEATED : 0) | (!by_receiver && o->has_rate ? NRW_F_ANSWER_ASKS : 0);
+	if (rated) {
+		slot->leaf = NRW_LEAF_ELEPHANT;
+		slot->code = nrw_grant(port, port_no, data, 1);
+		flags |= nrw_is_rate(slot->code) ? NRW_F_GRANTED : 0;
+	}
+	/* The third packet of the handshake will give the other half. */
+	if (by_receiver) {
+		if (!half->repeated)
+			nrw_sample_sender(slot, sample ? sample : 1);
+		slot->wait_receiver_ts = o->value;
+		slot->wait_receiver_us = h->now_us;
+	} else {
+		if (!half->repeated)
+			nrw_sample_receiver(slot, sample ? sample : 1);
+		slot->wait_sender_ts = o->value;
+		slot->wait_sender_us = h->now_us;
+	}
+	slot->flags = flags;
+	if (nrw_publish(port, slot, index) || by_receiver)
+		return;
+	word->port = port;
+	word->slot = slot;
+	word->code = slot->code;
+}
+
+/* The SYN-ACK got no slot. Data that acknowledges it will. */
+static __always_inline void nrw_answered(struct nrw_here *h, struct nrw_half *half)
+{
+	half->answer_seq = h->packet->seq;
+	half->answered_ns = h->now;
+}
+
+/* `opener` is the reversed key: the direction of the SYN. */
+static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key *opener, struct nrw_word *word)
+{
+	struct nrw_half *half = bpf_map_lookup_elem(&half_open, opener);
+	struct nrw_half seen = {};
+	struct nrw_port *port = NULL;
+	const struct nrw_key *data = opener;
+	struct nrw_slot *slot;
+	__u32 port_no = 0, index;
+	int by_receiver = 0;
+
+	if (half && h->now - half->syn_ns <= handshake_ns) {
+		seen = *half;
+		port_no = seen.port;
+		port = nrw_port(port_no);
+		if (!port || !nrw_controlled(port)) {
+			/* Where both ports are controlled the opener's data has a slot now, and the other's with its first data. */
+			port = nrw_controlled(h->port) ? h->port : NULL;
+			port_no = h->port_no;
+			data = &h->packet->key;
+			by_receiver = 1;
+		}
+		if (!port)
+			return;
+	}
+	slot = nrw_find(data, &index);
+	if (slot && !(slot->flags & (NRW_F_CONFIRMED | NRW_F_RST))) {
+		nrw_syn_ack_again(h, slot);
+		bpf_map_delete_elem(&half_open, opener);
+		/* The initial rate once more, whatever the gate says (BRF-60). */
+		slot->gate_us = 0;
+		if (!by_receiver) {
+			word->port = nrw_port(slot->port);
+			word->slot = slot;
+			word->code = slot->code;
+		}
+		return;
+	}
+	if (!port)
+		return;
+	if (slot) {
+		/*
+		 * A new connection with the old one's addresses. Only the agent can give the slot back, and will within a tick:
+		 * the new one is then adopted with its data, as the half-open entry stays.
+		 */
+		nrw_end(slot, index, NRW_F_RST);
+		nrw_answered(h, half);
+		return;
+	}
+	nrw_begin(h, &seen, port, port_no, data, by_receiver, word);
+	if (nrw_find(data, &index))
+		bpf_map_delete_elem(&half_open, opener);
+	else
+		nrw_answered(h, half);
+}
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Both halves of a flow's RTT by the echoes of timestamps (BRF-17), as narrows_control::rate::brf::rtt, which smooths the
+ * samples. Two CPUs may mix up one sample; the next one is right.
+ */
+#ifndef NRW_RTT_H
+#define NRW_RTT_H
+
+#include "state.h"
+
+#define NRW_AWAIT_US		1000000	/* an echo that has not come after this never will */
+
+/* us since, at least 1: zero would say that there is no sample. */
+static __always_inline __u32 nrw_since(__u32 now_us, __u32 then_us)
+{
+	__u32 span = now_us - then_us;
+
+	return span ? span : 1;
+}
+
+static __always_inline void nrw_sample_receiver(struct nrw_slot *slot, __u32 us)
+{
+	slot->rtt_receiver_us = us;
+	slot->rtt_receiver_n++;
+}
+
+static __always_inline void nrw_sample_sender(struct nrw_slot *slot, __u32 us)
+{
+	slot->rtt_sender_us = us;
+	slot->rtt_sender_n++;
+}
+
+/* `echo` is the awaited value or a later one (RFC 7323, serial arithmetic). */
+static __always_inline int nrw_echoes(__u32 echo, __u32 value)
+{
+	return (__s32)(echo - value) >= 0;
+}
+
+/* Payload of the data direction passes. */
+static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *slot)
+{
+	const struct nrw_options *o = &h->packet->options;
+	/* After a pause of the application the span since the ACK is the pause, not the path. */
+	int paused = !slot->data_us || (slot->rtt_us && 2ULL * (h->now_us - slot->data_us) > slot->rtt_us);
+
+	slot->data_us = h->now_us;
+	if (!o->has_timestamps)
+		return;
+	if (slot->wait_sender_us && nrw_echoes(o->echo, slot->wait_sender_ts)) {
+		__u32 span = nrw_since(h->now_us, slot->wait_sender_us);
+
+		slot->wait_sender_us = 0;
+		if (!paused)
+			nrw_sample_sender(slot, span);
+	}
+	/* One at a time. A newer packet replaces one whose echo never came. */
+	if (!slot->wait_receiver_us || h->now_us - slot->wait_receiver_us > NRW_AWAIT_US) {
+		slot->wait_receiver_ts = o->value;
+		slot->wait_receiver_us = h->now_us;
+	}
+}
+
+/* A packet of the other direction passes. */
+static __always_inline void nrw_rtt_reverse(struct nrw_here *h, struct nrw_slot *slot)
+{
+	const struct nrw_options *o = &h->packet->options;
+
+	if (!o->has_timestamps)
+		return;
+	if (slot->wait_receiver_us && nrw_echoes(o->echo, slot->wait_receiver_ts)) {
+		nrw_sample_receiver(slot, nrw_since(h->now_us, slot->wait_receiver_us));
+		slot->wait_receiver_us = 0;
+	}
+	if (!slot->wait_sender_us || h->now_us - slot->wait_sender_us > NRW_AWAIT_US) {
+		slot->wait_sender_ts = o->value;
+		slot->wait_sender_us = h->now_us;
+	}
+}
+
+/*
+ * The handshake's third packet ends what the SYN-ACK began. No timestamps needed; but Karn: a SYN-ACK that was seen twice
+ * tells nothing.
+ */
+static __always_inline void nrw_rtt_third(struct nrw_here *h, struct nrw_slot *slot)
+{
+	int repeated = slot->flags & NRW_F_SYN_REPEATED;
+
+	if (slot->flags & NRW_F_OPENED_BY_RECEIVER) {
+		if (slot->wait_receiver_us && !repeated)
+			nrw_sample_receiver(slot, nrw_since(h->now_us, slot->wait_receiver_us));
+		slot->wait_receiver_us = 0;
+	} else {
+		if (slot->wait_sender_us && !repeated)
+			nrw_sample_sender(slot, nrw_since(h->now_us, slot->wait_sender_us));
+		slot->wait_sender_us = 0;
+	}
+}
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Flows get slots, are confirmed and end. The agent alone gives slots back. */
+#ifndef NRW_SLOT_H
+#define NRW_SLOT_H
+
+#include "state.h"
+
+/* As narrows_control::rate::Leaf. */
+#define NRW_LEAF_ELEPHANT	1
+#define NRW_LEAF_OTHER_TCP	2
+#define NRW_LEAF_UDP		3
+
+static __always_inline struct nrw_slot *nrw_find(const struct nrw_key *key, __u32 *index)
+{
+	__u32 *found = bpf_map_lookup_elem(&flows, key);
+
+	if (!found)
+		return NULL;
+	*index = *found;
+	return bpf_map_lookup_elem(&slots, index);
+}
+
+/* Half-open flows hold all that they may: a flood, or more newcomers at a time than there is room for. */
+static __always_inline int nrw_crowded(const struct nrw_port *port)
+{
+	return port->unconfirmed >= port->unconfirmed_max;
+}
+
+/*
+ * Takes a slot for a flow of this port, filled but not in the table yet. The unconfirmed may be so many (BRF-104); a flow that
+ * is `proven` is none of them.
+ */
+static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 port_no, const struct nrw_key *key,
+						 __u64 now, __u32 *index, int proven)
+{
+	struct nrw_slot *slot;
+
+	if (!proven && __sync_fetch_and_add(&port->unconfirmed, 1) >= port->unconfirmed_max) {
+		__sync_fetch_and_add(&port->unconfirmed, -1);
+		nrw_count(port->refused);
+		return NULL;
+	}
+	if (bpf_map_pop_elem(&free_slots, index)) {
+		if (!proven)
+			__sync_fetch_and_add(&port->unconfirmed, -1);
+		nrw_count(port->no_slot);
+		return NULL;
+	}
+	slot = bpf_map_lookup_elem(&slots, index);
+	if (!slot)	/* the agent put a number on the queue that is none */
+		return NULL;
+	/* The agent cleared the rest. */
+	slot->key = *key;
+	slot->last_ns = now;
+	slot->port = port_no;
+	slot->passed_code = NRW_CODE_UNASSIGNED;
+	slot->code = NRW_CODE_UNASSIGNED;
+	slot->leaf = NRW_LEAF_OTHER_TCP;
+	slot->flags = proven ? NRW_F_CONFIRMED : 0;
+	return slot;
+}
+
+/* Puts it into the table. Another CPU may have been faster: then it goes back. */
+static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *slot, __u32 index)
+{
+	int proven = slot->flags & NRW_F_CONFIRMED;
+	__u32 old;
+
+	if (bpf_map_update_elem(&flows, &slot->key, &index, BPF_NOEXIST)) {
+		if (!proven)
+			__sync_fetch_and_add(&port->unconfirmed, -1);
+		__builtin_memset(slot, 0, sizeof(*slot));
+		bpf_map_push_elem(&free_slots, &index, 0);
+		return -1;
+	}
+	old = __sync_fetch_and_or(&slot->flags, NRW_F_LIVE);
+	/* Another CPU has found it in the table and confirmed it before it was live: then nrw_confirm() has not counted. */
+	if (!proven && (old & NRW_F_CONFIRMED))
+		__sync_fetch_and_add(&port->unconfirmed, -1);
+	nrw_ring(index, NRW_BELL_NEW);
+	return 0;
+}
+
+static __always_inline void nrw_confirm(struct nrw_port *port, struct nrw_slot *slot)
+{
+	__u32 old;
+
+	if (slot->flags & NRW_F_CONFIRMED)
+		return;
+	old = __sync_fetch_and_or(&slot->flags, NRW_F_CONFIRMED);
+	/* One that is not live is not counted any more (the agent has taken it away), or nrw_publish() will count. */
+	if ((old & (NRW_F_LIVE | NRW_F_CONFIRMED)) == NRW_F_LIVE)
+		__sync_fetch_and_add(&port->unconfirmed, -1);
+}
+
+/* Sets what is not set yet: an atomic for each packet would cost more than the test. */
+static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
+{
+	if (~slot->flags & flags)
+		__sync_fetch_and_or(&slot->flags, flags);
+}
+
+/* RST of either side, or FIN: the agent is told once. */
+static __always_inline void nrw_end(struct nrw_slot *slot, __u32 index, __u32 flag)
+{
+	const __u32 both = NRW_F_FIN_SENDER | NRW_F_FIN_RECEIVER;
+	__u32 old;
+
+	if (slot->flags & flag)
+		return;
+	old = __sync_fetch_and_or(&slot->flags, flag);
+	if (!(old & flag) && (flag == NRW_F_RST || ((old | flag) & both) == both))
+		nrw_ring(index, NRW_BELL_END);
+}
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which rate goes into which packet of the other direction (BRF-60 to BRF-63). */
+#ifndef NRW_STAMP_H
+#define NRW_STAMP_H
+
+#include "rewrite.h"
+#include "state.h"
+
+#define NRW_PADDING_AT		20	/* of format 1, in the TCP header */
+
+/* Where the packet has room for a value, and what is there. */
+struct nrw_place {
+	__u8 at;		/* in the TCP header; 0: nowhere */
+	__u16 bits;		/* as they are in the packet */
+};
+
+static __always_inline struct nrw_place nrw_find_place(const struct nrw_packet *p, __u32 format)
+{
+	const struct nrw_options *o = &p->options;
+	struct nrw_place place = { 0, 0 };
+
+	if (format == NRW_FORMAT_PADDING) {
+		if (!(p->flags & NRW_TCP_SYN) && nrw_options_padded(o)) {
+			place.at = NRW_PADDING_AT;
+			place.bits = nrw_options_u16(o, 0);
+		}
+	} else if (o->has_rate) {
+		place.at = sizeof(struct nrw_tcp_header) + o->rate_at;
+		place.bits = o->code;
+	}
+	return place;
+}
+
+/* Another switch has been here. In format 1 two NOPs are no value, nor are a data packet's marks. */
+static __always_inline int nrw_place_assigned(const struct nrw_packet *p, struct nrw_place place, __u32 format)
+{
+	if (!place.at || !nrw_is_rate(place.bits))
+		return 0;
+	if (format != NRW_FORMAT_PADDING)
+		return 1;
+	return place.bits != NRW_NOP_NOP &&
+	       !(p->payload && (place.bits == NRW_MARK_UNLIMITED || place.bits == NRW_MARK_LIMITED));
+}
+
+/* The paper's gate (BRF-60, BRF-62): `due` is in the future. */
+static __always_inline int nrw_gate_closed(const struct nrw_slot *slot, __u32 now_us)
+{
+	return slot->gate_us && (__s32)(slot->gate_us - now_us) > 0;
+}
+
+/* Into a place without a value, or into a packet without a place. */
+static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw_port *port, __u32 format, __u16 code,
+						  struct nrw_place place)
+{
+	const struct nrw_packet *p = h->packet;
+	enum nrw_written done;
+
+	if (place.at) {
+		/* What a data packet says there is the sender's word about itself, or may be (BRF-100). */
+		if (p->payload && !(format == NRW_FORMAT_PADDING && place.bits == NRW_NOP_NOP)) {
+			nrw_count(port->with_data);
+			return NRW_UNTOUCHED;
+		}
+		done = nrw_rewrite_u16(h->skb, p, place.at, place.bits, code);
+		if (done == NRW_WRITTEN)
+			nrw_count(port->stamped);
+		return done;
+	}
+	if (p->payload) {
+		nrw_count(port->with_data);
+		return NRW_UNTOUCHED;
+	}
+	if (format != NRW_FORMAT_INSERT || !nrw_has_room(p) || (p->flags & NRW_TCP_FIN)) {
+		nrw_count(port->no_room);
+		return NRW_UNTOUCHED;
+	}
+	done = nrw_insert(h->skb, p, code);
+	if (done == NRW_WRITTEN)
+		nrw_count(port->inserted);
+	return done;
+}
+
+/* What this switch has to say in a packet. */
+struct nrw_word {
+	struct nrw_port *port;	/* decides the format, and counts; none: nothing to say */
+	struct nrw_slot *slot;	/* none: the flow is advertised, or was refused a slot */
+	__u16 code;
+};
+
+/* The smallest rate on the path stands (BRF-61). */
+static __always_inline enum nrw_written nrw_stamp(struct nrw_here *h, const struct nrw_word *word)
+{
+	const struct nrw_packet *p = h->packet;
+	struct nrw_port *port = word->port;
+	struct nrw_slot *slot = word->slot;
+	__u16 code = word->code;
+	__u32 format = port->format;
+	struct nrw_place place = nrw_find_place(p, format);
+	int gated = slot && (port->mode & NRW_MODE_ONCE_PER_RTT);
+	enum nrw_written done;
+
+	if (nrw_place_assigned(p, place, format)) {
+		if (slot) {
+			slot->passed_code = place.bits;
+			slot->passed_n++;
+			if (gated)
+				slot->gate_us = (h->now_us + slot->rtt_us + slot->rtt_us / 2) | 1;
+		}
+		if (!nrw_is_rate(code))
+			return NRW_UNTOUCHED;
+		if (nrw_decode(code) > nrw_decode(place.bits)) {
+			nrw_count(port->lower_passed);
+			return NRW_UNTOUCHED;
+		}
+		if (p->fragment || p->options.is_signed) {
+			nrw_count(port->no_room);
+			return NRW_UNTOUCHED;
+		}
+		done = nrw_rewrite_u16(h->skb, p, place.at, place.bits, code);
+		if (done == NRW_WRITTEN)
+			nrw_count(port->stamped);
+		return done;
+	}
+	if (!nrw_is_rate(code) || (gated && nrw_gate_closed(slot, h->now_us)))
+		return NRW_UNTOUCHED;
+	if (p->fragment || p->options.is_signed) {
+		nrw_count(port->no_room);
+		return NRW_UNTOUCHED;
+	}
+	done = nrw_speak(h, port, format, code, place);
+	/* An ACK without room leaves the gate open (BRF-11). */
+	if (done == NRW_WRITTEN && gated)
+		slot->gate_us = (h->now_us + slot->rtt_us) | 1;
+	return done;
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The switch's maps and tunables. Sizes are set before load; those in here are for a small box. */
+#ifndef NRW_STATE_H
+#define NRW_STATE_H
+
+#include "packet.h"
+
+/* Set before load; read-only to the program, so what is switched off costs nothing. */
+const volatile __u64 watchdog_ns = 1000000000;	/* an agent silent for longer is taken for dead */
+const volatile __u64 handshake_ns = 3000000000;	/* SYN without SYN-ACK is forgotten (BRF-15) */
+const volatile __u8 vlan_separates = 1;		/* flows of different VLANs may have the same addresses */
+
+/* ifindex -> port. The program is attached to ports only, but a hash costs less than a second program. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, NRW_PORTS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} ifaces SEC(".maps");
+
+/* Shared memory with the agent. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, NRW_PORTS_MAX);
+	__type(key, __u32);
+	__type(value, struct nrw_port);
+} ports SEC(".maps");
+
+/* As many as there may be flows. The hash has the keys, this has everything else. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct nrw_slot);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct nrw_key);
+	__type(value, __u32);
+} flows SEC(".maps");
+
+/* Slots that no flow uses: the program takes, the agent gives back. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1024);
+	__type(value, __u32);
+} free_slots SEC(".maps");
+
+/* SYNs that wait for an answer, by the key of the SYN. A flood evicts its own (BRF-104). */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct nrw_key);
+	__type(value, struct nrw_half);
+} half_open SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct nrw_service);
+	__type(value, __u16);
+} services SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);	/* they run out by themselves, and nobody takes them away */
+	__uint(max_entries, 16384);
+	__type(key, struct nrw_key);
+	__type(value, struct nrw_advert);
+} adverts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 64 * 1024);
+} bells SEC(".maps");
+
+/* The packet at hand; the stack of 512 bytes is too small for it. The program runs with bottom halves off, so one per CPU does. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct nrw_packet);
+} packets SEC(".maps");
+
+/* What every function wants to know. */
+struct nrw_here {
+	struct __sk_buff *skb;
+	struct nrw_packet *packet;
+	struct nrw_port *port;	/* by which the packet leaves */
+	__u32 port_no;
+	__u32 now_us;		/* wraps; never 0 */
+	__u64 now;		/* ns */
+};
+
+#define nrw_count(counter)	__sync_fetch_and_add(&(counter), 1)
+
+static __always_inline struct nrw_port *nrw_port(__u32 no)
+{
+	return bpf_map_lookup_elem(&ports, &no);
+}
+
+static __always_inline int nrw_controlled(const struct nrw_port *port)
+{
+	return (port->mode & (NRW_MODE_CONTROLLED | NRW_MODE_PLAIN)) == NRW_MODE_CONTROLLED;
+}
+
+/* Is the agent there? Its clock is the program's, but may have been read after `now`. */
+static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
+{
+	__u64 beat = port->heartbeat_ns;
+
+	return now < beat || now - beat <= watchdog_ns;
+}
+
+static __always_inline void nrw_ring(__u32 slot, __u32 what)
+{
+	struct nrw_bell bell = { .slot = slot, .what = what };
+
+	/* Full: the agent will see it in its next tick. */
+	bpf_ringbuf_output(&bells, &bell, sizeof(bell), 0);
+}
+
+#endif

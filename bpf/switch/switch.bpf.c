@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The switch's data plane: one program at the egress of every port. It sees each packet once, when it leaves.
+ *
+ * A packet is three things at most: data of a flow whose bottleneck is this port (counted, steered into a leaf), a packet of
+ * the other direction of a flow whose bottleneck is another port (its timestamps are read, a rate is written), or part of a
+ * handshake. Nothing is decided here: rates, leaves and class priorities are the agent's (maps.h).
+ */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <stddef.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+#include "flow.h"
+#include "handshake.h"
+#include "queue.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Other programs on the hook run after this one. The value is TCX_NEXT, too. */
+#define NRW_NEXT	TC_ACT_UNSPEC
+
+static __always_inline int nrw_udp(struct nrw_here *h)
+{
+	if (!nrw_controlled(h->port))
+		return NRW_NEXT;
+	nrw_steer(h, NRW_LEAF_UDP);
+	if ((h->port->mode & NRW_MODE_POLICE_UDP) && !nrw_police(h->port, h->now, h->packet->bytes)) {
+		nrw_count(h->port->udp_policed);
+		return TC_ACT_SHOT;
+	}
+	return NRW_NEXT;
+}
+
+static __always_inline int nrw_tcp(struct nrw_here *h)
+{
+	const struct nrw_packet *p = h->packet;
+	struct nrw_word word = { .code = NRW_CODE_UNASSIGNED };
+	struct nrw_advert *advert;
+	struct nrw_slot *slot;
+	struct nrw_key reverse;
+	__u32 index;
+
+	nrw_reverse(&reverse, &p->key);
+	if ((p->flags & (NRW_TCP_SYN | NRW_TCP_RST)) == NRW_TCP_SYN) {
+		if (p->flags & NRW_TCP_ACK)
+			nrw_syn_ack(h, &reverse, &word);
+		else
+			nrw_syn(h);
+	} else {
+		slot = nrw_find(&reverse, &index);
+		if (slot) {
+			nrw_note_reverse(h, slot, index, &word);
+		} else if (p->flags & NRW_TCP_ACK) {
+			/* A switch that does not see these ACKs may have a rate for them (BRF-63). */
+			advert = bpf_map_lookup_elem(&adverts, &reverse);
+			if (advert && advert->valid_until_ns >= h->now) {
+				word.port = h->port;
+				word.code = advert->code;
+			}
+		}
+	}
+	if (p->flags & NRW_TCP_RST) {
+		bpf_map_delete_elem(&half_open, &p->key);
+		bpf_map_delete_elem(&half_open, &reverse);
+		word.port = NULL;
+	}
+	if (nrw_controlled(h->port))
+		nrw_steer(h, nrw_forward(h, &reverse));
+	return word.port && nrw_stamp(h, &word) == NRW_BROKEN ? TC_ACT_SHOT : NRW_NEXT;
+}
+
+SEC("tcx/egress")
+int nrw_switch(struct __sk_buff *skb)
+{
+	struct nrw_here here = { .skb = skb };
+	__u32 ifindex = skb->ifindex, zero = 0, *no = bpf_map_lookup_elem(&ifaces, &ifindex);
+
+	if (!no)
+		return NRW_NEXT;
+	here.port_no = *no;
+	here.port = nrw_port(here.port_no);
+	if (!here.port || (here.port->mode & NRW_MODE_PLAIN))
+		return NRW_NEXT;
+	here.now = bpf_ktime_get_ns();
+	if (!nrw_alive(here.port, here.now)) {
+		nrw_count(here.port->watchdog);
+		return NRW_NEXT;
+	}
+	here.now_us = here.now / 1000;
+	here.now_us += !here.now_us;
+
+	here.packet = bpf_map_lookup_elem(&packets, &zero);
+	if (!here.packet)
+		return NRW_NEXT;
+	__builtin_memset(here.packet, 0, sizeof(*here.packet));
+	switch (nrw_read_packet(skb, here.packet, vlan_separates)) {
+	case NRW_TCP:
+		return nrw_tcp(&here);
+	case NRW_UDP:
+		return nrw_udp(&here);
+	case NRW_LIES:
+		nrw_count(here.port->malformed);
+		return NRW_NEXT;
+	default:
+		return NRW_NEXT;
+	}
+}

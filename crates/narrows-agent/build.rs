@@ -1,0 +1,48 @@
+//! Compiles the eBPF programs of bpf/ and writes their skeletons, one for each program.
+
+use std::path::{Path, PathBuf};
+use std::{env, process};
+
+use libbpf_cargo::SkeletonBuilder;
+
+/// The programs: `bpf/NAME/NAME.bpf.c`.
+const PROGRAMS: [&str; 3] = ["switch", "sender", "receiver"];
+
+fn main() {
+    let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
+    // <asm/types.h>, which Debian keeps in a folder of the architecture; for the BPF target clang does not look there.
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    // libbpf's own headers, from the build of libbpf-sys.
+    let libbpf = format!("-I{}", env::var("DEP_BPF_INCLUDE").unwrap_or_default());
+    let asm = format!("-idirafter/usr/include/{arch}-linux-gnu");
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    println!("cargo:rerun-if-changed={}", bpf.join("include").display());
+    for name in PROGRAMS {
+        let source = bpf.join(name).join(format!("{name}.bpf.c"));
+        println!("cargo:rerun-if-changed={}", bpf.join(name).display());
+        if !source.exists() {
+            continue;
+        }
+        let include = format!("-I{}", bpf.join("include").display());
+        let built = SkeletonBuilder::new()
+            .source(&source)
+            // v3 (Linux 5.12): atomics that return what was there before.
+            .clang_args([
+                "-O2",
+                "-mcpu=v3",
+                "-Wall",
+                "-Werror",
+                include.as_str(),
+                libbpf.as_str(),
+                asm.as_str(),
+            ])
+            .build_and_generate(out.join(format!("{name}.skel.rs")));
+        if let Err(error) = built {
+            eprintln!(
+                "{}: {error:#}\nclang 14 or later and the kernel's user headers are needed",
+                source.display()
+            );
+            process::exit(1);
+        }
+    }
+}

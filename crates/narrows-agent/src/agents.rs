@@ -1,0 +1,108 @@
+//! The three agents, from their configuration to their end.
+
+use narrows_control::units::Span;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use std::os::fd::AsFd;
+
+use crate::cli::{Agents, Failure, Services};
+use crate::clock;
+use crate::config;
+use crate::host;
+use crate::status::Snapshot;
+use crate::switch::Runner;
+
+/// How often a host's counters are shown to those who look.
+const SHOW_EVERY: Span = Span::from_millis(200);
+
+/// The agents of this program.
+pub struct Built;
+
+impl Agents for Built {
+    fn switch(&self, config: &config::Switch, services: &mut Services) -> Result<(), Failure> {
+        let mut runner = Runner::start(config, services)?;
+        services.ready()?;
+        runner.run(services)
+    }
+
+    fn sender(&self, config: &config::Sender, services: &mut Services) -> Result<(), Failure> {
+        let options = host::SenderOptions {
+            scope: scope(&config.scope, &config.interfaces),
+            mode: match config.mode {
+                config::Mode::Brf => host::Mode::Obey,
+                config::Mode::Cap => host::Mode::Cap,
+            },
+            choice: config.choice,
+            default_in_namespaces: config.set_default,
+            format: config.format,
+            max_rate: config.max_rate,
+            name: config.algorithm.clone(),
+        };
+        let sender = host::Sender::load(&options)?;
+        services.ready()?;
+        wait(services, "sender", &config.common.name, || {
+            let counted = sender.counters();
+            vec![
+                ("asked", counted.asked),
+                ("rated", counted.rated),
+                ("awaiting", counted.awaiting),
+                ("unrated", counted.unrated),
+                ("orphaned", counted.orphaned),
+                ("adopted", counted.adopted),
+                ("marked", counted.marked),
+                ("restored", counted.restored),
+            ]
+        })
+    }
+
+    fn receiver(&self, config: &config::Receiver, services: &mut Services) -> Result<(), Failure> {
+        let options = host::ReceiverOptions { scope: scope(&config.scope, &[]), ask: config.ask };
+        let receiver = host::Receiver::load(&options)?;
+        services.ready()?;
+        wait(services, "receiver", &config.common.name, || {
+            let counted = receiver.counters();
+            vec![("asked", counted.asked), ("reserving", counted.reserving)]
+        })
+    }
+}
+
+fn scope(scope: &config::Scope, interfaces: &[String]) -> host::Scope {
+    let here = host::Namespace { path: None, interfaces: interfaces.to_vec() };
+    match scope {
+        config::Scope::Netns => host::Scope { namespaces: vec![here], ..host::Scope::default() },
+        config::Scope::Cgroup(cgroup) => {
+            let namespaces = if interfaces.is_empty() { Vec::new() } else { vec![here] };
+            host::Scope { cgroup: Some(cgroup.clone()), namespaces, pin: None }
+        }
+        config::Scope::Namespaces(namespaces) => {
+            host::Scope { namespaces: namespaces.clone(), ..host::Scope::default() }
+        }
+    }
+}
+
+/// The programs do the work; this shows their counters until it is time to stop.
+fn wait(
+    services: &Services,
+    role: &str,
+    name: &str,
+    counters: impl Fn() -> Vec<(&'static str, u64)>,
+) -> Result<(), Failure> {
+    let started = clock::now();
+    while !services.stop.requested() {
+        services.board.publish(Snapshot {
+            role: role.to_owned(),
+            name: name.to_owned(),
+            at: clock::now(),
+            started,
+            counters: counters().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            ..Snapshot::default()
+        });
+        let mut fds = [PollFd::new(services.stop.as_fd(), PollFlags::POLLIN)];
+        let ms = u16::try_from(SHOW_EVERY.as_nanos() / 1_000_000).unwrap_or(u16::MAX);
+        match poll(&mut fds, PollTimeout::from(ms)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

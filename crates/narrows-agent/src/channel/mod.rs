@@ -1,0 +1,173 @@
+//! The agent's connection to the SDN controller: a thread of its own that never holds up the control loop.
+//!
+//! TCP, lines of JSON, each with a sequence number and a MAC ([`auth`], [`session`]). The agent connects, and connects again
+//! with growing pauses for as long as it lives; what it has to say meanwhile waits in a bounded queue from which the oldest
+//! is thrown away. Without a controller the agent's own detector does (BRF-105).
+
+pub mod auth;
+pub mod body;
+pub mod session;
+mod worker;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::{io, thread};
+
+use narrows_control::rate::Message;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use thiserror::Error;
+
+pub use auth::Secret;
+pub use body::{FLOWS_MAX, FlowInfo, PortInfo, ToController};
+
+/// Bodies that wait to be sent, at most.
+const WAITING_MAX: usize = 1024;
+/// Messages that wait for the control loop, at most.
+const ARRIVED_MAX: usize = 4096;
+
+/// Where the controller is, and how to know it.
+#[derive(Clone, Debug)]
+pub struct ChannelConfig {
+    /// The controller's address; 127.0.0.1:6690 unless told otherwise.
+    pub controller: SocketAddr,
+    /// This agent's name, unique in the domain, e.g. the host's.
+    pub name: String,
+    /// File with the shared secret; without one the controller must be on this host.
+    pub secret: Option<PathBuf>,
+}
+
+/// Why a channel cannot be started.
+#[derive(Debug, Error)]
+pub enum ChannelError {
+    /// One line: the file, what was found, what would do.
+    #[error("{0}")]
+    Secret(String),
+    /// Nobody else may hear or say what is not authenticated.
+    #[error("controller {0}: not on this host; give both ends a shared secret, or use a loopback address")]
+    NoSecret(SocketAddr),
+    /// No thread or no event descriptor.
+    #[error("channel: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// How the channel is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ChannelState {
+    /// No controller; why, if anything is known.
+    #[default]
+    Connecting,
+    /// The controller cannot be reached, or was refused; one line.
+    Failed(String),
+    /// The controller, by its name, has proved that it knows the secret.
+    Connected(String),
+}
+
+/// All controlled ports of this agent.
+pub type Ports = Vec<PortInfo>;
+
+/// The channel; dropping it closes the connection and ends the thread.
+#[derive(Debug)]
+pub struct Channel {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the control loop and the channel's thread share. The lock is held to push or pop, never over I/O.
+#[derive(Debug)]
+struct Shared {
+    queues: Mutex<Queues>,
+    /// Wakes the thread.
+    wake: EventFd,
+}
+
+#[derive(Debug, Default)]
+struct Queues {
+    ports: Ports,
+    /// The ports have changed since they were sent.
+    ports_due: bool,
+    waiting: VecDeque<ToController>,
+    arrived: VecDeque<Message>,
+    /// Bodies thrown away for newer ones.
+    dropped: u64,
+    state: ChannelState,
+    stop: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queues> {
+        // The queues are in order after any panic: no push or pop is ever half done.
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Channel {
+    /// Starts the thread, which connects and says which ports there are.
+    ///
+    /// # Errors
+    /// A secret that cannot be read, or a controller elsewhere without one.
+    pub fn start(config: ChannelConfig, ports: Ports) -> Result<Self, ChannelError> {
+        let secret = match &config.secret {
+            Some(path) => Secret::read(path).map_err(ChannelError::Secret)?,
+            None if config.controller.ip().is_loopback() => Secret::default(),
+            None => return Err(ChannelError::NoSecret(config.controller)),
+        };
+        if secret.is_empty() {
+            tracing::warn!(controller = %config.controller, "no shared secret: any program on this host can be the controller");
+        }
+        let wake =
+            EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).map_err(io::Error::from)?;
+        let shared = Arc::new(Shared { queues: Mutex::new(Queues { ports, ..Queues::default() }), wake });
+        let worker = worker::Worker::new(config, secret, shared.clone());
+        let thread = thread::Builder::new().name("channel".into()).spawn(move || worker.run())?;
+        Ok(Channel { shared, thread: Some(thread) })
+    }
+
+    /// Queues a body; the oldest goes if there are too many. Never blocks.
+    pub fn send(&self, body: ToController) {
+        let mut queues = self.shared.lock();
+        match body {
+            ToController::Ports { ports } => {
+                queues.ports = ports;
+                queues.ports_due = true;
+            }
+            body => {
+                if queues.waiting.len() >= WAITING_MAX {
+                    queues.waiting.pop_front();
+                    queues.dropped += 1;
+                }
+                queues.waiting.push_back(body);
+            }
+        }
+        drop(queues);
+        // A counter that is full has woken the thread already.
+        let _ = self.shared.wake.write(1);
+    }
+
+    /// The next message from the controller. A poll is for all ports.
+    pub fn try_recv(&self) -> Option<Message> {
+        self.shared.lock().arrived.pop_front()
+    }
+
+    /// How the channel is doing.
+    pub fn state(&self) -> ChannelState {
+        self.shared.lock().state.clone()
+    }
+
+    /// Bodies thrown away so far because the controller did not take them in time.
+    pub fn dropped(&self) -> u64 {
+        self.shared.lock().dropped
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        let _ = self.shared.wake.write(1);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

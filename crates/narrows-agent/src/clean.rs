@@ -1,0 +1,64 @@
+//! Removes what agents left that are gone: HTB with our handle, pins, sockets.
+
+use std::fs;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use crate::htb::{Remains, Rtnl};
+use crate::status::client::sockets_in;
+
+/// Where agents pin, unless told otherwise.
+pub const PINS: &str = "/sys/fs/bpf/narrows-agent";
+
+/// What was found and done, one line each.
+#[derive(Debug, Default)]
+pub struct Cleaned {
+    /// What was removed.
+    pub removed: Vec<String>,
+    /// What could not be, and why.
+    pub failed: Vec<String>,
+}
+
+/// Names of the agents that have their sockets in `folder` and run.
+pub fn running(folder: &Path) -> Vec<String> {
+    let answers = |path: &&std::path::PathBuf| UnixStream::connect(path).is_ok();
+    let name = |path: &std::path::PathBuf| path.file_stem().map(|s| s.to_string_lossy().into_owned());
+    sockets_in(folder).iter().filter(answers).filter_map(name).collect()
+}
+
+/// Removes every HTB of ours in this network namespace, the sockets in `folder` and all below `pins`. Ask [`running`]
+/// first: what belongs to a running agent is not told apart.
+pub fn clean(folder: &Path, pins: &Path) -> Cleaned {
+    let mut cleaned = Cleaned::default();
+    match qdiscs(&mut cleaned.removed) {
+        Ok(()) => {}
+        Err(error) => cleaned.failed.push(error.to_string()),
+    }
+    for path in sockets_in(folder) {
+        note(&mut cleaned, &path, fs::remove_file(&path));
+    }
+    if pins.exists() {
+        note(&mut cleaned, pins, fs::remove_dir_all(pins));
+    }
+    cleaned
+}
+
+fn qdiscs(removed: &mut Vec<String>) -> Result<(), crate::htb::Error> {
+    let mut rtnl = Rtnl::open()?;
+    let links = rtnl.links()?;
+    for remains in Remains::find(&mut rtnl)? {
+        let name = links.iter().find(|l| l.index == remains.index).map_or("?", |l| l.name.as_str());
+        if remains.undo(&mut rtnl)? {
+            removed.push(format!("HTB of {name}"));
+        }
+    }
+    Ok(())
+}
+
+fn note(cleaned: &mut Cleaned, path: &Path, result: io::Result<()>) {
+    match result {
+        Ok(()) => cleaned.removed.push(path.display().to_string()),
+        Err(error) => cleaned.failed.push(format!("{}: {error}", path.display())),
+    }
+}

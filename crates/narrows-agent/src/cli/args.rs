@@ -1,0 +1,219 @@
+//! Commands and options. The short forms without a file become the same table that a file would be.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use toml::{Table, Value};
+
+use super::shown;
+use crate::config::{Config, Invalid, Problem};
+
+/// Rate control by the network on stock Linux.
+#[derive(Debug, Parser)]
+#[command(name = "narrows-agent", version)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Control ports of this box: count flows, allocate rates, write them into ACKs
+    Switch(SwitchArgs),
+    /// Make connections of this host obey the rates that switches write
+    Sender(SenderArgs),
+    /// Reserve room for rates in ACKs of this host (optional)
+    Receiver(HostArgs),
+    /// Check configuration files; exit code 2 if one will not do
+    Check {
+        /// The files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Print what a running agent does
+    Status {
+        /// Name of the agent; not needed where only one runs
+        #[arg(long)]
+        name: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// List up to this many flows
+        #[arg(long, default_value_t = 0)]
+        flows: usize,
+    },
+    /// Watch the flows of a running agent
+    Top {
+        /// Name of the agent; not needed where only one runs
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// Remove what an agent left that could not clean up after itself
+    Clean {
+        /// In this network namespace
+        #[arg(long)]
+        netns: Option<String>,
+    },
+    /// Waits for the end of the agent that started it, and cleans up
+    #[command(hide = true, name = crate::guard::SUBCOMMAND)]
+    Guardian,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SwitchArgs {
+    /// Configuration file
+    #[arg(conflicts_with_all = ["ports", "also"], required_unless_present = "ports")]
+    config: Option<PathBuf>,
+    /// A port to control and the rate of its link, e.g. eth1=100mbit or eth1=measured
+    #[arg(long = "port", value_name = "INTERFACE=RATE")]
+    ports: Vec<String>,
+    /// Another interface, by which ACKs leave
+    #[arg(long, value_name = "INTERFACE")]
+    also: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct SenderArgs {
+    #[command(flatten)]
+    host: HostArgs,
+    /// An interface on which data says whether the application limits it
+    #[arg(long = "interface", value_name = "INTERFACE", conflicts_with = "config")]
+    interfaces: Vec<String>,
+    /// brf, or cap: the kernel's own congestion control, paced to no more than the rate
+    #[arg(long, conflicts_with = "config")]
+    mode: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct HostArgs {
+    /// Configuration file
+    config: Option<PathBuf>,
+    /// Only connections of processes in this cgroup (version 2)
+    #[arg(long, conflicts_with = "config")]
+    cgroup: Option<String>,
+}
+
+/// A role's arguments as configuration.
+pub(super) trait Configured {
+    /// The file, if one was named.
+    fn file(&self) -> Option<&PathBuf>;
+    /// What the file would hold if the options stood in one.
+    fn table(&self, role: &str) -> Result<Table, Problem>;
+
+    fn config(&self, role: &'static str) -> Result<Config, Invalid> {
+        let invalid = |source: &str, problem| Invalid { source: source.to_owned(), problems: vec![problem] };
+        let Some(file) = self.file() else {
+            const SOURCE: &str = "command line";
+            let table = self.table(role).map_err(|problem| invalid(SOURCE, problem))?;
+            return Config::read(&table, SOURCE);
+        };
+        let config = Config::load(file)?;
+        if config.role() != role {
+            let text = format!("found [{}], expected [{role}]", config.role());
+            return Err(invalid(&shown(file), Problem { key: String::new(), text }));
+        }
+        Ok(config)
+    }
+}
+
+fn strings(words: &[String]) -> Value {
+    Value::Array(words.iter().map(|word| Value::from(word.as_str())).collect())
+}
+
+impl Configured for SwitchArgs {
+    fn file(&self) -> Option<&PathBuf> {
+        self.config.as_ref()
+    }
+
+    fn table(&self, role: &str) -> Result<Table, Problem> {
+        let port = |given: &String| {
+            let (interface, rate) = given.split_once('=').ok_or_else(|| Problem {
+                key: "--port".into(),
+                text: format!("found {given:?}, expected an interface and a rate such as eth1=100mbit"),
+            })?;
+            let key = if rate == "measured" { "capacity" } else { "rate" };
+            Ok(Value::from(Table::from_iter(
+                [("interface", interface), (key, rate)].map(|(k, v)| (k.to_owned(), Value::from(v))),
+            )))
+        };
+        let ports = self.ports.iter().map(port).collect::<Result<Vec<_>, Problem>>()?;
+        let own = Table::from_iter([("interfaces".to_owned(), strings(&self.also))]);
+        Ok(Table::from_iter([(role.to_owned(), own.into()), ("ports".to_owned(), Value::Array(ports))]))
+    }
+}
+
+impl Configured for SenderArgs {
+    fn file(&self) -> Option<&PathBuf> {
+        self.host.config.as_ref()
+    }
+
+    fn table(&self, role: &str) -> Result<Table, Problem> {
+        let mut own = self.host.own();
+        own.insert("interfaces".into(), strings(&self.interfaces));
+        own.extend(self.mode.iter().map(|mode| ("mode".to_owned(), Value::from(mode.as_str()))));
+        Ok(Table::from_iter([(role.to_owned(), own.into())]))
+    }
+}
+
+impl HostArgs {
+    fn own(&self) -> Table {
+        self.cgroup.iter().map(|cgroup| ("cgroup".to_owned(), Value::from(cgroup.as_str()))).collect()
+    }
+}
+
+impl Configured for HostArgs {
+    fn file(&self) -> Option<&PathBuf> {
+        self.config.as_ref()
+    }
+
+    fn table(&self, role: &str) -> Result<Table, Problem> {
+        Ok(Table::from_iter([(role.to_owned(), self.own().into())]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Capacity, Mode};
+
+    fn config(line: &str) -> Result<Config, String> {
+        let args = Args::try_parse_from(line.split(' ')).map_err(|e| e.to_string())?;
+        let config = match args.command {
+            Command::Switch(args) => args.config("switch"),
+            Command::Sender(args) => args.config("sender"),
+            Command::Receiver(args) => args.config("receiver"),
+            other => panic!("{other:?}"),
+        };
+        config.map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_simple_case_needs_no_file() {
+        let line = "narrows-agent switch --port eth1=100mbit --port eth2=measured --also eth0";
+        let Ok(Config::Switch(switch)) = config(line) else { panic!() };
+        assert_eq!(switch.ports.len(), 2);
+        assert_eq!((&*switch.ports[0].interface, switch.ports[1].capacity), ("eth1", Capacity::Measured));
+        assert_eq!(switch.interfaces, ["eth0"]);
+        let Ok(Config::Sender(sender)) = config("narrows-agent sender --interface eth0 --mode cap") else {
+            panic!()
+        };
+        assert_eq!((&*sender.interfaces[0], sender.mode), ("eth0", Mode::Cap));
+        assert!(matches!(config("narrows-agent receiver"), Ok(Config::Receiver(_))));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_the_terms_of_the_file() {
+        let wrong = config("narrows-agent switch --port eth1=100").unwrap_err();
+        assert_eq!(wrong, "command line: ports[0].rate: found \"100\", expected a rate such as \"100mbit\"");
+        let wrong = config("narrows-agent switch --port eth1").unwrap_err();
+        assert!(wrong.starts_with("command line: --port: found \"eth1\", expected"), "{wrong}");
+        assert!(config("narrows-agent switch").is_err());
+        assert!(config("narrows-agent switch f.toml --port a=1mbit").is_err());
+    }
+
+    #[test]
+    fn clap_finds_no_fault_in_the_definition() {
+        <Args as clap::CommandFactory>::command().debug_assert();
+    }
+}

@@ -1,0 +1,141 @@
+//! The command line.
+
+mod args;
+mod services;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub use args::Args;
+use args::{Command, Configured};
+pub use services::Services;
+
+use crate::config::{self, Config};
+use crate::netns::Netns;
+use crate::status::client::{Client, sockets_in};
+use crate::status::server::{FOLDER, Request, path_of};
+use crate::status::text;
+use crate::{clean, events, guard, top};
+
+/// Why an agent could not start or go on.
+pub type Failure = Box<dyn Error + Send + Sync>;
+
+/// Wrong input: configuration or command line.
+const WRONG_INPUT: u8 = 2;
+
+/// The agents themselves. Each runs until [`Services::stop`] says so.
+pub trait Agents {
+    /// Controls ports.
+    fn switch(&self, config: &config::Switch, services: &mut Services) -> Result<(), Failure>;
+    /// Makes this host's connections obey.
+    fn sender(&self, config: &config::Sender, services: &mut Services) -> Result<(), Failure>;
+    /// Makes this host's connections reserve room for rates.
+    fn receiver(&self, config: &config::Receiver, services: &mut Services) -> Result<(), Failure>;
+}
+
+/// Runs what the command line says.
+pub fn run(agents: &dyn Agents) -> ExitCode {
+    let code = match execute(Args::parse().command, agents) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("narrows-agent: {failure}");
+            if failure.is::<config::Invalid>() { WRONG_INPUT } else { 1 }
+        }
+    };
+    ExitCode::from(code)
+}
+
+fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
+    match command {
+        Command::Switch(args) => start(args.config("switch")?, agents),
+        Command::Sender(args) => start(args.config("sender")?, agents),
+        Command::Receiver(args) => start(args.config("receiver")?, agents),
+        Command::Check { files } => {
+            let bad: Vec<_> = files.iter().filter_map(|file| Config::load(file).err()).collect();
+            bad.iter().for_each(|invalid| eprintln!("{invalid}"));
+            Ok(if bad.is_empty() { 0 } else { WRONG_INPUT })
+        }
+        Command::Status { name, json, flows } => status(name.as_deref(), json, flows),
+        Command::Top { name } => {
+            let request = Request { flows: 10_000, every_ms: Some(500), ..Request::default() };
+            top::run(Client::connect(&socket(name.as_deref())?, &request)?)?;
+            Ok(0)
+        }
+        Command::Clean { netns } => clean_up(netns.as_deref()),
+        Command::Guardian => {
+            events::start(&config::Log { json: false, level: "info".into() });
+            guard::watch_over_stdin()?;
+            Ok(0)
+        }
+    }
+}
+
+fn start(config: Config, agents: &dyn Agents) -> Result<u8, Failure> {
+    let common = config.common().clone();
+    events::start(&common.log);
+    if let Some(netns) = &common.netns {
+        netns.enter()?;
+    }
+    let mut services = Services::new(&common)?;
+    match &config {
+        Config::Switch(config) => agents.switch(config, &mut services),
+        Config::Sender(config) => agents.sender(config, &mut services),
+        Config::Receiver(config) => agents.receiver(config, &mut services),
+    }?;
+    tracing::info!(event = "stopped", role = config.role(), name = common.name);
+    Ok(0)
+}
+
+/// The socket of the agent called so, or of the only one there is.
+fn socket(name: Option<&str>) -> Result<std::path::PathBuf, Failure> {
+    if let Some(name) = name {
+        return Ok(path_of(name));
+    }
+    let found = sockets_in(Path::new(FOLDER));
+    match &found[..] {
+        [only] => Ok(only.clone()),
+        [] => Err("no agent runs here".into()),
+        _ => {
+            let stem = |p: &std::path::PathBuf| p.file_stem().map(|s| s.to_string_lossy().into_owned());
+            let names: Vec<_> = found.iter().filter_map(stem).collect();
+            Err(format!("several agents run here; name one of them: --name {}", names.join(" | ")).into())
+        }
+    }
+}
+
+fn status(name: Option<&str>, json: bool, flows: usize) -> Result<u8, Failure> {
+    let mut client = Client::connect(&socket(name)?, &Request { flows, ..Request::default() })?;
+    let snapshot = client.next().ok_or("the agent ended")??;
+    let text = if json {
+        serde_json::to_string_pretty(&snapshot)? + "\n"
+    } else {
+        text::render(&snapshot) + &text::flows(&snapshot)
+    };
+    // `| head` closes the pipe early: no error.
+    let _ = io::stdout().write_all(text.as_bytes());
+    Ok(0)
+}
+
+fn clean_up(netns: Option<&str>) -> Result<u8, Failure> {
+    if let Some(netns) = netns {
+        Netns::named(netns).enter()?;
+    }
+    let running = clean::running(Path::new(FOLDER));
+    if !running.is_empty() {
+        let names = running.join(", ");
+        return Err(format!("nothing was removed, as an agent runs: {names}; stop it first").into());
+    }
+    let cleaned = clean::clean(Path::new(FOLDER), Path::new(clean::PINS));
+    cleaned.removed.iter().for_each(|what| println!("removed {what}"));
+    cleaned.failed.iter().for_each(|what| eprintln!("narrows-agent: {what}"));
+    Ok(u8::from(!cleaned.failed.is_empty()))
+}
+
+/// For `args`: a file's name in errors.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,23 @@
+//! The one place that reads clocks.
+
+use narrows_control::units::Time;
+use nix::time::{ClockId, clock_gettime};
+
+/// CLOCK_MONOTONIC, the clock of `bpf_ktime_get_ns`, so that both sides' times compare.
+pub fn now() -> Time {
+    // The kernel has had this clock since 2.6, so that the call cannot fail.
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC);
+    now.map_or(Time::ZERO, |t| {
+        let (secs, nanos) = (t.tv_sec() as u64, t.tv_nsec() as u64);
+        Time::from_nanos(secs.saturating_mul(1_000_000_000).saturating_add(nanos))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn it_does_not_go_back() {
+        let first = super::now();
+        assert!(first > narrows_control::units::Time::ZERO && super::now() >= first);
+    }
+}

@@ -1,0 +1,211 @@
+//! Configuration: one TOML file for each agent, with the unit words of scenarios. All that is wrong is said at once.
+//!
+//! Which agent it is for is said by its first table: `[switch]`, `[sender]` or `[receiver]`.
+
+mod hosts;
+mod params;
+mod reader;
+mod switch;
+pub mod units;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use toml::Table;
+
+pub use hosts::{Mode, Receiver, Scope, Sender};
+pub use reader::Problem;
+pub use switch::{Capacity, Controller, Feedback, Format, Port, Switch};
+
+use crate::netns::Netns;
+use reader::{Problems, Reader, hint, one_of, text, yes_no};
+
+/// The agents.
+const ROLES: [&str; 3] = ["switch", "sender", "receiver"];
+
+/// A configuration that was checked.
+#[derive(Clone, Debug)]
+pub enum Config {
+    /// `[switch]`
+    Switch(Switch),
+    /// `[sender]`
+    Sender(Sender),
+    /// `[receiver]`
+    Receiver(Receiver),
+}
+
+/// What all agents have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Common {
+    /// Names its socket, pins and metrics; for several agents on one host.
+    pub name: String,
+    /// The network namespace it works in; `None`: its own.
+    pub netns: Option<Netns>,
+    /// Where Prometheus may read; `None`: nowhere.
+    pub metrics: Option<SocketAddr>,
+    /// What is written to standard error.
+    pub log: Log,
+}
+
+/// `[log]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// JSON lines in place of text.
+    pub json: bool,
+    /// `error`, `warn`, `info`, `debug`, or a filter such as `info,narrows_agent::htb=debug`.
+    pub level: String,
+}
+
+/// A configuration that will not do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// File, or "command line".
+    pub source: String,
+    /// All that is wrong.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, problem) in self.problems.iter().enumerate() {
+            let end = if n == 0 { "" } else { "\n" };
+            write!(f, "{end}{}: {problem}", self.source)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn load(path: &Path) -> Result<Config, Invalid> {
+        let source = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(content) => Config::parse(&content, &source),
+            Err(error) => Err(whole_file(&source, format!("cannot be read: {error}"))),
+        }
+    }
+
+    /// Checks the text of a file; `source` is its name in errors.
+    pub fn parse(content: &str, source: &str) -> Result<Config, Invalid> {
+        let table = content.parse::<Table>().map_err(|error| {
+            let before = content.get(..error.span().map_or(0, |s| s.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            whole_file(source, format!("line {line} is not TOML: {}", error.message().replace('\n', "; ")))
+        })?;
+        Config::read(&table, source)
+    }
+
+    /// Checks a table, from wherever it came.
+    pub fn read(table: &Table, source: &str) -> Result<Config, Invalid> {
+        let problems = Problems::default();
+        let root = Reader::new(table, "", &problems);
+        let roles: Vec<_> = ROLES.into_iter().filter(|role| table.contains_key(*role)).collect();
+        let config = match roles[..] {
+            ["switch"] => switch::read(&root).map(Config::Switch),
+            ["sender"] => hosts::read_sender(&root).map(Config::Sender),
+            ["receiver"] => hosts::read_receiver(&root).map(Config::Receiver),
+            _ => {
+                let found = if roles.is_empty() { "none".into() } else { roles.join(", ") };
+                let known = ROLES.into_iter().chain(["ports", "namespaces", "controller", "metrics", "log"]);
+                let odd = table.keys().find(|k| known.clone().all(|name| name != k.as_str()));
+                let hint = odd.map(|k| format!(" ([{k}] is unknown{})", hint(k, ROLES.into_iter())));
+                let hint = hint.unwrap_or_default();
+                let text = format!("found {found}{hint}, expected one of [switch], [sender], [receiver]");
+                return Err(whole_file(source, text));
+            }
+        };
+        root.done();
+        match (config, problems.into_inner()) {
+            (Some(config), problems) if problems.is_empty() => Ok(config),
+            (_, problems) => Err(Invalid { source: source.to_owned(), problems }),
+        }
+    }
+
+    /// What all agents have.
+    pub fn common(&self) -> &Common {
+        match self {
+            Config::Switch(c) => &c.common,
+            Config::Sender(c) => &c.common,
+            Config::Receiver(c) => &c.common,
+        }
+    }
+
+    /// `switch`, `sender` or `receiver`.
+    pub fn role(&self) -> &'static str {
+        match self {
+            Config::Switch(_) => ROLES[0],
+            Config::Sender(_) => ROLES[1],
+            Config::Receiver(_) => ROLES[2],
+        }
+    }
+}
+
+fn whole_file(source: &str, text: String) -> Invalid {
+    Invalid { source: source.to_owned(), problems: vec![Problem { key: String::new(), text }] }
+}
+
+/// Reads `name` and `netns` of the agent's table, `[metrics]` and `[log]`.
+fn common(root: &Reader<'_>, own: &Reader<'_>, role: &'static str, metrics_port: u16) -> Common {
+    let name = own.get("name", |v| text(v).and_then(plain_name)).unwrap_or_else(|| role.to_owned());
+    let netns = own.get("netns", text).map(|name| Netns::named(&name));
+    let mut metrics = Some(SocketAddr::from(([127, 0, 0, 1], metrics_port)));
+    if let Some(table) = root.table("metrics") {
+        let expected = "an address and port such as \"127.0.0.1:9471\"";
+        let address = |v: &toml::Value| text(v)?.parse().map_err(|_| expected.to_owned());
+        metrics = table.get("address", address).or(metrics);
+        if table.get("enabled", yes_no) == Some(false) {
+            metrics = None;
+        }
+        table.done();
+    }
+    let mut log = Log { json: false, level: "info".into() };
+    if let Some(table) = root.table("log") {
+        log.json = table.get("format", one_of(&[("text", false), ("json", true)])).unwrap_or(false);
+        let level = |v: &toml::Value| {
+            let level = text(v)?;
+            let known = level.parse::<tracing_subscriber::EnvFilter>().is_ok();
+            if known { Ok(level) } else { Err("a level such as \"info\" or \"debug\"".to_owned()) }
+        };
+        log.level = table.get("level", level).unwrap_or(log.level);
+        table.done();
+    }
+    Common { name, netns, metrics, log }
+}
+
+/// A name that can be a file's.
+fn plain_name(name: String) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if name.len() <= 32 && name.chars().all(plain) {
+        Ok(name)
+    } else {
+        Err("a name of up to 32 letters, digits, - and _".to_owned())
+    }
+}
+
+/// The name of an interface as Linux takes it (dev_valid_name).
+fn interface(name: String) -> Result<String, String> {
+    let odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
+    if name.len() < 16 && name != "." && name != ".." && !name.contains(odd) {
+        Ok(name)
+    } else {
+        Err("the name of an interface, at most 15 bytes without / : and spaces".to_owned())
+    }
+}
+
+fn interfaces(value: &toml::Value) -> Result<Vec<String>, String> {
+    reader::texts(value)?.into_iter().map(interface).collect()
+}
+
+fn path(value: &toml::Value) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text(value)?);
+    if path.is_absolute() { Ok(path) } else { Err("an absolute path".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests;

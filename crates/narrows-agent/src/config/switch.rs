@@ -1,0 +1,229 @@
+//! `[switch]`, its `[[ports]]` and `[controller]`.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use narrows_control::rate::{PortId, RateController, brf};
+use narrows_control::units::{Bytes, Rate, Span};
+use toml::Table;
+
+use super::reader::{Reader, one_of, text, unit, whole, yes_no};
+use super::{Common, common, interface, interfaces, params, path, plain_name, units};
+
+/// Ports that the program has room for (NRW_PORTS_MAX of bpf/include/maps.h), but for one record that the interfaces
+/// without control share.
+const PORTS_MAX: usize = 63;
+
+/// A switch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Switch {
+    /// What all agents have.
+    pub common: Common,
+    /// How often the rate controllers look at their ports.
+    pub tick: Span,
+    /// Room for flows, all ports together.
+    pub max_flows: u32,
+    /// After this time without a sign of life from the agent the program stamps no more.
+    pub watchdog: Span,
+    /// Where rates are written.
+    pub format: Format,
+    /// How often a flow is told its rate.
+    pub feedback: Feedback,
+    /// Where program and maps are pinned, so that they outlive the agent; `None`: they do not.
+    pub pin: Option<PathBuf>,
+    /// Controlled ports.
+    pub ports: Vec<Port>,
+    /// Interfaces that are not controlled but by which ACKs leave.
+    pub interfaces: Vec<String>,
+    /// The SDN controller.
+    pub controller: Option<Controller>,
+}
+
+/// Where a rate is written (`NRW_FORMAT_` of bpf/include/wire.h).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Format {
+    /// Over the two NOPs in front of the timestamps (the paper's; senders need a shim).
+    Padding = 1,
+    /// Only where the receiver has reserved the option.
+    Reserved = 2,
+    /// Inserted, or the lower of both where it is.
+    #[default]
+    Insert = 3,
+}
+
+/// How often a flow is told its rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Feedback {
+    /// In every ACK.
+    #[default]
+    EveryAck,
+    /// The paper's. With two switches on a path the sender can take the larger of two rates.
+    OncePerRtt,
+}
+
+/// A controlled port.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Port {
+    /// Its interface.
+    pub interface: String,
+    /// What the link behind it carries.
+    pub capacity: Capacity,
+    /// Rate that the port is shaped to although its controller is not told; only beside [`Capacity::Measured`].
+    pub shape: Option<Rate>,
+    /// What the link adds to an IP datagram, bytes (`htb::Layout::overhead`).
+    pub overhead: u32,
+    /// Limit of each leaf's queue, packets.
+    pub limit: u32,
+    /// Largest IP datagram; `None`: the interface's.
+    pub mtu: Option<Bytes>,
+    /// Name of the rate controller (`narrows_control::rate::registry`).
+    controller: String,
+    /// Its parameters in base units.
+    params: Table,
+}
+
+/// What is known of a link's rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capacity {
+    /// This, in bytes as `overhead` counts them.
+    Told(Rate),
+    /// Nothing; it has to be measured (BRF-101).
+    Measured,
+}
+
+/// The link to the SDN controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Controller {
+    /// `host:port`.
+    pub address: String,
+    /// File with the shared secret; `None` only if the controller is on this host.
+    pub secret_file: Option<PathBuf>,
+    /// What this switch calls itself there.
+    pub name: String,
+}
+
+impl Port {
+    /// What counts as congestion here, for the SDN controller; `None` for a controller without such thresholds.
+    pub fn thresholds(&self, mtu: Bytes) -> Option<brf::congestion::Thresholds> {
+        params::brf(&self.controller, &self.params).map(|p| brf::congestion::Thresholds::of(&p, mtu))
+    }
+
+    /// The port's rate controller. `mtu` is the largest IP datagram.
+    ///
+    /// # Errors
+    /// None for a port of a checked configuration.
+    pub fn rate_controller(&self, port: PortId, mtu: Bytes) -> Result<Box<dyn RateController>, String> {
+        params::build(&self.controller, &self.params, port, mtu)
+    }
+}
+
+pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
+    let own = root.table("switch")?;
+    let common = common(root, &own, "switch", 9471);
+    let tick = own.get("tick", unit(units::span)).unwrap_or(Span::from_millis(10));
+    let bounds = (Span::from_millis(1), Span::from_secs(1));
+    if !(bounds.0..=bounds.1).contains(&tick) {
+        own.problem("tick", format_args!("found {}, expected from 1ms to 1s", units::show_span(tick)));
+    }
+    let watchdog = own.get("watchdog", unit(units::span)).unwrap_or(Span::from_secs(1));
+    if watchdog < tick.scale(3, 1) {
+        let least = units::show_span(tick.scale(3, 1));
+        let found = units::show_span(watchdog);
+        own.problem("watchdog", format_args!("found {found}, expected at least three ticks, {least}"));
+    }
+    let max_flows = own.get("max_flows", whole(1, 4_194_304)).unwrap_or(131_072);
+    let formats = [("insert", Format::Insert), ("reserved", Format::Reserved), ("padding", Format::Padding)];
+    let format = own.get("format", one_of(&formats)).unwrap_or_default();
+    let ways = [("every-ack", Feedback::EveryAck), ("once-per-rtt", Feedback::OncePerRtt)];
+    let feedback = own.get("feedback", one_of(&ways)).unwrap_or_default();
+    let default_pin = PathBuf::from(crate::clean::PINS).join(&common.name);
+    let pin = own.get("pin", |v| match yes_no(v) {
+        Ok(wanted) => Ok(wanted.then_some(default_pin)),
+        Err(_) => path(v).map(Some).map_err(|_| "true, false or an absolute path in a bpffs".to_owned()),
+    });
+    let uncontrolled = own.get("interfaces", interfaces).unwrap_or_default();
+    own.done();
+
+    let tables = root.tables("ports");
+    if tables.is_empty() || tables.len() > PORTS_MAX {
+        let found = tables.len();
+        root.problem("ports", format_args!("found {found}, expected from 1 to {PORTS_MAX} tables [[ports]]"));
+    }
+    let mut seen: BTreeSet<String> = uncontrolled.iter().cloned().collect();
+    let ports = tables.into_iter().filter_map(|table| {
+        let port = port(&table, max_flows);
+        if let Some(port) = &port
+            && !seen.insert(port.interface.clone())
+        {
+            let text = format!("found {:?}, which is named twice", port.interface);
+            table.problem("interface", text);
+        }
+        table.done();
+        port
+    });
+    let ports = ports.collect();
+    let controller = root.table("controller").and_then(|table| controller(table, &common.name));
+    Some(Switch {
+        common,
+        tick,
+        max_flows,
+        watchdog,
+        format,
+        feedback,
+        pin: pin.flatten(),
+        ports,
+        interfaces: uncontrolled,
+        controller,
+    })
+}
+
+fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
+    let interface = table.need("interface", |v| text(v).and_then(interface), "\"eth1\"");
+    let measured = table.get("capacity", one_of(&[("measured", ())])).is_some();
+    let capacity = match measured {
+        true if table.value("rate").is_some() => {
+            table.problem("rate", "found it beside capacity = \"measured\", expected one of them");
+            None
+        }
+        true => Some(Capacity::Measured),
+        false => table.need("rate", unit(units::rate), "\"100mbit\"").map(Capacity::Told),
+    };
+    let shape = table.get("shape", unit(units::rate));
+    if shape.is_some() && !measured {
+        table.problem("shape", "found it without capacity = \"measured\", expected `rate`, which shapes too");
+    }
+    let overhead = table.get("overhead", whole(0, 256)).unwrap_or(14);
+    let limit = table.get("limit", unit(units::packets)).unwrap_or(1000);
+    let mtu = table.get("mtu", unit(units::bytes));
+    if let Some(mtu) = mtu
+        && !(Bytes::new(576)..=Bytes::new(65_535)).contains(&mtu)
+    {
+        table.problem("mtu", format_args!("found {}, expected from 576B to 65535B", units::show_bytes(mtu)));
+    }
+    let controller = table.get("controller", text).unwrap_or_else(|| "brf".to_owned());
+    let mut params = Table::new();
+    if let Some(given) = table.get("params", |v| v.as_table().ok_or_else(|| "a table [ports.params]".into()))
+    {
+        params = params::in_base_units(given, |key, text| table.problem(&format!("params.{key}"), text));
+    }
+    params.entry("max_flows").or_insert(i64::from(max_flows).into());
+    if let Err(trouble) = params::build(&controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
+        table.problem("params", trouble);
+    }
+    Some(Port { interface: interface?, capacity: capacity?, shape, overhead, limit, mtu, controller, params })
+}
+
+fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {
+    let host_and_port = |v: &toml::Value| {
+        let address = text(v)?;
+        let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
+        let fits = port.is_some_and(|port| port.parse::<u16>().is_ok_and(|p| p != 0));
+        if fits { Ok(address) } else { Err("a host and port such as \"127.0.0.1:6690\"".to_owned()) }
+    };
+    let address = table.need("address", host_and_port, "\"127.0.0.1:6690\"");
+    let secret_file = table.get("secret_file", path);
+    let name = table.get("name", |v| text(v).and_then(plain_name)).unwrap_or_else(|| own_name.to_owned());
+    table.done();
+    Some(Controller { address: address?, secret_file, name })
+}

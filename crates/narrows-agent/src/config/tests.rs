@@ -1,0 +1,141 @@
+//! Good files, bad files and what is said of them.
+
+use std::path::Path;
+
+use narrows_control::units::{Bytes, Rate, Span};
+
+use super::*;
+
+fn problems(content: &str) -> Vec<String> {
+    let invalid = Config::parse(content, "f.toml").err().map(|e| e.to_string()).unwrap_or_default();
+    invalid.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_shipped_examples_are_valid() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/examples");
+    for role in ROLES {
+        let config = Config::load(&folder.join(format!("{role}.toml"))).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(config.role(), role);
+    }
+}
+
+#[test]
+fn a_switch_of_four_lines_has_sane_defaults() {
+    let content = "[switch]\n[[ports]]\ninterface = 'eth1'\nrate = '100mbit'";
+    let Config::Switch(switch) = Config::parse(content, "f").unwrap() else { panic!() };
+    assert_eq!((switch.tick, switch.watchdog), (Span::from_millis(10), Span::from_secs(1)));
+    assert_eq!((switch.format, switch.feedback, switch.pin), (Format::Insert, Feedback::EveryAck, None));
+    assert_eq!(switch.common.metrics.unwrap().to_string(), "127.0.0.1:9471");
+    let port = &switch.ports[0];
+    assert_eq!(port.capacity, Capacity::Told(Rate::from_bits_per_sec(100_000_000)));
+    assert_eq!((port.limit, port.overhead, port.mtu), (1000, 14, None));
+    assert_eq!(port.rate_controller(3, Bytes::new(1500)).unwrap().name(), "brf");
+}
+
+#[test]
+fn all_that_is_wrong_is_said_at_once_each_in_one_line() {
+    let content = r#"
+        [switch]
+        tick = 10
+        formt = "insert"
+        watchdog = "1ms"
+        [[ports]]
+        interface = "eth1"
+        rate = 100
+        [ports.params]
+        eta = 2.0
+        [[ports]]
+        interface = "eth/2"
+        capacity = "measured"
+        [metrics]
+        address = "nowhere"
+        [logs]
+    "#;
+    assert_eq!(
+        problems(content),
+        [
+            "f.toml: metrics.address: found \"nowhere\", expected an address and port such as \"127.0.0.1:9471\"",
+            "f.toml: switch.tick: found 10, expected a time such as \"20ms\" or \"30s\"",
+            "f.toml: switch.watchdog: found 1ms, expected at least three ticks, 30ms",
+            "f.toml: switch.formt: found an unknown key; did you mean \"format\"?",
+            "f.toml: ports[0].rate: found 100, expected a rate such as \"100mbit\"",
+            "f.toml: ports[0].params: eta is 2, but must be from 0.01 to 1",
+            "f.toml: ports[1].interface: found \"eth/2\", expected the name of an interface, at most 15 bytes without / : and spaces",
+            "f.toml: logs: found an unknown key; did you mean \"log\"?",
+        ]
+    );
+}
+
+#[test]
+fn parameters_of_brf_take_unit_words_and_need_them() {
+    let with =
+        |params: &str| format!("[switch]\n[[ports]]\ninterface='a'\nrate='1gbit'\n[ports.params]\n{params}");
+    assert_eq!(problems(&with("poll = '50ms'\neta = '95%'\nmode = 'literal'")), [""; 0]);
+    assert_eq!(
+        problems(&with("poll = 50")),
+        ["f.toml: ports[0].params.poll: found 50, expected a time such as \"20ms\" or \"30s\""]
+    );
+    assert_eq!(
+        problems(&with("poll = '50mbit'")),
+        ["f.toml: ports[0].params.poll: found \"50mbit\", expected a time such as \"20ms\" or \"30s\""]
+    );
+    assert!(problems(&with("etta = 1.0"))[0].contains("unknown field `etta`"));
+}
+
+#[test]
+fn what_cannot_be_together_is_refused() {
+    let twice = "[switch]\ninterfaces=['a']\n[[ports]]\ninterface='a'\nrate='1mbit'";
+    assert_eq!(problems(twice), ["f.toml: ports[0].interface: found \"a\", which is named twice"]);
+    let both = "[switch]\n[[ports]]\ninterface='a'\nrate='1mbit'\ncapacity='measured'";
+    assert!(problems(both)[0].contains("ports[0].rate: found it beside capacity"));
+    assert!(
+        problems("[sender]\nmode='cap'\nset_default=true")[0].contains("leaves the kernel's default alone")
+    );
+    assert!(problems("[switch]")[0].contains("found 0, expected from 1 to 63 tables [[ports]]"));
+    assert!(problems("[sender]\n[receiver]")[0].contains("found sender, receiver, expected one of"));
+    assert!(problems("[swich]")[0].contains("did you mean \"switch\"?"));
+    assert!(problems("[sender]\n\n x = = 1")[0].starts_with("f.toml: line 3 is not TOML: "));
+    assert!(problems("[sender]\n[[ports]]\ninterface = 'a'")[0].contains("ports: found an unknown key"));
+}
+
+#[test]
+fn a_receiver_needs_nothing() {
+    assert_eq!(problems("[receiver]"), [""; 0]);
+    let Config::Receiver(receiver) = Config::parse("[receiver]\ncgroup='/sys/fs/cgroup/x'", "f").unwrap()
+    else {
+        panic!()
+    };
+    assert_eq!(receiver.scope, Scope::Cgroup("/sys/fs/cgroup/x".into()));
+}
+
+#[test]
+fn a_measured_port_may_be_shaped_and_a_told_one_is_anyway() {
+    let port = "[switch]\n[[ports]]\ninterface = 'eth1'\n";
+    let content = format!("{port}capacity = 'measured'\nshape = '50mbit'");
+    let Config::Switch(switch) = Config::parse(&content, "f").unwrap() else { panic!() };
+    assert_eq!(switch.ports[0].capacity, Capacity::Measured);
+    assert_eq!(switch.ports[0].shape, Some(Rate::from_bits_per_sec(50_000_000)));
+    assert_eq!(
+        problems(&format!("{port}rate = '100mbit'\nshape = '50mbit'")),
+        [
+            "f.toml: ports[0].shape: found it without capacity = \"measured\", expected `rate`, which shapes too"
+        ]
+    );
+}
+
+#[test]
+fn a_congestion_control_needs_a_name_that_linux_has_room_for() {
+    let Config::Sender(sender) = Config::parse("[sender]\nalgorithm = 'brf2'", "f").unwrap() else {
+        panic!()
+    };
+    assert_eq!(sender.algorithm, "brf2");
+    let Config::Sender(sender) = Config::parse("[sender]", "f").unwrap() else { panic!() };
+    assert_eq!(sender.algorithm, "brf");
+    for bad in ["a name", "sixteen_letters_"] {
+        let expected = format!(
+            "f.toml: sender.algorithm: found \"{bad}\", expected 1 to 15 printable ASCII characters without spaces"
+        );
+        assert_eq!(problems(&format!("[sender]\nalgorithm = '{bad}'")), [expected]);
+    }
+}

@@ -1,0 +1,62 @@
+//! What a program costs, as the kernel counts it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::{Error, sys};
+
+/// While this lives the kernel counts the run time of all programs, which itself costs some 20 ns a packet.
+pub struct Statistics(#[allow(dead_code, reason = "closing it ends the counting")] OwnedFd);
+
+impl Statistics {
+    /// Begins to count.
+    pub fn enable() -> Result<Self, Error> {
+        sys::enable_stats().map(Statistics)
+    }
+}
+
+/// Figures of one program.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Instructions that the verifier looked at; a million is the most that it does.
+    pub verified_instructions: u32,
+    /// Bytes of the program as the kernel keeps it.
+    pub translated_bytes: u32,
+    /// Bytes of machine code.
+    pub machine_bytes: u32,
+    /// Runs while counted.
+    pub runs: u64,
+    /// Their time, ns.
+    pub run_time_ns: u64,
+}
+
+impl Cost {
+    /// Reads them.
+    pub fn of(program: BorrowedFd<'_>) -> Result<Self, Error> {
+        let info = sys::program_info(program)?;
+        Ok(Cost {
+            verified_instructions: info.verified_insns,
+            translated_bytes: info.xlated_prog_len,
+            machine_bytes: info.jited_prog_len,
+            runs: info.run_cnt,
+            run_time_ns: info.run_time_ns,
+        })
+    }
+
+    /// Mean, ns; `None` before the first run.
+    pub fn ns_per_run(&self) -> Option<f64> {
+        (self.runs > 0).then(|| self.run_time_ns as f64 / self.runs as f64)
+    }
+}
+
+/// The ids of all programs that the kernel holds, whoever loaded them.
+pub fn loaded() -> Vec<u32> {
+    core::iter::successors(sys::program_after(0), |id| sys::program_after(*id)).collect()
+}
+
+/// Name and figures of a program by its id.
+pub fn by_id(id: u32) -> Result<(String, Cost), Error> {
+    let program = sys::open_program(id)?;
+    let name = sys::program_info(program.as_fd())?.name;
+    let name = name.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0);
+    Ok((name.map(char::from).collect(), Cost::of(program.as_fd())?))
+}

@@ -1,0 +1,259 @@
+//! The structures of `bpf/include/maps.h`, with the same sizes and offsets.
+//!
+//! What lies in shared memory consists of atomics, as the program changes it at any time; loads and stores are relaxed:
+//! each field stands for itself. The memory has no other order than that a slot is filled before it is [`LIVE`].
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+
+use narrows_control::rate::{FlowKey, Proto};
+
+/// Most ports of one switch.
+pub const PORTS_MAX: usize = 64;
+/// Leaves of a port, as `narrows_control::rate::Leaf`.
+pub const LEAVES: usize = narrows_control::rate::LEAVES;
+/// Ready grants of a port: for the k-th newcomer of a tick.
+pub const GRANTS: usize = 16;
+/// A code that is no rate: nothing is written into ACKs.
+pub const UNASSIGNED: u16 = 65535;
+
+/// The SYN asked for feedback, or the flow speaks BRF.
+pub const RATED: u32 = 1 << 0;
+/// The handshake was not seen.
+pub const GUESSED: u32 = 1 << 1;
+/// The side that receives the data sent the SYN.
+pub const OPENED_BY_RECEIVER: u32 = 1 << 2;
+/// The SYN was seen twice: no RTT from the handshake.
+pub const SYN_REPEATED: u32 = 1 << 3;
+/// A packet of the data direction, after the handshake's SYN and SYN-ACK, was seen.
+pub const SENDER_HEARD: u32 = 1 << 4;
+/// The same of the other direction.
+pub const RECEIVER_HEARD: u32 = 1 << 5;
+/// FIN of the side that sends.
+pub const FIN_SENDER: u32 = 1 << 6;
+/// FIN of the side that receives.
+pub const FIN_RECEIVER: u32 = 1 << 7;
+/// RST of either side, or its addresses were used for a new connection.
+pub const RST: u32 = 1 << 8;
+/// An option or a mark was seen after the handshake.
+pub const SPEAKS_BRF: u32 = 1 << 9;
+/// A ready grant was handed out at the SYN-ACK.
+pub const GRANTED: u32 = 1 << 10;
+/// Heard from both sides.
+pub const CONFIRMED: u32 = 1 << 11;
+/// In use, and in the table.
+pub const LIVE: u32 = 1 << 12;
+/// Began with data: no SYN-ACK was seen, or it was refused a slot then.
+pub const ADOPTED: u32 = 1 << 13;
+/// The SYN-ACK asked for feedback, too, and this is the opener's direction.
+pub const ANSWER_ASKS: u32 = 1 << 14;
+
+/// Flows that leave here are counted, steered and given rates.
+pub const MODE_CONTROLLED: u32 = 1 << 0;
+/// The paper's gate (BRF-60); default: every ACK.
+pub const MODE_ONCE_PER_RTT: u32 = 1 << 1;
+/// UDP is held to `udp_rate`.
+pub const MODE_POLICE_UDP: u32 = 1 << 2;
+/// Do nothing at all.
+pub const MODE_PLAIN: u32 = 1 << 3;
+
+/// How rates travel (`NRW_FORMAT_`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+#[repr(u32)]
+pub enum WireFormat {
+    /// The paper's: the two NOPs in front of the timestamps.
+    Padding = 1,
+    /// Only where the receiver has reserved the option.
+    Reserved = 2,
+    /// Inserted, or the smaller one where it is there.
+    #[default]
+    Insert = 3,
+}
+
+/// A flow in its data direction (`struct nrw_key`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Key {
+    /// Source address; IPv4 in the first four bytes, the rest zero.
+    pub saddr: [u8; 16],
+    /// Destination address.
+    pub daddr: [u8; 16],
+    /// Source port, network order.
+    pub sport: [u8; 2],
+    /// Destination port, network order.
+    pub dport: [u8; 2],
+    /// VLAN id in host order; 0: none.
+    pub vlan: [u8; 2],
+    /// 4 or 6.
+    pub family: u8,
+    /// IPPROTO_TCP.
+    pub proto: u8,
+}
+
+const TCP: u8 = 6;
+
+fn addr_bytes(addr: IpAddr) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    match addr {
+        IpAddr::V4(v4) => bytes[..4].copy_from_slice(&v4.octets()),
+        IpAddr::V6(v6) => bytes = v6.octets(),
+    }
+    bytes
+}
+
+impl Key {
+    /// The key of a TCP flow in this VLAN (0: none).
+    pub fn new(flow: &FlowKey, vlan: u16) -> Self {
+        Key {
+            saddr: addr_bytes(flow.saddr),
+            daddr: addr_bytes(flow.daddr),
+            sport: flow.sport.to_be_bytes(),
+            dport: flow.dport.to_be_bytes(),
+            vlan: vlan.to_ne_bytes(),
+            family: if flow.saddr.is_ipv4() { 4 } else { 6 },
+            proto: TCP,
+        }
+    }
+
+    /// As the rate controllers know it. The VLAN is not part of it.
+    pub fn flow(&self) -> FlowKey {
+        let addr = |bytes: [u8; 16]| match self.family {
+            4 => IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3])),
+            _ => IpAddr::V6(Ipv6Addr::from(bytes)),
+        };
+        FlowKey {
+            saddr: addr(self.saddr),
+            daddr: addr(self.daddr),
+            sport: u16::from_be_bytes(self.sport),
+            dport: u16::from_be_bytes(self.dport),
+            proto: Proto::Tcp,
+        }
+    }
+
+    /// The bytes, as the map has them.
+    pub fn to_bytes(&self) -> [u8; 40] {
+        let mut bytes = [0; 40];
+        bytes[..16].copy_from_slice(&self.saddr);
+        bytes[16..32].copy_from_slice(&self.daddr);
+        bytes[32..34].copy_from_slice(&self.sport);
+        bytes[34..36].copy_from_slice(&self.dport);
+        bytes[36..38].copy_from_slice(&self.vlan);
+        bytes[38..].copy_from_slice(&[self.family, self.proto]);
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8; 40]) -> Self {
+        let part = |from: usize| core::array::from_fn(|i| bytes[from + i]);
+        Key {
+            saddr: part(0),
+            daddr: part(16),
+            sport: [bytes[32], bytes[33]],
+            dport: [bytes[34], bytes[35]],
+            vlan: [bytes[36], bytes[37]],
+            family: bytes[38],
+            proto: bytes[39],
+        }
+    }
+}
+
+/// `struct nrw_slot`; what each field means is said there.
+#[repr(C)]
+pub(super) struct RawSlot {
+    pub(super) key: [AtomicU64; 5],
+    pub(super) data_us: AtomicU32,
+    pub(super) flags: AtomicU32,
+    pub(super) bytes: AtomicU64,
+    pub(super) packets: AtomicU32,
+    pub(super) missing: AtomicU32,
+    pub(super) last_ns: AtomicU64,
+    pub(super) payload_seen: AtomicU32,
+    pub(super) seq_next: AtomicU32,
+    pub(super) rtt_receiver_us: AtomicU32,
+    pub(super) rtt_sender_us: AtomicU32,
+    pub(super) rtt_receiver_n: AtomicU16,
+    pub(super) rtt_sender_n: AtomicU16,
+    pub(super) waits: [AtomicU32; 4],
+    pub(super) said_unlimited: AtomicU16,
+    pub(super) said_limited: AtomicU16,
+    pub(super) passed_code: AtomicU16,
+    pub(super) passed_n: AtomicU16,
+    pub(super) code: AtomicU16,
+    pub(super) leaf: AtomicU8,
+    pub(super) port: AtomicU8,
+    pub(super) gate_us: AtomicU32,
+    pub(super) rtt_us: AtomicU32,
+}
+
+/// `struct nrw_port`.
+#[repr(C)]
+pub(super) struct RawPort {
+    pub(super) heartbeat_ns: AtomicU64,
+    pub(super) mode: AtomicU32,
+    pub(super) format: AtomicU32,
+    pub(super) priority: [AtomicU32; LEAVES],
+    pub(super) grants: [AtomicU16; GRANTS],
+    pub(super) tick: AtomicU32,
+    pub(super) unconfirmed_max: AtomicU32,
+    pub(super) udp_rate: AtomicU64,
+    pub(super) udp_burst: AtomicU64,
+    pub(super) arrived_bytes: [AtomicU64; LEAVES],
+    pub(super) arrived_packets: [AtomicU64; LEAVES],
+    pub(super) counters: [AtomicU64; 11],
+    pub(super) unconfirmed: AtomicU32,
+    pub(super) newcomers: AtomicU32,
+    pub(super) newcomers_tick: AtomicU32,
+    pub(super) udp_lock: AtomicU32,
+    pub(super) udp_tokens: AtomicU64,
+    pub(super) udp_at: AtomicU64,
+}
+
+const _: () = {
+    use core::mem::offset_of;
+    assert!(size_of::<Key>() == 40);
+    assert!(size_of::<RawSlot>() == 128 && size_of::<RawPort>() == 272);
+    assert!(offset_of!(RawSlot, flags) == 44 && offset_of!(RawSlot, last_ns) == 64);
+    assert!(offset_of!(RawSlot, rtt_receiver_us) == 80 && offset_of!(RawSlot, waits) == 92);
+    assert!(offset_of!(RawSlot, said_unlimited) == 108 && offset_of!(RawSlot, code) == 116);
+    assert!(offset_of!(RawSlot, gate_us) == 120);
+    assert!(offset_of!(RawPort, grants) == 32 && offset_of!(RawPort, arrived_bytes) == 88);
+    assert!(offset_of!(RawPort, counters) == 152 && offset_of!(RawPort, unconfirmed) == 240);
+};
+
+impl RawSlot {
+    /// All zero, as the program expects a slot from the queue.
+    pub(super) fn clear(&self) {
+        use core::sync::atomic::Ordering::Relaxed;
+        self.key.iter().for_each(|word| word.store(0, Relaxed));
+        self.waits.iter().for_each(|word| word.store(0, Relaxed));
+        for word in [&self.bytes, &self.last_ns] {
+            word.store(0, Relaxed);
+        }
+        for word in [
+            &self.data_us,
+            &self.flags,
+            &self.packets,
+            &self.missing,
+            &self.payload_seen,
+            &self.seq_next,
+            &self.rtt_receiver_us,
+            &self.rtt_sender_us,
+            &self.gate_us,
+            &self.rtt_us,
+        ] {
+            word.store(0, Relaxed);
+        }
+        for half in [
+            &self.rtt_receiver_n,
+            &self.rtt_sender_n,
+            &self.said_unlimited,
+            &self.said_limited,
+            &self.passed_code,
+            &self.passed_n,
+            &self.code,
+        ] {
+            half.store(0, Relaxed);
+        }
+        self.leaf.store(0, Relaxed);
+        self.port.store(0, Relaxed);
+    }
+}

@@ -1,0 +1,249 @@
+//! The flow table. The program hands slots out; only the agent takes them back.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use narrows_control::feedback::code::RateCode;
+use narrows_control::rate::Leaf;
+use narrows_control::units::{Span, Time};
+
+use super::layout::{self, Key, RawSlot};
+use super::memory::Memory;
+use super::ports::Ports;
+use super::{Error, bpf};
+
+/// What the program rings for (`struct nrw_bell`). Losing one costs a tick.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Bell {
+    /// A flow got this slot.
+    New(u32),
+    /// Its first payload passed.
+    Data(u32),
+    /// FIN of both sides, or RST.
+    End(u32),
+}
+
+impl Bell {
+    /// From the ring buffer; `None` for what this agent does not know.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let word = |from: usize| Some(u32::from_ne_bytes(bytes.get(from..from + 4)?.try_into().ok()?));
+        let slot = word(0)?;
+        match word(4)? {
+            1 => Some(Bell::New(slot)),
+            2 => Some(Bell::Data(slot)),
+            3 => Some(Bell::End(slot)),
+            _ => None,
+        }
+    }
+}
+
+/// One flow: what the program has seen, and what the agent decides. Counters wrap: take differences.
+pub struct Slot<'a>(&'a RawSlot);
+
+macro_rules! seen {
+    ($($(#[$doc:meta])* $name:ident: $type:ty),* $(,)?) => {
+        impl Slot<'_> {
+            $($(#[$doc])* pub fn $name(&self) -> $type { self.0.$name.load(Relaxed) })*
+        }
+    };
+}
+
+seen! {
+    /// `layout::LIVE` and its like.
+    flags: u32,
+    /// L3 bytes of the packets with payload.
+    bytes: u64,
+    /// The same in packets; segments count each.
+    packets: u32,
+    /// Payload bytes that sequence numbers skipped: lost before the switch (BRF-100). Wraps.
+    missing: u32,
+    /// Payload bytes; 0 as long as there were none. Wraps.
+    payload_seen: u32,
+    /// Last payload, us of the clock, wraps; 0: none yet.
+    data_us: u32,
+    /// Samples of the receiver's half of the RTT so far. Wraps.
+    rtt_receiver_n: u16,
+    /// Samples of the sender's half so far. Wraps.
+    rtt_sender_n: u16,
+    /// Data packets that said "not limited by the application". Wraps.
+    said_unlimited: u16,
+    /// Data packets that said the opposite. Wraps.
+    said_limited: u16,
+    /// ACKs that carried another switch's rate. Wraps.
+    passed_n: u16,
+    /// The controlled port.
+    port: u8,
+    /// The leaf its packets go to.
+    leaf: u8,
+}
+
+impl Slot<'_> {
+    /// In use, and complete.
+    pub fn is_live(&self) -> bool {
+        // What was stored before LIVE is seen with it.
+        self.0.flags.load(Acquire) & layout::LIVE != 0
+    }
+
+    /// The flow. Meaningful while live.
+    pub fn key(&self) -> Key {
+        let mut bytes = [0; 40];
+        for (chunk, word) in bytes.chunks_exact_mut(8).zip(&self.0.key) {
+            chunk.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
+        }
+        Key::from_bytes(&bytes)
+    }
+
+    /// Last packet of either direction (CLOCK_MONOTONIC).
+    pub fn last(&self) -> Time {
+        Time::from_nanos(self.0.last_ns.load(Relaxed))
+    }
+
+    /// Last sample from the switch to the receiver and back.
+    pub fn rtt_receiver(&self) -> Option<Span> {
+        sample(self.0.rtt_receiver_us.load(Relaxed))
+    }
+
+    /// Last sample from the switch to the sender and back.
+    pub fn rtt_sender(&self) -> Option<Span> {
+        sample(self.0.rtt_sender_us.load(Relaxed))
+    }
+
+    /// The last rate of another switch in an ACK.
+    pub fn passed(&self) -> RateCode {
+        RateCode::from_bits(self.0.passed_code.load(Relaxed))
+    }
+
+    /// What is written into ACKs.
+    pub fn code(&self) -> RateCode {
+        RateCode::from_bits(self.0.code.load(Relaxed))
+    }
+
+    /// Sets what is written into ACKs; `RateCode::UNASSIGNED`: nothing.
+    pub fn set_code(&self, code: RateCode) {
+        self.0.code.store(code.to_bits(), Relaxed);
+    }
+
+    /// Sets the leaf of the flow's packets.
+    pub fn set_leaf(&self, leaf: Leaf) {
+        self.0.leaf.store(leaf as u8, Relaxed);
+    }
+
+    /// Tells the program the flow's RTT: for the once-per-RTT gate, and to know a pause from a path.
+    pub fn set_rtt(&self, rtt: Span) {
+        self.0.rtt_us.store(u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX), Relaxed);
+    }
+
+    /// Takes the flow as heard from both sides: for one whose ACKs were waited for in vain (BRF-63).
+    pub fn confirm(&self, ports: &Ports) {
+        let old = self.0.flags.fetch_or(layout::CONFIRMED, Relaxed);
+        if old & (layout::LIVE | layout::CONFIRMED) == layout::LIVE
+            && let Some(port) = ports.get(self.port())
+        {
+            port.forget_unconfirmed();
+        }
+    }
+}
+
+fn sample(us: u32) -> Option<Span> {
+    (us != 0).then(|| Span::from_micros(u64::from(us)))
+}
+
+/// All slots.
+pub struct Slots {
+    memory: Memory<RawSlot>,
+    flows: MapHandle,
+    free: MapHandle,
+    /// Freed since the last [`recycle`](Slots::recycle): a program may still be at work on one.
+    resting: Vec<u32>,
+}
+
+impl Slots {
+    pub(super) fn new(slots: &MapHandle, flows: MapHandle, free: MapHandle) -> Result<Self, Error> {
+        let memory = Memory::new(slots, slots.max_entries() as usize)?;
+        Ok(Slots { memory, flows, free, resting: Vec::new() })
+    }
+
+    pub(super) fn fill_queue(&mut self) -> Result<(), Error> {
+        (0..self.len()).try_for_each(|index| self.push(index))
+    }
+
+    /// After an agent that ended in the middle of its work: slots that are neither in use nor on the queue were on their way
+    /// back. Newcomers of this millisecond find none.
+    pub(super) fn reclaim(&mut self) -> Result<(), Error> {
+        let mut queued = vec![false; self.len() as usize];
+        while let Some(bytes) = self.free.lookup_and_delete(&[]).map_err(bpf("take a free slot"))? {
+            let index = bytes.get(..4).and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes);
+            if let Some(place) = index.and_then(|index| queued.get_mut(index as usize)) {
+                *place = true;
+            }
+        }
+        // A run of the program that has just taken one has published it by then.
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        for (index, queued) in (0..).zip(queued) {
+            let Some(slot) = self.get(index).filter(|slot| !slot.is_live()) else { continue };
+            if !queued {
+                slot.0.clear();
+            }
+            self.push(index)?;
+        }
+        Ok(())
+    }
+
+    fn push(&self, index: u32) -> Result<(), Error> {
+        self.free.update(&[], &index.to_ne_bytes(), MapFlags::ANY).map_err(bpf("give a slot back"))
+    }
+
+    /// How many there are, free or not.
+    pub fn len(&self) -> u32 {
+        self.memory.as_slice().len() as u32
+    }
+
+    /// There are none. Never so.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The slot with this number.
+    pub fn get(&self, index: u32) -> Option<Slot<'_>> {
+        self.memory.as_slice().get(index as usize).map(Slot)
+    }
+
+    /// The slots in use, each with its number.
+    pub fn live(&self) -> impl Iterator<Item = (u32, Slot<'_>)> {
+        (0..).zip(self.memory.as_slice()).map(|(i, raw)| (i, Slot(raw))).filter(|(_, slot)| slot.is_live())
+    }
+
+    /// The slot of a flow.
+    pub fn find(&self, key: &Key) -> Result<Option<u32>, Error> {
+        let found = self.flows.lookup(&key.to_bytes(), MapFlags::ANY).map_err(bpf("look a flow up"))?;
+        Ok(found.and_then(|bytes| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))))
+    }
+
+    /// Ends a flow: its key leaves the table, the slot is cleared. The program gets it back with the next
+    /// [`recycle`](Slots::recycle).
+    pub fn free(&mut self, index: u32, ports: &Ports) -> Result<(), Error> {
+        let Some(slot) = self.get(index).filter(Slot::is_live) else { return Ok(()) };
+        slot.confirm(ports);
+        match self.flows.delete(&slot.key().to_bytes()) {
+            Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
+                return Err(bpf("take a flow off the table")(error));
+            }
+            _ => {}
+        }
+        slot.0.flags.store(0, Relaxed);
+        self.resting.push(index);
+        Ok(())
+    }
+
+    /// Clears what was freed before the last tick and gives it to the program. To be called once a tick, before the
+    /// first `free`: no run of the program is as long as a tick.
+    pub fn recycle(&mut self) -> Result<(), Error> {
+        for index in core::mem::take(&mut self.resting) {
+            if let Some(slot) = self.get(index) {
+                slot.0.clear();
+            }
+            self.push(index)?;
+        }
+        Ok(())
+    }
+}

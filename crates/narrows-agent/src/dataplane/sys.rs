@@ -1,0 +1,129 @@
+//! System calls that libbpf-rs has no wrapper for.
+#![allow(unsafe_code, reason = "thin wrappers of libbpf's C functions")]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+
+use super::Error;
+
+/// A descriptor out of libbpf's result, which is negative errno on failure.
+fn owned(what: &'static str, fd: RawFd) -> Result<OwnedFd, Error> {
+    checked(what, fd)?;
+    // SAFETY: libbpf has just made it for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn checked(what: &'static str, code: i32) -> Result<(), Error> {
+    if code < 0 {
+        return Err(Error::System { what, source: io::Error::from_raw_os_error(-code) });
+    }
+    Ok(())
+}
+
+fn c_path(path: &Path) -> Result<CString, Error> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::System { what: "path", source: io::ErrorKind::InvalidInput.into() })
+}
+
+/// Attaches a program at the egress of an interface of the current namespace (tcx, Linux 6.6). The link is gone with
+/// the last descriptor, unless pinned.
+pub(super) fn attach_tcx_egress(program: BorrowedFd<'_>, ifindex: u32) -> Result<OwnedFd, Error> {
+    let opts = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
+        ..Default::default()
+    };
+    // SAFETY: a valid descriptor and an initialised structure of the size it says.
+    let fd = unsafe {
+        libbpf_sys::bpf_link_create(
+            program.as_raw_fd(),
+            ifindex as i32,
+            libbpf_sys::BPF_TCX_EGRESS,
+            &raw const opts,
+        )
+    };
+    owned("attach to the egress hook (tcx)", fd)
+}
+
+/// Pins a program, map or link in a bpffs.
+pub(super) fn pin(fd: impl AsFd, path: &Path) -> Result<(), Error> {
+    let path = c_path(path)?;
+    // SAFETY: a valid descriptor and a NUL-terminated path.
+    checked("pin", unsafe { libbpf_sys::bpf_obj_pin(fd.as_fd().as_raw_fd(), path.as_ptr()) })
+}
+
+/// Opens what is pinned there.
+pub(super) fn open_pinned(path: &Path) -> Result<OwnedFd, Error> {
+    let path = c_path(path)?;
+    // SAFETY: a NUL-terminated path.
+    owned("open what is pinned", unsafe { libbpf_sys::bpf_obj_get(path.as_ptr()) })
+}
+
+/// Has the kernel count the time of all programs until the descriptor is closed.
+pub(super) fn enable_stats() -> Result<OwnedFd, Error> {
+    // SAFETY: no pointers.
+    owned("enable BPF statistics", unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) })
+}
+
+/// The loaded program with the least id above `id`; `None` behind the last.
+pub(super) fn program_after(id: u32) -> Option<u32> {
+    let mut next = 0;
+    // SAFETY: `next` is written and outlives the call.
+    let code = unsafe { libbpf_sys::bpf_prog_get_next_id(id, &raw mut next) };
+    (code == 0).then_some(next)
+}
+
+/// Opens a loaded program by its id.
+pub(super) fn open_program(id: u32) -> Result<OwnedFd, Error> {
+    // SAFETY: no pointers.
+    owned("open a program by its id", unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) })
+}
+
+/// What the kernel knows of a program.
+pub(super) fn program_info(program: BorrowedFd<'_>) -> Result<libbpf_sys::bpf_prog_info, Error> {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut len = size_of_val(&info) as u32;
+    // SAFETY: a valid descriptor; the structure is as long as `len` says, and all its pointers are null.
+    let code = unsafe {
+        libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), ptr::from_mut(&mut info).cast(), &raw mut len)
+    };
+    checked("read a program's statistics", code)?;
+    Ok(info)
+}
+
+/// `struct __sk_buff` of <linux/bpf.h> as words: what a program may be told of a packet, and says of it.
+pub(super) type Context = [u32; 48];
+/// `priority` in it.
+pub(super) const PRIORITY: usize = 8;
+/// `ifindex`.
+pub(super) const IFINDEX: usize = 10;
+/// `gso_size`.
+pub(super) const GSO_SIZE: usize = 44;
+
+/// Runs the program once on a packet (BPF_PROG_TEST_RUN). Returns its verdict and the packet's length in `out`.
+pub(super) fn test_run(
+    program: BorrowedFd<'_>,
+    context: &mut Context,
+    packet: &[u8],
+    out: &mut [u8],
+) -> Result<(i32, usize), Error> {
+    let mut opts = libbpf_sys::bpf_test_run_opts {
+        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
+        data_in: packet.as_ptr().cast(),
+        data_size_in: packet.len() as u32,
+        data_out: out.as_mut_ptr().cast(),
+        data_size_out: out.len() as u32,
+        ctx_in: ptr::from_mut(context).cast(),
+        ctx_size_in: size_of::<Context>() as u32,
+        ctx_out: ptr::from_mut(context).cast(),
+        ctx_size_out: size_of::<Context>() as u32,
+        ..Default::default()
+    };
+    // SAFETY: all buffers are as long as their lengths say and outlive the call.
+    let code = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut opts) };
+    checked("run the program on a packet", code)?;
+    Ok((opts.retval as i32, opts.data_size_out as usize))
+}

@@ -1,0 +1,120 @@
+//! Everything is gone when the agent is gone, `kill -9` included.
+//!
+//! eBPF links die with the process that holds them; qdiscs are the network namespace's and stay. So a second, tiny
+//! process of the same program waits for the end of a pipe from the agent, and then removes what it was charged
+//! with. It ignores the signals that end an agent, and is in a process group of its own so that Ctrl-C at a
+//! terminal does not reach it. (A process of its own and no `fork`: after one, a program with threads may do nothing
+//! that takes a lock.)
+
+use std::fs;
+use std::io::{self, BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use caps::Capability;
+use nix::sys::signal::{SigHandler, Signal, signal};
+use serde::{Deserialize, Serialize};
+
+use crate::htb::{Remains, Rtnl};
+use crate::privileges;
+
+/// The hidden subcommand that runs [`watch_over_stdin`].
+pub const SUBCOMMAND: &str = "guardian";
+
+/// Something to be removed when the agent is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Charge {
+    /// An interface's HTB.
+    Htb(Remains),
+    /// A file, e.g. a socket.
+    File(PathBuf),
+}
+
+/// The agent's end of the pipe. When it is dropped, and when the agent dies, the guardian does its work.
+#[derive(Debug)]
+pub struct Guardian {
+    child: Child,
+    /// `None` once closed.
+    charges: Option<ChildStdin>,
+}
+
+impl Guardian {
+    /// Starts a guardian, in the network namespace of the calling thread: call it after [`crate::netns::Netns::enter`]
+    /// and before privileges are dropped.
+    ///
+    /// # Errors
+    /// When the program cannot be started once more.
+    pub fn start() -> io::Result<Self> {
+        Guardian::start_program(Path::new("/proc/self/exe"))
+    }
+
+    /// As [`Guardian::start`], with this `narrows-agent`: for programs that are none.
+    pub fn start_program(program: &Path) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.arg(SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
+        let mut child = command.arg0("narrows-guardian").spawn()?;
+        let charges = child.stdin.take();
+        Ok(Guardian { child, charges })
+    }
+
+    /// Charges it with this. Do so *before* making what is to be removed: what is not there is passed over.
+    ///
+    /// # Errors
+    /// When the guardian is gone.
+    pub fn charge(&mut self, charge: &Charge) -> io::Result<()> {
+        let line = serde_json::to_string(charge)?;
+        let pipe = self.charges.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        writeln!(pipe, "{line}")
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        drop(self.charges.take());
+        // It ends by itself once the pipe is closed; waiting means that nothing is left when the agent has ended.
+        let _ = self.child.wait();
+    }
+}
+
+/// What the guardian does: collects charges until the end of standard input, then removes them.
+pub fn watch_over_stdin() -> io::Result<()> {
+    for ignored in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGPIPE] {
+        // SAFETY: to ignore a signal installs no handler, so there is none that could be unsafe.
+        #[allow(unsafe_code)]
+        unsafe { signal(ignored, SigHandler::SigIgn) }?;
+    }
+    // Not for want of rights: without root there is no agent either.
+    let _ = privileges::drop_to(&[Capability::CAP_NET_ADMIN]);
+    let mut charges = Vec::new();
+    for line in io::stdin().lock().lines() {
+        // A line cut short by the agent's death is not JSON, and was not acted upon either.
+        if let Ok(charge) = serde_json::from_str(&line?) {
+            charges.push(charge);
+        }
+    }
+    for charge in charges.iter().rev() {
+        undo(charge);
+    }
+    Ok(())
+}
+
+fn undo(charge: &Charge) {
+    match charge {
+        Charge::Htb(remains) => match Rtnl::open().and_then(|mut rtnl| remains.undo(&mut rtnl)) {
+            Ok(false) => {}
+            Ok(true) => {
+                tracing::warn!(event = "guardian-removed-htb", interface = remains.index, "the agent died")
+            }
+            Err(error) => tracing::error!(event = "guardian-failed", interface = remains.index, %error),
+        },
+        Charge::File(path) => match fs::remove_file(path) {
+            Ok(()) => {
+                tracing::warn!(event = "guardian-removed-file", path = %path.display(), "the agent died")
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::error!(event = "guardian-failed", path = %path.display(), %error),
+        },
+    }
+}

@@ -1,0 +1,61 @@
+//! The folder of the cgroup2 hierarchy whose sockets are meant.
+
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, fstatfs};
+
+use super::HostError;
+
+/// Opens `path`, or the root of the hierarchy.
+pub(super) fn open(path: Option<&Path>) -> Result<File, HostError> {
+    let Some(path) = path else {
+        return match mounted()? {
+            Some(root) => File::open(&root).map_err(HostError::file(root)),
+            None => open_unmounted(),
+        };
+    };
+    let folder = File::open(path).map_err(HostError::file(path))?;
+    let is_cgroup2 = fstatfs(folder.as_fd()).is_ok_and(|s| s.filesystem_type() == CGROUP2_SUPER_MAGIC);
+    if !is_cgroup2 {
+        return Err(HostError::Setting {
+            key: "cgroup",
+            found: format!("{} is not a folder of a cgroup2 hierarchy", path.display()),
+            remedy: "name one below where cgroup2 is mounted (`mount -t cgroup2`)",
+        });
+    }
+    Ok(folder)
+}
+
+/// Where the hierarchy is mounted, by `/proc/self/mounts` (proc(5)).
+fn mounted() -> Result<Option<PathBuf>, HostError> {
+    let table = "/proc/self/mounts";
+    let text = fs::read_to_string(table).map_err(HostError::file(table))?;
+    Ok(text.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        let (_, at, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(at))
+    }))
+}
+
+/// Mounts the hierarchy, opens its root and takes the mount away again: the open folder keeps what is needed.
+fn open_unmounted() -> Result<File, HostError> {
+    let at = std::env::temp_dir().join(format!("narrows-cgroup2-{}", std::process::id()));
+    fs::create_dir(&at).map_err(HostError::file(&at))?;
+    let opened = mount(Some("none"), &at, Some("cgroup2"), MsFlags::empty(), None::<&str>)
+        .map_err(|errno| HostError::Missing {
+            what: "mounting cgroup2",
+            found: errno.desc().to_owned(),
+            remedy: "run as root on a kernel with CONFIG_CGROUPS, or name a cgroup".to_owned(),
+        })
+        .and_then(|()| {
+            let folder = File::open(&at).map_err(HostError::file(&at));
+            // What fails here is only left lying in the folder for temporary files.
+            let _ = umount2(&at, MntFlags::MNT_DETACH);
+            folder
+        });
+    let _ = fs::remove_dir(&at);
+    opened
+}

@@ -1,0 +1,67 @@
+//! What loading the sender and loading the receiver have in common.
+
+use std::path::Path;
+
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, MapMut};
+
+use super::{HostError, Scope, netns};
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// What every eBPF program of a host needs of the kernel.
+pub(super) fn check_kernel() -> Result<(), HostError> {
+    if Path::new(BTF).exists() {
+        return Ok(());
+    }
+    Err(HostError::Missing {
+        what: "relocating eBPF programs",
+        found: format!("the kernel does not describe its types ({BTF} is missing)"),
+        remedy: "a kernel with CONFIG_DEBUG_INFO_BTF is needed".to_owned(),
+    })
+}
+
+/// What would do against an error of libbpf's.
+pub(super) fn refused(
+    what: &'static str,
+    remedy: &'static str,
+) -> impl FnOnce(libbpf_rs::Error) -> HostError {
+    move |error| {
+        let remedy = match error.kind() {
+            ErrorKind::PermissionDenied => "run as root, or with CAP_BPF and CAP_NET_ADMIN",
+            _ => remedy,
+        };
+        HostError::Missing { what, found: format!("{error:#}"), remedy: remedy.to_owned() }
+    }
+}
+
+/// Writes the scope's namespaces into the program's map.
+pub(super) fn enter_namespaces(map: &impl MapCore, scope: &Scope) -> Result<(), HostError> {
+    for namespace in &scope.namespaces {
+        let cookie = netns::cookie(namespace)?;
+        map.update(&cookie.to_ne_bytes(), &[1], MapFlags::ANY)
+            .map_err(refused("entering a namespace", "at most 1024 namespaces fit"))?;
+    }
+    Ok(())
+}
+
+/// Counters of a program: words of its `.bss`.
+#[derive(Debug)]
+pub(super) struct Words(MapHandle);
+
+impl Words {
+    pub(super) fn new(map: &MapMut<'_>) -> Result<Self, HostError> {
+        MapHandle::try_from(map)
+            .map(Words)
+            .map_err(refused("keeping the counters", "this is a defect of ours"))
+    }
+
+    /// The first `N` words; zeros where they cannot be read.
+    pub(super) fn read<const N: usize>(&self) -> [u64; N] {
+        let bytes = self.0.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
+        let mut words = [0; N];
+        for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_ne_bytes(chunk.try_into().unwrap_or_default());
+        }
+        words
+    }
+}

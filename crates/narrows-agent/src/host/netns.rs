@@ -1,0 +1,118 @@
+//! Doing things inside a network namespace, and what the sender changes there.
+
+#![allow(unsafe_code, reason = "system calls that no library of ours wraps")]
+
+use std::fs::{self, File};
+use std::io;
+use std::mem;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::thread;
+
+use nix::sched::{CloneFlags, setns};
+
+use super::{HostError, Namespace};
+
+const CONGESTION_CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
+/// Runs `work` in the namespace, on a thread of its own: a namespace belongs to a thread (setns(2)).
+pub(super) fn within<T: Send>(
+    namespace: &Namespace,
+    work: impl FnOnce() -> Result<T, HostError> + Send,
+) -> Result<T, HostError> {
+    let Some(path) = &namespace.path else { return work() };
+    let file = File::open(path).map_err(HostError::file(path))?;
+    let on_thread = || {
+        setns(&file, CloneFlags::CLONE_NEWNET).map_err(|errno| HostError::Setting {
+            key: "namespaces",
+            found: format!("{}: {}", path.display(), errno.desc()),
+            remedy: "name a network namespace's file, as /run/netns/NAME, and run as root",
+        })?;
+        work()
+    };
+    thread::scope(|scope| match scope.spawn(on_thread).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+/// The cookie by which programs know the namespace (SO_NETNS_COOKIE, 5.14).
+pub(super) fn cookie(namespace: &Namespace) -> Result<u64, HostError> {
+    within(namespace, || {
+        let socket = UdpSocket::bind(("127.0.0.1", 0)).or_else(|_| UdpSocket::bind(("0.0.0.0", 0)));
+        let socket = socket.map_err(HostError::file("a socket in the namespace"))?;
+        let mut cookie = 0u64;
+        let mut len = mem::size_of::<u64>() as libc::socklen_t;
+        // SAFETY: value and length are those of a u64 that outlives the call.
+        let ret = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_NETNS_COOKIE,
+                (&raw mut cookie).cast(),
+                &raw mut len,
+            )
+        };
+        if ret != 0 {
+            return Err(HostError::Missing {
+                what: "telling network namespaces apart (SO_NETNS_COOKIE)",
+                found: io::Error::last_os_error().to_string(),
+                remedy: "Linux 5.14 or later is needed".to_owned(),
+            });
+        }
+        Ok(cookie)
+    })
+}
+
+/// Index of a network interface of the present namespace.
+pub(super) fn interface(name: &str) -> Result<u32, HostError> {
+    nix::net::if_::if_nametoindex(name).map_err(|_| HostError::Setting {
+        key: "interfaces",
+        found: format!("no network interface is called `{name}`"),
+        remedy: "see `ip link` in that network namespace",
+    })
+}
+
+/// Whether the kernel has this congestion control at hand.
+pub(super) fn has_congestion_control(name: &str) -> Result<bool, HostError> {
+    let text = fs::read_to_string(AVAILABLE).map_err(HostError::file(AVAILABLE))?;
+    Ok(text.split_whitespace().any(|word| word == name))
+}
+
+/// A namespace whose default congestion control was changed; put back on drop.
+#[derive(Debug)]
+pub(super) struct DefaultChanged {
+    namespace: Namespace,
+    before: String,
+}
+
+impl DefaultChanged {
+    /// Makes `name` the namespace's default.
+    pub(super) fn to(name: &str, namespace: &Namespace) -> Result<Self, HostError> {
+        let before = within(namespace, || {
+            let before =
+                fs::read_to_string(CONGESTION_CONTROL).map_err(HostError::file(CONGESTION_CONTROL))?;
+            fs::write(CONGESTION_CONTROL, name).map_err(HostError::file(CONGESTION_CONTROL))?;
+            Ok(before.trim().to_owned())
+        })?;
+        // After a kill -9 our own name is what is found: then the kernel's usual one goes back.
+        let before = if before == name { "cubic".to_owned() } else { before };
+        Ok(DefaultChanged { namespace: namespace.clone(), before })
+    }
+}
+
+impl Drop for DefaultChanged {
+    fn drop(&mut self) {
+        let restored = within(&self.namespace, || {
+            // Namespaces but the first may have only unrestricted ones as their default, and that is what
+            // they then inherited: reno is one always (tcp_set_default_congestion_control()).
+            fs::write(CONGESTION_CONTROL, &self.before)
+                .or_else(|_| fs::write(CONGESTION_CONTROL, "reno"))
+                .map_err(HostError::file(CONGESTION_CONTROL))
+        });
+        if let Err(error) = restored {
+            tracing::warn!(%error, before = self.before, "the default congestion control was not put back");
+        }
+    }
+}

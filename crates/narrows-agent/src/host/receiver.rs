@@ -1,0 +1,81 @@
+//! Loads `bpf/receiver`.
+
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+
+use super::links::Links;
+use super::load::{Words, check_kernel, enter_namespaces, refused};
+use super::{HostError, ReceiverOptions, cgroup, links};
+
+#[allow(
+    clippy::all,
+    missing_docs,
+    unreachable_pub,
+    unsafe_code,
+    dead_code,
+    non_camel_case_types,
+    non_snake_case
+)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/receiver.skel.rs"));
+}
+
+use skeleton::ReceiverSkelBuilder;
+
+const ROLE: &str = "receiver";
+const REMEDY: &str = "Linux 5.14 or later with CONFIG_CGROUP_BPF and CONFIG_DEBUG_INFO_BTF is needed";
+
+/// What the receiver's program has counted since it was loaded.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverCounters {
+    /// SYNs of this host that asked for feedback.
+    pub asked: u64,
+    /// Connections whose ACKs leave room for it.
+    pub reserving: u64,
+}
+
+/// A host whose ACKs leave room for feedback, for as long as this lives or is pinned.
+#[derive(Debug)]
+pub struct Receiver {
+    counters: Words,
+    _links: Links,
+}
+
+impl Receiver {
+    /// Loads and attaches. What an earlier start has left in the same pin folder is taken away first.
+    ///
+    /// Servers that listened before take part only in connections that they open themselves: the SYN of the others has
+    /// not been kept, unless a sender runs there too. The switch inserts the option.
+    pub fn load(options: &ReceiverOptions) -> Result<Self, HostError> {
+        check_kernel()?;
+        let cgroup = cgroup::open(options.scope.cgroup.as_deref())?;
+        let mut links = Links::new(ROLE, options.scope.pin.as_deref())?;
+
+        let mut storage = MaybeUninit::uninit();
+        let opening = "opening the receiver's program";
+        let mut open = ReceiverSkelBuilder::default().open(&mut storage).map_err(refused(opening, REMEDY))?;
+        if let Some(tunables) = open.maps.rodata_data.as_deref_mut() {
+            tunables.nrw_scoped = u32::from(!options.scope.namespaces.is_empty());
+            tunables.nrw_ask = u32::from(options.ask);
+        }
+        let skel = open.load().map_err(refused("loading the receiver's program", REMEDY))?;
+        enter_namespaces(&skel.maps.nrw_namespaces, &options.scope)?;
+        let attached = skel.progs.nrw_receiver.attach_cgroup(cgroup.as_raw_fd());
+        links.hold("sockops", attached.map_err(refused("attaching to the cgroup", REMEDY))?)?;
+        Ok(Receiver { counters: Words::new(&skel.maps.bss)?, _links: links })
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> ReceiverCounters {
+        let [asked, reserving] = self.counters.read();
+        ReceiverCounters { asked, reserving }
+    }
+}
+
+/// Takes away what a receiver has pinned in this folder.
+pub(super) fn clean(pin: &Path) -> Result<(), HostError> {
+    links::unpin(pin, ROLE)
+}

@@ -1,0 +1,260 @@
+//! Loads `bpf/sender`.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use libbpf_rs::Iter;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use narrows_control::feedback::option::Format;
+
+use super::links::Links;
+use super::load::{Words, check_kernel, enter_namespaces, refused};
+use super::netns::{self, DefaultChanged};
+use super::{Choice, HostError, Mode, Namespace, SenderOptions, cgroup, links};
+
+#[allow(
+    clippy::all,
+    missing_docs,
+    unreachable_pub,
+    unsafe_code,
+    dead_code,
+    non_camel_case_types,
+    non_snake_case
+)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/sender.skel.rs"));
+}
+
+use skeleton::{OpenSenderSkel, SenderSkel, SenderSkelBuilder};
+
+const ROLE: &str = "sender";
+/// TCP_CA_NAME_MAX, with the terminating zero.
+const NAME_MAX: usize = 16;
+const REMEDY: &str = "Linux 6.12 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
+
+/// What the sender's programs have counted since they were loaded.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounters {
+    /// SYNs that asked for feedback.
+    pub asked: u64,
+    /// Connections that began with a rate of the network's.
+    pub rated: u64,
+    /// Connections that began with CUBIC, although feedback may still come.
+    pub awaiting: u64,
+    /// Connections whose handshake had no option: CUBIC for good.
+    pub unrated: u64,
+    /// Connections whose feedback fell silent, and that went to CUBIC.
+    pub orphaned: u64,
+    /// Connections that came back from CUBIC to a rate.
+    pub adopted: u64,
+    /// Data packets that said whether the application limits them.
+    pub marked: u64,
+    /// ACKs whose padding was put right (the paper's wire format).
+    pub restored: u64,
+}
+
+/// A host that obeys rate feedback, for as long as this lives or is pinned.
+#[derive(Debug)]
+pub struct Sender {
+    counters: Words,
+    // Put back before the congestion control goes: one that is somebody's default would linger on.
+    defaults: Vec<DefaultChanged>,
+    links: Links,
+}
+
+impl Sender {
+    /// Loads and attaches. What an earlier start has left in the same pin folder is taken away first.
+    pub fn load(options: &SenderOptions) -> Result<Self, HostError> {
+        check(options)?;
+        check_kernel()?;
+        let cgroup = cgroup::open(options.scope.cgroup.as_deref())?;
+        let mut links = Links::new(ROLE, options.scope.pin.as_deref())?;
+
+        let mut storage = MaybeUninit::uninit();
+        let mut skel = open(options, &mut storage)?;
+        enter_namespaces(&skel.maps.nrw_namespaces, &options.scope)?;
+        if options.mode == Mode::Obey {
+            let link = skel.maps.brf.attach_struct_ops().map_err(refused(
+                "registering the congestion control",
+                "if one of that name is there (another sender runs, see `bpftool struct_ops`), end it or choose \
+                 another name; else Linux 6.12 or later is needed",
+            ))?;
+            links.hold("congestion_control", link)?;
+        }
+        let attach = "attaching to the cgroup";
+        if options.mode == Mode::Obey && options.choice == Choice::All {
+            let link = skel
+                .progs
+                .nrw_setsockopt
+                .attach_cgroup(cgroup.as_raw_fd())
+                .map_err(refused(attach, REMEDY))?;
+            links.hold("setsockopt", link)?;
+        }
+        let link =
+            skel.progs.nrw_sockops.attach_cgroup(cgroup.as_raw_fd()).map_err(refused(attach, REMEDY))?;
+        links.hold("sockops", link)?;
+        if options.mode == Mode::Obey {
+            answer_from_now_on(options, &skel)?;
+        }
+        attach_interfaces(options, &skel, &mut links)?;
+
+        let mut defaults = Vec::new();
+        if options.default_in_namespaces {
+            for namespace in &options.scope.namespaces {
+                defaults.push(DefaultChanged::to(&options.name, namespace)?);
+            }
+        }
+        Ok(Sender { counters: Words::new(&skel.maps.bss)?, defaults, links })
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> SenderCounters {
+        let [asked, rated, awaiting, unrated, orphaned, adopted, marked, restored] = self.counters.read();
+        SenderCounters { asked, rated, awaiting, unrated, orphaned, adopted, marked, restored }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        if self.links.pinned() {
+            // The congestion control stays, so its namespaces keep it.
+            self.defaults.drain(..).for_each(std::mem::forget);
+        }
+    }
+}
+
+/// Takes away what a sender has pinned in this folder.
+pub(super) fn clean(pin: &Path) -> Result<(), HostError> {
+    links::unpin(pin, ROLE)
+}
+
+fn check(options: &SenderOptions) -> Result<(), HostError> {
+    let name = &options.name;
+    let setting = |key, found, remedy| Err(HostError::Setting { key, found, remedy });
+    if name.is_empty() || name.len() >= NAME_MAX || !name.bytes().all(|b| b.is_ascii_graphic()) {
+        let remedy = "1 to 15 printable ASCII characters without spaces would do";
+        return setting("name", format!("`{name}`"), remedy);
+    }
+    if options.mode == Mode::Obey && !netns::has_congestion_control("cubic")? {
+        return Err(HostError::Missing {
+            what: "falling back to CUBIC without feedback",
+            found: "the kernel has no cubic".to_owned(),
+            remedy: "CONFIG_TCP_CONG_CUBIC is needed (`modprobe tcp_cubic`), or the mode that only caps"
+                .to_owned(),
+        });
+    }
+    if options.default_in_namespaces && (options.mode != Mode::Obey || options.scope.namespaces.is_empty()) {
+        let found = "true, without a namespace or a congestion control".to_owned();
+        return setting("default_in_namespaces", found, "name namespaces, and do not only cap");
+    }
+    let interfaces = options.scope.namespaces.iter().any(|n| !n.interfaces.is_empty());
+    if options.format == Format::Padding && !interfaces {
+        let found = "padding, without an interface by which ACKs come".to_owned();
+        return setting("format", found, "name interfaces, or use the experimental option");
+    }
+    Ok(())
+}
+
+fn open<'obj>(
+    options: &SenderOptions,
+    storage: &'obj mut MaybeUninit<libbpf_rs::OpenObject>,
+) -> Result<SenderSkel<'obj>, HostError> {
+    let opening = "opening the sender's programs";
+    let mut open = SenderSkelBuilder::default().open(storage).map_err(refused(opening, REMEDY))?;
+    tune(options, &mut open);
+    choose_programs(options, &mut open).map_err(refused(opening, REMEDY))?;
+    open.load().map_err(refused("loading the sender's programs", REMEDY))
+}
+
+fn tune(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) {
+    let mut name = [0i8; NAME_MAX];
+    for (to, from) in name.iter_mut().zip(options.name.bytes()) {
+        *to = from.cast_signed();
+    }
+    open.struct_ops.brf_mut().name = name;
+    if let Some(tunables) = open.maps.rodata_data.as_deref_mut() {
+        tunables.nrw_name = name;
+        tunables.nrw_scoped = u32::from(!options.scope.namespaces.is_empty());
+        tunables.nrw_cap_only = u32::from(options.mode == Mode::Cap);
+        tunables.nrw_choice = match options.choice {
+            Choice::Unchosen => 0,
+            Choice::Chosen => 1,
+            Choice::All => 2,
+        };
+        tunables.nrw_format = match options.format {
+            Format::Padding => 1,
+            Format::Experimental => 3,
+        };
+        if let Some(rate) = options.max_rate {
+            tunables.nrw_max_rate = rate.as_bytes_per_sec().clamp(1, tunables.nrw_max_rate);
+        }
+    }
+}
+
+/// What is not used is not loaded, so that it need not be there in the kernel.
+fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> libbpf_rs::Result<()> {
+    let obey = options.mode == Mode::Obey;
+    let marking = obey && options.scope.namespaces.iter().any(|n| !n.interfaces.is_empty());
+    open.progs.nrw_setsockopt.set_autoload(obey && options.choice == Choice::All);
+    open.progs.nrw_mark.set_autoload(marking);
+    open.progs.nrw_restore.set_autoload(options.format == Format::Padding);
+    // It needs a later kernel than a cap does.
+    open.progs.nrw_listeners.set_autoload(obey);
+    if !obey {
+        open.maps.brf.set_autocreate(false)?;
+        for program in [
+            &mut open.progs.brf_init,
+            &mut open.progs.brf_release,
+            &mut open.progs.brf_cong_control,
+            &mut open.progs.brf_cwnd_event,
+            &mut open.progs.brf_set_state,
+            &mut open.progs.brf_ssthresh,
+            &mut open.progs.brf_undo_cwnd,
+            &mut open.progs.brf_pkts_acked,
+        ] {
+            program.set_autoload(false);
+        }
+    }
+    Ok(())
+}
+
+/// Listeners that are older than the programs answer those who ask, too: all of the network namespaces in scope, or of the
+/// present one. A cgroup is not looked at: outside of ours there is no program to answer, and the SYN is kept for nothing.
+fn answer_from_now_on(options: &SenderOptions, skel: &SenderSkel<'_>) -> Result<(), HostError> {
+    let what = "going through the listeners";
+    let link = skel.progs.nrw_listeners.attach().map_err(refused(what, REMEDY))?;
+    let here = [Namespace::default()];
+    let namespaces = if options.scope.namespaces.is_empty() { &here[..] } else { &options.scope.namespaces };
+    for namespace in namespaces {
+        // The iterator is one of the network namespace in which it was made. It runs as it is read, and says nothing.
+        netns::within(namespace, || {
+            let mut listeners = Iter::new(&link).map_err(refused(what, REMEDY))?;
+            io::copy(&mut listeners, &mut io::sink()).map_err(HostError::file(what))?;
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn attach_interfaces(
+    options: &SenderOptions,
+    skel: &SenderSkel<'_>,
+    links: &mut Links,
+) -> Result<(), HostError> {
+    for namespace in &options.scope.namespaces {
+        for interface in &namespace.interfaces {
+            // Without a congestion control of ours nobody judges the application.
+            if options.mode == Mode::Obey {
+                let at = libbpf_sys::BPF_TCX_EGRESS;
+                links.attach_tcx("mark", &skel.progs.nrw_mark, at, namespace, interface)?;
+            }
+            if options.format == Format::Padding {
+                let at = libbpf_sys::BPF_TCX_INGRESS;
+                links.attach_tcx("restore", &skel.progs.nrw_restore, at, namespace, interface)?;
+            }
+        }
+    }
+    Ok(())
+}

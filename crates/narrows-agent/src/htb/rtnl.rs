@@ -1,0 +1,211 @@
+//! Requests to rtnetlink, one at a time, each waited for.
+
+use std::io;
+
+use netlink_packet_core::{
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload, Nla,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+use netlink_packet_route::tc::TcMessage;
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+
+/// What went wrong between us and the kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel said no.
+    #[error("{doing}: {source}")]
+    Kernel {
+        /// What was being done.
+        doing: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// There is no such interface.
+    #[error("there is no interface {0}; `ip link` lists them")]
+    NoInterface(String),
+    /// Somebody else's queue is at the root, and is of a kind that could not be put back.
+    #[error(
+        "interface {index} has a {kind} at its root (handle {:x}:) that the agent did not make; \
+         `tc qdisc del root` takes it away", handle >> 16
+    )]
+    Occupied {
+        /// The interface.
+        index: u32,
+        /// Kind of the queue.
+        kind: String,
+        /// Its handle.
+        handle: u32,
+    },
+}
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Object {
+    Qdisc,
+    Class,
+}
+
+/// An interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Number.
+    pub index: u32,
+    /// Name.
+    pub name: String,
+    /// Largest IP datagram, bytes.
+    pub mtu: u32,
+    /// Hardware address, `aa:bb:cc:dd:ee:ff`; empty without one.
+    pub mac: String,
+}
+
+/// A socket to rtnetlink, in the network namespace of the thread that opened it.
+#[derive(Debug)]
+pub struct Rtnl {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Rtnl {
+    /// Opens it.
+    pub fn open() -> Result<Self, Error> {
+        let open = || -> io::Result<Socket> {
+            let mut socket = Socket::new(NETLINK_ROUTE)?;
+            socket.bind_auto()?;
+            socket.connect(&SocketAddr::new(0, 0))?;
+            Ok(socket)
+        };
+        let failed = |source| Error::Kernel { doing: "opening rtnetlink".into(), source };
+        open().map(|socket| Rtnl { socket, sequence: 0 }).map_err(failed)
+    }
+
+    /// All interfaces.
+    pub fn links(&mut self) -> Result<Vec<Link>, Error> {
+        let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let answers = self.ask(request, NLM_F_DUMP, "listing interfaces")?;
+        let link = |answer| {
+            let RouteNetlinkMessage::NewLink(message) = answer else { return None };
+            let mut link =
+                Link { index: message.header.index, name: String::new(), mtu: 1500, mac: String::new() };
+            for attribute in message.attributes {
+                match attribute {
+                    LinkAttribute::IfName(name) => link.name = name,
+                    LinkAttribute::Mtu(mtu) => link.mtu = mtu,
+                    LinkAttribute::Address(address) => {
+                        let bytes: Vec<_> = address.iter().map(|byte| format!("{byte:02x}")).collect();
+                        link.mac = bytes.join(":");
+                    }
+                    _ => {}
+                }
+            }
+            Some(link)
+        };
+        Ok(answers.into_iter().filter_map(link).collect())
+    }
+
+    /// The interface called `name`.
+    pub fn link(&mut self, name: &str) -> Result<Link, Error> {
+        let found = self.links()?.into_iter().find(|link| link.name == name);
+        found.ok_or_else(|| Error::NoInterface(name.to_owned()))
+    }
+
+    /// Creates or changes a qdisc or class.
+    pub(super) fn create(&mut self, object: Object, message: TcMessage, what: &str) -> Result<(), Error> {
+        let request = match object {
+            Object::Qdisc => RouteNetlinkMessage::NewQueueDiscipline(message),
+            Object::Class => RouteNetlinkMessage::NewTrafficClass(message),
+        };
+        self.ask(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, &format!("setting {what}")).map(drop)
+    }
+
+    pub(super) fn delete_qdisc(&mut self, message: TcMessage) -> Result<(), Error> {
+        self.ask(RouteNetlinkMessage::DelQueueDiscipline(message), NLM_F_ACK, "removing a qdisc").map(drop)
+    }
+
+    /// The qdiscs of all interfaces: the kernel has no filter for them.
+    pub(super) fn dump_qdiscs(&mut self) -> Result<Vec<TcMessage>, Error> {
+        let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
+        let qdisc = |answer| match answer {
+            RouteNetlinkMessage::NewQueueDiscipline(message) => Some(message),
+            _ => None,
+        };
+        Ok(self.ask(request, NLM_F_DUMP, "listing qdiscs")?.into_iter().filter_map(qdisc).collect())
+    }
+
+    pub(super) fn dump_classes(&mut self, index: u32) -> Result<Vec<TcMessage>, Error> {
+        let request = RouteNetlinkMessage::GetTrafficClass(TcMessage::with_index(index as i32));
+        let class = |answer| match answer {
+            RouteNetlinkMessage::NewTrafficClass(message) => Some(message),
+            _ => None,
+        };
+        Ok(self.ask(request, NLM_F_DUMP, "reading HTB's classes")?.into_iter().filter_map(class).collect())
+    }
+
+    /// Sends a request and collects its answers. `doing` is for errors.
+    fn ask(
+        &mut self,
+        request: RouteNetlinkMessage,
+        flags: u16,
+        doing: &str,
+    ) -> Result<Vec<RouteNetlinkMessage>, Error> {
+        let failed = |source| Error::Kernel { doing: doing.to_owned(), source };
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | flags;
+        header.sequence_number = self.sequence;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(request));
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0).map_err(failed)?;
+        self.answers(flags & NLM_F_DUMP == NLM_F_DUMP).map_err(failed)
+    }
+
+    /// Reads until the acknowledgement, or the end of a dump.
+    fn answers(&mut self, dump: bool) -> io::Result<Vec<RouteNetlinkMessage>> {
+        let garbled = |error| io::Error::new(io::ErrorKind::InvalidData, format!("{error}"));
+        let mut answers = Vec::new();
+        loop {
+            let (datagram, _) = self.socket.recv_from_full()?;
+            let mut rest = &datagram[..];
+            while !rest.is_empty() {
+                let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).map_err(garbled)?;
+                // Lengths are of what was parsed, so they are not zero; parts are padded to four bytes.
+                let length = (message.header.length as usize).max(16).next_multiple_of(4);
+                rest = rest.get(length..).unwrap_or_default();
+                if message.header.sequence_number != self.sequence {
+                    // An answer to a request that was given up on.
+                    continue;
+                }
+                match message.payload {
+                    NetlinkPayload::Error(error) => {
+                        return match error.code {
+                            None => Ok(answers),
+                            Some(_) => Err(error.to_io()),
+                        };
+                    }
+                    NetlinkPayload::Done(_) => return Ok(answers),
+                    NetlinkPayload::InnerMessage(answer) => answers.push(answer),
+                    _ => {}
+                }
+            }
+            if !dump && datagram.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+}
+
+/// The value of an attribute.
+pub(super) fn value(attribute: &impl Nla) -> Vec<u8> {
+    let mut value = vec![0; attribute.value_len()];
+    attribute.emit_value(&mut value);
+    value
+}
+
+/// An attribute of this kind and value.
+pub(super) fn attribute(kind: u16, value: &[u8]) -> DefaultNla {
+    DefaultNla::new(kind, value.to_vec())
+}

@@ -1,0 +1,55 @@
+//! Counters of a class, from `TCA_STATS2` (include/uapi/linux/gen_stats.h).
+
+use netlink_packet_core::Nla;
+use netlink_packet_route::tc::{TcAttribute, TcMessage, TcStats2};
+
+use super::rtnl::value;
+
+/// Packets in 64 bits; the kernel adds it once 32 do not do.
+const TCA_STATS_PKT64: u16 = 8;
+
+/// A leaf as the kernel counts it. Bytes are IP datagrams and the layout's overhead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeafStats {
+    /// Bytes that left.
+    pub bytes: u64,
+    /// Packets that left, GSO segments each.
+    pub packets: u64,
+    /// Packets that wait, GSO packets as one.
+    pub queued_packets: u32,
+    /// Bytes that wait.
+    pub queued_bytes: u32,
+    /// Packets dropped for want of room (wraps).
+    pub drops: u32,
+    /// Times that the leaf had to wait for its rate (wraps).
+    pub overlimits: u32,
+}
+
+pub(super) fn of(message: &TcMessage) -> LeafStats {
+    let mut stats = LeafStats::default();
+    let parts = message.attributes.iter().filter_map(|a| match a {
+        TcAttribute::Stats2(parts) => Some(parts),
+        _ => None,
+    });
+    for part in parts.flatten() {
+        match part {
+            TcStats2::Basic(basic) => {
+                stats.bytes = basic.bytes;
+                stats.packets = stats.packets.max(u64::from(basic.packets));
+            }
+            TcStats2::Queue(queue) => {
+                stats.queued_packets = queue.qlen;
+                stats.queued_bytes = queue.backlog;
+                stats.drops = queue.drops;
+                stats.overlimits = queue.overlimits;
+            }
+            TcStats2::Other(other) if other.kind() == TCA_STATS_PKT64 => {
+                if let Ok(bytes) = value(other).try_into() {
+                    stats.packets = u64::from_ne_bytes(bytes);
+                }
+            }
+            _ => {}
+        }
+    }
+    stats
+}

@@ -1,0 +1,21 @@
+//! Rate control by the network on stock Linux: the eBPF data plane, HTB, and a rate controller of `narrows-control`
+//! over live flows.
+
+pub mod agents;
+pub mod channel;
+pub mod clean;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod dataplane;
+pub mod events;
+pub mod guard;
+pub mod host;
+pub mod htb;
+pub mod metrics;
+pub mod netns;
+pub mod privileges;
+pub mod status;
+pub mod stop;
+pub mod switch;
+pub mod top;

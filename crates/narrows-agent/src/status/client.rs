@@ -1,0 +1,44 @@
+//! The other end of the status socket.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use super::Snapshot;
+use super::server::Request;
+
+/// Snapshots of an agent, one after the other.
+#[derive(Debug)]
+pub struct Client {
+    lines: io::Lines<BufReader<UnixStream>>,
+}
+
+impl Client {
+    /// Asks the agent behind `path`.
+    pub fn connect(path: &Path, request: &Request) -> io::Result<Client> {
+        let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+        let mut stream = UnixStream::connect(path).map_err(named)?;
+        writeln!(stream, "{}", serde_json::to_string(request)?)?;
+        Ok(Client { lines: BufReader::new(stream).lines() })
+    }
+}
+
+impl Iterator for Client {
+    type Item = io::Result<Snapshot>;
+
+    /// The next snapshot; `None` when the agent is gone or one was asked for.
+    fn next(&mut self) -> Option<Self::Item> {
+        let line = self.lines.next()?;
+        Some(line.and_then(|line| Ok(serde_json::from_str(&line)?)))
+    }
+}
+
+/// Sockets of agents in `folder`, whether they run or not.
+pub fn sockets_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_socket = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "sock");
+    let mut found: Vec<_> = entries.map(|entry| entry.path()).filter(is_socket).collect();
+    found.sort();
+    found
+}

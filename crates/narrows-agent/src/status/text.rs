@@ -1,0 +1,94 @@
+//! A snapshot for people: a paragraph for each port.
+
+use std::fmt::Write;
+
+use narrows_control::units::{Rate, Span};
+
+use super::{LEAF_NAMES, Snapshot};
+
+/// A rate in Mbit/s with three digits that count.
+pub fn mbit(rate: Rate) -> String {
+    let mbit = rate.as_bits_per_sec() / 1e6;
+    match mbit {
+        m if m >= 100.0 => format!("{m:.0}"),
+        m if m >= 10.0 => format!("{m:.1}"),
+        m => format!("{m:.2}"),
+    }
+}
+
+/// A time in ms.
+pub fn ms(span: Span) -> String {
+    format!("{:.2}", span.as_secs_f64() * 1e3)
+}
+
+/// The whole of it, without flows.
+pub fn render(snapshot: &Snapshot) -> String {
+    let mut out = String::new();
+    // Writing into a string cannot fail.
+    let _ = write_into(&mut out, snapshot);
+    out
+}
+
+fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
+    let up = s.at.since(s.started).as_secs_f64();
+    let controller = match s.controller {
+        None => "",
+        Some(true) => ", controller connected",
+        Some(false) => ", controller absent",
+    };
+    writeln!(out, "{} {:?}: up {up:.0} s, {} flows{controller}", s.role, s.name, s.flow_count)?;
+    if s.loop_times.count() > 0 {
+        let (half, most) = (s.loop_times.quantile(0.5), s.loop_times.quantile(0.99));
+        let longest = ms(s.loop_times.longest);
+        writeln!(out, "  loop: median {} ms, p99 {} ms, longest {longest} ms", ms(half), ms(most))?;
+    }
+    for port in &s.ports {
+        let [rated, other, udp] = port.shares.map(mbit);
+        writeln!(
+            out,
+            "  port {}: {} Mbit/s (rated {rated}, other TCP {other}, UDP {udp}), phase {}, congestion {}",
+            port.interface,
+            mbit(port.capacity),
+            port.phase,
+            port.congestion
+        )?;
+        for ((name, leaf), flows) in LEAF_NAMES.iter().zip(&port.leaves).zip(port.flows) {
+            writeln!(
+                out,
+                "    {name:<9} {flows:>6} flows, {:>6} packets wait ({} bytes), {} left, {} dropped",
+                leaf.queued_packets,
+                leaf.queued_bytes.get(),
+                leaf.packets,
+                leaf.drops
+            )?;
+        }
+        let counters = port.counters.iter().filter(|(_, n)| *n > 0);
+        let counters: Vec<_> = counters.map(|(name, n)| format!("{name} {n}")).collect();
+        if !counters.is_empty() {
+            writeln!(out, "    {}", counters.join(", "))?;
+        }
+    }
+    for (name, n) in &s.counters {
+        writeln!(out, "  {name} {n}")?;
+    }
+    Ok(())
+}
+
+/// The flows, a line each.
+pub fn flows(snapshot: &Snapshot) -> String {
+    let mut out = String::new();
+    for flow in &snapshot.flows {
+        let allocation = flow.allocation.map_or("-".to_owned(), mbit);
+        let rtt = flow.rtt.map_or("-".to_owned(), ms);
+        let _ = writeln!(
+            out,
+            "  {} > {} ({}, {}): {} of {allocation} Mbit/s, RTT {rtt} ms",
+            flow.source,
+            flow.destination,
+            flow.class,
+            flow.leaf,
+            mbit(flow.rate)
+        );
+    }
+    out
+}

@@ -1,0 +1,36 @@
+//! When to stop: SIGINT, SIGTERM and SIGHUP as something to poll.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+/// The signals that end an agent in order.
+#[derive(Debug)]
+pub struct Stop {
+    fd: SignalFd,
+}
+
+impl Stop {
+    /// From now on these signals are read here. Call it before threads start: they inherit the mask.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub fn new() -> io::Result<Self> {
+        let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+        signals.thread_block()?;
+        Ok(Stop { fd: SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)? })
+    }
+
+    /// Whether one of them has come.
+    pub fn requested(&self) -> bool {
+        matches!(self.fd.read_signal(), Ok(Some(_)))
+    }
+}
+
+impl AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

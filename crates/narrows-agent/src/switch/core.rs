@@ -1,0 +1,447 @@
+//! The control loop without its effects: from slots to orders.
+//!
+//! Every tick (10 ms, or when a controller's timer is due) the live slots are walked once: what the program counted goes to the
+//! port's controller, what the controller decides goes back. Between ticks the program rings for newcomers, and all
+//! others hear of them at once. No system call per flow, but for flows that end.
+
+use narrows_control::feedback::code::RateCode;
+use narrows_control::rate::aggregate::{Decision, Standing};
+use narrows_control::rate::{Action, FlowKey, Message, PortCounters, Proto, RateController};
+use narrows_control::rate::{PacketInfo, RateOption, TcpFlags};
+use narrows_control::units::{Bytes, Rate, Span, Time};
+
+use super::services::{Service, Services};
+use super::shadow::{Keys, Shadow};
+use super::story::Teller;
+use super::table::{Flags, FlowTable, Orders};
+
+/// Every slot is looked at this often, whether something happened or not, a part of them in each tick: a bell may be
+/// lost, a controller may have removed a flow, and what it decided may have changed with time alone.
+const SCAN_EVERY: Span = Span::from_millis(200);
+/// A flow that the controller does not want to know gives its slot back.
+const UNKNOWN_FOR: Span = Span::from_secs(5);
+/// A flow that its controller keeps for so long is none of a forger's, even if no ACK of it passes here (BRF-63).
+const CONFIRMED_AFTER: Span = Span::from_secs(4);
+/// Services with a grant of their own (the program's table has this size).
+const SERVICES: usize = 1024;
+/// A flow without data whose ACKs go on (keepalives) is mentioned this often.
+const MENTION_EVERY: Span = Span::from_secs(10);
+
+/// A controlled port.
+pub struct Port {
+    /// Its controller.
+    pub controller: Box<dyn RateController>,
+    /// What its queue and the program counted, as of the last tick.
+    pub counters: PortCounters,
+    /// Packets of UDP that arrived since the last tick: (bytes, largest datagram).
+    pub udp: Bytes,
+    /// Largest packet.
+    pub mtu: Bytes,
+    version: u64,
+}
+
+/// What the loop asks of its host, per port.
+#[derive(Debug, PartialEq)]
+pub struct Asked {
+    /// Number of the port.
+    pub port: usize,
+    /// What its controller wants done.
+    pub action: Action,
+}
+
+/// Counts of the loop's own work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Flows that hold slots.
+    pub live: usize,
+    /// Flows whose counts were told in the last tick.
+    pub reported: usize,
+    /// Orders that changed in the last tick.
+    pub ordered: usize,
+    /// Slots that could not be given back, so far.
+    pub release_failures: u64,
+}
+
+/// A live flow, for those who look.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    /// Its slot.
+    pub slot: u32,
+    /// Its addresses, in the data direction.
+    pub key: FlowKey,
+    /// Number of its port.
+    pub port: usize,
+    /// What the program does with it.
+    pub orders: Orders,
+    /// L3 bytes of data until the last report.
+    pub bytes: u64,
+    /// When its slot was taken.
+    pub opened: Time,
+    /// Its controller knows it.
+    pub known: bool,
+}
+
+/// All controlled ports and the flows through them.
+pub struct Switch<T> {
+    table: T,
+    ports: Vec<Port>,
+    /// By slot.
+    shadows: Vec<Option<Shadow>>,
+    keys: Keys,
+    live: Vec<u32>,
+    services: Services,
+    /// Slots are from before this agent, until all have been looked at once.
+    inheriting: bool,
+    /// `live` has got new slots at its end.
+    unsorted: bool,
+    /// The slot at which looking around goes on.
+    scanned_to: u32,
+    /// The last tick.
+    ticked: Option<Time>,
+    work: Work,
+    actions: Vec<Action>,
+}
+
+fn orders_of(decision: &Decision) -> Orders {
+    let code = decision.rate.map_or(RateCode::UNASSIGNED, RateCode::encode);
+    Orders { code, leaf: decision.leaf, rtt_us: u32::try_from(decision.rtt.as_micros()).unwrap_or(u32::MAX) }
+}
+
+impl<T: FlowTable> Switch<T> {
+    /// Controllers at ports, by number; `table` is empty or holds the flows of a data plane that outlived its agent.
+    pub fn new(table: T, ports: Vec<Port>) -> Self {
+        let shadows = (0..table.capacity()).map(|_| None).collect();
+        Switch {
+            keys: Keys::new(table.capacity()),
+            table,
+            ports,
+            shadows,
+            live: Vec::new(),
+            services: Services::new(SERVICES),
+            inheriting: true,
+            unsorted: false,
+            scanned_to: 0,
+            ticked: None,
+            work: Work::default(),
+            actions: Vec::new(),
+        }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &T {
+        &self.table
+    }
+
+    /// The ports.
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// The ports, to bring their counters up to date before a tick.
+    pub fn ports_mut(&mut self) -> &mut [Port] {
+        &mut self.ports
+    }
+
+    /// What the last tick did.
+    pub fn work(&self) -> Work {
+        self.work
+    }
+
+    /// The live flows.
+    pub fn flows(&self) -> impl Iterator<Item = Flow> + '_ {
+        self.live.iter().filter_map(|slot| {
+            let shadow = self.shadows.get(*slot as usize)?.as_ref()?;
+            Some(Flow {
+                slot: *slot,
+                key: *self.keys.get(*slot)?,
+                port: shadow.port(),
+                orders: shadow.orders(),
+                bytes: shadow.bytes(),
+                opened: shadow.opened,
+                known: shadow.handle.is_some(),
+            })
+        })
+    }
+
+    /// The ports are up.
+    pub fn start(&mut self, now: Time, asked: &mut Vec<Asked>) {
+        self.each_port(asked, |port, actions| port.controller.on_start(now, &port.counters, actions));
+    }
+
+    /// When [`tick`](Switch::tick) is due because of a controller.
+    pub fn next_timer(&self) -> Time {
+        self.ports.iter().map(|port| port.controller.next_timer()).min().unwrap_or(Time::NEVER)
+    }
+
+    /// A message from the SDN controller for one port.
+    pub fn on_message(&mut self, now: Time, port: usize, message: &Message, asked: &mut Vec<Asked>) {
+        let Some(at) = self.ports.get_mut(port) else { return };
+        at.controller.on_message(now, message, &at.counters, &mut self.actions);
+        asked.extend(self.actions.drain(..).map(|action| Asked { port, action }));
+        self.decide_changed(now);
+    }
+
+    /// The program rang: these slots are new. The others are told at once, as a newcomer takes from them.
+    pub fn newcomers(&mut self, now: Time, slots: &[u32], asked: &mut Vec<Asked>) {
+        for slot in slots {
+            self.open(now, *slot, asked);
+        }
+        self.decide_changed(now);
+    }
+
+    /// Reports all flows, lets the controllers' time pass, and orders what has changed.
+    pub fn tick(&mut self, now: Time, asked: &mut Vec<Asked>) {
+        if self.table.begin_tick().is_err() {
+            self.work.release_failures += 1;
+        }
+        let before = self.ticked.replace(now);
+        let part = self.scan(now, before, asked);
+        let since = before.unwrap_or(now);
+        (self.work.reported, self.work.ordered) = (0, 0);
+        self.each_port(asked, |port, actions| {
+            if port.udp > Bytes::ZERO {
+                let datagram = udp_packet(port.udp.min(port.mtu));
+                port.controller.on_data(now, &datagram, &port.counters, actions);
+                port.udp = Bytes::ZERO;
+            }
+        });
+        let mut index = 0;
+        while let Some(slot) = self.live.get(index).copied() {
+            if self.report(now, since, slot, part.contains(&slot), asked) {
+                index += 1;
+            } else {
+                self.release(slot);
+                self.live.swap_remove(index);
+                self.unsorted = true;
+            }
+        }
+        self.each_port(asked, |port, actions| {
+            if now >= port.controller.next_timer() {
+                port.controller.on_timer(now, &port.counters, actions);
+            }
+        });
+        self.decide_changed(now);
+        self.work.live = self.live.len();
+    }
+
+    fn each_port(&mut self, asked: &mut Vec<Asked>, mut each: impl FnMut(&mut Port, &mut Vec<Action>)) {
+        for (number, port) in self.ports.iter_mut().enumerate() {
+            each(port, &mut self.actions);
+            asked.extend(self.actions.drain(..).map(|action| Asked { port: number, action }));
+        }
+    }
+
+    /// Opens slots that nobody rang for, in a part of the table; returns the part.
+    fn scan(&mut self, now: Time, before: Option<Time>, asked: &mut Vec<Asked>) -> core::ops::Range<u32> {
+        let slots = self.table.capacity();
+        let passed = before.map_or(SCAN_EVERY, |before| now.since(before).min(SCAN_EVERY));
+        // At most `slots`.
+        let part = (u64::from(slots) * passed.as_nanos()).div_ceil(SCAN_EVERY.as_nanos()) as u32;
+        let from = if self.scanned_to < slots { self.scanned_to } else { 0 };
+        let to = slots.min(from.saturating_add(part));
+        for slot in from..to {
+            if self.table.head(slot).live {
+                self.open(now, slot, asked);
+            }
+        }
+        self.inheriting = false;
+        // Walking the table in its order is what makes walking it fast.
+        if from == 0 && core::mem::take(&mut self.unsorted) {
+            self.live.sort_unstable();
+        }
+        self.scanned_to = to;
+        from..to
+    }
+
+    /// A slot was taken: tells the controller how its flow began.
+    fn open(&mut self, now: Time, slot: u32, asked: &mut Vec<Asked>) {
+        let Some(place) = self.shadows.get_mut(slot as usize).filter(|place| place.is_none()) else { return };
+        let head = self.table.head(slot);
+        let owner = self.table.owner(slot).filter(|(_, port)| *port < self.ports.len());
+        let Some((key, port)) = owner.filter(|_| head.live) else { return };
+        let tail = self.table.tail(slot);
+        let Ok(number) = u8::try_from(port) else { return };
+        let mut shadow = Shadow::new(now, slot, number, head.flags, &tail);
+        if self.inheriting {
+            shadow.inherit(&head, &tail);
+        }
+        let at = &mut self.ports[port];
+        let (controller, counters) = (&mut *at.controller, &at.counters);
+        let mut teller = Teller { key, controller, counters, actions: &mut self.actions };
+        teller.beginning(now, &shadow, &tail);
+        asked.extend(self.actions.drain(..).map(|action| Asked { port, action }));
+        if let Some(aggregated) = at.controller.aggregated() {
+            shadow.handle = aggregated.handle(&key);
+        }
+        *place = Some(shadow);
+        self.keys.set(slot, key);
+        self.services.note(port, &key);
+        self.unsorted |= self.live.last().is_some_and(|last| *last > slot);
+        self.live.push(slot);
+    }
+
+    /// Tells what happened to a flow since the last tick, at `since`, and with `look` asks for the decision on it anyway.
+    /// `false`: its slot is to be given back.
+    fn report(&mut self, now: Time, since: Time, slot: u32, look: bool, asked: &mut Vec<Asked>) -> bool {
+        let Some(Some(shadow)) = self.shadows.get_mut(slot as usize) else { return false };
+        let number = shadow.port();
+        let head = self.table.head(slot);
+        let Some(port) = self.ports.get_mut(number).filter(|_| head.live) else { return false };
+        let news = head.flags.since(shadow.flags);
+        let (has_data, has_events) = (shadow.has_news(&head), news != Flags::default());
+        if !(has_data || has_events || look) {
+            return shadow.handle.is_some() || now.since(shadow.opened) < UNKNOWN_FOR;
+        }
+        let tail = self.table.tail(slot);
+        let quiet = !has_data && shadow.unseen(now) >= MENTION_EVERY;
+        let alive = quiet && now.since(Time::from_nanos(tail.last_ns)) < shadow.unseen(now);
+        if (has_events || alive)
+            && let Some(key) = self.keys.get(slot).copied()
+        {
+            let (controller, counters) = (&mut *port.controller, &port.counters);
+            let mut teller = Teller { key, controller, counters, actions: &mut self.actions };
+            if has_events {
+                teller.events(now, shadow, news, &tail);
+                shadow.flags = head.flags;
+                shadow.handle = None;
+            } else {
+                teller.alive(now);
+            }
+        }
+        if has_data || alive {
+            shadow.see(now);
+        }
+        let mut keep = true;
+        if let Some(controller) = port.controller.aggregated() {
+            if shadow.handle.is_none() {
+                shadow.handle = self.keys.get(slot).and_then(|key| controller.handle(key));
+            }
+            let mut standing = if has_events || look { Standing::Changed } else { Standing::Same };
+            if has_data && let Some(handle) = shadow.handle {
+                let counts = shadow.report(since, &head, &tail);
+                match controller.on_counts(now, handle, &counts, &mut self.actions) {
+                    Standing::Same => {}
+                    news => standing = news,
+                }
+                self.work.reported += 1;
+            }
+            keep = match (shadow.handle, standing) {
+                (Some(_), Standing::Same) => true,
+                (Some(_), Standing::Gone) => false,
+                (Some(handle), Standing::Changed) => match controller.decide(now, handle) {
+                    Some(decision) => {
+                        Self::order(&self.table, slot, shadow, &decision, &mut self.work);
+                        let since = now.since(shadow.opened);
+                        if look && since > CONFIRMED_AFTER && !shadow.flags.has(Flags::CONFIRMED) {
+                            self.table.confirm(slot);
+                        }
+                        true
+                    }
+                    None => false,
+                },
+                (None, _) => !head.flags.has(Flags::RST) && now.since(shadow.opened) < UNKNOWN_FOR,
+            };
+        }
+        asked.extend(self.actions.drain(..).map(|action| Asked { port: number, action }));
+        keep
+    }
+
+    fn order(table: &T, slot: u32, shadow: &mut Shadow, decision: &Decision, work: &mut Work) {
+        let orders = orders_of(decision);
+        if shadow.order(orders) {
+            table.order(slot, orders);
+            work.ordered += 1;
+        }
+    }
+
+    /// Orders anew for all flows of ports whose allocations have changed.
+    fn decide_changed(&mut self, now: Time) {
+        let mut changed = [false; u8::MAX as usize + 1];
+        let mut any = false;
+        for (port, changed) in self.ports.iter_mut().zip(&mut changed) {
+            let version = port.controller.aggregated().map_or(0, |controller| controller.version());
+            *changed = core::mem::replace(&mut port.version, version) != version;
+            any |= *changed;
+        }
+        if !any {
+            return;
+        }
+        for slot in &self.live {
+            let Some(Some(shadow)) = self.shadows.get_mut(*slot as usize) else { continue };
+            if !changed.get(shadow.port()).copied().unwrap_or(false) {
+                continue;
+            }
+            let Some(port) = self.ports.get_mut(shadow.port()) else { continue };
+            if let (Some(handle), Some(controller)) = (shadow.handle, port.controller.aggregated())
+                && let Some(decision) = controller.decide(now, handle)
+            {
+                Self::order(&self.table, *slot, shadow, &decision, &mut self.work);
+            }
+        }
+    }
+
+    fn release(&mut self, slot: u32) {
+        if let Some(place) = self.shadows.get_mut(slot as usize) {
+            *place = None;
+        }
+        if self.table.release(slot).is_err() {
+            self.work.release_failures += 1;
+        }
+    }
+
+    /// Services whose ready grant has changed; `None`: what anybody gets. For now and then: it asks for all of them.
+    pub fn service_grants(&mut self) -> Vec<(Service, Option<RateCode>)> {
+        let ports = &mut self.ports;
+        self.services.changes(|port, key| {
+            let controller = ports.get_mut(port)?.controller.aggregated()?;
+            let (anybody, own) = (controller.grant(None, 1), controller.grant(Some(key), 1));
+            (own < anybody).then(|| RateCode::encode(own))
+        })
+    }
+
+    /// The ready grants of a port, for its next newcomers in order.
+    pub fn grants<const N: usize>(&mut self, port: usize) -> [RateCode; N] {
+        let mut grants = [RateCode::UNASSIGNED; N];
+        if let Some(controller) = self.ports.get_mut(port).and_then(|port| port.controller.aggregated()) {
+            for (grant, n) in grants.iter_mut().zip(1..) {
+                *grant = RateCode::encode(controller.grant(None, n));
+            }
+        }
+        grants
+    }
+}
+
+impl Port {
+    /// A port whose controller has not been started.
+    pub fn new(controller: Box<dyn RateController>, counters: PortCounters, mtu: Bytes) -> Self {
+        Port { controller, counters, udp: Bytes::ZERO, mtu, version: 0 }
+    }
+}
+
+/// Some UDP of the port: the controller wants to know that there is any, and how much.
+fn udp_packet(size: Bytes) -> PacketInfo {
+    let any = core::net::IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED);
+    PacketInfo {
+        key: FlowKey { saddr: any, daddr: any, sport: 0, dport: 0, proto: Proto::Udp },
+        size,
+        payload: size,
+        flags: TcpFlags::default(),
+        option: RateOption::Absent,
+        unlimited: None,
+        seq: 0,
+        timestamps: None,
+    }
+}
+
+/// The rate at which UDP is policed when its class was given `rate`, and the burst (BRF-22, BRF-23).
+///
+/// The controller gives UDP a share when it has seen some; the first datagrams must not all be lost until the next tick, so
+/// a hundredth of the link is let through always.
+pub fn udp_policer(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
+    let rate = rate.max(capacity.mul_f64(0.01));
+    (rate, (mtu + mtu).max(rate.bytes_in(Span::from_millis(1))))
+}
+
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;

@@ -1,0 +1,246 @@
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+
+use narrows_control::rate::brf::{Brf, Params};
+use narrows_control::rate::{LEAVES, Leaf};
+
+use super::super::table::{Head, Tail};
+use super::*;
+
+const RTT_US: u32 = 20_000;
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    head: Head,
+    tail: Tail,
+    orders: Option<Orders>,
+    /// Of the flow in the slot.
+    number: u8,
+    credit: f64,
+}
+
+/// The program's side: flows that send what their slot says.
+#[derive(Clone)]
+struct Plane {
+    slots: Rc<RefCell<Vec<Slot>>>,
+    released: Rc<Cell<usize>>,
+}
+
+impl FlowTable for Plane {
+    fn capacity(&self) -> u32 {
+        self.slots.borrow().len() as u32
+    }
+    fn head(&self, slot: u32) -> Head {
+        self.slots.borrow()[slot as usize].head
+    }
+    fn tail(&self, slot: u32) -> Tail {
+        self.slots.borrow()[slot as usize].tail
+    }
+    fn owner(&self, slot: u32) -> Option<(FlowKey, usize)> {
+        let n = self.slots.borrow()[slot as usize].number;
+        let address = |n| IpAddr::V4(Ipv4Addr::new(10, 0, 0, n));
+        let (saddr, daddr) = (address(n), address(200));
+        Some((FlowKey { saddr, daddr, sport: 1000, dport: 80, proto: Proto::Tcp }, 0))
+    }
+    fn order(&self, slot: u32, orders: Orders) {
+        self.slots.borrow_mut()[slot as usize].orders = Some(orders);
+    }
+    fn release(&mut self, slot: u32) -> io::Result<()> {
+        self.slots.borrow_mut()[slot as usize] = Slot::default();
+        self.released.set(self.released.get() + 1);
+        Ok(())
+    }
+    fn confirm(&self, _slot: u32) {}
+    fn begin_tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Net {
+    plane: Plane,
+    switch: Switch<Plane>,
+    now: Time,
+    asked: Vec<Asked>,
+}
+
+fn mbit(orders: Option<Orders>) -> f64 {
+    let rate = orders.and_then(|orders| orders.code.decode());
+    rate.map_or(0.0, |rate| rate.as_bits_per_sec() / 1e6)
+}
+
+impl Net {
+    /// A port of 100 Mbit/s.
+    fn new() -> Net {
+        let plane = Plane { slots: Rc::new(RefCell::new(vec![Slot::default(); 8])), released: Rc::default() };
+        let counters = PortCounters {
+            capacity: Some(Rate::from_bits_per_sec(100_000_000)),
+            limit_packets: [1000; LEAVES],
+            ..PortCounters::default()
+        };
+        let brf = Brf::new(Params::resolved(), 0, Bytes::new(1500));
+        let port = Port::new(Box::new(brf), counters, Bytes::new(1500));
+        let mut switch = Switch::new(plane.clone(), vec![port]);
+        let (now, mut asked) = (Time::from_nanos(5_000_000_000), Vec::new());
+        switch.start(now, &mut asked);
+        Net { plane, switch, now, asked }
+    }
+
+    fn set(&self, slot: usize, change: impl FnOnce(&mut Slot)) {
+        change(&mut self.plane.slots.borrow_mut()[slot]);
+    }
+
+    fn told(&self, slot: usize) -> f64 {
+        mbit(self.plane.slots.borrow()[slot].orders)
+    }
+
+    /// The SYN-ACK of flow `number` passes.
+    fn open(&mut self, slot: usize, number: u8, flags: Flags, ring: bool) {
+        let grant = self.switch.grants::<1>(0)[0];
+        self.set(slot, |s| {
+            let head = Head { live: true, flags, ..Head::default() };
+            let tail = Tail { rtt_receiver: (RTT_US - 100, 1), code: grant.to_bits(), ..Tail::default() };
+            *s = Slot { head, tail, number, ..Slot::default() };
+        });
+        if ring {
+            self.switch.newcomers(self.now, &[slot as u32], &mut self.asked);
+        }
+    }
+
+    fn flag(&self, slot: usize, flags: Flags) {
+        self.set(slot, |s| s.head.flags = Flags(s.head.flags.0 | flags.0));
+    }
+
+    /// Flows send what they are told for so many ms.
+    fn run(&mut self, ms: u64) {
+        for _ in 0..ms {
+            self.now += Span::from_millis(1);
+            for slot in self.plane.slots.borrow_mut().iter_mut().filter(|slot| slot.head.live) {
+                let orders = slot.orders.or(Some(Orders {
+                    code: RateCode::from_bits(slot.tail.code),
+                    leaf: Leaf::Elephant,
+                    rtt_us: 0,
+                }));
+                slot.credit += mbit(orders) * 125.0;
+                while slot.credit >= 1500.0 {
+                    slot.credit -= 1500.0;
+                    slot.head.bytes += 1500;
+                    slot.tail.last_ns = self.now.as_nanos();
+                }
+            }
+            if self.now.as_nanos().is_multiple_of(10_000_000) || self.now >= self.switch.next_timer() {
+                self.switch.tick(self.now, &mut self.asked);
+            }
+        }
+    }
+
+    fn handshake(&mut self, slot: usize, number: u8) {
+        self.open(slot, number, Flags::RATED, true);
+        self.run(1);
+        self.set(slot, |s| s.tail.rtt_sender = (100, 1));
+        self.flag(slot, Flags(Flags::SENDER_HEARD.0 | Flags::RECEIVER_HEARD.0));
+    }
+}
+
+#[test]
+fn two_flows_share_and_the_first_hears_of_the_second_at_once() {
+    let mut net = Net::new();
+    net.handshake(0, 1);
+    net.run(500);
+    assert!((net.told(0) - 98.0).abs() < 0.5, "{}", net.told(0));
+    net.open(1, 2, Flags::RATED, true);
+    assert!((net.told(0) - 49.0).abs() < 0.5, "no tick was needed: {}", net.told(0));
+    net.flag(1, Flags(Flags::SENDER_HEARD.0 | Flags::RECEIVER_HEARD.0));
+    net.run(500);
+    assert!((net.told(0) - 49.0).abs() < 0.5 && (net.told(1) - 49.0).abs() < 0.5);
+    let classes = net.asked.iter().filter(|a| matches!(a.action, Action::SetClass { .. })).count();
+    assert!(classes > 0, "HTB hears of the split");
+}
+
+#[test]
+fn a_flow_that_nobody_rang_for_is_found() {
+    let mut net = Net::new();
+    net.run(50);
+    net.open(3, 1, Flags::RATED, false);
+    net.run(250);
+    assert_eq!(net.switch.work().live, 1);
+}
+
+#[test]
+fn ends_give_slots_back() {
+    let mut net = Net::new();
+    for (slot, end) in
+        [(0, Flags(Flags::FIN_SENDER.0 | Flags::FIN_RECEIVER.0)), (1, Flags::RST), (2, Flags::FIN_SENDER)]
+    {
+        net.handshake(slot, slot as u8 + 1);
+        net.run(50);
+        net.flag(slot, end);
+    }
+    net.run(300);
+    assert_eq!((net.plane.released.get(), net.switch.work().live), (2, 1), "half closed is not closed");
+    net.flag(2, Flags::FIN_RECEIVER);
+    net.run(300);
+    assert_eq!((net.plane.released.get(), net.switch.flows().count()), (3, 0));
+}
+
+#[test]
+fn a_handshake_that_nobody_completes_gives_its_slot_back() {
+    let mut net = Net::new();
+    net.open(0, 1, Flags::RATED, true);
+    // It sends nothing: forged.
+    net.set(0, |s| s.tail.code = RateCode::UNASSIGNED.to_bits());
+    net.plane.slots.borrow_mut()[0].orders = None;
+    for _ in 0..80 {
+        net.set(0, |s| s.orders = s.orders.map(|o| Orders { code: RateCode::UNASSIGNED, ..o }));
+        net.run(100);
+    }
+    assert_eq!(net.plane.released.get(), 1);
+}
+
+#[test]
+fn flows_from_before_the_agent_are_adopted() {
+    let mut net = Net::new();
+    let guessed = Flags(Flags::GUESSED.0 | Flags::RATED.0);
+    net.open(0, 1, guessed, false);
+    net.run(250);
+    net.flag(0, Flags(Flags::RECEIVER_HEARD.0 | Flags::SENDER_HEARD.0));
+    net.run(250);
+    assert!((net.told(0) - 98.0).abs() < 0.5, "{}", net.told(0));
+}
+
+#[test]
+fn a_flow_whose_answer_was_not_seen_is_advertised() {
+    let mut net = Net::new();
+    net.open(0, 1, Flags(Flags::RATED.0 | Flags::ADOPTED.0), true);
+    net.flag(0, Flags::SENDER_HEARD);
+    net.run(2000);
+    let advertised: Vec<_> = net
+        .asked
+        .iter()
+        .filter_map(|asked| match &asked.action {
+            Action::ToController(Message::FlowAdvertisement { rate, .. }) => Some(rate.as_f64() * 8e-6),
+            _ => None,
+        })
+        .collect();
+    assert!(advertised.last().is_some_and(|rate| (rate - 98.0).abs() < 0.5), "{advertised:?}");
+    let before = advertised.len();
+    net.flag(0, Flags::RECEIVER_HEARD);
+    net.run(1000);
+    let after = net.asked.iter().filter(|a| matches!(a.action, Action::ToController(_))).count();
+    assert!(after <= before + 1, "its ACKs come this way now: {before}, then {after}");
+}
+
+#[test]
+fn other_tcp_gets_no_rate_and_its_own_leaf() {
+    let mut net = Net::new();
+    net.open(0, 1, Flags::default(), true);
+    net.flag(0, Flags(Flags::SENDER_HEARD.0 | Flags::RECEIVER_HEARD.0));
+    net.set(0, |s| s.head.bytes = 3000);
+    net.run(20);
+    let slot = net.plane.slots.borrow()[0];
+    assert!(slot.orders.is_none_or(|o| o.code == RateCode::UNASSIGNED && o.leaf == Leaf::OtherTcp));
+    net.handshake(1, 2);
+    net.run(50);
+    assert!((net.told(1) - 49.0).abs() < 0.5, "half for each class: {}", net.told(1));
+}

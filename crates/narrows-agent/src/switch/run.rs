@@ -1,0 +1,506 @@
+//! The switch agent: the control loop and everything it acts on.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
+
+use libbpf_rs::RingBufferBuilder;
+use narrows_control::feedback::code::RateCode;
+use narrows_control::rate::{Action, Class, LEAVES, Leaf, Message, PortCounters};
+use narrows_control::units::{Bytes, Rate, Span, Time};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::core::{Asked, Port, Switch, udp_policer};
+use super::link::{self, Link};
+use super::shares::Framing;
+use super::view::{self, Meters};
+use crate::cli::{Failure, Services};
+use crate::clock;
+use crate::config;
+use crate::dataplane::layout::{self, GRANTS, Key, WireFormat};
+use crate::dataplane::program::{self, Attachment, Sizes, Tunables};
+use crate::dataplane::slots::Bell;
+use crate::events;
+use crate::guard::Charge;
+use crate::htb::{self, Htb, LeafStats, Rtnl};
+use crate::status::Snapshot;
+
+/// A newcomer's bell is answered at once, but not more often than this.
+const LEAST_PAUSE: Span = Span::from_millis(1);
+/// Counts and clock are read within this, or once more.
+const PROMPT: Span = Span::from_micros(100);
+/// So often at most: on a machine so busy an estimate has to do.
+const RECOUNTS: usize = 3;
+/// HTB wants a rate for the link; one that is measured is not to be shaped.
+const UNSHAPED: Rate = Rate::from_bits_per_sec(100_000_000_000);
+/// Averages of finished flows change slowly.
+const SERVICES_EVERY: Span = Span::from_millis(500);
+/// Unconfirmed flows may be as many as confirmed ones, and at least this many (as in the controller).
+const UNCONFIRMED_MIN: u32 = 64;
+/// In a flood every unconfirmed flow is most likely none, and yet holds a newcomer's share for a while. Who is not, is let in
+/// with its first data.
+const UNCONFIRMED_IN_FLOOD: u32 = 8;
+/// A flood is over when nobody was refused for so long.
+const FLOOD_OVER: Span = Span::from_secs(1);
+
+/// A controlled port with its queue.
+struct Controlled {
+    interface: String,
+    htb: Htb,
+    framing: Framing,
+    stats: [LeafStats; LEAVES],
+    /// Rate and ceiling of each class as the controller wants them, L3.
+    wanted: [(Rate, Rate); 3],
+    /// `wanted` has changed since it was given to HTB.
+    changed: bool,
+    congestion: &'static str,
+    /// What the controller is told, L3.
+    capacity: Option<Rate>,
+    /// HTB holds the port to a rate.
+    shaped: bool,
+    /// Newcomers refused so far, and since when none was.
+    refused: (u64, Option<Time>),
+}
+
+impl Controlled {
+    /// Gives HTB the classes that the controller wants. Until the controller has heard of a slower link, or has measured it,
+    /// the classes get less in proportion: HTB lets a class have its own rate whatever its parent has.
+    fn give_classes(&mut self) -> Result<(), htb::Error> {
+        self.changed = false;
+        for (class, rate, ceil) in self.framing.classes(&self.wanted, self.htb.link()) {
+            self.htb.set_class(class, rate, ceil)?;
+        }
+        Ok(())
+    }
+}
+
+/// A running switch.
+pub struct Runner {
+    switch: Switch<program::Switch>,
+    ports: Vec<Controlled>,
+    _attachments: Vec<Attachment>,
+    link: Option<Link>,
+    meters: Meters,
+    tick: Span,
+    name: String,
+    started: Time,
+    times: crate::status::LoopTimes,
+    asked: Vec<Asked>,
+    services_at: Time,
+}
+
+impl Runner {
+    /// Loads the program, builds queues, attaches to all interfaces.
+    ///
+    /// # Errors
+    /// What the kernel refuses, an interface that is not there, and a controller's secret that cannot be read.
+    pub fn start(config: &config::Switch, services: &mut Services) -> Result<Runner, Failure> {
+        let mut rtnl = Rtnl::open()?;
+        let sizes = Sizes { flows: config.max_flows, ..Sizes::default() };
+        let tunables = Tunables { watchdog: config.watchdog, ..Tunables::default() };
+        let plane = match &config.pin {
+            Some(folder) if folder.join("program").exists() => program::Switch::open_pinned(folder)?,
+            Some(folder) => {
+                let plane = program::Switch::load(sizes, tunables)?;
+                plane.pin(folder)?;
+                plane
+            }
+            None => program::Switch::load(sizes, tunables)?,
+        };
+
+        let (mut controlled, mut cores, mut infos) = (Vec::new(), Vec::new(), Vec::new());
+        let mut indices = Vec::new();
+        for (number, port) in (0u8..).zip(&config.ports) {
+            let found = rtnl.link(&port.interface)?;
+            let mtu = port.mtu.unwrap_or(Bytes::new(u64::from(found.mtu)));
+            let framing = Framing { mtu: mtu.get(), overhead: u64::from(port.overhead) };
+            let told = match port.capacity {
+                config::Capacity::Told(rate) => Some(rate),
+                config::Capacity::Measured => None,
+            };
+            let shape = htb::Layout {
+                limits: [port.limit; LEAVES],
+                overhead: port.overhead,
+                ..htb::Layout::new(told.or(port.shape).unwrap_or(UNSHAPED), mtu)
+            };
+            // Charged first: what is not there is passed over. A pinned data plane keeps its queues.
+            if config.pin.is_none() {
+                services.guardian.charge(&Charge::Htb(htb::Remains::before(&mut rtnl, found.index)?))?;
+            }
+            let mut htb = Htb::install(found.index, &shape)?;
+            if config.pin.is_some() {
+                htb.keep();
+            }
+            let counters = PortCounters {
+                capacity: told.map(|rate| framing.l3(rate)),
+                limit_packets: [port.limit; LEAVES],
+                ..PortCounters::default()
+            };
+            cores.push(Port::new(port.rate_controller(u32::from(number), mtu)?, counters, mtu));
+            indices.push((found.index, number));
+            let capacity = told.map(|rate| framing.l3(rate));
+            if let Some(thresholds) = port.thresholds(mtu) {
+                let capacity = capacity.unwrap_or(Rate::ZERO);
+                infos.push(link::Told { interface: found, capacity, thresholds });
+            }
+            controlled.push(Controlled {
+                interface: port.interface.clone(),
+                htb,
+                framing,
+                stats: [LeafStats::default(); LEAVES],
+                wanted: [(Rate::ZERO, Rate::ZERO); 3],
+                changed: false,
+                shaped: told.is_some() || port.shape.is_some(),
+                congestion: "none",
+                capacity,
+                refused: (0, None),
+            });
+            let record = plane.ports.get(number).ok_or("too many ports")?;
+            record.set_format(match config.format {
+                config::Format::Padding => WireFormat::Padding,
+                config::Format::Reserved => WireFormat::Reserved,
+                config::Format::Insert => WireFormat::Insert,
+            });
+            record
+                .set_priorities([Leaf::Mouse, Leaf::Elephant, Leaf::OtherTcp, Leaf::Udp].map(Htb::priority));
+            record.set_unconfirmed_max(UNCONFIRMED_MIN);
+            let once = match config.feedback {
+                config::Feedback::EveryAck => 0,
+                config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
+            };
+            record.set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_UDP | once);
+            record.beat(clock::now());
+        }
+        // Ports that are not controlled share one record, behind the controlled ones.
+        let plain = u8::try_from(config.ports.len())?;
+        for name in &config.interfaces {
+            indices.push((rtnl.link(name)?.index, plain));
+        }
+        let record = plane.ports.get(plain).ok_or("too many ports")?;
+        record.set_mode(0);
+        record.beat(clock::now());
+        let mut attachments = Vec::new();
+        for (index, number) in indices {
+            plane.set_interface(index, number)?;
+            attachments.push(attach(&plane, config.pin.as_deref(), index)?);
+        }
+        let link = match &config.controller {
+            Some(controller) => Some(Link::start(controller, infos)?),
+            None => None,
+        };
+        let mut runner = Runner {
+            switch: Switch::new(plane, cores),
+            ports: controlled,
+            _attachments: attachments,
+            link,
+            meters: Meters::default(),
+            tick: config.tick,
+            name: config.common.name.clone(),
+            started: clock::now(),
+            times: Default::default(),
+            asked: Vec::new(),
+            services_at: Time::ZERO,
+        };
+        let now = runner.refresh()?;
+        runner.switch.start(now, &mut runner.asked);
+        runner.carry_out()?;
+        runner.publish_grants(now);
+        Ok(runner)
+    }
+
+    /// Works until [`Services::stop`] says so.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn run(&mut self, services: &Services) -> Result<(), Failure> {
+        let rung: Rc<RefCell<Vec<u32>>> = Rc::default();
+        let slots = Rc::clone(&rung);
+        let mut builder = RingBufferBuilder::new();
+        builder.add(self.switch.table().bells(), move |bell| {
+            if let Some(Bell::New(slot)) = Bell::read(bell) {
+                slots.borrow_mut().push(slot);
+            }
+            0
+        })?;
+        let bells = builder.build()?;
+        // SAFETY: the descriptor belongs to `bells`, which outlives every use of it here.
+        #[allow(unsafe_code)]
+        let bell_fd = unsafe { BorrowedFd::borrow_raw(bells.epoll_fd()) };
+        let mut next = clock::now();
+        let mut last = Time::ZERO;
+        while !services.stop.requested() {
+            let now = clock::now();
+            let due = next.min(self.switch.next_timer()).max(last + LEAST_PAUSE);
+            if now < due {
+                let wait = due.since(now).as_nanos();
+                let mut fds = [
+                    PollFd::new(services.stop.as_fd(), PollFlags::POLLIN),
+                    PollFd::new(bell_fd, PollFlags::POLLIN),
+                ];
+                // Rounded up: a turn too early would find nothing due.
+                let ms = u16::try_from(wait.div_ceil(1_000_000)).unwrap_or(u16::MAX);
+                match poll(&mut fds, PollTimeout::from(ms)) {
+                    Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            bells.consume()?;
+            let now = clock::now();
+            let new = core::mem::take(&mut *rung.borrow_mut());
+            if !new.is_empty() {
+                self.switch.newcomers(now, &new, &mut self.asked);
+                self.carry_out()?;
+                self.publish_grants(now);
+            }
+            if now >= due {
+                self.turn(services)?;
+                last = now;
+                next = if now.since(next) > self.tick { now + self.tick } else { next + self.tick };
+                self.show(services, now);
+                self.times.record(clock::now().since(now));
+            }
+        }
+        Ok(())
+    }
+
+    /// One turn of the loop.
+    fn turn(&mut self, services: &Services) -> Result<(), Failure> {
+        self.set_rates(services.board.take_rates())?;
+        let now = self.refresh()?;
+        while let Some(message) = self.link.as_ref().and_then(Link::try_recv) {
+            self.hear(now, &message);
+        }
+        self.switch.tick(now, &mut self.asked);
+        self.carry_out()?;
+        self.publish_grants(now);
+        self.publish_services(now);
+        if let Some(link) = &mut self.link
+            && link.wants_flows(now)
+        {
+            self.meters.look(now, &self.switch);
+            link.list_flows(now, &self.switch, &self.meters);
+        }
+        Ok(())
+    }
+
+    /// Reads what the queues and the program counted, and when: rates are counts over time, and an agent that is interrupted
+    /// between the counts and the clock would see bursts that are none.
+    fn refresh(&mut self) -> Result<Time, Failure> {
+        for port in &mut self.ports {
+            port.stats = port.htb.stats()?;
+        }
+        let (mut counted, mut at) = self.count();
+        for _ in 0..RECOUNTS {
+            if clock::now().since(at) <= PROMPT {
+                break;
+            }
+            (counted, at) = self.count();
+        }
+        for ((port, core), arrived) in self.ports.iter().zip(self.switch.ports_mut()).zip(counted) {
+            port.framing.count(&port.stats, &mut core.counters);
+            let before = core.counters.arrived[Leaf::Udp as usize];
+            core.counters.arrived = arrived;
+            core.udp = core.counters.arrived[Leaf::Udp as usize] - before;
+        }
+        Ok(at)
+    }
+
+    /// What the program counted at each port, and the time just before.
+    fn count(&self) -> (Vec<[Bytes; LEAVES]>, Time) {
+        let at = clock::now();
+        let records = &self.switch.table().ports;
+        let arrived = |port| records.get(port).map(|port| port.counters().arrived_bytes).unwrap_or_default();
+        ((0u8..).take(self.ports.len()).map(|port| arrived(port).map(Bytes::new)).collect(), at)
+    }
+
+    fn hear(&mut self, now: Time, message: &Message) {
+        let ports = 0..self.ports.len();
+        match message {
+            Message::Congestion { port, .. } => {
+                self.switch.on_message(now, *port as usize, message, &mut self.asked);
+            }
+            _ => ports.for_each(|port| self.switch.on_message(now, port, message, &mut self.asked)),
+        }
+        let Message::FlowAdvertisement { key, .. } = message else { return };
+        // For flows that have a slot here the decision has it in already.
+        let advert = self.switch.ports_mut().iter_mut().find_map(|port| {
+            port.controller.aggregated().and_then(|controller| controller.advertised(now, key))
+        });
+        let advert = advert.map(|(rate, until)| (RateCode::encode(rate), until));
+        if let Err(error) = self.switch.table().set_advert(&Key::new(key, 0), advert) {
+            tracing::warn!(event = "advert-failed", %error);
+        }
+    }
+
+    /// Does what the controllers ask for.
+    fn carry_out(&mut self) -> Result<(), Failure> {
+        for Asked { port: number, action } in self.asked.drain(..) {
+            let Some(port) = self.ports.get_mut(number) else { continue };
+            events::action(&port.interface, &action);
+            match &action {
+                Action::SetClass { class, rate, ceil } => {
+                    port.wanted[*class as usize] = (*rate, *ceil);
+                    port.changed = true;
+                    let record = u8::try_from(number).ok().and_then(|n| self.switch.table().ports.get(n));
+                    if let (Class::Udp, Some(record)) = (class, record) {
+                        let capacity = port.capacity.unwrap_or(*rate);
+                        let (rate, burst) = udp_policer(*rate, capacity, Bytes::new(port.framing.mtu));
+                        record.set_udp(rate, burst);
+                    }
+                }
+                Action::ToController(message) => {
+                    if let Some(link) = &self.link {
+                        link.send(message);
+                    }
+                }
+                Action::Log { event, .. } => match *event {
+                    "congestion-queue" => port.congestion = "queue",
+                    "congestion-burst" => port.congestion = "burst",
+                    "congestion-end" => port.congestion = "none",
+                    _ => {}
+                },
+            }
+        }
+        for port in self.ports.iter_mut().filter(|port| port.changed) {
+            port.give_classes()?;
+        }
+        Ok(())
+    }
+
+    /// Links have other rates from now on.
+    fn set_rates(&mut self, rates: BTreeMap<String, Rate>) -> Result<(), Failure> {
+        for (interface, rate) in rates {
+            let found = self.ports.iter_mut().zip(self.switch.ports_mut());
+            let Some((port, core)) = found.into_iter().find(|(port, _)| port.interface == interface) else {
+                tracing::warn!(event = "rate-refused", port = interface, "no controlled port of this name");
+                continue;
+            };
+            if !port.shaped {
+                tracing::warn!(event = "rate-refused", port = interface, "its capacity is measured");
+                continue;
+            }
+            port.htb.set_link(rate)?;
+            if port.capacity.is_some() {
+                port.capacity = Some(port.framing.l3(rate));
+                core.counters.capacity = port.capacity;
+            }
+            port.give_classes()?;
+            tracing::info!(event = "rate-set", port = interface, value = rate.as_bytes_per_sec());
+        }
+        Ok(())
+    }
+
+    /// Ready grants for newcomers, the room for them, and the sign of life.
+    fn publish_grants(&mut self, now: Time) {
+        let flows = self.switch.work().live as u32;
+        let held = (0u8..).zip(&self.ports).filter_map(|(n, _)| self.switch.table().ports.get(n));
+        let unconfirmed: u32 = held.map(|port| port.counters().unconfirmed).sum();
+        // Of all ports together, as live flows are.
+        let confirmed = flows.saturating_sub(unconfirmed);
+        for number in 0..self.ports.len() {
+            let grants = self.switch.grants::<GRANTS>(number);
+            let Some(record) = u8::try_from(number).ok().and_then(|n| self.switch.table().ports.get(n))
+            else {
+                continue;
+            };
+            let counters = record.counters();
+            let Some(port) = self.ports.get_mut(number) else { continue };
+            if counters.refused != port.refused.0 {
+                port.refused = (counters.refused, Some(now));
+            }
+            let flood = port.refused.1.is_some_and(|last| now.since(last) < FLOOD_OVER);
+            record.set_unconfirmed_max(if flood {
+                UNCONFIRMED_IN_FLOOD
+            } else {
+                confirmed.max(UNCONFIRMED_MIN)
+            });
+            record.set_grants(grants);
+            record.beat(now);
+        }
+        if let Some(record) =
+            u8::try_from(self.ports.len()).ok().and_then(|n| self.switch.table().ports.get(n))
+        {
+            record.beat(now);
+        }
+    }
+
+    /// Ready grants of services that are expected to need less than others.
+    fn publish_services(&mut self, now: Time) {
+        if now.since(self.services_at) < SERVICES_EVERY {
+            return;
+        }
+        self.services_at = now;
+        for (service, code) in self.switch.service_grants() {
+            let Ok(port) = u8::try_from(service.port) else { continue };
+            let set = self.switch.table().set_service(port, service.network, service.number, code);
+            if let Err(error) = set {
+                tracing::warn!(event = "service-grant-failed", %error);
+            }
+        }
+    }
+
+    fn show(&mut self, services: &Services, now: Time) {
+        let (wanted, with_flows) = services.board.wanted(now);
+        if wanted {
+            self.meters.look(now, &self.switch);
+            services.board.publish(self.snapshot(now, with_flows));
+        }
+    }
+
+    fn snapshot(&self, now: Time, with_flows: bool) -> Snapshot {
+        let mut ports: Vec<_> = self
+            .ports
+            .iter()
+            .zip(self.switch.ports())
+            .map(|(port, core)| {
+                view::port(
+                    &port.interface,
+                    &*core.controller,
+                    &port.stats,
+                    port.wanted.map(|(rate, _)| rate),
+                    port.congestion,
+                )
+            })
+            .collect();
+        for (number, port) in (0u8..).zip(&mut ports) {
+            if let Some(record) = self.switch.table().ports.get(number) {
+                port.counters = view::counters(&record.counters());
+            }
+        }
+        let mut flows = Vec::new();
+        for flow in self.switch.flows() {
+            let (Some(port), Some(shown)) = (self.ports.get(flow.port), ports.get_mut(flow.port)) else {
+                continue;
+            };
+            shown.flows[flow.orders.leaf as usize] += 1;
+            if with_flows {
+                flows.push(view::flow(&flow, &port.interface, self.meters.of(&flow), &port.stats));
+            }
+        }
+        Snapshot {
+            role: "switch".into(),
+            name: self.name.clone(),
+            at: now,
+            started: self.started,
+            loop_times: self.times.clone(),
+            ports,
+            flow_count: self.switch.work().live as u64,
+            flows,
+            counters: vec![("release_failures".into(), self.switch.work().release_failures)],
+            controller: self.link.as_ref().map(Link::is_connected),
+        }
+    }
+}
+
+fn attach(plane: &program::Switch, pin: Option<&std::path::Path>, index: u32) -> Result<Attachment, Failure> {
+    if let Some(folder) = pin {
+        if let Ok(attachment) = program::Switch::open_attachment(folder, index) {
+            return Ok(attachment);
+        }
+        let attachment = plane.attach(index)?;
+        program::Switch::pin_attachment(&attachment, folder, index)?;
+        return Ok(attachment);
+    }
+    Ok(plane.attach(index)?)
+}

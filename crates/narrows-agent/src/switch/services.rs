@@ -1,0 +1,108 @@
+//! Ready grants by service (BRF-31): what the predictor knows of the services that newcomers ask for.
+//!
+//! The program hands out the least of a port's ready grant and its service's, so only services that are expected to need
+//! less than what anybody would get are worth an entry.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use narrows_control::feedback::code::RateCode;
+use narrows_control::rate::FlowKey;
+use rustc_hash::FxHashMap;
+
+/// A port below this names a service (as in the predictor, and in bpf/switch/handshake.h).
+const FIRST_EPHEMERAL_PORT: u16 = 32_768;
+
+/// A service, as the program looks it up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Service {
+    /// The controlled port.
+    pub port: usize,
+    /// Network of the data's destination: /24, /48.
+    pub network: IpAddr,
+    /// Its TCP port.
+    pub number: u16,
+}
+
+impl Service {
+    fn of(port: usize, key: &FlowKey) -> Option<Service> {
+        let network = match key.daddr {
+            IpAddr::V4(a) => IpAddr::V4(Ipv4Addr::from_bits(a.to_bits() & !0xff)),
+            IpAddr::V6(a) => IpAddr::V6(Ipv6Addr::from_bits(a.to_bits() >> 80 << 80)),
+        };
+        let number = key.sport.min(key.dport);
+        (number < FIRST_EPHEMERAL_PORT).then_some(Service { port, network, number })
+    }
+}
+
+/// The services that were asked for, each with one of its flows and the grant that the program has.
+#[derive(Debug)]
+pub(super) struct Services {
+    known: FxHashMap<Service, (FlowKey, Option<RateCode>)>,
+    most: usize,
+}
+
+impl Services {
+    /// Room for `most` of them: the program's table is no larger.
+    pub(super) fn new(most: usize) -> Self {
+        Services { known: FxHashMap::default(), most }
+    }
+
+    /// A flow of it began. A full table learns no new ones, as in the predictor.
+    pub(super) fn note(&mut self, port: usize, key: &FlowKey) {
+        if let Some(service) = Service::of(port, key)
+            && (self.known.len() < self.most || self.known.contains_key(&service))
+        {
+            self.known.entry(service).or_insert((*key, None));
+        }
+    }
+
+    /// Asks for the grant of every service and returns those that have changed; `None`: what anybody gets.
+    pub(super) fn changes(
+        &mut self,
+        mut grant: impl FnMut(usize, &FlowKey) -> Option<RateCode>,
+    ) -> Vec<(Service, Option<RateCode>)> {
+        let mut changes = Vec::new();
+        for (service, (key, told)) in &mut self.known {
+            let now = grant(service.port, key);
+            if core::mem::replace(told, now) != now {
+                changes.push((*service, now));
+            }
+        }
+        // In one order, so that logs compare.
+        changes.sort_by_key(|(service, _)| *service);
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_control::rate::Proto;
+
+    fn key(last: u8, dport: u16) -> FlowKey {
+        let address = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
+        FlowKey { saddr: address(200), daddr: address(last), sport: 40_000, dport, proto: Proto::Tcp }
+    }
+
+    #[test]
+    fn a_service_is_a_network_and_a_port() {
+        assert_eq!(Service::of(0, &key(1, 443)), Service::of(0, &key(77, 443)));
+        assert_ne!(Service::of(0, &key(1, 443)), Service::of(0, &key(1, 80)));
+        assert_ne!(Service::of(0, &key(1, 443)), Service::of(1, &key(1, 443)));
+        assert_eq!(Service::of(0, &key(1, 50_000)), None, "no service: both ports are clients'");
+    }
+
+    #[test]
+    fn only_changes_are_told_and_memory_is_bounded() {
+        let mut services = Services::new(2);
+        for port in [443, 80, 22] {
+            services.note(0, &key(1, port));
+        }
+        let code = RateCode::from_bits(12_503);
+        let changed = services.changes(|_, key| (key.dport == 80).then_some(code));
+        assert_eq!(changed.iter().map(|(s, c)| (s.number, *c)).collect::<Vec<_>>(), [(80, Some(code))]);
+        assert!(services.changes(|_, key| (key.dport == 80).then_some(code)).is_empty());
+        let changed = services.changes(|_, _| None);
+        assert_eq!(changed.iter().map(|(s, c)| (s.number, *c)).collect::<Vec<_>>(), [(80, None)]);
+    }
+}

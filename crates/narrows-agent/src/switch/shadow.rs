@@ -1,0 +1,181 @@
+//! What the loop remembers of a slot: how much of it the controller has heard of.
+
+use narrows_control::feedback::code::RateCode;
+use narrows_control::rate::aggregate::{Counts, FlowHandle};
+use narrows_control::rate::{FlowKey, Leaf};
+use narrows_control::units::{Bytes, Span, Time};
+
+use super::table::{Flags, Head, Orders, Tail};
+
+/// The RTT of a flow is sampled at every so many-th report: the estimate changes slowly, and each sample costs a look at
+/// a record that counts do not need.
+const RTT_EVERY: u8 = 8;
+
+/// One slot: what every tick reads, in one cache line. Its key is kept apart.
+#[derive(Clone, Debug)]
+pub(super) struct Shadow {
+    pub(super) handle: Option<FlowHandle>,
+    pub(super) opened: Time,
+    bytes: u64,
+    /// Events that were told.
+    pub(super) flags: Flags,
+    missing: u32,
+    /// When the controller was told of activity without data last, ms (wraps).
+    seen_ms: u32,
+    rtt_us: u32,
+    code: RateCode,
+    said_unlimited: u16,
+    said_limited: u16,
+    passed_n: u16,
+    rtt_receiver_n: u16,
+    rtt_sender_n: u16,
+    /// [`Leaf`].
+    leaf: u8,
+    until_rtt: u8,
+    port: u8,
+}
+
+const _: () = assert!(size_of::<Option<Shadow>>() <= 64);
+
+fn ms(now: Time) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
+}
+
+impl Shadow {
+    /// A slot that was taken; nothing of it has been told yet.
+    pub(super) fn new(now: Time, slot: u32, port: u8, flags: Flags, tail: &Tail) -> Self {
+        let opening = Flags::RATED.0
+            | Flags::GUESSED.0
+            | Flags::OPENED_BY_RECEIVER.0
+            | Flags::SYN_REPEATED.0
+            | Flags::ADOPTED.0
+            | Flags::CONFIRMED.0
+            | Flags::LIVE.0;
+        let leaf = if flags.has(Flags::RATED) { Leaf::Elephant } else { Leaf::OtherTcp };
+        Shadow {
+            handle: None,
+            opened: now,
+            bytes: 0,
+            flags: Flags(flags.0 & opening),
+            missing: 0,
+            seen_ms: ms(now),
+            rtt_us: 0,
+            code: RateCode::from_bits(tail.code),
+            said_unlimited: 0,
+            said_limited: 0,
+            passed_n: 0,
+            rtt_receiver_n: tail.rtt_receiver.1,
+            rtt_sender_n: tail.rtt_sender.1,
+            leaf: leaf as u8,
+            // Not all flows in the same report.
+            until_rtt: (slot % u32::from(RTT_EVERY)) as u8,
+            port,
+        }
+    }
+
+    /// The flow is older than this agent: what was counted until now was not sent just now, and what was ordered is not known.
+    pub(super) fn inherit(&mut self, head: &Head, tail: &Tail) {
+        (self.bytes, self.missing) = (head.bytes, head.missing);
+        (self.said_unlimited, self.said_limited) = (tail.said_unlimited, tail.said_limited);
+        self.passed_n = tail.passed.1;
+        // Far from any RTT, so that the first order is written.
+        self.rtt_us = u32::MAX;
+    }
+
+    /// Number of the flow's port.
+    pub(super) fn port(&self) -> usize {
+        usize::from(self.port)
+    }
+
+    /// What the program does with the flow.
+    pub(super) fn orders(&self) -> Orders {
+        let leaf = match self.leaf {
+            0 => Leaf::Mouse,
+            1 => Leaf::Elephant,
+            2 => Leaf::OtherTcp,
+            _ => Leaf::Udp,
+        };
+        Orders { code: self.code, leaf, rtt_us: self.rtt_us }
+    }
+
+    /// Takes over what the program is to do, and returns whether it is worth telling: a new RTT alone only if it moved by
+    /// an eighth.
+    pub(super) fn order(&mut self, orders: Orders) -> bool {
+        let moved = orders.rtt_us.abs_diff(self.rtt_us) > self.rtt_us / 8;
+        let news = moved || (orders.code, orders.leaf as u8) != (self.code, self.leaf);
+        if news {
+            (self.code, self.leaf, self.rtt_us) = (orders.code, orders.leaf as u8, orders.rtt_us);
+        }
+        news
+    }
+
+    /// L3 bytes of data that were reported.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// There is data to report.
+    pub(super) fn has_news(&self, head: &Head) -> bool {
+        head.bytes != self.bytes
+    }
+
+    /// The controller hears of the flow now.
+    pub(super) fn see(&mut self, now: Time) {
+        self.seen_ms = ms(now);
+    }
+
+    /// For how long the controller has not heard of the flow.
+    pub(super) fn unseen(&self, now: Time) -> Span {
+        Span::from_millis(u64::from(ms(now).wrapping_sub(self.seen_ms)))
+    }
+
+    /// What was counted since the last report, which was made at `since`.
+    pub(super) fn report(&mut self, since: Time, head: &Head, tail: &Tail) -> Counts {
+        let mut counts = Counts {
+            since: since.max(self.opened),
+            bytes: Bytes::new(head.bytes.wrapping_sub(self.bytes)),
+            missing: Bytes::new(u64::from(head.missing.wrapping_sub(self.missing))),
+            unlimited: tail.said_unlimited != self.said_unlimited,
+            limited: tail.said_limited != self.said_limited,
+            ..Counts::default()
+        };
+        if tail.passed.1 != self.passed_n {
+            counts.passed = RateCode::from_bits(tail.passed.0).decode();
+        }
+        self.until_rtt = self.until_rtt.wrapping_sub(1);
+        if self.until_rtt >= RTT_EVERY {
+            self.until_rtt = RTT_EVERY - 1;
+            let sample = |(us, n): (u32, u16), before: &mut u16| {
+                let fresh = core::mem::replace(before, n) != n;
+                fresh.then(|| Span::from_micros(u64::from(us)))
+            };
+            counts.receiver_half = sample(tail.rtt_receiver, &mut self.rtt_receiver_n);
+            counts.sender_half = sample(tail.rtt_sender, &mut self.rtt_sender_n);
+        }
+        (self.bytes, self.missing) = (head.bytes, head.missing);
+        (self.said_unlimited, self.said_limited) = (tail.said_unlimited, tail.said_limited);
+        self.passed_n = tail.passed.1;
+        counts
+    }
+}
+
+/// The flows' names, which only their beginning, their end and onlookers ask for.
+#[derive(Debug)]
+pub(super) struct Keys(Vec<Option<FlowKey>>);
+
+impl Keys {
+    /// For so many slots.
+    pub(super) fn new(slots: u32) -> Self {
+        Keys(vec![None; slots as usize])
+    }
+
+    pub(super) fn set(&mut self, slot: u32, key: FlowKey) {
+        if let Some(place) = self.0.get_mut(slot as usize) {
+            *place = Some(key);
+        }
+    }
+
+    pub(super) fn get(&self, slot: u32) -> Option<&FlowKey> {
+        self.0.get(slot as usize)?.as_ref()
+    }
+}

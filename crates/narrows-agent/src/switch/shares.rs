@@ -1,0 +1,108 @@
+//! Between what controllers say (L3) and what HTB counts (L3 and what the link adds).
+
+use narrows_control::rate::{Class, LEAVES, PortCounters};
+use narrows_control::units::{Bytes, Rate};
+
+use crate::htb::LeafStats;
+
+/// A port's units: a full packet, and what the link adds to each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Framing {
+    pub(super) mtu: u64,
+    pub(super) overhead: u64,
+}
+
+impl Framing {
+    fn scale(rate: Rate, numerator: u64, denominator: u64) -> Rate {
+        let scaled =
+            u128::from(rate.as_bytes_per_sec()) * u128::from(numerator) / u128::from(denominator.max(1));
+        Rate::from_bytes_per_sec(u64::try_from(scaled).unwrap_or(u64::MAX))
+    }
+
+    /// The L3 rate of full packets that a link of `rate` carries.
+    pub(super) fn l3(self, rate: Rate) -> Rate {
+        Self::scale(rate, self.mtu, self.mtu + self.overhead)
+    }
+
+    /// As HTB counts the L3 rate of full packets.
+    pub(super) fn frames(self, rate: Rate) -> Rate {
+        Self::scale(rate, self.mtu + self.overhead, self.mtu)
+    }
+
+    /// Rates and ceilings (L3) of the classes, for an HTB of this link: each no more than the link, and all together
+    /// neither.
+    pub(super) fn classes(self, wanted: &[(Rate, Rate); 3], link: Rate) -> [(Class, Rate, Rate); 3] {
+        let rates = wanted.map(|(rate, _)| self.frames(rate));
+        let sum = rates.iter().fold(Rate::ZERO, |sum, rate| sum + *rate);
+        let fitting = |rate| {
+            if sum > link { Self::scale(rate, link.as_bytes_per_sec(), sum.as_bytes_per_sec()) } else { rate }
+        };
+        [Class::Rated, Class::OtherTcp, Class::Udp].map(|class| {
+            let at = class as usize;
+            (class, fitting(rates[at]).min(link), self.frames(wanted[at].1).min(link))
+        })
+    }
+
+    /// Brings the queue's part of the counters up to date.
+    pub(super) fn count(self, stats: &[LeafStats; LEAVES], counters: &mut PortCounters) {
+        let l3 = |bytes: u64, packets: u64| {
+            Bytes::new(bytes.saturating_sub(packets.saturating_mul(self.overhead)))
+        };
+        for (leaf, stats) in stats.iter().enumerate() {
+            counters.departed[leaf] = l3(stats.bytes, stats.packets);
+            // With GSO the kernel counts super-packets.
+            let full = u64::from(stats.queued_bytes).div_ceil((self.mtu + self.overhead).max(1));
+            let packets = u64::from(stats.queued_packets).max(full);
+            counters.queued[leaf] = l3(u64::from(stats.queued_bytes), packets);
+            counters.queued_packets[leaf] = u32::try_from(packets).unwrap_or(u32::MAX);
+        }
+        counters.departed_packets = stats.iter().map(|stats| stats.packets).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAMING: Framing = Framing { mtu: 1500, overhead: 14 };
+
+    #[test]
+    fn a_link_of_frames_carries_less_l3() {
+        let l3 = FRAMING.l3(Rate::from_bytes_per_sec(12_500_000));
+        assert_eq!(l3.as_bytes_per_sec(), 12_384_412);
+        assert!(FRAMING.frames(l3).as_bytes_per_sec().abs_diff(12_500_000) <= 2);
+    }
+
+    #[test]
+    fn nothing_may_exceed_the_link() {
+        let [link, none] = [1000, 0].map(Rate::from_bytes_per_sec);
+        let wanted = [(Rate::from_bytes_per_sec(990), Rate::MAX), (none, Rate::MAX), (none, none)];
+        let classes = FRAMING.classes(&wanted, link);
+        assert_eq!(classes[0], (Class::Rated, Rate::from_bytes_per_sec(999), link));
+        assert_eq!(classes[2], (Class::Udp, none, none));
+    }
+
+    #[test]
+    fn classes_that_were_made_for_a_faster_link_shrink_in_proportion() {
+        let framing = Framing { mtu: 1500, overhead: 0 };
+        let wanted = [600, 300, 100].map(|rate| (Rate::from_bytes_per_sec(rate), Rate::MAX));
+        let classes = framing.classes(&wanted, Rate::from_bytes_per_sec(500));
+        assert_eq!(classes.map(|(_, rate, _)| rate.as_bytes_per_sec()), [300, 150, 50]);
+    }
+
+    #[test]
+    fn counters_are_l3() {
+        let mut stats = [LeafStats::default(); LEAVES];
+        stats[1] = LeafStats {
+            bytes: 15140,
+            packets: 10,
+            queued_packets: 2,
+            queued_bytes: 3028,
+            ..LeafStats::default()
+        };
+        let mut counters = PortCounters::default();
+        FRAMING.count(&stats, &mut counters);
+        assert_eq!((counters.departed[1].get(), counters.queued[1].get()), (15_000, 3_000));
+        assert_eq!((counters.queued_packets[1], counters.departed_packets), (2, 10));
+    }
+}

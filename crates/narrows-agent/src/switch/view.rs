@@ -1,0 +1,122 @@
+//! The switch as `status`, `top` and Prometheus show it.
+
+use std::net::SocketAddr;
+
+use narrows_control::rate::{LEAVES, RateController};
+use narrows_control::units::{Bytes, Rate, Span, Time};
+
+use super::core::{Flow, Switch};
+use super::table::FlowTable;
+use crate::dataplane::ports::Counters;
+use crate::htb::LeafStats;
+use crate::status::{FlowStatus, LEAF_NAMES, LeafStatus, PortStatus};
+
+/// Rates of flows, from the bytes of one look to those of the next.
+#[derive(Default)]
+pub(super) struct Meters {
+    at: Time,
+    /// By slot: when its flow was opened, which tells one flow from the next, and its bytes.
+    before: Vec<(Time, u64)>,
+    rates: Vec<Rate>,
+}
+
+/// Shorter spans give coarse figures.
+const LEAST: Span = Span::from_millis(200);
+
+impl Meters {
+    /// Looks at all flows, if the last look is long enough ago.
+    pub(super) fn look<T: FlowTable>(&mut self, now: Time, switch: &Switch<T>) {
+        let span = now.since(self.at);
+        if span < LEAST {
+            return;
+        }
+        self.at = now;
+        let slots = switch.table().capacity() as usize;
+        self.before.resize(slots, (Time::ZERO, 0));
+        self.rates.resize(slots, Rate::ZERO);
+        for flow in switch.flows() {
+            let (Some(before), Some(rate)) =
+                (self.before.get_mut(flow.slot as usize), self.rates.get_mut(flow.slot as usize))
+            else {
+                continue;
+            };
+            let (opened, bytes) = core::mem::replace(before, (flow.opened, flow.bytes));
+            let from = if opened == flow.opened { bytes } else { 0 };
+            *rate = Rate::of(Bytes::new(flow.bytes.saturating_sub(from)), span);
+        }
+    }
+
+    pub(super) fn of(&self, flow: &Flow) -> Rate {
+        self.rates.get(flow.slot as usize).copied().unwrap_or(Rate::ZERO)
+    }
+}
+
+/// One flow.
+pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats; LEAVES]) -> FlowStatus {
+    let leaf = flow.orders.leaf as usize;
+    let rated = leaf < 2;
+    FlowStatus {
+        port: interface.to_owned(),
+        source: SocketAddr::new(flow.key.saddr, flow.key.sport).to_string(),
+        destination: SocketAddr::new(flow.key.daddr, flow.key.dport).to_string(),
+        class: if rated { "rated" } else { "other" }.to_owned(),
+        leaf: LEAF_NAMES[leaf].to_owned(),
+        allocation: flow.orders.code.decode(),
+        rate,
+        rtt: (flow.orders.rtt_us > 0).then(|| Span::from_micros(u64::from(flow.orders.rtt_us))),
+        queued_packets: queued[leaf].queued_packets,
+        since: flow.opened,
+    }
+}
+
+/// One port, but for its flows and the program's counters.
+pub(super) fn port(
+    interface: &str,
+    controller: &dyn RateController,
+    stats: &[LeafStats; LEAVES],
+    shares: [Rate; 3],
+    congestion: &str,
+) -> PortStatus {
+    let (mut capacity, mut congested) = (0.0, false);
+    controller.trace(&mut |name, value| match name {
+        "link" => capacity = value,
+        "congested" => congested = value > 0.0,
+        _ => {}
+    });
+    let leaf = |stats: &LeafStats| LeafStatus {
+        bytes: Bytes::new(stats.bytes),
+        packets: stats.packets,
+        queued_packets: stats.queued_packets,
+        queued_bytes: Bytes::new(u64::from(stats.queued_bytes)),
+        drops: u64::from(stats.drops),
+    };
+    PortStatus {
+        interface: interface.to_owned(),
+        capacity: Rate::from_f64(capacity),
+        shares,
+        phase: if congested { "congested" } else { "normal" }.to_owned(),
+        congestion: congestion.to_owned(),
+        leaves: stats.map(|stats| leaf(&stats)),
+        ..PortStatus::default()
+    }
+}
+
+/// The program's counters by name.
+pub(super) fn counters(counters: &Counters) -> Vec<(String, u64)> {
+    [
+        ("udp_policed", counters.udp_policed),
+        ("stamped", counters.stamped),
+        ("inserted", counters.inserted),
+        ("lower_passed", counters.lower_passed),
+        ("no_room", counters.no_room),
+        ("with_data", counters.with_data),
+        ("malformed", counters.malformed),
+        ("no_slot", counters.no_slot),
+        ("refused", counters.refused),
+        ("syns", counters.syns),
+        ("watchdog", counters.watchdog),
+        ("unconfirmed", u64::from(counters.unconfirmed)),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .to_vec()
+}

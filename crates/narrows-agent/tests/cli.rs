@@ -1,0 +1,93 @@
+//! The program as a user meets it, and what it says over its socket and to Prometheus. No root needed.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use narrows_agent::metrics::Metrics;
+use narrows_agent::status::client::Client;
+use narrows_agent::status::server::{Request, Server};
+use narrows_agent::status::{Board, FlowStatus, Snapshot};
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_narrows-agent")).args(arguments).output().unwrap()
+}
+
+#[test]
+fn check_says_all_that_is_wrong_and_exits_with_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bad.toml");
+    fs::write(&file, "[switch]\ntick = 10\n[[ports]]\ninterface = 'eth1'\nrat = '1mbit'\n").unwrap();
+    let name = file.to_str().unwrap();
+    let output = run(&["check", name]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let expected = [
+        format!("{name}: switch.tick: found 10, expected a time such as \"20ms\" or \"30s\""),
+        format!("{name}: ports[0].rate: found nothing, expected this key, e.g. rate = \"100mbit\""),
+        format!("{name}: ports[0].rat: found an unknown key; did you mean \"rate\"?"),
+    ];
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected);
+    fs::write(&file, "[receiver]").unwrap();
+    assert_eq!(run(&["check", name]).status.code(), Some(0));
+    assert_eq!(run(&["switch", name]).status.code(), Some(2), "a receiver's file is not a switch's");
+    assert_eq!(run(&["switch", "--port", "eth1=fast"]).status.code(), Some(2));
+}
+
+#[test]
+fn status_without_an_agent_is_one_line() {
+    let output = run(&["status", "--name", "nobody-is-called-so"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
+}
+
+fn board() -> Arc<Board> {
+    let board = Board::new();
+    let flows = vec![FlowStatus { source: "10.0.0.1:1".into(), ..FlowStatus::default() }; 5];
+    board.publish(Snapshot { role: "switch".into(), flow_count: 5, flows, ..Snapshot::default() });
+    board
+}
+
+#[test]
+fn the_socket_answers_once_or_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.sock");
+    fs::write(&path, "remains of an agent that died").unwrap();
+    let server = Server::start(&path, board()).unwrap();
+    let mut once = Client::connect(&path, &Request { flows: 2, ..Request::default() }).unwrap();
+    let snapshot = once.next().unwrap().unwrap();
+    assert_eq!((snapshot.flow_count, snapshot.flows.len()), (5, 2));
+    assert!(once.next().is_none());
+    let mut again = Client::connect(&path, &Request { every_ms: Some(50), ..Request::default() }).unwrap();
+    for _ in 0..3 {
+        assert!(again.next().unwrap().unwrap().flows.is_empty());
+    }
+    assert!(
+        Server::start(&path, board()).unwrap_err().to_string().contains("an agent of this name is running")
+    );
+    let mut garbage = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    garbage.write_all(b"{\"flows\": \"all\"}\n").unwrap();
+    let mut said = String::new();
+    garbage.read_to_string(&mut said).unwrap();
+    assert!(said.contains("error"), "{said}");
+    drop(server);
+    assert!(!path.exists());
+}
+
+#[test]
+fn prometheus_reads_metrics_and_nothing_else() {
+    let metrics = Metrics::start("127.0.0.1:0".parse().unwrap(), board()).unwrap();
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(metrics.address().unwrap()).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        said
+    };
+    let page = get("/metrics");
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("text/plain; version=0.0.4"), "{page}");
+    assert!(page.contains("\nnarrows_flows 5\n"), "{page}");
+    assert!(get("/").starts_with("HTTP/1.1 404"));
+}

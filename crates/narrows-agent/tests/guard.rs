@@ -1,0 +1,135 @@
+//! The guardian removes what an agent leaves that is killed. As root; else skipped.
+
+mod kernel;
+
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use std::{fs, thread};
+
+use narrows_agent::clean;
+use narrows_agent::guard::{Charge, Guardian};
+use narrows_agent::htb::{Htb, Layout, Remains, Rtnl};
+use narrows_control::units::{Bytes, Rate};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_narrows-agent");
+
+fn root_is_ours(lab: &kernel::Lab) -> bool {
+    lab.says("tc qdisc show dev a").unwrap().contains("htb 4e57: root")
+}
+
+fn install() -> (Rtnl, u32, Htb) {
+    let mut rtnl = Rtnl::open().unwrap();
+    let index = rtnl.link("a").unwrap().index;
+    let layout = Layout::new(Rate::from_bits_per_sec(10_000_000), Bytes::new(1500));
+    let htb = Htb::install(index, &layout).unwrap();
+    (rtnl, index, htb)
+}
+
+#[test]
+fn an_end_of_the_pipe_is_the_end_of_the_agent() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let mut guardian = Guardian::start_program(Path::new(PROGRAM)).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("left");
+            fs::write(&file, "").unwrap();
+            let (mut rtnl, index, mut htb) = install();
+            let before = Remains::before(&mut rtnl, index).unwrap();
+            guardian.charge(&Charge::Htb(before)).unwrap();
+            guardian.charge(&Charge::File(file.clone())).unwrap();
+            guardian.charge(&Charge::File(folder.path().join("never made"))).unwrap();
+            htb.keep();
+            drop(htb);
+            assert!(root_is_ours(&lab) && file.exists(), "nothing is removed while the agent lives");
+            drop(guardian);
+            assert!(!root_is_ours(&lab) && !file.exists());
+        })
+        .unwrap();
+}
+
+/// The agent is a `sleep` that holds the pipe, so that it can be killed as hard as possible; the guardian is sent the
+/// signals that a service manager would send.
+#[test]
+fn kill_9_of_the_agent_and_signals_to_the_guardian() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let (mut rtnl, index, mut htb) = install();
+            let charge = Charge::Htb(Remains::before(&mut rtnl, index).unwrap());
+            htb.keep();
+            drop(htb);
+            let script = format!("exec {PROGRAM} guardian");
+            let mut guardian = Command::new("sh")
+                .args(["-c", &script])
+                .stdin(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut pipe = guardian.stdin.take().unwrap();
+            std::io::Write::write_all(&mut pipe, (serde_json::to_string(&charge).unwrap() + "\n").as_bytes())
+                .unwrap();
+            // A line that the agent's death cut short.
+            std::io::Write::write_all(&mut pipe, b"{\"htb\":{\"ind").unwrap();
+            let mut agent = Command::new("sleep")
+                .arg("600")
+                .stdout(Stdio::from(std::os::fd::OwnedFd::from(pipe)))
+                .spawn()
+                .unwrap();
+            // Until it ignores signals: SigIgn shows in /proc.
+            let pid = nix::unistd::Pid::from_raw(guardian.id() as i32);
+            let ignores = || {
+                let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+                let mask =
+                    status.lines().find_map(|l| l.strip_prefix("SigIgn:").map(str::trim).map(str::to_owned));
+                let mask = mask.and_then(|m| u64::from_str_radix(&m, 16).ok()).unwrap_or(0);
+                mask & 1 << (nix::libc::SIGTERM - 1) != 0
+            };
+            while !ignores() {
+                thread::sleep(Duration::from_millis(5));
+            }
+            for signal in [nix::sys::signal::SIGTERM, nix::sys::signal::SIGINT, nix::sys::signal::SIGHUP] {
+                nix::sys::signal::kill(pid, signal).unwrap();
+            }
+            assert!(
+                root_is_ours(&lab) && guardian.try_wait().unwrap().is_none(),
+                "signals do not end the guardian"
+            );
+            agent.kill().unwrap();
+            agent.wait().unwrap();
+            let output = guardian.wait_with_output().unwrap();
+            assert!(output.status.success() && !root_is_ours(&lab));
+            let log = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(log.contains("guardian-removed-htb"), "{log}");
+        })
+        .unwrap();
+}
+
+#[test]
+fn clean_removes_what_is_left() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let (_, _, mut htb) = install();
+            htb.keep();
+            drop(htb);
+            assert!(root_is_ours(&lab));
+            let folder = tempfile::tempdir().unwrap();
+            let (sockets, pins) = (folder.path().join("run"), folder.path().join("pins"));
+            fs::create_dir_all(pins.join("s1")).unwrap();
+            fs::create_dir(&sockets).unwrap();
+            let live = UnixListener::bind(sockets.join("live.sock")).unwrap();
+            drop(UnixListener::bind(sockets.join("dead.sock")).unwrap());
+            assert_eq!(clean::running(&sockets), ["live"]);
+            drop(live);
+            assert!(clean::running(&sockets).is_empty());
+            let cleaned = clean::clean(&sockets, &pins);
+            assert_eq!((cleaned.removed.len(), cleaned.failed.len()), (4, 0), "{cleaned:?}");
+            assert!(cleaned.removed.contains(&"HTB of a".to_owned()), "{cleaned:?}");
+            assert!(!pins.exists() && fs::read_dir(&sockets).unwrap().next().is_none());
+            assert!(!root_is_ours(&lab));
+        })
+        .unwrap();
+}

@@ -1,0 +1,180 @@
+//! HTB on a real kernel, in a network namespace of the test's own. As root; else skipped.
+
+mod kernel;
+
+use std::net::UdpSocket;
+
+use narrows_agent::htb::{Htb, Layout, LeafStats, Remains, Rtnl};
+use narrows_control::rate::{Class, Leaf};
+use narrows_control::units::{Bytes, Rate};
+
+fn mbit(rate: u64) -> Rate {
+    Rate::from_bits_per_sec(rate * 1_000_000)
+}
+
+fn layout(rate: u64) -> Layout {
+    Layout::new(mbit(rate), Bytes::new(1500))
+}
+
+/// Index of `a`, of the namespace that the thread is in.
+fn port() -> u32 {
+    Rtnl::open().unwrap().link("a").unwrap().index
+}
+
+fn tc(lab: &kernel::Lab, what: &str) -> String {
+    lab.says(&format!("tc {what} show dev a")).unwrap_or_default()
+}
+
+#[test]
+fn it_is_installed_as_laid_out_and_gone_afterwards() {
+    let Some(lab) = kernel::lab() else { return };
+    let before = tc(&lab, "qdisc");
+    lab.here()
+        .run(|| {
+            let mut htb = Htb::install(port(), &layout(100)).unwrap();
+            assert_eq!(htb.stats().unwrap(), [LeafStats::default(); 4]);
+            htb.set_class(Class::Rated, mbit(60), mbit(100)).unwrap();
+            htb.set_class(Class::OtherTcp, mbit(35), mbit(100)).unwrap();
+            htb.set_class(Class::Udp, mbit(5), mbit(5)).unwrap();
+            // A second witness that shares no code with us.
+            let classes = tc(&lab, "class");
+            for expected in [
+                "htb 4e57:1 root rate 100Mbit ceil 100Mbit",
+                "htb 4e57:10 parent 4e57:1 rate 60Mbit ceil 100Mbit",
+                "htb 4e57:12 parent 4e57:10 leaf",
+                "prio 2 rate 35Mbit ceil 100Mbit",
+                "prio 3 rate 5Mbit ceil 5Mbit",
+            ] {
+                assert!(classes.contains(expected), "{expected} is not in\n{classes}");
+            }
+            let qdiscs = tc(&lab, "qdisc");
+            assert!(qdiscs.contains("default 0x20"), "{qdiscs}");
+            assert_eq!(qdiscs.matches("limit 1000p").count(), 4, "{qdiscs}");
+            htb.remove().unwrap();
+        })
+        .unwrap();
+    assert_eq!(tc(&lab, "qdisc"), before);
+}
+
+#[test]
+fn rates_above_2_to_the_32_bytes_arrive_whole() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let _htb = Htb::install(port(), &layout(100_000)).unwrap();
+            let classes = tc(&lab, "class");
+            assert!(classes.contains("htb 4e57:1 root rate 100Gbit ceil 100Gbit"), "{classes}");
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_thousand_changes_under_load_all_arrive() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let mut htb = Htb::install(port(), &layout(100)).unwrap();
+            let blast = UdpSocket::bind("10.99.0.1:0").unwrap();
+            for n in 1..=1000u64 {
+                let rate = Rate::from_bytes_per_sec(100_000 + n);
+                htb.set_class(Class::OtherTcp, rate, mbit(100)).unwrap();
+                let _ = blast.send_to(&[0; 1000], "10.99.0.2:9");
+            }
+            htb.set_class(Class::OtherTcp, mbit(33), mbit(77)).unwrap();
+            assert!(tc(&lab, "class").contains("rate 33Mbit ceil 77Mbit"), "{}", tc(&lab, "class"));
+        })
+        .unwrap();
+}
+
+#[test]
+fn bytes_packets_queue_and_drops_of_a_blast_are_seen() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let slow = Layout { limits: [10, 10, 20, 10], ..layout(1) };
+            let mut htb = Htb::install(port(), &slow).unwrap();
+            let blast = UdpSocket::bind("10.99.0.1:0").unwrap();
+            for _ in 0..100 {
+                let _ = blast.send_to(&[0; 1472], "10.99.0.2:9");
+            }
+            // Nobody steers here, so all of it is in the default class: other TCP. 100 datagrams of 1500 bytes into
+            // a link of 1 Mbit/s: 21 fit in burst and queue, and the socket's buffer may hold back the rest.
+            let stats = htb.stats().unwrap();
+            let other = stats[Leaf::OtherTcp as usize];
+            assert!(other.queued_packets > 10 && other.queued_packets <= 20, "{other:?}");
+            assert!(other.queued_bytes >= 10 * 1514 && other.queued_bytes <= 20 * 1514, "{other:?}");
+            assert!(other.drops > 0 && other.overlimits > 0, "{other:?}");
+            assert!(other.bytes > 0 && other.packets > 0, "{other:?}");
+            assert_eq!(stats[Leaf::Mouse as usize], LeafStats::default());
+        })
+        .unwrap();
+}
+
+#[test]
+fn without_overhead_it_counts_datagrams() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            for (overhead, size) in [(0, 1028), (14, 1042), (38, 1066)] {
+                let mut htb = Htb::install(port(), &Layout { overhead, ..layout(100) }).unwrap();
+                let sender = UdpSocket::bind("10.99.0.1:0").unwrap();
+                for _ in 0..5 {
+                    sender.send_to(&[0; 1000], "10.99.0.2:9").unwrap();
+                }
+                let mut other = LeafStats::default();
+                for _ in 0..5_000 {
+                    other = htb.stats().unwrap()[Leaf::OtherTcp as usize];
+                    if other.packets >= 5 {
+                        break;
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+                assert_eq!((other.packets, other.bytes), (5, 5 * size));
+                htb.remove().unwrap();
+            }
+        })
+        .unwrap();
+}
+
+#[test]
+fn own_remains_of_the_same_layout_are_taken_over_and_others_replaced() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let mut first = Htb::install(port(), &layout(100)).unwrap();
+            let sender = UdpSocket::bind("10.99.0.1:0").unwrap();
+            sender.send_to(&[0; 1000], "10.99.0.2:9").unwrap();
+            first.keep();
+            drop(first);
+            // Counters live on: it is the same HTB.
+            let mut second = Htb::install(port(), &layout(50)).unwrap();
+            assert!(second.stats().unwrap()[Leaf::OtherTcp as usize].bytes > 0);
+            assert!(tc(&lab, "class").contains("htb 4e57:1 root rate 50Mbit"), "{}", tc(&lab, "class"));
+            second.keep();
+            drop(second);
+            let mut third = Htb::install(port(), &Layout { overhead: 0, ..layout(50) }).unwrap();
+            assert_eq!(third.stats().unwrap()[Leaf::OtherTcp as usize].bytes, 0);
+            third.keep();
+            drop(third);
+            let mut rtnl = Rtnl::open().unwrap();
+            let found = Remains::find(&mut rtnl).unwrap();
+            assert_eq!(found, [Remains { index: port(), previous: None }]);
+            assert!(found[0].undo(&mut rtnl).unwrap());
+            assert!(!found[0].undo(&mut rtnl).unwrap(), "nothing is left to undo");
+        })
+        .unwrap();
+}
+
+#[test]
+fn what_was_there_comes_back_or_is_left_alone() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.says("tc qdisc add dev a root handle 7: pfifo limit 77").unwrap();
+    lab.here().run(|| drop(Htb::install(port(), &layout(100)).unwrap())).unwrap();
+    let back = tc(&lab, "qdisc");
+    assert!(back.contains("qdisc pfifo 7: root") && back.contains("limit 77p"), "{back}");
+
+    lab.says("tc qdisc replace dev a root handle 1: htb default 1").unwrap();
+    let refused = lab.here().run(|| Htb::install(port(), &layout(100)).map(drop).unwrap_err()).unwrap();
+    assert!(refused.to_string().contains("has a htb at its root (handle 1:)"), "{refused}");
+    assert!(tc(&lab, "qdisc").contains("qdisc htb 1: root"));
+}

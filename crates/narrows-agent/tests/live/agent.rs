@@ -1,0 +1,183 @@
+//! Agents: the real binary, its configuration, its status.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use narrows_agent::clock;
+use narrows_agent::status::client::Client;
+use narrows_agent::status::server::{Request, path_of};
+use narrows_agent::status::{PortStatus, Snapshot};
+use narrows_control::units::{Span, Time};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::net::Net;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_narrows-agent");
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A running agent; ended and, when the test fails, with its log shown on drop.
+pub(crate) struct Agent {
+    pub(crate) name: String,
+    config: PathBuf,
+    role: &'static str,
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Agent {
+    /// Starts one and waits until it is ready. `config` lacks the name, which is put into its first table.
+    pub(crate) fn start(role: &'static str, config: &str) -> Agent {
+        let name = format!("live{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("agent.toml");
+        let head = format!("[{role}]\n");
+        let config = config.replacen(&head, &format!("{head}name = \"{name}\"\n"), 1);
+        fs::write(&path, config + "[metrics]\nenabled = false\n").expect("a file");
+        let child = spawn(role, &path, &folder);
+        let mut agent = Agent { name, config: path, role, child, folder };
+        agent.wait_until_ready();
+        agent
+    }
+
+    /// The switch of a star, its port with this rate; `more` goes into `[switch]`, `tail` behind everything.
+    pub(crate) fn switch_with(net: &Net, rate: &str, more: &str, tail: &str) -> Agent {
+        let config = format!(
+            "[switch]\nnetns = \"{}\"\ninterfaces = {:?}\n{more}\n[[ports]]\ninterface = \"c\"\nrate = \"{rate}\"\n{tail}\n",
+            net.name("r"),
+            net.senders()
+        );
+        Agent::start("switch", &config)
+    }
+
+    pub(crate) fn switch(net: &Net, rate: &str) -> Agent {
+        Agent::switch_with(net, rate, "", "")
+    }
+
+    /// BRF at these hosts, each with one interface: (host, interface).
+    pub(crate) fn sender(net: &Net, choice: &str, hosts: &[(&str, &str)]) -> Agent {
+        let mut config = format!("[sender]\nchoice = \"{choice}\"\n");
+        for (host, interface) in hosts {
+            let path = format!("/run/netns/{}", net.name(host));
+            config += &format!("[[namespaces]]\npath = {path:?}\ninterfaces = [{interface:?}]\n");
+        }
+        Agent::start("sender", &config)
+    }
+
+    /// Congestion controls have one name for the whole machine: another sender's is waited for.
+    fn wait_until_ready(&mut self) {
+        let begun = clock::now();
+        while self.status(0).is_none_or(|s| s.role != self.role) {
+            let log = self.log();
+            let again = !self.runs() && log.contains("File exists");
+            assert!(since(begun) < Span::from_secs(60), "{} is not ready:\n{log}", self.role);
+            thread::sleep(Duration::from_millis(if again { 500 } else { 20 }));
+            if again {
+                self.child = spawn(self.role, &self.config, &self.folder);
+            }
+        }
+    }
+
+    /// What it says of itself; `None`: it does not answer.
+    pub(crate) fn status(&self, flows: usize) -> Option<Snapshot> {
+        let request = Request { flows, ..Request::default() };
+        Client::connect(&path_of(&self.name), &request).ok()?.next()?.ok()
+    }
+
+    /// The first port, as it is now: what was on the board before somebody looked is old.
+    pub(crate) fn port(&self) -> PortStatus {
+        let asked = clock::now();
+        loop {
+            match self.status(0) {
+                Some(mut status) if status.at >= asked && !status.ports.is_empty() => {
+                    return status.ports.swap_remove(0);
+                }
+                _ if since(asked) > Span::from_secs(10) => panic!("the switch is silent:\n{}", self.log()),
+                _ => thread::sleep(Duration::from_millis(10)),
+            }
+        }
+    }
+
+    /// A snapshot that was taken after now, with flows.
+    pub(crate) fn fresh(&self) -> Snapshot {
+        let asked = clock::now();
+        loop {
+            match self.status(10_000) {
+                Some(status) if status.at >= asked => return status,
+                _ if since(asked) > Span::from_secs(10) => panic!("the agent is silent:\n{}", self.log()),
+                _ => thread::sleep(Duration::from_millis(10)),
+            }
+        }
+    }
+
+    /// One of the program's counters.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        counter(&self.port(), name)
+    }
+
+    /// What it wrote to standard error so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(self.pid(), signal).expect("the agent is there");
+    }
+
+    /// `kill -9`, and nothing else.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("the agent is there");
+        self.child.wait().expect("it is our child");
+    }
+
+    /// The same again, after [`Agent::kill`].
+    pub(crate) fn restart(&mut self) {
+        self.child = spawn(self.role, &self.config, &self.folder);
+        self.wait_until_ready();
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+pub(crate) fn counter(port: &PortStatus, name: &str) -> u64 {
+    port.counters
+        .iter()
+        .find(|(n, _)| n == name)
+        .map_or_else(|| panic!("no counter {name}"), |(_, value)| *value)
+}
+
+fn spawn(role: &str, config: &PathBuf, folder: &tempfile::TempDir) -> Child {
+    let log = File::options().create(true).append(true).open(folder.path().join("log")).expect("a log");
+    Command::new(PROGRAM).arg(role).arg(config).stderr(log).spawn().expect("the agent starts")
+}
+
+pub(crate) fn since(then: Time) -> Span {
+    clock::now().since(then)
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = kill(self.pid(), Signal::SIGCONT);
+        let _ = kill(self.pid(), Signal::SIGTERM);
+        let begun = clock::now();
+        while self.runs() && since(begun) < Span::from_secs(5) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            eprintln!("--- log of {} {}:\n{}", self.role, self.name, self.log());
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Packets made by hand, sent and caught on interfaces.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use narrows_control::feedback::checksum;
+
+use super::net::Net;
+
+pub(crate) const SYN: u8 = 0x02;
+pub(crate) const ACK: u8 = 0x10;
+/// The option that asks for feedback.
+pub(crate) const ASKS: [u8; 8] = [1, 1, 253, 6, 0x4e, 0x57, 0xff, 0xff];
+
+/// A packet socket at an interface, and who is at the cable's other end.
+pub(crate) struct Port {
+    socket: OwnedFd,
+    from: [u8; 6],
+    to: [u8; 6],
+}
+
+impl Port {
+    /// At `interface` of `host`, whose cable ends at the host of that name.
+    pub(crate) fn open(net: &Net, host: &str, interface: &str) -> Port {
+        let socket = net.inside(host, || packet_socket(interface)).expect("a packet socket");
+        Port { socket, from: mac(net, host, interface), to: mac(net, interface, host) }
+    }
+
+    /// Sends an IPv4 datagram.
+    pub(crate) fn send(&self, datagram: &[u8]) {
+        let mut frame = Vec::with_capacity(14 + datagram.len());
+        frame.extend_from_slice(&self.to);
+        frame.extend_from_slice(&self.from);
+        frame.extend_from_slice(&[8, 0]);
+        frame.extend_from_slice(datagram);
+        // A full queue loses packets, as everywhere.
+        let _ = nix::unistd::write(&self.socket, &frame);
+    }
+
+    /// What has come in, without the Ethernet header; `None`: nothing.
+    pub(crate) fn receive(&self) -> Option<Vec<u8>> {
+        let mut frame = vec![0; 1 << 16];
+        let n = nix::unistd::read(&self.socket, &mut frame).ok()?;
+        frame.truncate(n);
+        (n > 14).then(|| frame.split_off(14))
+    }
+}
+
+fn mac(net: &Net, host: &str, interface: &str) -> [u8; 6] {
+    let said = net.says(host, &format!("ip -o link show dev {interface}"));
+    let text = said
+        .split("link/ether ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .expect("an Ethernet address");
+    let mut mac = [0; 6];
+    for (byte, hex) in mac.iter_mut().zip(text.split(':')) {
+        *byte = u8::from_str_radix(hex, 16).expect("hexadecimal");
+    }
+    mac
+}
+
+/// For all IPv4 frames that come in (packet(7)).
+fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
+    let all = (libc::ETH_P_ALL as u16).to_be();
+    // SAFETY: a plain system call.
+    #[allow(unsafe_code)]
+    let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, i32::from(all)) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just opened it for us alone.
+    #[allow(unsafe_code)]
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: all zeros is a valid address of this type.
+    #[allow(unsafe_code)]
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = all;
+    address.sll_ifindex = nix::net::if_::if_nametoindex(interface)? as i32;
+    let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: address and length fit and outlive the call.
+    #[allow(unsafe_code)]
+    if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let (on, room) = (1i32, 64i32 << 20);
+    // SAFETY: option values of four bytes that outlive the calls. Without the first the socket would hear itself.
+    #[allow(unsafe_code)]
+    unsafe {
+        let fd = socket.as_raw_fd();
+        libc::setsockopt(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, (&raw const on).cast(), 4);
+        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, (&raw const room).cast(), 4);
+    }
+    Ok(socket)
+}
+
+/// What the test has to say in a segment.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment<'a> {
+    pub(crate) from: (Ipv4Addr, u16),
+    pub(crate) to: (Ipv4Addr, u16),
+    pub(crate) flags: u8,
+    pub(crate) seq: u32,
+    pub(crate) ack: u32,
+    /// Identification of the datagram.
+    pub(crate) id: u16,
+    /// Options as they are; cut or filled with zeros to whole words.
+    pub(crate) options: &'a [u8],
+    /// What the data offset says, in words, when it is to lie.
+    pub(crate) offset: Option<u8>,
+    pub(crate) payload: &'a [u8],
+}
+
+impl Segment<'_> {
+    /// The IPv4 datagram, its checksums right.
+    pub(crate) fn datagram(&self) -> Vec<u8> {
+        let options = self.options.len().min(40).next_multiple_of(4);
+        let tcp_len = 20 + options + self.payload.len();
+        let mut d = vec![0u8; 20 + tcp_len];
+        d[0] = 0x45;
+        d[2..4].copy_from_slice(&((20 + tcp_len) as u16).to_be_bytes());
+        d[4..6].copy_from_slice(&self.id.to_be_bytes());
+        (d[6], d[8], d[9]) = (0x40, 64, 6);
+        d[12..16].copy_from_slice(&self.from.0.octets());
+        d[16..20].copy_from_slice(&self.to.0.octets());
+        let sum = checksum::compute(&d[..20]);
+        d[10..12].copy_from_slice(&sum.to_be_bytes());
+        let t = &mut d[20..];
+        t[..2].copy_from_slice(&self.from.1.to_be_bytes());
+        t[2..4].copy_from_slice(&self.to.1.to_be_bytes());
+        t[4..8].copy_from_slice(&self.seq.to_be_bytes());
+        t[8..12].copy_from_slice(&self.ack.to_be_bytes());
+        t[12] = self.offset.unwrap_or(5 + (options / 4) as u8) << 4;
+        t[13] = self.flags;
+        t[14..16].copy_from_slice(&0xfff0_u16.to_be_bytes());
+        let n = self.options.len().min(40);
+        t[20..20 + n].copy_from_slice(&self.options[..n]);
+        t[20 + options..].copy_from_slice(self.payload);
+        let sum = tcp_sum(&d);
+        d[36..38].copy_from_slice(&sum.to_be_bytes());
+        d
+    }
+}
+
+/// The checksum of an IPv4 datagram's TCP segment: what to write where the field is zero, 0 where it is right.
+fn tcp_sum(d: &[u8]) -> u16 {
+    let mut pseudo = Vec::with_capacity(d.len());
+    pseudo.extend_from_slice(&d[12..20]);
+    pseudo.extend_from_slice(&[0, 6]);
+    pseudo.extend_from_slice(&((d.len() - 20) as u16).to_be_bytes());
+    pseudo.extend_from_slice(&d[20..]);
+    checksum::compute(&pseudo)
+}
+
+/// An IPv4 datagram with a TCP segment, without Ethernet padding; `None`: something else.
+pub(crate) fn tcp_in(d: &[u8]) -> Option<&[u8]> {
+    let len = usize::from(u16::from_be_bytes([*d.get(2)?, *d.get(3)?]));
+    let d = d.get(..len)?;
+    (d.len() >= 40 && d[0] == 0x45 && d[9] == 6).then_some(d)
+}
+
+/// Both checksums are right.
+pub(crate) fn sums_are_right(d: &[u8]) -> bool {
+    checksum::compute(&d[..20]) == 0 && tcp_sum(d) == 0
+}
+
+/// Small and the same in every run.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    /// Xorshift64* (Vigna 2016).
+    pub(crate) fn roll(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        (self.roll() >> 16) % n
+    }
+}

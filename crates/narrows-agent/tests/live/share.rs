@@ -1,0 +1,139 @@
+//! Two flows share a port (issue of the deployment: 46 to 47 Mbit/s each of 100, no queue, no retransmission), whatever
+//! the switch is to Linux and whatever the packets look like.
+
+use std::thread;
+use std::time::Duration;
+
+use narrows_agent::clock;
+use narrows_control::rate::Leaf;
+
+use super::agent::{Agent, since};
+use super::flow::{Flow, Sends, all_well, jain, rates};
+use super::net::{Forwarding, Net};
+
+/// Payload of half of 100 Mbit/s at the controller's target: 0.98 x 1448 / 1514 / 2.
+const SHARE: f64 = 46.7;
+
+fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
+    let Some(net) = Net::star(forwarding, 2) else { return };
+    let switch = Agent::switch(&net, "100mbit");
+    let hosts: &[(&str, &str)] = if sends == Sends::Client {
+        &[("s1", "r"), ("s2", "r")]
+    } else {
+        &[("s1", "r"), ("s2", "r"), ("c", "r")]
+    };
+    let _sender = Agent::sender(&net, "all", hosts);
+    let open = |i: usize| match sends {
+        Sends::Client => {
+            let server = net.server(5000 + i as u16, v6);
+            Flow::open(net.netns(&format!("s{i}")), net.netns("c"), server, sends, None)
+        }
+        // The receiver of the star asks, the hosts before the switch send.
+        Sends::Server => {
+            let server = std::net::SocketAddr::new(net.of(i, v6), 5000);
+            Flow::open(net.netns("c"), net.netns(&format!("s{i}")), server, sends, None)
+        }
+    };
+    // Allocations are of L3; IPv6's header is longer.
+    let share = if v6 { SHARE * 1428.0 / 1448.0 } else { SHARE };
+    let first = open(1);
+    first.wait_for_data();
+    let alone = rates(&[&first], Duration::from_millis(1500))[0];
+    let second = open(2);
+    second.wait_for_data();
+    let begun = clock::now();
+    let mut near = None;
+    let mut path = Vec::new();
+    for _ in 0..20 {
+        let now = rates(&[&first, &second], Duration::from_millis(60));
+        path.push((now[0].round(), now[1].round()));
+        let fair = now.iter().all(|r| (r - share).abs() < 0.1 * share);
+        near = if fair { near.or(Some(since(begun))) } else { None };
+    }
+    let mut queue = Vec::new();
+    let mut measure = || {
+        thread::scope(|scope| {
+            let measured = scope.spawn(|| rates(&[&first, &second], Duration::from_secs(3)));
+            while !measured.is_finished() {
+                queue.push(f64::from(switch.port().leaves[Leaf::Elephant as usize].queued_packets));
+            }
+            measured.join().expect("the measurement")
+        })
+    };
+    let fair = |both: &[f64]| both.iter().all(|rate| (rate - share).abs() < 0.05 * share);
+    let mut both = measure();
+    // A machine that had no time for a sender has made it one that is limited; it must be over as soon as that is.
+    for _ in 0..2 {
+        if !fair(&both) {
+            println!("once more: {both:.1?}");
+            both = measure();
+        }
+    }
+    all_well(&[&first, &second]);
+    let mean_queue = queue.iter().sum::<f64>() / queue.len() as f64;
+    let most = queue.iter().fold(0.0_f64, |a, b| a.max(*b));
+    let again = [first.retransmissions(), second.retransmissions()];
+    println!(
+        "{forwarding:?} v6={v6} {sends:?}: alone {alone:.1}, both {both:.1?} Mbit/s (Jain {:.4}), near the share for good \
+         after {near:?}, retransmissions {again:?}, queue mean {mean_queue:.2} most {most} of {} samples; {path:?}",
+        jain(&both),
+        queue.len()
+    );
+    let status = switch.fresh();
+    println!("  congestion {}, loop {:?}", status.ports[0].congestion, status.loop_times);
+    assert!(alone > 0.93 * 2.0 * share, "{alone}");
+    assert!(fair(&both), "{both:?}\n{:?}", status.flows);
+    // Nothing was dropped. A stack that had to wait for its processor sends a probe or two all the same (RFC 8985).
+    assert_eq!(status.ports[0].leaves[Leaf::Elephant as usize].drops, 0);
+    assert!(again.iter().sum::<u32>() < 30, "{again:?}");
+    assert!(mean_queue < 8.0, "{queue:?}");
+}
+
+#[test]
+fn two_flows_share_a_port_of_a_router() {
+    two_flows_share(Forwarding::Router, false, Sends::Client);
+}
+
+#[test]
+fn two_flows_share_a_port_of_a_router_v6() {
+    two_flows_share(Forwarding::Router, true, Sends::Client);
+}
+
+#[test]
+fn two_flows_share_a_port_of_a_bridge() {
+    two_flows_share(Forwarding::Bridge, false, Sends::Client);
+}
+
+#[test]
+fn two_downloads_share_a_port_of_a_router() {
+    two_flows_share(Forwarding::Router, false, Sends::Server);
+}
+
+#[test]
+fn two_downloads_share_a_port_of_a_bridge_v6() {
+    two_flows_share(Forwarding::Bridge, true, Sends::Server);
+}
+
+/// A switch that has a port to control on both sides, as most do.
+#[test]
+fn a_download_is_rated_where_both_directions_are_controlled() {
+    let Some(net) = Net::star(Forwarding::Router, 1) else { return };
+    let port = |name| format!("[[ports]]\ninterface = \"{name}\"\nrate = \"100mbit\"\n");
+    let config = format!("[switch]\nnetns = \"{}\"\n{}{}", net.name("r"), port("c"), port("s1"));
+    let switch = Agent::start("switch", &config);
+    let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("c", "r")]);
+    let server = std::net::SocketAddr::new(net.of(1, false), 5000);
+    let flow = Flow::open(net.netns("c"), net.netns("s1"), server, Sends::Server, None);
+    flow.wait_for_data();
+    thread::sleep(Duration::from_millis(500));
+    let rate = rates(&[&flow], Duration::from_secs(2))[0];
+    let status = switch.fresh();
+    let source = server.to_string();
+    let seen = status.flows.iter().find(|f| f.source == source);
+    let seen = seen.map(|f| (f.class.as_str(), f.leaf.as_str()));
+    println!("both directions: {rate:.1} Mbit/s, {} retransmissions, {seen:?}", flow.retransmissions());
+    all_well(&[&flow]);
+    assert_eq!(seen, Some(("rated", "elephant")), "{:#?}", status.flows);
+    assert!(rate > 0.93 * 2.0 * SHARE, "{rate}");
+    assert!(flow.retransmissions() < 30);
+}

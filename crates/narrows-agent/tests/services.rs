@@ -1,0 +1,130 @@
+//! An agent from start to end, as a process that can be asked, stopped and killed. As root; else skipped.
+//!
+//! Without a test harness: started again with arguments, this program *is* `narrows-agent`, with agents that do
+//! nothing but publish and wait.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use narrows_agent::cli::{self, Agents, Failure, Services};
+use narrows_agent::config::{Receiver, Sender, Switch};
+use narrows_agent::status::Snapshot;
+use narrows_agent::status::client::Client;
+use narrows_agent::status::server::{Request, path_of};
+
+struct Idle;
+
+impl Agents for Idle {
+    fn switch(&self, _: &Switch, services: &mut Services) -> Result<(), Failure> {
+        idle(services, "switch")
+    }
+    fn sender(&self, _: &Sender, services: &mut Services) -> Result<(), Failure> {
+        idle(services, "sender")
+    }
+    fn receiver(&self, _: &Receiver, services: &mut Services) -> Result<(), Failure> {
+        idle(services, "receiver")
+    }
+}
+
+fn idle(services: &mut Services, role: &str) -> Result<(), Failure> {
+    services.board.publish(Snapshot { role: role.into(), ..Snapshot::default() });
+    services.ready()?;
+    while !services.stop.requested() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// An agent that has said READY=1, and its socket.
+struct Agent {
+    process: Child,
+    socket: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Agent {
+    fn start(role: &str) -> Agent {
+        let name = format!("nwcore-{role}-{}", std::process::id());
+        let folder = tempfile::tempdir().unwrap();
+        let (config, notify) = (folder.path().join("c.toml"), folder.path().join("notify"));
+        let ports = if role == "switch" { "[[ports]]\ninterface='lo'\nrate='1mbit'" } else { "" };
+        fs::write(&config, format!("[{role}]\nname='{name}'\n{ports}\n[metrics]\nenabled=false")).unwrap();
+        let systemd = UnixDatagram::bind(&notify).unwrap();
+        systemd.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let process = Command::new(std::env::current_exe().unwrap())
+            .arg(role)
+            .arg(&config)
+            .env("NOTIFY_SOCKET", &notify)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut said = [0; 16];
+        let length = systemd.recv(&mut said).expect("the agent gets ready");
+        assert_eq!(&said[..length], b"READY=1");
+        Agent { process, socket: path_of(&name), _folder: folder }
+    }
+
+    fn pid(&self) -> nix::unistd::Pid {
+        nix::unistd::Pid::from_raw(self.process.id() as i32)
+    }
+
+    /// Line `name` of /proc/PID/status.
+    fn proc_status(&self, name: &str) -> String {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        status.lines().find_map(|l| l.strip_prefix(name)).unwrap().trim().to_owned()
+    }
+}
+
+fn an_agent_answers_keeps_two_capabilities_and_stops_in_order() {
+    for role in ["switch", "sender", "receiver"] {
+        let mut agent = Agent::start(role);
+        let mut client = Client::connect(&agent.socket, &Request::default()).unwrap();
+        assert_eq!(client.next().unwrap().unwrap().role, role);
+        // CAP_NET_ADMIN is 12, CAP_BPF 39 (include/uapi/linux/capability.h); a container may have neither.
+        let effective = u64::from_str_radix(&agent.proc_status("CapEff:"), 16).unwrap();
+        assert_eq!(effective & !(1 << 12 | 1 << 39), 0);
+        assert_eq!(agent.proc_status("NoNewPrivs:"), "1");
+        nix::sys::signal::kill(agent.pid(), nix::sys::signal::SIGTERM).unwrap();
+        assert!(agent.process.wait().unwrap().success());
+        assert!(!agent.socket.exists());
+    }
+}
+
+fn the_guardian_cleans_up_after_kill_9() {
+    let mut agent = Agent::start("receiver");
+    let children = format!("/proc/{0}/task/{0}/children", agent.pid());
+    let guardian: i32 =
+        fs::read_to_string(children).unwrap().trim().parse().expect("one child: the guardian");
+    agent.process.kill().unwrap();
+    agent.process.wait().unwrap();
+    // Orphaned, so that it cannot be waited for; it ends once it has done its work.
+    while fs::metadata(format!("/proc/{guardian}")).is_ok()
+        && !fs::read_to_string(format!("/proc/{guardian}/stat")).unwrap_or_default().contains(") Z ")
+    {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(!agent.socket.exists());
+}
+
+fn main() -> ExitCode {
+    // cargo's own arguments (`--test-threads`, filters) are not the agent's.
+    let first = std::env::args().nth(1).unwrap_or_default();
+    if ["switch", "sender", "receiver", narrows_agent::guard::SUBCOMMAND].contains(&first.as_str()) {
+        return cli::run(&Idle);
+    }
+    if !nix::unistd::geteuid().is_root() {
+        if std::env::var("NARROWS_REQUIRE_KERNEL").as_deref() == Ok("1") {
+            eprintln!("root is needed");
+            return ExitCode::FAILURE;
+        }
+        eprintln!("SKIPPED, nothing was tested: root is needed");
+        return ExitCode::SUCCESS;
+    }
+    an_agent_answers_keeps_two_capabilities_and_stops_in_order();
+    the_guardian_cleans_up_after_kill_9();
+    println!("services: ok");
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,252 @@
+//! Flows begin, are heard, and end.
+
+use narrows_agent::dataplane::layout;
+use narrows_agent::dataplane::program::{Sizes, Tunables};
+use narrows_control::feedback::option::{Format, read};
+use narrows_control::rate::RateOption;
+use narrows_control::units::{Bytes, Rate, Span, Time};
+
+use crate::rig::*;
+
+/// A bridge that has yet to learn the way floods a SYN: what leaves by another port changes nothing.
+#[test]
+fn a_syn_that_is_flooded_belongs_to_the_controlled_port() {
+    let Some(rig) = rig() else { return };
+    rig.grant(&[12_500_000]);
+    for (n, ports) in (0..).zip([[DATA, ACKS], [ACKS, DATA]]) {
+        let flow = Packet::new(SHAPES[0], 41_000 + n);
+        let syn = flow.clone().flags(SYN).options(&[SYN_OPTIONS, &option(0xFFFF)].concat());
+        for port in ports {
+            rig.send(port, &syn);
+        }
+        rig.send(ACKS, &flow.clone().reversed().flags(SYN | ACK).options(SYN_OPTIONS));
+        let index = rig.slot_of(&flow).expect("a slot");
+        let slot = rig.switch.slots.get(index).unwrap();
+        assert_eq!(slot.flags(), layout::LIVE | layout::RATED | layout::GRANTED, "{ports:?}");
+        assert_eq!((slot.rtt_receiver_n(), slot.port()), (1, DATA));
+    }
+}
+
+#[test]
+fn a_flow_gets_its_rate_in_the_syn_ack_and_in_each_ack() {
+    let Some(rig) = rig() else { return };
+    rig.grant(&[12_500_000]);
+    for (n, shape) in (0..).zip(SHAPES) {
+        let flow = Packet::new(shape, 40_000 + n);
+        let answer = rig.open(&flow);
+        let (l3, l4) = flow.offsets();
+        assert!(sums_are_right(&answer.packet, (l3, l4)), "{shape:?}");
+        let heard = read(&answer.packet[l4..], Format::Experimental).option;
+        assert_eq!(heard, RateOption::Assigned(Rate::from_bytes_per_sec(12_500_000)), "{shape:?}");
+        let index = rig.slot_of(&flow).expect("a slot");
+        let slot = rig.switch.slots.get(index).unwrap();
+        assert_eq!(slot.key(), flow.key());
+        assert_eq!(slot.flags(), layout::LIVE | layout::RATED | layout::GRANTED);
+        assert_eq!((slot.rtt_receiver_n(), slot.rtt_sender_n(), slot.port()), (1, 0, DATA));
+        assert_eq!(rig.data_port().counters().unconfirmed, 1);
+
+        rig.send(DATA, &flow);
+        assert_eq!(slot.rtt_sender_n(), 1);
+        assert_eq!(rig.data_port().counters().unconfirmed, 0);
+        assert_eq!(slot.payload_seen(), 0);
+
+        let tried = rig.send(DATA, &flow.clone().payload(100));
+        assert_eq!((tried.verdict, tried.priority), (PASS, PRIORITIES[1]));
+        rig.send(DATA, &flow.clone().payload(100).seq(1300));
+        assert_eq!((slot.payload_seen(), slot.packets(), slot.missing()), (200, 2, 200));
+        assert_eq!(slot.bytes(), 2 * (flow.bytes().len() - l3 + 100) as u64);
+
+        slot.set_code(code(3_000_000));
+        let ack = flow.clone().reversed().options(&stamps(50, 10));
+        let tried = rig.send(ACKS, &ack);
+        assert!(sums_are_right(&tried.packet, (l3, l4)));
+        let heard = read(&tried.packet[l4..], Format::Experimental).option;
+        assert_eq!(heard, RateOption::Assigned(Rate::from_bytes_per_sec(3_000_000)));
+        assert_eq!(tried.packet[l4 + 28..], ack.bytes()[l4 + 20..]);
+        assert_eq!(slot.rtt_receiver_n(), 2, "the echo of data");
+        assert_ne!(slot.flags() & layout::RECEIVER_HEARD, 0);
+    }
+}
+
+#[test]
+fn fin_of_both_and_rst_end_a_flow_and_its_slot_comes_back() {
+    let Some(mut rig) = rig_with(Sizes { flows: 1, ..Sizes::default() }, Tunables::default()) else { return };
+    rig.grant(&[1_000_000]);
+    let flow = Packet::new(Shape::V4, 40_000);
+    rig.open(&flow);
+    rig.send(DATA, &flow.clone().flags(FIN | ACK));
+    let index = rig.slot_of(&flow).unwrap();
+    assert_eq!(rig.switch.slots.get(index).unwrap().flags() & layout::FIN_RECEIVER, 0);
+    rig.send(ACKS, &flow.clone().reversed().flags(FIN | ACK));
+    let both = layout::FIN_SENDER | layout::FIN_RECEIVER;
+    assert_eq!(rig.switch.slots.get(index).unwrap().flags() & both, both);
+    // A bare RST, as iperf3's receiver ends.
+    rig.send(ACKS, &flow.clone().reversed().flags(RST));
+    assert_ne!(rig.switch.slots.get(index).unwrap().flags() & layout::RST, 0);
+
+    let other = Packet::new(Shape::V6, 40_001);
+    rig.open(&other);
+    assert_eq!((rig.slot_of(&other), rig.data_port().counters().no_slot), (None, 1));
+    rig.switch.slots.free(index, &rig.switch.ports).unwrap();
+    assert_eq!(rig.slot_of(&flow), None);
+    rig.switch.slots.recycle().unwrap();
+    rig.open(&other);
+    assert_eq!(rig.slot_of(&other), Some(index));
+    assert_eq!(rig.switch.slots.get(index).unwrap().payload_seen(), 0);
+}
+
+#[test]
+fn the_passive_opener_sends() {
+    let Some(rig) = rig() else { return };
+    rig.grant(&[1_000_000]);
+    // The client's SYN leaves by the port that is not controlled, the server's SYN-ACK by the one that is.
+    let data = Packet::new(Shape::V4, 40_000);
+    rig.send(ACKS, &data.clone().reversed().flags(SYN).options(SYN_OPTIONS));
+    let answer = data.clone().flags(SYN | ACK).options(&[SYN_OPTIONS, &option(65535)].concat());
+    assert_eq!(rig.send(DATA, &answer).packet, answer.bytes(), "the offer is for the other end");
+    let slot = rig.switch.slots.get(rig.slot_of(&data).unwrap()).unwrap();
+    assert_ne!(slot.flags() & layout::OPENED_BY_RECEIVER, 0);
+    assert_eq!((slot.rtt_sender_n(), slot.rtt_receiver_n()), (1, 0));
+    let third = rig.send(ACKS, &data.clone().reversed());
+    let heard = read(&third.packet[34..], Format::Experimental).option;
+    assert_eq!(heard, RateOption::Assigned(Rate::from_bytes_per_sec(1_000_000)));
+    assert_eq!((slot.rtt_receiver_n(), rig.data_port().counters().unconfirmed), (1, 0));
+}
+
+#[test]
+fn a_passive_opener_that_does_not_ask_is_other_tcp() {
+    let Some(rig) = rig() else { return };
+    rig.grant(&[1_000_000]);
+    let data = Packet::new(Shape::V4, 40_000);
+    let syn = [SYN_OPTIONS, &option(65535)].concat();
+    rig.send(ACKS, &data.clone().reversed().flags(SYN).options(&syn));
+    rig.send(DATA, &data.clone().flags(SYN | ACK).options(SYN_OPTIONS));
+    let slot = rig.switch.slots.get(rig.slot_of(&data).unwrap()).unwrap();
+    assert_eq!(slot.flags() & (layout::RATED | layout::GRANTED), 0);
+    let third = data.clone().reversed();
+    assert_eq!(rig.send(ACKS, &third).packet, third.bytes());
+    assert_eq!(rig.send(DATA, &data.clone().payload(100)).priority, PRIORITIES[2]);
+}
+
+#[test]
+fn where_both_directions_are_controlled_the_answer_counts_for_the_other() {
+    let Some(rig) = rig() else { return };
+    rig.grant(&[1_000_000]);
+    rig.acks_port().set_mode(layout::MODE_CONTROLLED);
+    for (sport, answer, leaf) in [(40_000, option(65535), 1), (40_001, Vec::new(), 2)] {
+        let opener = Packet::new(Shape::V4, sport);
+        rig.send(DATA, &opener.clone().flags(SYN).options(&[SYN_OPTIONS, &option(65535)].concat()));
+        let server = opener.clone().reversed();
+        let asks = [SYN_OPTIONS, &answer].concat();
+        rig.send(ACKS, &server.clone().flags(SYN | ACK).options(&asks));
+        rig.send(DATA, &opener);
+        let download = server.payload(100);
+        assert_eq!(rig.send(ACKS, &download).priority, PRIORITIES[leaf]);
+        let slot = rig.switch.slots.get(rig.slot_of(&download).unwrap()).unwrap();
+        assert_eq!(slot.flags() & layout::RATED != 0, leaf == 1);
+        // The opener's direction is rated by its own SYN.
+        assert_eq!(rig.send(DATA, &opener.payload(100)).priority, PRIORITIES[1]);
+    }
+}
+
+#[test]
+fn newcomers_climb_down_the_ladder_and_too_many_are_refused() {
+    let Some(rig) = rig() else { return };
+    rig.grant(&[9_000_000, 5_000_000, 3_000_000]);
+    rig.data_port().set_unconfirmed_max(4);
+    let heard: Vec<_> = (0..6)
+        .map(|n| {
+            read(&rig.open(&Packet::new(Shape::V4, 40_000 + n)).packet[34..], Format::Experimental).option
+        })
+        .collect();
+    let rate = |r| RateOption::Assigned(Rate::from_bytes_per_sec(r));
+    assert_eq!(heard, [9, 5, 3, 3, 3, 3].map(|m| rate(m * 1_000_000)));
+    let counters = rig.data_port().counters();
+    assert_eq!((counters.unconfirmed, counters.refused), (4, 2));
+    rig.data_port().set_unconfirmed_max(32);
+    rig.grant(&[9_000_000]);
+    rig.switch.set_service(DATA, [10, 0, 0, 9].into(), 443, Some(code(2_000_000))).unwrap();
+    let known = rig.open(&Packet::new(Shape::V4, 41_000));
+    assert_eq!(read(&known.packet[34..], Format::Experimental).option, rate(2_000_000));
+}
+
+#[test]
+fn a_flood_of_syns_leaves_established_flows_alone() {
+    let sizes = Sizes { flows: 16, half_open: 256, ..Sizes::default() };
+    let Some(rig) = rig_with(sizes, Tunables::default()) else { return };
+    rig.grant(&[1_000_000]);
+    let flow = Packet::new(Shape::V4, 40_000);
+    rig.open(&flow);
+    rig.send(DATA, &flow);
+    let mut syn = flow.clone().flags(SYN).options(&[]).bytes();
+    for n in 0..200_000u32 {
+        syn[26..30].copy_from_slice(&n.to_be_bytes());
+        rig.send_bytes(DATA, 0, &syn);
+    }
+    assert_eq!(rig.data_port().counters().syns, 200_001);
+    assert_eq!(rig.switch.slots.live().count(), 1);
+    assert!(rig.slot_of(&flow).is_some());
+}
+
+#[test]
+fn data_without_a_handshake_is_adopted_and_speaks_for_itself() {
+    let Some(rig) = rig() else { return };
+    let plain = Packet::new(Shape::V4, 40_000).payload(10);
+    assert_eq!(rig.send(DATA, &plain).priority, PRIORITIES[2]);
+    let slot = rig.switch.slots.get(rig.slot_of(&plain).unwrap()).unwrap();
+    assert_eq!(slot.flags() & (layout::GUESSED | layout::RATED), layout::GUESSED);
+    let marked = [&[0xFD, 2][..], &stamps(1, 2)[2..]].concat();
+    assert_eq!(
+        rig.send(DATA, &Packet::new(Shape::V6, 40_001).payload(10).options(&marked)).priority,
+        PRIORITIES[1]
+    );
+    let slot = rig.switch.slots.get(rig.slot_of(&Packet::new(Shape::V6, 40_001)).unwrap()).unwrap();
+    assert_eq!((slot.said_unlimited(), slot.said_limited()), (1, 0));
+    assert_ne!(slot.flags() & layout::RATED, 0);
+    assert_eq!(rig.data_port().counters().unconfirmed, 2);
+    rig.send(ACKS, &plain.reversed().payload(0));
+    assert_eq!(rig.data_port().counters().unconfirmed, 1);
+}
+
+#[test]
+fn segments_of_a_super_packet_count_each() {
+    let Some(rig) = rig() else { return };
+    let data = Packet::new(Shape::V4, 40_000).payload(3000);
+    rig.send_bytes(DATA, 1448, &data.bytes());
+    let slot = rig.switch.slots.get(rig.slot_of(&data).unwrap()).unwrap();
+    assert_eq!((slot.packets(), slot.bytes()), (3, 3000 + 3 * 52));
+}
+
+#[test]
+fn a_silent_agent_and_a_plain_port_change_nothing() {
+    let Some(rig) = rig() else { return };
+    rig.grant(&[1_000_000]);
+    let flow = Packet::new(Shape::V4, 40_000);
+    rig.open(&flow);
+    let ack = flow.clone().reversed();
+    rig.data_port().beat(Time::from_nanos(now().as_nanos().saturating_sub(Span::from_secs(2).as_nanos())));
+    assert_eq!(rig.send(ACKS, &ack).packet, ack.bytes());
+    assert_eq!(rig.send(DATA, &flow).priority, 0);
+    assert_eq!(rig.data_port().counters().watchdog, 1);
+    rig.data_port().beat(now());
+    assert_ne!(rig.send(ACKS, &ack).packet, ack.bytes());
+    rig.acks_port().set_mode(layout::MODE_PLAIN);
+    assert_eq!(rig.send(ACKS, &ack).packet, ack.bytes());
+}
+
+#[test]
+fn udp_is_held_to_its_burst() {
+    let Some(rig) = rig() else { return };
+    rig.data_port().set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_UDP);
+    rig.data_port().set_udp(Rate::from_bytes_per_sec(1), Bytes::new(1000));
+    let mut udp = Packet::new(Shape::V4, 40_000).payload(60).bytes();
+    udp[23] = 17;
+    let size = (udp.len() - 14) as u64;
+    let verdicts: Vec<i32> = (0..20).map(|_| rig.send_bytes(DATA, 0, &udp).verdict).collect();
+    let passed = verdicts.iter().filter(|v| **v == PASS).count() as u64;
+    // A byte a second is nothing while the test lasts.
+    assert_eq!(passed, 1000 / size);
+    assert!(verdicts[passed as usize..].iter().all(|v| *v == DROP));
+    let counters = rig.data_port().counters();
+    assert_eq!((counters.udp_policed, counters.arrived_packets[3]), (20 - passed, 20));
+}

@@ -1,0 +1,319 @@
+//! A loaded switch with two ports in a network namespace of the test's own thread, and packets to try on it.
+
+use std::process::Command;
+
+use narrows_agent::dataplane::layout::{self, Key, WireFormat};
+use narrows_agent::dataplane::program::{Sizes, Switch, Tried, Tunables};
+use narrows_control::feedback::code::RateCode;
+use narrows_control::units::{Bytes, Rate, Time};
+use nix::sched::{CloneFlags, unshare};
+use nix::time::{ClockId, clock_gettime};
+
+/// Data of the tests leaves by this port; it is controlled.
+pub(crate) const DATA: u8 = 0;
+/// Its ACKs leave by this one; it is not.
+pub(crate) const ACKS: u8 = 1;
+pub(crate) const PASS: i32 = -1;
+pub(crate) const DROP: i32 = 2;
+pub(crate) const PRIORITIES: [u32; 4] = [0x1_0010, 0x1_0011, 0x1_0020, 0x1_0030];
+
+pub(crate) fn now() -> Time {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap();
+    Time::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}
+
+pub(crate) struct Rig {
+    pub(crate) switch: Switch,
+    pub(crate) ifindex: [u32; 2],
+}
+
+/// `None`, and loudly so, where the kernel or the user may not.
+pub(crate) fn rig_with(sizes: Sizes, tunables: Tunables) -> Option<Rig> {
+    match try_rig(sizes, tunables) {
+        Ok(rig) => Some(rig),
+        Err(reason) if std::env::var_os("NARROWS_REQUIRE_KERNEL").is_some() => panic!("{reason}"),
+        Err(reason) => {
+            eprintln!("SKIPPED: {reason}");
+            None
+        }
+    }
+}
+
+pub(crate) fn rig() -> Option<Rig> {
+    rig_with(Sizes { flows: 64, ..Sizes::default() }, Tunables::default())
+}
+
+fn try_rig(sizes: Sizes, tunables: Tunables) -> Result<Rig, String> {
+    // Of this thread alone; with the thread the namespace and its interfaces are gone.
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("a network namespace of its own: {e}"))?;
+    let made =
+        Command::new("ip").args(["link", "add", "data", "type", "veth", "peer", "name", "acks"]).status();
+    if !made.is_ok_and(|status| status.success()) {
+        return Err("ip link add ... type veth failed".into());
+    }
+    let index = |name| nix::net::if_::if_nametoindex(name).map_err(|e| e.to_string());
+    let rig = Rig {
+        switch: Switch::load(sizes, tunables).map_err(|e| e.to_string())?,
+        ifindex: [index("data")?, index("acks")?],
+    };
+    for (port, ifindex) in (0..).zip(rig.ifindex) {
+        rig.switch.set_interface(ifindex, port).map_err(|e| e.to_string())?;
+        let port = rig.switch.ports.get(port).unwrap();
+        port.beat(Time::from_nanos(u64::MAX));
+        port.set_format(WireFormat::Insert);
+        port.set_priorities(PRIORITIES);
+        port.set_unconfirmed_max(32);
+        port.set_udp(Rate::from_bytes_per_sec(1), Bytes::new(10_000));
+    }
+    rig.data_port().set_mode(layout::MODE_CONTROLLED);
+    Ok(rig)
+}
+
+impl Rig {
+    pub(crate) fn data_port(&self) -> narrows_agent::dataplane::ports::Port<'_> {
+        self.switch.ports.get(DATA).unwrap()
+    }
+    pub(crate) fn acks_port(&self) -> narrows_agent::dataplane::ports::Port<'_> {
+        self.switch.ports.get(ACKS).unwrap()
+    }
+    pub(crate) fn send(&self, port: u8, packet: &Packet) -> Tried {
+        self.send_bytes(port, 0, &packet.bytes())
+    }
+    pub(crate) fn send_bytes(&self, port: u8, gso: u32, packet: &[u8]) -> Tried {
+        self.switch.try_packet(self.ifindex[usize::from(port)], gso, packet).unwrap()
+    }
+    pub(crate) fn grant(&self, rates: &[u64]) {
+        let mut grants = [RateCode::UNASSIGNED; 16];
+        let last = *rates.last().unwrap();
+        for (k, grant) in grants.iter_mut().enumerate() {
+            *grant = code(rates.get(k).copied().unwrap_or(last));
+        }
+        self.data_port().set_grants(grants);
+    }
+    /// SYN and SYN-ACK of a flow that asks for feedback; returns the SYN-ACK as it left.
+    pub(crate) fn open(&self, like: &Packet) -> Tried {
+        let syn = like.clone().flags(SYN).options(&[SYN_OPTIONS, &option(65535)].concat()).payload(0);
+        let tried = self.send(DATA, &syn);
+        assert_eq!((tried.verdict, &tried.packet), (PASS, &syn.bytes()));
+        self.send(ACKS, &like.clone().reversed().flags(SYN | ACK).options(SYN_OPTIONS).payload(0))
+    }
+    pub(crate) fn slot_of(&self, packet: &Packet) -> Option<u32> {
+        self.switch.slots.find(&packet.key()).unwrap()
+    }
+}
+
+pub(crate) fn code(rate: u64) -> RateCode {
+    RateCode::encode(Rate::from_bytes_per_sec(rate))
+}
+
+pub(crate) const FIN: u8 = 1;
+pub(crate) const SYN: u8 = 2;
+pub(crate) const RST: u8 = 4;
+pub(crate) const ACK: u8 = 16;
+
+/// MSS, SACK permitted, timestamps, window scale: as Linux.
+pub(crate) const SYN_OPTIONS: &[u8] = &[2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0, 1, 3, 3, 7];
+
+pub(crate) fn option(code: u16) -> Vec<u8> {
+    let [a, b] = code.to_be_bytes();
+    vec![1, 1, 253, 6, 0x4E, 0x57, a, b]
+}
+
+/// NOP NOP timestamps.
+pub(crate) fn stamps(value: u32, echo: u32) -> Vec<u8> {
+    [&[1, 1, 8, 10][..], &value.to_be_bytes(), &echo.to_be_bytes()].concat()
+}
+
+/// How the IP packet is wrapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    V4,
+    V4Options,
+    V6,
+    V6Extensions,
+    Vlan,
+    QinQ,
+}
+
+pub(crate) const SHAPES: [Shape; 6] =
+    [Shape::V4, Shape::V4Options, Shape::V6, Shape::V6Extensions, Shape::Vlan, Shape::QinQ];
+
+#[derive(Clone, Debug)]
+pub(crate) struct Packet {
+    pub(crate) shape: Shape,
+    pub(crate) reversed: bool,
+    pub(crate) sport: u16,
+    pub(crate) seq: u32,
+    pub(crate) flags: u8,
+    pub(crate) options: Vec<u8>,
+    pub(crate) payload: usize,
+    pub(crate) doff: Option<u8>,
+}
+
+impl Packet {
+    pub(crate) fn new(shape: Shape, sport: u16) -> Self {
+        Packet {
+            shape,
+            reversed: false,
+            sport,
+            seq: 1000,
+            flags: ACK,
+            options: stamps(10, 20),
+            payload: 0,
+            doff: None,
+        }
+    }
+    pub(crate) fn reversed(mut self) -> Self {
+        self.reversed = !self.reversed;
+        self
+    }
+    pub(crate) fn flags(mut self, flags: u8) -> Self {
+        self.flags = flags;
+        self
+    }
+    pub(crate) fn seq(mut self, seq: u32) -> Self {
+        self.seq = seq;
+        self
+    }
+    pub(crate) fn options(mut self, options: &[u8]) -> Self {
+        self.options = options.to_vec();
+        self
+    }
+    pub(crate) fn payload(mut self, payload: usize) -> Self {
+        self.payload = payload;
+        self
+    }
+    fn v6(&self) -> bool {
+        matches!(self.shape, Shape::V6 | Shape::V6Extensions)
+    }
+    fn ends(&self) -> ([u8; 16], [u8; 16], u16, u16) {
+        let end = |last| {
+            let mut addr = [0; 16];
+            if self.v6() {
+                addr = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+            } else {
+                addr[..4].copy_from_slice(&[10, 0, 0, last]);
+            }
+            addr
+        };
+        let (a, b) = ((end(1), self.sport), (end(2), 443));
+        if self.reversed { (b.0, a.0, b.1, a.1) } else { (a.0, b.0, a.1, b.1) }
+    }
+    pub(crate) fn key(&self) -> Key {
+        let (saddr, daddr, sport, dport) = self.ends();
+        let vlan: u16 = match self.shape {
+            Shape::Vlan => 5,
+            Shape::QinQ => 7 ^ (5 << 4),
+            _ => 0,
+        };
+        Key {
+            saddr,
+            daddr,
+            sport: sport.to_be_bytes(),
+            dport: dport.to_be_bytes(),
+            vlan: vlan.to_ne_bytes(),
+            family: if self.v6() { 6 } else { 4 },
+            proto: 6,
+        }
+    }
+    /// Offsets of the IP header and of TCP.
+    pub(crate) fn offsets(&self) -> (usize, usize) {
+        match self.shape {
+            Shape::V4 => (14, 34),
+            Shape::V4Options => (14, 42),
+            Shape::V6 => (14, 54),
+            Shape::V6Extensions => (14, 54 + 24),
+            Shape::Vlan => (18, 38),
+            Shape::QinQ => (22, 42),
+        }
+    }
+    /// The frame, with right checksums.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let (saddr, daddr, sport, dport) = self.ends();
+        let mut tcp = Vec::new();
+        tcp.extend(sport.to_be_bytes());
+        tcp.extend(dport.to_be_bytes());
+        tcp.extend(self.seq.to_be_bytes());
+        tcp.extend([0, 0, 0, 1]);
+        tcp.extend([
+            self.doff.unwrap_or((5 + self.options.len() / 4) as u8) << 4,
+            self.flags,
+            1,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ]);
+        tcp.extend(&self.options);
+        tcp.extend((0..self.payload).map(|i| i as u8));
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        match self.shape {
+            Shape::Vlan => frame.extend([0x81, 0, 0, 5]),
+            Shape::QinQ => frame.extend([0x88, 0xa8, 0, 7, 0x81, 0, 0, 5]),
+            _ => {}
+        }
+        if self.v6() {
+            let extensions: &[u8] = match self.shape {
+                // Hop by hop, then destination options: padding only.
+                Shape::V6Extensions => {
+                    &[60, 0, 1, 4, 0, 0, 0, 0, 6, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+                }
+                _ => &[],
+            };
+            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+            frame.extend(((extensions.len() + tcp.len()) as u16).to_be_bytes());
+            frame.extend([if extensions.is_empty() { 6 } else { 0 }, 64]);
+            frame.extend(saddr);
+            frame.extend(daddr);
+            frame.extend(extensions);
+        } else {
+            let options: &[u8] = if self.shape == Shape::V4Options { &[1, 1, 1, 1, 7, 3, 4, 0] } else { &[] };
+            let header = 20 + options.len();
+            let mut ip = vec![0x40 | (header / 4) as u8, 0];
+            ip.extend(((header + tcp.len()) as u16).to_be_bytes());
+            ip.extend([0, 1, 0, 0, 64, 6, 0, 0]);
+            ip.extend(&saddr[..4]);
+            ip.extend(&daddr[..4]);
+            ip.extend(options);
+            let sum = !fold(sum(&ip));
+            ip[10..12].copy_from_slice(&sum.to_be_bytes());
+            frame.extend([8, 0]);
+            frame.extend(ip);
+        }
+        let at = frame.len();
+        frame.extend(&tcp);
+        let check = !fold(tcp_sum(&frame, self.offsets().0, at, frame.len()));
+        frame[at + 16..at + 18].copy_from_slice(&check.to_be_bytes());
+        frame
+    }
+}
+
+fn sum(bytes: &[u8]) -> u64 {
+    bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0))).sum()
+}
+
+fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// Sum over TCP from `l4` to `end` with its pseudo header.
+fn tcp_sum(frame: &[u8], l3: usize, l4: usize, end: usize) -> u64 {
+    let addresses = if frame[l3] >> 4 == 6 { &frame[l3 + 8..l3 + 40] } else { &frame[l3 + 12..l3 + 20] };
+    sum(addresses) + 6 + (end - l4) as u64 + sum(&frame[l4..end])
+}
+
+/// Whether both checksums are right. The frame must be one that `Packet` made, changed or not.
+pub(crate) fn sums_are_right(frame: &[u8], (l3, l4): (usize, usize)) -> bool {
+    let word = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
+    let (end, ip) = if frame[l3] >> 4 == 6 {
+        (l3 + 40 + word(l3 + 4), true)
+    } else {
+        let header = usize::from(frame[l3] & 15) * 4;
+        (l3 + word(l3 + 2), fold(sum(&frame[l3..l3 + header])) == 0xffff)
+    };
+    ip && end <= frame.len() && fold(tcp_sum(frame, l3, l4, end)) == 0xffff
+}
