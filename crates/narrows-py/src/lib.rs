@@ -3,6 +3,9 @@
 #![allow(missing_docs, unreachable_pub, reason = "the Python stub _native.pyi is the documentation")]
 
 mod controller;
+#[cfg(target_os = "linux")]
+mod emulator;
+mod sdn;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -135,9 +138,13 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("PlanError", m.py().get_type::<PlanError>())?;
     m.add_class::<Cancel>()?;
     m.add_class::<PyWindow>()?;
+    m.add_class::<sdn::PySdn>()?;
+    m.add_function(wrap_pyfunction!(sdn::netcard_rate, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
     m.add_function(wrap_pyfunction!(check, m)?)?;
     m.add_function(wrap_pyfunction!(congestion_controllers, m)?)?;
     m.add_function(wrap_pyfunction!(rate_controllers, m)?)?;
+    #[cfg(target_os = "linux")]
+    emulator::register(m)?;
     m.add_function(wrap_pyfunction!(route, m)?)
 }

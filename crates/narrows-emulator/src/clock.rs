@@ -1,0 +1,53 @@
+//! The only place that looks at a clock: CLOCK_MONOTONIC, which is also that of `bpf_ktime_get_ns` and of Python's
+//! `time.monotonic_ns` on Linux.
+
+use narrows_control::units::{Span, Time};
+use nix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds of a clock; 0 if the kernel lacks it, which no Linux does.
+fn read(id: ClockId) -> u64 {
+    clock_gettime(id).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub fn monotonic() -> u64 {
+    read(ClockId::CLOCK_MONOTONIC)
+}
+
+/// What to add to CLOCK_REALTIME (the clock of packet timestamps) to get CLOCK_MONOTONIC.
+pub(crate) fn realtime_to_monotonic() -> i64 {
+    let before = monotonic();
+    let real = read(ClockId::CLOCK_REALTIME);
+    let after = monotonic();
+    (before + (after - before) / 2) as i64 - real as i64
+}
+
+/// The time of a run.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Clock {
+    /// CLOCK_MONOTONIC at time zero.
+    pub(crate) zero: u64,
+}
+
+impl Clock {
+    /// Time of the run; zero before it starts.
+    pub(crate) fn now(self) -> Time {
+        self.at(monotonic())
+    }
+
+    /// The same for a given CLOCK_MONOTONIC.
+    pub(crate) fn at(self, nanos: u64) -> Time {
+        Time::from_nanos(nanos.saturating_sub(self.zero))
+    }
+
+    /// CLOCK_MONOTONIC at a time of the run.
+    pub(crate) fn monotonic(self, time: Time) -> u64 {
+        self.zero.saturating_add(time.as_nanos())
+    }
+
+    /// Sleeps until then, at most 50 ms: callers look at their cancel flag between naps.
+    pub(crate) fn nap(self, until: Time) {
+        let left = until.since(self.now()).min(Span::from_millis(50));
+        std::thread::sleep(std::time::Duration::from_nanos(left.as_nanos()));
+    }
+}

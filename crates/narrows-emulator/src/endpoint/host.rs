@@ -1,0 +1,323 @@
+//! All ends of flows in one namespace, and the loop that wakes them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use narrows_control::units::Time;
+use narrows_sim::model::EmptyPath;
+use narrows_sim::plan::{FlowPlan, TransportPlan};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use rustc_hash::FxHashMap;
+
+use super::board::{FlowBoard, Registry};
+use super::schedule::Member;
+use super::tcp::{Next, Sender, Sink, TcpConfig, abort_on_close, listener};
+use super::udp::{UdpSender, UdpSink};
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::netns;
+use crate::spec::FlowSpec;
+
+/// Longest sleep, to look at the cancel flag.
+const NAP_MS: u8 = 50;
+
+/// The timer's token; those of sockets begin behind it.
+const TIMER: u64 = 0;
+
+/// What there is behind a socket.
+enum End {
+    Listener(TcpListener, usize),
+    Sender(Box<Sender>),
+    Sink(Sink),
+    UdpSender(Box<UdpSender>),
+    UdpSink(UdpSink),
+}
+
+/// Something to do at a time.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    /// Start a flow, by its place in `starts`.
+    Start(usize),
+    /// Wake a sender by its token.
+    Wake(u64),
+}
+
+/// A flow as this host needs to know it.
+struct Entry {
+    spec: FlowSpec,
+    transport: Transport,
+}
+
+#[derive(Clone)]
+enum Transport {
+    Tcp(TcpConfig),
+    Udp { rate: narrows_control::units::Rate, packet: u32 },
+}
+
+/// The ends of flows in one namespace.
+pub(crate) struct Host {
+    netns: PathBuf,
+    entries: FxHashMap<usize, Entry>,
+    starts: Vec<(Member, Arc<FlowBoard>)>,
+    registry: Arc<Registry>,
+    epoll: Epoll,
+    timer: TimerFd,
+    timer_at: Time,
+    ends: FxHashMap<u64, End>,
+    tasks: BinaryHeap<Reverse<(Time, Task)>>,
+    next_token: u64,
+}
+
+impl Host {
+    /// A host without flows.
+    ///
+    /// # Errors
+    /// No descriptors left.
+    pub(crate) fn new(netns: PathBuf, registry: Arc<Registry>) -> Result<Self, Error> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(Error::at(&netns, "epoll"))?;
+        let timer =
+            TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)
+                .map_err(Error::at(&netns, "timerfd"))?;
+        epoll
+            .add(timer.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, TIMER))
+            .map_err(Error::at(&netns, "epoll"))?;
+        Ok(Host {
+            netns,
+            entries: FxHashMap::default(),
+            starts: Vec::new(),
+            registry,
+            epoll,
+            timer,
+            timer_at: Time::NEVER,
+            ends: FxHashMap::default(),
+            tasks: BinaryHeap::new(),
+            next_token: TIMER + 1,
+        })
+    }
+
+    /// Tells the host of a flow that it sends or receives.
+    pub(crate) fn learn(&mut self, index: usize, spec: &FlowSpec, plan: &FlowPlan, path: EmptyPath) {
+        let transport = match &plan.transport {
+            TransportPlan::Tcp { cc, pacing, receive_window, mss, .. } => Transport::Tcp(TcpConfig {
+                congestion: spec.congestion.clone().unwrap_or_else(|| cc.clone()),
+                mss: *mss,
+                pacing: *pacing,
+                receive_window: *receive_window,
+                path,
+            }),
+            TransportPlan::Udp { rate, packet } => Transport::Udp { rate: *rate, packet: *packet },
+        };
+        self.entries.insert(index, Entry { spec: spec.clone(), transport });
+    }
+
+    /// Receives what the senders of an entry send.
+    ///
+    /// # Errors
+    /// The address is not here, or the port is taken.
+    pub(crate) fn receive(&mut self, index: usize) -> Result<(), Error> {
+        let Some(entry) = self.entries.get(&index) else { return Ok(()) };
+        let address = SocketAddr::new(entry.spec.destination, entry.spec.port);
+        let end = netns::inside(&self.netns, || {
+            let end = match &entry.transport {
+                Transport::Tcp(config) => listener(address, config).map(|l| End::Listener(l, index)),
+                Transport::Udp { .. } => UdpSink::open(address, index).map(End::UdpSink),
+            };
+            end.map_err(Error::at(&self.netns, &format!("receive at {address}")))
+        })?;
+        self.add(end, EpollFlags::EPOLLIN).map(drop).map_err(Error::at(&self.netns, "epoll"))
+    }
+
+    /// Starts a flow when its time comes.
+    pub(crate) fn send(&mut self, member: Member, board: Arc<FlowBoard>) {
+        self.tasks.push(Reverse((member.start, Task::Start(self.starts.len()))));
+        self.starts.push((member, board));
+    }
+
+    /// The namespace.
+    pub(crate) fn netns(&self) -> &PathBuf {
+        &self.netns
+    }
+
+    /// Runs until `end` in the calling thread, which must be in the namespace.
+    ///
+    /// # Errors
+    /// The kernel refuses what it granted before.
+    pub(crate) fn run(mut self, clock: Clock, end: Time, stop: &AtomicBool) -> Result<(), Error> {
+        // A sender that is not scheduled for 10 ms would look like one that the network holds.
+        crate::raw::high_priority();
+        let mut events = vec![EpollEvent::empty(); 256];
+        loop {
+            let now = clock.now();
+            if now >= end && crate::clock::monotonic() >= clock.zero || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if crate::clock::monotonic() >= clock.zero {
+                self.do_tasks(clock);
+            }
+            self.set_timer(clock).map_err(Error::at(&self.netns, "timerfd"))?;
+            let n = match self.epoll.wait(&mut events, EpollTimeout::from(NAP_MS)) {
+                Ok(n) => n,
+                Err(nix::errno::Errno::EINTR) => 0,
+                Err(e) => return Err(Error::at(&self.netns, "epoll")(e)),
+            };
+            for event in events.iter().take(n) {
+                self.on_event(clock, event.data(), event.events());
+            }
+        }
+        for end in self.ends.values() {
+            match end {
+                End::Sender(s) => {
+                    abort_on_close(&*s.fd);
+                    s.board.closed();
+                }
+                End::Sink(s) => abort_on_close(&s.stream),
+                End::Listener(..) | End::UdpSender(_) | End::UdpSink(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, end: End, flags: EpollFlags) -> io::Result<u64> {
+        let token = self.next_token;
+        self.next_token += 1;
+        let fd: BorrowedFd<'_> = match &end {
+            End::Listener(l, _) => l.as_fd(),
+            End::Sender(s) => s.fd.as_fd(),
+            End::Sink(s) => s.stream.as_fd(),
+            End::UdpSender(s) => s.socket.as_fd(),
+            End::UdpSink(s) => s.socket.as_fd(),
+        };
+        self.epoll.add(fd, EpollEvent::new(flags, token))?;
+        self.ends.insert(token, end);
+        Ok(token)
+    }
+
+    /// Forgets an end; its socket is closed, and with it the epoll entry.
+    fn remove(&mut self, token: u64) {
+        self.ends.remove(&token);
+    }
+
+    fn do_tasks(&mut self, clock: Clock) {
+        // What is put off to "after the others" waits for the sockets.
+        let now = clock.now();
+        let mut later = Vec::new();
+        while let Some(&Reverse((at, task))) = self.tasks.peek() {
+            if at > now {
+                break;
+            }
+            self.tasks.pop();
+            match task {
+                Task::Start(i) => self.start(clock, i),
+                Task::Wake(token) => {
+                    let next = match self.ends.get_mut(&token) {
+                        Some(End::Sender(s)) => s.pump(now),
+                        Some(End::UdpSender(s)) => s.pump(now),
+                        _ => continue,
+                    };
+                    self.then(token, next, &mut later);
+                }
+            }
+        }
+        self.tasks.extend(later);
+    }
+
+    fn then(&mut self, token: u64, next: Next, later: &mut Vec<Reverse<(Time, Task)>>) {
+        match next {
+            Next::Socket => {}
+            Next::Time(at) => later.push(Reverse((at, Task::Wake(token)))),
+            Next::Over => self.remove(token),
+        }
+    }
+
+    fn start(&mut self, clock: Clock, index: usize) {
+        let Some((member, board)) = self.starts.get(index).cloned() else { return };
+        let Some(entry) = self.entries.get(&member.spec) else { return };
+        let destination = SocketAddr::new(entry.spec.destination, entry.spec.port);
+        let announce = |port| self.registry.enter(member.spec, port, &board);
+        let stop = member.stop;
+        board.started.note(clock.now());
+        let end = match &entry.transport {
+            Transport::Tcp(config) => {
+                let app = (member.app, stop);
+                Sender::connect(entry.spec.source, destination, config, app, &board, announce)
+                    .map(|s| (End::Sender(Box::new(s)), stop))
+            }
+            Transport::Udp { rate, packet } => {
+                let (what, when) = ((*rate, *packet), (member.start, stop));
+                UdpSender::open(entry.spec.source, destination, what, when, &board, announce)
+                    .map(|s| (End::UdpSender(Box::new(s)), member.start))
+            }
+        };
+        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
+        let added = end.and_then(|(end, wake)| {
+            let flags = if matches!(end, End::UdpSender(_)) { EpollFlags::empty() } else { flags };
+            Ok((self.add(end, flags)?, wake))
+        });
+        match added {
+            Ok((token, wake)) if wake != Time::NEVER => self.tasks.push(Reverse((wake, Task::Wake(token)))),
+            Ok(_) => {}
+            Err(e) => board.fail(e),
+        }
+    }
+
+    fn on_event(&mut self, clock: Clock, token: u64, flags: EpollFlags) {
+        if token == TIMER {
+            // Reading it makes it quiet; the tasks themselves are looked at in every turn.
+            let _ = self.timer.wait();
+            self.timer_at = Time::NEVER;
+            return;
+        }
+        let broken = flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP);
+        let mut later = Vec::new();
+        match self.ends.get_mut(&token) {
+            None => {}
+            Some(End::Listener(listener, spec)) => {
+                let (accepted, spec) = (listener.accept(), *spec);
+                if let Ok((stream, from)) = accepted {
+                    // A connection that none of our senders opened is not ours to serve.
+                    if let Some(board) = self.registry.find(spec, from.port()) {
+                        let ready = stream.set_nonblocking(true);
+                        let sink = End::Sink(Sink { stream, board: board.clone() });
+                        if let Err(e) = ready.and_then(|()| self.add(sink, EpollFlags::EPOLLIN)) {
+                            board.fail(e);
+                        }
+                    }
+                }
+            }
+            Some(End::Sender(sender)) => {
+                let next = sender.on_socket(clock.now(), broken);
+                self.then(token, next, &mut later);
+            }
+            Some(End::Sink(sink)) => {
+                let goes_on = sink.on_socket(|| clock.now());
+                let next = if goes_on { Next::Socket } else { Next::Over };
+                self.then(token, next, &mut later);
+            }
+            Some(End::UdpSink(sink)) => sink.on_socket(&self.registry),
+            // An ICMP error is waiting; taking it makes the socket quiet.
+            Some(End::UdpSender(sender)) => drop(sender.socket.take_error()),
+        }
+        self.tasks.extend(later);
+    }
+
+    /// Sets the timer to the next task.
+    fn set_timer(&mut self, clock: Clock) -> nix::Result<()> {
+        let Some(&Reverse((at, _))) = self.tasks.peek() else { return Ok(()) };
+        if at >= self.timer_at || at == Time::NEVER {
+            return Ok(());
+        }
+        let nanos = clock.monotonic(at).max(1);
+        let spec = TimeSpec::new((nanos / 1_000_000_000) as _, (nanos % 1_000_000_000) as _);
+        self.timer.set(Expiration::OneShot(spec), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
+        self.timer_at = at;
+        Ok(())
+    }
+}

@@ -1,0 +1,11 @@
+//! Senders and receivers on the kernel's own sockets: one thread and one epoll per namespace.
+
+mod board;
+mod host;
+mod schedule;
+mod tcp;
+mod udp;
+
+pub(crate) use board::{FlowBoard, Registry};
+pub(crate) use host::Host;
+pub(crate) use schedule::{Member, members, name};

@@ -1,0 +1,35 @@
+//! Doing something inside a network namespace.
+//!
+//! A socket belongs for ever to the namespace it was made in, so it is enough to make it there: a thread of its own enters
+//! the namespace, makes it, and ends. No other thread ever changes its namespace.
+
+use std::fs::File;
+use std::path::Path;
+
+use nix::sched::{CloneFlags, setns};
+
+use crate::error::Error;
+
+/// Runs `task` inside the namespace at `path`.
+///
+/// # Errors
+/// No such namespace, no permission, or what `task` says.
+pub(crate) fn inside<T: Send>(
+    path: &Path,
+    task: impl FnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    let file = File::open(path).map_err(Error::at(path, "open network namespace"))?;
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(move || {
+            setns(file, CloneFlags::CLONE_NEWNET).map_err(Error::at(path, "enter network namespace"))?;
+            task()
+        });
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// A sysctl of the calling thread's namespace, e.g. `net/ipv4/tcp_rmem`: its last number.
+pub(crate) fn sysctl_last(name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/sys/{name}")).ok()?;
+    text.split_whitespace().next_back()?.parse().ok()
+}

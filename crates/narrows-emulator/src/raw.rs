@@ -1,0 +1,203 @@
+//! System calls that nix does not have (socket options of packets and TCP, batches of packets), behind safe functions.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Sets a socket option that takes a plain C value.
+pub(crate) fn set_option<T: Copy>(fd: impl AsFd, level: i32, option: i32, value: T) -> io::Result<()> {
+    // SAFETY: the pointer and the length are those of `value`, which lives through the call.
+    let done = unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reads a socket option into `out`; how many bytes the kernel gave.
+pub(crate) fn get_option(fd: impl AsFd, level: i32, option: i32, out: &mut [u8]) -> io::Result<usize> {
+    let mut length = out.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes, the length of `out`.
+    let done = unsafe {
+        libc::getsockopt(fd.as_fd().as_raw_fd(), level, option, out.as_mut_ptr().cast(), &raw mut length)
+    };
+    if done == 0 { Ok(length as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Takes up to `max` bytes off a TCP socket without copying them (tcp(7), MSG_TRUNC); 0 at the end of the stream.
+pub(crate) fn discard(fd: impl AsFd, max: usize) -> io::Result<usize> {
+    // SAFETY: with MSG_TRUNC on a TCP socket nothing is written to the buffer (tcp(7)), so it may be null.
+    let n = unsafe {
+        libc::recv(fd.as_fd().as_raw_fd(), std::ptr::null_mut(), max, libc::MSG_TRUNC | libc::MSG_DONTWAIT)
+    };
+    if n >= 0 { Ok(n as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives the calling thread a real-time priority above all ordinary threads.
+pub(crate) fn real_time_priority() -> io::Result<()> {
+    // SAFETY: all-zero bytes are a valid sched_param, which holds integers only.
+    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
+    param.sched_priority = 1;
+    // SAFETY: `param` lives through the call; 0 is the calling thread.
+    let done = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Puts the calling thread in front of ordinary ones. Without the permission it stays where it is: the run's soundness shows whether
+/// that mattered.
+pub(crate) fn high_priority() {
+    // SAFETY: takes integers only; 0 is the calling thread (Linux: a thread, not the process).
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
+}
+
+/// CPU time that the calling thread has used, nanoseconds.
+pub(crate) fn thread_cpu() -> u64 {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID)
+        .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+}
+
+/// Packets received by one call.
+pub(crate) struct ReceiveBatch {
+    frames: Vec<u8>,
+    controls: Vec<Control>,
+    lengths: Vec<usize>,
+    stamps: Vec<Option<u64>>,
+    truncated: u64,
+    frame_max: usize,
+}
+
+/// Room for one timestamp message, aligned as cmsg(3) wants it.
+#[repr(C, align(8))]
+#[derive(Copy, Clone)]
+struct Control([u8; 64]);
+
+impl ReceiveBatch {
+    /// Room for `count` packets of up to `frame_max` bytes.
+    pub(crate) fn new(count: usize, frame_max: usize) -> Self {
+        ReceiveBatch {
+            frames: vec![0; count * frame_max],
+            controls: vec![Control([0; 64]); count],
+            lengths: Vec::with_capacity(count),
+            stamps: Vec::with_capacity(count),
+            truncated: 0,
+            frame_max,
+        }
+    }
+
+    /// Receives what is there without waiting; how many packets, 0 if none.
+    pub(crate) fn receive(&mut self, fd: impl AsFd) -> io::Result<usize> {
+        self.lengths.clear();
+        self.stamps.clear();
+        let mut vectors: Vec<libc::iovec> = self
+            .frames
+            .chunks_exact_mut(self.frame_max)
+            .map(|f| libc::iovec { iov_base: f.as_mut_ptr().cast(), iov_len: f.len() })
+            .collect();
+        let mut messages: Vec<libc::mmsghdr> = vectors
+            .iter_mut()
+            .zip(&mut self.controls)
+            .map(|(vector, control)| {
+                // SAFETY: an all-zero mmsghdr is valid: null pointers with zero lengths.
+                let mut m: libc::mmsghdr = unsafe { std::mem::zeroed() };
+                m.msg_hdr.msg_iov = vector;
+                m.msg_hdr.msg_iovlen = 1;
+                m.msg_hdr.msg_control = (&raw mut control.0).cast();
+                m.msg_hdr.msg_controllen = control.0.len() as _;
+                m
+            })
+            .collect();
+        // SAFETY: each message points to a buffer and a control area of its own, which live through the call.
+        let n = unsafe {
+            libc::recvmmsg(
+                fd.as_fd().as_raw_fd(),
+                messages.as_mut_ptr(),
+                messages.len() as libc::c_uint,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        };
+        if n < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::WouldBlock { Ok(0) } else { Err(error) };
+        }
+        for m in messages.iter().take(n as usize) {
+            let cut = m.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
+            self.truncated += cut as u64;
+            self.lengths.push(if cut { 0 } else { (m.msg_len as usize).min(self.frame_max) });
+            self.stamps.push(timestamp(&m.msg_hdr));
+        }
+        Ok(n as usize)
+    }
+
+    /// A packet of the last call and its CLOCK_REALTIME timestamp; empty if it was too long.
+    pub(crate) fn packet(&self, i: usize) -> (&[u8], Option<u64>) {
+        let length = self.lengths.get(i).copied().unwrap_or(0);
+        let start = i * self.frame_max;
+        (self.frames.get(start..start + length).unwrap_or(&[]), self.stamps.get(i).copied().flatten())
+    }
+
+    /// Packets that were longer than the room for them, so far.
+    pub(crate) fn truncated(&self) -> u64 {
+        self.truncated
+    }
+}
+
+/// The SO_TIMESTAMPNS message of a received packet.
+fn timestamp(header: &libc::msghdr) -> Option<u64> {
+    // SAFETY: `header` was filled by the kernel, which describes its control area truthfully.
+    let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
+    while !message.is_null() {
+        // SAFETY: non-null results of CMSG_FIRSTHDR and CMSG_NXTHDR point to a cmsghdr within the control area.
+        let m = unsafe { &*message };
+        if m.cmsg_level == libc::SOL_SOCKET && m.cmsg_type == libc::SCM_TIMESTAMPNS {
+            // SAFETY: the payload of SCM_TIMESTAMPNS is a timespec; it may be unaligned.
+            let t: libc::timespec = unsafe { std::ptr::read_unaligned(libc::CMSG_DATA(message).cast()) };
+            return Some(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64);
+        }
+        // SAFETY: as above.
+        message = unsafe { libc::CMSG_NXTHDR(header, message) };
+    }
+    None
+}
+
+/// Sends packets with one call; how many went out. 0: the device takes none at the moment.
+pub(crate) fn send_batch(fd: impl AsFd, packets: &[&[u8]]) -> io::Result<usize> {
+    let mut vectors: Vec<libc::iovec> = packets
+        .iter()
+        .map(|p| libc::iovec { iov_base: p.as_ptr().cast_mut().cast(), iov_len: p.len() })
+        .collect();
+    let mut messages: Vec<libc::mmsghdr> = vectors
+        .iter_mut()
+        .map(|vector| {
+            // SAFETY: an all-zero mmsghdr is valid: null pointers with zero lengths.
+            let mut m: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            m.msg_hdr.msg_iov = vector;
+            m.msg_hdr.msg_iovlen = 1;
+            m
+        })
+        .collect();
+    // SAFETY: each message points to a packet that lives through the call; the kernel only reads them.
+    let n = unsafe {
+        libc::sendmmsg(
+            fd.as_fd().as_raw_fd(),
+            messages.as_mut_ptr(),
+            messages.len() as libc::c_uint,
+            libc::MSG_DONTWAIT,
+        )
+    };
+    if n >= 0 {
+        return Ok(n as usize);
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::ENOBUFS) => Ok(0),
+        _ => Err(error),
+    }
+}

@@ -1,0 +1,73 @@
+//! Frames on their way, by the time they are due.
+
+use std::collections::VecDeque;
+
+/// The frames in flight on a link.
+#[derive(Debug, Default)]
+pub(crate) struct Flight {
+    /// (CLOCK_MONOTONIC nanoseconds when due, frame with its virtio header), in order of time.
+    frames: VecDeque<(u64, Box<[u8]>)>,
+}
+
+impl Flight {
+    /// Adds a frame. Without `reorder` it does not overtake any (as the simulator's flights).
+    pub(crate) fn push(&mut self, due: u64, frame: Box<[u8]>, reorder: bool) {
+        match self.frames.back() {
+            Some(&(last, _)) if due < last => {
+                if reorder {
+                    let at = self.frames.partition_point(|f| f.0 <= due);
+                    self.frames.insert(at, (due, frame));
+                } else {
+                    self.frames.push_back((last, frame));
+                }
+            }
+            _ => self.frames.push_back((due, frame)),
+        }
+    }
+
+    /// When the next frame is due.
+    pub(crate) fn next(&self) -> Option<u64> {
+        self.frames.front().map(|f| f.0)
+    }
+
+    /// The frames that are due, up to `max` of them.
+    pub(crate) fn due(&self, now: u64, max: usize) -> impl Iterator<Item = &(u64, Box<[u8]>)> {
+        self.frames.iter().take(max).take_while(move |f| f.0 <= now)
+    }
+
+    /// Forgets the first `n` frames.
+    pub(crate) fn sent(&mut self, n: usize) {
+        self.frames.drain(..n.min(self.frames.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tag(i: usize) -> Box<[u8]> {
+        vec![i as u8].into()
+    }
+
+    proptest! {
+        #[test]
+        fn order_is_kept_unless_reordering_is_asked_for(dues in prop::collection::vec(0u64..50, 1..40), reorder: bool) {
+            let mut flight = Flight::default();
+            for (i, &due) in dues.iter().enumerate() {
+                flight.push(due, tag(i), reorder);
+            }
+            let out: Vec<(u64, usize)> = flight.due(u64::MAX, usize::MAX).map(|f| (f.0, f.1[0] as usize)).collect();
+            prop_assert_eq!(out.len(), dues.len());
+            prop_assert!(out.is_sorted_by_key(|f| f.0));
+            for &(at, i) in &out {
+                prop_assert!(at >= dues[i], "never before it is due");
+            }
+            if reorder {
+                prop_assert!(out.iter().all(|&(at, i)| at == dues[i]));
+            } else {
+                prop_assert!(out.is_sorted_by_key(|f| f.1));
+            }
+        }
+    }
+}

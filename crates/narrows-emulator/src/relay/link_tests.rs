@@ -1,0 +1,122 @@
+//! The link model without packets: what it promises for any sequence of arrivals.
+
+use narrows_control::units::Rate;
+use narrows_sim::plan::{JitterPlan, LossPlan, RatePlan};
+use proptest::prelude::*;
+
+use super::*;
+
+fn plan() -> LinkPlan {
+    LinkPlan {
+        name: "A->B".into(),
+        from: 0,
+        to: 1,
+        rate: RatePlan::Steps {
+            steps: vec![(Time::ZERO, Rate::from_bits_per_sec(12_000_000))],
+            period: None,
+        },
+        delay: vec![(Time::ZERO, Span::from_millis(10))],
+        jitter: None,
+        loss: Vec::new(),
+        duplicate: 0.0,
+        queue: QueuePlan::Fifo { limit: LimitPlan::default(), mark: MarkPlan::None },
+    }
+}
+
+fn link(plan: &LinkPlan, model: RelayModel) -> Link {
+    Link::new(plan, 7, 3, model, Time::ZERO).unwrap()
+}
+
+fn ms(n: u64) -> Time {
+    Time::ZERO + Span::from_millis(n)
+}
+
+#[test]
+fn a_step_of_the_delay_counts_from_its_time_on() {
+    let mut p = plan();
+    p.delay.push((ms(50), Span::from_millis(30)));
+    let mut l = link(&p, RelayModel::Delay);
+    assert_eq!(l.offer(ms(49), 1500), Fate::Arrives { at: ms(59), twice: false });
+    assert_eq!(l.offer(ms(50), 1500), Fate::Arrives { at: ms(80), twice: false });
+    assert_eq!(l.pass(ms(50)), ms(80), "housekeeping takes as long");
+}
+
+#[test]
+fn the_rate_side_serves_one_after_the_other_and_drops_at_the_tail() {
+    let mut p = plan();
+    p.queue = QueuePlan::Fifo { limit: LimitPlan { packets: Some(2), bytes: None }, mark: MarkPlan::None };
+    let mut l = link(&p, RelayModel::Rate);
+    // 1500 bytes take 1 ms at 12 Mbit/s: one in transmission, two waiting, the fourth does not fit.
+    let fates: Vec<Fate> = (0..4).map(|_| l.offer(ms(0), 1500)).collect();
+    for (i, fate) in fates.iter().take(3).enumerate() {
+        assert_eq!(*fate, Fate::Arrives { at: ms(11 + i as u64), twice: false });
+    }
+    assert_eq!(fates[3], Fate::Dropped);
+    assert_eq!((l.stats.offered, l.stats.dropped, l.backlog(ms(0))), (4, 1, (2, 3000)));
+    assert_eq!(l.backlog(ms(2)), (0, 0));
+    let (sojourn, mean) = l.sojourn().unwrap();
+    assert_eq!((mean, sojourn.quantile(1.0)), (0.001, 0.002));
+}
+
+#[test]
+fn a_trace_driven_link_keeps_its_opportunities() {
+    let mut p = plan();
+    p.rate = RatePlan::Opportunities { millis: vec![5, 20], period_millis: 20, bytes: 1500 };
+    let mut l = link(&p, RelayModel::Rate);
+    assert_eq!(l.offer(ms(0), 1500), Fate::Arrives { at: ms(15), twice: false });
+    assert_eq!(l.offer(ms(0), 1500), Fate::Arrives { at: ms(30), twice: false });
+}
+
+#[test]
+fn the_share_of_lost_packets_is_the_one_asked_for() {
+    let mut p = plan();
+    p.loss = vec![(Time::ZERO, LossPlan::Bernoulli { p: 0.02 })];
+    let mut l = link(&p, RelayModel::Delay);
+    let n = 100_000;
+    for i in 0..n {
+        l.offer(Time::from_nanos(i * 1000), 1500);
+    }
+    // Five standard deviations of a binomial.
+    let deviation = (n as f64 * 0.02 * 0.98).sqrt();
+    assert!((l.stats.lost as f64 - n as f64 * 0.02).abs() < 5.0 * deviation, "{}", l.stats.lost);
+}
+
+#[test]
+fn the_losses_are_those_of_the_simulator() {
+    let mut p = plan();
+    p.loss = vec![(Time::ZERO, LossPlan::GilbertElliott { p: 0.05, r: 0.3, good: 0.0, bad: 0.8 })];
+    let mut l = link(&p, RelayModel::Delay);
+    let mut simulator = Impairments::new(&p, 7, 3).unwrap();
+    for i in 0..2000 {
+        let now = Time::from_nanos(i);
+        assert_eq!(l.offer(now, 100) == Fate::Lost, simulator.fate(now).lost);
+    }
+    assert!(l.stats.lost > 0);
+}
+
+#[test]
+fn a_queue_that_the_relay_lacks_is_refused_by_name() {
+    let mut p = plan();
+    p.queue = QueuePlan::Priority { bands: vec![LimitPlan::default()] };
+    let error = Link::new(&p, 1, 0, RelayModel::Rate, Time::ZERO).err().unwrap().to_string();
+    assert!(error.contains("A->B") && error.contains("priority"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn nothing_arrives_before_its_delay_or_after_delay_and_jitter(
+        gaps in prop::collection::vec(0u64..3_000_000, 1..60),
+        jitter in 1u64..5_000_000,
+    ) {
+        let mut p = plan();
+        p.jitter = Some(JitterPlan { max: Span::from_nanos(jitter), reorder: true });
+        let mut l = link(&p, RelayModel::Delay);
+        let mut now = 0;
+        for gap in gaps {
+            now += gap;
+            let Fate::Arrives { at, .. } = l.offer(Time::from_nanos(now), 1500) else { panic!("lost") };
+            let took = at.as_nanos() - now;
+            prop_assert!((10_000_000..=10_000_000 + jitter).contains(&took), "{}", took);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The relay: the simulator's link model between interfaces, in real time, by one thread.
+//!
+//! Frames are stamped by the kernel when they arrive, so the thread's own delay in fetching them does not add to the link's. They
+//! leave when they are due or later, never earlier; how much later is measured. The thread sleeps in between (ppoll with the
+//! finest timer slack) at real-time priority where the kernel lets it.
+
+mod flight;
+mod frame;
+mod link;
+mod socket;
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use narrows_control::units::{Span, Time};
+use narrows_sim::model::Histogram;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+
+use crate::clock::{Clock, monotonic, realtime_to_monotonic};
+use crate::error::Error;
+use crate::raw::{self, ReceiveBatch, send_batch};
+use crate::spec::{InterfaceSpec, Spec};
+use flight::Flight;
+use frame::{Kind, VNET_HEADER, classify};
+pub(crate) use link::LinkStats;
+use link::{Fate, Link};
+use socket::PacketSocket;
+
+/// Packets moved by one system call.
+const BATCH: usize = 64;
+
+/// Longest packet: 64 KiB of GSO and its headers.
+const PACKET_MAX: usize = VNET_HEADER + 18 + 65_536;
+
+/// Longest sleep, to look at the cancel flag.
+const NAP: Span = Span::from_millis(50);
+
+/// A timestamp that is older than this is none of ours (the clock was set).
+const STAMP_MAX_AGE: u64 = 2_000_000_000;
+
+/// What a relay tells while it runs; written by its thread, read by the sampler.
+#[derive(Debug, Default)]
+pub(crate) struct LinkBoard {
+    pub(crate) offered: AtomicU64,
+    pub(crate) dropped: AtomicU64,
+    pub(crate) lost: AtomicU64,
+    pub(crate) departed_bytes: AtomicU64,
+    pub(crate) queue_packets: AtomicU64,
+    pub(crate) queue_bytes: AtomicU64,
+}
+
+/// What a relay tells about a link in the end.
+pub(crate) struct LinkReport {
+    pub(crate) link: u32,
+    pub(crate) stats: LinkStats,
+    /// Frames passed on, copies and housekeeping included.
+    pub(crate) sent: u64,
+    /// Frames that arrived and the kernel had to drop; that came beyond the relay's memory; that no device took.
+    pub(crate) kernel_drops: u64,
+    pub(crate) overflow: u64,
+    pub(crate) refused: u64,
+    pub(crate) judges_packets: bool,
+    /// How much later than due frames were sent, seconds: median, 99th percentile, most.
+    pub(crate) late: [f64; 3],
+    /// Time in the queue, and its mean in seconds, where the relay has the queue.
+    pub(crate) sojourn: Option<(Histogram, f64)>,
+}
+
+/// What the relay's thread tells in the end.
+pub(crate) struct RelayReport {
+    pub(crate) links: Vec<LinkReport>,
+    /// CPU time over run time.
+    pub(crate) cpu: f64,
+    /// Why it has no real-time priority.
+    pub(crate) priority: Result<(), String>,
+}
+
+/// A link at work.
+struct Lane {
+    index: u32,
+    link: Link,
+    flight: Flight,
+    /// CLOCK_MONOTONIC of the latest arrival.
+    latest: u64,
+    from: usize,
+    to: usize,
+    late: Option<Box<Histogram>>,
+    sent: u64,
+    overflow: u64,
+    refused: u64,
+    board: Arc<LinkBoard>,
+}
+
+/// All links of a relay.
+pub(crate) struct Relay {
+    sockets: Vec<PacketSocket>,
+    lanes: Vec<Lane>,
+    /// The lane that each socket's frames enter.
+    lane_of: Vec<Option<usize>>,
+    held: u64,
+    hold_max: u64,
+}
+
+impl Relay {
+    /// Opens the interfaces.
+    ///
+    /// # Errors
+    /// An interface that is not there, or a link that the relay cannot carry out.
+    pub(crate) fn open(spec: &Spec) -> Result<Self, Error> {
+        let measure_from = Time::ZERO + spec.plan.warmup;
+        let mut sockets = Vec::new();
+        let mut known: BTreeMap<&InterfaceSpec, usize> = BTreeMap::new();
+        let mut lanes = Vec::new();
+        for relay in &spec.relays {
+            let [from, to] = [&relay.from, &relay.to].map(|interface| match known.get(interface) {
+                Some(&i) => Ok(i),
+                None => {
+                    sockets.push(PacketSocket::open(interface)?);
+                    known.insert(interface, sockets.len() - 1);
+                    Ok::<usize, Error>(sockets.len() - 1)
+                }
+            });
+            let plan = &spec.plan.links[relay.link as usize];
+            let link = Link::new(plan, spec.plan.seed, relay.link, relay.model, measure_from)?;
+            lanes.push(Lane {
+                index: relay.link,
+                link,
+                flight: Flight::default(),
+                latest: 0,
+                from: from?,
+                to: to?,
+                late: Histogram::new(),
+                sent: 0,
+                overflow: 0,
+                refused: 0,
+                board: Arc::default(),
+            });
+        }
+        let lane_of = (0..sockets.len()).map(|s| lanes.iter().position(|l| l.from == s)).collect();
+        Ok(Relay { sockets, lanes, lane_of, held: 0, hold_max: spec.bounds.relay_bytes })
+    }
+
+    /// What each link tells while it runs.
+    pub(crate) fn boards(&self) -> BTreeMap<u32, Arc<LinkBoard>> {
+        self.lanes.iter().map(|l| (l.index, l.board.clone())).collect()
+    }
+
+    /// Moves packets until `end`.
+    pub(crate) fn run(mut self, clock: Clock, end: Time, stop: &AtomicBool) -> Result<RelayReport, Error> {
+        let priority = raw::real_time_priority().map_err(|e| e.to_string());
+        nix::sys::prctl::set_timerslack(1).map_err(Error::system("PR_SET_TIMERSLACK"))?;
+        let (began, cpu_before) = (monotonic(), raw::thread_cpu());
+        let end = clock.monotonic(end);
+        let mut batch = ReceiveBatch::new(BATCH, PACKET_MAX);
+        loop {
+            let now = monotonic();
+            if now >= end || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.send_due(now)?;
+            let due = self.lanes.iter().filter_map(|l| l.flight.next()).min();
+            let sleep = due.unwrap_or(u64::MAX).min(end).saturating_sub(monotonic()).min(NAP.as_nanos());
+            self.wait(sleep)?;
+            for socket in 0..self.sockets.len() {
+                self.fetch(socket, clock, &mut batch)?;
+            }
+            for lane in &mut self.lanes {
+                lane.publish(clock.now());
+            }
+        }
+        let ran = monotonic().saturating_sub(began).max(1);
+        let cpu = raw::thread_cpu().saturating_sub(cpu_before) as f64 / ran as f64;
+        let mut drops: Vec<u64> = self.sockets.iter_mut().map(PacketSocket::kernel_drops).collect();
+        if let Some(first) = drops.first_mut() {
+            *first += batch.truncated();
+        }
+        let links = self.lanes.into_iter().map(|l| l.report(&drops)).collect();
+        Ok(RelayReport { links, cpu, priority })
+    }
+
+    /// Sleeps until a frame arrives or the time is over.
+    fn wait(&self, nanos: u64) -> Result<(), Error> {
+        let mut polls: Vec<PollFd<'_>> = self
+            .sockets
+            .iter()
+            .zip(&self.lane_of)
+            .filter(|(_, lane)| lane.is_some())
+            .map(|(s, _)| PollFd::new(s.as_fd(), PollFlags::POLLIN))
+            .collect();
+        let timeout = TimeSpec::new((nanos / 1_000_000_000) as _, (nanos % 1_000_000_000) as _);
+        match ppoll(&mut polls, Some(timeout), None) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(e) => Err(Error::system("relay: ppoll")(e)),
+        }
+    }
+
+    fn send_due(&mut self, now: u64) -> Result<(), Error> {
+        for lane in &mut self.lanes {
+            loop {
+                let packets: Vec<&[u8]> = lane.flight.due(now, BATCH).map(|f| &*f.1).collect();
+                if packets.is_empty() {
+                    break;
+                }
+                let (offered, sent_at) = (packets.len(), monotonic());
+                let socket = &self.sockets[lane.to];
+                let n = match send_batch(socket, &packets) {
+                    Ok(n) => n,
+                    // The device is down or a frame is too long for it: that frame is gone.
+                    Err(_) => {
+                        lane.refused += 1;
+                        self.held -= packets[0].len() as u64;
+                        lane.flight.sent(1);
+                        continue;
+                    }
+                };
+                self.held -= packets[..n].iter().map(|p| p.len() as u64).sum::<u64>();
+                if let Some(late) = &mut lane.late {
+                    lane.flight.due(now, n).for_each(|f| late.record(sent_at.saturating_sub(f.0)));
+                }
+                lane.sent += n as u64;
+                lane.flight.sent(n);
+                if n < offered {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has arrived at an interface and decides its fate.
+    fn fetch(&mut self, socket: usize, clock: Clock, batch: &mut ReceiveBatch) -> Result<(), Error> {
+        let Some(lane) = self.lane_of[socket].and_then(|l| self.lanes.get_mut(l)) else { return Ok(()) };
+        let n = match batch.receive(&self.sockets[socket]) {
+            Ok(n) => n,
+            // The interface is down at the moment; what is sent to it is lost, as with a pulled cable.
+            Err(e) if e.raw_os_error() == Some(libc::ENETDOWN) => return Ok(()),
+            Err(e) => return Err(Error::system(format!("relay of link {}: receive", lane.index))(e)),
+        };
+        if n == 0 {
+            return Ok(());
+        }
+        let offset = realtime_to_monotonic();
+        let now = monotonic();
+        for i in 0..n {
+            let (packet, stamp) = batch.packet(i);
+            if packet.is_empty() {
+                continue;
+            }
+            let stamp = stamp.map(|s| s.saturating_add_signed(offset));
+            let arrived = stamp.filter(|s| *s <= now && now - s < STAMP_MAX_AGE).unwrap_or(now);
+            self.held += lane.take(packet, arrived, clock, self.hold_max.saturating_sub(self.held));
+        }
+        Ok(())
+    }
+}
+
+impl Lane {
+    /// A frame arrives at CLOCK_MONOTONIC `arrived`; returns the bytes it holds, of `room`.
+    fn take(&mut self, packet: &[u8], arrived: u64, clock: Clock, room: u64) -> u64 {
+        // Two processors' stamps may be a little out of order; the model's time does not go back.
+        let arrived = arrived.max(self.latest);
+        self.latest = arrived;
+        let now = clock.at(arrived);
+        let delayed = |link: &Link| arrived.saturating_add(link.pass(now).since(now).as_nanos());
+        let (due, twice) = match classify(packet) {
+            // What passes before the start is delayed, and is not part of the run.
+            Kind::Data { bytes, super_packet } if arrived >= clock.zero => {
+                self.link.stats.super_packets += super_packet as u64;
+                match self.link.offer(now, bytes) {
+                    Fate::Arrives { at, twice } => (clock.monotonic(at), twice),
+                    Fate::Lost | Fate::Dropped => return 0,
+                }
+            }
+            Kind::Data { .. } | Kind::Housekeeping => (delayed(&self.link), false),
+        };
+        let mut held = 0;
+        for _ in 0..1 + twice as u8 {
+            if held + packet.len() as u64 > room {
+                self.overflow += 1;
+            } else {
+                held += packet.len() as u64;
+                self.flight.push(due, packet.into(), self.link.reorders());
+            }
+        }
+        held
+    }
+
+    fn publish(&mut self, now: Time) {
+        let (packets, bytes) = self.link.backlog(now);
+        let s = &self.link.stats;
+        let set = |cell: &AtomicU64, value| cell.store(value, Ordering::Relaxed);
+        set(&self.board.offered, s.offered);
+        set(&self.board.dropped, s.dropped);
+        set(&self.board.lost, s.lost);
+        set(&self.board.departed_bytes, s.accepted_bytes - bytes);
+        set(&self.board.queue_packets, packets);
+        set(&self.board.queue_bytes, bytes);
+    }
+
+    fn report(self, drops: &[u64]) -> LinkReport {
+        let late = [0.5, 0.99, 1.0].map(|q| self.late.as_ref().map_or(f64::NAN, |h| h.quantile(q)));
+        LinkReport {
+            link: self.index,
+            sojourn: self.link.sojourn().map(|(h, mean)| (h.clone(), mean)),
+            judges_packets: self.link.judges_packets(),
+            stats: self.link.stats,
+            sent: self.sent,
+            kernel_drops: drops.get(self.from).copied().unwrap_or(0),
+            overflow: self.overflow,
+            refused: self.refused,
+            late,
+        }
+    }
+}

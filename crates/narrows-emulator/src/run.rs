@@ -1,0 +1,184 @@
+//! A run: everything is opened first, then threads carry packets and flows while this one looks on.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use narrows_control::units::{Rate, Span, Time};
+use narrows_sim::model::{EmptyPath, Recorder};
+use narrows_sim::plan::AppPlan;
+use narrows_sim::{Counts, Table};
+
+use crate::clock::{Clock, monotonic};
+use crate::endpoint::{FlowBoard, Host, Registry, members};
+use crate::error::Error;
+use crate::netns;
+use crate::relay::{Relay, RelayReport};
+use crate::sample::{Diag, Processors, Queue};
+use crate::sound::Soundness;
+use crate::spec::Spec;
+use crate::track::{External, FlowTrack, LinkTrack, Probe};
+use crate::watch::Watch;
+
+/// Flows beyond this many are not sampled, as in the simulator.
+const SAMPLED_FLOWS: usize = 1_000;
+
+/// From "everything is open" to time zero, where the caller leaves the start to us.
+const HEAD_START: u64 = 20_000_000;
+
+/// What a run gives.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The simulator's tables; what cannot be measured is NaN.
+    pub tables: Vec<Table>,
+    /// Size of the run: events are frames that a relay sent.
+    pub counts: Counts,
+    /// Whether to trust it.
+    pub soundness: Soundness,
+}
+
+/// Runs a spec. Blocks until its end, or until `cancel` is set.
+///
+/// # Errors
+/// A spec that contradicts itself, something that the kernel refuses, or [`Error::Cancelled`].
+pub fn emulate(spec: &Spec, cancel: &AtomicBool) -> Result<Outcome, Error> {
+    spec.check()?;
+    let relay = if spec.relays.is_empty() { None } else { Some(Relay::open(spec)?) };
+    let boards = relay.as_ref().map(Relay::boards).unwrap_or_default();
+    let mut links = Vec::new();
+    for (i, plan) in spec.plan.links.iter().enumerate() {
+        let queues = spec.queues.iter().filter(|q| q.link as usize == i).map(Queue::open);
+        let queues = queues.collect::<Result<Vec<Queue>, Error>>()?;
+        links.push(LinkTrack::new(i as u32, plan, queues, boards.get(&(i as u32)).cloned()));
+    }
+    let stage = Stage::build(spec)?;
+    let zero = spec.start.map_or_else(|| monotonic() + HEAD_START, Time::as_nanos);
+    let clock = Clock { zero };
+    let mut troubles = stage.troubles;
+    if monotonic() > zero {
+        let late = (monotonic() - zero) as f64 / 1e9;
+        troubles.push(format!("the run began {late:.3} s after its start time"));
+    }
+
+    let end = Time::ZERO + spec.plan.duration;
+    let stop = AtomicBool::new(false);
+    let mut watch = Watch {
+        spec,
+        clock,
+        flows: stage.flows,
+        links,
+        diags: stage.diags,
+        processors: Processors::new(),
+        recorder: Recorder::new(),
+        peak: 0,
+    };
+    let relay_report = std::thread::scope(|scope| -> Result<Option<RelayReport>, Error> {
+        let stop = &stop;
+        let relay = relay.map(|r| scope.spawn(move || halting(stop, || r.run(clock, end, stop))));
+        let hosts: Vec<_> = stage
+            .hosts
+            .into_values()
+            .map(|host| {
+                let netns = host.netns().clone();
+                let run = move || netns::inside(&netns, || host.run(clock, end, stop));
+                scope.spawn(move || halting(stop, run))
+            })
+            .collect();
+        let watched = watch.run(end, cancel, stop);
+        stop.store(true, Ordering::Relaxed);
+        for host in hosts {
+            host.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        let report = relay.map(|r| r.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let report = report.transpose()?;
+        watched.map(|()| report)
+    })?;
+    Ok(watch.finish(relay_report, troubles))
+}
+
+/// Stops the other threads if `task` fails.
+fn halting<T>(stop: &AtomicBool, task: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let outcome = task();
+    if outcome.is_err() {
+        stop.store(true, Ordering::Relaxed);
+    }
+    outcome
+}
+
+/// Hosts, flows and what else is opened for them.
+struct Stage {
+    hosts: BTreeMap<PathBuf, Host>,
+    flows: Vec<FlowTrack>,
+    diags: BTreeMap<PathBuf, Diag>,
+    troubles: Vec<String>,
+}
+
+impl Stage {
+    fn build(spec: &Spec) -> Result<Self, Error> {
+        let plan = &spec.plan;
+        // Relays alone need no path.
+        let empty = if spec.flows.is_empty() { Vec::new() } else { EmptyPath::of_flows(plan)? };
+        let registry = Arc::new(Registry::default());
+        let mut stage =
+            Stage { hosts: BTreeMap::new(), flows: Vec::new(), diags: BTreeMap::new(), troubles: Vec::new() };
+        for (s, flow_spec) in spec.flows.iter().enumerate() {
+            let flow = &plan.flows[flow_spec.flow as usize];
+            let [from, to] = [flow.from, flow.to].map(|n| &spec.namespaces[&plan.nodes[n as usize]]);
+            if flow_spec.external {
+                for netns in [from, to] {
+                    if !stage.diags.contains_key(netns) {
+                        stage.diags.insert(netns.clone(), Diag::open(netns)?);
+                    }
+                }
+                continue;
+            }
+            for netns in [from, to] {
+                if !stage.hosts.contains_key(netns) {
+                    stage.hosts.insert(netns.clone(), Host::new(netns.clone(), registry.clone())?);
+                }
+                if let Some(host) = stage.hosts.get_mut(netns) {
+                    host.learn(s, flow_spec, flow, empty[flow_spec.flow as usize]);
+                }
+            }
+            if let Some(host) = stage.hosts.get_mut(to) {
+                host.receive(s)?;
+            }
+            stage.troubles.extend(short_of_window(to, empty[flow_spec.flow as usize])?);
+        }
+        stage.troubles.sort();
+        stage.troubles.dedup();
+        for (id, member) in members(spec)?.into_iter().enumerate() {
+            let flow_spec = &spec.flows[member.spec];
+            let flow = &plan.flows[member.plan as usize];
+            let [from, to] = [flow.from, flow.to].map(|n| &spec.namespaces[&plan.nodes[n as usize]]);
+            let probe = if flow_spec.external {
+                Probe::External(Box::new(External::new(flow_spec.clone(), from.clone(), to.clone())))
+            } else {
+                let board = Arc::new(FlowBoard::default());
+                if let Some(host) = stage.hosts.get_mut(from) {
+                    host.send(member.clone(), board.clone());
+                }
+                Probe::Own(board)
+            };
+            let poisson = matches!(flow.app, AppPlan::Poisson { .. });
+            let sampled = plan.probes.flows && !poisson && id < SAMPLED_FLOWS;
+            let path = empty[member.plan as usize];
+            stage.flows.push(FlowTrack::new(id as u32, member, probe, sampled, path, flow_spec));
+        }
+        Ok(stage)
+    }
+}
+
+/// Says so if a receiver's largest window is smaller than what the path holds.
+fn short_of_window(netns: &Path, path: EmptyPath) -> Result<Option<String>, Error> {
+    if path.bottleneck == Rate::MAX {
+        return Ok(None);
+    }
+    let largest = netns::inside(netns, || Ok(netns::sysctl_last("net/ipv4/tcp_rmem")))?;
+    // Linux offers half of the buffer, and a full queue may double the path's RTT.
+    let needed = path.bottleneck.bytes_in(path.rtt + Span::from_millis(1)).get().saturating_mul(4);
+    Ok(largest.filter(|&l| l < needed).map(|l| {
+        format!("{}: net.ipv4.tcp_rmem allows {l} bytes, the path needs {needed}; raise it", netns.display())
+    }))
+}

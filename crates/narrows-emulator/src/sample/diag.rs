@@ -1,0 +1,102 @@
+//! Connections of programs that are not ours, by sock_diag(7).
+
+use std::io;
+use std::path::Path;
+
+use super::TcpInfo;
+use super::netlink::{Netlink, attribute};
+use crate::error::Error;
+
+const NETLINK_SOCK_DIAG: isize = 4;
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const INET_DIAG_INFO: u16 = 2;
+
+/// Length of `struct inet_diag_msg` (linux/inet_diag.h) in front of the attributes, and where the source port is.
+const MESSAGE: usize = 72;
+const SOURCE_PORT: usize = 4;
+
+/// TCP states to list: SYN_SENT, ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. Not TIME_WAIT, which has no
+/// `tcp_info`, nor LISTEN, whose fields mean something else.
+const STATES: u32 = 1 << 2 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+
+/// A connection as the kernel lists it.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Connection {
+    pub(crate) source_port: u16,
+    pub(crate) info: TcpInfo,
+}
+
+/// Lists connections of a namespace.
+pub(crate) struct Diag(Netlink);
+
+impl Diag {
+    /// # Errors
+    /// As [`Netlink::open`].
+    pub(crate) fn open(netns: &Path) -> Result<Self, Error> {
+        Netlink::open(netns, NETLINK_SOCK_DIAG).map(Diag)
+    }
+
+    /// The connections from and to these ports; 0 for any. Both families: a server that listens on `::` has its IPv4 connections
+    /// among those of IPv6.
+    pub(crate) fn connections(&mut self, from: u16, to: u16) -> io::Result<Vec<Connection>> {
+        let mut found = Vec::new();
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            self.0.ask(SOCK_DIAG_BY_FAMILY, true, &request(family, from, to), |m| found.extend(parse(m)))?;
+        }
+        Ok(found)
+    }
+}
+
+/// `struct inet_diag_req_v2`: in a dump the kernel lists only the ports asked for (net/ipv4/inet_diag.c, inet_diag_dump_icsk).
+fn request(family: i32, from: u16, to: u16) -> [u8; 56] {
+    let mut r = [0u8; 56];
+    r[0] = family as u8;
+    r[1] = libc::IPPROTO_TCP as u8;
+    r[2] = 1 << (INET_DIAG_INFO - 1);
+    r[4..8].copy_from_slice(&STATES.to_ne_bytes());
+    r[8..10].copy_from_slice(&from.to_be_bytes());
+    r[10..12].copy_from_slice(&to.to_be_bytes());
+    // INET_DIAG_NOCOOKIE.
+    r[48..56].fill(0xff);
+    r
+}
+
+fn parse(message: &[u8]) -> Option<Connection> {
+    let (head, attributes) = message.split_at_checked(MESSAGE)?;
+    Some(Connection {
+        source_port: u16::from_be_bytes([head[SOURCE_PORT], head[SOURCE_PORT + 1]]),
+        info: TcpInfo::parse(attribute(attributes, INET_DIAG_INFO)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_lists_a_connection_of_this_very_process() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let there = listener.local_addr().unwrap().port();
+        let client = std::net::TcpStream::connect(("127.0.0.1", there)).unwrap();
+        let here = client.local_addr().unwrap().port();
+        let mut diag = match Diag::open(Path::new("/proc/self/ns/net")) {
+            Ok(diag) => diag,
+            Err(e) if std::env::var_os("NARROWS_REQUIRE_KERNEL").is_none() => {
+                eprintln!("SKIPPED: sock_diag: {e}");
+                return;
+            }
+            Err(e) => panic!("{e}"),
+        };
+        let found = diag.connections(here, there).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].source_port, here);
+        assert!(found[0].info.cwnd > 0 && found[0].info.mss > 0);
+        assert!(diag.connections(here, 1).unwrap().is_empty(), "the port is a filter");
+    }
+
+    #[test]
+    fn a_stump_of_a_message_is_no_connection() {
+        assert!(parse(&[0; 20]).is_none());
+        assert!(parse(&[0; MESSAGE]).is_none());
+    }
+}

@@ -1,0 +1,119 @@
+//! Whether the processors kept up: a run on a machine that is too busy says nothing about the network.
+
+use std::fs;
+
+use serde::Serialize;
+
+/// Figures of a whole run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct ProcessorReport {
+    /// Processors online.
+    pub(crate) processors: usize,
+    /// Share in use by anybody: mean, and most in a second.
+    pub(crate) busy_mean: f64,
+    pub(crate) busy_max: f64,
+    /// Share that a hypervisor took away, mean.
+    pub(crate) steal_mean: f64,
+    /// Packets that the kernel dropped because a processor's backlog was full, and times a processor ran out of its budget for
+    /// packets (/proc/net/softnet_stat).
+    pub(crate) softnet_drops: u64,
+    pub(crate) softnet_squeezed: u64,
+}
+
+/// Looks at the processors each second.
+pub(crate) struct Processors {
+    first: Ticks,
+    last: Ticks,
+    softnet: (u64, u64),
+    busy_max: f64,
+}
+
+/// Clock ticks since boot.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+struct Ticks {
+    all: u64,
+    idle: u64,
+    steal: u64,
+}
+
+impl Ticks {
+    /// The share of busy time since `earlier`.
+    fn busy_since(self, earlier: Ticks) -> f64 {
+        let all = self.all.saturating_sub(earlier.all);
+        let idle = self.idle.saturating_sub(earlier.idle);
+        if all == 0 { f64::NAN } else { 1.0 - idle as f64 / all as f64 }
+    }
+}
+
+impl Processors {
+    pub(crate) fn new() -> Self {
+        let now = ticks();
+        Processors { first: now, last: now, softnet: softnet(), busy_max: 0.0 }
+    }
+
+    /// To be called once a second.
+    pub(crate) fn look(&mut self) {
+        let now = ticks();
+        // `max` passes over the NaN of an empty interval.
+        self.busy_max = self.busy_max.max(now.busy_since(self.last));
+        self.last = now;
+    }
+
+    pub(crate) fn report(&mut self) -> ProcessorReport {
+        let (now, softnet_now) = (ticks(), softnet());
+        let busy_mean = now.busy_since(self.first);
+        let all = now.all.saturating_sub(self.first.all).max(1);
+        ProcessorReport {
+            processors: std::thread::available_parallelism().map_or(0, |n| n.get()),
+            busy_mean,
+            busy_max: if self.busy_max > 0.0 { self.busy_max } else { busy_mean },
+            steal_mean: now.steal.saturating_sub(self.first.steal) as f64 / all as f64,
+            softnet_drops: softnet_now.0.saturating_sub(self.softnet.0),
+            softnet_squeezed: softnet_now.1.saturating_sub(self.softnet.1),
+        }
+    }
+}
+
+fn ticks() -> Ticks {
+    fs::read_to_string("/proc/stat").map(|text| parse_stat(&text)).unwrap_or_default()
+}
+
+/// The line of all processors: user nice system idle iowait irq softirq steal (proc(5)).
+fn parse_stat(text: &str) -> Ticks {
+    let line = text.lines().next().unwrap_or("");
+    let fields: Vec<u64> = line.split_whitespace().skip(1).take(8).map_while(|f| f.parse().ok()).collect();
+    let field = |i: usize| fields.get(i).copied().unwrap_or(0);
+    Ticks { all: fields.iter().sum(), idle: field(3) + field(4), steal: field(7) }
+}
+
+fn softnet() -> (u64, u64) {
+    fs::read_to_string("/proc/net/softnet_stat").map(|text| parse_softnet(&text)).unwrap_or_default()
+}
+
+/// A line for each processor, hexadecimal: processed, dropped, squeezed, ...
+fn parse_softnet(text: &str) -> (u64, u64) {
+    text.lines().fold((0, 0), |(dropped, squeezed), line| {
+        let mut fields = line.split_whitespace().skip(1).map(|f| u64::from_str_radix(f, 16).unwrap_or(0));
+        (dropped + fields.next().unwrap_or(0), squeezed + fields.next().unwrap_or(0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_is_what_is_not_idle() {
+        let a = parse_stat("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2 3\n");
+        let b = parse_stat("cpu  150 0 50 840 60 0 0 0 0 0\n");
+        assert_eq!(a, Ticks { all: 1000, idle: 850, steal: 0 });
+        assert_eq!(b.busy_since(a), 0.5);
+        assert!(a.busy_since(a).is_nan());
+        assert_eq!(parse_stat(""), Ticks::default());
+    }
+
+    #[test]
+    fn softnet_counts_all_processors() {
+        assert_eq!(parse_softnet("0000ff 00000002 0000000a 0\n0 1 1\n"), (3, 11));
+    }
+}

@@ -1,0 +1,172 @@
+//! Queues of the kernel, by rtnetlink: what `tc -s` shows, without starting it.
+
+use std::io;
+
+use super::netlink::{Netlink, attribute};
+use crate::error::Error;
+use crate::netns;
+use crate::spec::QueueSpec;
+
+const RTM_GETQDISC: u16 = 38;
+const RTM_GETTCLASS: u16 = 42;
+
+/// Length of `struct tcmsg`, and the attributes (linux/rtnetlink.h, linux/gen_stats.h).
+const TCMSG: usize = 20;
+const TCA_STATS2: u16 = 7;
+const TCA_STATS_BASIC: u16 = 1;
+const TCA_STATS_QUEUE: u16 = 3;
+
+/// Counters of a queue.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QueueStats {
+    /// L3 bytes and packets that left.
+    pub(crate) bytes: u64,
+    pub(crate) packets: u64,
+    pub(crate) drops: u64,
+    /// Packets (a super-packet counts as one) and L3 bytes that wait.
+    pub(crate) waiting_packets: u64,
+    pub(crate) waiting_bytes: u64,
+}
+
+impl QueueStats {
+    pub(crate) fn add(&mut self, other: QueueStats) {
+        self.bytes += other.bytes;
+        self.packets += other.packets;
+        self.drops += other.drops;
+        self.waiting_packets += other.waiting_packets;
+        self.waiting_bytes += other.waiting_bytes;
+    }
+}
+
+/// A qdisc or class to look at.
+pub(crate) struct Queue {
+    netlink: Netlink,
+    kind: u16,
+    request: [u8; TCMSG],
+    /// Bytes of each packet that a plan does not count.
+    header: u64,
+    /// Namespace, interface and handle, for messages.
+    pub(crate) name: String,
+    /// 32-bit counters of the kernel, unrolled.
+    packets: Unrolled,
+    drops: Unrolled,
+}
+
+/// A 64-bit counter from one of 32 bits that wraps.
+#[derive(Copy, Clone, Debug, Default)]
+struct Unrolled {
+    total: u64,
+}
+
+impl Unrolled {
+    fn see(&mut self, value: u32) -> u64 {
+        self.total += value.wrapping_sub(self.total as u32) as u64;
+        self.total
+    }
+}
+
+impl Queue {
+    /// Opens a queue and looks at it once.
+    ///
+    /// # Errors
+    /// No such interface, qdisc or class; a handle that is none.
+    pub(crate) fn open(spec: &QueueSpec) -> Result<Self, Error> {
+        let name = format!("{}: {} {}", spec.netns.display(), spec.interface, spec.handle);
+        let handle = handle(&spec.handle).ok_or_else(|| {
+            Error::invalid(
+                format!("queue {name}: handle"),
+                &spec.handle,
+                "two hexadecimal numbers as 1: or 1:10",
+            )
+        })?;
+        let index = netns::inside(&spec.netns, || {
+            nix::net::if_::if_nametoindex(spec.interface.as_str())
+                .map_err(Error::system(format!("{name}: find interface")))
+        })?;
+        let netlink = Netlink::open(&spec.netns, netlink_sys::protocols::NETLINK_ROUTE)?;
+        let mut request = [0; TCMSG];
+        request[4..8].copy_from_slice(&index.to_ne_bytes());
+        request[8..12].copy_from_slice(&handle.to_ne_bytes());
+        let kind = if handle & 0xffff == 0 { RTM_GETQDISC } else { RTM_GETTCLASS };
+        let mut queue = Queue {
+            netlink,
+            kind,
+            request,
+            header: spec.header.into(),
+            name,
+            packets: Unrolled::default(),
+            drops: Unrolled::default(),
+        };
+        queue.look().map_err(Error::system(format!("{}: read queue", queue.name)))?;
+        Ok(queue)
+    }
+
+    /// The counters now.
+    pub(crate) fn look(&mut self) -> io::Result<QueueStats> {
+        let mut seen = None;
+        self.netlink.ask(self.kind, false, &self.request, |m| seen = m.get(TCMSG..).and_then(parse))?;
+        let raw = seen.ok_or_else(|| io::Error::other("the kernel gives no statistics of it"))?;
+        let packets = self.packets.see(raw.packets);
+        Ok(QueueStats {
+            bytes: raw.bytes.saturating_sub(self.header * packets),
+            packets,
+            drops: self.drops.see(raw.drops),
+            waiting_packets: raw.qlen as u64,
+            waiting_bytes: (raw.backlog as u64).saturating_sub(self.header * raw.qlen as u64),
+        })
+    }
+}
+
+struct Raw {
+    bytes: u64,
+    packets: u32,
+    qlen: u32,
+    backlog: u32,
+    drops: u32,
+}
+
+fn parse(attributes: &[u8]) -> Option<Raw> {
+    let stats = attribute(attributes, TCA_STATS2)?;
+    let basic = attribute(stats, TCA_STATS_BASIC)?;
+    let queue = attribute(stats, TCA_STATS_QUEUE)?;
+    let word = |bytes: &[u8], at: usize| -> Option<u32> {
+        bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
+    };
+    Some(Raw {
+        bytes: u64::from_ne_bytes(basic.get(..8)?.try_into().ok()?),
+        packets: word(basic, 8)?,
+        qlen: word(queue, 0)?,
+        backlog: word(queue, 4)?,
+        drops: word(queue, 8)?,
+    })
+}
+
+/// A handle as tc(8) writes it: `1:` a qdisc, `1:10` a class, hexadecimal.
+fn handle(text: &str) -> Option<u32> {
+    let (major, minor) = text.split_once(':')?;
+    let major = u16::from_str_radix(major, 16).ok()?;
+    let minor = if minor.is_empty() { 0 } else { u16::from_str_radix(minor, 16).ok()? };
+    Some((major as u32) << 16 | minor as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_are_those_of_tc() {
+        assert_eq!(handle("1:"), Some(0x1_0000));
+        assert_eq!(handle("1:10"), Some(0x1_0010));
+        assert_eq!(handle("ffff:fff1"), Some(0xffff_fff1));
+        for bad in ["", "1", ":", "x:1", "1:x", "10000:"] {
+            assert_eq!(handle(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_counter_that_wraps_goes_on() {
+        let mut c = Unrolled::default();
+        assert_eq!(c.see(u32::MAX - 1), u32::MAX as u64 - 1);
+        assert_eq!(c.see(3), u32::MAX as u64 + 4);
+    }
+}

@@ -1,0 +1,109 @@
+//! `struct tcp_info` (linux/tcp.h), read by offset: a kernel that knows fewer fields gives a shorter one.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use crate::raw;
+
+/// Longest that any kernel gives so far, and some.
+pub(crate) const TCP_INFO_MAX: usize = 512;
+
+/// What the kernel tells about a connection.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub(crate) struct TcpInfo {
+    /// 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
+    pub(crate) ca_state: u8,
+    /// Payload bytes of a full segment.
+    pub(crate) mss: u32,
+    /// Segments in flight as Linux counts them: sent, less SACKed and lost, plus retransmitted.
+    pub(crate) in_flight: u32,
+    /// Microseconds; 0 before the first sample.
+    pub(crate) srtt_us: u32,
+    pub(crate) min_rtt_us: u32,
+    pub(crate) cwnd: u32,
+    /// `None` while infinite.
+    pub(crate) ssthresh: Option<u32>,
+    pub(crate) retransmits: u32,
+    /// Payload bytes/s; `None` if unlimited.
+    pub(crate) pacing_rate: Option<u64>,
+    pub(crate) bytes_acked: u64,
+    pub(crate) bytes_received: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) data_segments_out: u32,
+    pub(crate) dsack_dups: u32,
+    pub(crate) timeouts: u32,
+    /// Microseconds with data to send, and of these held by the receive window or the send buffer.
+    pub(crate) busy_us: u64,
+    pub(crate) rwnd_limited_us: u64,
+    pub(crate) sndbuf_limited_us: u64,
+}
+
+/// TCP_INFINITE_SSTHRESH (net/tcp.h).
+const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+impl TcpInfo {
+    /// Of a socket of ours.
+    pub(crate) fn of(socket: impl AsFd) -> io::Result<Self> {
+        let mut bytes = [0u8; TCP_INFO_MAX];
+        let n = raw::get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes)?;
+        Ok(TcpInfo::parse(bytes.get(..n).unwrap_or(&bytes)))
+    }
+
+    /// From the kernel's bytes; what is not there is 0.
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        let u32_at = |at: usize| -> u32 {
+            bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
+        };
+        let u64_at = |at: usize| -> u64 {
+            bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+        };
+        let [unacked, sacked, lost, retrans] = [24, 28, 32, 36].map(u32_at);
+        let min_rtt_us = u32_at(148);
+        TcpInfo {
+            ca_state: bytes.get(1).copied().unwrap_or(0),
+            mss: u32_at(16),
+            in_flight: unacked.saturating_sub(sacked.saturating_add(lost)).saturating_add(retrans),
+            srtt_us: u32_at(68),
+            min_rtt_us: if min_rtt_us == u32::MAX { 0 } else { min_rtt_us },
+            ssthresh: Some(u32_at(76)).filter(|&s| s < INFINITE_SSTHRESH),
+            cwnd: u32_at(80),
+            retransmits: u32_at(100),
+            pacing_rate: Some(u64_at(104)).filter(|&r| r > 0 && r != u64::MAX && r != u32::MAX as u64),
+            bytes_acked: u64_at(120),
+            bytes_received: u64_at(128),
+            data_segments_out: u32_at(156),
+            busy_us: u64_at(168),
+            rwnd_limited_us: u64_at(176),
+            sndbuf_limited_us: u64_at(184),
+            bytes_sent: u64_at(200),
+            dsack_dups: u32_at(216),
+            // tcpi_total_rto: Linux 6.7, after rcv_ooopack, snd_wnd, rcv_wnd and rehash.
+            timeouts: u32_at(240) & 0xffff,
+        }
+    }
+
+    /// Share of the busy time in which the receive window or the send buffer was the limit.
+    pub(crate) fn limited_share(&self) -> f64 {
+        let held = self.rwnd_limited_us + self.sndbuf_limited_us;
+        if self.busy_us == 0 { 0.0 } else { held as f64 / self.busy_us as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shorter_struct_of_an_older_kernel_leaves_the_rest_empty() {
+        let mut bytes = vec![0u8; 104];
+        bytes[1] = 3;
+        bytes[80..84].copy_from_slice(&10u32.to_ne_bytes());
+        bytes[76..80].copy_from_slice(&INFINITE_SSTHRESH.to_ne_bytes());
+        bytes[24..28].copy_from_slice(&5u32.to_ne_bytes());
+        bytes[32..36].copy_from_slice(&7u32.to_ne_bytes());
+        let info = TcpInfo::parse(&bytes);
+        assert_eq!((info.ca_state, info.cwnd, info.ssthresh, info.in_flight), (3, 10, None, 0));
+        assert_eq!((info.bytes_sent, info.min_rtt_us, info.limited_share()), (0, 0, 0.0));
+        TcpInfo::parse(&bytes[..3]);
+    }
+}

@@ -1,0 +1,181 @@
+//! Whether to trust a run, and what it was limited by.
+
+use serde::Serialize;
+
+use crate::relay::RelayReport;
+use crate::sample::ProcessorReport;
+use crate::spec::Spec;
+use crate::track::FlowTrack;
+
+/// The verdict on a run and the figures behind it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Soundness {
+    /// Nothing stands in `reasons`.
+    pub sound: bool,
+    /// Why not to trust the run, a line each.
+    pub reasons: Vec<String>,
+    /// What a reader should know but the run does not suffer from.
+    pub notes: Vec<String>,
+    /// CLOCK_MONOTONIC at time zero, nanoseconds.
+    pub start_ns: u64,
+    pub(crate) processors: ProcessorReport,
+    pub(crate) relay_cpu: f64,
+    pub(crate) relays: Vec<RelaySoundness>,
+    pub(crate) flows: Vec<FlowSoundness>,
+}
+
+/// Figures of a relayed link.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RelaySoundness {
+    link: u32,
+    name: String,
+    /// Frames passed on; lost and duplicated by the model.
+    frames: u64,
+    lost: u64,
+    duplicated: u64,
+    super_packets: u64,
+    kernel_drops: u64,
+    overflow: u64,
+    refused: u64,
+    late_p50_s: f64,
+    late_p99_s: f64,
+    late_max_s: f64,
+}
+
+/// Figures of a flow: the share of its busy time in which a window or buffer held it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FlowSoundness {
+    flow: u32,
+    name: String,
+    rwnd_limited: f64,
+    sndbuf_limited: f64,
+}
+
+impl Soundness {
+    /// Judges a run.
+    pub(crate) fn judge(
+        spec: &Spec,
+        start_ns: u64,
+        processors: ProcessorReport,
+        relay: Option<&RelayReport>,
+        flows: &[FlowTrack],
+        troubles: Vec<String>,
+    ) -> Self {
+        let mut s = Soundness { reasons: troubles, start_ns, ..Soundness::default() };
+        s.judge_relay(spec, relay);
+        s.judge_flows(spec, flows);
+        s.judge_processors(spec, &processors);
+        s.processors = processors;
+        s.sound = s.reasons.is_empty();
+        s
+    }
+
+    fn judge_relay(&mut self, spec: &Spec, relay: Option<&RelayReport>) {
+        let Some(relay) = relay else { return };
+        self.relay_cpu = relay.cpu;
+        if let Err(why) = &relay.priority {
+            self.notes.push(format!("the relay has no real-time priority: {why}"));
+        }
+        let bound = spec.bounds.lateness.as_secs_f64();
+        for l in &relay.links {
+            let name = spec.plan.links[l.link as usize].name.clone();
+            let mut count = |n: u64, what: &str| {
+                if n > 0 {
+                    self.reasons.push(format!("link {name}: {n} frames {what}"));
+                }
+            };
+            count(l.kernel_drops, "dropped by the kernel in front of the relay");
+            count(l.overflow, "dropped: the relay's memory is full (bounds.relay_bytes)");
+            count(l.refused, "refused by the device behind the relay");
+            if l.judges_packets {
+                count(
+                    l.stats.super_packets,
+                    "were super-packets, judged as one packet each; turn tso, gso and gro off in front of the link",
+                );
+            }
+            let [p50, p99, max] = l.late;
+            if p99 > bound {
+                let ms = |s: f64| format!("{:.3} ms", s * 1e3);
+                self.reasons.push(format!(
+                    "link {name}: the relay sent 1 % of the frames {} late or more, allowed are {}",
+                    ms(p99),
+                    ms(bound)
+                ));
+            }
+            self.relays.push(RelaySoundness {
+                link: l.link,
+                name,
+                frames: l.sent,
+                lost: l.stats.lost,
+                duplicated: l.stats.duplicated,
+                super_packets: l.stats.super_packets,
+                kernel_drops: l.kernel_drops,
+                overflow: l.overflow,
+                refused: l.refused,
+                late_p50_s: p50,
+                late_p99_s: p99,
+                late_max_s: max,
+            });
+        }
+    }
+
+    fn judge_flows(&mut self, spec: &Spec, flows: &[FlowTrack]) {
+        let mut failed = 0;
+        for flow in flows {
+            let name = crate::endpoint::name(&spec.plan, &flow.member);
+            if let Some(why) = flow.trouble() {
+                failed += 1;
+                // A source may have thousands; the first few say it.
+                if failed <= 5 {
+                    self.reasons.push(format!("flow {name}: {why}"));
+                }
+            }
+            let Some(info) = flow.info().filter(|i| i.busy_us > 0 && flow.sampled) else { continue };
+            let share = |us: u64| us as f64 / info.busy_us as f64;
+            let window = spec.plan.flows[flow.member.plan as usize].limits_window();
+            if info.limited_share() > spec.bounds.limited && !window {
+                self.reasons.push(format!(
+                    "flow {name}: {:.0} % of the time the receive window or the send buffer held it; raise tcp_rmem, tcp_wmem",
+                    info.limited_share() * 100.0
+                ));
+            }
+            self.flows.push(FlowSoundness {
+                flow: flow.id,
+                name,
+                rwnd_limited: share(info.rwnd_limited_us),
+                sndbuf_limited: share(info.sndbuf_limited_us),
+            });
+        }
+        if failed > 5 {
+            self.reasons.push(format!("{} more flows failed", failed - 5));
+        }
+    }
+
+    fn judge_processors(&mut self, spec: &Spec, p: &ProcessorReport) {
+        if p.busy_mean > spec.bounds.busy {
+            self.reasons.push(format!(
+                "the processors were {:.0} % busy, allowed are {:.0} %",
+                p.busy_mean * 100.0,
+                spec.bounds.busy * 100.0
+            ));
+        }
+        if p.softnet_drops > 0 {
+            self.reasons.push(format!(
+                "the kernel dropped {} packets at a processor's backlog; raise net.core.netdev_max_backlog",
+                p.softnet_drops
+            ));
+        }
+    }
+}
+
+/// What a plan says about a flow that matters here.
+trait LimitsWindow {
+    fn limits_window(&self) -> bool;
+}
+
+impl LimitsWindow for narrows_sim::plan::FlowPlan {
+    /// The plan itself holds the flow by its receive window.
+    fn limits_window(&self) -> bool {
+        matches!(self.transport, narrows_sim::plan::TransportPlan::Tcp { receive_window: Some(_), .. })
+    }
+}

@@ -1,0 +1,290 @@
+//! A flow over a run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use narrows_control::units::{Bytes, Time};
+use narrows_sim::model::{Cell, EmptyPath, Histogram, Recorder};
+use narrows_sim::plan::{Plan, TransportPlan};
+
+use crate::endpoint::{FlowBoard, Member, name};
+use crate::sample::{Diag, TcpInfo};
+use crate::spec::FlowSpec;
+
+/// Bytes of IPv4 and TCP headers with timestamps, and what IPv6 adds.
+const TCP_HEADERS: u64 = 52;
+const IPV6_MORE: u64 = 20;
+
+/// Where the figures come from.
+pub(crate) enum Probe {
+    /// A flow of ours.
+    Own(Arc<FlowBoard>),
+    /// A connection of another program, by sock_diag at both ends.
+    External(Box<External>),
+}
+
+/// A connection of another program.
+pub(crate) struct External {
+    pub(crate) spec: FlowSpec,
+    pub(crate) from: PathBuf,
+    pub(crate) to: PathBuf,
+    info: TcpInfo,
+    received: u64,
+    seen: bool,
+}
+
+impl External {
+    pub(crate) fn new(spec: FlowSpec, from: PathBuf, to: PathBuf) -> Self {
+        External { spec, from, to, info: TcpInfo::default(), received: 0, seen: false }
+    }
+
+    /// Among the connections to its port that one that has sent most: iperf3's control connection is one, too.
+    fn look(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
+        let (here, there) = (self.spec.source_port.unwrap_or(0), self.spec.port);
+        let mut list = |netns: &Path, from, to| {
+            diags.get_mut(netns).and_then(|d| d.connections(from, to).ok()).unwrap_or_default()
+        };
+        let sending = list(&self.from, here, there).into_iter().max_by_key(|c| c.info.bytes_sent);
+        let Some(sending) = sending else { return };
+        // A second connection that begins does not take the place of the one that is ending.
+        if sending.info.bytes_sent < self.info.bytes_sent {
+            return;
+        }
+        (self.info, self.seen) = (sending.info, true);
+        if let Some(c) = list(&self.to, there, sending.source_port).first() {
+            self.received = self.received.max(c.info.bytes_received);
+        }
+    }
+}
+
+/// A flow and what is known about it.
+pub(crate) struct FlowTrack {
+    pub(crate) id: u32,
+    pub(crate) member: Member,
+    pub(crate) probe: Probe,
+    /// Gets rows of samples and a histogram.
+    pub(crate) sampled: bool,
+    empty: EmptyPath,
+    headers: u64,
+    info: Option<TcpInfo>,
+    delivered: u64,
+    delivered_at_warmup: u64,
+    delivered_at_stop: Option<u64>,
+    last_delivered: u64,
+    last_sent: u64,
+    rtt: Option<Box<Histogram>>,
+    rtt_sum: f64,
+    rtt_count: u64,
+    rtt_max: f64,
+    over: bool,
+}
+
+impl FlowTrack {
+    pub(crate) fn new(
+        id: u32,
+        member: Member,
+        probe: Probe,
+        sampled: bool,
+        empty: EmptyPath,
+        spec: &FlowSpec,
+    ) -> Self {
+        FlowTrack {
+            id,
+            member,
+            probe,
+            sampled,
+            empty,
+            headers: if spec.source.is_ipv6() { TCP_HEADERS + IPV6_MORE } else { TCP_HEADERS },
+            info: None,
+            delivered: 0,
+            delivered_at_warmup: 0,
+            delivered_at_stop: None,
+            last_delivered: 0,
+            last_sent: 0,
+            rtt: sampled.then(Histogram::new).flatten(),
+            rtt_sum: 0.0,
+            rtt_count: 0,
+            rtt_max: f64::NAN,
+            over: false,
+        }
+    }
+
+    /// It has begun and is not known to be over.
+    pub(crate) fn is_active(&self, now: Time) -> bool {
+        self.member.start <= now && !self.over
+    }
+
+    /// Looks at both ends. `measure`: the RTT counts.
+    pub(crate) fn look(&mut self, now: Time, measure: bool, diags: &mut BTreeMap<PathBuf, Diag>) {
+        match &mut self.probe {
+            Probe::Own(board) => {
+                // First the ends, then the figures: what is over has its last figures.
+                self.over = board.failed.load(Ordering::Relaxed)
+                    || board.sender_done.get().is_some() && board.receiver_done.get().is_some();
+                self.info = board.look();
+                self.delivered = board.delivered.load(Ordering::Relaxed);
+            }
+            Probe::External(external) => {
+                external.look(diags);
+                self.info = external.seen.then_some(external.info);
+                self.delivered = external.received;
+            }
+        }
+        let Some(info) = self.info.filter(|i| i.srtt_us > 0) else { return };
+        if measure && !self.over && now < self.member.stop {
+            let seconds = info.srtt_us as f64 / 1e6;
+            self.rtt_sum += seconds;
+            self.rtt_count += 1;
+            self.rtt_max = self.rtt_max.max(seconds);
+            if let Some(h) = &mut self.rtt {
+                h.record(info.srtt_us as u64 * 1000);
+            }
+        }
+    }
+
+    /// The measurement interval begins.
+    pub(crate) fn mark_warmup(&mut self) {
+        self.delivered_at_warmup = self.delivered;
+    }
+
+    /// The application stops: what is delivered later does not count as its goodput.
+    pub(crate) fn mark_stop(&mut self) {
+        self.delivered_at_stop = Some(self.delivered);
+    }
+
+    /// Why it failed.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        match &self.probe {
+            Probe::Own(board) => board.trouble.get().cloned(),
+            Probe::External(external) => {
+                (!external.seen).then(|| format!("no connection to port {} was seen", external.spec.port))
+            }
+        }
+    }
+
+    /// What the kernel said about the connection last.
+    pub(crate) fn info(&self) -> Option<TcpInfo> {
+        self.info
+    }
+
+    /// L3 bytes sent, retransmissions included.
+    fn sent_bytes(&self, plan: &Plan) -> u64 {
+        match (&plan.flows[self.member.plan as usize].transport, &self.probe) {
+            (TransportPlan::Udp { packet, .. }, Probe::Own(board)) => {
+                board.sent_packets.load(Ordering::Relaxed) * *packet as u64
+            }
+            _ => self.info.map_or(0, |i| i.bytes_sent + i.data_segments_out as u64 * self.headers),
+        }
+    }
+
+    /// Adds a row of samples; `seconds` have passed since the last.
+    pub(crate) fn sample(&mut self, t: Time, seconds: f64, plan: &Plan, recorder: &mut Recorder) {
+        let sent = self.sent_bytes(plan);
+        let nan = f64::NAN;
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 * 8.0 / seconds;
+        let info = self.info.unwrap_or_default();
+        let payload_to_l3 = (info.mss as f64 + self.headers as f64) / info.mss.max(1) as f64;
+        let pacing = match &plan.flows[self.member.plan as usize].transport {
+            TransportPlan::Udp { rate, .. } => rate.as_bits_per_sec(),
+            TransportPlan::Tcp { .. } => info.pacing_rate.map_or(nan, |r| r as f64 * 8.0 * payload_to_l3),
+        };
+        recorder.flow_samples.push([
+            Cell::F(t.as_secs_f64()),
+            Cell::U(self.id as u64),
+            Cell::F(rate(self.delivered, self.last_delivered)),
+            Cell::F(rate(sent, self.last_sent)),
+            Cell::U(info.cwnd as u64),
+            Cell::F(info.ssthresh.filter(|_| self.info.is_some()).map_or(nan, f64::from)),
+            Cell::F(pacing),
+            Cell::F(if info.srtt_us > 0 { info.srtt_us as f64 / 1e6 } else { nan }),
+            // The kernel tells the smoothed RTT only.
+            Cell::F(nan),
+            Cell::U(info.in_flight as u64),
+            Cell::U(info.retransmits as u64),
+            Cell::F(nan),
+            Cell::U(info.ca_state as u64),
+        ]);
+        (self.last_delivered, self.last_sent) = (self.delivered, sent);
+    }
+
+    /// (sent packets, retransmitted).
+    pub(crate) fn packets(&self) -> (u64, u64) {
+        match (&self.probe, self.info) {
+            (_, Some(i)) => (i.data_segments_out as u64, i.retransmits as u64),
+            (Probe::Own(board), None) => (board.sent_packets.load(Ordering::Relaxed), 0),
+            (Probe::External(_), None) => (0, 0),
+        }
+    }
+
+    /// Adds the row of the flow.
+    pub(crate) fn record(&self, plan: &Plan, recorder: &mut Recorder) {
+        let flow = &plan.flows[self.member.plan as usize];
+        let nan = f64::NAN;
+        let m = &self.member;
+        let end_of_run = Time::ZERO + plan.duration;
+        let stop = m.stop.min(end_of_run);
+        let (started, sender_done, receiver_done) = match &self.probe {
+            Probe::Own(b) => (b.started.get(), b.sender_done.get(), b.receiver_done.get()),
+            Probe::External(_) => (None, None, None),
+        };
+        let started = started.unwrap_or(m.start);
+        let udp = matches!(flow.transport, TransportPlan::Udp { .. });
+        let ended = match (sender_done, receiver_done) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            _ => (udp && stop < end_of_run).then_some(stop),
+        };
+        let begin = m.start.max(Time::ZERO + plan.warmup);
+        let until = ended.map_or(stop, |e| e.min(stop));
+        let measured =
+            self.delivered_at_stop.unwrap_or(self.delivered).saturating_sub(self.delivered_at_warmup);
+        let seconds = until.since(begin).as_secs_f64();
+        let since_start = |t: Option<Time>| t.map_or(nan, |t| t.since(started).as_secs_f64());
+        let (cc, ideal) = match &flow.transport {
+            TransportPlan::Tcp { cc, mss, .. } => {
+                let segments = m.size.div_ceil(*mss as u64);
+                let wire = Bytes::new(m.size + segments.saturating_mul(TCP_HEADERS));
+                let ideal = self.empty.propagation.scale(2, 1) + self.empty.bottleneck.time_for(wire);
+                (cc.as_str(), if m.size > 0 { ideal.as_secs_f64() } else { nan })
+            }
+            TransportPlan::Udp { .. } => ("udp", nan),
+        };
+        let info = self.info.unwrap_or_default();
+        let (sent, retransmits) = self.packets();
+        let q = |q: f64| self.rtt.as_ref().map_or(nan, |h| h.quantile(q));
+        let node = |i: u32| plan.nodes.get(i as usize).cloned().unwrap_or_default();
+        recorder.flows.push([
+            Cell::U(self.id as u64),
+            Cell::S(name(plan, m)),
+            Cell::S(cc.to_owned()),
+            Cell::S(flow.name.clone()),
+            Cell::S(node(flow.from)),
+            Cell::S(node(flow.to)),
+            Cell::F(m.start.as_secs_f64()),
+            Cell::F(ended.map_or(nan, Time::as_secs_f64)),
+            Cell::U(m.size),
+            Cell::F(since_start(sender_done)),
+            Cell::F(since_start(receiver_done)),
+            Cell::F(ideal),
+            Cell::F(self.empty.rtt.as_secs_f64()),
+            Cell::U(self.delivered),
+            Cell::F(if seconds > 0.0 { measured as f64 * 8.0 / seconds } else { nan }),
+            Cell::U(sent),
+            Cell::U(retransmits),
+            Cell::U(info.dsack_dups as u64),
+            Cell::U(info.timeouts as u64),
+            Cell::F(if self.rtt_count > 0 { self.rtt_sum / self.rtt_count as f64 } else { nan }),
+            Cell::F(q(0.5)),
+            Cell::F(q(0.95)),
+            Cell::F(q(0.99)),
+            Cell::F(self.rtt_max),
+            // The jitter of a smoothed RTT is not the RTT's.
+            Cell::F(nan),
+            Cell::F(if info.min_rtt_us > 0 { info.min_rtt_us as f64 / 1e6 } else { nan }),
+        ]);
+        if let Some(h) = &self.rtt {
+            recorder.distribution("flow", self.id, "rtt", h);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A link over a run: its queue in the kernel, if it has one there, and its relay, if it has one.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use narrows_control::units::Time;
+use narrows_sim::model::{Cell, Recorder, Service};
+use narrows_sim::plan::{LinkPlan, Plan};
+
+use crate::relay::{LinkBoard, LinkReport};
+use crate::sample::{Queue, QueueStats};
+
+/// Counters of a link since the start of the run.
+#[derive(Copy, Clone, Debug, Default)]
+struct Counters {
+    departed_bytes: u64,
+    departed_packets: u64,
+    dropped: u64,
+    lost: u64,
+    waiting_packets: u64,
+    waiting_bytes: u64,
+}
+
+/// A link and what is known about it.
+pub(crate) struct LinkTrack {
+    index: u32,
+    service: Service,
+    queues: Vec<Queue>,
+    board: Option<Arc<LinkBoard>>,
+    /// What the queues had counted before the run.
+    base: QueueStats,
+    now: Counters,
+    at_warmup: Counters,
+    last: Counters,
+    backlog_sum: f64,
+    backlog_count: u64,
+    /// A queue could not be read.
+    pub(crate) trouble: Option<String>,
+}
+
+impl LinkTrack {
+    pub(crate) fn new(
+        index: u32,
+        plan: &LinkPlan,
+        queues: Vec<Queue>,
+        board: Option<Arc<LinkBoard>>,
+    ) -> Self {
+        LinkTrack {
+            index,
+            service: Service::new(&plan.rate),
+            queues,
+            board,
+            base: QueueStats::default(),
+            now: Counters::default(),
+            at_warmup: Counters::default(),
+            last: Counters::default(),
+            backlog_sum: 0.0,
+            backlog_count: 0,
+            trouble: None,
+        }
+    }
+
+    fn is_measured(&self) -> bool {
+        !self.queues.is_empty() || self.board.is_some()
+    }
+
+    fn queue_stats(&mut self) -> QueueStats {
+        let mut sum = QueueStats::default();
+        for queue in &mut self.queues {
+            match queue.look() {
+                Ok(stats) => sum.add(stats),
+                Err(e) => self.trouble = Some(format!("queue {}: {e}", queue.name)),
+            }
+        }
+        sum
+    }
+
+    /// The run begins.
+    pub(crate) fn begin(&mut self) {
+        self.base = self.queue_stats();
+    }
+
+    /// Looks at queue and relay. `measure`: the backlog counts.
+    pub(crate) fn look(&mut self, measure: bool) {
+        let mut now = Counters::default();
+        if let Some(board) = &self.board {
+            let get = |cell: &std::sync::atomic::AtomicU64| cell.load(Ordering::Relaxed);
+            now = Counters {
+                departed_bytes: get(&board.departed_bytes),
+                departed_packets: get(&board.offered)
+                    .saturating_sub(get(&board.dropped) + get(&board.queue_packets)),
+                dropped: get(&board.dropped),
+                lost: get(&board.lost),
+                waiting_packets: get(&board.queue_packets),
+                waiting_bytes: get(&board.queue_bytes),
+            };
+        }
+        if !self.queues.is_empty() {
+            let (q, base) = (self.queue_stats(), self.base);
+            now.departed_bytes = q.bytes.saturating_sub(base.bytes);
+            now.departed_packets = q.packets.saturating_sub(base.packets);
+            now.dropped += q.drops.saturating_sub(base.drops);
+            now.waiting_packets += q.waiting_packets;
+            now.waiting_bytes += q.waiting_bytes;
+        }
+        self.now = now;
+        if measure {
+            self.backlog_sum += now.waiting_packets as f64;
+            self.backlog_count += 1;
+        }
+    }
+
+    /// The measurement interval begins.
+    pub(crate) fn mark_warmup(&mut self) {
+        self.at_warmup = self.now;
+    }
+
+    /// Packets that left.
+    pub(crate) fn departed_packets(&self) -> u64 {
+        self.now.departed_packets
+    }
+
+    /// Adds a row of samples of the interval from `from` to `t`; `seconds` really passed.
+    pub(crate) fn sample(&mut self, from: Time, t: Time, seconds: f64, recorder: &mut Recorder) {
+        let bytes = self.now.departed_bytes.saturating_sub(self.last.departed_bytes);
+        let throughput = if self.is_measured() { bytes as f64 * 8.0 / seconds } else { f64::NAN };
+        let capacity = self.service.capacity(from, t) * 8.0 / t.since(from).as_secs_f64();
+        recorder.link_samples.push([
+            Cell::F(t.as_secs_f64()),
+            Cell::U(self.index as u64),
+            Cell::F(throughput),
+            Cell::F(capacity),
+            Cell::U(self.now.waiting_packets),
+            Cell::U(self.now.waiting_bytes),
+            Cell::U(self.now.dropped),
+            Cell::U(0),
+            Cell::U(self.now.lost),
+        ]);
+        self.last = self.now;
+    }
+
+    /// Adds the row of the link.
+    pub(crate) fn record(&self, plan: &Plan, report: Option<&LinkReport>, recorder: &mut Recorder) {
+        let nan = f64::NAN;
+        let (from, to) = (Time::ZERO + plan.warmup, Time::ZERO + plan.duration);
+        let seconds = to.since(from).as_secs_f64();
+        let departed = self.now.departed_bytes.saturating_sub(self.at_warmup.departed_bytes) as f64;
+        let packets = self.now.departed_packets.saturating_sub(self.at_warmup.departed_packets) as f64;
+        let capacity = self.service.capacity(from, to);
+        let measured = |value: f64| if self.is_measured() { value } else { nan };
+        let offered = self.now.departed_packets + self.now.dropped + self.now.waiting_packets;
+        let backlog = self.backlog_sum / self.backlog_count as f64;
+        // Where the relay has the queue, it knows each packet's time in it. The kernel's queues tell only how long they are: Little's
+        // law gives the mean.
+        let own = report.and_then(|r| r.sojourn.as_ref());
+        let mean = match own {
+            Some((_, mean)) => *mean,
+            None if self.queues.is_empty() || packets == 0.0 => nan,
+            None => backlog * seconds / packets,
+        };
+        let q = |q: f64| own.map_or(nan, |(h, _)| h.quantile(q));
+        let row = [
+            Cell::U(self.index as u64),
+            Cell::S(plan.links[self.index as usize].name.clone()),
+            Cell::F(capacity * 8.0 / seconds),
+            Cell::F(measured(departed / capacity)),
+            Cell::F(measured(departed * 8.0 / seconds)),
+            Cell::U(offered),
+            Cell::U(self.now.dropped),
+            Cell::F(if offered > 0 { self.now.dropped as f64 / offered as f64 } else { nan }),
+            Cell::U(self.now.lost),
+            Cell::U(0),
+            Cell::F(mean),
+            Cell::F(q(0.5)),
+            Cell::F(q(0.95)),
+            Cell::F(q(0.99)),
+            Cell::F(q(1.0)),
+            Cell::F(if self.queues.is_empty() && own.is_none() { nan } else { backlog }),
+        ];
+        recorder.links.push(row);
+        if let Some((h, _)) = own {
+            recorder.distribution("link", self.index, "sojourn", h);
+        }
+    }
+}
