@@ -1,0 +1,89 @@
+"""What agents say, checked. An agent is authentic, which does not make it right."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+Word = Annotated[str, Field(max_length=64, pattern=r"^[\x20-\x7e]*$")]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class _Body(BaseModel):
+    # A newer agent may say more.
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class PortInfo(_Body):
+    """A port that an agent controls."""
+
+    port: Annotated[int, Field(ge=0, lt=2**32)]
+    interface: Word
+    ifindex: Count
+    mac: Word
+    mtu: Count
+    capacity: Count
+    """L3 bytes/s."""
+    thresholds: dict[str, object]
+    """`brf::congestion::Thresholds`; the detector checks it."""
+
+
+class Ports(_Body):
+    """All ports of an agent."""
+
+    type: Literal["ports"]
+    ports: Annotated[list[PortInfo], Field(max_length=1024)]
+
+
+class FlowKey(_Body):
+    """A flow in its data direction."""
+
+    saddr: Word
+    daddr: Word
+    sport: Count
+    dport: Count
+    proto: Word
+
+
+class FlowInfo(_Body):
+    """A flow at a port."""
+
+    key: FlowKey
+    class_: Annotated[Word, Field(alias="class")]
+    leaf: Word
+    allocation: Count | None = None
+    """L3 bytes/s."""
+    rate: Count
+    """L3 bytes/s."""
+    rtt: Count | None = None
+    """Nanoseconds."""
+
+
+class Flows(_Body):
+    """The flows of a port."""
+
+    type: Literal["flows"]
+    port: Count
+    flows: Annotated[list[FlowInfo], Field(max_length=1000)]
+
+
+class Relayed(BaseModel):
+    """A report or an advertisement: all else in it the detector checks."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    type: Literal["report", "flow-advertisement"]
+    port: Count
+
+
+Body = Ports | Flows | Relayed
+_ADAPTER: TypeAdapter[Body] = TypeAdapter(Annotated[Body, Field(discriminator="type")])
+
+
+def parse(text: str) -> Body:
+    """A body.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return _ADAPTER.validate_json(text)

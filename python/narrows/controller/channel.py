@@ -1,0 +1,170 @@
+"""The listening end of the agents' channel: sockets and threads around `wire.Session`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import queue
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from narrows.controller import wire
+from narrows.controller.messages import AgentDown, AgentSays, AgentUp, Event
+
+LOG = logging.getLogger("narrows.controller.channel")
+
+CONNECTIONS_MAX = 256
+GREETING_S = 5.0
+"""Who has not proved to know the secret after this long is disconnected."""
+SILENT_S = 30.0
+"""Who says nothing for this long is; an agent sends its flows every second."""
+WAITING_MAX = 4096
+"""Bodies that wait for a slow agent; beyond it the connection is closed, and the agent comes back to a clean
+start."""
+
+
+class _Connection:
+    """One agent's connection: a thread reads, another writes."""
+
+    def __init__(self, server: Channel, peer: socket.socket, address: str) -> None:
+        self.server, self.socket, self.address = server, peer, address
+        self.session = wire.Session(server.secret, os.urandom(wire.NONCE_BYTES), server.name)
+        self.waiting: queue.Queue[str | None] = queue.Queue(WAITING_MAX)
+
+    def run(self) -> None:
+        """Until the connection ends."""
+        reason = "it closed the connection"
+        # A deadline for the whole greeting, not for each byte of it.
+        deadline = threading.Timer(GREETING_S, self._unproven)
+        deadline.daemon = True
+        deadline.start()
+        try:
+            self.socket.settimeout(SILENT_S)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.socket.sendall(self.session.greeting())
+            while data := self.socket.recv(1 << 16):
+                known = self.session.is_authenticated
+                bodies = self.session.receive(data)
+                if not known and self.session.is_authenticated:
+                    deadline.cancel()
+                    self.server.join(self)
+                    threading.Thread(target=self._write, name="channel-write", daemon=True).start()
+                for body in bodies:
+                    self.server.on_event(AgentSays(self.session.agent, body))
+        except wire.Refused as refused:
+            reason = f"refused: {refused}"
+        except TimeoutError:
+            reason = f"silent for {SILENT_S:.0f} s"
+        except OSError as error:
+            reason = error.strerror or str(error)
+        finally:
+            deadline.cancel()
+            self.close()
+            if not self.server.leave(self, reason):
+                LOG.warning("agent at %s: %s", self.address, reason)
+
+    def send(self, body: str) -> None:
+        """Queues a body; never blocks."""
+        try:
+            self.waiting.put_nowait(body)
+        except queue.Full:
+            LOG.warning("agent %s is too slow; disconnected", self.session.agent)
+            self.close()
+
+    def close(self) -> None:
+        """Ends both threads."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        with contextlib.suppress(queue.Full):
+            self.waiting.put_nowait(None)
+
+    def _unproven(self) -> None:
+        if not self.session.is_authenticated:
+            self.close()
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):
+            while (body := self.waiting.get()) is not None:
+                self.socket.sendall(self.session.seal(body))
+
+
+class Channel:
+    """Listens for agents.
+
+    Args:
+        address: host and port; port 0 takes a free one, see `port`.
+        secret: the shared secret; empty for loopback only, which the configuration checks.
+        name: what the controller calls itself.
+        on_event: takes `AgentUp`, `AgentSays` and `AgentDown`; called from many threads.
+    """
+
+    def __init__(
+        self, address: tuple[str, int], secret: bytes, name: str, on_event: Callable[[Event], None]
+    ) -> None:
+        self.secret, self.name, self.on_event = secret, name, on_event
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._socket = socket.create_server(address, family=family)
+        self.port: int = self._socket.getsockname()[1]
+        self._lock = threading.Lock()
+        self._known: dict[str, _Connection] = {}
+        self._slots = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        threading.Thread(target=self._accept, name="channel", daemon=True).start()
+
+    def send(self, agent: str, body: dict[str, Any]) -> None:
+        """Queues a body for an agent; one that has just gone does not get it."""
+        with self._lock:
+            connection = self._known.get(agent)
+        if connection is not None:
+            connection.send(json.dumps(body))
+
+    def close(self) -> None:
+        """Ends everything."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        with self._lock:
+            connections = list(self._known.values())
+        for connection in connections:
+            connection.close()
+
+    def join(self, connection: _Connection) -> None:
+        """An agent is authenticated. One of the same name goes: the same agent's old connection, dead."""
+        with self._lock:
+            before = self._known.get(connection.session.agent)
+            self._known[connection.session.agent] = connection
+            self.on_event(AgentUp(connection.session.agent, connection.address))
+        if before is not None:
+            before.close()
+
+    def leave(self, connection: _Connection, reason: str) -> bool:
+        """A connection has ended; whether it was an agent's current one."""
+        with self._lock:
+            if self._known.get(connection.session.agent) is not connection:
+                return False
+            del self._known[connection.session.agent]
+            self.on_event(AgentDown(connection.session.agent, reason))
+            return True
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                peer, address = self._socket.accept()
+            except OSError:
+                return
+            if not self._slots.acquire(blocking=False):
+                peer.close()
+                continue
+            connection = _Connection(self, peer, f"{address[0]}:{address[1]}")
+
+            def serve(connection: _Connection = connection) -> None:
+                try:
+                    connection.run()
+                finally:
+                    self._slots.release()
+
+            threading.Thread(target=serve, name="channel-read", daemon=True).start()

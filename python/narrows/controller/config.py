@@ -1,0 +1,208 @@
+"""The controller's configuration: a TOML file, the same unit words as in scenarios, errors in one line."""
+
+from __future__ import annotations
+
+import ipaddress
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from narrows import units
+from narrows.controller.domain import SECOND, Params, PortParams
+from narrows.controller.messages import PortKey
+from narrows.errors import Expected, NarrowsError, found, hint, one_line
+
+
+def _duration(value: object) -> int:
+    nanos = units.parse_duration(value)
+    if not SECOND // 1000 <= nanos <= 86_400 * SECOND:
+        raise Expected("a time from 1ms to 24h")
+    return nanos
+
+
+def _port_key(value: object) -> PortKey:
+    expected = "a switch's datapath id and a port number, e.g. '0x1:2'"
+    if not isinstance(value, str):
+        raise Expected(expected)
+    dpid, _, number = value.partition(":")
+    try:
+        key = (int(dpid, 0), int(number))
+    except ValueError:
+        raise Expected(expected) from None
+    if not (0 <= key[0] < 2**64 and 0 < key[1] < 2**32):
+        raise Expected(expected)
+    return key
+
+
+Duration = Annotated[int, BeforeValidator(_duration)]
+Delay = Annotated[int, BeforeValidator(units.parse_duration)]
+Rate = Annotated[int, BeforeValidator(units.parse_rate)]
+TcpPort = Annotated[int, Field(ge=0, le=65535)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Address(_Table):
+    """Where something listens; loopback unless told otherwise."""
+
+    host: str = "127.0.0.1"
+    port: TcpPort = 0
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this host can reach it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+class OpenFlow(Address):
+    """Where switches connect."""
+
+    port: TcpPort = 6653
+
+
+class Agents(Address):
+    """Where agents connect, and the secret that they share with the controller."""
+
+    port: TcpPort = 6690
+    secret: Path | None = None
+
+
+class Http(Address):
+    """Where the page is; it reads only."""
+
+    port: TcpPort = 6680
+
+
+_DEFAULTS = Params()
+
+
+class Forwarding(_Table):
+    """See `domain.Params`."""
+
+    lldp: Duration = _DEFAULTS.lldp_ns
+    probe: Duration = _DEFAULTS.probe_ns
+    link_expire: Duration = _DEFAULTS.link_expire_ns
+    host_idle: Duration = _DEFAULTS.host_idle_s * SECOND
+    hold: Duration = _DEFAULTS.hold_ns
+
+
+class Detection(_Table):
+    """See `domain.Params`."""
+
+    poll: Duration = _DEFAULTS.poll_ns
+    counters: Duration = _DEFAULTS.counters_ns
+
+
+class PortConfig(_Table):
+    """What cannot be measured at a port."""
+
+    port: Annotated[PortKey, BeforeValidator(_port_key)]
+    rate: Rate | None = None
+    delay: Delay = 0
+
+
+class Config(_Table):
+    """The whole file."""
+
+    name: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,64}$")] = "controller"
+    openflow: OpenFlow = OpenFlow()
+    agents: Agents = Agents()
+    http: Http = Http()
+    forwarding: Forwarding = Forwarding()
+    detection: Detection = Detection()
+    ports: list[PortConfig] = []
+
+    def params(self) -> Params:
+        """For the domain."""
+        ways, detection = self.forwarding, self.detection
+        return Params(
+            lldp_ns=ways.lldp,
+            probe_ns=ways.probe,
+            link_expire_ns=ways.link_expire,
+            counters_ns=detection.counters,
+            poll_ns=detection.poll,
+            host_idle_s=max(1, min(65535, ways.host_idle // SECOND)),
+            hold_ns=ways.hold,
+            ports={port.port: PortParams(port.rate, port.delay) for port in self.ports},
+        )
+
+
+def load(path: Path | None, overrides: dict[str, Any]) -> Config:
+    """The configuration of a file (none: all defaults), with some values replaced.
+
+    Args:
+        path: the file.
+        overrides: dotted key to value, e.g. ``http.port``.
+
+    Raises:
+        NarrowsError: one line: the file, the key, what was found, what would do.
+    """
+    source = "controller" if path is None else str(path)
+    data: dict[str, Any] = {}
+    if path is not None:
+        try:
+            data = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise NarrowsError(f"{source}: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise NarrowsError(one_line(f"{source}: not TOML: {error}")) from None
+    for key, value in overrides.items():
+        table, _, name = key.rpartition(".")
+        place = data.setdefault(table, {}) if table else data
+        if isinstance(place, dict):
+            place[name] = value
+    try:
+        config = Config.model_validate(data)
+    except ValidationError as error:
+        raise NarrowsError(one_line(f"{source}: {_explain(error)}")) from None
+    except Expected as error:
+        raise NarrowsError(one_line(f"{source}: {error}")) from None
+    _check(source, config)
+    return config
+
+
+def _check(source: str, config: Config) -> None:
+    if config.agents.secret is None and not config.agents.is_loopback:
+        raise NarrowsError(
+            f"{source}: agents.host: found {found(config.agents.host)} without a secret, "
+            "expected agents.secret = a file, or a loopback address"
+        )
+    ways = config.forwarding
+    if ways.link_expire < 2 * ways.lldp:
+        raise NarrowsError(
+            f"{source}: forwarding.link_expire: found {units.format_duration(ways.link_expire)}, "
+            "expected at least twice forwarding.lldp"
+        )
+
+
+def _explain(error: ValidationError) -> str:
+    """The first mistake: key, what was found, what would do."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        names = _names(first["loc"][:-1])
+        return f"{where}: unknown key{hint(first['loc'][-1], names)}"
+    message = first["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    if first["type"] == "value_error":
+        message = f"expected {message}"
+    elif message.startswith("input should be "):
+        message = f"expected {message.removeprefix('input should be ')}"
+    return f"{where}: found {found(first['input'])}, {message}"
+
+
+def _names(table: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = Config
+    for part in table:
+        if part == "ports":
+            model = PortConfig
+        elif isinstance(part, str):
+            model = type(Config.model_fields[part].default)
+    return list(model.model_fields)

@@ -1,0 +1,319 @@
+"""The domain: all that the controller knows and decides. Events in, effects out; no clock, no socket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from narrows.controller import forwarding
+from narrows.controller.congestion import Congestion
+from narrows.controller.hosts import Hosts, Learnt
+from narrows.controller.loads import Loads
+from narrows.controller.messages import (
+    AgentDown,
+    AgentSays,
+    AgentUp,
+    AskCounters,
+    Barrier,
+    BarrierDone,
+    CountersRead,
+    Effect,
+    Event,
+    FrameSeen,
+    Install,
+    LldpSeen,
+    Note,
+    PortChanged,
+    PortGone,
+    PortKey,
+    Remove,
+    Rule,
+    RuleGone,
+    RuleKey,
+    SendLldp,
+    SwitchDown,
+    SwitchUp,
+)
+from narrows.controller.topology import Kind, Link, Topology
+
+SECOND = 1_000_000_000
+VETH_SPEED_BPS = 10_000_000_000
+"""What a veth, and much else that is virtual, claims as its speed: taken for "not known"."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortParams:
+    """What the configuration tells of a port."""
+
+    rate_bps: int | None = None
+    """Capacity of the link out of it, bit/s."""
+    delay_ns: int = 0
+    """Its propagation delay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Parameters of the domain. Times in ns."""
+
+    lldp_ns: int = 1 * SECOND
+    """Between two LLDP frames of a port (IEEE 802.1AB's fast transmission; its default of 30 s finds loops
+    too late)."""
+    probe_ns: int = 2 * SECOND
+    """A port without LLDP from another switch for this long is an edge."""
+    link_expire_ns: int = 5 * SECOND
+    """A link without LLDP for this long is gone; five frames, as a busy switch loses some."""
+    counters_ns: int = 1 * SECOND
+    """Between two readings of port counters; below 0.1 s they cost more than they tell (p95 of an answer: 12
+    ms)."""
+    poll_ns: int = SECOND // 10
+    """How often agents are polled, at most (BRF-73)."""
+    host_idle_s: int = 300
+    """A host that is silent for this long is forgotten (IEEE 802.1Q table 8-6)."""
+    hold_ns: int = 10 * SECOND
+    """After a start, switches that hold entries from before keep them for this long: time for all to connect
+    (Open vSwitch tries every 8 s at least) and for links to be found, while traffic goes on as it was."""
+    barrier_ns: int = 1 * SECOND
+    """A switch that does not answer a barrier for this long is not waited for."""
+    ports: Mapping[PortKey, PortParams] = field(default_factory=dict)
+
+
+class Domain:
+    """The state of the network and of its control."""
+
+    def __init__(self, now_ns: int, params: Params) -> None:
+        self.params = params
+        self.topology = Topology(params.probe_ns, params.link_expire_ns)
+        self.hosts = Hosts()
+        self.loads = Loads()
+        self.congestion = Congestion(params.poll_ns)
+        self.installed: dict[int, dict[RuleKey, Rule]] = {}
+        """What each connected switch holds, or will when it has worked off what was sent."""
+        self._hold_until_ns = now_ns + params.hold_ns
+        self._held: set[int] = set()
+        """Switches whose entries are left alone until then."""
+        self._waiting: dict[int, tuple[int, int]] = {}
+        """Barriers that are not answered yet, by switch: number, and when to wait no longer."""
+        self._barriers = 0
+        self._links: set[Link] = set()
+        self._dirty = False
+        self._lldp_at_ns = now_ns
+        self._counters_at_ns = now_ns
+
+    def handle(self, now_ns: int, event: Event) -> list[Effect]:
+        """Something has happened."""
+        effects = self._on(now_ns, event)
+        return effects + self._sync(now_ns)
+
+    def tick(self, now_ns: int) -> list[Effect]:
+        """Time has passed."""
+        effects: list[Effect] = []
+        if self._lldp_at_ns <= now_ns:
+            self._lldp_at_ns = now_ns + self.params.lldp_ns
+            effects += [SendLldp(*port) for port in self.topology.live_ports()]
+        if self._counters_at_ns <= now_ns:
+            self._counters_at_ns = now_ns + self.params.counters_ns
+            effects += [AskCounters(dpid) for dpid in sorted(self.topology.switches)]
+        if self.topology.tick(now_ns):
+            self._dirty = True
+        if self._held and self._hold_until_ns <= now_ns:
+            self._held.clear()
+            self._dirty = True
+        for dpid in [dpid for dpid, (_, until) in self._waiting.items() if until <= now_ns]:
+            del self._waiting[dpid]
+            self._dirty = True
+        return effects + self.congestion.tick(now_ns) + self._sync(now_ns)
+
+    def next_timer_ns(self) -> int:
+        """When `tick` wants to be called next."""
+        times = [self._lldp_at_ns, self._counters_at_ns, *(until for _, until in self._waiting.values())]
+        times += [
+            at for at in (self.topology.next_timer_ns(), self.congestion.next_timer_ns()) if at is not None
+        ]
+        if self._held:
+            times.append(self._hold_until_ns)
+        return min(times)
+
+    def is_held(self, dpid: int) -> bool:
+        """Whether a switch's entries are its own from before and still left alone."""
+        return dpid in self._held
+
+    def capacity_bps(self, port: PortKey) -> int | None:
+        """Capacity of a port in bit/s: as an agent says, as the configuration says, as the switch says."""
+        known = self.topology.port(port)
+        if known is None:
+            return None
+        for _, controlled in self.congestion.ports():
+            if same_interface(
+                controlled.info.mac, controlled.info.interface, known.desc.mac, known.desc.name
+            ):
+                return 8 * controlled.info.capacity
+        told = self.params.ports.get(port, PortParams()).rate_bps
+        if told is not None:
+            return told
+        speed = known.desc.speed_bps
+        return speed if speed not in (0, VETH_SPEED_BPS) else None
+
+    def delay_ns(self, link: Link) -> int:
+        """Propagation delay of a link, as the configuration has it."""
+        ends = (self.params.ports.get(end, PortParams()) for end in (link.a, link.b))
+        return max(end.delay_ns for end in ends)
+
+    def _on(self, now_ns: int, event: Event) -> list[Effect]:
+        match event:
+            case SwitchUp():
+                return self._switch_up(now_ns, event)
+            case SwitchDown(dpid):
+                if not self.topology.remove_switch(dpid):
+                    return []
+                self._forget_switch(dpid)
+                return [Note("switch-down", f"switch {dpid:016x} is gone", {"switch": dpid})]
+            case PortChanged(dpid, desc):
+                if self.topology.set_port(now_ns, dpid, desc):
+                    self._dirty = True
+                    self.hosts.forget_at((dpid, desc.number))
+                    self._lldp_at_ns = now_ns
+                    state = "up" if desc.up else "down"
+                    data = {"switch": dpid, "port": desc.number}
+                    return [Note(f"port-{state}", f"port {desc.name} of {dpid:016x} is {state}", data)]
+            case PortGone(dpid, port):
+                if self.topology.remove_port(dpid, port):
+                    self._dirty = True
+                    self.hosts.forget_at((dpid, port))
+                    self.loads.forget(dpid, port)
+                    data = {"switch": dpid, "port": port}
+                    return [Note("port-down", f"port {port} of {dpid:016x} was taken away", data)]
+            case LldpSeen(dpid, port, from_dpid, from_port):
+                if self.topology.lldp(now_ns, (dpid, port), (from_dpid, from_port)):
+                    self._dirty = True
+                    self.hosts.forget_at((dpid, port))
+                    self.hosts.forget_at((from_dpid, from_port))
+            case FrameSeen(dpid, port, mac, ip):
+                return self._frame(now_ns, (dpid, port), mac, ip)
+            case RuleGone(dpid, rule):
+                return self._rule_gone(dpid, rule)
+            case CountersRead(dpid, ports):
+                for number, counters in ports.items():
+                    if self.topology.port((dpid, number)) is not None:
+                        self.loads.read(now_ns, (dpid, number), counters, self.capacity_bps((dpid, number)))
+            case BarrierDone(dpid, number):
+                if self._waiting.get(dpid, (None, 0))[0] == number:
+                    del self._waiting[dpid]
+                    self._dirty = True
+            case AgentUp(agent, address):
+                return self.congestion.up(now_ns, agent, address)
+            case AgentDown(agent, reason):
+                return self.congestion.down(agent, reason)
+            case AgentSays(agent, body):
+                return self.congestion.says(now_ns, agent, body)
+        return []
+
+    def _switch_up(self, now_ns: int, event: SwitchUp) -> list[Effect]:
+        self._forget_switch(event.dpid)
+        self.topology.add_switch(now_ns, event.dpid, event.ports, forwarding.adopted_trunks(event.rules))
+        self.installed[event.dpid] = {rule.key: rule for rule in event.rules}
+        if event.rules and now_ns < self._hold_until_ns:
+            self._held.add(event.dpid)
+        # The entries that let frames of known hosts pass are the memory of a controller that has none.
+        for port, mac in forwarding.adopted_hosts(event.rules):
+            if self.topology.port((event.dpid, port)) is not None:
+                self.hosts.learn(now_ns, (event.dpid, port), mac, None)
+        self._lldp_at_ns = now_ns
+        kept = f" with {len(event.rules)} entries from before" if event.rules else ""
+        text = f"switch {event.dpid:016x} connected: {len(event.ports)} ports{kept}"
+        return [Note("switch-up", text, {"switch": event.dpid})]
+
+    def _forget_switch(self, dpid: int) -> None:
+        self._dirty = True
+        self.installed.pop(dpid, None)
+        self._held.discard(dpid)
+        self._waiting.pop(dpid, None)
+        self.loads.forget(dpid)
+        for at in {host.at for host in self.hosts.by_mac.values() if host.at[0] == dpid}:
+            self.hosts.forget_at(at)
+
+    def _frame(self, now_ns: int, at: PortKey, mac: str, ip: str | None) -> list[Effect]:
+        port = self.topology.port(at)
+        if port is None or port.kind is not Kind.EDGE:
+            return []
+        learnt = self.hosts.learn(now_ns, at, mac, ip)
+        if learnt is Learnt.NOTHING:
+            return []
+        self._dirty = True
+        verb = "is new" if learnt is Learnt.NEW else "has moved"
+        text = f"host {mac} {verb} at port {at[1]} of {at[0]:016x}"
+        return [Note(f"host-{learnt.value}", text, {"host": mac, "switch": at[0], "port": at[1]})]
+
+    def _rule_gone(self, dpid: int, rule: Rule) -> list[Effect]:
+        if self.installed.get(dpid, {}).pop(rule.key, None) is None:
+            return []  # we removed it ourselves
+        self._dirty = True
+        host = self.hosts.by_mac.get(rule.match.eth_src or "")
+        if host is None or host.at != (dpid, rule.match.in_port):
+            return []
+        self.hosts.forget(host.mac)
+        return [Note("host-gone", f"host {host.mac} has been silent for long", {"host": host.mac})]
+
+    def _sync(self, now_ns: int) -> list[Effect]:
+        """Brings the switches' entries to what they should be."""
+        if not self._dirty:
+            return []
+        self._dirty = False
+        effects: list[Effect] = [*self._link_notes()]
+        rules = forwarding.desired(
+            self.topology, self.hosts.by_mac.values(), self.delay_ns, self.params.host_idle_s
+        )
+        rules = [(dpid, rule) for dpid, rule in rules if dpid not in self._held]
+        wanted: dict[int, dict[RuleKey, Rule]] = {}
+        for dpid, rule in rules:
+            wanted.setdefault(dpid, {})[rule.key] = rule
+        effects += self._shrink_trees(now_ns, wanted)
+        for dpid, keep in wanted.items():
+            have = self.installed[dpid]
+            effects += [Remove(dpid, have.pop(key)) for key in list(have) if key not in keep]
+        for dpid, rule in rules:
+            have = self.installed[dpid]
+            if have.get(rule.key) == rule or (rule.key == forwarding.FLOOD_KEY and self._waiting):
+                continue
+            have[rule.key] = rule
+            effects.append(Install(dpid, rule))
+        return effects
+
+    def _shrink_trees(self, now_ns: int, wanted: Mapping[int, Mapping[RuleKey, Rule]]) -> list[Effect]:
+        """First half of a change of the tree: what old and new have in common, everywhere, with a barrier.
+
+        Only when that is in force the rest is added. Every mixture of old and common entries is part of the
+        old tree, every mixture of common and new ones part of the new: at no time is there a loop.
+        """
+        effects: list[Effect] = []
+        for dpid, keep in wanted.items():
+            old = self.installed[dpid].get(forwarding.FLOOD_KEY)
+            if old is None:
+                continue
+            common = tuple(p for p in old.outputs if p in keep[forwarding.FLOOD_KEY].outputs)
+            if common == old.outputs:
+                continue
+            rule = Rule(*forwarding.FLOOD_KEY, outputs=common)
+            self.installed[dpid][rule.key] = rule
+            self._barriers += 1
+            self._waiting[dpid] = (self._barriers, now_ns + self.params.barrier_ns)
+            effects += [Install(dpid, rule), Barrier(dpid, self._barriers)]
+        return effects
+
+    def _link_notes(self) -> list[Note]:
+        links = set(self.topology.links())
+        changes = [("link-up", link) for link in sorted(links - self._links, key=str)]
+        changes += [("link-down", link) for link in sorted(self._links - links, key=str)]
+        self._links = links
+        return [
+            Note(
+                kind,
+                f"link {link.a[0]:016x} port {link.a[1]} - {link.b[0]:016x} port {link.b[1]} is {kind[5:]}",
+                {"a": list(link.a), "b": list(link.b)},
+            )
+            for kind, link in changes
+        ]
+
+
+def same_interface(mac: str, name: str, other_mac: str, other_name: str) -> bool:
+    """Whether an agent's port is a switch's port: one hardware address can be several interfaces'."""
+    return mac.lower() == other_mac.lower() and name == other_name

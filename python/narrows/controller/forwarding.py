@@ -1,0 +1,132 @@
+"""Which entries each switch should hold: shortest paths to known hosts, a tree for all else.
+
+Table 0 looks at the source. Frames from trunks pass; frames from an edge pass, and the controller gets a
+copy unless the source is known there; all else is dropped. Table 1 looks at the destination: a known host's
+frames take the shortest path, all others the tree. A packet never needs the controller in order to be
+forwarded, so a network without one goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import networkx as nx
+
+from narrows.controller.hosts import Host
+from narrows.controller.messages import Match, Rule, RuleKey
+from narrows.controller.topology import Kind, Link, Topology
+
+SOURCES, DESTINATIONS = 0, 1
+ETH_LLDP, ETH_ARP = 0x88CC, 0x0806
+_P_LLDP, _P_BRIDGE, _P_ARP, _P_SOURCE, _P_PORT, _P_HOST, _P_FLOOD = 100, 90, 60, 50, 10, 20, 10
+BRIDGE_GROUP = ("01:80:c2:00:00:00", "ff:ff:ff:ff:ff:f0")
+"""Addresses that no bridge forwards (IEEE 802.1Q table 8-1)."""
+HOP = 1 << 50
+"""Weight of a hop: more than any path's delay in ns, so that hops come first and delay breaks the tie."""
+
+Delay = Callable[[Link], int]
+"""Propagation delay of a link in ns."""
+
+FLOOD_KEY: RuleKey = (DESTINATIONS, _P_FLOOD, Match())
+"""The entry for what has no better one: broadcast, multicast, unknown hosts."""
+
+
+def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int) -> list[tuple[int, Rule]]:
+    """Every connected switch's entries, as pairs of datapath id and entry.
+
+    Entries for a host are in the order of distance from it, nearest first: installed in this order, whoever
+    knows the way has all after it know it too.
+    """
+    rules: list[tuple[int, Rule]] = []
+
+    def add(dpid: int, rule: Rule) -> None:
+        rules.append((dpid, rule))
+
+    links = topology.links()
+    graph = graph_of(topology, links, delay)
+    flood = flood_ports(topology, graph)
+    for dpid in topology.switches:
+        add(dpid, Rule(SOURCES, _P_LLDP, Match(eth_type=ETH_LLDP), to_controller=True))
+        address, mask = BRIDGE_GROUP
+        add(dpid, Rule(SOURCES, _P_BRIDGE, Match(eth_dst=address, eth_dst_mask=mask)))
+        add(dpid, Rule(*FLOOD_KEY, outputs=flood[dpid]))
+    for dpid, number in topology.ports(Kind.EDGE):
+        match = Match(in_port=number)
+        add(dpid, Rule(SOURCES, _P_PORT, match, to_controller=True, goto=DESTINATIONS))
+        # A known host's further addresses are heard of here; people look for hosts by them.
+        arp = Match(in_port=number, eth_type=ETH_ARP)
+        add(dpid, Rule(SOURCES, _P_ARP, arp, to_controller=True, goto=DESTINATIONS))
+    for dpid, number in sorted(end for link in links for end in (link.a, link.b)):
+        add(dpid, Rule(SOURCES, _P_PORT, Match(in_port=number), goto=DESTINATIONS))
+    ways: dict[int, list[tuple[int, int]]] = {}
+    for host in sorted(hosts, key=lambda host: host.mac):
+        dpid, number = host.at
+        port = topology.port(host.at)
+        if port is None or port.kind is not Kind.EDGE:
+            continue
+        source = Match(in_port=number, eth_src=host.mac)
+        add(dpid, Rule(SOURCES, _P_SOURCE, source, goto=DESTINATIONS, idle_s=idle_s))
+        if dpid not in ways:
+            ways[dpid] = next_hops(graph, dpid)
+        for at, out in [(dpid, number), *ways[dpid]]:
+            add(at, Rule(DESTINATIONS, _P_HOST, Match(eth_dst=host.mac), outputs=(out,)))
+    return rules
+
+
+def graph_of(topology: Topology, links: Iterable[Link], delay: Delay) -> nx.Graph[int]:
+    """The switches; of parallel links the shortest, of equal ones that with the lowest port."""
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(sorted(topology.switches))
+    for link in links:
+        a, b = link.a[0], link.b[0]
+        weight = HOP + max(0, delay(link))
+        if a != b and (not graph.has_edge(a, b) or weight < graph[a][b]["weight"]):
+            graph.add_edge(a, b, weight=weight, link=link, ports={a: link.a[1], b: link.b[1]})
+    return graph
+
+
+def next_hops(graph: nx.Graph[int], to: int) -> list[tuple[int, int]]:
+    """Each other switch that can reach `to`, nearest first, with its port on the shortest path."""
+    distance = nx.single_source_dijkstra_path_length(graph, to, weight="weight")
+    hops = []
+    for dpid, far in distance.items():
+        if dpid != to:
+            ways = [
+                (edge["ports"][dpid])
+                for neighbour, edge in graph[dpid].items()
+                if distance[neighbour] + edge["weight"] == far
+            ]
+            hops.append((dpid, min(ways)))
+    return hops
+
+
+def flood_ports(topology: Topology, graph: nx.Graph[int]) -> dict[int, tuple[int, ...]]:
+    """By switch: its edge ports and its ports on a spanning tree."""
+    ports: dict[int, set[int]] = {dpid: set() for dpid in topology.switches}
+    for dpid, number in topology.ports(Kind.EDGE):
+        ports[dpid].add(number)
+    for a, b, edge in nx.minimum_spanning_edges(graph, weight="weight"):
+        ports[a].add(edge["ports"][a])
+        ports[b].add(edge["ports"][b])
+    return {dpid: tuple(sorted(numbers)) for dpid, numbers in ports.items()}
+
+
+def adopted_hosts(rules: Iterable[Rule]) -> list[tuple[int, str]]:
+    """Ports and addresses of the hosts that a switch's entries from before tell of."""
+    return [
+        (rule.match.in_port, rule.match.eth_src)
+        for rule in rules
+        if rule.table == SOURCES and rule.match.in_port is not None and rule.match.eth_src is not None
+    ]
+
+
+def adopted_trunks(rules: Iterable[Rule]) -> list[int]:
+    """Ports that a switch's entries from before treat as trunks."""
+    return [
+        rule.match.in_port
+        for rule in rules
+        if rule.table == SOURCES
+        and rule.match.in_port is not None
+        and rule.match.eth_src is None
+        and not rule.to_controller
+    ]

@@ -1,0 +1,77 @@
+"""Where hosts are: learnt from the sources of frames at edge ports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from narrows.controller.messages import PortKey
+
+HOSTS_PER_PORT = 1024
+"""A bound against made-up addresses. Beyond it hosts are reached by flooding, as unknown ones are."""
+ADDRESSES_PER_HOST = 16
+"""The same for a host's IP addresses; they are for people to see and decide nothing."""
+
+
+@dataclass(slots=True)
+class Host:
+    """A host."""
+
+    mac: str
+    at: PortKey
+    seen_ns: int
+    """When it was learnt, or last moved."""
+    ips: dict[str, None] = field(default_factory=dict)
+    """Addresses in the order in which they were seen."""
+
+
+class Learnt(Enum):
+    """What a frame told."""
+
+    NOTHING = "nothing"
+    NEW = "new"
+    MOVED = "moved"
+
+
+class Hosts:
+    """All known hosts by MAC address."""
+
+    def __init__(self) -> None:
+        self.by_mac: dict[str, Host] = {}
+
+    def learn(self, now_ns: int, at: PortKey, mac: str, ip: str | None) -> Learnt:
+        """A frame from `mac` came in at the edge port `at`."""
+        if is_group(mac) or mac == "00:00:00:00:00:00":
+            return Learnt.NOTHING
+        host = self.by_mac.get(mac)
+        learnt = Learnt.NOTHING
+        if host is None:
+            if sum(other.at == at for other in self.by_mac.values()) >= HOSTS_PER_PORT:
+                return Learnt.NOTHING
+            host = self.by_mac[mac] = Host(mac, at, now_ns)
+            learnt = Learnt.NEW
+        elif host.at != at:
+            host.at, host.seen_ns = at, now_ns
+            learnt = Learnt.MOVED
+        if ip is not None:
+            host.ips.pop(ip, None)
+            host.ips[ip] = None
+            while len(host.ips) > ADDRESSES_PER_HOST:
+                del host.ips[next(iter(host.ips))]
+        return learnt
+
+    def forget(self, mac: str) -> bool:
+        """A host has not been heard of for long."""
+        return self.by_mac.pop(mac, None) is not None
+
+    def forget_at(self, gone: PortKey) -> bool:
+        """A port is no edge any more."""
+        macs = [mac for mac, host in self.by_mac.items() if host.at == gone]
+        for mac in macs:
+            del self.by_mac[mac]
+        return bool(macs)
+
+
+def is_group(mac: str) -> bool:
+    """Whether it is a multicast or broadcast address (IEEE 802: the first octet's lowest bit)."""
+    return int(mac[:2], 16) & 1 == 1

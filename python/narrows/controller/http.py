@@ -1,0 +1,168 @@
+"""REST, live events and the page. Reads only; all of it comes from this process, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from importlib import resources
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from narrows import _native
+from narrows.controller import view
+from narrows.controller.runtime import Runtime
+
+LIVE_S = 1.0
+"""Between two states of a live stream."""
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HOSTS_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
+
+
+class _Guard:
+    """Refuses other names than this host's, and forbids the browser what the page does not need."""
+
+    def __init__(self, app: ASGIApp, loopback: bool) -> None:
+        self.app, self.loopback = app, loopback
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        host = Headers(scope=scope).get("host", "").rsplit(":", 1)[0]
+        if self.loopback and host not in _HOSTS_LOOPBACK:
+            refusal = PlainTextResponse("this controller is served to its own host only\n", 421)
+            await refusal(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["Content-Security-Policy"] = _POLICY
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers["Cache-Control"] = "no-store"
+            await send(message)
+
+        await self.app(scope, receive, with_headers)
+
+
+def create(runtime: Runtime, loopback: bool = True) -> FastAPI:
+    """The application.
+
+    Args:
+        runtime: what to show.
+        loopback: only this host is served, so a request for another name is a web page's trick (DNS
+        rebinding).
+    """
+    app = FastAPI(
+        title="Narrows controller",
+        version=_native.version,
+        description="What the OpenFlow controller knows: topology, loads, flows, congestion. Reads only.",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # its pages come from a content network
+        redoc_url=None,
+    )
+
+    app.add_middleware(_Guard, loopback=loopback)
+    _add_api(app, runtime)
+    _add_page(app)
+    return app
+
+
+def _add_api(app: FastAPI, runtime: Runtime) -> None:
+    @app.get("/api/v1/state", tags=["all"])
+    def state() -> view.State:
+        """Everything that the page shows."""
+        return runtime.state()
+
+    @app.get("/api/v1/topology", tags=["network"])
+    def topology() -> view.Topology:
+        """Switches, links and hosts."""
+        return runtime.look(lambda domain, _: view.topology(domain))
+
+    @app.get("/api/v1/switches", tags=["network"])
+    def switches() -> list[view.Switch]:
+        """Connected switches with their ports."""
+        return runtime.look(lambda domain, _: view.switches(domain))
+
+    @app.get("/api/v1/links", tags=["network"])
+    def links() -> list[view.Link]:
+        """Links between switches with their loads."""
+        return runtime.look(lambda domain, _: view.links(domain))
+
+    @app.get("/api/v1/flows", tags=["rates"])
+    def flows() -> list[view.Flow]:
+        """Flows at the agents' ports, the fastest first."""
+        return runtime.look(lambda domain, _: view.flows(domain))
+
+    @app.get("/api/v1/congestion", tags=["rates"])
+    def congestion() -> list[view.CongestionState]:
+        """Controlled ports and the detector's verdicts."""
+        return runtime.look(view.congestion)
+
+    @app.get("/api/v1/agents", tags=["rates"])
+    def agents() -> list[view.Agent]:
+        """Connected agents."""
+        return runtime.look(view.agents)
+
+    @app.get("/api/v1/events", tags=["all"])
+    def events(after: int = Query(0, ge=0, description="Only events with a greater id.")) -> list[view.Event]:
+        """What happened, the oldest first; the last thousand are kept."""
+        return runtime.events(after)
+
+    @app.get(
+        "/api/v1/live",
+        tags=["all"],
+        response_class=StreamingResponse,
+        responses={
+            200: {
+                "description": "Server-sent events: `state` each second, `events` as they happen.",
+                "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            }
+        },
+    )
+    async def live(request: Request) -> StreamingResponse:
+        """The state each second, and events as they happen."""
+
+        async def stream() -> AsyncIterator[str]:
+            last = 0
+            while not await request.is_disconnected():
+                state = await asyncio.to_thread(runtime.state)
+                yield f"event: state\ndata: {state.model_dump_json(by_alias=True)}\n\n"
+                news = runtime.events(last)
+                if news:
+                    last = news[-1].id
+                    text = json.dumps([event.model_dump() for event in news])
+                    yield f"event: events\ndata: {text}\n\n"
+                await asyncio.sleep(LIVE_S)
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
+
+
+def _add_page(app: FastAPI) -> None:
+    folder = resources.files("narrows.controller") / "page"
+    files = {
+        "/": ("index.html", "text/html"),
+        "/page.css": ("page.css", "text/css"),
+        "/page.js": ("page.js", "text/javascript"),
+        "/drawing.js": ("drawing.js", "text/javascript"),
+    }
+    for path, (name, media_type) in files.items():
+        text = (folder / name).read_text(encoding="utf-8")
+
+        def serve(text: str = text, media_type: str = media_type) -> Response:
+            return HTMLResponse(text) if media_type == "text/html" else Response(text, media_type=media_type)
+
+        app.add_api_route(
+            path,
+            lambda serve=serve: serve(),
+            include_in_schema=False,
+            response_class=Response,
+            response_model=None,
+        )

@@ -1,0 +1,55 @@
+"""How loaded links are, from OpenFlow's port counters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from narrows._native import netcard_rate
+from narrows.controller.messages import Counters, PortKey
+
+PACKET_BYTES = 1500
+"""What paper eq 5 takes every packet for. Counters of bytes say more (BRF-70); eq 5 is for the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A port's figures between two readings. L2 bytes, as switches count."""
+
+    tx_bps: float
+    rx_bps: float
+    netcard_rate: float
+    """Paper eq 5 of the sending direction; 0 where the capacity is not known."""
+    utilisation: float | None
+    """Sent bits as part of the capacity."""
+    dropped: int
+    """Packets that the switch dropped at this port, both directions."""
+
+
+class Loads:
+    """The last load of every port."""
+
+    def __init__(self) -> None:
+        self.by_port: dict[PortKey, Load] = {}
+        self._last: dict[PortKey, tuple[int, Counters]] = {}
+
+    def read(self, now_ns: int, port: PortKey, counters: Counters, capacity_bps: int | None) -> None:
+        """New counters of a port; `capacity_bps` in bit/s."""
+        last = self._last.get(port)
+        self._last[port] = (now_ns, counters)
+        if last is None or now_ns <= last[0] or counters.tx_packets < last[1].tx_packets:
+            self.by_port.pop(port, None)  # first reading, or the switch has restarted
+            return
+        before, seconds = last[1], (now_ns - last[0]) / 1e9
+        tx_bps = 8 * max(0, counters.tx_bytes - before.tx_bytes) / seconds
+        rx_bps = 8 * max(0, counters.rx_bytes - before.rx_bytes) / seconds
+        dropped = counters.rx_dropped + counters.tx_dropped - before.rx_dropped - before.tx_dropped
+        packets = counters.tx_packets - before.tx_packets
+        eq5 = netcard_rate(packets, PACKET_BYTES, now_ns - last[0], (capacity_bps or 0) // 8)
+        used = tx_bps / capacity_bps if capacity_bps else None
+        self.by_port[port] = Load(tx_bps, rx_bps, eq5, used, max(0, dropped))
+
+    def forget(self, dpid: int, port: int | None = None) -> None:
+        """A port, or all of a switch, is gone."""
+        for table in (self.by_port, self._last):
+            for key in [key for key in table if key[0] == dpid and port in (None, key[1])]:
+                del table[key]

@@ -1,0 +1,363 @@
+"""OpenFlow 1.3 by os-ken: messages become events, effects become messages. Nothing is decided here."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from os_ken.base.app_manager import OSKenApp
+from os_ken.controller import ofp_event
+from os_ken.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
+from os_ken.lib.packet import arp, ethernet, icmpv6, ipv4, ipv6, packet
+from os_ken.lib.packet import lldp as lldp_packet
+from os_ken.ofproto import ofproto_v1_3
+
+from narrows.controller import lldp
+from narrows.controller.messages import (
+    AskCounters,
+    Barrier,
+    BarrierDone,
+    Counters,
+    CountersRead,
+    Effect,
+    Event,
+    FrameSeen,
+    Install,
+    LldpSeen,
+    Match,
+    PortChanged,
+    PortDesc,
+    PortGone,
+    Remove,
+    Rule,
+    RuleGone,
+    SendLldp,
+    SwitchDown,
+    SwitchUp,
+)
+
+LOG = logging.getLogger("narrows.controller.openflow")
+
+COOKIE = 0x6E61_7272_0000_0000
+COOKIE_MASK = 0xFFFF_FFFF_0000_0000
+"""Marks our entries; all others are left alone."""
+FRAME_BYTES = 256
+"""Of a frame that comes to the controller: enough for its headers and for LLDP."""
+WAITING_MAX = 20_000
+"""Messages that wait for a slow switch; beyond it the connection is closed, and the switch comes back and is
+compared anew with what it should hold."""
+
+
+class Switch:
+    """A connected switch: a thread that sends, so that a switch that takes nothing holds up only itself."""
+
+    def __init__(self, datapath: Any) -> None:
+        self.datapath = datapath
+        self.dpid: int = datapath.id
+        self.ports: dict[int, PortDesc] = {}
+        self.rules: list[Rule] = []
+        self.up = False
+        """Ports and entries have been read, and the domain was told."""
+        self.barriers: dict[int, int] = {}
+        """By transaction id: the domain's number."""
+        self._waiting: queue.Queue[Any] = queue.Queue(WAITING_MAX)
+        threading.Thread(target=self._write, name=f"switch-{self.dpid:x}", daemon=True).start()
+
+    def send(self, message: Any) -> None:
+        """Queues a message; never blocks."""
+        try:
+            self._waiting.put_nowait(message)
+        except queue.Full:
+            LOG.warning("switch %016x is too slow; disconnected", self.dpid)
+            self.datapath.close()
+
+    def stop(self) -> None:
+        """Ends the thread."""
+        with contextlib.suppress(queue.Full):
+            self._waiting.put_nowait(None)
+
+    def _write(self) -> None:
+        while (message := self._waiting.get()) is not None:
+            if not self.datapath.send_msg(message):
+                return
+
+
+class OpenFlow(OSKenApp):
+    """The os-ken application; there is one in a process.
+
+    Set `on_event` before it starts: it is called from os-ken's threads.
+    """
+
+    OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
+    on_event: Callable[[Event], None] = staticmethod(lambda _: None)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lock = threading.Lock()
+        self._switches: dict[int, Switch] = {}
+
+    # Effects
+
+    def perform(self, effect: Effect) -> None:
+        """Carry out an effect on a switch; on one that has just gone, nothing."""
+        if not isinstance(effect, Install | Remove | Barrier | SendLldp | AskCounters):
+            return
+        with self._lock:
+            switch = self._switches.get(effect.dpid)
+        if switch is None:
+            return
+        of, make = switch.datapath.ofproto, switch.datapath.ofproto_parser
+        match effect:
+            case Install(_, rule):
+                switch.send(flow_mod(switch.datapath, rule, of.OFPFC_ADD))
+            case Remove(_, rule):
+                switch.send(flow_mod(switch.datapath, rule, of.OFPFC_DELETE_STRICT))
+            case Barrier(_, number):
+                request = make.OFPBarrierRequest(switch.datapath)
+                switch.datapath.set_xid(request)
+                switch.barriers[request.xid] = number
+                switch.send(request)
+            case AskCounters():
+                switch.send(make.OFPPortStatsRequest(switch.datapath, 0, of.OFPP_ANY))
+            case SendLldp(dpid, number):
+                port = switch.ports.get(number)
+                if port is not None:
+                    switch.send(
+                        make.OFPPacketOut(
+                            datapath=switch.datapath,
+                            buffer_id=of.OFP_NO_BUFFER,
+                            in_port=of.OFPP_CONTROLLER,
+                            actions=[make.OFPActionOutput(number)],
+                            data=lldp.frame((dpid, number), port.mac),
+                        )
+                    )
+
+    # Events
+
+    @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
+    def _state(self, event: Any) -> None:
+        datapath = event.datapath
+        if datapath.id is None:
+            return
+        if event.state == MAIN_DISPATCHER:
+            switch = Switch(datapath)
+            with self._lock:
+                before = self._switches.get(datapath.id)
+                self._switches[datapath.id] = switch
+            if before is not None:
+                before.stop()
+            switch.send(datapath.ofproto_parser.OFPPortDescStatsRequest(datapath, 0))
+            return
+        with self._lock:
+            gone = self._switches.get(datapath.id)
+            if gone is None or gone.datapath is not datapath:
+                return  # an old connection of a switch that is back already
+            del self._switches[datapath.id]
+        gone.stop()
+        if gone.up:
+            self.on_event(SwitchDown(datapath.id))
+
+    @set_ev_cls(ofp_event.EventOFPPortDescStatsReply, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
+    def _ports(self, event: Any) -> None:
+        switch = self._switch(event)
+        if switch is None or switch.up:
+            return
+        of, make = switch.datapath.ofproto, switch.datapath.ofproto_parser
+        for port in event.msg.body:
+            if port.port_no <= of.OFPP_MAX:
+                switch.ports[port.port_no] = port_desc(of, port)
+        if event.msg.flags & of.OFPMPF_REPLY_MORE:
+            return
+        any_port, any_group = of.OFPP_ANY, of.OFPG_ANY
+        switch.send(
+            make.OFPFlowStatsRequest(
+                switch.datapath, 0, of.OFPTT_ALL, any_port, any_group, COOKIE, COOKIE_MASK, make.OFPMatch()
+            )
+        )
+
+    @set_ev_cls(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
+    def _rules(self, event: Any) -> None:
+        switch = self._switch(event)
+        if switch is None or switch.up:
+            return
+        of = switch.datapath.ofproto
+        switch.rules += [rule_of(of, entry) for entry in event.msg.body]
+        if event.msg.flags & of.OFPMPF_REPLY_MORE:
+            return
+        switch.up = True
+        self.on_event(SwitchUp(switch.dpid, tuple(switch.ports.values()), tuple(switch.rules)))
+
+    @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
+    def _port(self, event: Any) -> None:
+        switch = self._switch(event)
+        if switch is None:
+            return
+        of, port = switch.datapath.ofproto, event.msg.desc
+        if port.port_no > of.OFPP_MAX:
+            return
+        if event.msg.reason == of.OFPPR_DELETE:
+            switch.ports.pop(port.port_no, None)
+            change: Event = PortGone(switch.dpid, port.port_no)
+        else:
+            switch.ports[port.port_no] = port_desc(of, port)
+            change = PortChanged(switch.dpid, switch.ports[port.port_no])
+        if switch.up:
+            self.on_event(change)
+
+    @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
+    def _packet(self, event: Any) -> None:
+        switch = self._switch(event)
+        port = event.msg.match.get("in_port")
+        if switch is None or not switch.up or port is None:
+            return
+        seen = read_frame(switch.dpid, port, event.msg.data)
+        if seen is not None:
+            self.on_event(seen)
+
+    @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
+    def _removed(self, event: Any) -> None:
+        switch, message = self._switch(event), event.msg
+        if switch is None or not switch.up or message.cookie & COOKIE_MASK != COOKIE:
+            return
+        of = switch.datapath.ofproto
+        if message.reason in (of.OFPRR_IDLE_TIMEOUT, of.OFPRR_HARD_TIMEOUT):
+            gone = Rule(message.table_id, message.priority, match_of(message.match))
+            self.on_event(RuleGone(switch.dpid, gone))
+
+    @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
+    def _counters(self, event: Any) -> None:
+        switch = self._switch(event)
+        if switch is None:
+            return
+        counters = {
+            entry.port_no: Counters(
+                entry.rx_packets,
+                entry.tx_packets,
+                entry.rx_bytes,
+                entry.tx_bytes,
+                entry.rx_dropped,
+                entry.tx_dropped,
+            )
+            for entry in event.msg.body
+            if entry.port_no <= switch.datapath.ofproto.OFPP_MAX
+        }
+        self.on_event(CountersRead(switch.dpid, counters))
+
+    @set_ev_cls(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
+    def _barrier(self, event: Any) -> None:
+        switch = self._switch(event)
+        number = None if switch is None else switch.barriers.pop(event.msg.xid, None)
+        if switch is not None and number is not None:
+            self.on_event(BarrierDone(switch.dpid, number))
+
+    @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
+    def _error(self, event: Any) -> None:
+        message = event.msg
+        LOG.error("switch %016x: OpenFlow error %d/%d", message.datapath.id or 0, message.type, message.code)
+
+    def _switch(self, event: Any) -> Switch | None:
+        with self._lock:
+            switch = self._switches.get(event.msg.datapath.id)
+        return switch if switch is not None and switch.datapath is event.msg.datapath else None
+
+
+def flow_mod(datapath: Any, rule: Rule, command: int) -> Any:
+    """The message that adds or removes an entry."""
+    of, make = datapath.ofproto, datapath.ofproto_parser
+    fields: dict[str, Any] = {}
+    match = rule.match
+    for name in ("in_port", "eth_src", "eth_type"):
+        if getattr(match, name) is not None:
+            fields[name] = getattr(match, name)
+    if match.eth_dst is not None:
+        fields["eth_dst"] = (
+            match.eth_dst if match.eth_dst_mask is None else (match.eth_dst, match.eth_dst_mask)
+        )
+    actions = [make.OFPActionOutput(number) for number in rule.outputs]
+    if rule.to_controller:
+        actions.append(make.OFPActionOutput(of.OFPP_CONTROLLER, FRAME_BYTES))
+    instructions = [make.OFPInstructionActions(of.OFPIT_APPLY_ACTIONS, actions)] if actions else []
+    if rule.goto is not None:
+        instructions.append(make.OFPInstructionGotoTable(rule.goto))
+    return make.OFPFlowMod(
+        datapath=datapath,
+        cookie=COOKIE,
+        table_id=rule.table,
+        command=command,
+        idle_timeout=rule.idle_s,
+        priority=rule.priority,
+        buffer_id=of.OFP_NO_BUFFER,
+        out_port=of.OFPP_ANY,
+        out_group=of.OFPG_ANY,
+        flags=of.OFPFF_SEND_FLOW_REM if rule.idle_s else 0,
+        match=make.OFPMatch(**fields),
+        instructions=instructions,
+    )
+
+
+def rule_of(of: Any, entry: Any) -> Rule:
+    """An entry as a switch reports it."""
+    outputs: list[int] = []
+    to_controller, goto = False, None
+    for instruction in entry.instructions:
+        if instruction.type == of.OFPIT_GOTO_TABLE:
+            goto = instruction.table_id
+        for action in getattr(instruction, "actions", []):
+            if getattr(action, "port", None) == of.OFPP_CONTROLLER:
+                to_controller = True
+            elif hasattr(action, "port"):
+                outputs.append(action.port)
+    return Rule(
+        entry.table_id,
+        entry.priority,
+        match_of(entry.match),
+        tuple(sorted(outputs)),
+        to_controller,
+        goto,
+        entry.idle_timeout,
+    )
+
+
+def match_of(match: Any) -> Match:
+    """A match as a switch reports it."""
+    eth_dst, mask = match.get("eth_dst"), None
+    if isinstance(eth_dst, tuple):
+        eth_dst, mask = eth_dst
+    return Match(match.get("in_port"), match.get("eth_src"), eth_dst, mask, match.get("eth_type"))
+
+
+def port_desc(of: Any, port: Any) -> PortDesc:
+    """A port as a switch reports it; OpenFlow's speeds are in kbit/s."""
+    up = not port.state & of.OFPPS_LINK_DOWN and not port.config & of.OFPPC_PORT_DOWN
+    name = port.name.decode("utf-8", "replace") if isinstance(port.name, bytes) else str(port.name)
+    return PortDesc(port.port_no, name, port.hw_addr.lower(), bool(up), 1000 * port.curr_speed)
+
+
+def read_frame(dpid: int, port: int, data: bytes) -> LldpSeen | FrameSeen | None:
+    """What a frame tells: a link, or a host and perhaps its address. Strangers send it; it may be cut."""
+    try:
+        layers = packet.Packet(data)
+        ether = layers.get_protocol(ethernet.ethernet)
+    except Exception as error:
+        LOG.debug("a frame that cannot be read: %s", error)
+        return None
+    if ether is None:
+        return None
+    if ether.ethertype == lldp.ETHERTYPE:
+        inner = layers.get_protocol(lldp_packet.lldp)
+        source = None if inner is None else lldp.origin(inner.tlvs)
+        return None if source is None else LldpSeen(dpid, port, *source)
+    address = None
+    for layer in layers.protocols:
+        match layer:
+            case arp.arp():
+                address = layer.src_ip
+            case ipv4.ipv4() | ipv6.ipv6():
+                address = layer.src
+            case icmpv6.icmpv6():
+                break
+    return FrameSeen(dpid, port, ether.src.lower(), None if address in (None, "0.0.0.0", "::") else address)

@@ -1,0 +1,122 @@
+"""Starts the whole controller: switches, agents, page."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+
+import uvicorn
+from os_ken import cfg
+from os_ken.base.app_manager import AppManager, lookup_service_brick
+
+from narrows.controller import http
+from narrows.controller.channel import Channel
+from narrows.controller.config import Address, Config
+from narrows.controller.messages import Effect
+from narrows.controller.openflow import OpenFlow
+from narrows.controller.runtime import Runtime
+from narrows.controller.wire import read_secret
+from narrows.errors import NarrowsError
+
+LOG = logging.getLogger("narrows.controller")
+
+
+def serve(config: Config) -> None:
+    """Runs until SIGINT or SIGTERM.
+
+    Raises:
+        NarrowsError: an address cannot be listened at, or the secret is not in order.
+    """
+    secret = b"" if config.agents.secret is None else read_secret(config.agents.secret)
+    for what, address in (("openflow", config.openflow), ("agents", config.agents), ("http", config.http)):
+        _try_to_listen(what, address)
+    logging.basicConfig(
+        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    logging.getLogger("os_ken").setLevel(logging.WARNING)
+    _warn(config)
+
+    runtime = Runtime(config.params(), config.name, authenticated=bool(secret))
+    channel = Channel((config.agents.host, config.agents.port), secret, config.name, runtime.put)
+    runtime.to_agent = lambda effect: channel.send(effect.agent, effect.body)
+
+    def to_switch(effect: Effect) -> None:
+        app = lookup_service_brick(OpenFlow.__name__)
+        if app is not None:
+            app.perform(effect)
+
+    runtime.to_switch = to_switch
+    OpenFlow.on_event = staticmethod(runtime.put)
+    runtime.start()
+    stop = threading.Event()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, lambda *_: stop.set())
+    threading.Thread(target=_openflow, args=(config.openflow, stop), name="openflow", daemon=True).start()
+    server = uvicorn.Server(
+        uvicorn.Config(
+            http.create(runtime, config.http.is_loopback),
+            host=config.http.host,
+            port=config.http.port,
+            log_level="warning",
+            access_log=False,
+        )
+    )
+    threading.Thread(target=server.run, name="http", daemon=True).start()
+    LOG.info(
+        "switches at %s:%d, agents at %s:%d, page at http://%s:%d/",
+        config.openflow.host,
+        config.openflow.port,
+        config.agents.host,
+        channel.port,
+        config.http.host,
+        config.http.port,
+    )
+    stop.wait()
+    LOG.info("stopping; the switches keep their entries")
+    runtime.stop()
+    channel.close()
+    sys.stderr.flush()
+    # os-ken's native threads wait for switches and cannot be interrupted; nothing is left to be saved.
+    os._exit(0)
+
+
+def _openflow(address: Address, stop: threading.Event) -> None:
+    try:
+        cfg.CONF(
+            args=["--ofp-listen-host", address.host, "--ofp-tcp-listen-port", str(address.port)],
+            project="narrows",
+            default_config_files=[],
+        )
+        AppManager.run_apps(["os_ken.controller.ofp_handler", "narrows.controller.openflow"])
+    except Exception:
+        LOG.exception("OpenFlow has ended")
+    stop.set()
+
+
+def _try_to_listen(what: str, address: Address) -> None:
+    """An address that is taken is said in one line now, not by a traceback of a thread later."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        socket.create_server((address.host, address.port), family=family).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise NarrowsError(
+            f"{what}: cannot listen at {address.host} port {address.port}: {reason}; "
+            f"another address: --{what}-host, --{what}-port"
+        ) from None
+
+
+def _warn(config: Config) -> None:
+    if config.agents.secret is None:
+        LOG.warning("no shared secret: any program on this host can be an agent (agents.secret)")
+    if not config.openflow.is_loopback:
+        LOG.warning(
+            "OpenFlow is neither encrypted nor authenticated: let only switches reach %s",
+            config.openflow.host,
+        )
+    if not config.http.is_loopback:
+        LOG.warning("the page shows the network to whoever can reach %s", config.http.host)

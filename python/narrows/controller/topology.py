@@ -1,0 +1,166 @@
+"""Switches, ports and links, learnt from LLDP.
+
+A port begins as *probing*: nothing is sent to it or taken from it but LLDP, until it has shown a switch at
+its other end (*trunk*) or long enough nothing (*edge*). Without this a new link would be flooded as if hosts
+were behind it, and a cable that closes a ring would be a loop until LLDP finds it.
+
+A trunk whose link is gone stays a trunk, on which nothing is forwarded, until its carrier is lost: a switch
+that only lost its connection to the controller goes on flooding by its last entries, and would close a loop
+through two "edges".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from narrows.controller.messages import PortDesc, PortKey
+
+
+class Kind(Enum):
+    """What is at the other end of a port."""
+
+    DOWN = "down"
+    PROBING = "probing"
+    EDGE = "edge"
+    TRUNK = "trunk"
+
+
+@dataclass(slots=True)
+class Port:
+    """A port of a connected switch."""
+
+    desc: PortDesc
+    kind: Kind
+    decide_at_ns: int
+    """When a probing port counts as an edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link that LLDP has crossed both ways; `a` is the lesser end."""
+
+    a: PortKey
+    b: PortKey
+
+    def other(self, end: PortKey) -> PortKey:
+        """The end opposite to `end`."""
+        return self.b if end == self.a else self.a
+
+
+class Topology:
+    """The network as far as it is known. Methods that change it say whether forwarding is affected.
+
+    Args:
+        probe_ns: how long a port stays probing without LLDP from another switch.
+        expire_ns: how long a direction of a link stays without LLDP.
+    """
+
+    def __init__(self, probe_ns: int, expire_ns: int) -> None:
+        self.probe_ns = probe_ns
+        self.expire_ns = expire_ns
+        self.switches: dict[int, dict[int, Port]] = {}
+        self._seen: dict[PortKey, tuple[PortKey, int]] = {}
+        """By receiving port: the port that sent the last LLDP, and when it came in."""
+
+    def add_switch(
+        self, now_ns: int, dpid: int, ports: tuple[PortDesc, ...], trunks: Iterable[int] = ()
+    ) -> None:
+        """A switch has connected; `trunks` are ports that were trunks when it was last connected."""
+        self.remove_switch(dpid)
+        self.switches[dpid] = {}
+        for desc in ports:
+            self.set_port(now_ns, dpid, desc)
+        for number in trunks:
+            port = self.port((dpid, number))
+            if port is not None and port.kind is Kind.PROBING:
+                port.kind = Kind.TRUNK
+
+    def remove_switch(self, dpid: int) -> bool:
+        """A switch is gone."""
+        for port in list(self.switches.get(dpid, {})):
+            self._forget((dpid, port))
+        return self.switches.pop(dpid, None) is not None
+
+    def set_port(self, now_ns: int, dpid: int, desc: PortDesc) -> bool:
+        """A port is new or has changed."""
+        ports = self.switches.get(dpid)
+        if ports is None:
+            return False
+        before = ports.get(desc.number)
+        if before is not None and before.desc.up == desc.up:
+            before.desc = desc
+            return False
+        self._forget((dpid, desc.number))
+        kind = Kind.PROBING if desc.up else Kind.DOWN
+        ports[desc.number] = Port(desc, kind, now_ns + self.probe_ns)
+        return True
+
+    def remove_port(self, dpid: int, port: int) -> bool:
+        """A port is gone."""
+        self._forget((dpid, port))
+        return self.switches.get(dpid, {}).pop(port, None) is not None
+
+    def lldp(self, now_ns: int, to: PortKey, source: PortKey) -> bool:
+        """`source`'s LLDP came in at `to`."""
+        at, origin = self.port(to), self.port(source)
+        if at is None or origin is None or Kind.DOWN in (at.kind, origin.kind) or to == source:
+            return False
+        before = self._seen.get(to)
+        self._seen[to] = (source, now_ns)
+        # From the first frame on neither end is a host's port, though the link counts only when both ways
+        # work.
+        changed = before is None or before[0] != source or Kind.TRUNK not in (at.kind, origin.kind)
+        at.kind = origin.kind = Kind.TRUNK
+        return changed
+
+    def tick(self, now_ns: int) -> bool:
+        """Probing ports that saw nothing become edges; links that fell silent go."""
+        changed = False
+        for to, (_, at) in list(self._seen.items()):
+            if now_ns - at >= self.expire_ns:
+                self._forget(to)
+                changed = True
+        for ports in self.switches.values():
+            for port in ports.values():
+                if port.kind is Kind.PROBING and port.decide_at_ns <= now_ns:
+                    port.kind = Kind.EDGE
+                    changed = True
+        return changed
+
+    def next_timer_ns(self) -> int | None:
+        """When `tick` wants to be called next."""
+        times = [at + self.expire_ns for _, at in self._seen.values()]
+        ports = (port for ports in self.switches.values() for port in ports.values())
+        times += [port.decide_at_ns for port in ports if port.kind is Kind.PROBING]
+        return min(times, default=None)
+
+    def port(self, key: PortKey) -> Port | None:
+        """A port of a connected switch."""
+        return self.switches.get(key[0], {}).get(key[1])
+
+    def ports(self, kind: Kind) -> Iterator[PortKey]:
+        """All ports of a kind, in order."""
+        for dpid in sorted(self.switches):
+            for number in sorted(self.switches[dpid]):
+                if self.switches[dpid][number].kind is kind:
+                    yield (dpid, number)
+
+    def live_ports(self) -> Iterator[PortKey]:
+        """All ports that are up."""
+        for kind in (Kind.PROBING, Kind.EDGE, Kind.TRUNK):
+            yield from self.ports(kind)
+
+    def links(self) -> list[Link]:
+        """Links that work both ways, in order."""
+        return [
+            Link(to, source)
+            for to, (source, _) in sorted(self._seen.items())
+            if to < source and self._seen.get(source, (None, 0))[0] == to
+        ]
+
+    def _forget(self, key: PortKey) -> None:
+        """No link at this port any more. Its other end stays a trunk without a link, see the module."""
+        for end in [key, *(to for to, (source, _) in self._seen.items() if source == key)]:
+            self._seen.pop(end, None)

@@ -1,0 +1,305 @@
+"""What the page and other programs may see of the domain: typed, with units in the names."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from narrows.controller.domain import Domain, same_interface
+from narrows.controller.messages import PortKey
+from narrows.controller.topology import Kind
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class End(_Model):
+    """A port of a switch."""
+
+    switch: str = Field(description="Datapath id, 16 hexadecimal digits.")
+    port: int = Field(description="OpenFlow port number.")
+
+
+class Load(_Model):
+    """A port's load over the last reading interval."""
+
+    tx_bps: float = Field(description="Sent, bit/s, L2.")
+    rx_bps: float = Field(description="Received, bit/s, L2.")
+    capacity_bps: int | None = Field(description="Capacity, bit/s; null: not known.")
+    utilisation: float | None = Field(description="Sent as part of the capacity.")
+    netcard_rate: float = Field(description="Paper eq 5, of packets; for the log.")
+    dropped: int = Field(description="Packets dropped by the switch in the interval.")
+
+
+class Port(_Model):
+    """A port."""
+
+    number: int
+    name: str
+    mac: str
+    kind: Literal["down", "probing", "edge", "trunk"]
+    load: Load | None
+    congestion: Literal["queue", "burst"] | None = Field(description="As the detector judged last.")
+
+
+class Switch(_Model):
+    """A connected switch."""
+
+    id: str = Field(description="Datapath id, 16 hexadecimal digits.")
+    ports: list[Port]
+    rules: int = Field(description="Entries of ours that it holds.")
+    held: bool = Field(description="It still works with the entries of the controller before this one.")
+
+
+class Host(_Model):
+    """A host."""
+
+    mac: str
+    ips: list[str]
+    at: End
+
+
+class Link(_Model):
+    """A link between switches; each direction has its own load."""
+
+    a: End
+    b: End
+    delay_s: float = Field(description="Propagation delay as configured, seconds.")
+    a_to_b: Load | None
+    b_to_a: Load | None
+    congestion: Literal["queue", "burst"] | None
+
+
+class Topology(_Model):
+    """The network."""
+
+    switches: list[Switch]
+    links: list[Link]
+    hosts: list[Host]
+
+
+class Flow(_Model):
+    """A flow at a controlled port."""
+
+    agent: str
+    interface: str
+    source: str
+    destination: str
+    source_port: int
+    destination_port: int
+    protocol: str
+    class_: str = Field(alias="class")
+    leaf: str
+    allocation_bps: int | None = Field(description="What it may use, bit/s, L3; null: no limit.")
+    rate_bps: int = Field(description="What it uses, bit/s, L3.")
+    rtt_s: float | None = Field(description="Round-trip time, seconds.")
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+
+class CongestionState(_Model):
+    """A controlled port's state."""
+
+    agent: str
+    port: int = Field(description="The agent's number.")
+    id: int = Field(description="Number in the domain.")
+    interface: str
+    at: End | None = Field(description="The switch's port, if it is one of a connected switch.")
+    kind: Literal["queue", "burst"] | None
+    seconds: float = Field(description="How long it has been so.")
+    capacity_bps: int
+    queued_bytes: int
+    netcard_rate: float | None = Field(description="Paper eq 5.")
+    queue_utilisation: float | None = Field(description="Paper eq 6.")
+    arrivals: float | None = Field(description="Arrivals of the rated class as part of its share.")
+    reports: int
+
+
+class Agent(_Model):
+    """A connected, authenticated agent."""
+
+    name: str
+    address: str
+    seconds: float = Field(description="Connected for.")
+    ports: list[str] = Field(description="Interfaces that it controls.")
+    refused: int = Field(description="Bodies that were not in order.")
+
+
+class Event(_Model):
+    """Something that happened."""
+
+    id: int = Field(description="Grows by one.")
+    time: float = Field(description="Unix time, seconds.")
+    kind: str
+    text: str
+
+
+class State(_Model):
+    """All that the page shows, at once."""
+
+    name: str
+    uptime_s: float
+    authenticated: bool = Field(description="Agents share a secret with the controller.")
+    topology: Topology
+    flows: list[Flow]
+    congestion: list[CongestionState]
+    agents: list[Agent]
+
+
+def name_of(dpid: int) -> str:
+    """A datapath id as it is written."""
+    return f"{dpid:016x}"
+
+
+def _end(key: PortKey) -> End:
+    return End(switch=name_of(key[0]), port=key[1])
+
+
+def _load(domain: Domain, key: PortKey) -> Load | None:
+    load = domain.loads.by_port.get(key)
+    if load is None:
+        return None
+    return Load(
+        tx_bps=load.tx_bps,
+        rx_bps=load.rx_bps,
+        capacity_bps=domain.capacity_bps(key),
+        utilisation=load.utilisation,
+        netcard_rate=load.netcard_rate,
+        dropped=load.dropped,
+    )
+
+
+def _places(domain: Domain) -> dict[int, PortKey]:
+    """Controlled ports (by their number in the domain) that are ports of switches."""
+    places = {}
+    for _, controlled in domain.congestion.ports():
+        for dpid, ports in domain.topology.switches.items():
+            for number, port in ports.items():
+                info = controlled.info
+                if same_interface(info.mac, info.interface, port.desc.mac, port.desc.name):
+                    places[controlled.id] = (dpid, number)
+    return places
+
+
+def _kinds(domain: Domain) -> dict[PortKey, str]:
+    places = _places(domain)
+    congested = ((places.get(port.id), port.kind) for _, port in domain.congestion.ports())
+    return {place: kind for place, kind in congested if place is not None and kind is not None}
+
+
+def topology(domain: Domain) -> Topology:
+    """Switches, links and hosts."""
+    return Topology(switches=switches(domain), links=links(domain), hosts=hosts(domain))
+
+
+def switches(domain: Domain) -> list[Switch]:
+    """All connected switches."""
+    kinds = _kinds(domain)
+    return [
+        Switch(
+            id=name_of(dpid),
+            held=domain.is_held(dpid),
+            rules=len(domain.installed.get(dpid, ())),
+            ports=[
+                Port(
+                    number=number,
+                    name=port.desc.name,
+                    mac=port.desc.mac,
+                    kind=port.kind.value,
+                    load=_load(domain, (dpid, number)) if port.kind is not Kind.DOWN else None,
+                    congestion=kinds.get((dpid, number)),
+                )
+                for number, port in sorted(ports.items())
+            ],
+        )
+        for dpid, ports in sorted(domain.topology.switches.items())
+    ]
+
+
+def links(domain: Domain) -> list[Link]:
+    """Links between switches."""
+    kinds = _kinds(domain)
+    return [
+        Link(
+            a=_end(link.a),
+            b=_end(link.b),
+            delay_s=domain.delay_ns(link) / 1e9,
+            a_to_b=_load(domain, link.a),
+            b_to_a=_load(domain, link.b),
+            congestion=kinds.get(link.a) or kinds.get(link.b),
+        )
+        for link in domain.topology.links()
+    ]
+
+
+def hosts(domain: Domain) -> list[Host]:
+    """Known hosts."""
+    return [
+        Host(mac=mac, ips=list(host.ips), at=_end(host.at))
+        for mac, host in sorted(domain.hosts.by_mac.items())
+    ]
+
+
+def flows(domain: Domain) -> list[Flow]:
+    """Flows at controlled ports, the fastest first."""
+    all_flows = [
+        Flow(
+            agent=agent.name,
+            interface=port.info.interface,
+            source=flow.key.saddr,
+            destination=flow.key.daddr,
+            source_port=flow.key.sport,
+            destination_port=flow.key.dport,
+            protocol=flow.key.proto,
+            class_=flow.class_,
+            leaf=flow.leaf,
+            allocation_bps=None if flow.allocation is None else 8 * flow.allocation,
+            rate_bps=8 * flow.rate,
+            rtt_s=None if flow.rtt is None else flow.rtt / 1e9,
+        )
+        for agent, port in domain.congestion.ports()
+        for flow in port.flows
+    ]
+    return sorted(all_flows, key=lambda flow: -flow.rate_bps)
+
+
+def congestion(domain: Domain, now_ns: int) -> list[CongestionState]:
+    """Controlled ports."""
+    places = _places(domain)
+    states = []
+    for agent, port in domain.congestion.ports():
+        eq5, eq6, arrivals = domain.congestion.verdict(port) or (None, None, None)
+        place = places.get(port.id)
+        states.append(
+            CongestionState(
+                agent=agent.name,
+                port=port.info.port,
+                id=port.id,
+                interface=port.info.interface,
+                at=None if place is None else _end(place),
+                kind=port.kind,
+                seconds=max(0, now_ns - max(port.since_ns, agent.since_ns)) / 1e9,
+                capacity_bps=8 * port.info.capacity,
+                queued_bytes=port.queued_bytes,
+                netcard_rate=eq5,
+                queue_utilisation=eq6,
+                arrivals=arrivals,
+                reports=port.reports,
+            )
+        )
+    return states
+
+
+def agents(domain: Domain, now_ns: int) -> list[Agent]:
+    """Connected agents."""
+    return [
+        Agent(
+            name=agent.name,
+            address=agent.address,
+            seconds=(now_ns - agent.since_ns) / 1e9,
+            ports=[port.info.interface for port in agent.ports.values()],
+            refused=agent.refused,
+        )
+        for _, agent in sorted(domain.congestion.agents.items())
+    ]

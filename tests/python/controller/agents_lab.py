@@ -1,0 +1,181 @@
+"""The laboratory of `ovs_lab` with agents: BRF below Open vSwitch, under the controller.
+
+        h1 - s1 === s2 - h3          === 100 Mbit/s, controlled where s1 sends
+        h2 - s1
+
+The agent is below the switches: at the egress of their ports, the only place where Open vSwitch's userspace
+datapath lets a program see packets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import ovs_lab
+import pytest
+from narrows.backends.kernel.agents import find
+from ovs_lab import AGENTS, Lab, Shape, run, wait
+
+BOTTLENECK = "s1-s2"
+RATE = 100_000_000
+SHAPE = Shape((("s1", "s2"),), {"h1": "s1", "h2": "s1", "h3": "s2"})
+
+
+def require():
+    """Skips loudly, or fails, where there is no agent or no Open vSwitch."""
+    ovs_lab.require()
+    missing = [tool for tool in ("iperf3", "tc") if shutil.which(tool) is None]
+    if find() is None:
+        missing.append("narrows-agent (make agent)")
+    if missing:
+        message = f"{', '.join(missing)} missing; agents were NOT tried with the controller"
+        if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+def write_secret(folder):
+    path = Path(folder, "secret")
+    path.write_text(secrets.token_hex(32))
+    return path
+
+
+class TimelyLab(Lab):
+    """Its programs go before others: what forwards packets in real time is not to wait for a compiler."""
+
+    wrap = ("nice", "-n", "-15")
+
+
+class Agents:
+    """Starts agents in namespaces of a laboratory and asks them."""
+
+    def __init__(self, lab):
+        self.lab = lab
+
+    def start(self, space, name, text):
+        """An agent by its configuration without the lines that all here have in common."""
+        role = text.split("]", 1)[0].strip("[\n ")
+        name = f"{self.lab.tag}-{name}"
+        path = self.lab.folder / f"{name}.toml"
+        common = f'[{role}]\nname = "{name}"\n'
+        path.write_text(text.replace(f"[{role}]\n", common, 1) + "\n[metrics]\nenabled = false\n")
+        return self.lab.start(space, str(find()), role, str(path), log=f"{name}.log")
+
+    def status(self, name, flows=0):
+        """What `narrows-agent status` says; None while the agent does not answer."""
+        command = [str(find()), "status", "--name", f"{self.lab.tag}-{name}", "--json", "--flows", str(flows)]
+        done = run(*command, check=False)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def log(self, name):
+        return (self.lab.folder / f"{self.lab.tag}-{name}.log").read_text()
+
+
+def below_ovs(folder):
+    """Network, controller and agents, in the order in which they would be started by hand."""
+    folder = Path(folder)
+    lab = TimelyLab(folder, SHAPE, tag="nrwa", secret=write_secret(folder))
+    try:
+        lab.agents = Agents(lab)
+        lab.start_controller()
+        start_switch(lab)
+        start_senders(lab, "h1", "h2")
+        for port in (5201, 5202):
+            lab.start(lab.hosts["h3"], "iperf3", "-s", "-p", str(port), log=f"iperf3-{port}.log")
+        wait(lambda: all(lab.agents.status(name) for name in ("s", "senders")), "the agents")
+        wait(lambda: lab.get("links"), "the link")
+    except BaseException:
+        lab.close()
+        raise
+    return lab
+
+
+def start_switch(lab):
+    """The agent below s1. Its own detector waits for longer than any test here, so what is detected there is
+    detected by the controller."""
+    others = [f"s1-{host}" for host in ("h1", "h2")]
+    lab.switch = lab.agents.start(
+        lab.net,
+        "s",
+        f"[switch]\nmax_flows = 1024\ninterfaces = {json.dumps(others)}\n"
+        f'[[ports]]\ninterface = "{BOTTLENECK}"\nrate = "{RATE // 1_000_000}mbit"\n'
+        '[ports.params]\ncontroller_timeout = "60s"\n'
+        f'[controller]\naddress = "127.0.0.1:{AGENTS}"\nname = "below-s1"\n'
+        f'secret_file = "{lab.secret}"\n',
+    )
+
+
+def start_senders(lab, *hosts, interface="eth0"):
+    """One agent for all hosts, with a congestion control of its own: a kernel has one of a name."""
+    text = f'[sender]\nalgorithm = "brf{secrets.token_hex(3)}"\n' + "".join(
+        f'[[namespaces]]\npath = "/run/netns/{lab.hosts[host]}"\ninterfaces = ["{interface}"]\n'
+        for host in hosts
+    )
+    agent = lab.agents.start(lab.net, "senders", text)
+    wait(lambda: agent.poll() is not None or lab.agents.status("senders"), "the senders' agent")
+    if agent.poll() is not None:
+        pytest.fail(lab.agents.log("senders"))
+    return agent
+
+
+def send(lab, host, port, seconds, streams=1, to="10.9.0.3"):
+    """Starts iperf3 from a host; its report is in JSON."""
+    command = ["iperf3", "-J", "-c", to, "-p", str(port), "-P", str(streams)]
+    return subprocess.Popen(
+        [
+            "nsenter",
+            f"--net=/run/netns/{lab.hosts[host]}",
+            *lab.wrap,
+            *command,
+            "-t",
+            str(seconds),
+            "-O",
+            "1",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def received(sender):
+    """What arrived, bit/s of payload, and how many segments were sent again."""
+    out, _ = sender.communicate(timeout=120)
+    end = json.loads(out)["end"]
+    return end["sum_received"]["bits_per_second"], end["sum_sent"]["retransmits"]
+
+
+class Queue:
+    """Samples of the rated classes' backlog at the bottleneck, packets, while the context lasts."""
+
+    def __init__(self, lab, every=0.02):
+        self.lab, self.every = lab, every
+        self.samples: list[tuple[float, int]] = []
+        self._over = threading.Event()
+
+    def __enter__(self):
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    def packets(self):
+        return [packets for _, packets in self.samples]
+
+    def _work(self):
+        while not self._over.wait(self.every):
+            done = self.lab.inside(
+                self.lab.net, "tc", "-s", "-j", "qdisc", "show", "dev", BOTTLENECK, check=False
+            )
+            if done.returncode == 0:
+                leaves = [q for q in json.loads(done.stdout) if q.get("kind") == "pfifo"]
+                self.samples.append((time.monotonic(), sum(q.get("qlen", 0) for q in leaves)))

@@ -1,0 +1,196 @@
+"""Switches without a network: they hold entries, pass packets by them, and answer like OpenFlow switches
+do."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from narrows.controller.domain import Domain, Params
+from narrows.controller.messages import (
+    Barrier,
+    BarrierDone,
+    FrameSeen,
+    Install,
+    LldpSeen,
+    PortChanged,
+    PortDesc,
+    Remove,
+    SendLldp,
+    SwitchDown,
+    SwitchUp,
+)
+
+SECOND = 1_000_000_000
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+
+
+def mac_of(value, mask="ff:ff:ff:ff:ff:ff"):
+    return int(value.replace(":", ""), 16) & int(mask.replace(":", ""), 16)
+
+
+def matches(match, in_port, src, dst, eth_type):
+    wanted = match.eth_dst
+    if wanted is not None:
+        mask = match.eth_dst_mask or "ff:ff:ff:ff:ff:ff"
+        if mac_of(dst, mask) != mac_of(wanted, mask):
+            return False
+    pairs = ((match.in_port, in_port), (match.eth_src, src), (match.eth_type, eth_type))
+    return all(want is None or want == have for want, have in pairs)
+
+
+def pipeline(rules, in_port, src, dst, eth_type=0x0800):
+    """OpenFlow 1.3.5, 5.1: the ports that a packet leaves by, and whether the controller gets a copy."""
+    table, outputs, copied = 0, set(), False
+    while table is not None:
+        hits = [
+            r for r in rules.values() if r.table == table and matches(r.match, in_port, src, dst, eth_type)
+        ]
+        if not hits:
+            break  # table miss: dropped
+        best = max(hits, key=lambda rule: rule.priority)
+        assert sum(rule.priority == best.priority for rule in hits) == 1, "two entries match: undefined"
+        outputs |= set(best.outputs)
+        copied |= best.to_controller
+        table = best.goto
+    return outputs - {in_port}, copied
+
+
+class Network:
+    """Switches, cables and hosts around a domain.
+
+    Args:
+        cables: pairs of ends (switch, port) between switches.
+        hosts: name (a MAC address) to its end.
+    """
+
+    def __init__(self, cables, hosts, params=None, shuffle=None):
+        self.now = SECOND
+        self.params = params or Params(hold_ns=0)
+        self.cables = {frozenset(cable) for cable in cables}
+        self.cut = set()
+        self.hosts = dict(hosts)
+        self.rules = {}
+        self.notes = []
+        self.in_flight = deque()  # flow-mods that switches have not worked off, if `lazy`
+        self.lazy = False
+        self.shuffle = shuffle
+        self.connected = set()
+        self.domain = Domain(self.now, self.params)
+        ends = {end for cable in self.cables for end in cable} | set(self.hosts.values())
+        self.switches = {dpid: sorted(p for d, p in ends if d == dpid) for dpid in {d for d, _ in ends}}
+        for dpid in self.switches:
+            self.rules[dpid] = {}
+
+    # The network
+
+    def peer(self, end):
+        for cable in self.cables - self.cut:
+            if end in cable:
+                (other,) = cable - {end}
+                return other
+        return None
+
+    def desc(self, end):
+        up = end in self.hosts.values() or self.peer(end) is not None
+        return PortDesc(end[1], f"s{end[0]}-{end[1]}", f"02:00:00:00:{end[0]:02x}:{end[1]:02x}", up, 0)
+
+    def connect(self, dpid):
+        self.connected.add(dpid)
+        ports = tuple(self.desc((dpid, port)) for port in self.switches[dpid])
+        self.event(SwitchUp(dpid, ports, tuple(self.rules[dpid].values())))
+
+    def disconnect(self, dpid):
+        self.connected.discard(dpid)
+        self.event(SwitchDown(dpid))
+
+    def toggle(self, cable, up):
+        (self.cut.discard if up else self.cut.add)(frozenset(cable))
+        for end in cable:
+            if end[0] in self.connected:
+                self.event(PortChanged(end[0], self.desc(end)))
+
+    def new_controller(self):
+        """kill -9 and another start: the switches keep what they have."""
+        connected, self.connected = sorted(self.connected), set()
+        self.domain = Domain(self.now, self.params)
+        return connected
+
+    # Time and effects
+
+    def event(self, event):
+        self.perform(self.domain.handle(self.now, event))
+
+    def run(self, seconds):
+        until = self.now + int(seconds * SECOND)
+        while (at := self.domain.next_timer_ns()) <= until:
+            self.now = max(self.now, at)
+            self.perform(self.domain.tick(self.now))
+        self.now = until
+
+    def perform(self, effects):
+        for effect in effects:
+            match effect:
+                case Install() | Remove() | Barrier() if self.lazy:
+                    self.in_flight.append(effect)
+                case Install() | Remove() | Barrier():
+                    self.apply(effect)
+                case SendLldp(dpid, port):
+                    to = self.peer((dpid, port))
+                    if dpid in self.connected and to is not None and to[0] in self.connected:
+                        # A switch passes LLDP on to the controller only if an entry says so.
+                        _, copied = pipeline(
+                            self.rules[to[0]], to[1], "02:00:00:00:00:00", "01:80:c2:00:00:0e", 0x88CC
+                        )
+                        if copied:
+                            self.event(LldpSeen(*to, dpid, port))
+                case _:
+                    self.notes.append(effect)
+
+    def apply(self, effect):
+        if effect.dpid not in self.connected:
+            return
+        rules = self.rules[effect.dpid]
+        match effect:
+            case Install(_, rule):
+                rules[rule.key] = rule
+            case Remove(_, rule):
+                assert rules.pop(rule.key, None) is not None, "removes what is not there"
+            case Barrier(dpid, number):
+                self.event(BarrierDone(dpid, number))
+
+    def work_off(self, random, each):
+        """Switches take what was sent in any order between them, in order for each; `each` after every
+        step."""
+        while self.in_flight:
+            dpid = random.choice(sorted({effect.dpid for effect in self.in_flight}))
+            effect = next(effect for effect in self.in_flight if effect.dpid == dpid)
+            self.in_flight.remove(effect)
+            self.apply(effect)
+            each()
+
+    # Packets
+
+    def send(self, src, dst):
+        """A frame from a host: by which hosts it was received, and how many switches it crossed on the way
+        to `dst`.
+
+        Raises:
+            AssertionError: it comes to a switch's port for the second time, i.e. there is a loop.
+        """
+        start = self.hosts[src]
+        queue, seen, received, hops = deque([(start, 1)]), set(), [], None
+        owner = {end: name for name, end in self.hosts.items()}
+        while queue:
+            (dpid, port), crossed = queue.popleft()
+            assert (dpid, port) not in seen, f"loop at {dpid}:{port}"
+            seen.add((dpid, port))
+            outputs, copied = pipeline(self.rules[dpid], port, src, dst)
+            if copied and dpid in self.connected:
+                self.event(FrameSeen(dpid, port, src))
+            for out in sorted(outputs):
+                if (dpid, out) in owner:
+                    received.append(owner[(dpid, out)])
+                    hops = crossed if owner[(dpid, out)] == dst else hops
+                elif (to := self.peer((dpid, out))) is not None:
+                    queue.append((to, crossed + 1))
+        return received, hops

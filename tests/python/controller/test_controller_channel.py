@@ -1,0 +1,203 @@
+"""The agents' channel: MACs shared with the Rust side, forgeries refused, agents that come and go."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import socket
+from pathlib import Path
+
+import pytest
+from fake_agent import Agent, port_info
+from hypothesis import given
+from hypothesis import strategies as st
+from narrows.controller import wire
+from narrows.controller.channel import Channel
+from narrows.controller.messages import AgentDown, AgentSays, AgentUp
+from narrows.errors import NarrowsError
+
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "channel.json").read_text())
+SECRET = bytes(range(32))
+OURS, THEIRS = b"\x01" * 32, b"\x02" * 32
+
+
+def test_macs_are_those_of_the_rust_side():
+    lines = 0
+    for case in VECTORS["cases"]:
+        nonces = (bytes.fromhex(case["controller_nonce"]), bytes.fromhex(case["agent_nonce"]))
+        key = wire.session_key(bytes.fromhex(case["secret"]), *nonces)
+        assert key.hex() == case["key"]
+        for line in case["lines"]:
+            assert wire.line_mac(key, line["role"], line["seq"], line["body"]) == line["mac"]
+            lines += 1
+    assert lines == 24
+
+
+def greeting(nonce=THEIRS, **changes):
+    fields = {"narrows": 1, "role": "agent", "name": "a", "nonce": nonce.hex()} | changes
+    return json.dumps(fields).encode() + b"\n"
+
+
+def line(seq, body, secret=SECRET, role="agent", ours=OURS):
+    mac = wire.line_mac(wire.session_key(secret, ours, THEIRS), role, seq, body)
+    return json.dumps({"seq": seq, "body": body, "mac": mac}).encode() + b"\n"
+
+
+def opened():
+    session = wire.Session(SECRET, OURS, "c")
+    assert session.receive(greeting()) == []
+    return session
+
+
+@given(st.lists(st.text(max_size=30), max_size=6), st.integers(1, 50))
+def test_bodies_arrive_however_the_bytes_are_cut(bodies, cut):
+    bodies = [body.encode("utf-8", "replace").decode() for body in bodies]
+    data = greeting() + b"".join(line(n, body) for n, body in enumerate(bodies))
+    session, out = wire.Session(SECRET, OURS, "c"), []
+    for at in range(0, len(data), cut):
+        out += session.receive(data[at : at + cut])
+    assert out == bodies
+    assert session.is_authenticated == bool(bodies)
+
+
+@given(st.integers(0, 10_000), st.integers(0, 7))
+def test_a_changed_bit_is_refused(at, bit):
+    good = line(0, '{"type":"report","port":3}')
+    changed = bytearray(good)
+    changed[at % (len(good) - 1)] ^= 1 << bit
+    try:
+        out = opened().receive(bytes(changed))
+    except wire.Refused:
+        return
+    # Hexadecimal digits may change their case; nothing else may pass.
+    assert out == [] or bytes(changed).lower() == good.lower()
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_refused_or_ignored(data):
+    for session in (wire.Session(SECRET, OURS, "c"), opened()):
+        try:
+            assert session.receive(data) == []
+        except wire.Refused as refused:
+            assert "\n" not in str(refused)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["seq", "body", "mac", "narrows", "role", "name", "nonce"]), JSON),
+)
+def test_any_json_is_refused(fields):
+    for session in (wire.Session(SECRET, OURS, "c"), opened()):
+        with pytest.raises(wire.Refused):
+            session.receive(json.dumps(fields).encode() + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ([line(0, "x"), line(0, "x")], "line 0 where line 1 was due"),
+        ([line(1, "x")], "line 1 where line 0 was due"),
+        ([line(0, "x", secret=b"\xff" * 32)], "a wrong MAC on line 0"),
+        ([line(0, "x", secret=b"")], "a wrong MAC on line 0"),
+        ([line(0, "x", role="controller")], "a wrong MAC on line 0"),
+        ([line(0, "x", ours=b"\x09" * 32)], "a wrong MAC on line 0"),
+        ([b'{"seq": true, "body": "x", "mac": ""}\n'], "a line without seq, body and mac"),
+        ([b'{"seq": 0, "body": "\\ud800", "mac": ""}\n'], "a body that is not Unicode"),
+        ([b"[]\n"], "a line that is not an object"),
+        ([b" " * wire.LINE_MAX], "a line of more than 1048576 bytes"),
+        ([b"[" * 100_000 + b"\n"], "a line that is not"),
+    ],
+)
+def test_refused(lines, why):
+    session = opened()
+    with pytest.raises(wire.Refused, match=why):
+        session.receive(b"".join(lines))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        greeting(narrows=2),
+        greeting(role="controller"),
+        greeting(name=""),
+        greeting(name="a b"),
+        greeting(name="a" * 65),
+        greeting(nonce=b"\x02" * 31),
+        greeting(nonce=OURS),
+        b" " * wire.GREETING_MAX,
+    ],
+)
+def test_greetings_that_are_refused(data):
+    with pytest.raises(wire.Refused):
+        wire.Session(SECRET, OURS, "c").receive(data)
+
+
+def test_secrets(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text("00" * 32 + "\n")
+    assert wire.read_secret(path) == bytes(32)
+    for text, why in (("00" * 31, "found 62 digits"), ("secret", "not hexadecimal")):
+        path.write_text(text)
+        with pytest.raises(NarrowsError, match=why) as error:
+            wire.read_secret(path)
+        assert "openssl rand -hex 32" in str(error.value) and "\n" not in str(error.value)
+    with pytest.raises(NarrowsError, match="No such file"):
+        wire.read_secret(tmp_path / "none")
+
+
+@pytest.fixture
+def listening():
+    events = queue.Queue()
+    channel = Channel(("127.0.0.1", 0), SECRET, "c", events.put)
+    yield channel, events
+    channel.close()
+
+
+def test_agents_come_and_go(listening):
+    channel, events = listening
+    agent = Agent("127.0.0.1", channel.port, "a", SECRET)
+    body = {"type": "ports", "ports": [port_info()]}
+    agent.say(body)
+    up = events.get(timeout=20)
+    assert isinstance(up, AgentUp) and up.agent == "a"
+    said = events.get(timeout=20)
+    assert isinstance(said, AgentSays) and json.loads(said.body) == body
+    channel.send("a", {"type": "poll"})
+    channel.send("nobody", {"type": "poll"})
+    assert agent.hear() == {"type": "poll"}
+    agent.close()
+    agent.lines.close()
+    assert isinstance(events.get(timeout=20), AgentDown)
+
+
+def test_an_agent_that_is_back_replaces_itself(listening):
+    channel, events = listening
+    first = Agent("127.0.0.1", channel.port, "a", SECRET)
+    first.say({"type": "ports", "ports": []})
+    second = Agent("127.0.0.1", channel.port, "a", SECRET)
+    kinds = [type(events.get(timeout=20)) for _ in range(2)]
+    second.say({"type": "ports", "ports": []})
+    kinds += [type(events.get(timeout=20)) for _ in range(2)]
+    assert kinds == [AgentUp, AgentSays, AgentUp, AgentSays]
+    assert first.hear() is None, "the old connection is closed"
+    channel.send("a", {"type": "poll"})
+    assert second.hear() == {"type": "poll"}
+    assert events.empty(), "its end is not the agent's"
+
+
+def test_who_does_not_know_the_secret_is_nobody(listening):
+    channel, events = listening
+    stranger = Agent("127.0.0.1", channel.port, "a", os.urandom(32))
+    stranger.say({"type": "ports", "ports": []})
+    assert stranger.hear() is None
+    silent = socket.create_connection(("127.0.0.1", channel.port), timeout=60)
+    while silent.recv(1000):
+        pass  # greeted, then disconnected for saying nothing
+    assert events.empty()

@@ -1,0 +1,80 @@
+"""The configuration, and mistakes in it: one line, exit code 2."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from narrows.controller.config import load
+from narrows.errors import NarrowsError
+
+FULL = """
+name = "east"
+[openflow]
+host = "0.0.0.0"
+[agents]
+secret = "secret.hex"
+host = "192.0.2.1"
+[forwarding]
+lldp = "500ms"
+host_idle = "1min"
+[detection]
+poll = "50ms"
+[[ports]]
+port = "0x1:2"
+rate = "100mbit"
+delay = "5ms"
+"""
+
+
+def test_a_full_file(tmp_path):
+    path = tmp_path / "c.toml"
+    path.write_text(FULL)
+    config = load(path, {"http.port": 8080})
+    params = config.params()
+    assert (config.name, config.http.port, config.openflow.port) == ("east", 8080, 6653)
+    assert (params.lldp_ns, params.host_idle_s, params.poll_ns) == (500_000_000, 60, 50_000_000)
+    port = params.ports[(1, 2)]
+    assert (port.rate_bps, port.delay_ns) == (100_000_000, 5_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[open", "not TOML"),
+        ("[openflw]", "openflw: unknown key; nearest is 'openflow'"),
+        ("[http]\nprot = 1", "http.prot: unknown key; nearest is 'port'"),
+        ("[http]\nport = 99999", "http.port: found 99999, expected less than or equal to 65535"),
+        ("[detection]\npoll = 100", "detection.poll: found 100, expected a time such as"),
+        ("[forwarding]\nlldp = '0s'", "forwarding.lldp: found '0s', expected a time from 1ms to 24h"),
+        ("[forwarding]\nlldp = '4s'", "forwarding.link_expire: found 5s, expected at least twice"),
+        (
+            "[[ports]]\nport = 'x'",
+            "ports.0.port: found 'x', expected a switch's datapath id and a port number",
+        ),
+        ("[[ports]]\nport = '1:1'\nrat = 1", "ports.0.rat: unknown key; nearest is 'rate'"),
+        ("[agents]\nhost = '0.0.0.0'", "agents.host: found '0.0.0.0' without a secret"),
+        ("http = 3", "http: found 3, expected a valid dictionary"),
+        ("name = 'a b'", "name: found 'a b'"),
+    ],
+)
+def test_mistakes(tmp_path, text, message):
+    path = tmp_path / "c.toml"
+    path.write_text(text)
+    with pytest.raises(NarrowsError) as error:
+        load(path, {})
+    assert str(error.value).startswith(f"{path}: ") and message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_command_says_it_and_exits_with_2(tmp_path):
+    command = [sys.executable, "-m", "narrows.cli.main", "controller"]
+    done = subprocess.run(
+        [*command, "--config", str(tmp_path / "none.toml")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "No such file" in done.stderr
+    done = subprocess.run(
+        [*command, "--http-port", "8080", "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "controller: in order\n")

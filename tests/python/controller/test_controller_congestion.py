@@ -1,0 +1,144 @@
+"""Agents, the detector, and who is told what."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from fake_agent import advertisement, port_info, report
+from fake_switches import SECOND
+from narrows import _native
+from narrows.controller.domain import Domain, Params
+from narrows.controller.messages import (
+    AgentDown,
+    AgentSays,
+    AgentUp,
+    Counters,
+    CountersRead,
+    Note,
+    PortDesc,
+    Say,
+    SwitchUp,
+)
+
+MS = 1_000_000
+
+
+class Agents:
+    def __init__(self, *names, ports=(1, 2)):
+        self.now = SECOND
+        self.domain = Domain(self.now, Params())
+        self.out = []
+        for name in names:
+            self.event(AgentUp(name, "127.0.0.1:1"))
+            self.say(name, {"type": "ports", "ports": [port_info(n, f"eth{n}") for n in ports]})
+
+    def event(self, event):
+        self.out += self.domain.handle(self.now, event)
+
+    def say(self, name, body):
+        self.event(AgentSays(name, json.dumps(body)))
+
+    def take(self, kind):
+        said = [(e.agent, e.body) for e in self.out if isinstance(e, Say) and e.body["type"] == kind]
+        self.out = [e for e in self.out if isinstance(e, Note)]
+        return said
+
+
+def test_ports_are_polled_at_once_and_one_poll_serves_an_agent():
+    agents = Agents("a", "b")
+    assert agents.take("poll") == [("a", {"type": "poll"}), ("b", {"type": "poll"})]
+    agents.now += 100 * MS
+    assert agents.domain.next_timer_ns() <= agents.now
+    agents.out += agents.domain.tick(agents.now)
+    assert agents.take("poll") == [("a", {"type": "poll"}), ("b", {"type": "poll"})]
+
+
+def test_a_standing_queue_is_told_to_its_port_until_it_is_gone():
+    agents = Agents("a", "b")
+    agents.take("poll")
+    told = []
+    for queued in [0, 100_000, 90_000, 0, 0]:
+        agents.now += 20 * MS
+        agents.say("b", report(2, agents.now, queued))
+        told.append(agents.take("congestion"))
+    queue = [("b", {"type": "congestion", "kind": "queue", "port": 2})]
+    clear = [("b", {"type": "congestion", "kind": None, "port": 2})]
+    assert told == [[], queue, queue, clear, []]
+    noted = [e.kind for e in agents.out if isinstance(e, Note)]
+    assert noted[-2:] == ["congestion", "clear"]
+
+
+def test_advertisements_go_to_the_other_agents_with_the_domains_number():
+    agents = Agents("a", "b", "c")
+    agents.take("poll")
+    agents.say("b", advertisement(port=2))
+    relayed = agents.take("flow-advertisement")
+    assert [name for name, _ in relayed] == ["a", "c"]
+    port = agents.domain.congestion.agents["b"].ports[2].id
+    assert all(body == advertisement(port=port) for _, body in relayed)
+
+
+def test_an_agent_that_is_gone_is_asked_no_more_and_keeps_its_numbers():
+    agents = Agents("a", "b")
+    before = agents.domain.congestion.agents["a"].ports[1].id
+    agents.take("poll")
+    agents.event(AgentDown("a", "x"))
+    agents.now += SECOND
+    agents.out += agents.domain.tick(agents.now)
+    assert agents.take("poll") == [("b", {"type": "poll"})]
+    agents.event(AgentUp("a", "127.0.0.1:2"))
+    agents.say("a", {"type": "ports", "ports": [port_info(1)]})
+    assert agents.domain.congestion.agents["a"].ports[1].id == before
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "null",
+        "{}",
+        '{"type":"poll"}',
+        '{"type":"ports","ports":[{}]}',
+        '{"type":"report","port":9}',
+        '{"type":"report","port":1}',
+        json.dumps({**report(1), "capacity": -1}),
+        json.dumps({**report(1), "at": 2**70}),
+        json.dumps({**advertisement(1), "key": {}}),
+        json.dumps({"type": "flows", "port": 1, "flows": [{}]}),
+        json.dumps({"type": "ports", "ports": [port_info() | {"thresholds": {}}]}),
+        "[" * 100_000,
+    ],
+)
+def test_what_is_not_in_order_is_refused_once_said_and_harmless(body):
+    agents = Agents("a")
+    agents.out.clear()
+    for _ in range(2):
+        agents.event(AgentSays("a", body))
+    assert [e.kind for e in agents.out if isinstance(e, Note)] == ["agent-refused"]
+    assert "\n" not in agents.out[0].text
+    assert agents.domain.congestion.agents["a"].refused == 2
+    agents.say("a", {"type": "ports", "ports": [port_info()]})
+    assert agents.take("poll")
+
+
+def test_loads_and_eq_5():
+    agents = Agents("a", ports=(1,))
+    desc = PortDesc(4, "eth1", "02:00:00:00:00:01", True, 10_000_000_000)
+    agents.event(SwitchUp(7, (desc,)))
+    assert agents.domain.capacity_bps((7, 4)) == 100_000_000, "the agent's port is this port"
+    for packets in (1000, 1500):
+        agents.now += SECOND // 10
+        counters = Counters(0, packets, 0, packets * 1514, 0, 0)
+        agents.event(CountersRead(7, {4: counters}))
+    load = agents.domain.loads.by_port[(7, 4)]
+    assert load.tx_bps == 500 * 1514 * 8 / 0.1
+    assert load.netcard_rate == pytest.approx(500 * 1500 * 8 / (0.1 * 100e6))
+    agents.now += SECOND
+    agents.event(CountersRead(7, {4: Counters(0, 3, 0, 9, 0, 0)}))
+    assert (7, 4) not in agents.domain.loads.by_port, "counters that went back tell nothing"
+
+
+def test_eq_5_is_the_detectors():
+    assert _native.netcard_rate(8170, 1500, 10**9, 12_500_000) == pytest.approx(8170 * 1500 / 12_500_000)
+    assert _native.netcard_rate(1, 1500, 10**9, 0) == 0

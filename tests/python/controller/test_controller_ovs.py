@@ -1,0 +1,106 @@
+"""The controller over real Open vSwitch: needs root; skipped, loudly, elsewhere (NARROWS_REQUIRE_KERNEL=1:
+fails)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import ovs_lab as laboratory
+import pytest
+from ovs_lab import AGENTS, Lab, wait
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    laboratory.require()
+    # Sockets' paths are limited to 108 bytes, which a long test name would exceed.
+    lab = Lab(tmp_path_factory.mktemp("ovs"))
+    lab.start_controller()
+    yield lab
+    lab.close()
+
+
+def links(lab):
+    state = lab.get("topology")
+    return (
+        []
+        if state is None
+        else sorted((link["a"]["switch"][-1], link["b"]["switch"][-1]) for link in state["links"])
+    )
+
+
+def ports(lab):
+    return {port["name"]: port for switch in lab.get("switches") for port in switch["ports"]}
+
+
+TRIANGLE = [("1", "2"), ("1", "3"), ("2", "3")]
+
+
+def test_finds_the_network_and_connects_its_hosts(lab):
+    wait(lambda: links(lab) == TRIANGLE, "three links")
+    wait(lambda: lab.ping(1) == 1, "a first answer")
+    assert lab.ping() == 5
+    topology = lab.get("topology")
+    found = {ip: host["at"]["switch"][-1] for host in topology["hosts"] for ip in host["ips"]}
+    assert found["10.9.0.1"] == "1" and found["10.9.0.2"] == "2"
+    assert ports(lab)["s1-h1"]["kind"] == "edge" and ports(lab)["s1-s2"]["kind"] == "trunk"
+
+
+def test_loads_are_read(lab):
+    lab.ping()
+    wait(lambda: ports(lab)["s1-h1"]["load"] is not None, "a load")
+
+
+def test_an_agent_is_seen(lab):
+    mac = lab.mac("s1-s2")
+    script = str(Path(__file__).with_name("fake_agent.py"))
+    command = [sys.executable, script, "127.0.0.1", str(AGENTS), "box", "s1-s2", mac]
+    lab.start(lab.net, *command, log="agent.log")
+    wait(lambda: [agent["name"] for agent in lab.get("agents")] == ["box"], "the agent")
+    wait(lambda: lab.get("congestion")[0]["reports"] > 2, "reports")
+    state = lab.get("congestion")[0]
+    assert state["at"] == {"switch": "0000000000000001", "port": ports(lab)["s1-s2"]["number"]}
+    assert state["kind"] is None
+    wait(
+        lambda: ports(lab)["s1-s2"]["load"]["capacity_bps"] == 100_000_000, "the capacity that the agent told"
+    )
+
+
+def test_traffic_goes_another_way_when_a_link_is_cut(lab):
+    lab.inside(lab.net, "ip", "link", "set", "s1-s2", "down")
+    wait(lambda: links(lab) == TRIANGLE[1:], "the cut to be noticed")
+    wait(lambda: lab.ping(1) == 1, "an answer by the other way")
+    assert lab.ping() == 5
+    lab.inside(lab.net, "ip", "link", "set", "s1-s2", "up")
+    wait(lambda: links(lab) == TRIANGLE, "the link to be back")
+    wait(lambda: lab.ping(1) == 1, "an answer by the first way")
+    assert lab.ping() == 5
+
+
+def test_traffic_flows_without_a_controller_and_with_the_next_one(lab):
+    lab.kill_controller()
+    assert lab.ping() == 5, "the switches keep their entries"
+    lab.start_controller()
+    # Before it knows a single link it must not touch what works.
+    assert lab.ping() == 5
+    wait(lambda: links(lab) == TRIANGLE, "the links to be found again")
+    wait(lambda: not any(switch["held"] for switch in lab.get("switches")), "the entries to be compared")
+    assert lab.ping() == 5
+    hosts = {host["at"]["switch"][-1] for host in lab.get("topology")["hosts"]}
+    assert hosts == {"1", "2"}, "hosts are known from the switches' entries"
+    wait(lambda: [agent["name"] for agent in lab.get("agents")] == ["box"], "the agent to be back")
+
+
+def test_a_switch_that_restarts_is_filled_again(lab):
+    lab.vsctl("del-controller", "s3")
+    wait(lambda: len(lab.get("switches")) == 2, "the switch to be gone")
+    assert lab.ping() == 5
+    lab.vsctl("set-controller", "s3", f"tcp:127.0.0.1:{laboratory.OPENFLOW}")
+    wait(lambda: links(lab) == TRIANGLE, "the links to be found again")
+    assert lab.ping() == 5
+
+
+def test_nothing_went_wrong(lab):
+    log = (lab.folder / "controller.log").read_text()
+    assert "ERROR" not in log and "Traceback" not in log, log

@@ -1,0 +1,107 @@
+"""REST: what it says is what its description promises."""
+
+from __future__ import annotations
+
+import httpx
+import jsonschema
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator, validate
+from shown_controller import runtime, served
+
+LISTS = ["switches", "links", "flows", "congestion", "agents", "events"]
+
+
+@pytest.fixture(scope="module")
+def clients():
+    """Of a controller with something to show, and of one with nothing."""
+    with served(runtime()) as full, served(runtime(empty=True)) as empty:
+        yield {
+            name: httpx.Client(base_url=url, timeout=20) for name, url in (("full", full), ("empty", empty))
+        }
+
+
+@pytest.fixture(scope="module")
+def client(clients):
+    return clients["full"]
+
+
+@pytest.fixture(scope="module")
+def document(client):
+    return client.get("/api/v1/openapi.json").json()
+
+
+def test_the_description_is_openapi_3_1(document):
+    assert document["openapi"].startswith("3.1")
+    validate(document, cls=OpenAPIV31SpecValidator)
+    paths = {f"/api/v1/{name}" for name in [*LISTS, "topology", "state", "live"]}
+    assert set(document["paths"]) == paths
+    assert all(list(methods) == ["get"] for methods in document["paths"].values()), "it reads only"
+
+
+@pytest.mark.parametrize("name", [*LISTS, "topology", "state"])
+@pytest.mark.parametrize("which", ["full", "empty"])
+def test_answers_are_as_described(document, clients, name, which):
+    schema = document["paths"][f"/api/v1/{name}"]["get"]["responses"]["200"]["content"]["application/json"][
+        "schema"
+    ]
+    answer = clients[which].get(f"/api/v1/{name}")
+    assert answer.status_code == 200
+    jsonschema.validate(answer.json(), {**schema, "components": document["components"]})
+    if name in LISTS:
+        assert bool(answer.json()) is (which == "full")
+
+
+def test_figures(client):
+    (congested,) = [state for state in client.get("/api/v1/congestion").json() if state["kind"]]
+    assert (congested["agent"], congested["interface"], congested["kind"]) == ("box-2", "s2-3", "queue")
+    assert congested["at"] == {"switch": "0000000000000002", "port": 3}
+    assert congested["queued_bytes"] == 150_000 and congested["capacity_bps"] == 100_000_000
+    (link,) = [link for link in client.get("/api/v1/links").json() if link["congestion"]]
+    assert link["a_to_b"]["utilisation"] == 0.97 and link["b_to_a"]["utilisation"] == 0.02
+    assert link["delay_s"] == 0.001
+    flow = client.get("/api/v1/flows").json()[0]
+    assert (flow["class"], flow["rate_bps"], flow["rtt_s"]) == ("rated", 22_000_000, 0.0201)
+
+
+def test_events_after(client):
+    everything = client.get("/api/v1/events").json()
+    assert [event["id"] for event in everything] == list(range(1, len(everything) + 1))
+    assert client.get("/api/v1/events", params={"after": 3}).json() == everything[3:]
+    assert client.get("/api/v1/events", params={"after": -1}).status_code == 422
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_it_reads_only(client, method):
+    assert client.request(method, "/api/v1/topology").status_code == 405
+
+
+def test_other_names_are_not_served():
+    # DNS rebinding: a web page's own name that resolves to this host.
+    with served(runtime(empty=True)) as url:
+        for host, status in (
+            ("evil.example:6680", 421),
+            ("", 421),
+            ("localhost:6680", 200),
+            ("[::1]:1", 200),
+        ):
+            assert httpx.get(f"{url}/api/v1/state", headers={"host": host}).status_code == status
+    with served(runtime(empty=True), loopback=False) as url:
+        assert httpx.get(f"{url}/api/v1/state", headers={"host": "some.example"}).status_code == 200
+
+
+def test_the_page_may_load_nothing_from_elsewhere(client):
+    for path in ("/", "/page.js", "/drawing.js", "/page.css"):
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert "https://" not in answer.text
+    assert client.get("/docs").status_code == 404
+
+
+def test_the_live_stream():
+    with served(runtime()) as url, httpx.stream("GET", f"{url}/api/v1/live", timeout=20) as stream:
+        lines = stream.iter_lines()
+        assert next(lines) == "event: state"
+        assert next(lines).startswith('data: {"name":"east"')
+        assert next(lines) == ""
+        assert next(lines) == "event: events"

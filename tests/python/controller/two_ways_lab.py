@@ -1,0 +1,80 @@
+"""A path whose ACKs take another way than its data: two routers with an agent each, and the controller.
+
+             a (100 Mbit/s towards h2, controlled; the controller)
+        h1 <   > h2          data by a, ACKs by b
+             b
+
+Routers and not Open vSwitch, whose bridges under this controller send both directions the shortest way. The
+agent at b reaches the controller by the network, so that the secret matters.
+"""
+
+from __future__ import annotations
+
+from agents_lab import Agents, TimelyLab, start_senders, write_secret
+from ovs_lab import AGENTS, Shape, run, wait
+
+A, B = "10.8.9.1", "10.8.9.2"
+SENDER, RECEIVER = "10.8.1.1", "10.8.2.1"
+LINKS = [("h1", "a"), ("h1", "b"), ("h2", "a"), ("h2", "b")]
+ROUTER_SYSCTLS = {"ip_forward": 1, "conf/all/rp_filter": 0, "conf/default/rp_filter": 0}
+
+
+class TwoWays(TimelyLab):
+    """Two hosts, two routers; `close` removes all of it."""
+
+    def __init__(self, folder):
+        super().__init__(
+            folder, Shape((), {"h1": "", "h2": "", "b": ""}), tag="nrwt", secret=write_secret(folder)
+        )
+
+    def _build(self):
+        self.at = {"a": self.net, **self.hosts}
+        for space in self.at.values():
+            run("ip", "netns", "add", space)
+            self.inside(space, "ip", "link", "set", "lo", "up")
+            for key, value in ROUTER_SYSCTLS.items():
+                self.inside(space, "sh", "-c", f"echo {value} > /proc/sys/net/ipv4/{key}")
+        self._address("a", "b", A, B)
+        for number, (host, router) in enumerate(LINKS):
+            self._address(host, router, f"10.8.{20 + number}.1", f"10.8.{20 + number}.2")
+        for host, address in (("h1", SENDER), ("h2", RECEIVER)):
+            self.inside(self.at[host], "ip", "address", "add", f"{address}/32", "dev", "lo")
+        self._route("h1", RECEIVER, "10.8.20.2", SENDER)
+        self._route("a", RECEIVER, "10.8.22.1")
+        self._route("h2", SENDER, "10.8.23.2", RECEIVER)
+        self._route("b", SENDER, "10.8.21.1")
+
+    def _address(self, one, other, one_address, other_address):
+        self._veth(self.at[one], f"to-{other}", self.at[other], f"to-{one}")
+        for end, far, address in ((one, other, one_address), (other, one, other_address)):
+            self.inside(self.at[end], "ip", "address", "add", f"{address}/24", "dev", f"to-{far}")
+
+    def _route(self, at, to, via, source=None):
+        words = ["ip", "route", "add", f"{to}/32", "via", via]
+        self.inside(self.at[at], *words, *([] if source is None else ["src", source]))
+
+
+def two_ways(folder):
+    """All of it, running."""
+    lab = TwoWays(folder)
+    try:
+        lab.agents = Agents(lab)
+        lab.start_controller("--agents-host", A)
+        for name, port, rate in (("a", "to-h2", "100mbit"), ("b", "to-h1", "1gbit")):
+            lab.agents.start(
+                lab.at[name],
+                name,
+                f'[switch]\nmax_flows = 1024\n[[ports]]\ninterface = "{port}"\nrate = "{rate}"\n'
+                f'[controller]\naddress = "{A}:{AGENTS}"\nname = "{name}"\nsecret_file = "{lab.secret}"\n',
+            )
+        start_senders(lab, "h1", interface="to-a")
+        # It answers the SYN with an option to be filled in. Without one in the handshake the sender is
+        # CUBIC's for good (BRF-93), whatever comes a second later.
+        lab.agents.start(lab.at["h2"], "receiver", "[receiver]\n")
+        wait(lambda: lab.agents.status("receiver"), "the receiver's agent")
+        lab.start(lab.at["h2"], "iperf3", "-s", "-p", "5201", log="iperf3.log")
+        wait(lambda: len(lab.get("agents")) == 2, "both agents")
+    except BaseException:
+        lab.close()
+        raise
+    return lab
