@@ -9,6 +9,9 @@ version: str
 class PlanError(ValueError):
     """A plan that cannot be run."""
 
+class EmulationError(OSError):
+    """The kernel refuses what a run on real stacks needs."""
+
 class Cancel:
     """Ends runs from another thread."""
 
@@ -49,3 +52,56 @@ def rate_controllers() -> list[tuple[str, str]]:
 
 def route(plan_json: str, source: int, to: int) -> list[int] | None:
     """Nodes on the path, both ends included; None if there is none."""
+
+class Sdn:
+    """The SDN controller of rate control: polls ports and judges their reports (`rate::sdn::Sdn`).
+
+    Messages are JSON, as on the agents' channel; times are nanoseconds of one clock.
+    What methods return is to be sent: pairs of port and message.
+    """
+
+    def __init__(self) -> None: ...
+    def attach(self, now_ns: int, port: int, params_json: str) -> None:
+        """A port joins, or begins anew. `params_json`: poll period (ns) and thresholds.
+
+        Raises:
+            ValueError: one line, if the parameters are not in order.
+        """
+
+    def detach(self, port: int) -> None:
+        """A port leaves."""
+
+    def on_message(self, now_ns: int, port: int, message_json: str) -> list[tuple[int, str]]:
+        """A message from a port.
+
+        Raises:
+            ValueError: one line, if it is not a message.
+        """
+
+    def on_timer(self, now_ns: int) -> list[tuple[int, str]]:
+        """Polls what is due."""
+
+    def next_timer(self) -> int | None:
+        """When `on_timer` wants to be called next; None without ports."""
+
+    def verdict(self, port: int) -> tuple[float, float, float] | None:
+        """The last figures of a port: eq 5, eq 6, and arrivals as part of the rated class's share."""
+
+def netcard_rate(packets: int, packet_bytes: int, dt_ns: int, capacity_bytes_per_s: int) -> float:
+    """Paper eq 5: packets that left as part of what the link could have carried; 0 without a capacity."""
+
+def emulate(spec_json: str, cancel: Cancel | None = None) -> dict[str, Any]:
+    """Run a plan on real Linux stacks, in real time with the interpreter's lock released.
+
+    Args:
+        spec_json: the plan and what stands for its nodes and links (crates/narrows-emulator/src/spec.rs).
+        cancel: what ends the run early.
+
+    Returns:
+        What `run` returns, and `soundness`: whether to trust the run, with the reasons.
+
+    Raises:
+        PlanError: one line, if the spec is refused.
+        EmulationError: one line, if the kernel refuses something.
+        KeyboardInterrupt: if it was cancelled.
+    """

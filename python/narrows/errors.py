@@ -73,7 +73,7 @@ def one_of(value: object, names: Iterable[str], what: str) -> str:
     return f"found {found(value)}, expected {what}{hint(value, known)}"
 
 
-def hint(value: object, names: Iterable[str], most: int = 12) -> str:
+def hint(value: object, names: Iterable[str], most: int = 16) -> str:
     """``; nearest is 'x'``, or the list of names, or nothing."""
     known = list(names)
     near = difflib.get_close_matches(str(value)[:_LONGEST_FOUND], known, n=1, cutoff=0.5)

@@ -30,6 +30,9 @@ Progress = Callable[[int, int], None]
 RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
 """Scalars of a run that every backend counts, in the table of runs."""
 
+MAX_JOBS = 1024
+"""Most runs at a time."""
+
 
 class Interrupted(KeyboardInterrupt):
     """The user stopped a sweep; `results` has the finished runs."""
@@ -55,7 +58,7 @@ def run(
         scenario: what to run.
         out: folder for the tables; in memory if left out.
         seeds: number of seeds in place of the sweep's.
-        jobs: how many runs at a time; one per core if left out.
+        jobs: how many runs at a time, if the backend can; one per core if left out.
         backend: what runs them; the simulator if left out.
         formats: of the tables on disk.
         progress: told of each finished run.
@@ -71,7 +74,8 @@ def run(
     first = check(runs, resolver, backend)
     metadata = describe(scenario, runs, backend, first)
     store = Memory(metadata) if out is None else Folder(Path(out), metadata, formats)
-    return _run_all(runs, resolver, backend, store, jobs or cpu_count() or 1, progress)
+    most = min(jobs or cpu_count() or 1, backend.most_jobs or MAX_JOBS)
+    return _run_all(runs, resolver, backend, store, most, progress)
 
 
 def simulator() -> Backend:
@@ -126,6 +130,7 @@ def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) 
     return {
         "narrows": release,
         "backend": backend.name,
+        **backend.facts(),
         "scenario": scenario.full(),
         "traces": traces.digests((item.scenario for item in runs), Path(scenario.source).parent),
         "warmup_s": plan["warmup"] / 1e9,
@@ -195,7 +200,8 @@ def _run_one(item: Run, resolver: Resolver, backend: Backend, store: Store) -> N
         raise error.in_source(item.scenario.source) from None
     data = tables.tables(item.id, output)
     data["runs"] = _row(item, output.get("run", {}))
-    store.add(item.id, data, time.monotonic() - started)
+    store.add(item.id, data, time.monotonic() - started, output.get("soundness"))
+    store.keep(item.id, output.get("logs", {}))
 
 
 def _row(item: Run, counts: dict[str, Any]) -> pa.Table:

@@ -19,11 +19,15 @@ class FakeBackend:
     """Answers every plan at once, with figures made from the plan; the seed shifts them."""
 
     name = "fake"
+    most_jobs = None
 
     def __init__(self, fail_seed: int | None = None) -> None:
         self.plans: list[dict] = []
         self.cancelled = threading.Event()
         self.fail_seed = fail_seed
+
+    def facts(self):
+        return {}
 
     def check(self, plan):
         json.dumps(plan, allow_nan=False)

@@ -21,9 +21,13 @@ class Sketch:
     """Draws results for any plan."""
 
     name = "sketch"
+    most_jobs: int | None = None
 
     def cancel(self) -> None:
         """Nothing runs for long."""
+
+    def facts(self) -> dict[str, Any]:
+        return {}
 
     def check(self, plan: Any) -> None:
         """Any plan will do."""

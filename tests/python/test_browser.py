@@ -17,6 +17,7 @@ import pytest
 from narrows import sweep
 from narrows.report import single, write
 from narrows.studies import find_study, load_study
+from narrows.studies.real import run_on_both
 from narrows.studies.runner import run_study
 from sketch import Sketch
 
@@ -40,6 +41,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         folder = tmp_path_factory.mktemp("report")
         outcome = run_study(load_study(find_study("brf")), folder, quick=True, backend=Sketch())
         yield write(outcome, folder, files=False)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a study on both sides, with a kernel that is sketched too."""
+    folder = tmp_path_factory.mktemp("both")
+    study = load_study(find_study("brf"))
+    outcome = run_on_both(study, folder, Sketch(), quick=True, only=["E5", "E6"], simulator=Sketch())
+    return write(outcome, folder, files=False)
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +98,11 @@ THEMES = pytest.mark.parametrize(("width", "theme"), [(1360, "light"), (1360, "d
 @THEMES
 def test_the_report_is_drawn(browser: Any, report: Path, width: int, theme: str) -> None:
     assert draw(browser, report, width, theme) > 30
+
+
+@THEMES
+def test_the_report_of_both_sides_is_drawn(browser: Any, both: Path, width: int, theme: str) -> None:
+    assert draw(browser, both, width, theme) == 20
 
 
 @THEMES

@@ -8,13 +8,21 @@ from typing import Any, Protocol
 from narrows.scenario.parts import Plan
 
 Output = Mapping[str, Any]
-"""Tables by name (column -> values), and under ``run`` the run's scalars. See `narrows.results.tables`."""
+"""Tables by name (column -> values), and under ``run`` the run's scalars. See `narrows.results.tables`.
+
+A backend that runs in real time adds ``soundness``, for `metadata.json`: ``sound``, ``reasons`` and more.
+"""
 
 
 class Backend(Protocol):
     """Runs plans, several at a time."""
 
     name: str
+    most_jobs: int | None
+    """Most runs at a time; None: as many as there are cores."""
+
+    def facts(self) -> dict[str, Any]:
+        """What `metadata.json` says of where runs happen."""
 
     def check(self, plan: Plan) -> None:
         """Check a plan without running it.

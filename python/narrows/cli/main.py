@@ -9,6 +9,9 @@ from typing import Any
 import typer
 
 from narrows.cli.check import check, schema
+from narrows.cli.compare import compare
+from narrows.cli.controller import controller
+from narrows.cli.doctor import doctor
 from narrows.cli.listing import list_names
 from narrows.cli.report import report
 from narrows.cli.run import run
@@ -24,9 +27,12 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(report)
+app.command()(compare)
 app.command()(check)
 app.command(name="list")(list_names)
 app.command()(schema)
+app.command()(controller)
+app.command()(doctor)
 
 USAGE_ERROR = 2
 UsageError: Any = typer.BadParameter.__mro__[1]

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,29 +17,30 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from narrows import sweep
+from narrows.backends import Backend
+from narrows.backends.kernel import soundness
+from narrows.cli import compare as comparison
+from narrows.cli.figures import HEADINGS, WIDEST, digits, number
+from narrows.cli.signals import terminable
+from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import summary
+from narrows.results.compare import compare
 from narrows.results.results import METADATA, Results
 from narrows.results.summary import Figure, Row
 from narrows.scenario.load import load, parse_override
+from narrows.scenario.model import Scenario
 
 INTERRUPTED = 130
-_WIDEST = 1000
-"""Columns; a narrow terminal wraps lines, but no figure is cut."""
-DEFAULT_FOLDER = Path("results")
 
-_HEADINGS = {
-    "goodput_bps": ("goodput", 1e6, "Mbit/s"),
-    "share": ("share", 0.01, "%"),
-    "rtt_mean_s": ("RTT mean", 1e-3, "ms"),
-    "rtt_p95_s": ("RTT p95", 1e-3, "ms"),
-    "retransmits": ("retransmits", 1, ""),
-    "fct_s": ("FCT", 1e-3, "ms"),
-    "utilisation": ("utilisation", 0.01, "%"),
-    "sojourn_mean_s": ("queueing mean", 1e-3, "ms"),
-    "sojourn_p95_s": ("queueing p95", 1e-3, "ms"),
-    "dropped_packets": ("drops", 1, ""),
-    "marks": ("marks", 1, ""),
-}
+
+class On(StrEnum):
+    """What runs a scenario."""
+
+    SIM = "sim"
+    KERNEL = "kernel"
+
+
+DEFAULT_FOLDER = Path("results")
 
 _NOT_ALWAYS = ("share", "fct_s")
 """Only flows without end have a share, only those with an end a completion time."""
@@ -65,6 +67,12 @@ def run(
     jobs: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Runs at a time; one per core if left out.")
     ] = None,
+    on: Annotated[
+        On, typer.Option("--on", help="sim: simulate; kernel: real Linux TCP stacks, in real time, as root.")
+    ] = On.SIM,
+    no_sim: Annotated[
+        bool, typer.Option("--no-sim", help="With --on kernel: do not simulate and compare afterwards.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Run a scenario and print what came of it."""
@@ -74,18 +82,64 @@ def run(
     loaded = load(scenario, overrides)
     folder = out if out is not None else DEFAULT_FOLDER / loaded.name
     replaced = (folder / METADATA).exists()
-    with _progress(loaded.name) as progress:
+    backend = kernel() if on is On.KERNEL else None
+    results = _results(loaded, folder, seeds, jobs, backend)
+    simulated = None
+    if backend is not None and not no_sim:
+        simulated = _simulated(loaded, folder / "sim", seeds, jobs)
+    if as_json:
+        data = as_data(results)
+        if backend is not None:
+            data["soundness"] = results.soundness
+        if simulated is not None:
+            data["comparison"] = comparison.as_data(compare(simulated, results))
+        print(json.dumps(data, indent=2, allow_nan=False))
+        return
+    console = Console(width=WIDEST)
+    show(results, console)
+    if backend is not None:
+        print(soundness.line(results.soundness))
+        for note in soundness.notes(results.soundness):
+            print(f"note: {note}")
+    print(f"tables in {folder}{' (earlier results there replaced)' if replaced else ''}")
+    if simulated is not None:
+        print(f"\nthe same scenario simulated (narrows compare {folder / 'sim'} {folder}):")
+        comparison.show(compare(simulated, results), ("sim", "kernel"), console)
+
+
+def _results(
+    loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None, backend: Backend | None
+) -> Results:
+    """Run all; an interruption says what is left of it and ends the command."""
+    with _progress(loaded.name) as progress, terminable():
         try:
-            results = sweep.run(loaded, out=folder, seeds=seeds, jobs=jobs, progress=progress)
+            return sweep.run(loaded, out=folder, seeds=seeds, jobs=jobs, backend=backend, progress=progress)
         except sweep.Interrupted as stopped:
             left = f"readable in {folder}" if stopped.done else "nothing is written"
             print(f"interrupted: {stopped}, {left}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
-    if as_json:
-        print(json.dumps(as_data(results), indent=2, allow_nan=False))
-    else:
-        show(results, Console(width=_WIDEST))
-        print(f"tables in {folder}{' (earlier results there replaced)' if replaced else ''}")
+
+
+def _simulated(loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None) -> Results | None:
+    """The same in the simulator, to compare; None, and a line that says why, if it has no such controller."""
+    try:
+        return _results(loaded, folder, seeds, jobs, None)
+    except ScenarioError as error:
+        print(f"no simulation to compare with: {error}", file=sys.stderr)
+        return None
+
+
+def kernel() -> Backend:
+    """The kernel backend.
+
+    Raises:
+        NarrowsError: one line, if this machine or user lacks something.
+    """
+    try:
+        from narrows.backends.kernel.backend import Kernel  # noqa: PLC0415 (needs the native module)
+    except ImportError as error:
+        raise NarrowsError(f"the native module is not built ({error}): pip install -e .") from None
+    return Kernel()
 
 
 @contextmanager
@@ -136,12 +190,12 @@ def _table(entity: str, rows: list[Row], figures: tuple[str, ...]) -> Table:
     if with_cc:
         table.add_column("cc", no_wrap=True)
     for name in figures:
-        title, _, unit = _HEADINGS[name]
+        title, _, unit = HEADINGS[name]
         table.add_column(f"{title}\n{unit}" if unit else title, justify="right", no_wrap=True)
     for row in rows:
         cells = [_factor(value) for value in row.factors.values()] + [row.name]
         cells += [row.cc] if with_cc else []
-        table.add_row(*cells, *(_cell(row.figures[name], _HEADINGS[name][1]) for name in figures))
+        table.add_row(*cells, *(_cell(row.figures[name], HEADINGS[name][1]) for name in figures))
     return table
 
 
@@ -152,10 +206,9 @@ def _factor(value: Any) -> str:
 def _cell(figure: Figure, scale: float) -> str:
     if math.isnan(figure.mean):
         return "-"
-    value = figure.mean / scale
-    digits = 0 if abs(value) >= 1000 or (scale == 1 and value == int(value)) else 1 if abs(value) >= 10 else 2
-    text = f"{value:.{digits}f}"
-    return text if math.isnan(figure.half) else f"{text} ± {figure.half / scale:.{digits}f}"
+    text = number(figure.mean, scale)
+    decimals = digits(figure.mean / scale, scale)
+    return text if math.isnan(figure.half) else f"{text} ± {figure.half / scale:.{decimals}f}"
 
 
 def as_data(results: Results) -> dict[str, Any]:

@@ -30,6 +30,21 @@ class ClaimRow:
     why: str
     note: str
     figure: str | None
+    real: RealSide | None = None
+
+
+@dataclass(frozen=True)
+class RealSide:
+    """The same claim on real stacks."""
+
+    measured: str
+    interval: str
+    difference: str
+    """From the simulation's value; empty if either has none, or there are several cases."""
+    detail: list[tuple[str, str, str]]
+    verdict: str
+    css: str
+    why: str
 
 
 _CSS = {Verdict.REPRODUCED: "yes", Verdict.NOT_REPRODUCED: "no", Verdict.UNJUDGED: "open"}
@@ -43,37 +58,82 @@ def tally(findings: Sequence[Finding]) -> list[tuple[str, str, int]]:
     ]
 
 
-def claim_rows(findings: Sequence[Finding], figures: set[str]) -> list[ClaimRow]:
-    """Rows of the table of claims; only figures that were drawn are linked."""
+def claim_rows(
+    findings: Sequence[Finding], figures: set[str], real: Sequence[Finding] = ()
+) -> list[ClaimRow]:
+    """Rows of the table of claims; only figures that were drawn are linked.
+
+    Args:
+        findings: of the simulation.
+        figures: ids of those that were drawn.
+        real: the same claims' on real stacks, if there were any.
+    """
+    others = {finding.claim.id: finding for finding in real}
     rows = []
     for finding in findings:
-        claim, cases = finding.claim, finding.cases
+        claim = finding.claim
+        other = others.get(claim.id)
         rows.append(
             ClaimRow(
                 claim.id,
                 claim.says,
                 claim.source,
                 claim.value or DASH,
-                _span(cases, finding),
-                _interval(cases[0].interval, finding) if len(cases) == 1 else "",
-                [
-                    (
-                        _case(case),
-                        f"{_mean(case, finding)} {_interval(case.interval, finding)}".strip(),
-                        _sentence(case.why),
-                    )
-                    for case in cases
-                ]
-                if len(cases) > 1
-                else [],
+                _span(finding.cases, finding),
+                _single_interval(finding),
+                _details(finding),
                 finding.words,
                 _CSS[finding.verdict],
                 _sentence(finding.why),
                 claim.note,
                 claim.figure if claim.figure in figures else None,
+                _real(finding, other) if other is not None else None,
             )
         )
     return rows
+
+
+def _details(finding: Finding) -> list[tuple[str, str, str]]:
+    """Case, measured, why, of a claim with several cases."""
+    if len(finding.cases) < 2:
+        return []
+    return [
+        (
+            _case(case),
+            f"{_mean(case, finding)} {_interval(case.interval, finding)}".strip(),
+            _sentence(case.why),
+        )
+        for case in finding.cases
+    ]
+
+
+def _single_interval(finding: Finding) -> str:
+    return _interval(finding.cases[0].interval, finding) if len(finding.cases) == 1 else ""
+
+
+def _real(simulated: Finding, real: Finding) -> RealSide:
+    difference = ""
+    if len(simulated.cases) == len(real.cases) == 1:
+        a, b = simulated.cases[0].interval.mean, real.cases[0].interval.mean
+        if a and not math.isnan(a) and not math.isnan(b):
+            difference = percent((b - a) / abs(a))
+    return RealSide(
+        _span(real.cases, real),
+        _single_interval(real),
+        difference,
+        _details(real),
+        real.words,
+        _CSS[real.verdict],
+        _sentence(real.why),
+    )
+
+
+def percent(part: float) -> str:
+    """A difference in percent, with its sign."""
+    digits = 0 if abs(part) >= 0.1 else 1
+    text = f"{abs(100 * part):,.{digits}f}"
+    sign = "" if float(text.replace(",", "")) == 0 else MINUS if part < 0 else "+"
+    return f"{sign}{text}\N{NO-BREAK SPACE}%"
 
 
 def _sentence(text: str) -> str:

@@ -14,8 +14,10 @@ from narrows.report import export, page
 from narrows.report.claims import claim_rows, tally
 from narrows.report.figure import VALIDATE, Figure
 from narrows.report.kinds import draw
+from narrows.report.real import agreement, side_by_side
+from narrows.report.tables import Table
 from narrows.studies.measures import MEASURES, measure_run
-from narrows.studies.model import FigureSpec
+from narrows.studies.model import Experiment, FigureSpec
 from narrows.studies.run import Run, Runs
 from narrows.studies.runner import Outcome
 
@@ -27,11 +29,24 @@ def figures(outcome: Outcome) -> dict[str, list[Figure]]:
     drawn: dict[str, list[Figure]] = {identity: [] for identity in outcome.runs}
     with debug_mode(VALIDATE):
         for spec in outcome.study.figures:
-            if outcome.runs.get(spec.experiment):
-                figure = draw(spec, outcome.runs[spec.experiment])
-                if figure.panels:
-                    drawn[spec.experiment].append(figure)
+            sides = [(spec, outcome.runs)]
+            if outcome.real is not None:
+                sides = [(_titled(spec, "sim"), outcome.runs), (_titled(spec, "kernel"), outcome.real.runs)]
+            for shown, runs in sides:
+                if runs.get(spec.experiment):
+                    figure = draw(shown, runs[spec.experiment])
+                    if figure.panels:
+                        drawn[spec.experiment].append(figure)
     return drawn
+
+
+_SIDES = {"sim": ("", "simulation"), "kernel": ("-kernel", "kernel")}
+"""What a side adds to a figure's id and title."""
+
+
+def _titled(spec: FigureSpec, side: str) -> FigureSpec:
+    suffix, words = _SIDES[side]
+    return spec.model_copy(update={"id": spec.id + suffix, "title": f"{spec.title} ({words})"})
 
 
 def build(outcome: Outcome) -> str:
@@ -65,6 +80,8 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
             experiment.section,
             experiment.text,
             drawn[experiment.id],
+            tables=_tables(outcome, experiment),
+            remarks=_remarks(outcome, experiment),
         )
         for experiment in study.experiments
         if experiment.id in drawn
@@ -74,7 +91,15 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
     used = {spec.args["y"] for spec in study.figures if "y" in spec.args} | {
         claim.measure for claim in study.claims
     }
+    real = outcome.real
+    others = real.findings if real is not None else []
     notes = list(outcome.notes)
+    if real is not None:
+        notes += [
+            f"{identity} was not run on the kernel: {' '.join(left_out)}"
+            for identity, left_out in real.left_out.items()
+            if identity not in real.runs
+        ]
     if outcome.quick:
         notes.insert(
             0,
@@ -88,8 +113,10 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
             f"{study.paper.title}. {study.paper.venue}.",
             sections,
             tally=tally(paper),
-            claims=claim_rows(paper, shown),
-            own=claim_rows(ours, shown),
+            claims=claim_rows(paper, shown, others),
+            own=claim_rows(ours, shown, others),
+            real=agreement(outcome) if real is not None else None,
+            tally_real=tally([finding for finding in others if finding.claim.group == "paper"]),
             notes=notes,
             resolutions=study.resolutions,
             scenarios=list(outcome.scenarios.items()),
@@ -104,6 +131,18 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
     )
 
 
+def _tables(outcome: Outcome, experiment: Experiment) -> list[Table]:
+    table = side_by_side(experiment, outcome)
+    return [table] if table is not None else []
+
+
+def _remarks(outcome: Outcome, experiment: Experiment) -> list[str]:
+    """What explains differences between simulation and kernel, and what the kernel's side lacks."""
+    if outcome.real is None:
+        return []
+    return [*experiment.kernel.explained, *outcome.real.left_out.get(experiment.id, [])]
+
+
 def _facts(outcome: Outcome) -> list[tuple[str, str]]:
     runs = [run for group in outcome.runs.values() for run in group]
     seeds = sorted({run.seed for run in runs})
@@ -116,6 +155,9 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
     ]
     if outcome.wall_s > 0:
         facts.append(("Simulating", f"{outcome.wall_s:,.1f} s of one core"))
+    if outcome.real is not None:
+        real = [run for group in outcome.real.runs.values() for run in group]
+        facts.append((f"Runs on Linux {outcome.real.kernel}", f"{len(real):,}"))
     return facts
 
 
@@ -129,11 +171,13 @@ def _write_measures(outcome: Outcome, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
         table.writerow(
-            ["experiment", "factors", "seed", "measure", "arguments", "unit", "value", "lower_bound"]
+            ["on", "experiment", "factors", "seed", "measure", "arguments", "unit", "value", "lower_bound"]
         )
-        for identity, runs in outcome.runs.items():
-            unique = {(name, _text(args)): (name, args) for name, args in wanted.get(identity, [])}
-            table.writerows(_measure_rows(identity, runs, list(unique.values())))
+        for side, found in (("sim", outcome.runs), ("kernel", outcome.real.runs if outcome.real else {})):
+            for identity, runs in found.items():
+                unique = {(name, _text(args)): (name, args) for name, args in wanted.get(identity, [])}
+                rows = _measure_rows(identity, runs, list(unique.values()))
+                table.writerows([side, *row] for row in rows)
 
 
 def _measure_rows(identity: str, runs: Runs, wanted: list[tuple[str, dict[str, Any]]]) -> list[list[Any]]:
@@ -176,6 +220,7 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
         table.writerow(
             [
                 "claim",
+                "on",
                 "group",
                 "source",
                 "says",
@@ -190,7 +235,9 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
                 "why",
             ]
         )
-        for finding in outcome.findings:
+        sides = [("sim", finding) for finding in outcome.findings]
+        sides += [("kernel", finding) for finding in (outcome.real.findings if outcome.real else ())]
+        for side, finding in sides:
             claim = finding.claim
             for case in finding.cases:
                 interval = case.interval
@@ -198,6 +245,7 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
                 table.writerow(
                     [
                         claim.id,
+                        side,
                         claim.group,
                         claim.source,
                         claim.says,

@@ -33,6 +33,8 @@ class Cell:
 
     text: str
     half: str = ""
+    css: str = ""
+    """A class of the page's style sheet."""
 
 
 @dataclass(frozen=True)

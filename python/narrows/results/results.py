@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 METADATA = "metadata.json"
 """What was run: version, scenario, runs."""
+SOUNDNESS = "soundness"
+"""Key of the metadata: by number of the run, whether one in real time measured what it says, or why not."""
 
 
 class Results:
@@ -89,6 +91,11 @@ class Results:
     def factors(self) -> list[str]:
         """What varies between the runs besides the seed."""
         return list(self.metadata.get("factors", []))
+
+    @property
+    def soundness(self) -> dict[str, dict[str, Any]]:
+        """Of runs in real time, by number: `sound`, `reasons`, what was measured; empty for simulations."""
+        return dict(self.metadata.get(SOUNDNESS, {}))
 
     @property
     def runs(self) -> pa.Table:

@@ -1,8 +1,9 @@
 """Where a sweep puts its tables: in memory, or in a folder run by run and merged at the end.
 
-OUT/metadata.json               written first: version, scenario, runs
+OUT/metadata.json               written first: version, scenario, runs; of real-time runs also their soundness
 OUT/runs/<id>/<table>.parquet   a finished run; the folder appears whole or not at all
 OUT/<table>.{parquet,csv}       all runs, once the sweep is over; runs/ is then gone
+OUT/logs/<id>/<file>            what agents and other programs of a run on real stacks wrote
 OUT/timing.csv                  wall times, which differ between identical sweeps
 """
 
@@ -12,6 +13,7 @@ import contextlib
 import json
 import shutil
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,15 +21,23 @@ import pyarrow as pa
 
 from narrows.errors import OutputError
 from narrows.results import tables
-from narrows.results.results import METADATA, Results, finished
+from narrows.results.results import METADATA, SOUNDNESS, Results, finished
 from narrows.results.tables import Format
+
+LOGS = "logs"
+"""Folder of what programs wrote."""
 
 
 class Store(Protocol):
     """Takes the tables of runs, in any order and from several threads."""
 
-    def add(self, run: int, data: dict[str, pa.Table], seconds: float) -> None:
+    def add(
+        self, run: int, data: dict[str, pa.Table], seconds: float, soundness: Mapping[str, Any] | None = None
+    ) -> None:
         """A run is finished."""
+
+    def keep(self, run: int, logs: Mapping[str, str]) -> None:
+        """What programs of a run wrote, by name of a file."""
 
     @property
     def finished(self) -> int:
@@ -47,9 +57,20 @@ class Memory:
         self._metadata = metadata
         self._runs: dict[int, dict[str, pa.Table]] = {}
 
-    def add(self, run: int, data: dict[str, pa.Table], seconds: float) -> None:  # noqa: ARG002 (protocol)
+    def add(
+        self,
+        run: int,
+        data: dict[str, pa.Table],
+        seconds: float,  # noqa: ARG002 (protocol)
+        soundness: Mapping[str, Any] | None = None,
+    ) -> None:
         """A run is finished."""
         self._runs[run] = data
+        if soundness is not None:
+            self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
+
+    def keep(self, run: int, logs: Mapping[str, str]) -> None:
+        """Logs are for people who look into folders."""
 
     @property
     def finished(self) -> int:
@@ -83,7 +104,7 @@ class Folder:
     """
 
     def __init__(self, path: Path, metadata: dict[str, Any], formats: tuple[Format, ...]) -> None:
-        self._path, self._formats = path, formats
+        self._path, self._formats, self._metadata = path, formats, dict(metadata)
         self._lock = threading.Lock()
         self._timing: dict[int, float] = {}
         self._made: list[Path] = []
@@ -95,21 +116,27 @@ class Folder:
             self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
             path.mkdir(parents=True, exist_ok=True)
             self._clear()
-            text = json.dumps(metadata, indent=2, ensure_ascii=False, allow_nan=False)
-            (path / METADATA).write_text(text + "\n", encoding="utf-8")
+            self._describe()
             (path / "runs").mkdir()
         except OSError as error:
             self.abandon()
             raise tables.cannot_write(path, error) from None
 
+    def _describe(self) -> None:
+        text = json.dumps(self._metadata, indent=2, ensure_ascii=False, allow_nan=False)
+        (self._path / METADATA).write_text(text + "\n", encoding="utf-8")
+
     def _clear(self) -> None:
-        shutil.rmtree(self._path / "runs", ignore_errors=True)
+        for name in ("runs", LOGS):
+            shutil.rmtree(self._path / name, ignore_errors=True)
         for name in ("runs", *tables.SCHEMAS):
             for suffix in tables.FORMATS:
                 (self._path / f"{name}.{suffix}").unlink(missing_ok=True)
         (self._path / "timing.csv").unlink(missing_ok=True)
 
-    def add(self, run: int, data: dict[str, pa.Table], seconds: float) -> None:
+    def add(
+        self, run: int, data: dict[str, pa.Table], seconds: float, soundness: Mapping[str, Any] | None = None
+    ) -> None:
         """A run is finished."""
         partial, whole = self._path / "runs" / f".{run}", self._path / "runs" / str(run)
         try:
@@ -119,12 +146,25 @@ class Folder:
             partial.rename(whole)
             with self._lock:
                 self._timing[run] = seconds
+                if soundness is not None:
+                    self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
+                    self._describe()
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
             raise tables.cannot_write(whole, error) from None
         except OutputError:
             shutil.rmtree(partial, ignore_errors=True)
             raise
+
+    def keep(self, run: int, logs: Mapping[str, str]) -> None:
+        """What programs of a run wrote, by name of a file."""
+        folder = self._path / LOGS / str(run)
+        try:
+            for name, text in logs.items():
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise tables.cannot_write(folder, error) from None
 
     @property
     def finished(self) -> int:

@@ -128,6 +128,17 @@ class Probes(Table):
     """Record the state of controllers too."""
 
 
+class Kernel(Table):
+    """How the kernel backend makes the network; the simulator does not need it."""
+
+    forwarding: Literal["route", "bridge", "ovs"] = "route"
+    """What nodes do that only forward: IP routing, a Linux bridge, or Open vSwitch (userspace datapath)."""
+    interval: Period = 10_000_000
+    """Time between two looks at sockets and queues."""
+    tool: Literal["own", "iperf3"] = "own"
+    """What makes the flows: sockets of our own, or iperf3 (single flows without a size or pauses only)."""
+
+
 class Case(Table):
     """A named variation."""
 
@@ -184,6 +195,8 @@ class Scenario(Table):
     """The SDN controller; none if left out."""
     probes: Probes = Probes()
     """What to record."""
+    kernel: Kernel | None = None
+    """How the kernel backend makes the network; defaults if left out."""
     sweep: Sweep | None = None
     """Runs with other values."""
 

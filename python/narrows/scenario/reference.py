@@ -38,6 +38,7 @@ TABLES: dict[str, list[type[fields.Table]]] = {
     "Controllers": [model.Controller, model.RateStep],
     "SDN controller": [model.Sdn],
     "Probes": [model.Probes],
+    "Kernel backend": [model.Kernel],
     "Sweep": [model.Sweep, model.Case],
 }
 """Headings, and the models below each."""
@@ -57,6 +58,7 @@ PLACES: dict[type[fields.Table], str] = {
     model.RateStep: "shape = [{ ... }]",
     model.Sdn: "[sdn]",
     model.Probes: "[probes]",
+    model.Kernel: "[kernel]",
     model.Sweep: "[sweep]",
     model.Case: "[[sweep.case]]",
 }

@@ -96,6 +96,8 @@ class _Resolver:
         if scenario.sdn is not None:
             sdn = scenario.sdn
             plan["sdn"] = {"poll": sdn.poll, "delay": sdn.delay, "outages": sdn.outages}
+        if scenario.kernel is not None:
+            plan["kernel"] = scenario.kernel.model_dump()
         return plan
 
     def _warmup(self) -> int:

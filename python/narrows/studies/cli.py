@@ -10,9 +10,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from narrows.studies.judge import Verdict
+from narrows import sweep
+from narrows.cli.run import INTERRUPTED, On, kernel
+from narrows.cli.signals import terminable
+from narrows.studies.judge import Finding, Verdict
 from narrows.studies.load import find_study, known_studies, load_study
-from narrows.studies.runner import Outcome, run_study
+from narrows.studies.model import Study
+from narrows.studies.real import run_on_both
+from narrows.studies.runner import Outcome, Real, run_study
 
 _STYLE = {Verdict.REPRODUCED: "green", Verdict.NOT_REPRODUCED: "red", Verdict.UNJUDGED: "yellow"}
 
@@ -31,6 +36,12 @@ def study(
     jobs: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Runs at a time; one per core if left out.")
     ] = None,
+    on: Annotated[
+        On,
+        typer.Option(
+            "--on", help="sim: simulate; kernel: shortened, on real Linux TCP stacks and simulated, as root."
+        ),
+    ] = On.SIM,
     reuse: Annotated[
         bool, typer.Option("--reuse", help="Take tables of an earlier run, where they are.")
     ] = False,
@@ -45,11 +56,29 @@ def study(
             print(f"{known}: {load_study(find_study(known)).title}")
         return
     loaded = load_study(find_study(name))
-    folder = out if out is not None else Path("results") / f"{loaded.id}{'-quick' if quick else ''}"
-    outcome = run_study(loaded, folder, quick=quick, only=only or (), jobs=jobs, reuse=reuse, say=_say)
+    folder = out if out is not None else Path("results") / _folder(loaded, quick, on)
+    try:
+        with terminable():
+            outcome = _run(loaded, folder, quick, only or [], jobs, reuse, on)
+    except KeyboardInterrupt as stopped:  # sweep.Interrupted too, which says how far it came
+        came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
+        print(f"interrupted{came}; --reuse takes the experiments that are done", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
     report = write(outcome, folder, files=figures, say=_say)
     _show(outcome, Console())
     print(f"report in {report}")
+
+
+def _folder(loaded: Study, quick: bool, on: On) -> str:
+    return loaded.id + ("-kernel" if on is On.KERNEL else "") + ("-quick" if quick else "")
+
+
+def _run(
+    loaded: Study, folder: Path, quick: bool, only: list[str], jobs: int | None, reuse: bool, on: On
+) -> Outcome:
+    if on is On.SIM:
+        return run_study(loaded, folder, quick=quick, only=only, jobs=jobs, reuse=reuse, say=_say)
+    return run_on_both(loaded, folder, kernel(), quick=quick, only=only, jobs=jobs, reuse=reuse, say=_say)
 
 
 def _say(line: str) -> None:
@@ -59,11 +88,37 @@ def _say(line: str) -> None:
 def _show(outcome: Outcome, console: Console) -> None:
     """The verdicts as a table."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("claim", "says", "paper", "verdict"):
+    columns = ["claim", "says", "paper", "verdict"]
+    columns += ["on the kernel"] if outcome.real else []
+    for column in columns:
         table.add_column(column, ratio=3 if column == "says" else None)
+    others = {finding.claim.id: finding for finding in outcome.real.findings} if outcome.real else {}
     for finding in outcome.findings:
-        verdict = f"[{_STYLE[finding.verdict]}]{finding.words}[/]\n[dim]{finding.why}[/]"
-        table.add_row(finding.claim.id, finding.claim.says, finding.claim.value, verdict)
+        cells = [_verdict(finding)]
+        cells += [_verdict(others[finding.claim.id])] if finding.claim.id in others else []
+        table.add_row(finding.claim.id, finding.claim.says, finding.claim.value, *cells)
     console.print(table)
     for note in outcome.notes:
         console.print(note, highlight=False)
+    if outcome.real:
+        _show_real(outcome.real, console)
+
+
+def _verdict(finding: Finding) -> str:
+    return f"[{_STYLE[finding.verdict]}]{finding.words}[/]\n[dim]{finding.why}[/]"
+
+
+def _show_real(real: Real, console: Console) -> None:
+    """How near the kernel came to the simulation, in a line per experiment, and what was left out."""
+    for identity, comparison in real.comparisons.items():
+        judged = sum(pair.judged for pair in comparison.pairs)
+        within = judged - len(comparison.large)
+        doubtful = sum(bool(run.doubts) for run in real.runs[identity])
+        doubts = f"; {doubtful} of {len(real.runs[identity])} runs: do not trust" if doubtful else ""
+        console.print(
+            f"{identity}: {within} of {judged} figures within their tolerance{doubts}",
+            highlight=False,
+        )
+    for identity, sentences in real.left_out.items():
+        for sentence in sentences:
+            console.print(f"{identity}: {sentence}", highlight=False, markup=False)

@@ -48,6 +48,8 @@ class Case:
     """Means of `a` and `b` where two sides are compared."""
     fingerprint: str = ""
     """Of everything that its flows did: cases of one fingerprint are the same runs."""
+    doubted: bool = False
+    """Runs in real time among them were not sound: their figures are shown and not judged."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,10 @@ def _cases(claim: Claim, runs: Runs) -> list[Case]:
         seeds = [seed for seed in (run.seed for run in group) if all(seed in values for values in by_seed)]
         case = _case(claim, key, [[values[seed] for seed in seeds] for values in by_seed])
         chosen = [run for found in groups for run in found[key] if run.seed in seeds]
-        cases.append(replace(case, fingerprint=fingerprint(chosen)))
+        doubts = sorted({doubt for run in chosen for doubt in run.doubts})
+        if doubts and case.verdict is not Verdict.UNJUDGED:
+            case = replace(case, verdict=Verdict.UNJUDGED, why=f"do not trust: {'; '.join(doubts)}")
+        cases.append(replace(case, fingerprint=fingerprint(chosen), doubted=bool(doubts)))
     return cases
 
 

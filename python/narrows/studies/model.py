@@ -25,12 +25,31 @@ class Paper(_Table):
     url: str | None = None
 
 
-class Quick(_Table):
-    """What `--quick` changes: fewer seeds, a shorter run, fewer values of a factor."""
+class Shorter(_Table):
+    """A smaller experiment: fewer seeds, a shorter run, fewer values of a factor."""
 
     seeds: int = Field(default=2, ge=1)
     duration: str | None = None
+    """The scenario's own if left out."""
     keep: Where = {}
+
+
+class OnKernel(Shorter):
+    """What an experiment is on real stacks, where each second of a run takes a second."""
+
+    seeds: int = Field(default=1, ge=1)
+    quick: Shorter = Shorter()
+    """What it is with `--quick`: in place of the three above, not on top of them."""
+    simulated_seeds: int = Field(default=10, ge=1)
+    """Seeds of the simulation that stands beside it."""
+    omit: list[str] = []
+    """Keys of the scenario that only the simulator needs, e.g. the jitter that real hosts have by nature."""
+    left_out: str = ""
+    """Why it is less than the simulator's experiment, for the report."""
+    never: str = ""
+    """Why it is not run on real stacks at all; the rest then says nothing."""
+    explained: list[str] = []
+    """What is known of larger differences between simulation and kernel, for the report."""
 
 
 class Recorded(_Table):
@@ -57,7 +76,10 @@ class Experiment(_Table):
     """Name of a factor to what the sweep calls it (a case or a dotted key), where the two differ."""
     recorded: Recorded | None = None
     """Recorded traces to add to the sweep."""
-    quick: Quick = Quick()
+    quick: Shorter = Shorter()
+    """What `--quick` runs."""
+    kernel: OnKernel = OnKernel(never="the study says nothing of it")
+    """What `--on kernel` runs."""
 
 
 class FigureSpec(_Table):

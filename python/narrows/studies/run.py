@@ -21,13 +21,15 @@ Tables = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Run:
-    """One simulation."""
+    """One simulation, or one run in real time."""
 
     factors: Mapping[str, Factor]
     seed: int
     tables: Tables
     scenario: Mapping[str, Any] = field(default_factory=dict)
     """The scenario as it ran, for figures and measures that need its parameters."""
+    doubts: tuple[str, ...] = ()
+    """Why a run in real time did not measure what it says; none: it is sound, or a simulation."""
 
     def column(self, table: str, name: str) -> Floats:
         """A numeric column as floats."""
@@ -46,8 +48,17 @@ class Run:
         return self._rows("links", pattern, ("name",))
 
     def flow_series(self, row: int, quantity: str) -> tuple[Floats, Floats]:
-        """Times (end of each bin, s) and values of a sampled quantity of the flow in that row."""
-        return self._series("flow_samples", "flow", float(self.column("flows", "flow")[row]), quantity)
+        """Times (end of each bin, s) and values of a sampled quantity of the flow in that row.
+
+        `rtt_s` is the smoothed RTT where no single samples were recorded: Linux tells none (tcp_get_info,
+        net/ipv4/tcp.c), and its smoothed RTT follows with a gain of 1/8 per ACK (tcp_rtt_estimator,
+        net/ipv4/tcp_input.c), so that at 4000 ACKs/s it has forgotten within 4 ms.
+        """
+        flow = float(self.column("flows", "flow")[row])
+        t, values = self._series("flow_samples", "flow", flow, quantity)
+        if quantity == "rtt_s" and not np.isfinite(values).any():
+            return self._series("flow_samples", "flow", flow, "srtt_s")
+        return t, values
 
     def link_series(self, row: int, quantity: str) -> tuple[Floats, Floats]:
         """Times (end of each bin, s) and values of a sampled quantity of the link in that row."""

@@ -18,14 +18,29 @@ import pyarrow as pa
 from narrows import sweep, units
 from narrows.backends import Backend
 from narrows.errors import Expected, NarrowsError
+from narrows.results.compare import Comparison
 from narrows.results.results import METADATA, Results
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.model import Scenario
 from narrows.studies.judge import Finding, judge
-from narrows.studies.model import Experiment, Factor, Study
+from narrows.studies.model import Experiment, Factor, Shorter, Study
 from narrows.studies.run import Run, Runs, same
 
 Say = Callable[[str], None]
+
+
+@dataclass
+class Real:
+    """What real stacks did: everything the report adds for them."""
+
+    runs: dict[str, Runs] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    comparisons: dict[str, Comparison] = field(default_factory=dict)
+    """Simulation (A) and kernel (B) of each experiment."""
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+    """Experiment to sentences: what of it was not run, and why."""
+    kernel: str = "unknown"
+    """Its release."""
 
 
 @dataclass
@@ -44,6 +59,8 @@ class Outcome:
     wall_s: float = 0.0
     """Simulating, all threads together."""
     events: int = 0
+    real: Real | None = None
+    """The same on real stacks."""
 
 
 def run_study(
@@ -69,14 +86,8 @@ def run_study(
         backend: what runs them; the simulator if left out.
         say: told in a line what is going on.
     """
-    wanted = list(only) or [experiment.id for experiment in study.experiments]
-    for identity in wanted:
-        if all(experiment.id != identity for experiment in study.experiments):
-            raise NarrowsError(f"no experiment {identity!r} in {study.id}")
     outcome = Outcome(study, quick, {}, [])
-    for experiment in study.experiments:
-        if experiment.id not in wanted:
-            continue
+    for experiment in chosen(study, only):
         folder = out / "results" / experiment.id
         outcome.scenarios[experiment.id] = (study.folder / experiment.scenario).read_text(encoding="utf-8")
         if reuse and (folder / METADATA).is_file():
@@ -93,12 +104,25 @@ def run_study(
             _remember(folder, quick, notes)
         outcome.runs[experiment.id] = read_runs(results, experiment)
         outcome.version = str(results.metadata.get("narrows", "unknown"))
-        outcome.wall_s += _wall_seconds(folder)
-        outcome.events += int(np.nansum(_numbers(results.runs, "events")))
+        outcome.wall_s += wall_seconds(folder)
+        outcome.events += int(np.nansum(numbers(results.runs, "events")))
     outcome.findings = [
         judge(claim, outcome.runs) for claim in study.claims if claim.experiment in outcome.runs
     ]
     return outcome
+
+
+def chosen(study: Study, only: Iterable[str]) -> list[Experiment]:
+    """The experiments of those ids, all if there are none, in the study's order.
+
+    Raises:
+        NarrowsError: for an id that the study does not have.
+    """
+    wanted = list(only)
+    for identity in wanted:
+        if all(experiment.id != identity for experiment in study.experiments):
+            raise NarrowsError(f"no experiment {identity!r} in {study.id}")
+    return [experiment for experiment in study.experiments if not wanted or experiment.id in wanted]
 
 
 _REMEMBERED = "study.json"
@@ -132,19 +156,31 @@ def prepare(study: Study, experiment: Experiment, quick: bool) -> tuple[Scenario
     With recorded traces, or shortened. And what the reader must know.
     """
     path = study.folder / experiment.scenario
-    data = tomllib.loads(path.read_text(encoding="utf-8"))
-    plan: dict[str, Any] = data.setdefault("sweep", {})
+    data = read_scenario(study, experiment)
     notes = []
     if experiment.recorded is not None:
         found, note = _recorded(experiment, data)
-        plan.setdefault("vary", {})[experiment.recorded.key] = found
+        data["sweep"].setdefault("vary", {})[experiment.recorded.key] = found
         notes += [note] if note else []
     if quick:
-        plan["seeds"] = min(int(plan.get("seeds", 1)), experiment.quick.seeds)
-        data["duration"] = experiment.quick.duration or data.get("duration", "30s")
-        for name, kept in experiment.quick.keep.items():
-            _keep(plan, experiment.factors.get(name, name), kept if isinstance(kept, list) else [kept])
+        shorten(data, experiment, experiment.quick)
     return Scenario(**data).with_source(str(path)), notes
+
+
+def read_scenario(study: Study, experiment: Experiment) -> dict[str, Any]:
+    """An experiment's scenario file as tables; that of the sweep is there."""
+    data = tomllib.loads((study.folder / experiment.scenario).read_text(encoding="utf-8"))
+    data.setdefault("sweep", {})
+    return data
+
+
+def shorten(data: dict[str, Any], experiment: Experiment, shorter: Shorter) -> None:
+    """Shorten a scenario, in place."""
+    plan: dict[str, Any] = data["sweep"]
+    plan["seeds"] = min(int(plan.get("seeds", 1)), shorter.seeds)
+    data["duration"] = shorter.duration or data.get("duration", "30s")
+    for name, kept in shorter.keep.items():
+        _keep(plan, experiment.factors.get(name, name), kept if isinstance(kept, list) else [kept])
 
 
 def _recorded(experiment: Experiment, data: dict[str, Any]) -> tuple[list[Any], str]:
@@ -227,36 +263,39 @@ def read_runs(results: Results, experiment: Experiment) -> Runs:
     }
     # A key that a sweep only pins down, and to which the study gives no name, is no factor.
     keys = [key for key in results.factors if key in names or len({row.get(key) for row in rows}) > 1]
-    runs = []
+    runs, soundness = [], results.soundness
     for row in rows:
         identity = int(row["run"])
         factors = {names.get(key, key): factor(row[key]) for key in keys if row.get(key) is not None}
         tables = {name: part[identity] for name, part in sliced.items()}
-        runs.append(Run(factors, int(row["seed"]), tables))
+        doubts = tuple(soundness.get(str(identity), {}).get("reasons", ()))
+        runs.append(Run(factors, int(row["seed"]), tables, doubts=doubts))
     return Runs(runs)
 
 
 def _slices(table: pa.Table, count: int) -> list[dict[str, Any]]:
     """The columns of each run; a table's rows are in order of runs."""
-    owner = _numbers(table, "run")
+    owner = numbers(table, "run")
     borders = np.searchsorted(owner, np.arange(count + 1))
     columns: dict[str, Any] = {}
     for field_ in table.schema:
         if pa.types.is_string(field_.type):
             columns[field_.name] = table[field_.name].to_pylist()
         else:
-            columns[field_.name] = _numbers(table, field_.name)
+            columns[field_.name] = numbers(table, field_.name)
     return [
         {name: values[borders[i] : borders[i + 1]] for name, values in columns.items() if name != "run"}
         for i in range(count)
     ]
 
 
-def _numbers(table: pa.Table, name: str) -> Any:
+def numbers(table: pa.Table, name: str) -> Any:
+    """A numeric column; empty if the table has none of that name."""
     return table[name].to_numpy(zero_copy_only=False) if name in table.column_names else np.empty(0)
 
 
-def _wall_seconds(folder: Path) -> float:
+def wall_seconds(folder: Path) -> float:
+    """Time that the runs in a folder of results took, all together."""
     try:
         with (folder / "timing.csv").open(encoding="utf-8", newline="") as file:
             return sum(float(row["wall_s"]) for row in csv.DictReader(file))

@@ -34,6 +34,8 @@ class Section:
     tables: list[Table] = field(default_factory=list)
     files: list[tuple[str, str]] = field(default_factory=list)
     """Title and text of what can be unfolded."""
+    remarks: list[str] = field(default_factory=list)
+    """Sentences below the tables."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,9 @@ class Page:
     tally: list[tuple[str, str, int]] = field(default_factory=list)
     claims: list[ClaimRow] = field(default_factory=list)
     own: list[ClaimRow] = field(default_factory=list)
+    real: Table | None = None
+    """How near real stacks came to the simulation; claims then have a second verdict."""
+    tally_real: list[tuple[str, str, int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     resolutions: list[str] = field(default_factory=list)
     scenarios: list[tuple[str, str]] = field(default_factory=list)

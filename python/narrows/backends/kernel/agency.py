@@ -1,0 +1,182 @@
+"""Starts agents, tells them what changes during a run, and asks what they do: effects."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from narrows.backends.kernel import agents
+from narrows.backends.kernel.agents import Agent
+from narrows.backends.kernel.processes import Processes
+from narrows.backends.kernel.shell import KernelError
+from narrows.errors import ScenarioError, one_line
+
+SOCKETS = Path("/run/narrows-agent")
+"""Where agents have their status sockets."""
+_REAL_TIME = ("chrt", "--rr", "--reset-on-fork", "1")
+"""For the loop, not for its other threads: it measures rates every 10 ms, and a look at the counters that
+waits behind other work makes the next interval too short. On a busy machine that gave 8 false bursts per s,
+and a link measured at four times its rate; in real time none, and within 5 % (measured).
+"""
+_START_SECONDS = 20.0
+_PATIENCE_SECONDS = 2.0
+_LEAST_MILLIS = 50
+_FLOWS = 1_000
+"""Flows that a switch is asked to list."""
+
+
+def check(todo: Sequence[Agent], program: Path) -> None:
+    """Have the agent check all configurations, before anything is made.
+
+    Raises:
+        ScenarioError: with the agent's own words.
+    """
+    with tempfile.TemporaryDirectory(prefix="narrows-") as folder:
+        files = []
+        for agent in todo:
+            files.append(Path(folder) / f"{agent.name}.toml")
+            files[-1].write_text(agents.toml(agents.named(agent.config, agent.role, agent.name)), "utf-8")
+        command = [str(program), "check", *map(str, files)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
+    if done.returncode:
+        complaint = (done.stderr.strip().splitlines() or ["no reason given"])[0]
+        raise ScenarioError(one_line(complaint.removeprefix(folder).lstrip("/")), "controllers")
+
+
+class Agency:
+    """The agents of a run that have started."""
+
+    def __init__(self, programs: Processes, todo: Sequence[Agent]) -> None:
+        self.agents = list(todo)
+        self.complaints: list[str] = []
+        self._programs = programs
+        self._started: dict[str, subprocess.Popen[bytes]] = {}
+        self._seen: list[dict[str, Any]] = []
+
+    def start(self, program: Path) -> None:
+        """Start all of them, and wait until they work.
+
+        Raises:
+            KernelError: with the last words of one that did not.
+        """
+        for agent in self.agents:
+            name = self._name(agent)
+            config = self._programs.folder / f"{agent.role}-{agent.name}.toml"
+            config.write_text(agents.toml(agents.named(agent.config, agent.role, name)), encoding="utf-8")
+            command = [*_REAL_TIME, str(program), agent.role, str(config)]
+            self._started[name] = self._programs.start(agent.namespace, self._log(agent), command)
+        for agent in self.agents:
+            what = f"narrows-agent {agent.role}"
+            self._programs.wait_for(what, self._socket(agent).exists, _START_SECONDS)
+
+    def logs(self) -> dict[str, str]:
+        """What they have written, by name of a file."""
+        names = [self._log(agent) for agent in self.agents]
+        return {f"{n}.jsonl": self._programs.log(n).read_text("utf-8", "replace") for n in names}
+
+    def snapshots(self) -> list[dict[str, Any]]:
+        """What switches said of themselves during the run, in order of time."""
+        return sorted(self._seen, key=lambda snapshot: int(snapshot["at"]))
+
+    @contextmanager
+    def at_work(self, start: int, interval: int) -> Iterator[None]:
+        """Carry out changes and collect snapshots while the context lasts.
+
+        Args:
+            start: of the run, ns of CLOCK_MONOTONIC.
+            interval: between two snapshots, ns; 0: none.
+        """
+        over = threading.Event()
+        switches = [agent for agent in self.agents if agent.role == "switch"]
+        threads = [threading.Thread(target=self._change, args=(start, over), daemon=True)]
+        if interval:
+            threads += [
+                threading.Thread(target=self._listen, args=(agent, interval, over), daemon=True)
+                for agent in switches
+            ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
+    def _name(self, agent: Agent) -> str:
+        return self._programs.prefix + agent.name
+
+    def _log(self, agent: Agent) -> str:
+        return f"{agent.role}-{agent.name}" if agent.role == "switch" else agent.role
+
+    def _socket(self, agent: Agent) -> Path:
+        return SOCKETS / f"{self._name(agent)}.sock"
+
+    def _change(self, start: int, over: threading.Event) -> None:
+        """Tell switches of new rates at their times; stop them when they are to be out of order."""
+        todo: list[tuple[int, Agent, dict[str, int] | signal.Signals]] = []
+        for agent in self.agents:
+            todo += [(when, agent, {device: rate}) for when, device, rate in agent.rates]
+            for begin, end in agent.outages:
+                todo += [(begin, agent, signal.SIGSTOP), (end, agent, signal.SIGCONT)]
+        for when, agent, what in sorted(todo, key=lambda change: change[0]):
+            if over.wait(max(0.0, (start + when - time.monotonic_ns()) / 1e9)):
+                break
+            if isinstance(what, signal.Signals):
+                self._started[self._name(agent)].send_signal(what)
+                continue
+            try:
+                with self._connect(agent, {"rates": what}, _PATIENCE_SECONDS) as lines:
+                    lines.readline()
+            except OSError as error:
+                self.complaints.append(f"a change of rate failed ({error})")
+        for agent in self.agents:
+            if agent.outages:  # a stopped process does not hear SIGTERM
+                self._started[self._name(agent)].send_signal(signal.SIGCONT)
+
+    def _listen(self, agent: Agent, interval: int, over: threading.Event) -> None:
+        every = max(_LEAST_MILLIS, interval // 1_000_000)
+        request = {"flows": _FLOWS, "every_ms": every}
+        # Silent for as long as an outage lasts.
+        patience = _PATIENCE_SECONDS + every / 1e3
+        while not over.is_set():
+            with contextlib.suppress(OSError, ValueError), self._connect(agent, request, patience) as lines:
+                while not over.is_set():
+                    line = lines.readline()
+                    if not line:
+                        break
+                    self._seen.append({**json.loads(line), "agent": agent.name})
+            over.wait(_LEAST_MILLIS / 1e3)
+
+    @contextmanager
+    def _connect(self, agent: Agent, request: dict[str, Any], patience: float) -> Iterator[Any]:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(patience)
+            client.connect(str(self._socket(agent)))
+            client.sendall(json.dumps(request).encode() + b"\n")
+            with client.makefile("r", encoding="utf-8") as lines:
+                yield lines
+
+
+def program() -> Path:
+    """The agent's program.
+
+    Raises:
+        KernelError: if there is none.
+    """
+    found = agents.find()
+    if found is None:
+        raise KernelError(
+            f"found no {agents.NAME}, needed for 'brf'; make agent, or say where it is in {agents.VARIABLE}"
+        )
+    return found

@@ -1,0 +1,236 @@
+"""The agents of a run: which ones, and their configurations. Pure, but for finding the program.
+
+One `narrows-agent switch` for each node with controlled ports, one `sender` for all namespaces that BRF flows
+begin in, one `receiver` for those that they end in. `agency` starts them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from narrows.backends.kernel.layout import Layout
+from narrows.backends.kernel.namespaces import path
+from narrows.errors import ScenarioError
+from narrows.scenario.parts import Plan
+
+NAME = "narrows-agent"
+VARIABLE = "NARROWS_AGENT"
+BRF = "brf"
+"""Of congestion and rate controllers: what agents bring."""
+HTB = "4e57"
+"""Major number of the agent's HTB (crates/narrows-agent/src/htb/layout.rs)."""
+LEAVES = ("11", "12", "20", "30")
+"""Its leaves: BRF's mice and elephants, other TCP, UDP."""
+MAX_FLOWS = 16_384
+"""Room in a switch's table; it looks at all of it five times a second."""
+LIMIT = 1_000_000
+"""Packets in a leaf that has no limit of its own."""
+
+_SPANS = frozenset(
+    [
+        *("q_delay_max", "period_min", "period_max", "poll", "controller_timeout", "rtt_default"),
+        *("idle_after", "handshake_timeout", "forget_after", "ack_timer_min"),
+    ]
+)
+_RATES = frozenset({"capacity_initial"})
+"""Parameters that the agent wants with a unit (crates/narrows-agent/src/config/params.rs)."""
+
+
+def find() -> Path | None:
+    """The program: where the environment says, beside this package, in a checkout's target/, or in PATH."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named) if os.access(named, os.X_OK) else None
+    package = Path(__file__).resolve().parents[2]
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or package.parents[1] / "target")
+    for candidate in (package / NAME, target / "release" / NAME, target / "debug" / NAME):
+        if os.access(candidate, os.X_OK):
+            return candidate
+    found = shutil.which(NAME)
+    return Path(found) if found else None
+
+
+@dataclass(frozen=True)
+class Agent:
+    """An agent and what happens to it."""
+
+    role: str
+    """``switch``, ``sender`` or ``receiver``."""
+    name: str
+    """Without the run's prefix."""
+    namespace: str
+    """Where it runs, without the run's prefix."""
+    config: Mapping[str, Any]
+    """Its configuration; ``name`` is added when it starts."""
+    links: Mapping[str, int] = field(default_factory=dict)
+    """Of a switch: controlled links by interface."""
+    rates: tuple[tuple[int, str, int], ...] = ()
+    """Of a switch: (ns, interface, bytes/s), changes of rates after the start, in order."""
+    outages: tuple[tuple[int, int], ...] = ()
+    """Of a switch: (from, to), ns, when it is stopped."""
+
+
+def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
+    """All agents of a run, in the order in which they start.
+
+    Raises:
+        ScenarioError: for what agents cannot do.
+    """
+    found = [_switch(plan, layout, node, numbers) for node, numbers in _by_node(plan).items()]
+    flows = [flow for flow in plan["flows"] if is_brf(flow)]
+    if flows:
+        ends = sorted({flow["to"] for flow in flows})
+        found.append(_host("receiver", ends, layout, prefix, {}))
+        # iperf3 -C chooses after it has connected: too late to ask for feedback.
+        by_iperf3 = plan.get("kernel", {}).get("tool") == "iperf3"
+        own = {"choice": "unchosen" if by_iperf3 else "chosen", "algorithm": algorithm(prefix)}
+        found.append(_host("sender", sorted({flow["from"] for flow in flows}), layout, prefix, own))
+    return found
+
+
+def is_brf(flow: Plan) -> bool:
+    """Whether a flow obeys the network's rates."""
+    return bool(flow["transport"].get("cc") == BRF)
+
+
+def algorithm(prefix: str) -> str:
+    """The kernel's name of a run's BRF: at most 15 bytes, as no other run's."""
+    _, pid, run, _ = prefix.split("-")
+    return f"{BRF}{pid}_{run}"[:15]
+
+
+def toml(config: Mapping[str, Any]) -> str:
+    """A configuration as TOML: tables, arrays of tables, and plain values."""
+    return "\n".join(_toml(config, "")) + "\n"
+
+
+def _toml(table: Mapping[str, Any], at: str) -> Iterable[str]:
+    # A JSON value of one of these types is TOML, too.
+    for key, value in table.items():
+        if not _is_table(value):
+            yield f"{json.dumps(key)} = {json.dumps(value)}"
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield f"[{at}{json.dumps(key)}]"
+            yield from _toml(value, f"{at}{json.dumps(key)}.")
+        elif _is_table(value):
+            for entry in value:
+                yield f"[[{at}{json.dumps(key)}]]"
+                yield from _toml(entry, f"{at}{json.dumps(key)}.")
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, Mapping) or (
+        isinstance(value, list) and bool(value) and all(isinstance(entry, Mapping) for entry in value)
+    )
+
+
+def named(config: Mapping[str, Any], role: str, name: str) -> dict[str, Any]:
+    """A configuration with the agent's name, silent but for its log."""
+    return {
+        **config,
+        role: {"name": name, **config[role]},
+        "metrics": {"enabled": False},
+        "log": {"format": "json", "level": "info"},
+    }
+
+
+def _by_node(plan: Plan) -> dict[int, list[int]]:
+    """Numbers of the controllers at each node."""
+    nodes: dict[int, list[int]] = {}
+    for number, controller in enumerate(plan["controllers"]):
+        nodes.setdefault(plan["links"][controller["link"]]["from"], []).append(number)
+    return nodes
+
+
+def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int]) -> Agent:
+    controllers = [plan["controllers"][number] for number in numbers]
+    outages = controllers[0]["outages"]
+    for number, controller in zip(numbers, controllers, strict=True):
+        if controller["outages"] != outages:
+            raise ScenarioError(
+                "found outages that another controller of this node has not, expected the same: they share "
+                "an agent",
+                f"controllers.{number}.outages",
+            )
+    links = {layout.ports[c["link"]].device: c["link"] for c in controllers}
+    others = [p.device for p in layout.ports if p.node == node and p.device not in links]
+    rates: list[tuple[int, str, int]] = []
+    tables = []
+    for number, controller in zip(numbers, controllers, strict=True):
+        device = layout.ports[controller["link"]].device
+        steps = port_rate(plan, number)
+        rates += [(when, device, rate) for when, rate in steps[1:]]
+        tables.append(_port(controller, device, steps[0][1], layout.mtu))
+    config = {"switch": {"max_flows": MAX_FLOWS, "interfaces": others}, "ports": tables}
+    name = layout.namespace(node)
+    return Agent("switch", name, name, config, links, tuple(sorted(rates)), tuple((a, b) for a, b in outages))
+
+
+def port_rate(plan: Plan, number: int) -> list[tuple[int, int]]:
+    """Steps (ns, bytes/s) that the port of a controller is shaped to.
+
+    Raises:
+        ScenarioError: for a rate that an HTB cannot have.
+    """
+    controller = plan["controllers"][number]
+    if controller["shape"]:
+        steps, key = controller["shape"], f"controllers.{number}.shape"
+    else:
+        link = plan["links"][controller["link"]]
+        key = f"links.{link['name']}.rate"
+        if link["rate"]["kind"] != "steps" or link["rate"].get("period") is not None:
+            raise ScenarioError(
+                "found a trace, expected a rate or steps of it: on the kernel backend an agent has this port",
+                key,
+            )
+        steps = link["rate"]["steps"]
+    if any(rate == 0 for _, rate in steps):
+        raise ScenarioError(
+            "found 0, expected a rate above it: on the kernel backend an agent has this port", key
+        )
+    return [(when, rate) for when, rate in steps]
+
+
+def _port(controller: Plan, device: str, rate: int, mtu: int) -> dict[str, Any]:
+    words = f"{rate}B/s"
+    capacity = {"rate": words} if controller["told"] else {"capacity": "measured", "shape": words}
+    limit = controller["limit"]
+    packets = limit.get("packets")
+    if packets is None:
+        packets = LIMIT if limit.get("bytes") is None else limit["bytes"] // mtu
+    return {
+        "interface": device,
+        **capacity,
+        "overhead": 0,  # HTB counts L3, as the simulator does
+        "limit": f"{max(1, min(packets, LIMIT))}p",
+        "controller": controller["kind"],
+        "params": {key: _param(key, value) for key, value in controller["params"].items()},
+    }
+
+
+def _param(key: str, value: Any) -> Any:
+    """A parameter in the agent's words; a plan has base units."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if key in _SPANS:
+            return f"{value}ns"
+        if key in _RATES:
+            return f"{value}B/s"
+    return value
+
+
+def _host(role: str, nodes: list[int], layout: Layout, prefix: str, own: dict[str, Any]) -> Agent:
+    def place(node: int) -> dict[str, Any]:
+        entry: dict[str, Any] = {"path": path(prefix + layout.namespace(node))}
+        if role == "sender":
+            entry["interfaces"] = [port.device for port in layout.ports if port.node == node]
+        return entry
+
+    config = {role: own, "namespaces": [place(node) for node in nodes]}
+    return Agent(role, role, layout.namespace(nodes[0]), config)

@@ -1,0 +1,152 @@
+"""The kernel backend: a plan on real Linux TCP stacks, in namespaces of this machine, in real time."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import Any
+
+from narrows import _native
+from narrows.backends import Output
+from narrows.backends.kernel import agency, changes, features, iperf3, record, soundness
+from narrows.backends.kernel.agents import BRF, Agent, agents
+from narrows.backends.kernel.build import built
+from narrows.backends.kernel.commands import OFFLOADS_OFF
+from narrows.backends.kernel.layout import Layout, lay_out
+from narrows.backends.kernel.shell import KernelError, call
+from narrows.backends.kernel.spec import spec
+from narrows.errors import ScenarioError
+from narrows.scenario.parts import Plan
+
+_SETTLE_NANOS = 300_000_000
+"""Between making sockets and the start: what is being set up must not disturb the first packets."""
+
+_NO_SDN = "the SDN controller takes no part: switches judge congestion by themselves (BRF-73)"
+
+_NO_PREFIX = "nrw-0-0-"
+"""Stands for a run's prefix where nothing runs."""
+
+
+class Kernel:
+    """Runs plans one after the other; what they make in the kernel is gone when they end, however they end.
+
+    Raises:
+        KernelError: one line, if this machine or user lacks something.
+    """
+
+    name = "kernel"
+    most_jobs: int | None = 1
+
+    def __init__(self) -> None:
+        features.require(features.root, features.tools, features.emulator, features.qdiscs)
+        self._cancel = _native.Cancel()
+        self._alone = threading.Lock()
+
+    def facts(self) -> dict[str, Any]:
+        """Where runs happen."""
+        return {"kernel": os.uname().release, "offloads_off": list(OFFLOADS_OFF), "gso_max_segs": 1}
+
+    def check(self, plan: Plan) -> None:
+        """Check a plan without running it."""
+        layout = self._layout(plan)
+        if _options(plan)["tool"] == iperf3.TOOL:
+            iperf3.check(plan)
+            features.require(features.iperf3)
+        todo = agents(plan, layout, _NO_PREFIX)
+        if todo:
+            features.require(features.agent, features.kernel, parts=("deploy",))
+            agency.check(todo, agency.program())
+
+    def run(self, plan: Plan) -> Output:
+        """Run a plan."""
+        layout = self._layout(plan)
+        with self._alone, built(layout) as programs:
+            prefix = programs.prefix
+            crew = agency.Agency(programs, agents(plan, layout, prefix))
+            if crew.agents:
+                crew.start(agency.program())
+            external = _options(plan)["tool"] == iperf3.TOOL
+            load = iperf3.Load(programs, iperf3.calls(plan, layout) if external else [])
+            load.listen()
+            start = time.monotonic_ns() + _SETTLE_NANOS
+            clock = time.time() + (start - time.monotonic_ns()) / 1e9
+            told = spec(plan, layout, prefix, start, _options(plan)["interval"], external)
+            told["bounds"] = soundness.bounds()
+            with (
+                changes.making(changes.changes(layout), prefix, start) as complaints,
+                crew.at_work(start, plan["probes"]["interval"] if plan["probes"]["flows"] else 0),
+                load.at_work(start),
+            ):
+                output: dict[str, Any] = self._emulate(told)
+            programs.check()
+            drops = _device_drops(prefix, layout)
+            output["logs"] = crew.logs() | load.logs()
+        complaints += crew.complaints + load.complaints
+        if crew.agents:
+            _record(output, crew, plan, layout, start, clock)
+        notes = [_NO_SDN] if plan.get("sdn") else []
+        output["soundness"] = soundness.judge(output.get("soundness", {}), complaints, drops, notes)
+        return output
+
+    def _emulate(self, told: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return _native.emulate(json.dumps(told, separators=(",", ":"), allow_nan=False), self._cancel)
+        except _native.PlanError as error:
+            raise ScenarioError(str(error)) from None
+        except _native.EmulationError as error:
+            raise KernelError(str(error)) from None
+
+    def cancel(self) -> None:
+        """Make all runs end soon."""
+        self._cancel.set()
+
+    def congestion_controllers(self) -> list[tuple[str, str]]:
+        """Names that `cc` may take: what this kernel offers."""
+        return [
+            (name, "by narrows-agent" if name == BRF else "of this kernel")
+            for name in features.congestion_controls()
+        ]
+
+    def rate_controllers(self) -> list[tuple[str, str]]:
+        """Names that a controller's `kind` may take: what the agent offers."""
+        return [(BRF, "by narrows-agent")]
+
+    def _layout(self, plan: Plan) -> Layout:
+        return lay_out(plan, _options(plan)["forwarding"])
+
+
+def _record(
+    output: dict[str, Any], crew: agency.Agency, plan: Plan, layout: Layout, start: int, clock: float
+) -> None:
+    """Put what agents said into the tables."""
+    switches: list[Agent] = [agent for agent in crew.agents if agent.role == "switch"]
+    logs = output["logs"]
+    rows = [
+        row
+        for agent in switches
+        for row in record.events(agent, logs[f"switch-{agent.name}.jsonl"], plan, clock)
+    ]
+    record.add_events(output, rows)
+    if switches:
+        record.add_allocations(output, crew.snapshots(), plan, layout, start)
+
+
+def _options(plan: Plan) -> dict[str, Any]:
+    """The scenario's table [kernel], or its defaults."""
+    given: dict[str, Any] = plan.get("kernel", {})
+    return {"forwarding": "route", "interval": 10_000_000, "tool": "own"} | given
+
+
+def _device_drops(prefix: str, layout: Layout) -> dict[str, int]:
+    """Packets that devices dropped, by node and device."""
+    drops: dict[str, int] = {}
+    names = dict(zip(layout.namespaces(), [*layout.nodes, "the relay"], strict=False))
+    for namespace, node in names.items():
+        for device in json.loads(call(["ip", "-n", prefix + namespace, "-s", "-j", "link"], [""])):
+            stats = device.get("stats64", {})
+            count = sum(int(stats.get(way, {}).get("dropped", 0)) for way in ("rx", "tx"))
+            if count:
+                drops[f"{device['ifname']} of {node}"] = count
+    return drops

@@ -1,0 +1,182 @@
+"""A layout as input for ip(8), tc(8), bridge(8) and sh(1): pure, so that tests and people can read it.
+
+The tools' batch modes take a namespace's whole configuration in one process; netlink by hand would save
+little and be longer. All packets stay frames of at most an MTU: qdiscs, relays and agents then see what a
+wire would carry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from narrows.backends.kernel.layout import WIRE, Layout, Port
+from narrows.backends.kernel.queues import PACKET, Qdisc, burst
+
+OFFLOADS_OFF = ("tso", "gso", "gro")
+"""Features of every device that are turned off, in ethtool(8)'s words."""
+HANDLE = "1:"
+"""Of the qdisc at a port."""
+BRIDGE = "sw0"
+"""The bridge of a node that is one."""
+_ROOT_CLASS = "1:1000"
+
+
+@dataclass
+class Commands:
+    """What makes a layout, step by step, for namespaces whose names begin with a prefix."""
+
+    namespaces: list[str]
+    settings: dict[str, list[str]] = field(default_factory=dict)
+    """Per namespace: sysctls, before any device exists (a device takes the `default` of its birth)."""
+    links: list[str] = field(default_factory=list)
+    """For ``ip -batch``, in the namespace of whoever calls."""
+    addresses: dict[str, list[str]] = field(default_factory=dict)
+    """Per namespace: for ``ip -batch``."""
+    offloads: dict[str, list[str]] = field(default_factory=dict)
+    """Per namespace: for sh."""
+    crossings: dict[str, list[str]] = field(default_factory=dict)
+    """Per namespace: for ``bridge -batch``."""
+    queues: dict[str, list[str]] = field(default_factory=dict)
+    """Per namespace: for ``tc -batch``."""
+
+
+def commands(layout: Layout, prefix: str) -> Commands:
+    """The commands that make a layout."""
+    result = Commands([prefix + name for name in layout.namespaces()])
+    for name in result.namespaces:
+        result.settings[name] = _settings(layout)
+        result.addresses[name] = ["link set dev lo up"]
+        result.offloads[name] = []
+    for veth in layout.veths:
+        result.links.append(_veth(layout, veth.ends, prefix))
+        for namespace, device in veth.ends:
+            result.addresses[prefix + namespace].append(f"link set dev {device} up")
+            result.offloads[prefix + namespace].append(_offloads(device, layout))
+    for port in layout.ports:
+        _node_port(layout, port, prefix, result)
+    _endpoints(layout, prefix, result)
+    for match in layout.matches:
+        port = layout.ports[match.link]
+        result.queues[prefix + layout.namespace(port.node)].append(
+            f"filter add dev {port.device} parent {HANDLE} protocol ip prio 1 u32 "
+            f"match ip dst {match.address}/32 flowid 1:{match.klass + 1:x}"
+        )
+    return result
+
+
+def rate_change(device: str, qdisc: Qdisc, rate: int) -> str:
+    """The line for ``tc -batch`` that gives a port another rate (bytes/s)."""
+    return _class("change", device, _ROOT_CLASS if qdisc.classes else "1:1", HANDLE, rate, rate)
+
+
+def _settings(layout: Layout) -> list[str]:
+    size = layout.receive_buffer
+    sysctls = {
+        "net.ipv6.conf.all.disable_ipv6": "1",  # no solicitations on links that are counted
+        "net.ipv6.conf.default.disable_ipv6": "1",
+        "net.ipv4.ip_forward": "1",
+        "net.ipv4.conf.all.rp_filter": "0",  # ACKs may come another way
+        "net.ipv4.conf.default.rp_filter": "0",
+        "net.ipv4.conf.all.send_redirects": "0",
+        "net.ipv4.conf.default.send_redirects": "0",
+        "net.ipv4.tcp_no_metrics_save": "1",  # a flow learns nothing from the one before
+        "net.ipv4.tcp_rmem": f"4096 {size} {size}",
+        "net.ipv4.tcp_wmem": f"4096 {size} {size}",
+    }
+    return [f"echo '{value}' > /proc/sys/{key.replace('.', '/')}" for key, value in sysctls.items()]
+
+
+def _veth(layout: Layout, ends: tuple[tuple[str, str], tuple[str, str]], prefix: str) -> str:
+    macs = {port.device: f" address {port.mac}" for port in layout.ports}
+    # TCP makes super-packets whatever the device's features are, and a qdisc sees them whole, unless a device
+    # takes one segment at a time (sk_setup_caps, net/core/sock.c).
+    sides = [
+        f"{device} netns {prefix}{namespace} mtu {layout.mtu}{macs.get(device, '')} "
+        "numtxqueues 1 numrxqueues 1 gso_max_segs 1"
+        for namespace, device in ends
+    ]
+    return f"link add {sides[0]} type veth peer name {sides[1]}"
+
+
+def _offloads(device: str, layout: Layout) -> str:
+    # Open vSwitch's userspace datapath takes frames as they are, partial checksums included.
+    features = (*OFFLOADS_OFF, "tx") if "ovs" in layout.kinds else OFFLOADS_OFF
+    return f"ethtool -K {device} " + " ".join(f"{name} off" for name in features)
+
+
+def _node_port(layout: Layout, port: Port, prefix: str, result: Commands) -> None:
+    name = prefix + layout.namespace(port.node)
+    kind = layout.kinds[port.node]
+    lines = result.addresses[name]
+    if kind == "bridge":
+        if f"link set dev {BRIDGE} up" not in lines:
+            lines[1:1] = [
+                f"link add name {BRIDGE} type bridge stp_state 0 mcast_snooping 0",
+                f"link set dev {BRIDGE} up",
+            ]
+        lines.append(f"link set dev {port.device} master {BRIDGE}")
+        quiet = "learning off flood off mcast_flood off bcast_flood off"
+        result.crossings.setdefault(name, []).append(f"link set dev {port.device} {quiet}")
+    elif kind != "ovs":
+        lines.append(f"addr add {port.address}/32 dev {port.device}")
+    if port.queue is not None:
+        result.queues.setdefault(name, []).extend(_queue(port.device, port.queue))
+
+
+def _endpoints(layout: Layout, prefix: str, result: Commands) -> None:
+    macs = {port.address: port.mac for port in layout.ports}
+    for ends in layout.endpoints:
+        for node, address in ((ends.source, ends.source_address), (ends.to, ends.to_address)):
+            result.addresses[prefix + layout.namespace(node)].append(f"addr add {address}/32 dev lo")
+    neighbours: dict[tuple[str, str], None] = {}
+    for hop in layout.hops:
+        name = prefix + layout.namespace(hop.node)
+        if (name, hop.via) not in neighbours:
+            neighbours[name, hop.via] = None
+            result.addresses[name].append(
+                f"neigh add {hop.via} lladdr {macs[hop.via]} dev {hop.device} nud permanent"
+            )
+        source = f" src {hop.source}" if hop.source else ""
+        features = " features ecn" if hop.ecn else ""
+        result.addresses[name].append(
+            f"route add {hop.to}/32 via {hop.via} dev {hop.device} onlink{source}{features}"
+        )
+    for crossing in layout.crossings:
+        if layout.kinds[crossing.node] == "bridge":
+            result.crossings.setdefault(prefix + layout.namespace(crossing.node), []).append(
+                f"fdb replace {crossing.mac} dev {crossing.device} master static"
+            )
+
+
+def leaf_classes(queue: Qdisc) -> list[str]:
+    """The classes that packets of a port wait in, in tc's words; their counters together are the port's."""
+    return [f"1:{number + 1:x}" for number in range(max(1, len(queue.classes)))]
+
+
+def _queue(device: str, queue: Qdisc) -> list[str]:
+    lines = [
+        f"qdisc add dev {device} root handle {HANDLE} stab overhead -14 linklayer ethernet htb default 1"
+    ]
+    if queue.leaf is not None:
+        lines.append(_class("add", device, "1:1", HANDLE, queue.rate, queue.rate))
+        lines.append(f"qdisc add dev {device} parent 1:1 handle 10: {queue.leaf.words()}")
+        return lines
+    lines.append(_class("add", device, _ROOT_CLASS, HANDLE, queue.rate, queue.rate))
+    for i, entry in enumerate(queue.classes):
+        child = f"1:{i + 1:x}"
+        lines.append(_class("add", device, child, _ROOT_CLASS, entry.rate, entry.ceil, entry.priority))
+        lines.append(f"qdisc add dev {device} parent {child} handle {0x10 + i:x}: {entry.leaf.words()}")
+    return lines
+
+
+def _class(verb: str, device: str, name: str, parent: str, rate: int, ceil: int, priority: int = 0) -> str:
+    # The rates are bytes/s ("bps" in tc's words).
+    return (
+        f"class {verb} dev {device} parent {parent} classid {name} htb rate {rate}bps ceil {ceil}bps "
+        f"burst {burst(rate)} cburst {burst(ceil)} quantum {PACKET} prio {priority}"
+    )
+
+
+def wire(prefix: str) -> str:
+    """Name of the namespace of relays."""
+    return prefix + WIRE

@@ -1,0 +1,210 @@
+"""What this machine has of what the kernel backend needs, found out by trying.
+
+Each finding says what it is for and what would do; `narrows doctor` prints all of them, and a run that needs
+one that is missing stops with that line.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from narrows.backends.kernel import agents, namespaces
+from narrows.backends.kernel.shell import KernelError, call
+
+CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked for."""
+
+    name: str
+    have: bool
+    needed: tuple[str, ...]
+    """Which of ``sim``, ``kernel`` and ``deploy`` cannot do without it; none: it is of use only."""
+    use: str
+    """What it is for."""
+    remedy: str
+    """What would do where it is missing."""
+    detail: str = ""
+
+    @property
+    def line(self) -> str:
+        """The whole finding in a line, for an error."""
+        return f"found no {self.name}, needed for {self.use}; {self.remedy}"
+
+
+TOOLS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
+    ("ip", ("kernel",), "namespaces and links", "install iproute2"),
+    ("tc", ("kernel",), "rates and queues", "install iproute2"),
+    ("nsenter", ("kernel",), "settings of namespaces", "install util-linux"),
+    ("chrt", ("kernel",), "agents beside other work", "install util-linux"),
+    ("ethtool", ("kernel",), "turning offloads off", "install ethtool"),
+    ("bridge", (), "kernel.forwarding = 'bridge'", "install iproute2"),
+    ("ovs-vswitchd", (), "kernel.forwarding = 'ovs'", "install openvswitch-switch"),
+    ("iperf3", (), "load from an unmodified program", "install iperf3"),
+    ("tcpdump", (), "looking at packets", "install tcpdump"),
+)
+
+QDISCS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
+    ("htb", "htb default 1", ("kernel", "deploy"), "rates, and BRF's classes"),
+    ("pfifo", "pfifo limit 10", ("kernel",), "queues counted in packets"),
+    ("bfifo", "bfifo limit 15000", ("kernel",), "queues counted in bytes"),
+    ("clsact", "clsact", (), "BRF's switch on kernels without tcx"),
+    ("netem", "netem delay 1ms", (), "nothing that the relay does not do"),
+    ("fq", "fq", (), "pacing outside of TCP"),
+    ("codel", "codel", (), "AQM below other tools"),
+    ("fq_codel", "fq_codel", (), "AQM below other tools"),
+    ("red", "red limit 100000 avpkt 1000 bandwidth 10mbit", (), "AQM below other tools"),
+)
+
+
+def root() -> Finding:
+    """Root, or rather CAP_NET_ADMIN and CAP_SYS_ADMIN in the first user namespace."""
+    have = os.geteuid() == 0 and _capable()
+    return Finding(
+        "root", have, ("kernel", "deploy"), "namespaces, packet sockets and eBPF", "run it as root (sudo)"
+    )
+
+
+def _capable() -> bool:
+    """CAP_NET_ADMIN (12), CAP_NET_RAW (13) and CAP_SYS_ADMIN (21) are in force."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("CapEff:"):
+            mask = int(line.split()[1], 16)
+            return all(mask >> bit & 1 for bit in (12, 13, 21))
+    return False
+
+
+def tools() -> list[Finding]:
+    """Programs."""
+    return [Finding(name, shutil.which(name) is not None, need, use, fix) for name, need, use, fix in TOOLS]
+
+
+def congestion_controls() -> list[str]:
+    """Names of the congestion controls that flows can have: the kernel's, and `brf` where the agent is."""
+    try:
+        found = CONGESTION.read_text(encoding="ascii").split()
+    except OSError:
+        return []
+    # Those of agents at work, of other runs too, are not for others.
+    found = [name for name in found if not name.startswith(agents.BRF)]
+    return [*found, agents.BRF] if agents.find() else found
+
+
+def qdiscs() -> list[Finding]:
+    """Queueing disciplines, tried on a device of a namespace that is made for it and removed."""
+    prefix = namespaces.new_prefix()
+    name = prefix + "try"
+    found: list[Finding] = []
+    try:
+        call(["ip", "netns", "add", name], [""])
+        call(["ip", "-n", name, "-batch", "-"], ["link add name d0 type veth peer name d1"])
+        for qdisc, words, needed, use in QDISCS:
+            have = _try(["tc", "-n", name, "qdisc", "replace", "dev", "d0", *_place(words)])
+            found.append(
+                Finding(f"qdisc {qdisc}", have, needed, use, f"load the module sch_{_module(qdisc)}")
+            )
+    except KernelError:
+        return [
+            Finding(f"qdisc {q}", False, need, use, "not tried without root") for q, _, need, use in QDISCS
+        ]
+    finally:
+        namespaces.clean(prefix)
+    return found
+
+
+def _place(words: str) -> list[str]:
+    return ["clsact"] if words == "clsact" else ["root", *words.split()]
+
+
+def _module(qdisc: str) -> str:
+    return {"pfifo": "fifo", "bfifo": "fifo", "clsact": "ingress"}.get(qdisc, qdisc)
+
+
+def _try(command: list[str]) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def native() -> Finding:
+    """The native module, and in it the emulator."""
+    try:
+        from narrows import _native  # noqa: PLC0415 (its absence is a finding)
+    except ImportError as error:
+        return Finding(
+            "native module", False, ("sim", "kernel"), "everything", "pip install -e .", str(error)
+        )
+    return Finding("native module", True, ("sim", "kernel"), "everything", "", _native.version)
+
+
+def emulator() -> Finding:
+    """The real-time part."""
+    try:
+        from narrows import _native  # noqa: PLC0415
+
+        have = hasattr(_native, "emulate")
+    except ImportError:
+        have = False
+    return Finding("emulator", have, ("kernel",), "relays and flows", "build the native module on Linux")
+
+
+def kernel() -> list[Finding]:
+    """Parts of the kernel that the eBPF data plane stands on."""
+    release = os.uname().release
+    version = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit())
+    btf = Path("/sys/kernel/btf/vmlinux").exists()
+    cgroup2 = any(line.split()[-1] == "cgroup2" for line in _lines("/proc/filesystems"))
+    return [
+        Finding("BTF", btf, ("deploy",), "the eBPF programs", "a kernel with CONFIG_DEBUG_INFO_BTF"),
+        Finding(
+            "cgroup2", cgroup2, ("deploy",), "BRF senders and receivers", "a kernel with CONFIG_CGROUP_BPF"
+        ),
+        # Linux 6.6: "bpf: Add fd-based tcx multi-prog infra with link support".
+        Finding("tcx", version >= (6, 6), (), "BRF's switch (else clsact)", "Linux 6.6 or later", release),
+    ]
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return [line for line in Path(path).read_text(encoding="ascii").splitlines() if line.split()]
+    except OSError:
+        return []
+
+
+def agent() -> Finding:
+    """The agent's program."""
+    found = agents.find()
+    remedy = "cargo build --release -p narrows-agent, or say where it is in NARROWS_AGENT"
+    return Finding(
+        "narrows-agent", found is not None, ("deploy",), "BRF on real stacks", remedy, str(found or "")
+    )
+
+
+def iperf3() -> Finding:
+    """The program, where a scenario's flows are its."""
+    have = shutil.which("iperf3") is not None
+    return Finding("iperf3", have, ("kernel",), "kernel.tool = 'iperf3'", "install iperf3")
+
+
+def require(
+    *checks: Callable[[], Finding] | Callable[[], list[Finding]], parts: tuple[str, ...] = ("kernel",)
+) -> None:
+    """Stop a run that lacks what it needs.
+
+    Args:
+        checks: what to look for.
+        parts: of Narrows that the run stands on, see `Finding.needed`.
+
+    Raises:
+        KernelError: with the first finding that one of them cannot do without.
+    """
+    for check in checks:
+        found = check()
+        for finding in found if isinstance(found, list) else [found]:
+            if not finding.have and set(parts) & set(finding.needed):
+                raise KernelError(finding.line)

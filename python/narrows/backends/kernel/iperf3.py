@@ -1,0 +1,153 @@
+"""Flows by iperf3, an unmodified program: which ones it can make, how it is called (pure), and calling it.
+
+The emulator only looks on then: it finds each flow by its ports, in sock_diag. iperf3's own figures, its
+JSON, are kept with the logs.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from narrows.backends.kernel.agents import is_brf
+from narrows.backends.kernel.layout import Layout
+from narrows.backends.kernel.processes import Processes
+from narrows.backends.kernel.spec import FIRST_PORT, FIRST_SOURCE_PORT
+from narrows.errors import ScenarioError
+from narrows.scenario.parts import Plan
+from narrows.units import NANOS_PER_SEC
+
+TOOL = "iperf3"
+_ENOUGH_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Call:
+    """A flow: a server that waits, and a client that starts at its time."""
+
+    name: str
+    start: int
+    """ns."""
+    stop: int
+    """ns; the client is ended then."""
+    from_: str
+    """Namespaces, without the run's prefix."""
+    to: str
+    server: list[str]
+    client: list[str]
+
+
+def check(plan: Plan) -> None:
+    """Check that iperf3 can make all flows.
+
+    Raises:
+        ScenarioError: for the first that it cannot.
+    """
+    brf: dict[int, bool] = {}
+    for number, flow in enumerate(plan["flows"]):
+        key = f"flows.{number}"
+        app, transport = flow["app"], flow["transport"]
+        if transport["kind"] != "tcp":
+            raise _cannot(transport["kind"], "tcp", f"{key}.transport")
+        if app["kind"] == "poisson":
+            raise _cannot("arrivals", "a single flow", f"{key}.arrivals")
+        if app["kind"] == "size":
+            # Its control connection overtakes what waits in the sender's buffer: the server closes too early.
+            raise _cannot(
+                "a size", "none (iperf3 ends when all is written, not when it has arrived)", f"{key}.size"
+            )
+        if app["kind"] == "limited" and (app["on"] or app["off"]):
+            raise _cannot("on and off", "a rate alone", f"{key}.app")
+        if flow["count"] != 1:
+            raise _cannot(str(flow["count"]), "1", f"{key}.count")
+        if transport["receive_window"] is not None:
+            raise _cannot("one", "none", f"{key}.receive_window")
+        # iperf3 -C takes effect when the SYN has asked for feedback already: the agent chooses.
+        if brf.setdefault(flow["from"], is_brf(flow)) != is_brf(flow):
+            raise _cannot("BRF and another at one node", "BRF for all of its flows or none", f"{key}.cc")
+
+
+def _cannot(found: str, would_do: str, key: str) -> ScenarioError:
+    return ScenarioError(f"found {found}, expected {would_do}: kernel.tool is iperf3", key)
+
+
+def calls(plan: Plan, layout: Layout) -> list[Call]:
+    """How iperf3 is called for each flow of a plan."""
+    return [_call(plan, layout, number) for number in range(len(plan["flows"]))]
+
+
+def _call(plan: Plan, layout: Layout, number: int) -> Call:
+    flow, ends = plan["flows"][number], layout.endpoints[layout.of_flow[number]]
+    port = str(FIRST_PORT + number)
+    stop = min(flow["stop"] or plan["duration"], plan["duration"])
+    client = [TOOL, "-c", ends.to_address, "-B", ends.source_address, "-p", port, "-J", "-i", "0"]
+    client += ["--cport", str(FIRST_SOURCE_PORT + number), "-M", str(flow["transport"]["mss"])]
+    if not is_brf(flow):
+        client += ["-C", flow["transport"]["cc"]]
+    app = flow["app"]
+    # Whole seconds; it is ended in time.
+    client += ["-t", str(-(-(stop - flow["start"]) // NANOS_PER_SEC) + 1)]
+    if app["kind"] == "limited":
+        client += ["-b", str(app["rate"] * 8)]
+    server = [TOOL, "-s", "-B", ends.to_address, "-p", port, "-1", "-J"]
+    names = [layout.namespace(node) for node in (ends.source, ends.to)]
+    return Call(flow["name"], flow["start"], stop, names[0], names[1], server, client)
+
+
+class Load:
+    """The calls of a run, while it lasts."""
+
+    def __init__(self, programs: Processes, todo: Sequence[Call]) -> None:
+        self._programs, self._todo = programs, todo
+        self._logs: list[str] = []
+        self.complaints: list[str] = []
+
+    def listen(self) -> None:
+        """Start the servers."""
+        for call in self._todo:
+            self._programs.start(call.to, f"iperf3-server-{call.name}", call.server, may_end=True)
+
+    @contextmanager
+    def at_work(self, start: int) -> Iterator[None]:
+        """Start and end clients at their times while the context lasts.
+
+        Args:
+            start: of the run, ns of CLOCK_MONOTONIC.
+        """
+        over = threading.Event()
+        thread = threading.Thread(target=self._work, args=(start, over), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def logs(self) -> dict[str, str]:
+        """iperf3's JSON by name of a file: a client's whole report, from its own end."""
+        return {f"{name}.json": self._programs.log(name).read_text("utf-8", "replace") for name in self._logs}
+
+    def _work(self, start: int, over: threading.Event) -> None:
+        clients = {}
+        times = [(call.start, 0, call) for call in self._todo] + [(call.stop, 1, call) for call in self._todo]
+        for when, ending, call in sorted(times, key=lambda entry: entry[:2]):
+            if over.wait(max(0.0, (start + when - time.monotonic_ns()) / 1e9)) and not ending:
+                continue
+            if not ending:
+                name = f"iperf3-{call.name}"
+                self._logs.append(name)
+                clients[call.name] = self._programs.start(call.from_, name, call.client, may_end=True)
+            elif call.name in clients:
+                # It prints its report when it is interrupted, too.
+                clients[call.name].send_signal(signal.SIGINT)
+        until = time.monotonic() + _ENOUGH_SECONDS
+        for name, client in clients.items():
+            try:
+                client.wait(max(0.1, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self.complaints.append(f"iperf3 of {name} did not end")

@@ -1,0 +1,361 @@
+"""Where a plan's nodes, links and flows are placed in Linux: a pure function from a plan to a layout.
+
+    node            a network namespace
+    link a -> b     rate and queue: a qdisc at a's device; what lies behind it (delay, jitter, loss): a relay
+    pair of links   a's device and b's device are one veth pair; or, with a relay in either direction, two
+                    pairs whose other ends meet in the namespace `wire`, where the relay moves packets
+
+Delay is never put at a device of the sender's own: TCP small queues (tcp_write_xmit, net/ipv4/tcp_output.c)
+hold a socket back while its packets wait in its own host, so a delay there would throttle it. Behind the
+host's veth a packet is no longer charged to its socket, in a router as in a bridge: `ss -tm` says t0 while
+the queue of the bottleneck is full.
+
+Each pair of endpoints has a pair of addresses of its own, and each node on its paths a route to either, so
+that packets take the simulator's paths whatever the metrics, and ACKs a `return_path` of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from ipaddress import IPv4Address
+from itertools import pairwise
+
+from narrows.backends.kernel.queues import Qdisc, check_shaped, qdisc, relay_shapes
+from narrows.errors import ScenarioError
+from narrows.scenario.parts import Plan
+from narrows.scenario.routes import Routes
+from narrows.units import NANOS_PER_SEC
+
+WIRE = "wire"
+"""The namespace in which relays carry packets from one node to the next."""
+
+FULL_PACKET = 1500
+"""L3 bytes of the largest packet, unless a flow sends larger ones."""
+HEADERS = 52
+"""IPv4, TCP, and TCP's timestamp option: L3 bytes of a full packet beyond its MSS."""
+
+_ENDPOINTS = IPv4Address("10.0.0.0")
+_DEVICES = IPv4Address("10.128.0.0")
+
+
+@dataclass(frozen=True)
+class Port:
+    """The device that packets of a directed link leave by; it also receives those of the way back."""
+
+    link: int
+    node: int
+    device: str
+    mac: str
+    address: str
+    """Next hop's address for those on the other side; no packet carries it."""
+    queue: Qdisc | None
+    """Rate and queue; None if something else shapes: a relay, or an agent."""
+
+
+@dataclass(frozen=True)
+class Veth:
+    """A veth pair: two devices, each in a namespace."""
+
+    ends: tuple[tuple[str, str], tuple[str, str]]
+    """(namespace, device) twice."""
+
+
+@dataclass(frozen=True)
+class Relay:
+    """One direction through the wire."""
+
+    link: int
+    ingress: str
+    """Device in `wire` that its packets come from."""
+    egress: str
+    """Device in `wire` that they leave by."""
+    shapes: bool
+    """It also serves at the link's rate from the link's queue; otherwise the qdisc before it has done so."""
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """Addresses of the flows that share ends, paths and class."""
+
+    source: int
+    """Sending node."""
+    to: int
+    """Receiving node."""
+    source_address: str
+    to_address: str
+    forth: tuple[int, ...]
+    """Links of the data's path."""
+    back: tuple[int, ...]
+    """Links of the ACKs' path."""
+    klass: int
+    """Class in HTB and priority queues."""
+    ecn: bool
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A route: at `node` packets to `to` leave by `device` to the next hop `via`."""
+
+    node: int
+    to: str
+    device: str
+    via: str
+    source: str | None
+    """The node's own address for it, where the path begins."""
+    ecn: bool = False
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A static entry of a bridge: frames to `mac` leave by `device`."""
+
+    node: int
+    mac: str
+    device: str
+
+
+@dataclass(frozen=True)
+class Match:
+    """Packets to `address` join class `klass` of the queue at the port of `link`."""
+
+    link: int
+    address: str
+    klass: int
+
+
+@dataclass
+class Layout:
+    """Everything that is made in the kernel for a plan."""
+
+    nodes: list[str]
+    kinds: list[str]
+    """Per node: ``host`` (ends flows or routes), ``route``, ``bridge`` or ``ovs``."""
+    mtu: int
+    ports: list[Port]
+    veths: list[Veth] = field(default_factory=list)
+    relays: list[Relay] = field(default_factory=list)
+    endpoints: list[Endpoints] = field(default_factory=list)
+    of_flow: list[int] = field(default_factory=list)
+    """For each flow of the plan its endpoints."""
+    hops: list[Hop] = field(default_factory=list)
+    crossings: list[Crossing] = field(default_factory=list)
+    matches: list[Match] = field(default_factory=list)
+    receive_buffer: int = 0
+    """Bytes of a socket's buffers, so large that none of them limits a flow."""
+
+    @cached_property
+    def relayed(self) -> dict[int, Relay]:
+        """Relays by link."""
+        return {relay.link: relay for relay in self.relays}
+
+    def namespace(self, node: int) -> str:
+        """A node's namespace, without the run's prefix."""
+        return f"n{node}"
+
+    def namespaces(self) -> list[str]:
+        """All namespaces, without the run's prefix."""
+        names = [self.namespace(node) for node in range(len(self.nodes))]
+        return [*names, WIRE] if self.relays else names
+
+
+def lay_out(plan: Plan, forwarding: str = "route") -> Layout:
+    """Place a plan.
+
+    Args:
+        plan: what to run.
+        forwarding: ``route``, ``bridge`` or ``ovs``: what nodes do that only forward.
+
+    Raises:
+        ScenarioError: if the plan holds what has no place in Linux.
+    """
+    return _Placement(plan, forwarding).layout
+
+
+class _Placement:
+    def __init__(self, plan: Plan, forwarding: str) -> None:
+        self.plan = plan
+        self.links: list[Plan] = plan["links"]
+        self.back = reverse_links(self.links)
+        routes = Routes(
+            len(plan["nodes"]), [(link["from"], link["to"], link["delay"][0][1]) for link in self.links]
+        )
+        self.paths = [flow_paths(routes, flow) for flow in plan["flows"]]
+        self.controlled = {controller["link"] for controller in plan["controllers"]}
+        kinds = self._kinds(forwarding)
+        self.layout = Layout(
+            plan["nodes"], kinds, _mtu(plan), [self._port(i) for i in range(len(self.links))]
+        )
+        self.layout.receive_buffer = _receive_buffer(plan)
+        for i, back in enumerate(self.back):
+            if i < back:
+                self._join(i, back)
+        self._endpoints()
+        for endpoints in self.layout.endpoints:
+            self._route(endpoints.forth, endpoints.to_address, endpoints.source_address, endpoints)
+            self._route(endpoints.back, endpoints.source_address, endpoints.to_address, endpoints)
+        self.layout.hops = list(dict.fromkeys(self.layout.hops))
+        self.layout.crossings = self._agreeing(dict.fromkeys(self.layout.crossings))
+
+    def _kinds(self, forwarding: str) -> list[str]:
+        kinds = [forwarding] * len(self.plan["nodes"])
+        for flow in self.plan["flows"]:
+            kinds[flow["from"]] = kinds[flow["to"]] = "host"
+        return kinds
+
+    def _port(self, index: int) -> Port:
+        link = self.links[index]
+        key = f"links.{link['name']}.queue"
+        own = index in self.controlled or relay_shapes(link)
+        if own and index not in self.controlled:
+            check_shaped(link, key)
+        return Port(
+            link=index,
+            node=link["from"],
+            device=f"l{index}",
+            mac="02:6e:" + ":".join(f"{byte:02x}" for byte in index.to_bytes(4, "big")),
+            address=str(_DEVICES + index + 1),
+            queue=None if own else qdisc(link, key),
+        )
+
+    def _join(self, forth: int, back: int) -> None:
+        ends = [
+            (self.layout.namespace(self.links[index]["from"]), self.layout.ports[index].device)
+            for index in (forth, back)
+        ]
+        if not (self._needs_relay(forth) or self._needs_relay(back)):
+            self.layout.veths.append(Veth((ends[0], ends[1])))
+            return
+        for index, end in zip((forth, back), ends, strict=True):
+            self.layout.veths.append(Veth((end, (WIRE, f"w{index}"))))
+        for index, other in ((forth, back), (back, forth)):
+            shapes = relay_shapes(self.links[index]) and index not in self.controlled
+            self.layout.relays.append(Relay(index, f"w{index}", f"w{other}", shapes))
+
+    def _needs_relay(self, index: int) -> bool:
+        link = self.links[index]
+        behind = any(span for _, span in link["delay"]) or link["jitter"] or link["loss"] or link["duplicate"]
+        return bool(behind) or relay_shapes(link)
+
+    def _endpoints(self) -> None:
+        known: dict[tuple[object, ...], int] = {}
+        for flow, (forth, back) in zip(self.plan["flows"], self.paths, strict=True):
+            ecn = bool(flow["transport"].get("ecn"))
+            key = (flow["from"], flow["to"], tuple(forth), tuple(back), flow["class"], ecn)
+            if key not in known:
+                number = known[key] = len(known)
+                self.layout.endpoints.append(
+                    Endpoints(
+                        source=flow["from"],
+                        to=flow["to"],
+                        source_address=str(_ENDPOINTS + 2 * number + 1),
+                        to_address=str(_ENDPOINTS + 2 * number + 2),
+                        forth=tuple(forth),
+                        back=tuple(back),
+                        klass=flow["class"],
+                        ecn=ecn,
+                    )
+                )
+            self.layout.of_flow.append(known[key])
+
+    def _route(self, path: tuple[int, ...], to: str, own: str, endpoints: Endpoints) -> None:
+        """Routes along a path, with static entries in the bridges between two hops."""
+        bridged = ("bridge", "ovs")
+        first = 0
+        for last, link in enumerate(path):
+            port = self.layout.ports[link]
+            if port.queue is not None and port.queue.classes:
+                self.layout.matches.append(Match(link, to, endpoints.klass))
+            if self.layout.kinds[self.links[link]["to"]] in bridged:
+                continue
+            next_hop = self.layout.ports[self.back[link]]
+            for crossed in path[first + 1 : last + 1]:
+                at = self.layout.ports[crossed]
+                self.layout.crossings.append(Crossing(at.node, next_hop.mac, at.device))
+            leaving = self.layout.ports[path[first]]
+            source = own if first == 0 else None
+            self.layout.hops.append(
+                Hop(leaving.node, to, leaving.device, next_hop.address, source, endpoints.ecn and first == 0)
+            )
+            first = last + 1
+
+    def _agreeing(self, crossings: dict[Crossing, None]) -> list[Crossing]:
+        """A bridge knows one way to a MAC address; paths that need two have no place on bridges."""
+        by_target: dict[tuple[int, str], str] = {}
+        for crossing in crossings:
+            device = by_target.setdefault((crossing.node, crossing.mac), crossing.device)
+            if device != crossing.device:
+                raise ScenarioError(
+                    f"found paths to one neighbour that part at {self.plan['nodes'][crossing.node]!r}, "
+                    "expected 'route' for this network",
+                    "kernel.forwarding",
+                )
+        return list(crossings)
+
+
+def reverse_links(links: list[Plan]) -> list[int]:
+    """For each directed link the one that is its way back: the first that is left between the same nodes."""
+    waiting: dict[tuple[int, int], list[int]] = {}
+    back = [-1] * len(links)
+    for index, link in enumerate(links):
+        ends = (link["from"], link["to"])
+        if waiting.get(ends[::-1]):
+            other = waiting[ends[::-1]].pop(0)
+            back[index], back[other] = other, index
+        else:
+            waiting.setdefault(ends, []).append(index)
+    alone = [index for index, other in enumerate(back) if other < 0]
+    if alone:
+        raise ScenarioError(
+            f"found {links[alone[0]]['name']!r} without a way back, expected links in pairs", "links"
+        )
+    return back
+
+
+def flow_paths(routes: Routes, flow: Plan) -> tuple[list[int], list[int]]:
+    """Links that a flow's data and its ACKs pass."""
+    forth = routes.between(flow["from"], flow["to"])
+    if flow["return_path"]:
+        back = [hop for a, b in pairwise(flow["return_path"]) if (hop := routes.hop(a, b)) is not None]
+    else:
+        back = routes.between(flow["to"], flow["from"]) or []
+    if forth is None or not back:
+        raise ScenarioError(f"found no path for {flow['name']!r}, expected one", "flows")
+    return forth, back
+
+
+def _mtu(plan: Plan) -> int:
+    return max([FULL_PACKET, *_packets(plan)])
+
+
+def _packets(plan: Plan) -> Iterator[int]:
+    for flow in plan["flows"]:
+        transport = flow["transport"]
+        yield transport["packet"] if transport["kind"] == "udp" else transport["mss"] + HEADERS
+
+
+_LEAST_BUFFER = 4 << 20
+_MOST_BUFFER = 1 << 30
+
+
+def _receive_buffer(plan: Plan) -> int:
+    """Four times what can be under way on the fattest link: rate x longest round trip, and its queue.
+
+    The kernel takes up to half of a socket's buffer for its own book-keeping (tcp_win_from_space), and slow
+    start doubles beyond a full pipe before the first loss is known.
+    """
+    delay = sum(max(span for _, span in link["delay"]) for link in plan["links"])
+    most = 0
+    for link in plan["links"]:
+        rates = link["rate"].get("steps")
+        rate = max(value for _, value in rates) if rates else _mean_rate(link["rate"])
+        limit = link["queue"].get("limit") or {}
+        queued = limit.get("bytes") or (limit.get("packets") or 0) * FULL_PACKET
+        most = max(most, rate * min(delay, NANOS_PER_SEC) // NANOS_PER_SEC + queued)
+    return max(_LEAST_BUFFER, min(_MOST_BUFFER, 4 * most))
+
+
+def _mean_rate(trace: Plan) -> int:
+    """Bytes/s of a trace of opportunities."""
+    return int(len(trace["millis"]) * trace["bytes"] * 1000 // max(1, trace["period_millis"]))

@@ -1,0 +1,127 @@
+"""Names of namespaces, and removing them with all that runs in them: this run's, or those of runs that died.
+
+A namespace is called ``nrw-<pid>-<run>-<node>``. One whose process is gone is a remain: whatever was killed
+before it could clean up (SIGKILL) is swept by the next run. Devices go with their namespaces. What programs
+of a run keep in files lies in a folder of the same name below /run/narrows, and goes the same way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+RUN = Path("/run/netns")
+"""Where ip(8) keeps named namespaces."""
+FILES = Path("/run/narrows")
+"""Folders of runs, for sockets, logs and configurations of programs."""
+_NAME = re.compile(r"nrw-(?P<pid>\d+)-(?P<run>\d+)-\w*")
+_numbers = itertools.count()
+_PATIENCE_SECONDS = 2.0
+
+
+def new_prefix() -> str:
+    """A prefix that no other run has."""
+    return f"nrw-{os.getpid()}-{next(_numbers)}-"
+
+
+def path(name: str) -> str:
+    """The file that stands for a namespace."""
+    return str(RUN / name)
+
+
+def folder(prefix: str) -> Path:
+    """The run's folder, made if there is none."""
+    made = FILES / prefix
+    made.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return made
+
+
+def ours(prefix: str) -> list[str]:
+    """Existing namespaces with a prefix."""
+    return sorted(name for name in _entries(RUN) if name.startswith(prefix))
+
+
+def remains() -> list[str]:
+    """Namespaces of runs whose process is gone."""
+    return _dead(RUN)
+
+
+def _dead(place: Path) -> list[str]:
+    found = ((name, _NAME.fullmatch(name)) for name in _entries(place))
+    return sorted(name for name, match in found if match and not _alive(int(match["pid"])))
+
+
+def sweep() -> list[str]:
+    """Remove the remains of dead runs; what was removed."""
+    names = remains()
+    remove(names)
+    folders = _dead(FILES)
+    for name in folders:
+        shutil.rmtree(FILES / name, ignore_errors=True)
+    return names + folders
+
+
+def clean(prefix: str) -> None:
+    """Remove all that a run made."""
+    remove(ours(prefix))
+    shutil.rmtree(FILES / prefix, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        FILES.rmdir()  # the last one
+
+
+def remove(names: Iterable[str]) -> None:
+    """Kill what runs in namespaces, and remove them."""
+    names = list(names)
+    _kill_inside(names)
+    for name in names:
+        # Also a file that ip(8) made and mounted nothing on, because it was killed in between.
+        # In a session of its own: Ctrl-C at a terminal goes to all of its processes.
+        command = ["ip", "netns", "delete", name]
+        done = subprocess.run(command, capture_output=True, check=False, start_new_session=True)
+        if done.returncode:
+            with contextlib.suppress(OSError):
+                (RUN / name).unlink()
+
+
+def inside(names: Iterable[str]) -> list[int]:
+    """Processes in any of these namespaces."""
+    wanted = set()
+    for name in names:
+        with contextlib.suppress(OSError):
+            status = (RUN / name).stat()
+            wanted.add((status.st_dev, status.st_ino))
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                status = (entry / "ns/net").stat()
+                if (status.st_dev, status.st_ino) in wanted:
+                    found.append(int(entry.name))
+    return found
+
+
+def _kill_inside(names: list[str]) -> None:
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while (pids := inside(names)) and time.monotonic() < until:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _entries(place: Path) -> list[str]:
+    with contextlib.suppress(OSError):
+        return [entry.name for entry in place.iterdir()]
+    return []
+
+
+def _alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()

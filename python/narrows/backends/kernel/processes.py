@@ -1,0 +1,104 @@
+"""Programs that run inside a run's namespaces for as long as it lasts."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from narrows.backends.kernel import namespaces
+from narrows.backends.kernel.shell import KernelError
+from narrows.errors import one_line
+
+_GRACE_SECONDS = 2.0
+
+
+class Processes:
+    """Programs started for a run, each with a log in the run's folder.
+
+    They die with the thread that started them (PR_SET_PDEATHSIG), so also with a process that is killed.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.folder = namespaces.folder(prefix)
+        self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
+        self._mortal: set[str] = set()
+
+    def start(
+        self,
+        namespace: str,
+        name: str,
+        command: list[str],
+        env: Mapping[str, str] | None = None,
+        *,
+        may_end: bool = False,
+    ) -> subprocess.Popen[bytes]:
+        """Start a program in a namespace (named without the run's prefix).
+
+        If it ends before the run, that is an error unless it `may_end`.
+        """
+        inside = ["nsenter", f"--net={namespaces.path(self.prefix + namespace)}"]
+        with self.log(name).open("wb") as log:
+            started = subprocess.Popen(
+                [*inside, "setpriv", "--pdeathsig", "KILL", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=env,
+                start_new_session=True,
+            )
+        self._running.append((name, started))
+        if may_end:
+            self._mortal.add(name)
+        return started
+
+    def log(self, name: str) -> Path:
+        """Where a program's words go."""
+        return self.folder / f"{name}.log"
+
+    def wait_for(self, what: str, ready: Callable[[], bool], seconds: float = 5.0) -> None:
+        """Wait until something is there.
+
+        Raises:
+            KernelError: if a program ended, or the time is over.
+        """
+        until = time.monotonic() + seconds
+        while not ready():
+            self.check()
+            if time.monotonic() > until:
+                raise KernelError(f"{what} did not start within {seconds:g} s")
+            time.sleep(0.02)
+
+    def check(self) -> None:
+        """Raise a KernelError with the last words of a program that has ended."""
+        for name, process in self._running:
+            if name not in self._mortal and process.poll() is not None:
+                words = self.log(name).read_text(errors="replace").strip().splitlines() or ["no words"]
+                raise KernelError(one_line(f"{name} ended with {process.returncode}: {words[-1]}"))
+
+    def stop(self) -> None:
+        """End all of them, the last first."""
+        for _, process in reversed(self._running):
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(_GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_GRACE_SECONDS)
+        self._running.clear()
+
+
+@contextmanager
+def processes(prefix: str) -> Iterator[Processes]:
+    """Programs of a run, ended when the context is."""
+    started = Processes(prefix)
+    try:
+        yield started
+    finally:
+        started.stop()

@@ -1,0 +1,45 @@
+"""Calling the system's tools, and how their failures read."""
+
+from __future__ import annotations
+
+import subprocess
+
+from narrows.backends.kernel import namespaces
+from narrows.errors import NarrowsError, one_line
+
+
+class KernelError(NarrowsError):
+    """Something that the kernel backend needs and that is not there, or that the kernel refused: one line."""
+
+
+def inside(namespace: str, command: list[str], lines: list[str]) -> str:
+    """Run a command in a namespace.
+
+    `ip netns exec` would also mount another /sys, without bpffs and cgroups; nsenter does not.
+    """
+    return call(["nsenter", f"--net={namespaces.path(namespace)}", *command], lines)
+
+
+def call(command: list[str], lines: list[str]) -> str:
+    """Run a command with lines as its input; its output.
+
+    Raises:
+        KernelError: if it fails, with its first complaint.
+    """
+    if not lines:
+        return ""
+    try:
+        done = subprocess.run(
+            command,
+            input="\n".join(lines) + "\n",
+            capture_output=True,
+            text=True,
+            check=False,
+            start_new_session=True,  # Ctrl-C at a terminal goes to all of its processes; this is to finish
+        )
+    except FileNotFoundError:
+        raise KernelError(f"found no {command[0]}, which the kernel backend needs: narrows doctor") from None
+    if done.returncode:
+        complaint = (done.stderr.strip().splitlines() or ["no reason given"])[0]
+        raise KernelError(one_line(f"{' '.join(command)}: {complaint}"))
+    return done.stdout

@@ -1,0 +1,90 @@
+"""What the real-time part (`_native.emulate`) is told about a layout that has been made: pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from narrows.backends.kernel.agents import HTB, LEAVES, algorithm, is_brf, port_rate
+from narrows.backends.kernel.commands import leaf_classes
+from narrows.backends.kernel.layout import WIRE, Layout, Port
+from narrows.backends.kernel.namespaces import path
+from narrows.scenario.parts import Plan
+
+FIRST_PORT = 20_000
+"""Listeners' ports: this and the flow's number."""
+FIRST_SOURCE_PORT = 40_000
+"""External senders' ports: this and the flow's number."""
+
+
+def spec(
+    plan: Plan, layout: Layout, prefix: str, start: int, interval: int, external: bool = False
+) -> dict[str, Any]:
+    """The specification of a run.
+
+    Args:
+        plan: what is run.
+        layout: where it was placed.
+        prefix: of the namespaces.
+        start: when it begins, ns of CLOCK_MONOTONIC.
+        interval: between two looks at sockets and queues, ns.
+        external: the flows are iperf3's, from their own ports.
+    """
+
+    def place(namespace: str, device: str) -> dict[str, str]:
+        return {"netns": path(prefix + namespace), "interface": device}
+
+    controlled = {controller["link"] for controller in plan["controllers"]}
+    ends = sorted({node for flow in plan["flows"] for node in (flow["from"], flow["to"])})
+    return {
+        "plan": {key: value for key, value in plan.items() if key != "kernel"} | {"links": _links(plan)},
+        "namespaces": {plan["nodes"][node]: path(prefix + layout.namespace(node)) for node in ends},
+        "relays": [
+            {
+                "link": relay.link,
+                "from": place(WIRE, relay.ingress),
+                "to": place(WIRE, relay.egress),
+                "model": "rate" if relay.shapes else "delay",
+            }
+            for relay in layout.relays
+        ],
+        "flows": [
+            {
+                "flow": number,
+                "source": layout.endpoints[endpoints].source_address,
+                "destination": layout.endpoints[endpoints].to_address,
+                "port": FIRST_PORT + number,
+                "congestion": algorithm(prefix) if is_brf(plan["flows"][number]) else None,
+                "external": external,
+                "source_port": FIRST_SOURCE_PORT + number if external else None,
+            }
+            for number, endpoints in enumerate(layout.of_flow)
+        ],
+        "queues": [
+            {
+                "link": port.link,
+                **place(layout.namespace(port.node), port.device),
+                "handle": name,
+                "header": 0,
+            }
+            for port in layout.ports
+            for name in _classes(port, controlled)
+        ],
+        "start": start,
+        "sample_interval": interval,
+    }
+
+
+def _classes(port: Port, controlled: set[int]) -> list[str]:
+    """The classes that packets wait in at a port, of our HTB or the agent's."""
+    if port.link in controlled:
+        return [f"{HTB}:{leaf}" for leaf in LEAVES]
+    return [] if port.queue is None else leaf_classes(port.queue)
+
+
+def _links(plan: Plan) -> list[Plan]:
+    """The links as they serve: one whose port is shaped has that rate."""
+    links = list(plan["links"])
+    for number, controller in enumerate(plan["controllers"]):
+        rate = {"kind": "steps", "steps": port_rate(plan, number)}
+        links[controller["link"]] = {**links[controller["link"]], "rate": rate}
+    return links

@@ -1,0 +1,113 @@
+"""`narrows compare`: two folders of results side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from narrows.cli.figures import HEADINGS, WIDEST, number
+from narrows.results.compare import TOLERANCES, Comparison, Pair
+from narrows.results.compare import compare as compare_results
+from narrows.results.results import Results
+
+MARK = "<"
+"""Behind a difference beyond its tolerance."""
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(help="A folder of results.", show_default=False)],
+    b: Annotated[Path, typer.Argument(help="Another one.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> None:
+    """Print two folders of results side by side, e.g. a simulation and the same scenario on real stacks."""
+    first, second = Results.read(a), Results.read(b)
+    comparison = compare_results(first, second)
+    if as_json:
+        print(json.dumps(as_data(comparison), indent=2, allow_nan=False))
+        return
+    print(f"A: {a} ({first.metadata.get('backend')}), B: {b} ({second.metadata.get('backend')})")
+    show(comparison, ("A", "B"), Console(width=WIDEST))
+
+
+def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> None:
+    """Print the figures of both, their differences, and what lies beyond the tolerances."""
+    for entity in ("flow", "link"):
+        pairs = [pair for pair in comparison.pairs if pair.entity == entity]
+        if pairs:
+            console.print(_table(entity, pairs, labels))
+    for label, names in zip(labels, (comparison.only_a, comparison.only_b), strict=True):
+        if names:
+            console.print(f"only in {label}: {', '.join(names)}", highlight=False)
+    if not comparison.pairs:
+        console.print("they have no flow or tight link in common", highlight=False)
+        return
+    bounds = ", ".join(f"{HEADINGS[name][0]} {100 * part:g} %" for name, part in TOLERANCES.items())
+    judged = [pair for pair in comparison.pairs if pair.judged]
+    found = (
+        f"{len(comparison.large)} of {len(judged)} judged figures differ by more"
+        if comparison.large
+        else "all within"
+    )
+    console.print(f"tolerances: {bounds}; {found}{f' ({MARK})' if comparison.large else ''}", highlight=False)
+
+
+def _table(entity: str, pairs: list[Pair], labels: tuple[str, str]) -> Table:
+    """A row per flow or link; for each figure both values and the difference."""
+    figures = list(dict.fromkeys(pair.figure for pair in pairs))
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for factor in pairs[0].factors:
+        table.add_column(factor, no_wrap=True)
+    table.add_column(entity, no_wrap=True)
+    for figure in figures:
+        title, _, unit = HEADINGS[figure]
+        heading = f"{title} {unit}" if unit else title
+        table.add_column(f"{heading}\n{labels[0]}", justify="right", no_wrap=True)
+        table.add_column(f"\n{labels[1]}", justify="right", no_wrap=True)
+        table.add_column("\n%", justify="right", no_wrap=True)
+    rows: dict[tuple[str, ...], dict[str, Pair]] = {}
+    for pair in pairs:
+        rows.setdefault((*map(str, pair.factors.values()), pair.name), {})[pair.figure] = pair
+    for key, found in rows.items():
+        cells: list[str] = []
+        for figure in figures:
+            cells += _cells(found.get(figure), HEADINGS[figure][1])
+        table.add_row(*key, *cells)
+    return table
+
+
+def _cells(pair: Pair | None, scale: float) -> list[str]:
+    if pair is None:
+        return ["-", "-", ""]
+    difference = "" if math.isnan(pair.difference) else f"{100 * pair.difference:+.1f}"
+    return [number(pair.a, scale), number(pair.b, scale), difference + (MARK if pair.large else "")]
+
+
+def as_data(comparison: Comparison) -> dict[str, Any]:
+    """The comparison for other programs: units of the tables, null where undefined."""
+
+    def plain(value: float) -> float | None:
+        return None if math.isnan(value) else value
+
+    return {
+        "tolerances": TOLERANCES,
+        "figures": [
+            {
+                **pair.factors,
+                pair.entity: pair.name,
+                "figure": pair.figure,
+                "a": plain(pair.a),
+                "b": plain(pair.b),
+                "difference": plain(pair.difference),
+                "beyond_tolerance": pair.large,
+            }
+            for pair in comparison.pairs
+        ],
+        "only_a": comparison.only_a,
+        "only_b": comparison.only_b,
+    }

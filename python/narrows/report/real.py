@@ -1,0 +1,149 @@
+"""Simulation and kernel side by side, as tables of a report."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from narrows import metrics
+from narrows.report.claims import percent
+from narrows.report.encode import factor_text
+from narrows.report.tables import DASH, Cell, Column, Table
+from narrows.results.compare import TOLERANCES, Pair
+from narrows.studies.model import Experiment
+from narrows.studies.run import Run, Runs
+from narrows.studies.runner import Outcome, Real, factor
+
+_FIGURES = {"goodput_bps": ("Goodput", "Mbit/s", 1e6), "rtt_mean_s": ("RTT, mean", "ms", 1e-3)}
+"""Those that have a tolerance: title, unit, size of the unit in the tables'."""
+_BEYOND, _DOUBTED = "beyond", "doubted"
+"""Classes of the page's style sheet."""
+ORDINARY = "(seeds)"
+"""Behind a difference that single runs of the simulation have among each other."""
+
+
+def agreement(outcome: Outcome) -> Table:
+    """A row per experiment: how many figures lie within their tolerance, and how many runs were not sound."""
+    assert outcome.real is not None
+    columns = [
+        Column("Experiment", number=False),
+        *(Column(title, f"within {100 * TOLERANCES[name]:g} %") for name, (title, _, _) in _FIGURES.items()),
+        Column("Largest difference", number=False),
+        Column("Runs on the kernel"),
+        Column("not sound"),
+    ]
+    rows = []
+    for identity, comparison in outcome.real.comparisons.items():
+        runs = outcome.real.runs[identity]
+        cells = [Cell(identity)]
+        for name in _FIGURES:
+            judged = [pair for pair in comparison.pairs if pair.figure == name and pair.judged]
+            cells.append(Cell(f"{sum(not pair.large for pair in judged)} of {len(judged)}"))
+        judged = [pair for pair in comparison.pairs if pair.judged]
+        worst = max(judged, key=lambda pair: abs(pair.difference) / TOLERANCES[pair.figure], default=None)
+        experiment = outcome.study.experiment(identity)
+        cells.append(Cell(_worst(worst, experiment) if worst else DASH))
+        cells += [Cell(str(len(runs))), Cell(str(sum(bool(run.doubts) for run in runs)))]
+        rows.append(cells)
+    return Table("Simulation and kernel", columns, rows)
+
+
+def _worst(pair: Pair, experiment: Experiment) -> str:
+    title = _FIGURES[pair.figure][0]
+    return f"{title} {percent(pair.difference)} ({', '.join([*_point(pair, experiment), pair.name])})"
+
+
+def side_by_side(experiment: Experiment, outcome: Outcome) -> Table | None:
+    """A row per point and flow: goodput and mean RTT of both, and by how much they differ."""
+    real = outcome.real
+    comparison = real.comparisons.get(experiment.id) if real is not None else None
+    if real is None or comparison is None:
+        return None
+    rows: dict[tuple[str, ...], dict[str, Pair]] = {}
+    for pair in comparison.pairs:
+        if pair.entity == "flow" and pair.figure in _FIGURES:
+            rows.setdefault((*_point(pair, experiment), pair.name), {})[pair.figure] = pair
+    if not rows:
+        return None
+    points = len(next(iter(rows))) - 1
+    columns = [Column("Case" if i == 0 else "", number=False) for i in range(points)]
+    columns.append(Column("Flow", number=False))
+    for title, unit, _ in _FIGURES.values():
+        columns += [
+            Column(title, f"simulated, {unit}"),
+            Column("", f"kernel, {unit}"),
+            Column("", "difference"),
+        ]
+    columns.append(Column("Kernel run", number=False))
+    cells = []
+    for key, found in rows.items():
+        line = [Cell(text) for text in key]
+        for name, (_, _, size) in _FIGURES.items():
+            both = found.get(name)
+            line += _three(both, size, both is not None and _ordinary(both, experiment, outcome))
+        doubts = _doubts(next(iter(found.values())), experiment, real)
+        line.append(Cell(f"do not trust: {'; '.join(doubts)}", css=_DOUBTED) if doubts else Cell("sound"))
+        cells.append(line)
+    bounds = " or ".join(f"{100 * TOLERANCES[name]:g} % ({_FIGURES[name][0]})" for name in _FIGURES)
+    notes = [
+        f"Simulated means are over seeds, the kernel's over its runs. Marked: more than {bounds}.",
+        f"{ORDINARY} behind a marked one: no further off than 95 of 100 single runs of the simulation.",
+    ]
+    return Table("Simulation and kernel", columns, cells, notes)
+
+
+def _three(pair: Pair | None, size: float, ordinary: bool) -> list[Cell]:
+    """Both values and the difference."""
+    if pair is None:
+        return [Cell(DASH)] * 3
+    known = not math.isnan(pair.difference)
+    return [
+        Cell(_value(pair.a / size)),
+        Cell(_value(pair.b / size)),
+        Cell(
+            percent(pair.difference) if known else DASH,
+            ORDINARY if pair.large and ordinary else "",
+            _BEYOND if pair.large else "",
+        ),
+    ]
+
+
+def _ordinary(pair: Pair, experiment: Experiment, outcome: Outcome) -> bool:
+    """Whether the kernel's value lies where another seed's could: in the 95 % prediction interval."""
+    values = [
+        float(run.column("flows", pair.figure)[row])
+        for run in _at(pair, experiment, outcome.runs[experiment.id])
+        for row, name in enumerate(run.names("flows", "name"))
+        if name == pair.name
+    ]
+    interval = metrics.mean_ci(values)
+    # Half the confidence interval is t s / sqrt(n); of one further value it is t s sqrt(1 + 1/n).
+    return interval.n > 1 and abs(pair.b - interval.mean) <= interval.half_width * math.sqrt(interval.n + 1)
+
+
+def _at(pair: Pair, experiment: Experiment, runs: Runs) -> list[Run]:
+    """The runs at the pair's point."""
+    wanted = _factors(pair, experiment)
+    return list(runs.where({name: value for name, value in wanted.items() if name in runs[0].factors}))
+
+
+def _value(value: float) -> str:
+    """Three significant digits."""
+    if math.isnan(value):
+        return DASH
+    return f"{value:,.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}"
+
+
+def _factors(pair: Pair, experiment: Experiment) -> dict[str, Any]:
+    """The point's factors under the study's names; a key that only pins a value is none."""
+    names = {key: name for name, key in experiment.factors.items()}
+    return {names[key]: factor(value) for key, value in pair.factors.items() if key in names}
+
+
+def _point(pair: Pair, experiment: Experiment) -> list[str]:
+    return [factor_text(name, value) for name, value in _factors(pair, experiment).items()]
+
+
+def _doubts(pair: Pair, experiment: Experiment, real: Real) -> list[str]:
+    """Why runs at the pair's point are not to be trusted."""
+    return sorted({doubt for run in _at(pair, experiment, real.runs[experiment.id]) for doubt in run.doubts})

@@ -1,0 +1,248 @@
+"""A study on real stacks: every experiment shortened, simulated and run in real time, side by side.
+
+Real time costs real time, so that the study says of each experiment what it is on the kernel (`OnKernel`).
+The simulation beside it is the same shortened one: only what runs them differs.
+
+OUT/sim/<experiment>      tables of the simulation
+OUT/kernel/<experiment>   tables of the runs in real time
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from narrows import sweep
+from narrows.backends import Backend
+from narrows.errors import NarrowsError, OutputError, ScenarioError
+from narrows.results.compare import compare
+from narrows.results.results import METADATA, Results
+from narrows.scenario.load import expand
+from narrows.scenario.model import Scenario
+from narrows.studies.judge import judge
+from narrows.studies.model import Experiment, Study
+from narrows.studies.runner import (
+    Outcome,
+    Real,
+    Say,
+    chosen,
+    numbers,
+    read_runs,
+    read_scenario,
+    shorten,
+    wall_seconds,
+)
+
+SIMULATED, REAL = "sim", "kernel"
+"""Folders of the two sides."""
+OVERHEAD_S = 2.5
+"""Making and unmaking the network of a run, for the estimate."""
+QUICK_SEEDS = 3
+"""Most seeds of a quick simulation."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An experiment as both sides run it."""
+
+    experiment: Experiment
+    simulated: Scenario
+    real: Scenario | None
+    """None if real stacks can run nothing of it."""
+    left_out: list[str]
+    """Sentences: what of it the kernel's side lacks, and why."""
+
+    @property
+    def seconds(self) -> float:
+        """Estimated time of the runs in real time."""
+        if self.real is None:
+            return 0.0
+        return len(expand(self.real)) * (self.real.duration / 1e9 + OVERHEAD_S)
+
+
+def run_on_both(
+    study: Study,
+    out: Path,
+    real: Backend,
+    *,
+    quick: bool = False,
+    only: Iterable[str] = (),
+    jobs: int | None = None,
+    reuse: bool = False,
+    simulator: Backend | None = None,
+    say: Say = lambda _: None,
+) -> Outcome:
+    """Run a study's experiments on real stacks and in the simulator, and judge its claims on both.
+
+    Args:
+        study: what to run.
+        out: folder of results and report.
+        real: the backend in real time.
+        quick: what `--quick` makes of it.
+        only: ids of experiments; all if empty.
+        jobs: simulations at a time; runs in real time are as many as the backend allows.
+        reuse: take the tables of experiments that an earlier run finished, if it was the same scenario.
+        simulator: simulates; the native one if left out.
+        say: told in a line what is going on.
+    """
+    pairs = [plan(study, experiment, quick, real) for experiment in chosen(study, only)]
+    outcome = Outcome(study, quick, {}, [], real=Real(kernel=str(real.facts().get("kernel", "unknown"))))
+    assert outcome.real is not None
+    ahead = [pair for pair in pairs if pair.real and not _kept(pair.real, _place(out, pair), reuse)]
+    total = sum(pair.seconds for pair in ahead)
+    say(f"real time: {len(ahead)} experiments, about {minutes(total)}")
+    for pair in pairs:
+        identity = pair.experiment.id
+        outcome.real.left_out[identity] = list(pair.left_out)
+        if pair.real is None:
+            say(f"{identity}: left out: {' '.join(pair.left_out)}")
+            continue
+        outcome.scenarios[identity] = (study.folder / pair.experiment.scenario).read_text(encoding="utf-8")
+        simulated = _results(pair.simulated, out / SIMULATED / identity, simulator, jobs, reuse, _quiet)
+        outcome.runs[identity] = read_runs(simulated, pair.experiment)
+        outcome.version = str(simulated.metadata.get("narrows", "unknown"))
+        outcome.wall_s += wall_seconds(out / SIMULATED / identity)
+        outcome.events += int(np.nansum(numbers(simulated.runs, "events")))
+        found = _in_real_time(
+            pair, _place(out, pair), real, reuse, total, say, outcome.real.left_out[identity]
+        )
+        total -= pair.seconds if pair in ahead else 0.0
+        if found is not None:
+            outcome.real.runs[identity] = read_runs(found, pair.experiment)
+            outcome.real.comparisons[identity] = compare(simulated, found)
+    claims = [claim for claim in study.claims if claim.experiment in outcome.runs]
+    outcome.findings = [judge(claim, outcome.runs) for claim in claims]
+    outcome.real.findings = [judge(claim, outcome.real.runs) for claim in claims]
+    return outcome
+
+
+def _in_real_time(
+    pair: Pair, folder: Path, backend: Backend, reuse: bool, left_s: float, say: Say, left_out: list[str]
+) -> Results | None:
+    """Run an experiment in real time; if that fails its finished runs, and a sentence in `left_out`."""
+    assert pair.real is not None
+    progress = _progress(pair.experiment.id, left_s, pair.real.duration / 1e9 + OVERHEAD_S, say)
+    try:
+        return _results(pair.real, folder, backend, None, reuse, progress)
+    except NarrowsError as error:
+        # An experiment that breaks in the middle must not take those before it along.
+        say(f"{pair.experiment.id}: {error}")
+        left_out.append(f"Runs that are missing failed: {error}")
+    try:
+        return Results.read(folder)
+    except OutputError:
+        return None
+
+
+def _results(
+    scenario: Scenario,
+    folder: Path,
+    backend: Backend | None,
+    jobs: int | None,
+    reuse: bool,
+    progress: sweep.Progress,
+) -> Results:
+    return _kept(scenario, folder, reuse) or sweep.run(
+        scenario, out=folder, jobs=jobs, backend=backend, formats=("parquet",), progress=progress
+    )
+
+
+def _kept(scenario: Scenario, folder: Path, reuse: bool) -> Results | None:
+    """What an earlier run left, if it came to its end and ran this very scenario."""
+    if not reuse or not (folder / METADATA).is_file() or not (folder / "runs.parquet").is_file():
+        return None
+    earlier = Results.read(folder)
+    return earlier if earlier.metadata.get("scenario") == scenario.full() else None
+
+
+def _place(out: Path, pair: Pair) -> Path:
+    return out / REAL / pair.experiment.id
+
+
+def _quiet(done: int, total: int) -> None:
+    """Simulations take no time that anyone would wait for."""
+
+
+def _progress(name: str, left_s: float, each_s: float, say: Say) -> sweep.Progress:
+    begun = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        spent = time.monotonic() - begun
+        # What is left of this experiment goes by what its runs took, the others by their estimate.
+        rest = (total - done) * spent / done + left_s - total * each_s
+        say(f"{name}: {done} of {total} runs on the kernel, about {minutes(rest)} left")
+
+    return tell
+
+
+def minutes(seconds: float) -> str:
+    """A rough time in words."""
+    return f"{max(0.0, seconds):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def plan(study: Study, experiment: Experiment, quick: bool, backend: Backend) -> Pair:
+    """What both sides run of an experiment."""
+    asked = experiment.kernel
+    shorter = asked.quick if quick else asked
+    data = read_scenario(study, experiment)
+    shorten(data, experiment, shorter)
+    source = str(study.folder / experiment.scenario)
+    real = copy.deepcopy(data)
+    data["sweep"]["seeds"] = min(asked.simulated_seeds, QUICK_SEEDS) if quick else asked.simulated_seeds
+    simulated = Scenario(**data).with_source(source)
+    if asked.never:
+        return Pair(experiment, simulated, None, [sentence(asked.never)])
+    for key in asked.omit:
+        omit(real, key)
+    left_out = [sentence(asked.left_out)] if asked.left_out else []
+    possible, refused = _possible(real, source, backend)
+    left_out += refused
+    return Pair(experiment, simulated, possible, left_out)
+
+
+def _possible(data: dict[str, Any], source: str, backend: Backend) -> tuple[Scenario | None, list[str]]:
+    """What of a scenario the backend runs, without the cases that it refuses; and why it does."""
+    scenario = Scenario(**data).with_source(source)
+    resolver = sweep.Resolver(backend)
+    reasons: dict[str, str] = {}
+    for run in expand(scenario, seeds=1):
+        case = str(run.factors.get("case", ""))
+        try:
+            if case not in reasons:
+                backend.check(resolver(run.scenario))
+        except ScenarioError as error:
+            reasons[case] = f"{error.key}: {error.message}" if error.key else error.message
+    if not reasons:
+        return scenario, []
+    cases = [case for case in data["sweep"].get("case", []) if case["name"] not in reasons]
+    said = [sentence(f"Without {case}: {why}" if case else why) for case, why in reasons.items()]
+    if not cases:
+        return None, said
+    return Scenario(**{**data, "sweep": {**data["sweep"], "case": cases}}).with_source(source), said
+
+
+def omit(data: dict[str, Any], key: str) -> None:
+    """Take a dotted key out of a scenario's tables, in place; parts name tables, or entries by number.
+
+    Raises:
+        NarrowsError: if there is none.
+    """
+    *parts, last = key.split(".")
+    place: Any = data
+    try:
+        for part in parts:
+            place = place[int(part)] if isinstance(place, list) else place[part]
+        del place[last]
+    except (KeyError, IndexError, ValueError, TypeError):
+        raise NarrowsError(f"found no {key!r} in the scenario, expected one to omit") from None
+
+
+def sentence(text: str) -> str:
+    """With a capital and a full stop."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".")

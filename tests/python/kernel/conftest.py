@@ -1,0 +1,65 @@
+"""What tests of the kernel backend share: plans, and a kernel that can do it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+from narrows import sweep
+from narrows.backends.kernel import agency, features, namespaces
+from narrows.backends.kernel.shell import KernelError
+from narrows.scenario.load import loads
+
+
+@pytest.fixture
+def plan():
+    """Makes a plan from a scenario's text."""
+    resolver = sweep.Resolver(sweep.simulator())
+    return lambda text: resolver(loads(text))
+
+
+@pytest.fixture
+def real():
+    """Skips, and says why, where the kernel backend cannot run; fails there if NARROWS_REQUIRE_KERNEL=1."""
+    try:
+        features.require(features.root, features.tools, features.emulator, features.qdiscs)
+    except KernelError as lacking:
+        _lacking(str(lacking))
+
+
+@pytest.fixture
+def agent(real):
+    """Like `real`, and where there is no narrows-agent."""
+    found = features.agent()
+    if not found.have:
+        _lacking(found.line)
+
+
+def _lacking(line: str) -> None:
+    if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
+        pytest.fail(f"NARROWS_REQUIRE_KERNEL=1, but {line}")
+    pytest.skip(line)
+
+
+@pytest.fixture
+def tidy():
+    """Nothing of a run's is left behind: namespaces, processes in them, folders, devices."""
+    before = _traces()
+    yield
+    assert _traces() - before == set()
+
+
+def _may_be_ours(name: str) -> bool:
+    """A run's of this process, or of one that is gone."""
+    parts = name.split("-")
+    return parts[0] == "nrw" and (parts[1] == str(os.getpid()) or not namespaces._alive(int(parts[1])))
+
+
+def _traces() -> set[str]:
+    found = {name for name in namespaces._entries(namespaces.RUN) if _may_be_ours(name)}
+    found |= {str(pid) for pid in namespaces.inside(found)}
+    found |= {name for name in namespaces._entries(namespaces.FILES) if _may_be_ours(name)}
+    found |= {path.name for path in agency.SOCKETS.glob("nrw-*") if _may_be_ours(path.name)}
+    links = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True, check=False).stdout
+    return found | {line.split()[0] for line in links.splitlines()}

@@ -1,0 +1,164 @@
+"""BRF on this machine's kernel: eBPF senders, receivers and switch by narrows-agent."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+
+import pytest
+from narrows import sweep
+from narrows.backends.kernel import agents, record
+from narrows.backends.kernel.layout import lay_out
+from narrows.backends.kernel.spec import spec
+from narrows.errors import ScenarioError
+from narrows.scenario.load import loads
+
+PREFIX = "nrw-12-3-"
+
+TWO = """
+duration = "6s"
+warmup = "2s"
+[topology]
+kind = "dumbbell"
+rate = "100mbit"
+rtt = "20ms"
+queue = "1000p"
+[[flows]]
+cc = "brf"
+[[flows]]
+cc = "brf"
+start = "1s"
+[[controllers]]
+kind = "brf"
+link = "bottleneck"
+"""
+
+
+def agents_of(plan):
+    return agents.agents(plan, lay_out(plan), PREFIX)
+
+
+def bottleneck(plan):
+    return next(i for i, link in enumerate(plan["links"]) if link["name"] == "bottleneck")
+
+
+def test_each_role_is_configured_once(plan):
+    made = plan(TWO)
+    found = agents_of(made)
+    assert [agent.role for agent in found] == ["switch", "receiver", "sender"]
+    switch, receiver, sender = (tomllib.loads(agents.toml(a.config)) for a in found)
+    index = bottleneck(made)
+    (port,) = switch["ports"]
+    assert port["interface"] == f"l{index}"
+    assert (port["rate"], port["overhead"], port["limit"]) == ("12500000B/s", 0, "1000p")
+    assert port["interface"] not in switch["switch"]["interfaces"]
+    assert len(switch["switch"]["interfaces"]) == 2, "those of the senders"
+    assert sender["sender"] == {"choice": "chosen", "algorithm": "brf12_3"}
+    assert [n["path"] for n in sender["namespaces"]] == [
+        f"/run/netns/{PREFIX}n{made['nodes'].index(name)}" for name in ("s1", "s2")
+    ]
+    assert all(len(n["interfaces"]) == 1 for n in sender["namespaces"])
+    assert [set(n) for n in receiver["namespaces"]] == [{"path"}, {"path"}]
+
+
+def test_parameters_get_their_units_back(plan):
+    given = 'q_delay_max = "5ms", eta = 0.95, capacity_initial = "80mbit", mode = "resolved"'
+    text = TWO + f"params = {{ {given} }}\n"
+    switch = agents_of(plan(text))[0]
+    params = switch.config["ports"][0]["params"]
+    assert params == {
+        "q_delay_max": "5000000ns",
+        "eta": 0.95,
+        "capacity_initial": "10000000B/s",
+        "mode": "resolved",
+    }
+
+
+def test_a_measured_port_is_shaped_all_the_same(plan):
+    steps = '[{ time = "0s", rate = "80mbit" }, { time = "2s", rate = "40mbit" }]'
+    switch = agents_of(plan(TWO + f'capacity = "measured"\nshape = {steps}\n'))[0]
+    port = switch.config["ports"][0]
+    assert (port["capacity"], port["shape"]) == ("measured", "10000000B/s")
+    assert "rate" not in port
+    assert switch.rates == ((2_000_000_000, port["interface"], 5_000_000),)
+
+
+def test_flows_take_the_runs_own_algorithm_and_all_leaves_are_sampled(plan):
+    made = plan(TWO.replace('cc = "brf"', 'cc = "cubic"', 1))
+    told = spec(made, lay_out(made), PREFIX, 0, 10_000_000)
+    assert [flow["congestion"] for flow in told["flows"]] == [None, "brf12_3"]
+    at_port = [queue for queue in told["queues"] if queue["link"] == bottleneck(made)]
+    assert [queue["handle"] for queue in at_port] == ["4e57:11", "4e57:12", "4e57:20", "4e57:30"]
+    assert all(queue["header"] == 0 for queue in at_port)
+
+
+def test_a_rate_of_nothing_is_refused(plan):
+    with pytest.raises(ScenarioError, match=r"controllers.0.shape: found 0, expected a rate above it"):
+        agents_of(plan(TWO + 'shape = [{ time = "0s", rate = "80mbit" }, { time = "2s", rate = "0mbit" }]\n'))
+
+
+def test_the_decisions_of_a_switch_become_events(plan):
+    made = plan(TWO)
+    switch = agents_of(made)[0]
+    device = switch.config["ports"][0]["interface"]
+    said = {"event": "congestion-queue", "value": 7.0}
+    log = "\n".join(
+        [
+            json.dumps({"timestamp": "1970-01-01T00:00:12.500Z", "port": device, **said}),
+            '{"timestamp":"1970-01-01T00:00:10Z","event":"ready","name":"x"}',
+            "no JSON",
+        ]
+    )
+    assert record.events(switch, log, made, 10.0) == [(2.5, "congestion-queue", "bottleneck", 7.0)]
+
+
+def test_an_allocation_is_the_least_that_switches_allotted_last(plan):
+    made = plan(TWO)
+    layout = lay_out(made)
+    destination = f"{layout.endpoints[layout.of_flow[1]].to_address}:20001"
+
+    def said(agent, seconds, allocation):
+        flow = {"destination": destination, "allocation": allocation}
+        return {"agent": agent, "at": int(seconds * 1e9) + 5, "flows": [flow]}
+
+    output = {
+        "flows": {"flow": [0, 1], "name": [flow["name"] for flow in made["flows"]]},
+        "flow_samples": {"t_s": [1.0, 2.0, 1.0, 2.0], "flow": [0, 0, 1, 1]},
+    }
+    snapshots = [said("n0", 0.5, 1000), said("n1", 0.6, 2000), said("n0", 1.5, 4000)]
+    record.add_allocations(output, snapshots, made, layout, 5)
+    filled = output["flow_samples"]["allocation_bps"].tolist()
+    assert all(math.isnan(value) for value in filled[:2])
+    assert filled[2:] == [8000, 16000]
+
+
+@pytest.mark.usefixtures("agent", "tidy")
+class TestOnThisKernel:
+    """Needs root and the agent."""
+
+    def test_two_flows_share_a_link(self):
+        from narrows.backends.kernel.backend import Kernel
+
+        results = sweep.run(loads(TWO), backend=Kernel())
+        verdict = results.soundness["0"]
+        print(verdict["reasons"] or "sound")
+        flows = results.flows.to_pylist()
+        first, second = (flow["goodput_bps"] for flow in flows)
+        assert abs(first - second) < 0.1 * first
+        # A machine that stands still for a while loses time, and TCP probes for packets that are only late.
+        assert first + second > (0.93 if verdict["sound"] else 0.7) * 96.5e6
+        # A tail loss probe of the last packets is a retransmission, too; lost is nothing.
+        assert sum(flow["retransmits"] for flow in flows) <= (3 if verdict["sound"] else 20)
+        link = next(row for row in results.links.to_pylist() if row["name"] == "bottleneck")
+        assert link["dropped_packets"] == 0
+        assert link["backlog_mean_packets"] < 20
+        told = results.flow_samples.to_pandas().query("t_s > 3")["allocation_bps"]
+        assert told.median() == pytest.approx(49e6, rel=0.02)  # 0.98 of the link, halved
+
+    def test_a_wrong_parameter_is_refused_in_a_line(self):
+        from narrows.backends.kernel.backend import Kernel
+
+        with pytest.raises(ScenarioError, match=r"params.*eta") as refused:
+            sweep.run(loads(TWO + "params = { eta = 2.0 }\n"), backend=Kernel())
+        assert "\n" not in str(refused.value)

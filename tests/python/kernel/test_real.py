@@ -1,0 +1,125 @@
+"""Runs on this machine's kernel: they need root, and skip without (or fail: NARROWS_REQUIRE_KERNEL=1)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from narrows import sweep
+from narrows.backends.kernel import namespaces
+from narrows.results.compare import compare
+from narrows.scenario.load import loads
+
+TWO_CUBICS = """
+duration = "5s"
+[topology]
+kind = "dumbbell"
+rate = "50mbit"
+rtt = "20ms"
+[[flows]]
+[[flows]]
+"""
+
+pytestmark = pytest.mark.usefixtures("real", "tidy")
+
+
+def narrows(*args, **options):
+    command = [sys.executable, "-m", "narrows.cli.main", *map(str, args)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+@pytest.fixture
+def backend():
+    from narrows.backends.kernel.backend import Kernel
+
+    return Kernel()
+
+
+def test_two_cubics_share_a_dumbbell(backend):
+    scenario = loads(TWO_CUBICS)
+    real = sweep.run(scenario, backend=backend)
+    found = compare(sweep.run(scenario), real)
+    for pair in found.pairs:
+        print(f"{pair.name} {pair.figure}: sim {pair.a:.4g}, kernel {pair.b:.4g}, {pair.difference:+.1%}")
+    print(real.soundness["0"]["reasons"] or "sound")
+    goodput = sum(real.flows["goodput_bps"].to_pylist())
+    # 50 Mbit/s of L3 carry 50 * 1448 / 1500 of payload, and no more.
+    assert 0.8 * 48.3e6 < goodput < 1.02 * 48.3e6
+    assert all(rtt >= 0.0195 for rtt in real.flows["min_rtt_s"].to_pylist())
+
+
+@pytest.mark.parametrize("forwarding", ["bridge", "ovs"])
+def test_forwarding_by(backend, forwarding):
+    scenario = loads(
+        TWO_CUBICS.replace("5s", "2s").replace("50mbit", "20mbit")
+        + f'[kernel]\nforwarding = "{forwarding}"\n'
+    )
+    results = sweep.run(scenario, backend=backend)
+    assert sum(results.flows["delivered_bytes"].to_pylist()) > 1e6
+    bottleneck = next(link for link in results.links.to_pylist() if link["name"] == "bottleneck")
+    assert bottleneck["throughput_bps"] < 1.05 * 20e6
+
+
+def test_a_run_that_fails_leaves_nothing(backend, monkeypatch):
+    from narrows.backends.kernel.shell import KernelError
+
+    monkeypatch.setattr(backend, "_emulate", lambda told: (_ for _ in ()).throw(KernelError("refused")))
+    with pytest.raises(KernelError, match="refused"):
+        sweep.run(loads(TWO_CUBICS), backend=backend)
+
+
+def _started(folder):
+    """A long run, once its namespaces are there."""
+    file = folder / "long.toml"
+    file.write_text(TWO_CUBICS.replace('"5s"', '"60s"'))
+    run = narrows("run", file, "--on", "kernel", "--no-sim", "--out", folder / "out")
+    for _ in range(200):
+        if len(namespaces.ours(f"nrw-{run.pid}-1-")) == 7:
+            time.sleep(1)  # into the run
+            return run
+        time.sleep(0.05)
+    run.kill()
+    pytest.fail(f"no namespaces: {run.communicate()}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_ended_leaves_nothing(tmp_path, number):
+    run = _started(tmp_path)
+    run.send_signal(number)
+    _, words = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert words == "interrupted: 0 of 1 runs finished, nothing is written\n"
+
+
+def test_a_killed_run_is_swept_by_the_next(tmp_path):
+    run = _started(tmp_path)
+    run.kill()
+    run.communicate()
+    left = namespaces.ours(f"nrw-{run.pid}-")
+    assert left
+    assert set(left) <= set(namespaces.sweep())
+    assert not namespaces.ours(f"nrw-{run.pid}-")
+
+
+def test_an_unprivileged_user_is_told_in_a_line(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("is not root to begin with")
+    file = tmp_path / "two.toml"
+    file.write_text(TWO_CUBICS)
+    # Root without its capabilities: another user might not be able to read this checkout.
+    command = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
+    code = "import sys; sys.argv = ['narrows', *sys.argv[1:]]; from narrows.cli.main import main; main()"
+    done = subprocess.run(
+        [*command, sys.executable, "-c", code, "run", file, "--on", "kernel", "--out", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "found no root, needed for namespaces, packet sockets and eBPF; run it as root (sudo)\n"
+    )

@@ -1,0 +1,107 @@
+"""Two results side by side."""
+
+import json
+import math
+
+import pytest
+from narrows import sweep
+from narrows.cli import main as cli
+from narrows.results.compare import compare
+from narrows.scenario.load import loads
+
+TEXT = """
+[topology]
+kind = "dumbbell"
+rate = "10mbit"
+rtt = "20ms"
+[[flows]]
+[[flows]]
+cc = "bbr"
+"""
+
+
+class Slower:
+    """A backend whose figures are those of another one, changed."""
+
+    def __init__(self, backend, goodput, rtt):
+        self._backend, self._goodput, self._rtt = backend, goodput, rtt
+
+    def __getattr__(self, name):
+        return getattr(self._backend, name)
+
+    def run(self, plan):
+        output = self._backend.run(plan)
+        output["flows"]["goodput_bps"] = output["flows"]["goodput_bps"] * self._goodput
+        output["flows"]["rtt_mean_s"] = output["flows"]["rtt_mean_s"] * self._rtt
+        return output | {"soundness": {"sound": False, "reasons": ["the relay was late"]}}
+
+
+def both(backend, goodput, rtt, **out):
+    scenario = loads(TEXT)
+    a = sweep.run(scenario, backend=backend, out=out.get("a"))
+    return a, sweep.run(scenario, backend=Slower(backend, goodput, rtt), out=out.get("b"))
+
+
+def test_figures_within_and_beyond_their_tolerances(backend):
+    comparison = compare(*both(backend, 0.96, 1.2))
+    by_figure = {(pair.name, pair.figure): pair for pair in comparison.pairs if pair.entity == "flow"}
+    assert by_figure["cubic", "goodput_bps"].difference == pytest.approx(-0.04)
+    assert not by_figure["cubic", "goodput_bps"].large
+    assert by_figure["bbr", "rtt_mean_s"].large
+    assert not by_figure["bbr", "rtt_p95_s"].judged
+    assert [pair.figure for pair in comparison.large] == ["rtt_mean_s", "rtt_mean_s"]
+
+
+def test_a_result_agrees_with_itself(backend):
+    a, _ = both(backend, 1, 1)
+    comparison = compare(a, a)
+    assert comparison.pairs and not comparison.large
+    assert all(pair.difference == 0 for pair in comparison.pairs)
+
+
+def test_zero_against_something_is_no_percentage(backend):
+    a, b = both(backend, 1, 1)
+    retransmits = next(p for p in compare(a, b).pairs if p.figure == "retransmits" and p.name == "bbr")
+    assert retransmits.difference == 0
+    assert math.isnan(type(retransmits)({}, "flow", "x", "retransmits", 0.0, 3.0).difference)
+
+
+def test_what_only_one_has_is_said(backend):
+    a = sweep.run(loads(TEXT), backend=backend)
+    b = sweep.run(loads(TEXT + 'name = "other"\n'), backend=backend)
+    comparison = compare(a, b)
+    assert (comparison.only_a, comparison.only_b) == (["bbr"], ["other"])
+
+
+def test_soundness_is_in_the_metadata(backend, tmp_path):
+    _, b = both(backend, 1, 1, a=tmp_path / "a", b=tmp_path / "b")
+    assert b.soundness["0"]["reasons"] == ["the relay was late"]
+    assert json.loads((tmp_path / "b/metadata.json").read_text())["soundness"]["0"]["sound"] is False
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    def call(*args):
+        monkeypatch.setattr("sys.argv", ["narrows", *map(str, args)])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        return exit_.value.code, *capsys.readouterr()
+
+    return call
+
+
+def test_the_command(command, backend, tmp_path):
+    both(backend, 0.9, 1, a=tmp_path / "a", b=tmp_path / "b")
+    code, out, _ = command("compare", tmp_path / "a", tmp_path / "b")
+    assert code == 0
+    assert "-10.0<" in out
+    assert "2 of 4 judged figures differ by more" in out
+    code, out, _ = command("compare", tmp_path / "a", tmp_path / "b", "--json")
+    figures = json.loads(out)["figures"]
+    assert {f["flow"] for f in figures if f.get("beyond_tolerance")} == {"cubic", "bbr"}
+
+
+def test_a_folder_without_results_is_one_line(command, tmp_path):
+    code, out, err = command("compare", tmp_path, tmp_path)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1 and "expected a folder of results" in err

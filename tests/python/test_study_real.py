@@ -1,0 +1,217 @@
+"""Studies on real stacks: what is planned, what is left out, two verdicts, and the page; without a kernel."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from narrows.errors import NarrowsError, ScenarioError
+from narrows.report import build
+from narrows.report.real import side_by_side
+from narrows.scenario.load import expand
+from narrows.studies import Verdict, find_study, judge, load_study
+from narrows.studies.real import OVERHEAD_S, minutes, omit, plan, run_on_both
+from narrows.studies.runner import Outcome
+from sketch import Sketch
+
+STUDY = load_study(find_study("brf"))
+DISTURBED = "the processors were 100 % busy, allowed are 90 %"
+
+
+class Fake(Sketch):
+    """Real stacks as the runner sees them: one run at a time, soundness, and no BRF if told so."""
+
+    name = "kernel"
+    most_jobs: int | None = 1
+
+    def __init__(self, *, brf: bool = True, disturbed: str = "", breaks: str = "") -> None:
+        self.brf, self.disturbed, self.breaks = brf, disturbed, breaks
+        self.runs: list[Any] = []
+
+    def facts(self) -> dict[str, Any]:
+        return {"kernel": "6.0-fake"}
+
+    def check(self, plan: Any) -> None:
+        if plan["controllers"] and not self.brf:
+            raise ScenarioError("found 'brf', expected none: no agent", "controllers.0.kind")
+
+    def run(self, plan: Any) -> dict[str, Any]:
+        self.runs.append(plan)
+        cc = plan["flows"][0]["transport"]["cc"]
+        if cc == self.breaks:
+            raise NarrowsError("the agent ended")
+        output = dict(super().run(plan))
+        reasons = [DISTURBED] if cc == self.disturbed else []
+        output["soundness"] = {"sound": not reasons, "reasons": reasons}
+        # A machine of its own: everything is a tenth slower.
+        output["flows"] = {**output["flows"], "goodput_bps": 0.9 * output["flows"]["goodput_bps"]}
+        return output
+
+
+def run(folder: Path, real: Fake, *only: str, reuse: bool = False) -> tuple[Outcome, list[str]]:
+    said: list[str] = []
+    outcome = run_on_both(
+        STUDY, folder, real, quick=True, only=only, simulator=Sketch(), reuse=reuse, say=said.append
+    )
+    return outcome, said
+
+
+@pytest.mark.parametrize(("quick", "most_s"), [(True, 180), (False, 900)])
+def test_the_whole_study_fits_into_its_time(quick: bool, most_s: float) -> None:
+    pairs = [plan(STUDY, experiment, quick, Fake()) for experiment in STUDY.experiments]
+    assert {pair.experiment.id for pair in pairs if pair.real} == {"E1", "E2", "E3", "E4", "E5", "E6"}
+    assert 0.5 * most_s < sum(pair.seconds for pair in pairs) < most_s
+    for pair in pairs:
+        if pair.real is None:
+            assert pair.left_out and pair.seconds == 0
+            continue
+        here, there = expand(pair.simulated, seeds=1), expand(pair.real)
+        assert [item.factors for item in here] == [item.factors for item in there]
+        assert pair.simulated.duration == pair.real.duration
+        assert pair.seconds == pytest.approx(len(there) * (pair.real.duration / 1e9 + OVERHEAD_S))
+        assert all(link.jitter is None for item in there for link in item.scenario.links)
+
+
+def test_both_sides_have_a_verdict_of_their_own(tmp_path: Path) -> None:
+    real = Fake()
+    outcome, said = run(tmp_path, real, "E6", "E7")
+    assert outcome.real is not None and set(outcome.real.runs) == {"E6"} == set(outcome.runs)
+    assert len(real.runs) == len(outcome.real.runs["E6"]) == 3
+    assert len(outcome.runs["E6"]) == 9
+    found = {finding.claim.id: finding for finding in outcome.real.findings}
+    # Every single run complies: one will do. An interval needs seeds, and there is one run.
+    assert found["C24"].verdict is Verdict.REPRODUCED
+    assert found["C22"].verdict is Verdict.UNJUDGED and "one run" in found["C22"].why
+    large = outcome.real.comparisons["E6"].large
+    assert {pair.figure for pair in large} == {"goodput_bps"}
+    assert all(-0.2 < pair.difference < -0.05 for pair in large)
+    assert said[0] == "real time: 1 experiments, about 22 s"
+    assert any("E6: 3 of 3 runs on the kernel" in line for line in said)
+    assert any(line.startswith("E7: left out: Radio links") for line in said)
+    assert (tmp_path / "sim" / "E6" / "runs.parquet").exists()
+    assert (tmp_path / "kernel" / "E6" / "runs.parquet").exists()
+
+
+def test_cases_that_the_kernel_refuses_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    outcome, _ = run(tmp_path, Fake(brf=False), "E6")
+    assert outcome.real is not None
+    assert {run.factors["controller"] for run in outcome.real.runs["E6"]} == {"cubic", "bbr"}
+    assert {run.factors["controller"] for run in outcome.runs["E6"]} == {"cubic", "bbr", "brf"}
+    assert (
+        "Without brf: controllers.0.kind: found 'brf', expected none: no agent."
+        in (outcome.real.left_out["E6"])
+    )
+    found = {finding.claim.id: finding for finding in outcome.real.findings}
+    assert found["C24"].verdict is Verdict.UNJUDGED
+
+
+def test_a_run_that_was_not_sound_is_shown_and_not_judged(tmp_path: Path) -> None:
+    outcome, _ = run(tmp_path, Fake(disturbed="brf"), "E6")
+    assert outcome.real is not None
+    found = {finding.claim.id: finding for finding in outcome.real.findings}
+    assert found["C24"].verdict is Verdict.UNJUDGED
+    assert DISTURBED in found["C24"].why and found["C24"].cases[0].doubted
+    assert found["C24"].cases[0].interval.mean < 1.0
+    assert "do not trust: " + DISTURBED in build(outcome)
+    # A verdict that there would not be anyway keeps its own reason.
+    claim = next(claim for claim in STUDY.claims if claim.id == "C22")
+    assert "one run" in judge(claim, outcome.real.runs).why
+
+
+def test_an_experiment_that_breaks_leaves_the_others_alone(tmp_path: Path) -> None:
+    outcome, said = run(tmp_path, Fake(breaks="bbr"), "E4", "E6")
+    assert outcome.real is not None
+    # CUBIC came first, and its run is kept.
+    for identity in ("E4", "E6"):
+        assert [run.factors["controller"] for run in outcome.real.runs[identity]] == ["cubic"]
+        assert "Runs that are missing failed: the agent ended" in outcome.real.left_out[identity]
+    assert "E4: the agent ended" in said
+
+
+def test_what_is_finished_need_not_run_again(tmp_path: Path) -> None:
+    run(tmp_path, Fake(), "E6")
+    again = Fake()
+    outcome, said = run(tmp_path, again, "E4", "E6", reuse=True)
+    assert said[0] == "real time: 1 experiments, about 22 s"
+    assert outcome.real is not None and set(outcome.real.runs) == {"E4", "E6"}
+    assert len(again.runs) == 3
+    other = Fake()
+    run_on_both(
+        STUDY, tmp_path, other, only=["E6"], simulator=Sketch(), reuse=True
+    )  # another plan: not quick
+    assert len(other.runs) == 6
+
+
+@pytest.mark.parametrize("key", ["links.9.jitter", "links.0.loss", "nothing", "links.x.rate", "name.x"])
+def test_what_is_not_there_cannot_be_omitted(key: str) -> None:
+    data = {"name": "x", "links": [{"rate": "1mbit", "jitter": "1ms"}]}
+    with pytest.raises(NarrowsError, match=key):
+        omit(data, key)
+    omit(data, "links.0.jitter")
+    assert data == {"name": "x", "links": [{"rate": "1mbit"}]}
+
+
+def test_times_in_words() -> None:
+    assert [minutes(seconds) for seconds in (-3, 89, 91, 800)] == ["0 s", "89 s", "2 min", "13 min"]
+
+
+# --- the page
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    outcome, _ = run(tmp_path_factory.mktemp("both"), Fake(disturbed="bbr"))
+    return re.sub(r"<script.*?</script>", "", build(outcome), flags=re.DOTALL)
+
+
+def test_paper_simulation_and_kernel_in_one_table(page: str) -> None:
+    row = page[page.index('id="claim-C13"') :]
+    row = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", row[: row.index("</tr>") + 5]))
+    assert "close to 1" in row and row.count("reproduced") == 2
+    heads = re.findall(r"<th[^>]*>([^<]*)</th>", page[page.index('class="claims both"') :])
+    assert heads[:5] == ["Claim", "Paper", "Simulation", "Kernel", "Verdict"]
+
+
+def test_the_page_marks_what_differs(page: str) -> None:
+    section = page[page.index('<section id="E6"') :]
+    section = section[: section.index("</section>")]
+    rows = [
+        [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<td.*?</td>", row)]
+        for row in re.findall(r"<tr>.*?</tr>", section)
+    ]
+    by_case = {row[0]: row for row in rows if row}
+    assert list(by_case) == ["CUBIC", "BBR", "BRF"]
+    case, buffer, flow, *figures, verdict = by_case["BRF"]
+    assert (case, buffer, flow, verdict) == ("BRF", "buffer 1,000 packets", "s1", "sound")
+    simulated, real = float(figures[0]), float(figures[1])
+    assert real == pytest.approx(0.9 * simulated, rel=0.02)
+    assert figures[2].endswith("%") and figures[5] == "0.0\N{NO-BREAK SPACE}%"
+    assert by_case["BBR"][-1] == f"do not trust: {DISTURBED}"
+    assert section.count('class="num beyond"') == 3  # the goodputs; RTTs agree
+    assert 'id="fig-queueing"' in section and 'id="fig-queueing-kernel"' in section
+
+
+@pytest.mark.parametrize(("real", "words"), [(93.0, "(seeds)"), (70.0, "")])
+def test_a_difference_that_seeds_have_too_says_so(tmp_path: Path, real: float, words: str) -> None:
+    """Simulated 80, 100, 120 Mbit/s: a single run lies within 100 +- 99.4; of 99, 100, 101 within 5."""
+    outcome, _ = run(tmp_path, Fake(), "E6")
+    assert outcome.real is not None
+    pair = next(p for p in outcome.real.comparisons["E6"].pairs if p.figure == "goodput_bps")
+    spread = (80.0, 100.0, 120.0) if words else (99.0, 100.0, 101.0)
+    for item, value in zip(outcome.runs["E6"].where({"controller": "cubic"}), spread, strict=True):
+        item.tables["flows"]["goodput_bps"][:] = value * 1e6  # type: ignore[index]
+    outcome.real.comparisons["E6"].pairs[:] = [replace(pair, a=100e6, b=real * 1e6)]
+    table = side_by_side(STUDY.experiment("E6"), outcome)
+    assert table is not None
+    assert [cell.half for cell in table.rows[0] if cell.css == "beyond"] == [words]
+
+
+def test_the_page_says_what_was_left_out_and_how_near_they_are(page: str) -> None:
+    assert "E7 was not run on the kernel: Radio links" in page
+    assert "The algorithm as printed runs in the simulator only" in page
+    table = page[page.index('<section id="real"') :]
+    table = table[: table.index("</section>")]
+    assert "0 of 3" in table and "3 of 3" in table
