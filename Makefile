@@ -4,11 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+# What the data plane and its tests need beside Rust and Python (Debian's names).
+PACKAGES := build-essential pkg-config python3-venv clang llvm autoconf automake autopoint flex bison gawk m4 \
+  iproute2 iputils-ping ethtool iperf3 openvswitch-switch tcpdump curl chromium
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo study test lint format rust-test python-test determinism quick-study bench reference clean
+.PHONY: help packages setup agent demo study test lint format rust-test python-test determinism bench reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -28,13 +31,26 @@ $(VENV)/built: $(VENV)/ready $(RUST_SOURCES)
 
 setup: $(VENV)/built ## Build the simulator and install the `narrows` command into .venv
 
+packages: ## Install what `make agent` and `make test` need (Debian and its kin, root)
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(PACKAGES) >/dev/null
+
+# A target must be named, or the flags would also go to build scripts and procedural macros, which cannot be static.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+
+agent: ## Build target/release/narrows-agent, the Linux data plane, as one static binary
+	@command -v clang >/dev/null || { echo "eBPF needs clang 14 or later; try: make packages"; exit 2; }
+	RUSTFLAGS='-C target-feature=+crt-static' \
+	  cargo build --release --locked --quiet -p narrows-agent --bin narrows-agent --target $(HOST) --target-dir target
+	install -D -m 755 target/$(HOST)/release/narrows-agent target/release/narrows-agent
+
 demo: setup ## Run the first study in small and write its report (results/demo/report.html)
 	$(BIN)/narrows study brf --quick --out results/demo
 
 study: setup ## Run the BRF study in full: 10 seeds
 	$(BIN)/narrows study brf --out results/brf
 
-test: lint rust-test python-test determinism ## Run everything that CI runs
+test: agent lint rust-test python-test determinism ## Run everything that CI runs
 
 lint: setup ## Formatting, clippy, ruff, mypy
 	cargo fmt --all --check
@@ -55,14 +71,15 @@ export PROPTEST_RNG_SEED
 rust-test: ## Rust tests: units, vectors, properties, behaviour snapshots
 	cargo test --workspace --locked --quiet
 
-python-test: setup ## Python tests, the browser's included if there is one
+python-test: setup agent ## Python tests; the browser's and the kernel's where there is one and root
 	$(BIN)/pytest tests/python
 
 determinism: setup ## The quick study on one thread and on two: the same bytes
 	$(BIN)/python tools/determinism.py
 
-bench: setup ## Measure speed beside ns-3 (libns3-dev) and print the table
+bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev), the agent and, as root, its eBPF programs
 	$(BIN)/python benches/run.py
+	$(BIN)/python benches/agent.py
 
 reference: setup ## Refill the generated parts of docs/ and the JSON schema
 	$(BIN)/narrows schema > python/narrows/scenario/schema.json

@@ -1,0 +1,127 @@
+"""Measures the agent and its data plane: the loop, the eBPF programs, a bridge with and without them.
+
+    python benches/agent.py            # print
+    python benches/agent.py --write    # also into docs/performance.md
+
+The loop's figures need cargo and clang; those of the eBPF programs also root, iperf3 and iproute2, and are
+left out with a line that says so where they are missing. Only the standard library is used.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from run import BenchError, cargo_bench, machine, table
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "performance.md"
+FLOWS = (1_000, 10_000, 100_000)
+
+
+def fill(name: str, text: str) -> None:
+    """Replaces a generated part of the document."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    head, found, rest = DOCUMENT.read_text(encoding="utf-8").partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not (found and closed):
+        raise BenchError(f"{DOCUMENT.name} has no {begin} and {end}")
+    DOCUMENT.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
+
+
+def output(command: Sequence[str]) -> str:
+    """What a command prints."""
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise BenchError(f"{' '.join(command)} failed")
+    return done.stdout
+
+
+def loop() -> str:
+    """The agent's loop as a table."""
+    program = cargo_bench("narrows-agent", "agent_loop")
+    runs: list[dict[str, Any]] = [
+        json.loads(line) for line in output([str(program), *map(str, FLOWS)]).splitlines()
+    ]
+    header = ["flows", "records", "median", "99 %", "with ALLOC", "with ALLOC, 99 %", "bytes/flow"]
+    rows = [
+        [
+            f"{run['live']:,}",
+            run["records"],
+            *(f"{run[key] / 1000:.2f}" for key in ("median_us", "p99_us", "alloc_median_us", "alloc_p99_us")),
+            f"{run['bytes_per_flow']:,}",
+        ]
+        for run in runs
+    ]
+    return f"{machine()}\n\nOne turn of the loop, ms of CPU time:\n\n{table(header, rows)}"
+
+
+def missing() -> str | None:
+    """Why the eBPF programs cannot be measured here."""
+    if os.geteuid() != 0:
+        return "root is needed"
+    tools = [tool for tool in ("iperf3", "ip", "nsenter") if shutil.which(tool) is None]
+    return f"{', '.join(tools)} is needed" if tools else None
+
+
+def data_plane(seconds: int, repetitions: int) -> str:
+    """Costs of the eBPF programs, and what a bridge loses by them."""
+    command = ["cargo", "run", "--release", "--quiet", "-p", "narrows-agent", "--example", "cost", "--"]
+    told = json.loads(output([*command, str(seconds), str(repetitions)]))
+    header = ["part", "program", "ns/run", "runs", "verifier: instructions", "bytes", "machine code"]
+    rows = [
+        [
+            row["part"],
+            f"`{row['program']}`",
+            f"{row['ns']:.0f}",
+            f"{row['runs']:,}",
+            f"{row['verified']:,}",
+            f"{row['translated_bytes']:,}",
+            f"{row['machine_bytes']:,}",
+        ]
+        for row in told["programs"]
+    ]
+    ratios = [a / b for a, b in zip(told["with"], told["without"], strict=True)]
+    plain = [rate / 1e9 for rate in told["without"]]
+    return (
+        f"{machine()}\n\n{table(header, rows)}\n\n"
+        f"Throughput of a bridge with the programs over that without, {len(ratios)} pairs of {seconds} s "
+        f"in turn: median {statistics.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f} "
+        f"(without: median {statistics.median(plain):.1f} Gbit/s, from {min(plain):.1f} to {max(plain):.1f})."
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Builds, runs, prints."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--write", action="store_true", help="put the result into docs/performance.md")
+    parser.add_argument("--seconds", type=int, default=3, metavar="S", help="of each connection (default: 3)")
+    parser.add_argument("--repeat", type=int, default=5, metavar="N", help="pairs of runs (default: 5)")
+    options = parser.parse_args(arguments)
+    if options.seconds < 1 or options.repeat < 1:
+        parser.error("--seconds and --repeat: at least 1")
+    try:
+        parts = {"agent loop": loop()}
+        if reason := missing():
+            print(f"bench: the eBPF programs are left out: {reason}", file=sys.stderr)
+        else:
+            parts["data plane"] = data_plane(options.seconds, options.repeat)
+        for name, text in parts.items():
+            print(text, end="\n\n")
+            if options.write:
+                fill(name, text)
+    except BenchError as e:
+        print(f"bench: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
