@@ -66,6 +66,7 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: the next packet leaves no earlier, if paced, and is so stamped in any case */
 	__u64 tcp_mstamp;		/* CLOCK_MONOTONIC, us: this ACK's, or this transmission's time */
 	__u16 tcp_header_len;		/* with the options that every segment has */
 	__u32 mss_cache;		/* payload of a full segment */

@@ -13,16 +13,9 @@ static __always_inline struct nrw_conn *nrw_conn_get(struct sock *sk, __u64 flag
 
 static __always_inline void nrw_to_cubic(struct nrw_conn *conn, struct tcp_sock *tp, __u8 mode)
 {
-	struct sock *sk = (struct sock *)tp;
-
 	conn->mode = mode;
-	/* CUBIC is not paced unless someone else asked for it */
-	if (conn->paced) {
-		conn->paced = 0;
-		if (sk->sk_pacing_status == SK_PACING_NEEDED)
-			sk->sk_pacing_status = SK_PACING_NONE;
-	}
-	cubictcp_init(sk);
+	nrw_unpace(conn, tp);
+	cubictcp_init((struct sock *)tp);
 }
 
 /* The rate that has been heard since the last look, if any. */
@@ -137,9 +130,9 @@ void BPF_PROG(brf_release, struct sock *sk)
 {
 	struct nrw_conn *conn = nrw_conn_get(sk, 0);
 
-	/* another congestion control does not inherit the pacing */
-	if (conn && conn->paced && sk->sk_pacing_status == SK_PACING_NEEDED)
-		sk->sk_pacing_status = SK_PACING_NONE;
+	/* another congestion control does not inherit the pacing, if it can be helped */
+	if (conn)
+		nrw_unpace(conn, (struct tcp_sock *)sk);
 }
 
 SEC("struct_ops")

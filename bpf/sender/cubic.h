@@ -80,6 +80,7 @@ static __always_inline void nrw_cubic_control(struct nrw_conn *conn, struct tcp_
 	else if (nrw_may_raise(tp, flag))
 		cubictcp_cong_avoid((struct sock *)tp, ack, rs->acked_sacked);
 	nrw_cubic_pacing(tp);
+	nrw_unpace(conn, tp);
 }
 
 /* Beginning of a reduction (tcp_init_cwnd_reduction()) and its end (tcp_end_cwnd_reduction()). */

@@ -96,6 +96,22 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 	}
 }
 
+/*
+ * Ends the pacing that was begun here: CUBIC is not paced unless someone else asked for it. Not while a packet's time of
+ * departure lies ahead, which at a low rate may be far: the next packet would leave at once, but stamped with that time
+ * (tcp_wstamp_ns), and what its ACK tells of the RTT would be too short, in rtt_min for minutes.
+ */
+static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *tp)
+{
+	struct sock *sk = (struct sock *)tp;
+
+	if (!conn->paced || tp->tcp_wstamp_ns > tp->tcp_mstamp * 1000)
+		return;
+	conn->paced = 0;
+	if (sk->sk_pacing_status == SK_PACING_NEEDED)
+		sk->sk_pacing_status = SK_PACING_NONE;
+}
+
 /* Window and pacing for the rate in force. Loss has no say in either (BRF-91). */
 static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp)
 {

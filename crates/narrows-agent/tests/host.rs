@@ -16,6 +16,7 @@ use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::option::Format;
 use narrows_control::rate::RateOption;
 use narrows_control::units::Rate;
+use narrows_lab::patiently;
 use net::{DELAY_NS, Net, can_run, greedy};
 use switch::{Behaviour, Seen, must};
 
@@ -57,196 +58,216 @@ fn assert_near(what: &str, measured: f64, expected: f64, tolerance: f64) {
 
 #[test]
 fn the_rate_is_obeyed_from_the_first_packets_on() {
-    if !can_run() {
-        return;
-    }
-    let net = Net::new(told(TOLD));
-    let sender = must(Sender::load(&sender(&net, "a", "obey")));
-    net.transfer(2 * SECOND, false, greedy);
-    let seen = net.switch.seen();
-    let syn = seen.iter().find(|s| s.is_syn()).expect("a SYN");
-    assert_eq!(syn.option, RateOption::Unassigned, "the SYN asks");
-    let packets = data(&net, true);
-    assert_near("rate", rate(&packets, 0.5, 1.9), TOLD as f64, 0.03);
-    // The kernel does not pace a connection's first ten packets (tcp_update_skb_after_send()).
-    let unpaced = 10.0 * 1500.0 / 0.1;
-    let first = rate(&packets, 0.0, 0.1);
-    assert!(
-        first > 0.9 * TOLD as f64 && first < 1.05 * TOLD as f64 + unpaced,
-        "first 100 ms: {first:.0} bytes/s"
-    );
-    let counters = sender.counters();
-    assert_eq!((counters.rated, counters.orphaned, counters.unrated), (1, 0, 0), "{counters:?}");
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(told(TOLD));
+        let sender = must(Sender::load(&sender(&net, "a", "obey")));
+        net.transfer(2 * SECOND, false, greedy);
+        let seen = net.switch.seen();
+        let syn = seen.iter().find(|s| s.is_syn()).expect("a SYN");
+        assert_eq!(syn.option, RateOption::Unassigned, "the SYN asks");
+        let packets = data(&net, true);
+        assert_near("rate", rate(&packets, 0.5, 1.9), TOLD as f64, 0.03);
+        // The kernel does not pace a connection's first ten packets (tcp_update_skb_after_send()).
+        let unpaced = 10.0 * 1500.0 / 0.1;
+        let first = rate(&packets, 0.0, 0.1);
+        assert!(
+            first > 0.9 * TOLD as f64 && first < 1.05 * TOLD as f64 + unpaced,
+            "first 100 ms: {first:.0} bytes/s"
+        );
+        let counters = sender.counters();
+        assert_eq!((counters.rated, counters.orphaned, counters.unrated), (1, 0, 0), "{counters:?}");
+    });
 }
 
 #[test]
 fn without_the_option_in_the_handshake_forged_feedback_is_ignored() {
-    if !can_run() {
-        return;
-    }
-    let net = Net::new(Behaviour { acks: code(100_000), ..Behaviour::default() });
-    let sender = must(Sender::load(&sender(&net, "a", "forged")));
-    net.transfer(SECOND, false, greedy);
-    let counters = sender.counters();
-    assert_eq!((counters.rated, counters.unrated, counters.adopted), (0, 1, 0), "{counters:?}");
-    let measured = rate(&data(&net, true), 0.3, 0.9);
-    assert!(measured > 10.0 * 100_000.0, "CUBIC grows: {measured:.0} bytes/s");
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(Behaviour { acks: code(100_000), ..Behaviour::default() });
+        let sender = must(Sender::load(&sender(&net, "a", "forged")));
+        net.transfer(SECOND, false, greedy);
+        let counters = sender.counters();
+        assert_eq!((counters.rated, counters.unrated, counters.adopted), (0, 1, 0), "{counters:?}");
+        let measured = rate(&data(&net, true), 0.3, 0.9);
+        assert!(measured > 10.0 * 100_000.0, "CUBIC grows: {measured:.0} bytes/s");
+    });
 }
 
 #[test]
 fn silence_gives_way_to_cubic_and_feedback_takes_over_again() {
-    if !can_run() {
-        return;
-    }
-    let net = Net::new(told(TOLD));
-    let sender = must(Sender::load(&sender(&net, "a", "silent")));
-    let mut orphaned_in_time = false;
-    std::thread::scope(|scope| {
-        scope.spawn(|| net.transfer(8 * SECOND, false, greedy));
-        std::thread::sleep(SECOND);
-        net.switch.change(|b| (b.acks, b.handshake) = (Some(0xFFFF), None));
-        // 1 s and 4 RTT
-        std::thread::sleep(SECOND + Duration::from_nanos(8 * DELAY_NS));
-        orphaned_in_time = sender.counters().orphaned == 1;
-        std::thread::sleep(SECOND / 2);
-        net.switch.change(|b| b.acks = code(TOLD));
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(told(TOLD));
+        let sender = must(Sender::load(&sender(&net, "a", "silent")));
+        let mut orphaned_in_time = false;
+        std::thread::scope(|scope| {
+            scope.spawn(|| net.transfer(8 * SECOND, false, greedy));
+            std::thread::sleep(SECOND);
+            net.switch.change(|b| (b.acks, b.handshake) = (Some(0xFFFF), None));
+            // 1 s and 4 RTT
+            std::thread::sleep(SECOND + Duration::from_nanos(8 * DELAY_NS));
+            orphaned_in_time = sender.counters().orphaned == 1;
+            std::thread::sleep(SECOND / 2);
+            net.switch.change(|b| b.acks = code(TOLD));
+        });
+        let counters = sender.counters();
+        assert!(orphaned_in_time, "{counters:?}");
+        assert_eq!((counters.rated, counters.orphaned, counters.adopted), (1, 1, 1), "{counters:?}");
+        let packets = data(&net, true);
+        let alone = rate(&packets, 2.0, 2.5);
+        assert!(alone > 1.3 * TOLD as f64, "CUBIC grows: {alone:.0} bytes/s");
+        // CUBIC has left a queue at the test's switch: that drains first, and a recovery in progress ends under CUBIC's rules.
+        assert_near("rate after all", rate(&packets, 6.0, 7.8), TOLD as f64, 0.03);
     });
-    let counters = sender.counters();
-    assert!(orphaned_in_time, "{counters:?}");
-    assert_eq!((counters.rated, counters.orphaned, counters.adopted), (1, 1, 1), "{counters:?}");
-    let packets = data(&net, true);
-    let alone = rate(&packets, 2.0, 2.5);
-    assert!(alone > 1.3 * TOLD as f64, "CUBIC grows: {alone:.0} bytes/s");
-    // CUBIC has left a queue at the test's switch, whose capacity is the machine's: that drains first, and a recovery in
-    // progress ends under CUBIC's rules.
-    assert_near("rate after all", rate(&packets, 6.0, 7.8), TOLD as f64, 0.1);
 }
 
 #[test]
 fn loss_does_not_change_the_rate() {
-    if !can_run() {
-        return;
-    }
-    let net = Net::new(Behaviour { lose_each: 20, ..told(TOLD) });
-    let sender = must(Sender::load(&sender(&net, "a", "lossy")));
-    net.transfer(3 * SECOND, false, greedy);
-    assert_near("rate before the loss", rate(&data(&net, true), 0.5, 2.9), TOLD as f64, 0.05);
-    let counters = sender.counters();
-    assert_eq!((counters.rated, counters.orphaned), (1, 0), "{counters:?}");
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(Behaviour { lose_each: 20, ..told(TOLD) });
+        let sender = must(Sender::load(&sender(&net, "a", "lossy")));
+        net.transfer(3 * SECOND, false, greedy);
+        assert_near("rate before the loss", rate(&data(&net, true), 0.5, 2.9), TOLD as f64, 0.05);
+        let counters = sender.counters();
+        assert_eq!((counters.rated, counters.orphaned), (1, 0), "{counters:?}");
+    });
 }
 
 #[test]
 fn the_application_limit_is_said_once_per_rtt() {
-    if !can_run() {
-        return;
-    }
-    let marks = |write: fn(&mut std::net::TcpStream), name| {
-        let net = Net::new(told(TOLD));
-        let sender = must(Sender::load(&sender(&net, "a", name)));
-        net.transfer(2 * SECOND, false, write);
-        let packets = data(&net, true);
-        let count = |mark| packets.iter().filter(|p| p.first_options == mark).count();
-        // A super-packet's mark is on each of its segments, so that the wire has more.
-        (count(0xFD02), count(0xFE02), sender.counters().marked)
-    };
-    let (unlimited, limited, marked) = marks(greedy, "greedy");
-    assert!(unlimited > 20 * limited, "greedy: {unlimited} unlimited, {limited} limited");
-    // An RTT of 10 ms, and what pacing and packets add.
-    assert!((100..=200).contains(&marked), "{marked} marks in 2 s");
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let marks = |write: fn(&mut std::net::TcpStream), name| {
+            let net = Net::new(told(TOLD));
+            let sender = must(Sender::load(&sender(&net, "a", name)));
+            net.transfer(2 * SECOND, false, write);
+            let packets = data(&net, true);
+            let count = |mark| packets.iter().filter(|p| p.first_options == mark).count();
+            // A super-packet's mark is on each of its segments, so that the wire has more.
+            (count(0xFD02), count(0xFE02), sender.counters().marked)
+        };
+        let (unlimited, limited, marked) = marks(greedy, "greedy");
+        assert!(unlimited > 20 * limited, "greedy: {unlimited} unlimited, {limited} limited");
+        // An RTT of 10 ms, and what pacing and packets add.
+        assert!((100..=200).contains(&marked), "{marked} marks in 2 s");
 
-    let slow = |stream: &mut std::net::TcpStream| {
-        let _ = stream.write(&[0; 1000]);
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    let (unlimited, limited, _) = marks(slow, "slow");
-    assert!(limited > 10 * unlimited, "slow: {unlimited} unlimited, {limited} limited");
+        let slow = |stream: &mut std::net::TcpStream| {
+            let _ = stream.write(&[0; 1000]);
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let (unlimited, limited, _) = marks(slow, "slow");
+        assert!(limited > 10 * unlimited, "slow: {unlimited} unlimited, {limited} limited");
+    });
 }
 
 #[test]
 fn the_receiver_leaves_room_for_those_who_ask() {
-    if !can_run() {
-        return;
-    }
-    let net = Net::new(Behaviour { only_reserved: true, ..told(TOLD) });
-    let receiver = must(Receiver::load(&ReceiverOptions { scope: net.scope("b"), ask: false }));
-    net.transfer(SECOND / 5, false, greedy);
-    assert!(net.switch.seen().iter().all(|s| s.option == RateOption::Absent), "nobody asked");
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(Behaviour { only_reserved: true, ..told(TOLD) });
+        let receiver = must(Receiver::load(&ReceiverOptions { scope: net.scope("b"), ask: false }));
+        net.transfer(SECOND / 5, false, greedy);
+        assert!(net.switch.seen().iter().all(|s| s.option == RateOption::Absent), "nobody asked");
 
-    let before = net.switch.seen().len();
-    // A host may be both: in one cgroup the programs do not disturb each other.
-    let receiver_too = must(Receiver::load(&ReceiverOptions { scope: net.scope("a"), ask: false }));
-    let sender = must(Sender::load(&sender(&net, "a", "asking")));
-    net.transfer(2 * SECOND, false, greedy);
-    let seen = net.switch.seen().split_off(before);
-    // The connection before has its last ACKs still on the way.
-    let begin = seen.iter().position(Seen::is_syn).expect("a SYN");
-    let seen = &seen[begin..];
-    let syn_ack = seen.iter().find(|s| s.is_syn_ack()).expect("a SYN-ACK");
-    assert_eq!(syn_ack.option, RateOption::Unassigned);
-    let acks = || seen.iter().filter(|s| !s.forth && s.payload == 0 && s.flags & 0x17 == 0x10);
-    assert!(acks().count() > 100);
-    let without: Vec<_> = acks().filter(|s| s.option != RateOption::Unassigned).collect();
-    let (first, counted) = (without.first(), receiver.counters());
-    assert!(
-        without.is_empty(),
-        "{} of {} pure ACKs have no room, first {first:?}; {counted:?}",
-        without.len(),
-        acks().count()
-    );
-    let third = seen.iter().find(|s| s.forth && s.flags & 0x12 == 0x10).expect("a third packet");
-    assert_eq!(third.option, RateOption::Unassigned, "so has the handshake's third packet");
-    let packets: Vec<_> = seen.iter().filter(|s| s.forth && s.payload > 0).cloned().collect();
-    assert_near("rate", rate(&packets, 0.5, 1.9), TOLD as f64, 0.03);
-    assert_eq!((receiver.counters().reserving, receiver_too.counters().reserving), (1, 1));
-    assert_eq!(sender.counters().rated, 1);
+        let before = net.switch.seen().len();
+        // A host may be both: in one cgroup the programs do not disturb each other.
+        let receiver_too = must(Receiver::load(&ReceiverOptions { scope: net.scope("a"), ask: false }));
+        let sender = must(Sender::load(&sender(&net, "a", "asking")));
+        net.transfer(2 * SECOND, false, greedy);
+        let seen = net.switch.seen().split_off(before);
+        // The connection before has its last ACKs still on the way.
+        let begin = seen.iter().position(Seen::is_syn).expect("a SYN");
+        let seen = &seen[begin..];
+        let syn_ack = seen.iter().find(|s| s.is_syn_ack()).expect("a SYN-ACK");
+        assert_eq!(syn_ack.option, RateOption::Unassigned);
+        let acks = || seen.iter().filter(|s| !s.forth && s.payload == 0 && s.flags & 0x17 == 0x10);
+        assert!(acks().count() > 100);
+        let without: Vec<_> = acks().filter(|s| s.option != RateOption::Unassigned).collect();
+        let (first, counted) = (without.first(), receiver.counters());
+        assert!(
+            without.is_empty(),
+            "{} of {} pure ACKs have no room, first {first:?}; {counted:?}",
+            without.len(),
+            acks().count()
+        );
+        let third = seen.iter().find(|s| s.forth && s.flags & 0x12 == 0x10).expect("a third packet");
+        assert_eq!(third.option, RateOption::Unassigned, "so has the handshake's third packet");
+        let packets: Vec<_> = seen.iter().filter(|s| s.forth && s.payload > 0).cloned().collect();
+        assert_near("rate", rate(&packets, 0.5, 1.9), TOLD as f64, 0.03);
+        assert_eq!((receiver.counters().reserving, receiver_too.counters().reserving), (1, 1));
+        assert_eq!(sender.counters().rated, 1);
+    });
 }
 
 #[test]
 fn a_cap_holds_the_kernels_own_congestion_control() {
-    if !can_run() {
-        return;
-    }
-    let net = Net::new(told(TOLD));
-    let _sender = must(Sender::load(&SenderOptions { mode: Mode::Cap, ..sender(&net, "a", "cap") }));
-    net.transfer(3 * SECOND, false, greedy);
-    assert_near("rate", rate(&data(&net, true), 1.5, 2.9), TOLD as f64, 0.05);
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(told(TOLD));
+        let _sender = must(Sender::load(&SenderOptions { mode: Mode::Cap, ..sender(&net, "a", "cap") }));
+        net.transfer(3 * SECOND, false, greedy);
+        assert_near("rate", rate(&data(&net, true), 1.5, 2.9), TOLD as f64, 0.05);
+    });
 }
 
 #[test]
 fn the_papers_padding_is_read_and_put_right() {
-    if !can_run() {
-        return;
-    }
-    let net = Net::new(Behaviour { padding: true, ..told(TOLD) });
-    let options = SenderOptions { format: Format::Padding, ..sender(&net, "a", "padding") };
-    let sender = must(Sender::load(&options));
-    net.transfer(3 * SECOND, false, greedy);
-    let counters = sender.counters();
-    assert_eq!((counters.awaiting, counters.adopted), (1, 1), "{counters:?}");
-    assert!(counters.restored > 100, "{counters:?}");
-    assert_near("rate", rate(&data(&net, true), 1.0, 2.9), TOLD as f64, 0.03);
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(Behaviour { padding: true, ..told(TOLD) });
+        let options = SenderOptions { format: Format::Padding, ..sender(&net, "a", "padding") };
+        let sender = must(Sender::load(&options));
+        net.transfer(3 * SECOND, false, greedy);
+        let counters = sender.counters();
+        assert_eq!((counters.awaiting, counters.adopted), (1, 1), "{counters:?}");
+        assert!(counters.restored > 100, "{counters:?}");
+        assert_near("rate", rate(&data(&net, true), 1.0, 2.9), TOLD as f64, 0.03);
+    });
 }
 
 #[test]
 fn iperf3_obeys_whatever_congestion_control_it_asks_for() {
-    if !can_run() || std::process::Command::new("iperf3").arg("-v").output().is_err() {
-        eprintln!("SKIPPED: iperf3 is needed");
-        return;
-    }
-    let net = Net::new(told(TOLD));
-    let options = SenderOptions { choice: Choice::All, ..sender(&net, "a", "iperf") };
-    let sender = must(Sender::load(&options));
-    let mut server =
-        net.command("b", "iperf3", &["-s", "-1"]).stdout(std::process::Stdio::null()).spawn().expect("runs");
-    std::thread::sleep(SECOND / 2);
-    let client =
-        net.command("a", "iperf3", &["-c", "10.7.0.2", "-t", "2", "-C", "reno"]).output().expect("runs");
-    let _ = server.kill();
-    let _ = server.wait();
-    assert!(client.status.success(), "{}", String::from_utf8_lossy(&client.stdout));
-    // The control connection is the first packet's; the data's begins a moment later.
-    assert_near("rate", rate(&data(&net, true), 0.8, 1.8), TOLD as f64, 0.03);
-    assert_eq!(sender.counters().rated, 2, "{:?}", sender.counters());
+    patiently(|| {
+        if !can_run() || std::process::Command::new("iperf3").arg("-v").output().is_err() {
+            eprintln!("SKIPPED: iperf3 is needed");
+            return;
+        }
+        let net = Net::new(told(TOLD));
+        let options = SenderOptions { choice: Choice::All, ..sender(&net, "a", "iperf") };
+        let sender = must(Sender::load(&options));
+        let mut server = net
+            .command("b", "iperf3", &["-s", "-1"])
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("runs");
+        std::thread::sleep(SECOND / 2);
+        let client =
+            net.command("a", "iperf3", &["-c", "10.7.0.2", "-t", "2", "-C", "reno"]).output().expect("runs");
+        let _ = server.kill();
+        let _ = server.wait();
+        assert!(client.status.success(), "{}", String::from_utf8_lossy(&client.stdout));
+        // The control connection is the first packet's; the data's begins a moment later.
+        assert_near("rate", rate(&data(&net, true), 0.8, 1.8), TOLD as f64, 0.03);
+        assert_eq!(sender.counters().rated, 2, "{:?}", sender.counters());
+    });
 }
 
 #[test]

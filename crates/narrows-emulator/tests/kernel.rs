@@ -5,10 +5,12 @@
 
 mod lab;
 
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
 use lab::{Lab, flow, place};
 use narrows_emulator::{Outcome, emulate};
+use narrows_lab::patiently;
 use narrows_sim::Table;
 use serde_json::json;
 
@@ -22,218 +24,227 @@ fn verdict(outcome: &Outcome) -> serde_json::Value {
 
 #[test]
 fn a_bulk_flow_fills_a_link_of_100_mbit_and_is_seen() {
-    let Some(lab) = Lab::new("bulk") else { return };
-    lab.tc("a", "qdisc add dev x root handle 1: htb default 10");
-    lab.tc(
-        "a",
-        "class add dev x parent 1: classid 1:10 htb rate 100mbit burst 6000 cburst 6000 quantum 1514",
-    );
-    lab.tc("a", "qdisc add dev x parent 1:10 pfifo limit 1000");
-    lab.no_offloads("a");
-    let spec = lab.spec(3.0, |s| {
-        s["plan"]["flows"] = json!([flow("bulk", json!({"kind": "bulk"}))]);
-        s["flows"] = json!([place(0, 5001)]);
-        s["queues"] = json!([{"link": 0, "netns": lab.netns("a"), "interface": "x", "handle": "1:10"}]);
+    patiently(|| {
+        let Some(lab) = Lab::new() else { return };
+        lab.tc("a", "qdisc add dev x root handle 1: htb default 10");
+        lab.tc(
+            "a",
+            "class add dev x parent 1: classid 1:10 htb rate 100mbit burst 6000 cburst 6000 quantum 1514",
+        );
+        lab.tc("a", "qdisc add dev x parent 1:10 pfifo limit 1000");
+        lab.no_offloads("a");
+        let spec = lab.spec(3.0, |s| {
+            s["plan"]["flows"] = json!([flow("bulk", json!({"kind": "bulk"}))]);
+            s["flows"] = json!([place(0, 5001)]);
+            s["queues"] = json!([{"link": 0, "netns": lab.netns("a"), "interface": "x", "handle": "1:10"}]);
+        });
+        let outcome = emulate(&spec, &AtomicBool::new(false)).unwrap();
+        eprintln!("{:#}", verdict(&outcome));
+        let flows = table(&outcome, "flows");
+        let get = |column: &str| flows.f64(column).unwrap()[0];
+        eprintln!(
+            "goodput {:.2} Mbit/s, srtt {:.2} ms, min RTT {:.3} ms",
+            get("goodput_bps") / 1e6,
+            get("rtt_mean_s") * 1e3,
+            get("min_rtt_s") * 1e3
+        );
+        let samples = table(&outcome, "flow_samples");
+        eprintln!("cwnd {:?}", samples.u64("cwnd").unwrap());
+        eprintln!("retransmits {:?}", samples.u64("retransmits").unwrap().last());
+        assert!((90e6..97e6).contains(&get("goodput_bps")), "{}", get("goodput_bps"));
+        assert!(get("min_rtt_s") >= 0.020, "never faster than its delay");
+        assert!(get("rtt_p50_s") >= 0.020 && get("rtt_max_s") < 0.5);
+        assert!(get("end_s").is_nan() && get("fct_s").is_nan());
+        assert!(flows.u64("sent_packets").unwrap()[0] > 10_000);
+
+        let samples = table(&outcome, "flow_samples");
+        assert!(samples.rows() >= 25, "{} rows", samples.rows());
+        assert!(samples.u64("cwnd").unwrap().iter().any(|&c| c > 100));
+        let send: Vec<f64> = samples.f64("send_bps").unwrap().to_vec();
+        assert!(send.iter().any(|&r| (90e6..110e6).contains(&r)), "{send:?}");
+
+        let links = table(&outcome, "links");
+        let throughput = links.f64("throughput_bps").unwrap();
+        assert!((95e6..101e6).contains(&throughput[0]), "{throughput:?}");
+        assert!(throughput[1] > 0.0 && throughput[1] < 10e6, "ACKs");
+        let queue = table(&outcome, "link_samples");
+        let waiting = queue.u64("link").unwrap().iter().zip(queue.u64("queue_packets").unwrap());
+        assert!(
+            waiting.filter(|(l, _)| **l == 0).any(|(_, q)| *q > 0),
+            "short: the kernel holds a sender's own queue down (TCP small queues)"
+        );
     });
-    let outcome = emulate(&spec, &AtomicBool::new(false)).unwrap();
-    eprintln!("{:#}", verdict(&outcome));
-    let flows = table(&outcome, "flows");
-    let get = |column: &str| flows.f64(column).unwrap()[0];
-    eprintln!(
-        "goodput {:.2} Mbit/s, srtt {:.2} ms, min RTT {:.3} ms",
-        get("goodput_bps") / 1e6,
-        get("rtt_mean_s") * 1e3,
-        get("min_rtt_s") * 1e3
-    );
-    let samples = table(&outcome, "flow_samples");
-    eprintln!("cwnd {:?}", samples.u64("cwnd").unwrap());
-    eprintln!("retransmits {:?}", samples.u64("retransmits").unwrap().last());
-    assert!((90e6..97e6).contains(&get("goodput_bps")), "{}", get("goodput_bps"));
-    assert!(get("min_rtt_s") >= 0.020, "never faster than its delay");
-    assert!(get("rtt_p50_s") >= 0.020 && get("rtt_max_s") < 0.5);
-    assert!(get("end_s").is_nan() && get("fct_s").is_nan());
-    assert!(flows.u64("sent_packets").unwrap()[0] > 10_000);
-
-    let samples = table(&outcome, "flow_samples");
-    assert!(samples.rows() >= 25, "{} rows", samples.rows());
-    assert!(samples.u64("cwnd").unwrap().iter().any(|&c| c > 100));
-    let send: Vec<f64> = samples.f64("send_bps").unwrap().to_vec();
-    assert!(send.iter().any(|&r| (90e6..110e6).contains(&r)), "{send:?}");
-
-    let links = table(&outcome, "links");
-    let throughput = links.f64("throughput_bps").unwrap();
-    assert!((95e6..101e6).contains(&throughput[0]), "{throughput:?}");
-    assert!(throughput[1] > 0.0 && throughput[1] < 10e6, "ACKs");
-    let queue = table(&outcome, "link_samples");
-    let waiting = queue.u64("link").unwrap().iter().zip(queue.u64("queue_packets").unwrap());
-    assert!(
-        waiting.filter(|(l, _)| **l == 0).any(|(_, q)| *q > 0),
-        "short: the kernel holds a sender's own queue down (TCP small queues)"
-    );
 }
 
 #[test]
 fn all_tables_have_the_columns_of_the_simulator() {
-    let Some(lab) = Lab::new("columns") else { return };
-    let spec = lab.spec(1.0, |s| {
-        s["plan"]["flows"] = json!([flow("one", json!({"kind": "size", "bytes": 100_000}))]);
-        s["flows"] = json!([place(0, 5001)]);
+    patiently(|| {
+        let Some(lab) = Lab::new() else { return };
+        let spec = lab.spec(1.0, |s| {
+            s["plan"]["flows"] = json!([flow("one", json!({"kind": "size", "bytes": 100_000}))]);
+            s["flows"] = json!([place(0, 5001)]);
+        });
+        let simulated = narrows_sim::run(&spec.plan, &AtomicBool::new(false)).unwrap();
+        let emulated = emulate(&spec, &AtomicBool::new(false)).unwrap();
+        let shape = |tables: &[Table]| -> Vec<(&str, Vec<&str>)> {
+            tables.iter().map(|t| (t.name, t.columns.iter().map(|c| c.0).collect())).collect()
+        };
+        assert_eq!(shape(&emulated.tables), shape(&simulated.tables));
+        // The flow of 100 kB takes about as long on both: a handshake and four rounds of 20 ms.
+        let flows = table(&emulated, "flows");
+        let get = |column: &str| flows.f64(column).unwrap()[0];
+        assert_eq!(flows.u64("delivered_bytes").unwrap()[0], 100_000);
+        assert!(get("fct_recv_s") >= 0.060 && get("fct_recv_s") <= get("fct_s"), "{}", get("fct_recv_s"));
+        assert!(get("fct_s") >= get("ideal_fct_s") && get("end_s") > get("start_s"));
     });
-    let simulated = narrows_sim::run(&spec.plan, &AtomicBool::new(false)).unwrap();
-    let emulated = emulate(&spec, &AtomicBool::new(false)).unwrap();
-    let shape = |tables: &[Table]| -> Vec<(&str, Vec<&str>)> {
-        tables.iter().map(|t| (t.name, t.columns.iter().map(|c| c.0).collect())).collect()
-    };
-    assert_eq!(shape(&emulated.tables), shape(&simulated.tables));
-    // The flow of 100 kB takes about as long on both: a handshake and four rounds of 20 ms.
-    let flows = table(&emulated, "flows");
-    let get = |column: &str| flows.f64(column).unwrap()[0];
-    assert_eq!(flows.u64("delivered_bytes").unwrap()[0], 100_000);
-    assert!(get("fct_recv_s") >= 0.060 && get("fct_recv_s") <= get("fct_s"), "{}", get("fct_recv_s"));
-    assert!(get("fct_s") >= get("ideal_fct_s") && get("end_s") > get("start_s"));
 }
 
 #[test]
 fn ping_takes_both_delays_and_never_less() {
-    let Some(lab) = Lab::new("ping") else { return };
-    let spec = lab.spec(3.0, |_| {});
-    let relay = std::thread::spawn(move || emulate(&spec, &AtomicBool::new(false)).unwrap());
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    let out = lab.program("a", "ping -c 60 -i 0.03 10.77.0.2").output().unwrap();
-    let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    let outcome = relay.join().unwrap();
-    let mut times: Vec<f64> =
-        text.lines().filter_map(|l| l.split_once("time=")?.1.split(' ').next()?.parse().ok()).collect();
-    if times.is_empty() {
-        assert!(std::env::var("NARROWS_REQUIRE_KERNEL").as_deref() != Ok("1"), "ping: {text}");
-        eprintln!("SKIPPED ping: no ping(8)");
-        return;
-    }
-    // The first waits for ARP, over the same delays.
-    times.remove(0);
-    times.sort_by(f64::total_cmp);
-    let median = times[times.len() / 2];
-    eprintln!("RTT of 2 x 10 ms: median {median} ms, least {}, most {}", times[0], times[times.len() - 1]);
-    eprintln!("{:#}", verdict(&outcome)["relays"]);
-    assert!(times[0] >= 20.0, "{times:?}");
-    assert!(median < 25.0, "{median}");
-    assert_eq!(times.len(), 59, "housekeeping and data pass a perfect link");
+    patiently(|| {
+        let Some(lab) = Lab::new() else { return };
+        let spec = lab.spec(3.0, |_| {});
+        let relay = std::thread::spawn(move || emulate(&spec, &AtomicBool::new(false)).unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let out = lab.program("a", "ping -c 60 -i 0.03 10.77.0.2").output().unwrap();
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        let outcome = relay.join().unwrap();
+        let mut times: Vec<f64> =
+            text.lines().filter_map(|l| l.split_once("time=")?.1.split(' ').next()?.parse().ok()).collect();
+        assert!(!times.is_empty(), "ping: {text}");
+        // The first waits for ARP, over the same delays.
+        times.remove(0);
+        times.sort_by(f64::total_cmp);
+        let median = times[times.len() / 2];
+        eprintln!(
+            "RTT of 2 x 10 ms: median {median} ms, least {}, most {}",
+            times[0],
+            times[times.len() - 1]
+        );
+        eprintln!("{:#}", verdict(&outcome)["relays"]);
+        assert!(times[0] >= 20.0, "{times:?}");
+        assert!(median < 25.0, "{median}");
+        assert_eq!(times.len(), 59, "housekeeping and data pass a perfect link");
+    });
 }
 
 #[test]
 fn the_share_of_lost_packets_is_the_one_asked_for() {
-    let Some(lab) = Lab::new("loss") else { return };
-    let p = 0.1;
-    let spec = lab.spec(3.0, |s| {
-        s["plan"]["links"][0]["loss"] = json!([[0, {"kind": "bernoulli", "p": p}]]);
-        s["plan"]["flows"] = json!([{"name": "udp", "from": 0, "to": 1, "start": 0, "stop": 2_500_000_000u64,
-            "app": {"kind": "bulk"}, "transport": {"kind": "udp", "rate": 400_000, "packet": 200}}]);
-        s["flows"] = json!([place(0, 6001)]);
+    patiently(|| {
+        let Some(lab) = Lab::new() else { return };
+        let p = 0.1;
+        let spec = lab.spec(3.0, |s| {
+            s["plan"]["links"][0]["loss"] = json!([[0, {"kind": "bernoulli", "p": p}]]);
+            s["plan"]["flows"] = json!([{"name": "udp", "from": 0, "to": 1, "start": 0, "stop": 2_500_000_000u64,
+                "app": {"kind": "bulk"}, "transport": {"kind": "udp", "rate": 400_000, "packet": 200}}]);
+            s["flows"] = json!([place(0, 6001)]);
+        });
+        let outcome = emulate(&spec, &AtomicBool::new(false)).unwrap();
+        let flows = table(&outcome, "flows");
+        let sent = flows.u64("sent_packets").unwrap()[0] as f64;
+        let arrived = flows.u64("delivered_bytes").unwrap()[0] as f64 / (200.0 - 28.0);
+        assert_eq!(sent, 5000.0, "400 kB/s of 200 bytes for 2.5 s");
+        let lost = sent - arrived;
+        eprintln!("{lost} of {sent} lost");
+        let deviation = (sent * p * (1.0 - p)).sqrt();
+        assert!((lost - sent * p).abs() < 5.0 * deviation, "{lost}");
+        assert_eq!(table(&outcome, "links").u64("random_losses").unwrap()[0] as f64, lost);
     });
-    let outcome = emulate(&spec, &AtomicBool::new(false)).unwrap();
-    let flows = table(&outcome, "flows");
-    let sent = flows.u64("sent_packets").unwrap()[0] as f64;
-    let arrived = flows.u64("delivered_bytes").unwrap()[0] as f64 / (200.0 - 28.0);
-    assert_eq!(sent, 5000.0, "400 kB/s of 200 bytes for 2.5 s");
-    let lost = sent - arrived;
-    eprintln!("{lost} of {sent} lost");
-    let deviation = (sent * p * (1.0 - p)).sqrt();
-    assert!((lost - sent * p).abs() < 5.0 * deviation, "{lost}");
-    assert_eq!(table(&outcome, "links").u64("random_losses").unwrap()[0] as f64, lost);
 }
 
 #[test]
 fn the_relay_serves_a_trace_and_keeps_its_queue() {
-    let Some(lab) = Lab::new("trace") else { return };
-    lab.no_offloads("a");
-    let spec = lab.spec(3.0, |s| {
-        // 20 and 5 Mbit/s in turn, each half a second: no HTB does that.
-        s["plan"]["links"][0]["rate"] =
-            json!({"kind": "steps", "steps": [[0, 2_500_000], [500_000_000, 625_000]], "period": 1_000_000_000});
-        s["plan"]["links"][0]["queue"] = json!({"kind": "fifo", "limit": {"packets": 60}});
-        s["relays"][0]["model"] = json!("rate");
-        s["plan"]["flows"] = json!([flow("bulk", json!({"kind": "bulk"}))]);
-        s["flows"] = json!([place(0, 5001)]);
+    patiently(|| {
+        let Some(lab) = Lab::new() else { return };
+        lab.no_offloads("a");
+        let spec = lab.spec(3.0, |s| {
+            // 20 and 5 Mbit/s in turn, each half a second: no HTB does that.
+            s["plan"]["links"][0]["rate"] =
+                json!({"kind": "steps", "steps": [[0, 2_500_000], [500_000_000, 625_000]], "period": 1_000_000_000});
+            s["plan"]["links"][0]["queue"] = json!({"kind": "fifo", "limit": {"packets": 60}});
+            s["relays"][0]["model"] = json!("rate");
+            s["plan"]["flows"] = json!([flow("bulk", json!({"kind": "bulk"}))]);
+            s["flows"] = json!([place(0, 5001)]);
+        });
+        let outcome = emulate(&spec, &AtomicBool::new(false)).unwrap();
+        let links = table(&outcome, "links");
+        let get = |column: &str| links.f64(column).unwrap()[0];
+        eprintln!("utilisation {:.3}, sojourn {:.1} ms", get("utilisation"), get("sojourn_mean_s") * 1e3);
+        assert!((0.8..=1.01).contains(&get("utilisation")), "{}", get("utilisation"));
+        // From the warm-up at 0.6 s on: 0.4 s at 5 Mbit/s, then two whole periods of 12.5 on average.
+        assert_eq!(get("capacity_bps"), 11.25e6);
+        assert!(links.u64("dropped_packets").unwrap()[0] > 0, "a short queue and cubic");
+        // 60 packets of 1500 bytes at 5 Mbit/s.
+        assert!(get("sojourn_max_s") <= 0.145 && get("sojourn_max_s") > 0.05, "{}", get("sojourn_max_s"));
+        let samples = table(&outcome, "link_samples");
+        assert!(samples.u64("queue_packets").unwrap().iter().all(|&q| q <= 60));
     });
-    let outcome = emulate(&spec, &AtomicBool::new(false)).unwrap();
-    let links = table(&outcome, "links");
-    let get = |column: &str| links.f64(column).unwrap()[0];
-    eprintln!("utilisation {:.3}, sojourn {:.1} ms", get("utilisation"), get("sojourn_mean_s") * 1e3);
-    assert!((0.8..=1.01).contains(&get("utilisation")), "{}", get("utilisation"));
-    // From the warm-up at 0.6 s on: 0.4 s at 5 Mbit/s, then two whole periods of 12.5 on average.
-    assert_eq!(get("capacity_bps"), 11.25e6);
-    assert!(links.u64("dropped_packets").unwrap()[0] > 0, "a short queue and cubic");
-    // 60 packets of 1500 bytes at 5 Mbit/s.
-    assert!(get("sojourn_max_s") <= 0.145 && get("sojourn_max_s") > 0.05, "{}", get("sojourn_max_s"));
-    let samples = table(&outcome, "link_samples");
-    assert!(samples.u64("queue_packets").unwrap().iter().all(|&q| q <= 60));
 }
 
 #[test]
 fn an_application_that_stops_is_obeyed_and_a_limited_one_keeps_its_rate() {
-    let Some(lab) = Lab::new("stop") else { return };
-    let spec = lab.spec(3.0, |s| {
-        let mut stopped = flow("stopped", json!({"kind": "bulk"}));
-        stopped["stop"] = json!(1_500_000_000u64);
-        let limited = flow("limited", json!({"kind": "limited", "rate": 250_000}));
-        let mut group = flow("group", json!({"kind": "size", "bytes": 20_000}));
-        group["count"] = json!(5);
-        group["spacing"] = json!(100_000_000);
-        s["plan"]["links"][0]["rate"] = json!({"kind": "steps", "steps": [[0, 12_500_000]]});
-        s["relays"][0]["model"] = json!("rate");
-        s["plan"]["flows"] = json!([stopped, limited, group]);
-        s["flows"] = json!([place(0, 5001), place(1, 5002), place(2, 5003)]);
+    patiently(|| {
+        let Some(lab) = Lab::new() else { return };
+        let spec = lab.spec(3.0, |s| {
+            let mut stopped = flow("stopped", json!({"kind": "bulk"}));
+            stopped["stop"] = json!(1_500_000_000u64);
+            let limited = flow("limited", json!({"kind": "limited", "rate": 250_000}));
+            let mut group = flow("group", json!({"kind": "size", "bytes": 20_000}));
+            group["count"] = json!(5);
+            group["spacing"] = json!(100_000_000);
+            s["plan"]["links"][0]["rate"] = json!({"kind": "steps", "steps": [[0, 12_500_000]]});
+            s["relays"][0]["model"] = json!("rate");
+            s["plan"]["flows"] = json!([stopped, limited, group]);
+            s["flows"] = json!([place(0, 5001), place(1, 5002), place(2, 5003)]);
+        });
+        lab.no_offloads("a");
+        let outcome = emulate(&spec, &AtomicBool::new(false)).unwrap();
+        let flows = table(&outcome, "flows");
+        let names = flows.str("name").unwrap();
+        let at = |name: &str| names.iter().position(|n| n == name).unwrap();
+        let get = |name: &str, column: &str| flows.f64(column).unwrap()[at(name)];
+        let end = get("stopped", "end_s");
+        assert!((1.5..2.2).contains(&end), "what was written is delivered, no more: {end}");
+        let limited = get("limited", "goodput_bps");
+        assert!((1.9e6..2.1e6).contains(&limited), "{limited}");
+        for i in 0..5 {
+            let name = format!("group.{i}");
+            assert!(get(&name, "fct_s") > 0.02, "{name}");
+            assert_eq!(flows.u64("delivered_bytes").unwrap()[at(&name)], 20_000);
+        }
     });
-    lab.no_offloads("a");
-    let outcome = emulate(&spec, &AtomicBool::new(false)).unwrap();
-    let flows = table(&outcome, "flows");
-    let names = flows.str("name").unwrap();
-    let at = |name: &str| names.iter().position(|n| n == name).unwrap();
-    let get = |name: &str, column: &str| flows.f64(column).unwrap()[at(name)];
-    let end = get("stopped", "end_s");
-    assert!((1.5..2.2).contains(&end), "what was written is delivered, no more: {end}");
-    let limited = get("limited", "goodput_bps");
-    assert!((1.9e6..2.1e6).contains(&limited), "{limited}");
-    for i in 0..5 {
-        let name = format!("group.{i}");
-        assert!(get(&name, "fct_s") > 0.02, "{name}");
-        assert_eq!(flows.u64("delivered_bytes").unwrap()[at(&name)], 20_000);
-    }
 }
 
 #[test]
 fn the_connection_of_another_program_is_found_and_measured() {
-    let Some(lab) = Lab::new("external") else { return };
-    lab.tc("a", "qdisc add dev x root tbf rate 20mbit burst 6000 limit 100000");
-    let spec = lab.spec(3.0, |s| {
-        s["plan"]["flows"] = json!([flow("theirs", json!({"kind": "bulk"}))]);
-        s["flows"] = json!([place(0, 5301)]);
-        s["flows"][0]["external"] = json!(true);
+    patiently(|| {
+        let Some(lab) = Lab::new() else { return };
+        lab.tc("a", "qdisc add dev x root tbf rate 20mbit burst 6000 limit 100000");
+        let spec = lab.spec(3.0, |s| {
+            s["plan"]["flows"] = json!([flow("theirs", json!({"kind": "bulk"}))]);
+            s["flows"] = json!([place(0, 5301)]);
+            s["flows"][0]["external"] = json!(true);
+        });
+        lab.no_offloads("a");
+        let quiet = |mut program: Command| program.stdout(Stdio::null()).spawn().expect("iperf3 runs");
+        let mut server = quiet(lab.program("b", "iperf3 -s -1 -p 5301"));
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let mut client = quiet(lab.program("a", "iperf3 -c 10.77.0.2 -p 5301 -t 5"));
+        let outcome = emulate(&spec, &AtomicBool::new(false)).unwrap();
+        for program in [&mut client, &mut server] {
+            let _ = program.kill();
+            let _ = program.wait();
+        }
+        let flows = table(&outcome, "flows");
+        let goodput = flows.f64("goodput_bps").unwrap()[0];
+        assert!((15e6..21e6).contains(&goodput), "{goodput}: {:#}", verdict(&outcome));
+        assert!(flows.f64("min_rtt_s").unwrap()[0] >= 0.020);
     });
-    lab.no_offloads("a");
-    let Ok(mut server) = lab.program("b", "exec iperf3 -s -1 -p 5301 >/dev/null").spawn() else { return };
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    let mut client = lab.program("a", "exec iperf3 -c 10.77.0.2 -p 5301 -t 5 >/dev/null").spawn().unwrap();
-    let outcome = emulate(&spec, &AtomicBool::new(false)).unwrap();
-    let missing = !lab::run("command -v iperf3").status.success();
-    for program in [&mut client, &mut server] {
-        let _ = program.kill();
-        let _ = program.wait();
-    }
-    if missing {
-        assert!(std::env::var("NARROWS_REQUIRE_KERNEL").as_deref() != Ok("1"), "no iperf3");
-        eprintln!("SKIPPED external: no iperf3");
-        return;
-    }
-    let flows = table(&outcome, "flows");
-    let goodput = flows.f64("goodput_bps").unwrap()[0];
-    assert!((15e6..21e6).contains(&goodput), "{goodput}: {:#}", verdict(&outcome));
-    assert!(flows.f64("min_rtt_s").unwrap()[0] >= 0.020);
 }
 
 #[test]
 fn a_cancelled_run_ends_and_a_wrong_spec_is_one_line() {
-    let Some(lab) = Lab::new("cancel") else { return };
+    let Some(lab) = Lab::new() else { return };
     let spec = lab.spec(60.0, |s| {
         s["plan"]["flows"] = json!([flow("bulk", json!({"kind": "bulk"}))]);
         s["flows"] = json!([place(0, 5001)]);

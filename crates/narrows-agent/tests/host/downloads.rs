@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use narrows_agent::host::{Choice, Receiver, ReceiverOptions, Sender, SenderOptions};
 use narrows_control::rate::RateOption;
+use narrows_lab::patiently;
 
 use super::net::{Net, can_run, greedy};
 use super::switch::{Behaviour, Seen, must};
@@ -21,139 +22,155 @@ fn syn_ack(net: &Net) -> Seen {
 
 #[test]
 fn a_server_that_sends_hears_its_first_rate_with_the_third_packet() {
-    if !can_run() {
-        return;
-    }
-    let net = Net::new(told(TOLD));
-    let server = must(Sender::load(&sender(&net, "b", "server")));
-    let _client = asking(&net);
-    net.transfer(2 * SECOND, true, greedy);
-    assert_eq!(syn_ack(&net).option, RateOption::Unassigned, "it asks");
-    let packets = data(&net, false);
-    assert_near("rate", rate(&packets, 0.5, 1.9), TOLD as f64, 0.03);
-    // As for clients: the kernel does not pace a connection's first ten packets.
-    let first = rate(&packets, 0.0, 0.1);
-    assert!(first < 1.05 * TOLD as f64 + 10.0 * 1500.0 / 0.1, "first 100 ms: {first:.0} bytes/s");
-    assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(told(TOLD));
+        let server = must(Sender::load(&sender(&net, "b", "server")));
+        let _client = asking(&net);
+        net.transfer(2 * SECOND, true, greedy);
+        assert_eq!(syn_ack(&net).option, RateOption::Unassigned, "it asks");
+        let packets = data(&net, false);
+        assert_near("rate", rate(&packets, 0.5, 1.9), TOLD as f64, 0.03);
+        // As for clients: the kernel does not pace a connection's first ten packets.
+        let first = rate(&packets, 0.0, 0.1);
+        assert!(first < 1.05 * TOLD as f64 + 10.0 * 1500.0 / 0.1, "first 100 ms: {first:.0} bytes/s");
+        assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
+    });
 }
 
 #[test]
 fn a_server_that_listened_before_asks_too() {
-    if !can_run() {
-        return;
-    }
-    let net = Net::new(told(TOLD));
-    let listener = net.listen();
-    let server = must(Sender::load(&sender(&net, "b", "older")));
-    let _client = asking(&net);
-    net.transfer_at(listener, 2 * SECOND, true, greedy);
-    assert_eq!(syn_ack(&net).option, RateOption::Unassigned, "it asks");
-    assert_near("rate", rate(&data(&net, false), 0.5, 1.9), TOLD as f64, 0.03);
-    assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(told(TOLD));
+        let listener = net.listen();
+        let server = must(Sender::load(&sender(&net, "b", "older")));
+        let _client = asking(&net);
+        net.transfer_at(listener, 2 * SECOND, true, greedy);
+        assert_eq!(syn_ack(&net).option, RateOption::Unassigned, "it asks");
+        assert_near("rate", rate(&data(&net, false), 0.5, 1.9), TOLD as f64, 0.03);
+        assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
+    });
 }
 
 /// `iperf3 -R`, both of its connections, from a server that is older than the agent.
 #[test]
 fn iperf3_reversed_obeys() {
-    if !can_run() || std::process::Command::new("iperf3").arg("-v").output().is_err() {
-        eprintln!("SKIPPED: iperf3 is needed");
-        return;
-    }
-    let net = Net::new(told(TOLD));
-    let mut iperf3 =
-        net.command("b", "iperf3", &["-s", "-1"]).stdout(Stdio::null()).spawn().expect("iperf3 runs");
-    std::thread::sleep(SECOND / 2);
-    let server = must(Sender::load(&SenderOptions { choice: Choice::All, ..sender(&net, "b", "reversed") }));
-    let _client = asking(&net);
-    let client = net.command("a", "iperf3", &["-c", "10.7.0.2", "-R", "-t", "2"]).output().expect("runs");
-    let _ = iperf3.kill();
-    let _ = iperf3.wait();
-    assert!(client.status.success(), "{}", String::from_utf8_lossy(&client.stdout));
-    // The control connection is the first packet's; the data's begins a moment later.
-    assert_near("rate", rate(&data(&net, false), 0.8, 1.8), TOLD as f64, 0.03);
-    assert_eq!(server.counters().rated, 2, "{:?}", server.counters());
+    patiently(|| {
+        if !can_run() || std::process::Command::new("iperf3").arg("-v").output().is_err() {
+            eprintln!("SKIPPED: iperf3 is needed");
+            return;
+        }
+        let net = Net::new(told(TOLD));
+        let mut iperf3 =
+            net.command("b", "iperf3", &["-s", "-1"]).stdout(Stdio::null()).spawn().expect("iperf3 runs");
+        std::thread::sleep(SECOND / 2);
+        let server =
+            must(Sender::load(&SenderOptions { choice: Choice::All, ..sender(&net, "b", "reversed") }));
+        let _client = asking(&net);
+        let client = net.command("a", "iperf3", &["-c", "10.7.0.2", "-R", "-t", "2"]).output().expect("runs");
+        let _ = iperf3.kill();
+        let _ = iperf3.wait();
+        assert!(client.status.success(), "{}", String::from_utf8_lossy(&client.stdout));
+        // The control connection is the first packet's; the data's begins a moment later.
+        assert_near("rate", rate(&data(&net, false), 0.8, 1.8), TOLD as f64, 0.03);
+        assert_eq!(server.counters().rated, 2, "{:?}", server.counters());
+    });
 }
 
 /// Under a flood of SYNs the kernel keeps nothing of them (SYN cookies); the third packet says enough.
 #[test]
 fn a_server_that_keeps_no_syn_is_rated_by_the_third_packet() {
-    if !can_run() {
-        return;
-    }
-    let net = Net::new(told(TOLD));
-    let always = net.command("b", "sh", &["-c", "echo 2 > /proc/sys/net/ipv4/tcp_syncookies"]).status();
-    assert!(always.is_ok_and(|status| status.success()));
-    let server = must(Sender::load(&sender(&net, "b", "cookie")));
-    let _client = asking(&net);
-    net.transfer(SECOND, true, greedy);
-    assert_eq!(syn_ack(&net).option, RateOption::Unassigned, "it asks");
-    assert_near("rate", rate(&data(&net, false), 0.3, 0.9), TOLD as f64, 0.05);
-    assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(told(TOLD));
+        let always = net.command("b", "sh", &["-c", "echo 2 > /proc/sys/net/ipv4/tcp_syncookies"]).status();
+        assert!(always.is_ok_and(|status| status.success()));
+        let server = must(Sender::load(&sender(&net, "b", "cookie")));
+        let _client = asking(&net);
+        net.transfer(SECOND, true, greedy);
+        assert_eq!(syn_ack(&net).option, RateOption::Unassigned, "it asks");
+        assert_near("rate", rate(&data(&net, false), 0.3, 0.9), TOLD as f64, 0.05);
+        assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
+    });
 }
 
 /// In one cgroup neither takes the other's callbacks away, whichever came first: the SYN-ACK asks once, and the server's own
 /// ACKs keep their room.
 #[test]
 fn a_server_may_be_sender_and_receiver() {
-    if !can_run() {
-        return;
-    }
-    for receiver_first in [true, false] {
-        let net = Net::new(told(TOLD));
-        let receive = || must(Receiver::load(&ReceiverOptions { scope: net.scope("b"), ask: false }));
-        let early = receiver_first.then(receive);
-        let server = must(Sender::load(&sender(&net, "b", "both")));
-        let receiver = early.unwrap_or_else(receive);
-        let _client = asking(&net);
-        net.transfer(SECOND, true, greedy);
-        assert_eq!(syn_ack(&net).option, RateOption::Unassigned);
-        assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
-        assert_near("rate", rate(&data(&net, false), 0.3, 0.9), TOLD as f64, 0.05);
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        for receiver_first in [true, false] {
+            let net = Net::new(told(TOLD));
+            let receive = || must(Receiver::load(&ReceiverOptions { scope: net.scope("b"), ask: false }));
+            let early = receiver_first.then(receive);
+            let server = must(Sender::load(&sender(&net, "b", "both")));
+            let receiver = early.unwrap_or_else(receive);
+            let _client = asking(&net);
+            net.transfer(SECOND, true, greedy);
+            assert_eq!(syn_ack(&net).option, RateOption::Unassigned);
+            assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
+            assert_near("rate", rate(&data(&net, false), 0.3, 0.9), TOLD as f64, 0.05);
 
-        let before = net.switch.seen().len();
-        net.transfer(SECOND / 2, false, greedy);
-        let seen = net.switch.seen().split_off(before);
-        // Not from the SYN on: the last ACK of the connection before comes behind it, and from no socket.
-        let begin = seen.iter().position(Seen::is_syn_ack).expect("a SYN-ACK");
-        let acks = || seen[begin..].iter().filter(|s| !s.forth && s.payload == 0 && s.flags & 0x17 == 0x10);
-        assert!(acks().count() > 20, "{}", acks().count());
-        let without = acks().filter(|s| s.option != RateOption::Unassigned).count();
-        assert_eq!((without, receiver.counters().reserving), (0, 2), "of {} ACKs", acks().count());
-    }
+            let before = net.switch.seen().len();
+            net.transfer(SECOND / 2, false, greedy);
+            let seen = net.switch.seen().split_off(before);
+            // Not from the SYN on: the last ACK of the connection before comes behind it, and from no socket.
+            let begin = seen.iter().position(Seen::is_syn_ack).expect("a SYN-ACK");
+            let acks =
+                || seen[begin..].iter().filter(|s| !s.forth && s.payload == 0 && s.flags & 0x17 == 0x10);
+            assert!(acks().count() > 20, "{}", acks().count());
+            let without = acks().filter(|s| s.option != RateOption::Unassigned).count();
+            assert_eq!((without, receiver.counters().reserving), (0, 2), "of {} ACKs", acks().count());
+        }
+    });
 }
 
 #[test]
 fn a_client_that_does_not_ask_gets_cubic() {
-    if !can_run() {
-        return;
-    }
-    let net = Net::new(Behaviour::default());
-    let server = must(Sender::load(&sender(&net, "b", "stock")));
-    std::thread::scope(|scope| {
-        scope.spawn(|| net.transfer(SECOND, true, greedy));
-        // After the handshake, so that what comes then is a forgery.
-        std::thread::sleep(SECOND / 5);
-        net.switch.change(|b| b.acks = code(100_000));
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(Behaviour::default());
+        let server = must(Sender::load(&sender(&net, "b", "stock")));
+        std::thread::scope(|scope| {
+            scope.spawn(|| net.transfer(SECOND, true, greedy));
+            // After the handshake, so that what comes then is a forgery.
+            std::thread::sleep(SECOND / 5);
+            net.switch.change(|b| b.acks = code(100_000));
+        });
+        assert_eq!(syn_ack(&net).option, RateOption::Absent);
+        let counters = server.counters();
+        assert_eq!((counters.rated, counters.unrated, counters.adopted), (0, 1, 0), "{counters:?}");
+        let measured = rate(&data(&net, false), 0.3, 0.9);
+        assert!(measured > 10.0 * 100_000.0, "CUBIC grows: {measured:.0} bytes/s");
     });
-    assert_eq!(syn_ack(&net).option, RateOption::Absent);
-    let counters = server.counters();
-    assert_eq!((counters.rated, counters.unrated, counters.adopted), (0, 1, 0), "{counters:?}");
-    let measured = rate(&data(&net, false), 0.3, 0.9);
-    assert!(measured > 10.0 * 100_000.0, "CUBIC grows: {measured:.0} bytes/s");
 }
 
 /// Who chose another congestion control, or is to choose ours and did not, makes no promise.
 #[test]
 fn a_server_that_will_not_obey_does_not_ask() {
-    if !can_run() {
-        return;
-    }
-    let net = Net::new(Behaviour::default());
-    let options = SenderOptions { choice: Choice::Chosen, ..sender(&net, "b", "chosen") };
-    let server = must(Sender::load(&options));
-    let _client = asking(&net);
-    net.transfer(Duration::from_millis(200), true, greedy);
-    assert_eq!(syn_ack(&net).option, RateOption::Absent);
-    let counters = server.counters();
-    assert_eq!((counters.rated, counters.awaiting), (0, 0), "{counters:?}");
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(Behaviour::default());
+        let options = SenderOptions { choice: Choice::Chosen, ..sender(&net, "b", "chosen") };
+        let server = must(Sender::load(&options));
+        let _client = asking(&net);
+        net.transfer(Duration::from_millis(200), true, greedy);
+        assert_eq!(syn_ack(&net).option, RateOption::Absent);
+        let counters = server.counters();
+        assert_eq!((counters.rated, counters.awaiting), (0, 0), "{counters:?}");
+    });
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -142,11 +142,17 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// 100 Mbit/s. A switch as fast as the machine would leave no time for those whose rates are measured.
+const NS_PER_BYTE: u64 = 80;
+const QUEUE_NS: u64 = 50_000_000;
+
 fn run(interfaces: &[String; 2], delay_ns: u64, shared: &Shared) -> io::Result<()> {
     let sockets = [packet_socket(&interfaces[0])?, packet_socket(&interfaces[1])?];
     let mut queues: [VecDeque<(u64, Vec<u8>)>; 2] = Default::default();
     let mut buffer = vec![0u8; 1 << 16];
     let mut data = 0u64;
+    // When each direction's cable is free.
+    let mut free = [0u64; 2];
     while !shared.stop.load(Ordering::Relaxed) {
         let due = queues.iter().filter_map(|q| q.front().map(|(at, _)| *at)).min();
         let wait = due.map_or(10_000_000, |at| at.saturating_sub(now_ns()).min(10_000_000));
@@ -158,8 +164,11 @@ fn run(interfaces: &[String; 2], delay_ns: u64, shared: &Shared) -> io::Result<(
         for from in 0..2 {
             while let Ok(len) = nix::unistd::read(&sockets[from], &mut buffer) {
                 let mut frame = buffer[..len].to_vec();
-                if pass(&mut frame, from == 0, shared, &mut data) {
-                    queues[1 - from].push_back((now_ns() + delay_ns, frame));
+                let now = now_ns();
+                let begin = free[from].max(now);
+                if pass(&mut frame, from == 0, shared, &mut data) && begin - now <= QUEUE_NS {
+                    free[from] = begin + frame.len() as u64 * NS_PER_BYTE;
+                    queues[1 - from].push_back((free[from] + delay_ns, frame));
                 }
             }
         }
@@ -171,7 +180,6 @@ fn run(interfaces: &[String; 2], delay_ns: u64, shared: &Shared) -> io::Result<(
             }
         }
     }
-    let _ = sockets[0].as_raw_fd();
     Ok(())
 }
 

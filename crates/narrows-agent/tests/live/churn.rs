@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use narrows_agent::clock;
 use narrows_control::units::Span;
+use narrows_lab::patiently;
 use nix::sys::socket::{setsockopt, sockopt};
 
 use super::agent::{Agent, counter, since};
@@ -80,80 +81,82 @@ fn connection(address: SocketAddr, n: u64) -> std::io::Result<()> {
 
 #[test]
 fn nothing_stays_of_a_thousand_flows() {
-    let Some(net) = Net::star(Forwarding::Router, 2) else { return };
-    let switch = Agent::switch_with(&net, "100mbit", &format!("max_flows = {SLOTS}"), "");
-    let _sender = Agent::sender(&net, "all", &[("s1", "r")]);
-    let address = net.server(5001, false);
-    let (stop, stop_serving) = (AtomicBool::new(false), AtomicBool::new(false));
-    let (opened, failed) = (AtomicU64::new(0), AtomicU64::new(0));
-    thread::scope(|scope| {
-        let listener = net.inside("c", || TcpListener::bind(address).expect("a server can listen"));
-        let stop_serving = &stop_serving;
-        scope.spawn(move || serve(&listener, stop_serving));
-        for client in 0..CLIENTS {
-            let net = &net;
-            let (stop, opened, failed) = (&stop, &opened, &failed);
-            scope.spawn(move || {
-                net.netns(if client % 3 == 0 { "s2" } else { "s1" }).enter().expect("the namespace");
-                let mut n = client as u64;
-                while !stop.load(Relaxed) {
-                    match connection(address, n) {
-                        Ok(()) => opened.fetch_add(1, Relaxed),
-                        Err(_) => failed.fetch_add(1, Relaxed),
-                    };
-                    n += 1;
+    patiently(|| {
+        let Some(net) = Net::star(Forwarding::Router, 2) else { return };
+        let switch = Agent::switch_with(&net, "100mbit", &format!("max_flows = {SLOTS}"), "");
+        let _sender = Agent::sender(&net, "all", &[("s1", "r")]);
+        let address = net.server(5001, false);
+        let (stop, stop_serving) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (opened, failed) = (AtomicU64::new(0), AtomicU64::new(0));
+        thread::scope(|scope| {
+            let listener = net.inside("c", || TcpListener::bind(address).expect("a server can listen"));
+            let stop_serving = &stop_serving;
+            scope.spawn(move || serve(&listener, stop_serving));
+            for client in 0..CLIENTS {
+                let net = &net;
+                let (stop, opened, failed) = (&stop, &opened, &failed);
+                scope.spawn(move || {
+                    net.netns(if client % 3 == 0 { "s2" } else { "s1" }).enter().expect("the namespace");
+                    let mut n = client as u64;
+                    while !stop.load(Relaxed) {
+                        match connection(address, n) {
+                            Ok(()) => opened.fetch_add(1, Relaxed),
+                            Err(_) => failed.fetch_add(1, Relaxed),
+                        };
+                        n += 1;
+                    }
+                });
+            }
+            let begun = clock::now();
+            let mut most = 0;
+            while since(begun) < Span::from_secs(seconds()) || opened.load(Relaxed) < 1000 {
+                most = most.max(switch.fresh().flow_count);
+                assert!(since(begun) < Span::from_secs(seconds() + 60), "{} opened", opened.load(Relaxed));
+                thread::sleep(Duration::from_millis(200));
+            }
+            stop.store(true, Relaxed);
+            let ended = clock::now();
+            let empty = loop {
+                let status = switch.fresh();
+                let unconfirmed = counter(&status.ports[0], "unconfirmed");
+                if status.flow_count == 0 && unconfirmed == 0 {
+                    break Some(since(ended));
                 }
+                if since(ended) > Span::from_secs(20) {
+                    println!("left: {unconfirmed} unconfirmed, {:#?}", status.flows);
+                    break None;
+                }
+                thread::sleep(Duration::from_millis(50));
+            };
+            let port = switch.port();
+            println!(
+                "{} connections ({} failed), at most {most} at a time; table empty after {empty:?}; refused {}, no slot {}",
+                opened.load(Relaxed),
+                failed.load(Relaxed),
+                counter(&port, "refused"),
+                counter(&port, "no_slot")
+            );
+            // Every slot is back: as many connections as there are slots, and each has one.
+            let before = counter(&port, "no_slot");
+            let all: Vec<_> = net.inside("s1", || {
+                (0..SLOTS)
+                    .map(|_| {
+                        let mut stream = TcpStream::connect(address).expect("the server answers");
+                        stream.write_all(&[3]).expect("it takes a byte");
+                        // So that few are unconfirmed at a time.
+                        thread::sleep(Duration::from_millis(2));
+                        stream
+                    })
+                    .collect()
             });
-        }
-        let begun = clock::now();
-        let mut most = 0;
-        while since(begun) < Span::from_secs(seconds()) || opened.load(Relaxed) < 1000 {
-            most = most.max(switch.fresh().flow_count);
-            assert!(since(begun) < Span::from_secs(seconds() + 60), "{} opened", opened.load(Relaxed));
-            thread::sleep(Duration::from_millis(200));
-        }
-        stop.store(true, Relaxed);
-        let ended = clock::now();
-        let empty = loop {
+            thread::sleep(Duration::from_millis(300));
             let status = switch.fresh();
-            let unconfirmed = counter(&status.ports[0], "unconfirmed");
-            if status.flow_count == 0 && unconfirmed == 0 {
-                break Some(since(ended));
-            }
-            if since(ended) > Span::from_secs(20) {
-                println!("left: {unconfirmed} unconfirmed, {:#?}", status.flows);
-                break None;
-            }
-            thread::sleep(Duration::from_millis(50));
-        };
-        let port = switch.port();
-        println!(
-            "{} connections ({} failed), at most {most} at a time; table empty after {empty:?}; refused {}, no slot {}",
-            opened.load(Relaxed),
-            failed.load(Relaxed),
-            counter(&port, "refused"),
-            counter(&port, "no_slot")
-        );
-        // Every slot is back: as many connections as there are slots, and each has one.
-        let before = counter(&port, "no_slot");
-        let all: Vec<_> = net.inside("s1", || {
-            (0..SLOTS)
-                .map(|_| {
-                    let mut stream = TcpStream::connect(address).expect("the server answers");
-                    stream.write_all(&[3]).expect("it takes a byte");
-                    // So that few are unconfirmed at a time.
-                    thread::sleep(Duration::from_millis(2));
-                    stream
-                })
-                .collect()
+            let lacking = counter(&status.ports[0], "no_slot") - before;
+            println!("{} of {SLOTS} slots came back, {lacking} were lacking", status.flow_count);
+            drop(all);
+            stop_serving.store(true, Relaxed);
+            assert!(empty.is_some(), "the table is not empty");
+            assert_eq!((status.flow_count, lacking), (SLOTS as u64, 0));
         });
-        thread::sleep(Duration::from_millis(300));
-        let status = switch.fresh();
-        let lacking = counter(&status.ports[0], "no_slot") - before;
-        println!("{} of {SLOTS} slots came back, {lacking} were lacking", status.flow_count);
-        drop(all);
-        stop_serving.store(true, Relaxed);
-        assert!(empty.is_some(), "the table is not empty");
-        assert_eq!((status.flow_count, lacking), (SLOTS as u64, 0));
     });
 }

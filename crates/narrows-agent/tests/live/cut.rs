@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use narrows_agent::clock;
 use narrows_control::units::Span;
+use narrows_lab::patiently;
 use nix::sys::signal::Signal;
 
 use super::agent::{Agent, since};
@@ -13,52 +14,54 @@ use super::net::{Forwarding, Net};
 
 #[test]
 fn cubic_takes_over_from_a_silent_switch_and_hands_back() {
-    let Some(net) = Net::star(Forwarding::Router, 2) else { return };
-    let switch = Agent::switch(&net, "100mbit");
-    let sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
-    let orphaned = || {
-        let status = sender.status(0).expect("the sender answers");
-        status.counters.iter().find(|(n, _)| n == "orphaned").map_or(0, |(_, value)| *value)
-    };
-    let first = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
-    let second = Flow::upload(net.netns("s2"), net.netns("c"), net.server(5002, false));
-    first.wait_for_data();
-    second.wait_for_data();
-    thread::sleep(Duration::from_secs(1));
-    let before = rates(&[&first, &second], Duration::from_secs(1));
-    switch.signal(Signal::SIGSTOP);
-    let stopped = clock::now();
-    // 1 s for the watchdog, 1 s + 4 RTT for the senders; their counters are shown each 200 ms.
-    while orphaned() < 2 {
-        assert!(since(stopped) < Span::from_secs(10), "orphaned {}", orphaned());
-        thread::sleep(Duration::from_millis(20));
-    }
-    let taken_over = since(stopped);
-    // One flow ends: the other takes what is free without being told.
-    drop(second);
-    thread::sleep(Duration::from_secs(3));
-    let free = rates(&[&first], Duration::from_secs(1))[0];
-    switch.signal(Signal::SIGCONT);
-    // Who opens before the agent's first sign of life is nobody's, and stays with CUBIC.
-    thread::sleep(Duration::from_millis(300));
-    let third = Flow::upload(net.netns("s2"), net.netns("c"), net.server(5003, false));
-    third.wait_for_data();
-    thread::sleep(Duration::from_secs(3));
-    let after = rates(&[&first, &third], Duration::from_secs(2));
-    println!(
-        "rated {before:.1?}; CUBIC after {taken_over:?}, alone {free:.1}; rated again {after:.1?} Mbit/s; \
-         {} packets passed the silent switch",
-        switch.counter("watchdog")
-    );
-    for flow in switch.fresh().flows {
+    patiently(|| {
+        let Some(net) = Net::star(Forwarding::Router, 2) else { return };
+        let switch = Agent::switch(&net, "100mbit");
+        let sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
+        let orphaned = || {
+            let status = sender.status(0).expect("the sender answers");
+            status.counters.iter().find(|(n, _)| n == "orphaned").map_or(0, |(_, value)| *value)
+        };
+        let first = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
+        let second = Flow::upload(net.netns("s2"), net.netns("c"), net.server(5002, false));
+        first.wait_for_data();
+        second.wait_for_data();
+        thread::sleep(Duration::from_secs(1));
+        let before = rates(&[&first, &second], Duration::from_secs(1));
+        switch.signal(Signal::SIGSTOP);
+        let stopped = clock::now();
+        // 1 s for the watchdog, 1 s + 4 RTT for the senders; their counters are shown each 200 ms.
+        while orphaned() < 2 {
+            assert!(since(stopped) < Span::from_secs(10), "orphaned {}", orphaned());
+            thread::sleep(Duration::from_millis(20));
+        }
+        let taken_over = since(stopped);
+        // One flow ends: the other takes what is free without being told.
+        drop(second);
+        thread::sleep(Duration::from_secs(3));
+        let free = rates(&[&first], Duration::from_secs(1))[0];
+        switch.signal(Signal::SIGCONT);
+        // Who opens before the agent's first sign of life is nobody's, and stays with CUBIC.
+        thread::sleep(Duration::from_millis(300));
+        let third = Flow::upload(net.netns("s2"), net.netns("c"), net.server(5003, false));
+        third.wait_for_data();
+        thread::sleep(Duration::from_secs(3));
+        let after = rates(&[&first, &third], Duration::from_secs(2));
         println!(
-            "  {} {} told {:?} sends {:?} rtt {:?}",
-            flow.source, flow.leaf, flow.allocation, flow.rate, flow.rtt
+            "rated {before:.1?}; CUBIC after {taken_over:?}, alone {free:.1}; rated again {after:.1?} Mbit/s; \
+             {} packets passed the silent switch",
+            switch.counter("watchdog")
         );
-    }
-    all_well(&[&first, &third]);
-    assert!(free > 60.0, "{free}");
-    for rate in before.iter().chain(&after) {
-        assert!((rate - 46.7).abs() < 0.15 * 46.7, "{before:?} {after:?} {:#?}", switch.fresh().flows);
-    }
+        for flow in switch.fresh().flows {
+            println!(
+                "  {} {} told {:?} sends {:?} rtt {:?}",
+                flow.source, flow.leaf, flow.allocation, flow.rate, flow.rtt
+            );
+        }
+        all_well(&[&first, &third]);
+        assert!(free > 60.0, "{free}");
+        for rate in before.iter().chain(&after) {
+            assert!((rate - 46.7).abs() < 0.15 * 46.7, "{before:?} {after:?} {:#?}", switch.fresh().flows);
+        }
+    });
 }

@@ -1,13 +1,14 @@
 //! Segments with whatever in their options, in both directions of a live flow: what was right when it came is right when it
 //! leaves, and nothing but the rate has changed.
 
+use narrows_lab::{patiently, says};
 use std::net::Ipv4Addr;
 use std::thread;
 use std::time::Duration;
 
 use super::agent::Agent;
 use super::frames::{ACK, ASKS, Dice, Port, SYN, Segment, sums_are_right, tcp_in};
-use super::net::{Forwarding, Net, says};
+use super::net::{Forwarding, Net};
 
 const A: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 99, 0, 1), 4000);
 const B: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 98, 0, 1), 80);
@@ -38,126 +39,134 @@ fn options(dice: &mut Dice) -> Vec<u8> {
 
 #[test]
 fn no_wrong_checksum_leaves_the_switch_whatever_the_options() {
-    let Some(net) = Net::star(Forwarding::Router, 1) else { return };
-    for (network, by) in [("10.99.0.0/16", "10.77.1.1"), ("10.98.0.0/16", "10.77.9.1")] {
-        says(&format!("ip -n {} route add {network} via {by}", net.name("r"))).expect("a route");
-    }
-    let mut switch = Agent::switch(&net, "100mbit");
-    let mut dice = Dice(0x5eed);
-    let (a, b) = (Port::open(&net, "s1", "r"), Port::open(&net, "c", "r"));
-    let open = |port: u16| {
-        let base = Segment {
-            from: (A.0, port),
-            to: B,
-            flags: SYN,
-            seq: 0,
-            ack: 0,
-            id: u16::MAX,
-            options: &ASKS,
-            offset: None,
-            payload: &[],
+    patiently(|| {
+        let Some(net) = Net::star(Forwarding::Router, 1) else { return };
+        for (network, by) in [("10.99.0.0/16", "10.77.1.1"), ("10.98.0.0/16", "10.77.9.1")] {
+            says(&format!("ip -n {} route add {network} via {by}", net.name("r"))).expect("a route");
+        }
+        let mut switch = Agent::switch(&net, "100mbit");
+        let mut dice = Dice(0x5eed);
+        let (a, b) = (Port::open(&net, "s1", "r"), Port::open(&net, "c", "r"));
+        let open = |port: u16| {
+            let base = Segment {
+                from: (A.0, port),
+                to: B,
+                flags: SYN,
+                seq: 0,
+                ack: 0,
+                id: u16::MAX,
+                options: &ASKS,
+                offset: None,
+                payload: &[],
+            };
+            let timestamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 1];
+            let answer =
+                Segment { from: B, to: (A.0, port), flags: SYN | ACK, ack: 1, options: &[], ..base.clone() };
+            let data = Segment {
+                flags: ACK,
+                seq: 1,
+                ack: 1,
+                options: &timestamps,
+                payload: &[7; 100],
+                ..base.clone()
+            };
+            a.send(&base.datagram());
+            thread::sleep(Duration::from_millis(100));
+            b.send(&answer.datagram());
+            thread::sleep(Duration::from_millis(100));
+            a.send(&data.datagram());
+            thread::sleep(Duration::from_millis(100));
         };
-        let timestamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 1];
-        let answer =
-            Segment { from: B, to: (A.0, port), flags: SYN | ACK, ack: 1, options: &[], ..base.clone() };
-        let data =
-            Segment { flags: ACK, seq: 1, ack: 1, options: &timestamps, payload: &[7; 100], ..base.clone() };
-        a.send(&base.datagram());
-        thread::sleep(Duration::from_millis(100));
-        b.send(&answer.datagram());
-        thread::sleep(Duration::from_millis(100));
-        a.send(&data.datagram());
-        thread::sleep(Duration::from_millis(100));
-    };
-    open(A.1);
-    let (mut arrived, mut wrong_in, mut changed, mut longer) = (0, 0, 0, 0);
-    for (from, to, source, target) in [(&a, &b, A, B), (&b, &a, B, A)] {
-        let mut sent = vec![Vec::new(); usize::from(ROUNDS)];
-        let drain = |sent: &[Vec<u8>], counts: &mut [u64; 4]| {
-            while let Some(frame) = to.receive() {
-                let Some(got) = tcp_in(&frame) else { continue };
-                let id = usize::from(u16::from_be_bytes([got[4], got[5]]));
-                let Some(was) =
-                    sent.get(id).filter(|was| !was.is_empty() && got[12..16] == source.0.octets())
-                else {
-                    continue;
+        open(A.1);
+        let (mut arrived, mut wrong_in, mut changed, mut longer) = (0, 0, 0, 0);
+        for (from, to, source, target) in [(&a, &b, A, B), (&b, &a, B, A)] {
+            let mut sent = vec![Vec::new(); usize::from(ROUNDS)];
+            let drain = |sent: &[Vec<u8>], counts: &mut [u64; 4]| {
+                while let Some(frame) = to.receive() {
+                    let Some(got) = tcp_in(&frame) else { continue };
+                    let id = usize::from(u16::from_be_bytes([got[4], got[5]]));
+                    let Some(was) =
+                        sent.get(id).filter(|was| !was.is_empty() && got[12..16] == source.0.octets())
+                    else {
+                        continue;
+                    };
+                    counts[0] += 1;
+                    let right = sums_are_right(was);
+                    counts[1] += u64::from(!right);
+                    assert_eq!(right, sums_are_right(got), "in {was:02x?}\nout {got:02x?}");
+                    if got.len() == was.len() {
+                        let differ: Vec<_> = (20..got.len()).filter(|i| got[*i] != was[*i]).collect();
+                        counts[2] += u64::from(!differ.is_empty());
+                        // The checksum, and two bytes of a rate.
+                        let elsewhere: Vec<_> = differ.iter().filter(|i| !(36..38).contains(*i)).collect();
+                        let near = elsewhere.len() <= 2 && elsewhere.windows(2).all(|w| *w[1] == *w[0] + 1);
+                        assert!(near, "in {was:02x?}\nout {got:02x?}");
+                    } else {
+                        counts[3] += 1;
+                        assert_eq!(got.len(), was.len() + 8, "in {was:02x?}\nout {got:02x?}");
+                        let options = 40..20 + usize::from(was[32] >> 4) * 4;
+                        assert_eq!(got[40..46], [1, 1, 253, 6, 0x4e, 0x57], "in front of the old options");
+                        assert_eq!(got[48..options.end + 8], was[options], "which stay");
+                    }
+                }
+            };
+            let mut counts = [0; 4];
+            for id in 0..ROUNDS {
+                let options = options(&mut dice);
+                let payload = vec![0xa5; [0, 0, 0, 1, 33, 700][dice.below(6) as usize]];
+                let segment = Segment {
+                    from: source,
+                    to: target,
+                    // Neither RST, which would end the flow, nor SYN, which would begin one.
+                    flags: ACK | (dice.below(2) as u8) << 3,
+                    seq: dice.roll() as u32,
+                    ack: dice.roll() as u32,
+                    id,
+                    options: &options,
+                    offset: (dice.below(8) == 0).then(|| dice.below(16) as u8),
+                    payload: &payload,
                 };
-                counts[0] += 1;
-                let right = sums_are_right(was);
-                counts[1] += u64::from(!right);
-                assert_eq!(right, sums_are_right(got), "in {was:02x?}\nout {got:02x?}");
-                if got.len() == was.len() {
-                    let differ: Vec<_> = (20..got.len()).filter(|i| got[*i] != was[*i]).collect();
-                    counts[2] += u64::from(!differ.is_empty());
-                    // The checksum, and two bytes of a rate.
-                    let elsewhere: Vec<_> = differ.iter().filter(|i| !(36..38).contains(*i)).collect();
-                    let near = elsewhere.len() <= 2 && elsewhere.windows(2).all(|w| *w[1] == *w[0] + 1);
-                    assert!(near, "in {was:02x?}\nout {got:02x?}");
-                } else {
-                    counts[3] += 1;
-                    assert_eq!(got.len(), was.len() + 8, "in {was:02x?}\nout {got:02x?}");
-                    let options = 40..20 + usize::from(was[32] >> 4) * 4;
-                    assert_eq!(got[40..46], [1, 1, 253, 6, 0x4e, 0x57], "in front of the old options");
-                    assert_eq!(got[48..options.end + 8], was[options], "which stay");
+                let mut datagram = segment.datagram();
+                if dice.below(10) == 0 {
+                    datagram[36] ^= 0x10;
+                }
+                from.send(&datagram);
+                sent[usize::from(id)] = datagram;
+                // A flow without data is told nothing after a while (BRF-16).
+                if id % 20 == 0 {
+                    let data = Segment {
+                        from: A,
+                        to: B,
+                        flags: ACK,
+                        seq: 101 + 100 * u32::from(id / 20),
+                        ack: 1,
+                        id: u16::MAX,
+                        options: &[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 1],
+                        offset: None,
+                        payload: &[7; 100],
+                    };
+                    a.send(&data.datagram());
+                }
+                if id % 50 == 0 {
+                    drain(&sent, &mut counts);
+                    thread::sleep(Duration::from_millis(2));
                 }
             }
-        };
-        let mut counts = [0; 4];
-        for id in 0..ROUNDS {
-            let options = options(&mut dice);
-            let payload = vec![0xa5; [0, 0, 0, 1, 33, 700][dice.below(6) as usize]];
-            let segment = Segment {
-                from: source,
-                to: target,
-                // Neither RST, which would end the flow, nor SYN, which would begin one.
-                flags: ACK | (dice.below(2) as u8) << 3,
-                seq: dice.roll() as u32,
-                ack: dice.roll() as u32,
-                id,
-                options: &options,
-                offset: (dice.below(8) == 0).then(|| dice.below(16) as u8),
-                payload: &payload,
-            };
-            let mut datagram = segment.datagram();
-            if dice.below(10) == 0 {
-                datagram[36] ^= 0x10;
-            }
-            from.send(&datagram);
-            sent[usize::from(id)] = datagram;
-            // A flow without data is told nothing after a while (BRF-16).
-            if id % 20 == 0 {
-                let data = Segment {
-                    from: A,
-                    to: B,
-                    flags: ACK,
-                    seq: 101 + 100 * u32::from(id / 20),
-                    ack: 1,
-                    id: u16::MAX,
-                    options: &[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 1],
-                    offset: None,
-                    payload: &[7; 100],
-                };
-                a.send(&data.datagram());
-            }
-            if id % 50 == 0 {
+            for _ in 0..50 {
+                thread::sleep(Duration::from_millis(10));
                 drain(&sent, &mut counts);
-                thread::sleep(Duration::from_millis(2));
             }
+            assert!(counts[0] > u64::from(ROUNDS) * 8 / 10, "{counts:?} of {ROUNDS} arrived");
+            (arrived, wrong_in) = (arrived + counts[0], wrong_in + counts[1]);
+            (changed, longer) = (changed + counts[2], longer + counts[3]);
         }
-        for _ in 0..50 {
-            thread::sleep(Duration::from_millis(10));
-            drain(&sent, &mut counts);
-        }
-        assert!(counts[0] > u64::from(ROUNDS) * 8 / 10, "{counts:?} of {ROUNDS} arrived");
-        (arrived, wrong_in) = (arrived + counts[0], wrong_in + counts[1]);
-        (changed, longer) = (changed + counts[2], longer + counts[3]);
-    }
-    let malformed = switch.counter("malformed");
-    println!(
-        "{arrived} segments of {} arrived, {wrong_in} of them with wrong checksums from the start; {changed} rewritten, {longer} \
-         lengthened, {malformed} malformed",
-        2 * ROUNDS
-    );
-    assert!(switch.runs());
-    assert!(malformed > 100 && changed > 50 && longer > 50);
+        let malformed = switch.counter("malformed");
+        println!(
+            "{arrived} segments of {} arrived, {wrong_in} of them with wrong checksums from the start; {changed} rewritten, {longer} \
+             lengthened, {malformed} malformed",
+            2 * ROUNDS
+        );
+        assert!(switch.runs());
+        assert!(malformed > 100 && changed > 50 && longer > 50);
+    });
 }

@@ -1,19 +1,14 @@
 //! Networks of namespaces: senders, a switch (router or bridge), a cable with a delay, a receiver.
 
-use std::fs;
-use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use narrows_agent::netns::Netns;
+use narrows_lab::{Hosts, Need, can_run, must};
 use serde_json::json;
-
-static NEXT: AtomicU32 = AtomicU32::new(0);
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// RTT of the path between switch and receiver.
 pub(crate) const RTT_MS: u64 = 20;
@@ -27,11 +22,10 @@ pub(crate) enum Forwarding {
 
 /// A network, and the right to be the only one.
 pub(crate) struct Net {
-    prefix: String,
-    forwarding: Forwarding,
-    hosts: Vec<String>,
+    // Before the namespaces that they work in.
     relays: Vec<Relay>,
-    _alone: MutexGuard<'static, ()>,
+    forwarding: Forwarding,
+    hosts: Hosts,
 }
 
 /// A cable with a delay (and loss from its first end to its second), carried by the emulator.
@@ -43,15 +37,13 @@ struct Relay {
 impl Net {
     /// An empty network, or why there is none.
     pub(crate) fn empty(forwarding: Forwarding) -> Option<Net> {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(missing) = missing() {
-            assert!(std::env::var("NARROWS_REQUIRE_KERNEL").as_deref() != Ok("1"), "{missing}");
-            // Not by eprintln, which a test that passes does not show.
-            let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was tested: {missing}");
-            return None;
-        }
-        let prefix = format!("nwl{}x{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        Some(Net { prefix, forwarding, hosts: Vec::new(), relays: Vec::new(), _alone: alone })
+        let tools = ["ip -V", "tc -V", "nsenter -V", "ethtool --version", "iperf3 --version"];
+        let needs = [Need::Root, Need::Btf].into_iter().chain(tools.map(Need::Tool));
+        can_run(&needs.collect::<Vec<_>>()).then(|| Net {
+            relays: Vec::new(),
+            forwarding,
+            hosts: Hosts::new("nwl"),
+        })
     }
 
     /// `s1`.. - `r` - (20 ms) - `c`. The port to control is `c` of `r`; its other interfaces are `s1`..
@@ -102,48 +94,46 @@ impl Net {
 
     /// Makes a host.
     pub(crate) fn host(&mut self, name: &str) {
-        let space = self.name(name);
-        must(&format!("ip netns add {space}"));
-        self.hosts.push(space.clone());
-        must(&format!("ip -n {space} link set lo up"));
-        self.inside(name, || {
-            for (key, value) in [
-                // Neither the first window nor the largest is to limit a flow.
-                ("net/ipv4/tcp_rmem", "4096 4000000 8000000"),
-                ("net/ipv4/tcp_wmem", "4096 1000000 8000000"),
-                ("net/ipv6/conf/default/accept_dad", "0"),
-            ] {
-                sysctl(key, value);
-            }
-        });
+        self.hosts.add(name);
+        for (key, value) in [
+            // Neither the first window nor the largest is to limit a flow.
+            ("net/ipv4/tcp_rmem", "4096 4000000 8000000"),
+            ("net/ipv4/tcp_wmem", "4096 1000000 8000000"),
+            ("net/ipv6/conf/default/accept_dad", "0"),
+        ] {
+            self.hosts.sysctl(name, key, value);
+        }
     }
 
     /// Makes a switch.
     pub(crate) fn switch(&mut self, name: &str) {
         self.host(name);
-        let space = self.name(name);
         match self.forwarding {
-            Forwarding::Router => self.inside(name, || {
-                sysctl("net/ipv4/ip_forward", "1");
-                sysctl("net/ipv6/conf/all/forwarding", "1");
-            }),
+            Forwarding::Router => {
+                self.hosts.sysctl(name, "net/ipv4/ip_forward", "1");
+                self.hosts.sysctl(name, "net/ipv6/conf/all/forwarding", "1");
+            }
             Forwarding::Bridge => {
-                must(&format!("ip -n {space} link add br0 type bridge forward_delay 0"));
-                must(&format!("ip -n {space} link set br0 up"));
+                self.hosts.ip(name, "link add br0 type bridge forward_delay 0");
+                self.hosts.ip(name, "link set br0 up");
             }
         }
     }
 
     /// A cable between two hosts; each end has the other's name.
     pub(crate) fn link(&self, a: &str, b: &str) {
-        let (here, there) = (self.name(a), self.name(b));
-        must(&format!("ip -n {here} link add {b} type veth peer name {a} netns {there}"));
-        for (space, end) in [(&here, b), (&there, a)] {
-            must(&format!("ip -n {space} link set {end} up"));
-            if self.forwarding == Forwarding::Bridge && says(&format!("ip -n {space} link show br0")).is_ok()
-            {
-                must(&format!("ip -n {space} link set {end} master br0"));
-            }
+        self.hosts.cable((a, b), (b, a));
+        self.join_bridge(a, b);
+        self.join_bridge(b, a);
+    }
+
+    fn is_bridge(&self, host: &str) -> bool {
+        self.hosts.says(host, "ip link show br0").is_ok()
+    }
+
+    fn join_bridge(&self, host: &str, interface: &str) {
+        if self.is_bridge(host) {
+            self.hosts.ip(host, &format!("link set {interface} master br0"));
         }
     }
 
@@ -152,17 +142,12 @@ impl Net {
         let middle = format!("{a}{b}");
         self.host(&middle);
         // No packet of its own.
-        self.inside(&middle, || sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
-        let (here, there, space) = (self.name(a), self.name(b), self.name(&middle));
-        must(&format!("ip -n {here} link add {b} type veth peer name {a} netns {space}"));
-        must(&format!("ip -n {there} link add {a} type veth peer name {b} netns {space}"));
-        for (space, end) in [(&here, b), (&there, a), (&space, a), (&space, b)] {
-            must(&format!("ip -n {space} link set {end} up"));
-            if self.forwarding == Forwarding::Bridge && says(&format!("ip -n {space} link show br0")).is_ok()
-            {
-                must(&format!("ip -n {space} link set {end} master br0"));
-            }
+        self.hosts.sysctl(&middle, "net/ipv6/conf/default/disable_ipv6", "1");
+        for (host, other) in [(a, b), (b, a)] {
+            self.hosts.cable((host, other), (&middle, host));
+            self.join_bridge(host, other);
         }
+        let space = self.name(&middle);
         // The wire's own rate, a little above what the switch is told: without HTB it is still a wire of its kind, and not as
         // fast as the machine.
         must(&format!("tc -n {space} qdisc add dev {b} root tbf rate 110mbit burst 32kb limit 1500000"));
@@ -172,12 +157,11 @@ impl Net {
 
     /// Gives an interface its addresses in network `n`; on a bridge, nothing.
     pub(crate) fn address(&self, host: &str, interface: &str, n: usize, number: usize) {
-        let space = self.name(host);
-        if says(&format!("ip -n {space} link show br0")).is_ok() {
+        if self.is_bridge(host) {
             return;
         }
-        must(&format!("ip -n {space} addr add 10.77.{n}.{number}/24 dev {interface}"));
-        must(&format!("ip -n {space} addr add fd77:{n}::{number}/64 dev {interface} nodad"));
+        self.hosts.ip(host, &format!("addr add 10.77.{n}.{number}/24 dev {interface}"));
+        self.hosts.ip(host, &format!("addr add fd77:{n}::{number}/64 dev {interface} nodad"));
     }
 
     /// The default route of a host by its router in network `n`.
@@ -190,18 +174,17 @@ impl Net {
         if self.forwarding == Forwarding::Bridge {
             return;
         }
-        let space = self.name(host);
         let (to4, to6) = match to {
             "default" => (to.to_owned(), to.to_owned()),
             n => (format!("10.77.{n}.0/24"), format!("fd77:{n}::/64")),
         };
-        must(&format!("ip -n {space} route add {to4} via {v4} dev {by}"));
-        must(&format!("ip -n {space} -6 route add {to6} via {v6} dev {by}"));
+        self.hosts.ip(host, &format!("route add {to4} via {v4} dev {by}"));
+        self.hosts.ip(host, &format!("-6 route add {to6} via {v6} dev {by}"));
     }
 
     /// The namespace's name.
     pub(crate) fn name(&self, host: &str) -> String {
-        format!("{}{host}", self.prefix)
+        self.hosts.name(host)
     }
 
     /// The namespace.
@@ -211,35 +194,22 @@ impl Net {
 
     /// Does something there.
     pub(crate) fn inside<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
-        self.netns(host).run(work).expect("the namespace is there")
+        self.hosts.inside(host, work)
     }
 
-    /// A program there. `ip netns exec` would hide the file systems of cgroup2 and bpf.
+    /// A program there.
     pub(crate) fn command(&self, host: &str, program: &str) -> Command {
-        let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/run/netns/{}", self.name(host))).arg(program);
-        command
+        self.hosts.command(host, program)
     }
 
     /// What a command says there.
     pub(crate) fn says(&self, host: &str, command: &str) -> String {
-        says(&format!("nsenter --net=/run/netns/{} {command}", self.name(host)))
-            .unwrap_or_else(|trouble| panic!("{trouble}"))
+        self.hosts.says(host, command).unwrap_or_else(|trouble| panic!("{trouble}"))
     }
 
     /// `[[ports]]` and `interfaces` of the switch of a star.
     pub(crate) fn senders(&self) -> Vec<String> {
-        let number = |i: usize| self.hosts.contains(&self.name(&format!("s{i}"))).then(|| format!("s{i}"));
-        (1..10).map_while(number).collect()
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        self.relays.clear();
-        for host in &self.hosts {
-            let _ = says(&format!("ip netns delete {host}"));
-        }
+        (1..10).map(|i| format!("s{i}")).take_while(|host| self.hosts.has(host)).collect()
     }
 }
 
@@ -281,44 +251,5 @@ impl Drop for Relay {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-    }
-}
-
-/// What is needed and not there. Anything else that goes wrong is a failure.
-fn missing() -> Option<&'static str> {
-    if !nix::unistd::geteuid().is_root() {
-        return Some("root is needed");
-    }
-    if !fs::exists("/sys/kernel/btf/vmlinux").unwrap_or(false) {
-        return Some("the kernel has no BTF");
-    }
-    let tools = ["ip -V", "tc -V", "nsenter -V", "ethtool --version", "iperf3 --version"];
-    tools.iter().any(|tool| says(tool).is_err()).then_some("iproute2, nsenter, ethtool and iperf3 are needed")
-}
-
-fn sysctl(key: &str, value: &str) {
-    let path = PathBuf::from("/proc/sys").join(key);
-    // /proc/sys/net shows the namespace of the thread that looks.
-    fs::write(&path, value).unwrap_or_else(|error| panic!("{key}: {error}"));
-}
-
-fn must(command: &str) {
-    if let Err(trouble) = says(command) {
-        panic!("{trouble}");
-    }
-}
-
-/// What a command says, if it succeeds.
-pub(crate) fn says(command: &str) -> Result<String, String> {
-    let mut words = command.split(' ');
-    let output = Command::new(words.next().unwrap_or_default())
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| format!("{command}: {e}"))?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    } else {
-        Err(format!("{command}: {}", String::from_utf8_lossy(&output.stderr).trim()))
     }
 }

@@ -1,88 +1,93 @@
 //! Two switches on a path, and loss before a switch.
 
+use narrows_lab::{patiently, says};
 use std::thread;
 use std::time::Duration;
 
 use super::agent::Agent;
 use super::flow::{Flow, all_well, rates};
-use super::net::{Forwarding, Net, says};
+use super::net::{Forwarding, Net};
 
 /// The narrower switch's rate is what arrives, whichever comes first (BRF-61).
 #[test]
 fn the_narrower_of_two_switches_decides() {
-    for (first, second) in [(40, 94), (94, 40)] {
-        let Some(mut net) = Net::empty(Forwarding::Router) else { return };
-        // s1 - q - r - (20 ms) - c
-        net.switch("q");
-        net.switch("r");
-        net.host("s1");
-        net.host("c");
-        net.link("s1", "q");
-        net.attach_sender("s1", "q", 1);
-        net.link("q", "r");
-        net.address("q", "r", 5, 1);
-        net.address("r", "q", 5, 2);
-        net.route("q", "r", 5);
-        net.route_to("r", "q", "1", "10.77.5.1", "fd77:5::1");
-        net.cable("r", "c", 20, 0.0);
-        net.address("r", "c", 9, 2);
-        net.address("c", "r", 9, 1);
-        net.route("c", "r", 9);
-        let switch = |host: &str, port: &str, other: &str, rate: u32| {
-            let netns = net.name(host);
-            Agent::start(
-                "switch",
-                &format!(
-                    "[switch]\nnetns = \"{netns}\"\ninterfaces = [\"{other}\"]\n[[ports]]\ninterface = \"{port}\"\n\
-                     rate = \"{rate}mbit\"\n"
-                ),
-            )
-        };
-        let _q = switch("q", "r", "s1", first);
-        let r = switch("r", "c", "q", second);
-        let _sender = Agent::sender(&net, "all", &[("s1", "q")]);
-        let flow = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
-        flow.wait_for_data();
-        thread::sleep(Duration::from_secs(2));
-        let rate = rates(&[&flow], Duration::from_secs(3))[0];
-        let narrow = 40.0 * 0.98 * 1448.0 / 1514.0;
-        println!(
-            "{first} then {second} Mbit/s: {rate:.2} arrive ({:+.1} % of {narrow:.1}), {} sent again, queue {:?}",
-            (rate / narrow - 1.0) * 100.0,
-            flow.retransmissions(),
-            r.port().leaves.map(|l| l.queued_packets)
-        );
-        all_well(&[&flow]);
-        assert!((rate - narrow).abs() < 0.05 * narrow, "{rate}");
-    }
+    patiently(|| {
+        for (first, second) in [(40, 94), (94, 40)] {
+            let Some(mut net) = Net::empty(Forwarding::Router) else { return };
+            // s1 - q - r - (20 ms) - c
+            net.switch("q");
+            net.switch("r");
+            net.host("s1");
+            net.host("c");
+            net.link("s1", "q");
+            net.attach_sender("s1", "q", 1);
+            net.link("q", "r");
+            net.address("q", "r", 5, 1);
+            net.address("r", "q", 5, 2);
+            net.route("q", "r", 5);
+            net.route_to("r", "q", "1", "10.77.5.1", "fd77:5::1");
+            net.cable("r", "c", 20, 0.0);
+            net.address("r", "c", 9, 2);
+            net.address("c", "r", 9, 1);
+            net.route("c", "r", 9);
+            let switch = |host: &str, port: &str, other: &str, rate: u32| {
+                let netns = net.name(host);
+                Agent::start(
+                    "switch",
+                    &format!(
+                        "[switch]\nnetns = \"{netns}\"\ninterfaces = [\"{other}\"]\n[[ports]]\ninterface = \"{port}\"\n\
+                         rate = \"{rate}mbit\"\n"
+                    ),
+                )
+            };
+            let _q = switch("q", "r", "s1", first);
+            let r = switch("r", "c", "q", second);
+            let _sender = Agent::sender(&net, "all", &[("s1", "q")]);
+            let flow = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
+            flow.wait_for_data();
+            thread::sleep(Duration::from_secs(2));
+            let rate = rates(&[&flow], Duration::from_secs(3))[0];
+            let narrow = 40.0 * 0.98 * 1448.0 / 1514.0;
+            println!(
+                "{first} then {second} Mbit/s: {rate:.2} arrive ({:+.1} % of {narrow:.1}), {} sent again, queue {:?}",
+                (rate / narrow - 1.0) * 100.0,
+                flow.retransmissions(),
+                r.port().leaves.map(|l| l.queued_packets)
+            );
+            all_well(&[&flow]);
+            assert!((rate - narrow).abs() < 0.05 * narrow, "{rate}");
+        }
+    });
 }
 
 /// What is lost before the switch was sent all the same: a flow's demand is not what arrives of it (BRF-100).
 #[test]
 fn loss_before_the_switch_does_not_starve_a_flow() {
-    let Some(mut net) = Net::star(Forwarding::Router, 1) else { return };
-    net.host("s2");
-    net.cable("s2", "r", 2, 0.2);
-    net.attach_sender("s2", "r", 2);
-    // The relay judges packets, so that a packet has to be one.
-    let space = net.name("s2");
-    says(&format!("nsenter --net=/run/netns/{space} ethtool -K r tso off gso off")).expect("ethtool");
-    let switch = Agent::switch(&net, "100mbit");
-    let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
-    let clean = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
-    let lossy = Flow::upload(net.netns("s2"), net.netns("c"), net.server(5002, false));
-    lossy.wait_for_data();
-    thread::sleep(Duration::from_secs(4));
-    let both = rates(&[&clean, &lossy], Duration::from_secs(5));
-    let status = switch.fresh();
-    let told: Vec<_> = status
-        .flows
-        .iter()
-        .map(|f| (f.source.clone(), f.leaf.clone(), f.allocation.map(|r| r.as_f64() * 8.0 / 1e6)))
-        .collect();
-    println!("without loss, with 20 %: {both:.1?} Mbit/s; allocated {told:?}");
-    all_well(&[&clean, &lossy]);
-    // A fifth of 46.7 never reaches the switch, and recovery costs some.
-    assert!(both[1] > 15.0, "{both:?}");
-    assert!(both[0] < 75.0, "{both:?}");
+    patiently(|| {
+        let Some(mut net) = Net::star(Forwarding::Router, 1) else { return };
+        net.host("s2");
+        net.cable("s2", "r", 2, 0.2);
+        net.attach_sender("s2", "r", 2);
+        // The relay judges packets, so that a packet has to be one.
+        let space = net.name("s2");
+        says(&format!("nsenter --net=/run/netns/{space} ethtool -K r tso off gso off")).expect("ethtool");
+        let switch = Agent::switch(&net, "100mbit");
+        let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
+        let clean = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
+        let lossy = Flow::upload(net.netns("s2"), net.netns("c"), net.server(5002, false));
+        lossy.wait_for_data();
+        thread::sleep(Duration::from_secs(4));
+        let both = rates(&[&clean, &lossy], Duration::from_secs(5));
+        let status = switch.fresh();
+        let told: Vec<_> = status
+            .flows
+            .iter()
+            .map(|f| (f.source.clone(), f.leaf.clone(), f.allocation.map(|r| r.as_f64() * 8.0 / 1e6)))
+            .collect();
+        println!("without loss, with 20 %: {both:.1?} Mbit/s; allocated {told:?}");
+        all_well(&[&clean, &lossy]);
+        // A fifth of 46.7 never reaches the switch, and recovery costs some.
+        assert!(both[1] > 15.0, "{both:?}");
+        assert!(both[0] < 75.0, "{both:?}");
+    });
 }

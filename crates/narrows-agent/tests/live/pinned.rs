@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use narrows_agent::clock;
+use narrows_lab::patiently;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use super::agent::{Agent, since};
@@ -35,49 +36,51 @@ impl Drop for Bpffs {
 
 #[test]
 fn a_pinned_data_plane_and_its_flows_outlive_the_agent() {
-    let Some(net) = Net::star(Forwarding::Router, 2) else { return };
-    let bpffs = Bpffs::mount();
-    let pin = bpffs.path().join("sw");
-    let mut switch = Agent::switch_with(&net, "100mbit", &format!("pin = {pin:?}"), "");
-    let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
-    let open = |i: usize| {
-        Flow::upload(net.netns(&format!("s{i}")), net.netns("c"), net.server(5000 + i as u16, false))
-    };
-    let flows = [open(1), open(2)];
-    let both = [&flows[0], &flows[1]];
-    both.iter().for_each(|flow| flow.wait_for_data());
-    thread::sleep(Duration::from_secs(2));
-    let before = switch.fresh();
-    let sent_again = both.map(Flow::retransmissions);
+    patiently(|| {
+        let Some(net) = Net::star(Forwarding::Router, 2) else { return };
+        let bpffs = Bpffs::mount();
+        let pin = bpffs.path().join("sw");
+        let mut switch = Agent::switch_with(&net, "100mbit", &format!("pin = {pin:?}"), "");
+        let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
+        let open = |i: usize| {
+            Flow::upload(net.netns(&format!("s{i}")), net.netns("c"), net.server(5000 + i as u16, false))
+        };
+        let flows = [open(1), open(2)];
+        let both = [&flows[0], &flows[1]];
+        both.iter().for_each(|flow| flow.wait_for_data());
+        thread::sleep(Duration::from_secs(2));
+        let before = switch.fresh();
+        let sent_again = both.map(Flow::retransmissions);
 
-    let killed = clock::now();
-    switch.kill();
-    thread::sleep(Duration::from_millis(300));
-    assert!(net.says("r", "tc qdisc show dev c").contains("htb 4e57: root"), "HTB stays");
-    let between = rates(&both, Duration::from_millis(300));
-    switch.restart();
-    let away = since(killed);
-    thread::sleep(Duration::from_secs(1));
-    let then = rates(&both, Duration::from_secs(2));
-    let after = switch.fresh();
-    println!(
-        "agent away for {away:?}: meanwhile {between:.1?}, then {then:.1?} Mbit/s, flows {} -> {}, retransmissions {sent_again:?} -> {:?}",
-        before.flow_count,
-        after.flow_count,
-        both.map(Flow::retransmissions)
-    );
-    all_well(&both);
-    assert_eq!(after.flow_count, 2);
-    for rate in between.iter().chain(&then) {
-        assert!((rate - 46.7).abs() < 0.15 * 46.7, "{between:?} {then:?} {:#?}", after.flows);
-    }
-    drop(flows);
-    drop(switch);
-    // An orderly end leaves the data plane, too.
-    assert!(net.says("r", "tc qdisc show dev c").contains("htb 4e57: root"));
-    assert!(pin.join("program").exists());
-    let cleaned = net.inside("r", || narrows_agent::clean::clean(Path::new("/nonexistent"), &pin));
-    assert!(cleaned.failed.is_empty(), "{cleaned:?}");
-    assert!(!pin.exists(), "{cleaned:?}");
-    assert!(!net.says("r", "tc qdisc show dev c").contains("htb 4e57: root"), "{cleaned:?}");
+        let killed = clock::now();
+        switch.kill();
+        thread::sleep(Duration::from_millis(300));
+        assert!(net.says("r", "tc qdisc show dev c").contains("htb 4e57: root"), "HTB stays");
+        let between = rates(&both, Duration::from_millis(300));
+        switch.restart();
+        let away = since(killed);
+        thread::sleep(Duration::from_secs(1));
+        let then = rates(&both, Duration::from_secs(2));
+        let after = switch.fresh();
+        println!(
+            "agent away for {away:?}: meanwhile {between:.1?}, then {then:.1?} Mbit/s, flows {} -> {}, retransmissions {sent_again:?} -> {:?}",
+            before.flow_count,
+            after.flow_count,
+            both.map(Flow::retransmissions)
+        );
+        all_well(&both);
+        assert_eq!(after.flow_count, 2);
+        for rate in between.iter().chain(&then) {
+            assert!((rate - 46.7).abs() < 0.15 * 46.7, "{between:?} {then:?} {:#?}", after.flows);
+        }
+        drop(flows);
+        drop(switch);
+        // An orderly end leaves the data plane, too.
+        assert!(net.says("r", "tc qdisc show dev c").contains("htb 4e57: root"));
+        assert!(pin.join("program").exists());
+        let cleaned = net.inside("r", || narrows_agent::clean::clean(Path::new("/nonexistent"), &pin));
+        assert!(cleaned.failed.is_empty(), "{cleaned:?}");
+        assert!(!pin.exists(), "{cleaned:?}");
+        assert!(!net.says("r", "tc qdisc show dev c").contains("htb 4e57: root"), "{cleaned:?}");
+    });
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use narrows_agent::clock;
 use narrows_control::rate::Leaf;
+use narrows_lab::patiently;
 
 use super::agent::{Agent, since};
 use super::flow::{Flow, Sends, all_well, jain, rates};
@@ -91,49 +92,51 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
 
 #[test]
 fn two_flows_share_a_port_of_a_router() {
-    two_flows_share(Forwarding::Router, false, Sends::Client);
+    patiently(|| two_flows_share(Forwarding::Router, false, Sends::Client));
 }
 
 #[test]
 fn two_flows_share_a_port_of_a_router_v6() {
-    two_flows_share(Forwarding::Router, true, Sends::Client);
+    patiently(|| two_flows_share(Forwarding::Router, true, Sends::Client));
 }
 
 #[test]
 fn two_flows_share_a_port_of_a_bridge() {
-    two_flows_share(Forwarding::Bridge, false, Sends::Client);
+    patiently(|| two_flows_share(Forwarding::Bridge, false, Sends::Client));
 }
 
 #[test]
 fn two_downloads_share_a_port_of_a_router() {
-    two_flows_share(Forwarding::Router, false, Sends::Server);
+    patiently(|| two_flows_share(Forwarding::Router, false, Sends::Server));
 }
 
 #[test]
 fn two_downloads_share_a_port_of_a_bridge_v6() {
-    two_flows_share(Forwarding::Bridge, true, Sends::Server);
+    patiently(|| two_flows_share(Forwarding::Bridge, true, Sends::Server));
 }
 
 /// A switch that has a port to control on both sides, as most do.
 #[test]
 fn a_download_is_rated_where_both_directions_are_controlled() {
-    let Some(net) = Net::star(Forwarding::Router, 1) else { return };
-    let port = |name| format!("[[ports]]\ninterface = \"{name}\"\nrate = \"100mbit\"\n");
-    let config = format!("[switch]\nnetns = \"{}\"\n{}{}", net.name("r"), port("c"), port("s1"));
-    let switch = Agent::start("switch", &config);
-    let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("c", "r")]);
-    let server = std::net::SocketAddr::new(net.of(1, false), 5000);
-    let flow = Flow::open(net.netns("c"), net.netns("s1"), server, Sends::Server, None);
-    flow.wait_for_data();
-    thread::sleep(Duration::from_millis(500));
-    let rate = rates(&[&flow], Duration::from_secs(2))[0];
-    let status = switch.fresh();
-    let source = server.to_string();
-    let seen = status.flows.iter().find(|f| f.source == source);
-    let seen = seen.map(|f| (f.class.as_str(), f.leaf.as_str()));
-    println!("both directions: {rate:.1} Mbit/s, {} retransmissions, {seen:?}", flow.retransmissions());
-    all_well(&[&flow]);
-    assert_eq!(seen, Some(("rated", "elephant")), "{:#?}", status.flows);
-    assert!(rate > 0.93 * 2.0 * SHARE, "{rate}");
-    assert!(flow.retransmissions() < 30);
+    patiently(|| {
+        let Some(net) = Net::star(Forwarding::Router, 1) else { return };
+        let port = |name| format!("[[ports]]\ninterface = \"{name}\"\nrate = \"100mbit\"\n");
+        let config = format!("[switch]\nnetns = \"{}\"\n{}{}", net.name("r"), port("c"), port("s1"));
+        let switch = Agent::start("switch", &config);
+        let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("c", "r")]);
+        let server = std::net::SocketAddr::new(net.of(1, false), 5000);
+        let flow = Flow::open(net.netns("c"), net.netns("s1"), server, Sends::Server, None);
+        flow.wait_for_data();
+        thread::sleep(Duration::from_millis(500));
+        let rate = rates(&[&flow], Duration::from_secs(2))[0];
+        let status = switch.fresh();
+        let source = server.to_string();
+        let seen = status.flows.iter().find(|f| f.source == source);
+        let seen = seen.map(|f| (f.class.as_str(), f.leaf.as_str()));
+        println!("both directions: {rate:.1} Mbit/s, {} retransmissions, {seen:?}", flow.retransmissions());
+        all_well(&[&flow]);
+        assert_eq!(seen, Some(("rated", "elephant")), "{:#?}", status.flows);
+        assert!(rate > 0.93 * 2.0 * SHARE, "{rate}");
+        assert!(flow.retransmissions() < 30);
+    });
 }

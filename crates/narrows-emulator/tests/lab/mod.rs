@@ -3,73 +3,56 @@
 #![allow(unreachable_pub, reason = "a module of tests")]
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::Command;
 
+use narrows_lab::{Hosts, Need, can_run};
 use serde_json::{Value, json};
 
-static NEXT: AtomicU32 = AtomicU32::new(0);
-
 /// `a` - `r` - `b`, with the interfaces `x` (of a and b), `ra` and `rb` (of the relay).
-pub struct Lab {
-    prefix: String,
-}
-
-pub fn run(command: &str) -> Output {
-    Command::new("sh").args(["-c", command]).output().expect("sh starts")
-}
-
-fn must(command: &str) {
-    let out = run(command);
-    assert!(out.status.success(), "{command}: {}", String::from_utf8_lossy(&out.stderr));
-}
+pub struct Lab(Hosts);
 
 impl Lab {
     /// `None`, said loudly, where namespaces cannot be made; with NARROWS_REQUIRE_KERNEL=1 that is a failure.
-    pub fn new(test: &str) -> Option<Self> {
-        let prefix = format!("nwe{}x{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let probe = run(&format!("ip netns add {prefix}a"));
-        if !probe.status.success() {
-            let why = String::from_utf8_lossy(&probe.stderr).trim().to_owned();
-            assert!(std::env::var("NARROWS_REQUIRE_KERNEL").as_deref() != Ok("1"), "{test}: {why}");
-            eprintln!("SKIPPED {test}: needs root and ip(8): {why}");
+    pub fn new() -> Option<Self> {
+        let tools = ["ip -V", "tc -V", "nsenter -V", "ethtool --version", "iperf3 --version", "ping -V"];
+        if !can_run(&[Need::Root].into_iter().chain(tools.map(Need::Tool)).collect::<Vec<_>>()) {
             return None;
         }
-        let lab = Lab { prefix };
-        let p = &lab.prefix;
-        must(&format!("ip netns add {p}r && ip netns add {p}b"));
+        let mut hosts = Hosts::new("nwe");
+        hosts.add("r");
         for (host, address) in [("a", "10.77.0.1"), ("b", "10.77.0.2")] {
-            must(&format!(
-                "ip -n {p}{host} link add x type veth peer name r{host} netns {p}r && \
-                 ip netns exec {p}r sysctl -qw net.ipv6.conf.r{host}.disable_ipv6=1 && \
-                 ip -n {p}{host} addr add {address}/24 dev x && ip -n {p}{host} link set lo up && \
-                 ip -n {p}{host} link set x up && ip -n {p}r link set r{host} up && \
-                 ip netns exec {p}{host} sysctl -qw net.ipv4.tcp_rmem='4096 4000000 67108864' \
-                 net.ipv4.tcp_wmem='4096 4000000 67108864'"
-            ));
+            hosts.add(host);
+            let there = format!("r{host}");
+            hosts.cable((host, "x"), ("r", &there));
+            hosts.sysctl("r", &format!("net/ipv6/conf/{there}/disable_ipv6"), "1");
+            hosts.ip(host, &format!("addr add {address}/24 dev x"));
+            for memory in ["rmem", "wmem"] {
+                hosts.sysctl(host, &format!("net/ipv4/tcp_{memory}"), "4096 4000000 67108864");
+            }
         }
-        Some(lab)
+        Some(Lab(hosts))
     }
 
     /// Runs tc(8) at host `host`.
     pub fn tc(&self, host: &str, arguments: &str) {
-        must(&format!("tc -n {}{host} {arguments}", self.prefix));
+        self.0.says(host, &format!("tc {arguments}")).unwrap_or_else(|trouble| panic!("{trouble}"));
     }
 
     /// Turns the offloads of a host off.
     pub fn no_offloads(&self, host: &str) {
-        must(&format!("ip netns exec {}{host} ethtool -K x tso off gso off gro off", self.prefix));
+        self.0.no_offloads(host, "x");
     }
 
     /// A program at a host.
     pub fn program(&self, host: &str, command: &str) -> Command {
-        let mut c = Command::new("ip");
-        c.args(["netns", "exec", &format!("{}{host}", self.prefix), "sh", "-c", command]);
-        c
+        let mut words = command.split(' ');
+        let mut program = self.0.command(host, words.next().unwrap_or_default());
+        program.args(words);
+        program
     }
 
     pub fn netns(&self, host: &str) -> PathBuf {
-        PathBuf::from(format!("/run/netns/{}{host}", self.prefix))
+        self.0.path(host)
     }
 
     /// A spec: link 0 from A to B, link 1 back, both relayed; `edit` changes it.
@@ -103,12 +86,4 @@ pub fn flow(name: &str, app: Value) -> Value {
 
 pub fn place(flow: u32, port: u16) -> Value {
     json!({"flow": flow, "source": "10.77.0.1", "destination": "10.77.0.2", "port": port})
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        for host in ["a", "r", "b"] {
-            run(&format!("ip netns del {}{host}", self.prefix));
-        }
-    }
 }

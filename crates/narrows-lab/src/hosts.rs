@@ -1,0 +1,146 @@
+//! Hosts: network namespaces of a test's own.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use nix::sched::{CloneFlags, setns};
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Namespaces, deleted on drop, and the right to be the only ones: two tests that send as much as they can would each
+/// measure the other.
+#[derive(Debug)]
+pub struct Hosts {
+    prefix: String,
+    spaces: Vec<String>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Hosts {
+    /// None yet. `tag` begins the names of all.
+    pub fn new(tag: &str) -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let prefix = format!("{tag}{}x{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Hosts { prefix, spaces: Vec::new(), _turn: turn }
+    }
+
+    /// Makes a host with its loopback interface up.
+    ///
+    /// # Panics
+    /// As all that follow, when it cannot be done.
+    pub fn add(&mut self, host: &str) {
+        let space = self.name(host);
+        must(&format!("ip netns add {space}"));
+        must(&format!("ip -n {space} link set lo up"));
+        self.spaces.push(space);
+    }
+
+    /// Whether there is such a host.
+    pub fn has(&self, host: &str) -> bool {
+        self.spaces.contains(&self.name(host))
+    }
+
+    /// The namespace's name.
+    pub fn name(&self, host: &str) -> String {
+        format!("{}{host}", self.prefix)
+    }
+
+    /// The namespace's file.
+    pub fn path(&self, host: &str) -> PathBuf {
+        PathBuf::from("/run/netns").join(self.name(host))
+    }
+
+    /// A cable between two hosts, (host, interface) each; both ends are up.
+    pub fn cable(&self, a: (&str, &str), b: (&str, &str)) {
+        let (here, there) = (self.name(a.0), self.name(b.0));
+        must(&format!("ip -n {here} link add {} type veth peer name {} netns {there}", a.1, b.1));
+        self.ip(a.0, &format!("link set {} up", a.1));
+        self.ip(b.0, &format!("link set {} up", b.1));
+    }
+
+    /// `ip ARGUMENTS` at a host.
+    pub fn ip(&self, host: &str, arguments: &str) {
+        must(&format!("ip -n {} {arguments}", self.name(host)));
+    }
+
+    /// Packets of an interface are as on a wire: none larger than its MTU, all with their checksums.
+    pub fn no_offloads(&self, host: &str, interface: &str) {
+        let off = format!("ethtool -K {interface} tx off tso off gso off gro off");
+        self.says(host, &off).unwrap_or_else(|trouble| panic!("{trouble}"));
+    }
+
+    /// Sets `/proc/sys/KEY` of a host.
+    pub fn sysctl(&self, host: &str, key: &str, value: &str) {
+        // /proc/sys/net shows the namespace of the thread that looks.
+        let set = || fs::write(PathBuf::from("/proc/sys").join(key), value);
+        self.inside(host, set).unwrap_or_else(|error| panic!("{key}: {error}"));
+    }
+
+    /// What a command says there, if it succeeds.
+    ///
+    /// # Errors
+    /// What it says when it does not.
+    pub fn says(&self, host: &str, command: &str) -> Result<String, String> {
+        says(&format!("nsenter --net={} {command}", self.path(host).display()))
+    }
+
+    /// A program there. `ip netns exec` would hide the file systems of cgroup2 and bpf.
+    pub fn command(&self, host: &str, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net={}", self.path(host).display())).arg(program);
+        command
+    }
+
+    /// Does something there, in a thread of its own.
+    pub fn inside<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
+        let space = File::open(self.path(host)).expect("the namespace is there");
+        thread::scope(|scope| {
+            let there = scope.spawn(|| {
+                setns(space, CloneFlags::CLONE_NEWNET).expect("the thread can enter it");
+                work()
+            });
+            there.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for space in &self.spaces {
+            let _ = says(&format!("ip netns delete {space}"));
+        }
+    }
+}
+
+/// Runs a command that has to succeed; its words are separated by single spaces.
+///
+/// # Panics
+/// When it does not.
+pub fn must(command: &str) {
+    if let Err(trouble) = says(command) {
+        panic!("{trouble}");
+    }
+}
+
+/// What a command says, if it succeeds; its words are separated by single spaces.
+///
+/// # Errors
+/// What it says when it does not.
+pub fn says(command: &str) -> Result<String, String> {
+    let mut words = command.split(' ');
+    let output = Command::new(words.next().unwrap_or_default())
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("{command}: {e}"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(format!("{command}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+    }
+}

@@ -1,0 +1,14 @@
+//! What tests on the kernel share. For tests only.
+//!
+//! - [`can_run`]: whether root and the tools are there; says loudly when not, and fails with NARROWS_REQUIRE_KERNEL=1.
+//! - [`Hosts`]: network namespaces and cables between them, gone when dropped; while they live no other test has any.
+//! - [`patiently`]: takes figures again that a disturbed machine may have spoiled.
+
+mod hosts;
+mod need;
+mod patience;
+mod watch;
+
+pub use hosts::{Hosts, must, says};
+pub use need::{Need, can_run, skip};
+pub use patience::patiently;

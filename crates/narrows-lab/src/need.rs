@@ -1,0 +1,61 @@
+//! What a test needs of the machine.
+
+use std::fs;
+use std::io::Write;
+
+use crate::says;
+
+/// Something that a machine may lack.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Namespaces, packet sockets, eBPF.
+    Root,
+    /// The kernel's types, `/sys/kernel/btf/vmlinux`.
+    Btf,
+    /// A program, by a command that succeeds where it is installed.
+    Tool(&'static str),
+}
+
+impl Need {
+    fn missing(self) -> Option<String> {
+        match self {
+            Need::Root => (!nix::unistd::geteuid().is_root()).then(|| "root is needed".to_owned()),
+            Need::Btf => {
+                let there = fs::exists("/sys/kernel/btf/vmlinux").unwrap_or(false);
+                (!there).then(|| "the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".to_owned())
+            }
+            Need::Tool(command) => {
+                let program = command.split(' ').next().unwrap_or_default();
+                says(command).err().map(|_| format!("{program} is not installed (make packages)"))
+            }
+        }
+    }
+}
+
+/// Whether all of it is there. Anything else that goes wrong in a test is a failure.
+///
+/// # Panics
+/// When something is missing and NARROWS_REQUIRE_KERNEL is 1.
+pub fn can_run(needs: &[Need]) -> bool {
+    match needs.iter().find_map(|need| need.missing()) {
+        Some(missing) => {
+            skip(&missing);
+            false
+        }
+        None => true,
+    }
+}
+
+/// Says that a test is skipped, and why.
+///
+/// # Panics
+/// When NARROWS_REQUIRE_KERNEL is 1.
+pub fn skip(reason: &str) {
+    assert!(std::env::var("NARROWS_REQUIRE_KERNEL").as_deref() != Ok("1"), "{reason}");
+    shout(&format!("SKIPPED, nothing was tested: {reason}"));
+}
+
+/// Not by eprintln, which a test that passes does not show.
+pub(crate) fn shout(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}

@@ -1,0 +1,131 @@
+//! Watches whether the machine itself stands still.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+const TICK_NS: u64 = 1_000_000;
+/// A thread of the highest priority that wakes up so late was not kept waiting by other threads.
+const LATE_NS: u64 = 4_000_000;
+/// This share of lost time is serious.
+const SERIOUS: f64 = 0.01;
+
+/// Threads, one for each processor, that only sleep and look at the clock.
+pub(crate) struct Watch {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<u64>>,
+    stolen: u64,
+    begun: u64,
+}
+
+/// What was lost.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) struct Disturbance {
+    /// Of the time, in which a processor stood still.
+    pub(crate) stalled: f64,
+    /// Of the processors' time, taken by the machine's host (`steal` of proc_stat(5)).
+    pub(crate) stolen: f64,
+}
+
+impl Disturbance {
+    pub(crate) fn is_serious(self) -> bool {
+        self.stalled > SERIOUS || self.stolen > SERIOUS
+    }
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| share * 100.0;
+        write!(f, "the machine stood still {:.1} %", percent(self.stalled))?;
+        write!(f, " and its host took {:.1} % of the time", percent(self.stolen))
+    }
+}
+
+impl Watch {
+    pub(crate) fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let threads = (0..processors())
+            .map(|processor| {
+                let stop = Arc::clone(&stop);
+                thread::spawn(move || {
+                    prefer(processor);
+                    lost_ns(&stop)
+                })
+            })
+            .collect();
+        Watch { stop, threads, stolen: stolen_ticks(), begun: now_ns() }
+    }
+
+    pub(crate) fn end(self) -> Disturbance {
+        self.stop.store(true, Ordering::Relaxed);
+        let lost = self.threads.into_iter().map(|t| t.join().unwrap_or(0)).max().unwrap_or(0);
+        let time = (now_ns() - self.begun).max(1) as f64;
+        let stolen = (stolen_ticks() - self.stolen) as f64 * 1e9 / ticks_per_second() as f64;
+        Disturbance { stalled: lost as f64 / time, stolen: stolen / time / processors() as f64 }
+    }
+}
+
+/// Time by which this thread's ticks were late, of those that were very late.
+fn lost_ns(stop: &AtomicBool) -> u64 {
+    let mut lost = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let before = now_ns();
+        thread::sleep(Duration::from_nanos(TICK_NS));
+        let late = (now_ns() - before).saturating_sub(TICK_NS);
+        lost += if late > LATE_NS { late } else { 0 };
+    }
+    lost
+}
+
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The calling thread on this processor, before all others. Where that is not allowed it is late more often.
+#[allow(unsafe_code, reason = "no wrapper of ours has these")]
+fn prefer(processor: usize) {
+    // SAFETY: plain system calls for the calling thread; the structures live until they return.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(processor, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+        let highest = libc::sched_param { sched_priority: libc::sched_get_priority_max(libc::SCHED_FIFO) };
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const highest);
+    }
+}
+
+/// `steal` of the first line of /proc/stat; 0 where there is none.
+fn stolen_ticks() -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let cpu = stat.lines().next().unwrap_or_default();
+    cpu.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+}
+
+#[allow(unsafe_code, reason = "sysconf(3)")]
+fn ticks_per_second() -> i64 {
+    // SAFETY: no pointers.
+    unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1)
+}
+
+/// CLOCK_MONOTONIC.
+fn now_ns() -> u64 {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
+        .map_or(0, |now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_calm_moment_is_measured() {
+        let watch = Watch::start();
+        thread::sleep(Duration::from_millis(300));
+        let found = watch.end();
+        assert!((0.0..=1.0).contains(&found.stalled) && found.stolen >= 0.0, "{found}");
+        assert!(Disturbance { stalled: 0.02, stolen: 0.0 }.is_serious());
+        assert!(!Disturbance { stalled: 0.0, stolen: 0.001 }.is_serious());
+    }
+}
