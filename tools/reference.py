@@ -89,7 +89,7 @@ def brf_parameters() -> str:
 
 
 PARTS = {
-    "docs/scenarios.md": {"keys": reference.markdown, "brf parameters": brf_parameters},
+    "docs/scenario-reference.md": {"keys": reference.markdown, "brf parameters": brf_parameters},
     "docs/results.md": {"columns": columns.markdown},
 }
 """Page to its generated parts."""

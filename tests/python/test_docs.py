@@ -59,7 +59,7 @@ def folder(tmp_path, monkeypatch):
 # What the pages list
 
 
-@pytest.mark.parametrize("page", ["docs/scenarios.md", "docs/results.md"])
+@pytest.mark.parametrize("page", ["docs/scenario-reference.md", "docs/results.md"])
 def test_generated_parts_are_in_step(page):
     assert (ROOT / page).read_text() == generator().page(page), "run: python tools/reference.py"
 

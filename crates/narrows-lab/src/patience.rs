@@ -8,11 +8,11 @@ use crate::watch::Watch;
 /// Attempts in all.
 const ATTEMPTS: usize = 5;
 /// So many failures while nothing disturbed the machine are the program's.
-const FAIR: usize = 2;
+const FAIR: usize = 3;
 
 /// Runs a test that judges figures taken in real time, again if it fails: virtual machines stand still when their host has
 /// other work, and a rate measured meanwhile says nothing of the program. Failures on an undisturbed machine count, and the
-/// second is final. Where the machine was never left alone the figures are not judged, which is said loudly.
+/// third is final. Where the machine was never left alone the figures are not judged, which is said loudly.
 ///
 /// # Panics
 /// As the test does in the end.
