@@ -105,6 +105,7 @@ impl Switch {
             rodata.watchdog_ns = tunables.watchdog.as_nanos();
             rodata.handshake_ns = tunables.handshake_timeout.as_nanos();
             rodata.vlan_separates = u8::from(tunables.vlan_separates);
+            rodata.syn_seed = seed()?;
         }
         for map in [&mut open.maps.slots, &mut open.maps.flows, &mut open.maps.free_slots] {
             map.set_max_entries(sizes.flows.max(1)).map_err(&failed)?;
@@ -278,6 +279,12 @@ impl Switch {
         out.truncate(len);
         Ok(Tried { verdict, packet: out, priority: context[sys::PRIORITY] })
     }
+}
+
+/// Of the program's hash, which strangers must not know.
+fn seed() -> Result<u64, Error> {
+    getrandom::u64()
+        .map_err(|e| Error::System { what: "get random bytes", source: std::io::Error::other(e.to_string()) })
 }
 
 fn set_or_delete<const N: usize>(map: &MapHandle, key: &[u8], value: Option<[u8; N]>) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::aggregate::{Decision, Standing};
 use narrows_control::rate::{Action, FlowKey, Message, PortCounters, Proto, RateController};
 use narrows_control::rate::{PacketInfo, RateOption, TcpFlags};
-use narrows_control::units::{Bytes, Rate, Span, Time};
+use narrows_control::units::{Bytes, Span, Time};
 
 use super::services::{Service, Services};
 use super::shadow::{Keys, Shadow};
@@ -431,15 +431,6 @@ fn udp_packet(size: Bytes) -> PacketInfo {
         seq: 0,
         timestamps: None,
     }
-}
-
-/// The rate at which UDP is policed when its class was given `rate`, and the burst (BRF-22, BRF-23).
-///
-/// The controller gives UDP a share when it has seen some; the first datagrams must not all be lost until the next tick, so
-/// a hundredth of the link is let through always.
-pub fn udp_policer(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
-    let rate = rate.max(capacity.mul_f64(0.01));
-    (rate, (mtu + mtu).max(rate.bytes_in(Span::from_millis(1))))
 }
 
 #[cfg(test)]

@@ -11,8 +11,9 @@ use narrows_control::rate::{Action, Class, LEAVES, Leaf, Message, PortCounters};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::core::{Asked, Port, Switch, udp_policer};
+use super::core::{Asked, Port, Switch};
 use super::link::{self, Link};
+use super::policers;
 use super::shares::Framing;
 use super::view::{self, Meters};
 use crate::cli::{Failure, Services};
@@ -59,6 +60,8 @@ struct Controlled {
     capacity: Option<Rate>,
     /// HTB holds the port to a rate.
     shaped: bool,
+    /// What SYNs may take of the link.
+    syn_share: f64,
     /// Newcomers refused so far, and since when none was.
     refused: (u64, Option<Time>),
 }
@@ -154,6 +157,7 @@ impl Runner {
                 shaped: told.is_some() || port.shape.is_some(),
                 congestion: "none",
                 capacity,
+                syn_share: port.syn_share,
                 refused: (0, None),
             });
             let record = plane.ports.get(number).ok_or("too many ports")?;
@@ -169,7 +173,8 @@ impl Runner {
                 config::Feedback::EveryAck => 0,
                 config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
             };
-            record.set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_UDP | once);
+            record
+                .set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_UDP | layout::MODE_POLICE_SYN | once);
             record.beat(clock::now());
         }
         // Ports that are not controlled share one record, behind the controlled ones.
@@ -343,10 +348,19 @@ impl Runner {
                     port.wanted[*class as usize] = (*rate, *ceil);
                     port.changed = true;
                     let record = u8::try_from(number).ok().and_then(|n| self.switch.table().ports.get(n));
-                    if let (Class::Udp, Some(record)) = (class, record) {
-                        let capacity = port.capacity.unwrap_or(*rate);
-                        let (rate, burst) = udp_policer(*rate, capacity, Bytes::new(port.framing.mtu));
-                        record.set_udp(rate, burst);
+                    let Some(record) = record else { continue };
+                    match class {
+                        Class::Udp => {
+                            let capacity = port.capacity.unwrap_or(*rate);
+                            let (rate, burst) = policers::udp(*rate, capacity, Bytes::new(port.framing.mtu));
+                            record.set_udp(rate, burst);
+                        }
+                        // It may borrow the whole link, told or measured.
+                        Class::OtherTcp => {
+                            let (rate, burst) = policers::syn(*ceil, port.syn_share);
+                            record.set_syn(rate, burst);
+                        }
+                        Class::Rated => {}
                     }
                 }
                 Action::ToController(message) => {

@@ -115,6 +115,7 @@ pub(super) fn counters(counters: &Counters) -> Vec<(String, u64)> {
         ("refused", counters.refused),
         ("syns", counters.syns),
         ("watchdog", counters.watchdog),
+        ("syn_policed", counters.syn_policed),
         ("unconfirmed", u64::from(counters.unconfirmed)),
     ]
     .map(|(name, value)| (name.to_owned(), value))

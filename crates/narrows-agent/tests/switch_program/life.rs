@@ -250,3 +250,46 @@ fn udp_is_held_to_its_burst() {
     let counters = rig.data_port().counters();
     assert_eq!((counters.udp_policed, counters.arrived_packets[3]), (20 - passed, 20));
 }
+
+/// A SYN without data: 60 bytes.
+fn syn(sport: u16) -> Packet {
+    Packet::new(Shape::V4, sport).flags(SYN).options(SYN_OPTIONS)
+}
+
+#[test]
+fn syns_are_held_to_their_burst_and_one_that_comes_back_passes() {
+    let Some(rig) = rig() else { return };
+    rig.data_port().set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_SYN);
+    rig.data_port().set_syn(Rate::from_bytes_per_sec(1), Bytes::new(640));
+    let verdict = |port, packet: &Packet| rig.send(port, packet).verdict;
+    let verdicts: Vec<i32> = (0..20).map(|n| verdict(DATA, &syn(40_000 + n))).collect();
+    // The eleventh takes what is left of the tokens, and owes 20 bytes for 20 seconds.
+    assert_eq!(verdicts, [[PASS; 11].as_slice(), &[DROP; 9]].concat());
+    let counters = rig.data_port().counters();
+    assert_eq!((counters.syns, counters.syn_policed, counters.arrived_packets[2]), (11, 9, 11));
+    // What was dropped has left no trace: no rate answers it.
+    rig.grant(&[1_000_000]);
+    rig.send(ACKS, &syn(40_015).reversed().flags(SYN | ACK));
+    assert_eq!(rig.slot_of(&syn(40_015)), None);
+    // Everything else passes, and so does a SYN that leaves elsewhere.
+    assert_eq!(verdict(DATA, &syn(40_030).flags(SYN | ACK)), PASS);
+    assert_eq!(verdict(DATA, &syn(40_000).flags(ACK).payload(100)), PASS);
+    assert_eq!(verdict(ACKS, &syn(40_030)), PASS);
+
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    assert_eq!(verdict(DATA, &syn(40_015)), PASS, "it comes back");
+    assert_eq!(verdict(DATA, &syn(40_031)), DROP, "it is new");
+    assert!(rig.data_port().counters().syn_policed >= 10);
+    assert_eq!(rig.data_port().counters().syns, 12);
+}
+
+#[test]
+fn a_long_syn_needs_no_more_luck_than_a_short_one() {
+    let Some(rig) = rig() else { return };
+    rig.data_port().set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_SYN);
+    rig.data_port().set_syn(Rate::from_bytes_per_sec(1), Bytes::new(41));
+    let short = syn(40_000).options(&[]);
+    assert_eq!(rig.send(DATA, &short).verdict, PASS);
+    assert_eq!(rig.send(DATA, &syn(40_001).options(&[1; 40])).verdict, PASS, "one byte is left");
+    assert_eq!(rig.send(DATA, &short).verdict, DROP);
+}
