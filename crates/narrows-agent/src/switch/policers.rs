@@ -12,7 +12,7 @@ pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
 }
 
 /// Connections that may begin at once on the slowest link, each with the longest SYN: IPv6, and a header full of options.
-const SYNS_AT_ONCE: Bytes = Bytes::new(64 * 100);
+const SYNS_AT_ONCE: Bytes = Bytes::new(128 * 100);
 /// On a fast one the SYNs of so long a time.
 const SYN_BURST: Span = Span::from_millis(100);
 
@@ -27,9 +27,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_link_has_room_for_64_connections_at_once_and_a_fast_one_for_more() {
+    fn a_slow_link_has_room_for_128_connections_at_once_and_a_fast_one_for_more() {
         let mbit = |n: u64| Rate::from_bits_per_sec(n * 1_000_000);
-        assert_eq!(syn(mbit(1), 0.02), (Rate::from_bytes_per_sec(2_500), Bytes::new(6_400)));
+        assert_eq!(syn(mbit(1), 0.02), (Rate::from_bytes_per_sec(2_500), Bytes::new(12_800)));
         assert_eq!(syn(mbit(100), 0.02), (Rate::from_bytes_per_sec(250_000), Bytes::new(25_000)));
     }
 
