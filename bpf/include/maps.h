@@ -82,8 +82,7 @@ struct nrw_slot {
 #define NRW_MODE_CONTROLLED	(1U << 0)	/* flows that leave here are counted, steered and given rates */
 #define NRW_MODE_ONCE_PER_RTT	(1U << 1)	/* the paper's gate; default: every ACK */
 #define NRW_MODE_POLICE_UDP	(1U << 2)
-#define NRW_MODE_PLAIN		(1U << 3)	/* A: do nothing at all (draining before the end) */
-#define NRW_MODE_POLICE_SYN	(1U << 4)
+#define NRW_MODE_POLICE_SYN	(1U << 3)
 
 /* A token bucket. */
 struct nrw_bucket {
@@ -147,15 +146,6 @@ struct nrw_half {
 struct nrw_missed {
 	__u32 mark;		/* the rest of the hash */
 	__u32 at_ms;		/* when (wraps) */
-};
-
-/* What the program rings the agent for (ring buffer). Losing one costs a tick: the agent scans all slots anyway. */
-#define NRW_BELL_NEW		1
-#define NRW_BELL_DATA		2	/* first data */
-#define NRW_BELL_END		3	/* FIN of both sides, or RST */
-struct nrw_bell {
-	__u32 slot;
-	__u32 what;
 };
 
 /* Ready grant for a service that the predictor knows: least of this and the ladder's (BRF-31, BRF-32). */

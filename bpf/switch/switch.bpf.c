@@ -53,7 +53,7 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 	} else {
 		slot = nrw_find(&reverse, &index);
 		if (slot) {
-			nrw_note_reverse(h, slot, index, &word);
+			nrw_note_reverse(h, slot, &word);
 		} else if (p->flags & NRW_TCP_ACK) {
 			/* A switch that does not see these ACKs may have a rate for them (BRF-63). */
 			advert = bpf_map_lookup_elem(&adverts, &reverse);
@@ -83,7 +83,7 @@ int nrw_switch(struct __sk_buff *skb)
 		return NRW_NEXT;
 	here.port_no = *no;
 	here.port = nrw_port(here.port_no);
-	if (!here.port || (here.port->mode & NRW_MODE_PLAIN))
+	if (!here.port)
 		return NRW_NEXT;
 	here.now = bpf_ktime_get_ns();
 	if (!nrw_alive(here.port, here.now)) {

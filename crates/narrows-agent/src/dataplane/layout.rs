@@ -14,8 +14,6 @@ pub const PORTS_MAX: usize = 64;
 pub const LEAVES: usize = narrows_control::rate::LEAVES;
 /// Ready grants of a port: for the k-th newcomer of a tick.
 pub const GRANTS: usize = 16;
-/// A code that is no rate: nothing is written into ACKs.
-pub const UNASSIGNED: u16 = 65535;
 
 /// The SYN asked for feedback, or the flow speaks BRF.
 pub const RATED: u32 = 1 << 0;
@@ -54,10 +52,8 @@ pub const MODE_CONTROLLED: u32 = 1 << 0;
 pub const MODE_ONCE_PER_RTT: u32 = 1 << 1;
 /// UDP is held to its share.
 pub const MODE_POLICE_UDP: u32 = 1 << 2;
-/// Do nothing at all.
-pub const MODE_PLAIN: u32 = 1 << 3;
 /// SYNs are held to their part of the link.
-pub const MODE_POLICE_SYN: u32 = 1 << 4;
+pub const MODE_POLICE_SYN: u32 = 1 << 3;
 
 /// How rates travel (`NRW_FORMAT_`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]

@@ -258,7 +258,7 @@ impl Switch {
         set_or_delete(&self.maps[6], &key.to_bytes(), value)
     }
 
-    /// The ring buffer of [`Bell`](super::slots::Bell)s, for `libbpf_rs::RingBufferBuilder`.
+    /// The ring buffer that rings for newcomers ([`rung`](super::slots::rung)), for `libbpf_rs::RingBufferBuilder`.
     pub fn bells(&self) -> &MapHandle {
         &self.maps[7]
     }

@@ -38,6 +38,8 @@ pub struct Port {
     /// Largest packet.
     pub mtu: Bytes,
     version: u64,
+    /// What all its flows may have has changed.
+    changed: bool,
 }
 
 /// What the loop asks of its host, per port.
@@ -356,22 +358,18 @@ impl<T: FlowTable> Switch<T> {
 
     /// Orders anew for all flows of ports whose allocations have changed.
     fn decide_changed(&mut self, now: Time) {
-        let mut changed = [false; u8::MAX as usize + 1];
         let mut any = false;
-        for (port, changed) in self.ports.iter_mut().zip(&mut changed) {
+        for port in &mut self.ports {
             let version = port.controller.aggregated().map_or(0, |controller| controller.version());
-            *changed = core::mem::replace(&mut port.version, version) != version;
-            any |= *changed;
+            port.changed = core::mem::replace(&mut port.version, version) != version;
+            any |= port.changed;
         }
         if !any {
             return;
         }
         for slot in &self.live {
             let Some(Some(shadow)) = self.shadows.get_mut(*slot as usize) else { continue };
-            if !changed.get(shadow.port()).copied().unwrap_or(false) {
-                continue;
-            }
-            let Some(port) = self.ports.get_mut(shadow.port()) else { continue };
+            let Some(port) = self.ports.get_mut(shadow.port()).filter(|port| port.changed) else { continue };
             if let (Some(handle), Some(controller)) = (shadow.handle, port.controller.aggregated())
                 && let Some(decision) = controller.decide(now, handle)
             {
@@ -414,7 +412,7 @@ impl<T: FlowTable> Switch<T> {
 impl Port {
     /// A port whose controller has not been started.
     pub fn new(controller: Box<dyn RateController>, counters: PortCounters, mtu: Bytes) -> Self {
-        Port { controller, counters, udp: Bytes::ZERO, mtu, version: 0 }
+        Port { controller, counters, udp: Bytes::ZERO, mtu, version: 0, changed: false }
     }
 }
 

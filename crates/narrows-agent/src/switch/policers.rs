@@ -1,5 +1,6 @@
 //! Rates and bursts of the program's policers.
 
+use narrows_control::rate::brf::burst;
 use narrows_control::units::{Bytes, Rate, Span};
 
 /// UDP whose class was given `rate` (BRF-22, BRF-23).
@@ -8,7 +9,7 @@ use narrows_control::units::{Bytes, Rate, Span};
 /// a hundredth of the link is let through always.
 pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
     let rate = rate.max(capacity.mul_f64(0.01));
-    (rate, (mtu + mtu).max(rate.bytes_in(Span::from_millis(1))))
+    (rate, burst(rate, mtu))
 }
 
 /// Connections that may begin at once on the slowest link, each with the longest SYN: IPv6, and a header full of options.
