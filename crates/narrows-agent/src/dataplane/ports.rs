@@ -7,7 +7,7 @@ use narrows_control::feedback::code::RateCode;
 use narrows_control::units::{Bytes, Rate, Time};
 
 use super::Error;
-use super::layout::{GRANTS, LEAVES, PORTS_MAX, RawBucket, RawPort, WireFormat};
+use super::layout::{GRANTS, LEAVES, MODE_CONTROLLED, PORTS_MAX, RawBucket, RawPort, WireFormat};
 use super::memory::Memory;
 
 /// What the program counted at a port. All grow, but for `unconfirmed`.
@@ -64,6 +64,11 @@ impl Port<'_> {
     /// Sets the mode, `layout::MODE_CONTROLLED` and its like.
     pub fn set_mode(&self, mode: u32) {
         self.0.mode.store(mode, Relaxed);
+    }
+
+    /// The mode has `layout::MODE_CONTROLLED`.
+    pub fn is_controlled(&self) -> bool {
+        self.0.mode.load(Relaxed) & MODE_CONTROLLED != 0
     }
 
     /// Sets how rates travel.

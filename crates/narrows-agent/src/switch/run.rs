@@ -54,6 +54,7 @@ struct Controlled {
     /// `wanted` has changed since it was given to HTB.
     changed: bool,
     congestion: &'static str,
+    told: events::Told,
     /// What the controller is told, L3.
     capacity: Option<Rate>,
     /// HTB holds the port to a rate.
@@ -212,7 +213,7 @@ impl Runner {
     fn carry_out(&mut self) -> Result<(), Failure> {
         for Asked { port: number, action } in self.asked.drain(..) {
             let Some(port) = self.ports.get_mut(number) else { continue };
-            events::action(&port.interface, &action);
+            events::action(&port.interface, &mut port.told, &action);
             match &action {
                 Action::SetClass { class, rate, ceil } => {
                     port.wanted[*class as usize] = (*rate, *ceil);

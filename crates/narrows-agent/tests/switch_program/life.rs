@@ -1,7 +1,7 @@
 //! Flows begin, are heard, and end.
 
 use narrows_agent::dataplane::layout;
-use narrows_agent::dataplane::program::{Sizes, Tunables};
+use narrows_agent::dataplane::program::{Sizes, Switch, Tunables};
 use narrows_control::feedback::option::{Format, read};
 use narrows_control::rate::RateOption;
 use narrows_control::units::{Bytes, Rate, Span, Time};
@@ -290,4 +290,36 @@ fn a_long_syn_needs_no_more_luck_than_a_short_one() {
     assert_eq!(rig.send(DATA, &short).verdict, PASS);
     assert_eq!(rig.send(DATA, &syn(40_001).options(&[1; 40])).verdict, PASS, "one byte is left");
     assert_eq!(rig.send(DATA, &short).verdict, DROP);
+}
+
+/// A bpffs of the test's own.
+struct Bpffs(tempfile::TempDir);
+
+impl Drop for Bpffs {
+    fn drop(&mut self) {
+        let _ = nix::mount::umount2(self.0.path(), nix::mount::MntFlags::MNT_DETACH);
+    }
+}
+
+#[test]
+fn a_pinned_program_keeps_its_ports_and_forgets_its_services() {
+    let Some(rig) = rig() else { return };
+    let bpffs = Bpffs(tempfile::tempdir().unwrap());
+    let flags = nix::mount::MsFlags::empty();
+    nix::mount::mount(Some("none"), bpffs.0.path(), Some("bpf"), flags, None::<&str>).unwrap();
+    let folder = bpffs.0.path().join("sw");
+    rig.switch.pin(&folder).unwrap();
+    rig.grant(&[9_000_000]);
+    let heard = |rig: &Rig, sport| {
+        read(&rig.open(&Packet::new(Shape::V4, sport)).packet[34..], Format::Experimental).option
+    };
+    let rate = |r| RateOption::Assigned(Rate::from_bytes_per_sec(r));
+    rig.switch.set_service(DATA, [10, 0, 0, 9].into(), 443, Some(code(2_000_000))).unwrap();
+    assert_eq!(heard(&rig, 40_000), rate(2_000_000));
+
+    let taken = Rig { switch: Switch::open_pinned(&folder).unwrap(), ifindex: rig.ifindex };
+    // The other interface's port is not controlled.
+    assert_eq!(taken.switch.controlled().unwrap().into_iter().collect::<Vec<_>>(), [(DATA, rig.ifindex[0])]);
+    assert_eq!(heard(&taken, 40_001), rate(9_000_000));
+    assert_eq!(taken.switch.slots.live().count(), 2);
 }

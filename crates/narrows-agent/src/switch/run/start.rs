@@ -1,5 +1,6 @@
 //! How a switch comes up: program, queues, records, attachments, controller, in this order.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use narrows_control::rate::{LEAVES, Leaf, PortCounters};
@@ -29,7 +30,7 @@ impl Runner {
     /// What the kernel refuses, an interface that is not there, and a controller's secret that cannot be read.
     pub fn start(config: &config::Switch, services: &mut Services) -> Result<Runner, Failure> {
         let mut rtnl = Rtnl::open()?;
-        let plane = load(config)?;
+        let plane = load(config, &mut rtnl)?;
         let (mut ports, mut cores, mut told, mut indices) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (number, port) in (0u8..).zip(&config.ports) {
             let link = rtnl.link(&port.interface)?;
@@ -89,11 +90,21 @@ impl Runner {
 }
 
 /// A new data plane, or the one that an earlier agent has left.
-fn load(config: &config::Switch) -> Result<Plane, Failure> {
+fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<Plane, Failure> {
     let sizes = Sizes { flows: config.max_flows, ..Sizes::default() };
     let tunables = Tunables { watchdog: config.watchdog, ..Tunables::default() };
     match &config.pin {
-        Some(folder) if folder.join("program").exists() => Ok(Plane::open_pinned(folder)?),
+        Some(folder) if folder.join("program").exists() => {
+            let plane = Plane::open_pinned(folder)?;
+            let wanted: Vec<_> = config.ports.iter().map(|port| port.interface.as_str()).collect();
+            match strange(&plane.controlled()?, &wanted, &rtnl.links()?) {
+                Some(text) => {
+                    let problems = vec![config::Problem { key: "ports".into(), text }];
+                    Err(config::Invalid { source: folder.display().to_string(), problems }.into())
+                }
+                None => Ok(plane),
+            }
+        }
         Some(folder) => {
             let plane = Plane::load(sizes, tunables)?;
             plane.pin(folder)?;
@@ -101,6 +112,22 @@ fn load(config: &config::Switch) -> Result<Plane, Failure> {
         }
         None => Ok(Plane::load(sizes, tunables)?),
     }
+}
+
+/// Why flows of pinned ports must not be taken for flows of the `wanted` ones: they know their port by its number. An interface
+/// that was made anew under its old name, or is gone, has another index or none.
+fn strange(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
+    let name = |index: &u32| links.iter().find(|link| link.index == *index).map(|link| link.name.as_str());
+    let found: Vec<_> = pinned.values().map(|index| name(index).unwrap_or("(gone)")).collect();
+    let same = |(found, wanted): (&&str, &&str)| *found == "(gone)" || found == wanted;
+    if found.is_empty() || (found.len() == wanted.len() && found.iter().zip(wanted).all(same)) {
+        return None;
+    }
+    let (found, wanted) = (found.join(", "), wanted.join(", "));
+    Some(format!(
+        "found the pinned ports {found}, expected [[ports]] in the same order; the configuration has {wanted} \
+         (narrows-agent clean removes what is pinned)"
+    ))
 }
 
 /// Builds the queue of a port.
@@ -129,6 +156,7 @@ fn control(port: &config::Port, link: &htb::Link, mtu: Bytes, keep: bool) -> Res
         shaped: told.is_some() || port.shape.is_some(),
         syn_share: port.syn_share,
         congestion: "none",
+        told: Default::default(),
         capacity: told.map(|rate| framing.l3(rate)),
         refused: (0, None),
     })
@@ -161,4 +189,34 @@ fn attach(plane: &Plane, pin: Option<&Path>, index: u32) -> Result<Attachment, F
         return Ok(attachment);
     }
     Ok(plane.attach(index)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pinned_ports_must_be_the_same_in_the_same_order() {
+        let link = |(index, name): (u32, &str)| htb::Link {
+            index,
+            name: name.into(),
+            mtu: 1500,
+            mac: String::new(),
+        };
+        let links: Vec<_> = [(1, "lo"), (7, "eth1"), (8, "eth2"), (9, "eth3")].map(link).into();
+        let pinned = BTreeMap::from([(0, 8), (1, 7)]);
+        let refused = |wanted: &[&str]| strange(&pinned, wanted, &links);
+        assert_eq!(refused(&["eth2", "eth1"]), None);
+        for wanted in [&["eth1", "eth2"][..], &["eth2"], &["eth2", "eth1", "eth3"], &["eth2", "eth3"]] {
+            assert!(refused(wanted).is_some(), "{wanted:?}");
+        }
+        assert_eq!(
+            refused(&["eth1"]).unwrap(),
+            "found the pinned ports eth2, eth1, expected [[ports]] in the same order; the configuration has eth1 \
+             (narrows-agent clean removes what is pinned)"
+        );
+        let remade = BTreeMap::from([(0, 8), (1, 70)]);
+        assert_eq!(strange(&remade, &["eth2", "eth1"], &links), None);
+        assert_eq!(strange(&BTreeMap::new(), &["eth1"], &links), None, "pinned, and no more");
+    }
 }
