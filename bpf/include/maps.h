@@ -82,7 +82,17 @@ struct nrw_slot {
 #define NRW_MODE_CONTROLLED	(1U << 0)	/* flows that leave here are counted, steered and given rates */
 #define NRW_MODE_ONCE_PER_RTT	(1U << 1)	/* the paper's gate; default: every ACK */
 #define NRW_MODE_POLICE_UDP	(1U << 2)
-#define NRW_MODE_PLAIN		(1U << 3)	/* A: do nothing at all (draining before the end) */
+#define NRW_MODE_POLICE_SYN	(1U << 3)
+
+/* A token bucket. */
+struct nrw_bucket {
+	__u64 rate;		/* A: L3 bytes/s */
+	__u64 burst;		/* A: bytes */
+	__u64 tokens;		/* P: bytes */
+	__u64 at;		/* P: when it was filled last (ns); 0: never */
+	__u32 lock;		/* P: bpf_spin_lock cannot live in mmaped memory; a CAS on this guards tokens and at */
+	__u32 pad;
+};
 
 /* One port, in an mmapable array. */
 struct nrw_port {
@@ -94,8 +104,6 @@ struct nrw_port {
 	__u16 grants[NRW_GRANTS]; /* for the k-th newcomer since the last tick; the last one for all after it */
 	__u32 tick;		/* grows with every tick of the agent, so that newcomers are counted anew */
 	__u32 unconfirmed_max;	/* flows not yet heard from both sides that may hold slots */
-	__u64 udp_rate;		/* policed rate of UDP, L3 bytes/s */
-	__u64 udp_burst;	/* bytes */
 
 	/* P: counters */
 	__u64 arrived_bytes[NRW_LEAVES]; /* L3, before the queue */
@@ -111,12 +119,16 @@ struct nrw_port {
 	__u64 refused;		/* packets that asked for a slot and were refused: too many flows unconfirmed */
 	__u64 syns;
 	__u64 watchdog;		/* packets that passed while the agent was silent */
+	__u64 syn_policed;	/* SYNs above what they may take of the link, dropped */
 	__u32 unconfirmed;	/* P adds at creation; see NRW_F_CONFIRMED */
 	__u32 newcomers;	/* P: newcomers in the tick `newcomers_tick` */
 	__u32 newcomers_tick;
-	__u32 udp_lock;		/* P: bpf_spin_lock cannot live in mmaped memory; a CAS on this guards the bucket */
-	__u64 udp_tokens;	/* P: bytes */
-	__u64 udp_at;		/* P: ns */
+	__u32 pad;
+
+	/* A and P: policers */
+	struct nrw_bucket udp;
+	struct nrw_bucket syn;	/* SYNs without ACK */
+	struct nrw_bucket syn_again; /* the same, of those that `syn` has dropped before */
 };
 
 /* A SYN that has not been answered, in an LRU hash: a flood of them evicts its own, never a slot (BRF-104). */
@@ -130,13 +142,10 @@ struct nrw_half {
 	__u8 pad[6];
 };
 
-/* What the program rings the agent for (ring buffer). Losing one costs a tick: the agent scans all slots anyway. */
-#define NRW_BELL_NEW		1
-#define NRW_BELL_DATA		2	/* first data */
-#define NRW_BELL_END		3	/* FIN of both sides, or RST */
-struct nrw_bell {
-	__u32 slot;
-	__u32 what;
+/* A SYN that was dropped, in an array by a hash of its key; the last one of a place stays. */
+struct nrw_missed {
+	__u32 mark;		/* the rest of the hash */
+	__u32 at_ms;		/* when (wraps) */
 };
 
 /* Ready grant for a service that the predictor knows: least of this and the ladder's (BRF-31, BRF-32). */
@@ -156,7 +165,7 @@ struct nrw_advert {
 
 _Static_assert(sizeof(struct nrw_key) == 40, "key");
 _Static_assert(sizeof(struct nrw_slot) == 128, "slot");
-_Static_assert(sizeof(struct nrw_port) == 272, "port");
+_Static_assert(sizeof(struct nrw_port) == 368, "port");
 _Static_assert(sizeof(struct nrw_half) == 32, "half");
 _Static_assert(sizeof(struct nrw_advert) == 16, "advert");
 

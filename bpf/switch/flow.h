@@ -38,10 +38,9 @@ static __always_inline void nrw_note_marks(struct nrw_slot *slot, const struct n
 		slot->said_limited++;
 }
 
-static __always_inline void nrw_note_payload(struct nrw_here *h, struct nrw_slot *slot, __u32 index)
+static __always_inline void nrw_note_payload(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
-	__u32 first = !slot->payload_seen;
 
 	__sync_fetch_and_add(&slot->bytes, p->bytes);
 	__sync_fetch_and_add(&slot->packets, p->packets);
@@ -51,12 +50,10 @@ static __always_inline void nrw_note_payload(struct nrw_here *h, struct nrw_slot
 	slot->payload_seen += p->payload;
 	if (!slot->payload_seen)	/* wrapped to the value that says "none" */
 		slot->payload_seen = 1;
-	if (first)
-		nrw_ring(index, NRW_BELL_DATA);
 }
 
 /* A packet of the data direction, at its controlled port. */
-static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *slot, __u32 index)
+static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
 
@@ -73,15 +70,15 @@ static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *s
 	}
 	nrw_flag(slot, NRW_F_SENDER_HEARD | (nrw_speaks_brf(p) ? NRW_F_SPEAKS_BRF : 0));
 	if (p->payload)
-		nrw_note_payload(h, slot, index);
+		nrw_note_payload(h, slot);
 	if (p->flags & NRW_TCP_RST)
-		nrw_end(slot, index, NRW_F_RST);
+		nrw_flag(slot, NRW_F_RST);
 	else if (p->flags & NRW_TCP_FIN)
-		nrw_end(slot, index, NRW_F_FIN_SENDER);
+		nrw_flag(slot, NRW_F_FIN_SENDER);
 }
 
 /* A packet of the other direction, wherever it leaves. */
-static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot *slot, __u32 index, struct nrw_word *word)
+static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot *slot, struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;
 	struct nrw_port *port = nrw_port(slot->port);
@@ -96,13 +93,13 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 	}
 	nrw_flag(slot, NRW_F_RECEIVER_HEARD | (p->options.has_rate ? NRW_F_SPEAKS_BRF : 0));
 	if (p->flags & NRW_TCP_RST) {
-		nrw_end(slot, index, NRW_F_RST);
+		nrw_flag(slot, NRW_F_RST);
 		return;
 	}
 	nrw_rtt_reverse(h, slot);
 	if (p->flags & NRW_TCP_FIN)
-		nrw_end(slot, index, NRW_F_FIN_RECEIVER);
-	if ((p->flags & NRW_TCP_ACK) && !(port->mode & NRW_MODE_PLAIN) && nrw_alive(port, h->now)) {
+		nrw_flag(slot, NRW_F_FIN_RECEIVER);
+	if ((p->flags & NRW_TCP_ACK) && nrw_alive(port, h->now)) {
 		word->port = port;
 		word->slot = slot;
 		word->code = slot->code;
@@ -173,7 +170,7 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 		return nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
 	/* After a change of route the slot still is the old port's. It ages out there, and the flow is adopted here. */
 	if (slot->port == h->port_no)
-		nrw_note_data(h, slot, index);
+		nrw_note_data(h, slot);
 	return slot->leaf;
 }
 

@@ -172,7 +172,7 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 		 * A new connection with the old one's addresses. Only the agent can give the slot back, and will within a tick:
 		 * the new one is then adopted with its data, as the half-open entry stays.
 		 */
-		nrw_end(slot, index, NRW_F_RST);
+		nrw_flag(slot, NRW_F_RST);
 		nrw_answered(h, half);
 		return;
 	}

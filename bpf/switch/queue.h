@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Into the leaves of the port's HTB, and UDP's policer (BRF-22, BRF-23). */
+/* Into the leaves of the port's HTB, and token buckets: UDP's (BRF-22, BRF-23) and that of SYNs. */
 #ifndef NRW_QUEUE_H
 #define NRW_QUEUE_H
 
@@ -21,55 +21,63 @@ static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 	__sync_fetch_and_add(&h->port->arrived_packets[leaf], h->packet->packets);
 }
 
-/* Tokens since the bucket was filled last. Time that did not make a whole byte stays in `udp_at`. */
-static __always_inline void nrw_fill_bucket(struct nrw_port *port, __u64 now)
+/* Tokens since the bucket was filled last. Time that did not make a whole byte stays in `at`. */
+static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 {
-	__u64 us = now > port->udp_at ? (now - port->udp_at) / NRW_NS_PER_US : 0, earned;
+	__u64 us = now > b->at ? (now - b->at) / NRW_NS_PER_US : 0, earned;
 
-	if (!port->udp_at) {	/* a new bucket is full */
-		port->udp_tokens = port->udp_burst;
-		port->udp_at = now;
+	if (!b->at) {	/* a new bucket is full */
+		b->tokens = b->burst;
+		b->at = now;
 		return;
 	}
 	/* A second at most, lest the product overflow: rates are below 2^43 bytes/s. */
 	if (us >= NRW_US_PER_S) {
 		us = NRW_US_PER_S;
-		port->udp_at = now - NRW_US_PER_S * NRW_NS_PER_US;
+		b->at = now - NRW_US_PER_S * NRW_NS_PER_US;
 	}
-	earned = us * port->udp_rate / NRW_US_PER_S;
+	earned = us * b->rate / NRW_US_PER_S;
 	if (!earned)
 		return;
-	port->udp_tokens += earned;
-	port->udp_at += earned * NRW_US_PER_S / port->udp_rate * NRW_NS_PER_US;
-	if (port->udp_tokens > port->udp_burst)
-		port->udp_tokens = port->udp_burst;
+	b->tokens += earned;
+	b->at += earned * NRW_US_PER_S / b->rate * NRW_NS_PER_US;
+	if (b->tokens > b->burst)
+		b->tokens = b->burst;
 }
 
 /*
- * Does the packet conform? When the lock is not to be had it passes: the class still limits it. A super-packet (UDP_SEGMENT)
- * is larger than the bucket and would never conform; a full bucket lets it pass, and what it took too much is paid in time.
+ * Does a packet conform that wants to see `least` tokens? What it takes beyond the tokens that are there is paid in time. When
+ * the lock is not to be had it passes: the class still limits it.
  */
-static __always_inline int nrw_police(struct nrw_port *port, __u64 now, __u32 bytes)
+static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {
-	__u64 over, burst = port->udp_burst;
+	__u64 paid;
 	int conforms;
 
 	for (int i = 0; i < NRW_LOCK_TRIES; i++) {
-		if (__sync_val_compare_and_swap(&port->udp_lock, 0, 1) != 0)
+		if (__sync_val_compare_and_swap(&b->lock, 0, 1) != 0)
 			continue;
-		nrw_fill_bucket(port, now);
-		over = bytes > burst ? bytes - burst : 0;
-		conforms = port->udp_tokens >= bytes - over;
+		nrw_fill_bucket(b, now);
+		conforms = b->tokens >= least;
 		if (conforms) {
-			port->udp_tokens -= bytes - over;
-			if (over && port->udp_rate)
-				port->udp_at += over * NRW_US_PER_S / port->udp_rate * NRW_NS_PER_US;
+			paid = b->tokens < bytes ? b->tokens : bytes;
+			b->tokens -= paid;
+			if (paid < bytes && b->rate)
+				b->at += (bytes - paid) * NRW_US_PER_S / b->rate * NRW_NS_PER_US;
 		}
 		/* An atomic, so that what was stored before is seen before. */
-		__sync_lock_test_and_set(&port->udp_lock, 0);
+		__sync_lock_test_and_set(&b->lock, 0);
 		return conforms;
 	}
 	return 1;
+}
+
+/* A super-packet (UDP_SEGMENT) is larger than the bucket and would never conform; a full bucket lets it pass. */
+static __always_inline int nrw_police_udp(struct nrw_port *port, __u64 now, __u32 bytes)
+{
+	__u64 burst = port->udp.burst;
+
+	return nrw_police(&port->udp, now, bytes, bytes < burst ? bytes : burst);
 }
 
 #endif

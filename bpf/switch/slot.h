@@ -77,7 +77,7 @@ static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *s
 	/* Another CPU has found it in the table and confirmed it before it was live: then nrw_confirm() has not counted. */
 	if (!proven && (old & NRW_F_CONFIRMED))
 		__sync_fetch_and_add(&port->unconfirmed, -1);
-	nrw_ring(index, NRW_BELL_NEW);
+	nrw_ring(index);
 	return 0;
 }
 
@@ -98,19 +98,6 @@ static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
 {
 	if (~slot->flags & flags)
 		__sync_fetch_and_or(&slot->flags, flags);
-}
-
-/* RST of either side, or FIN: the agent is told once. */
-static __always_inline void nrw_end(struct nrw_slot *slot, __u32 index, __u32 flag)
-{
-	const __u32 both = NRW_F_FIN_SENDER | NRW_F_FIN_RECEIVER;
-	__u32 old;
-
-	if (slot->flags & flag)
-		return;
-	old = __sync_fetch_and_or(&slot->flags, flag);
-	if (!(old & flag) && (flag == NRW_F_RST || ((old | flag) & both) == both))
-		nrw_ring(index, NRW_BELL_END);
 }
 
 #endif

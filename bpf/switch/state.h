@@ -72,6 +72,7 @@ struct {
 	__type(value, struct nrw_advert);
 } adverts SEC(".maps");
 
+/* Rings the agent for newcomers: numbers of slots. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 64 * 1024);
@@ -104,7 +105,7 @@ static __always_inline struct nrw_port *nrw_port(__u32 no)
 
 static __always_inline int nrw_controlled(const struct nrw_port *port)
 {
-	return (port->mode & (NRW_MODE_CONTROLLED | NRW_MODE_PLAIN)) == NRW_MODE_CONTROLLED;
+	return port->mode & NRW_MODE_CONTROLLED;
 }
 
 /* Is the agent there? Its clock is the program's, but may have been read after `now`. */
@@ -115,12 +116,11 @@ static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 	return now < beat || now - beat <= watchdog_ns;
 }
 
-static __always_inline void nrw_ring(__u32 slot, __u32 what)
+/* A slot was taken. */
+static __always_inline void nrw_ring(__u32 slot)
 {
-	struct nrw_bell bell = { .slot = slot, .what = what };
-
-	/* Full: the agent will see it in its next tick. */
-	bpf_ringbuf_output(&bells, &bell, sizeof(bell), 0);
+	/* Full: the agent will find it when it looks around (it scans all slots anyway). */
+	bpf_ringbuf_output(&bells, &slot, sizeof(slot), 0);
 }
 
 #endif

@@ -14,6 +14,7 @@
 #include "flow.h"
 #include "handshake.h"
 #include "queue.h"
+#include "syn.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -25,7 +26,7 @@ static __always_inline int nrw_udp(struct nrw_here *h)
 	if (!nrw_controlled(h->port))
 		return NRW_NEXT;
 	nrw_steer(h, NRW_LEAF_UDP);
-	if ((h->port->mode & NRW_MODE_POLICE_UDP) && !nrw_police(h->port, h->now, h->packet->bytes)) {
+	if ((h->port->mode & NRW_MODE_POLICE_UDP) && !nrw_police_udp(h->port, h->now, h->packet->bytes)) {
 		nrw_count(h->port->udp_policed);
 		return TC_ACT_SHOT;
 	}
@@ -45,12 +46,14 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 	if ((p->flags & (NRW_TCP_SYN | NRW_TCP_RST)) == NRW_TCP_SYN) {
 		if (p->flags & NRW_TCP_ACK)
 			nrw_syn_ack(h, &reverse, &word);
+		else if (nrw_controlled(h->port) && (h->port->mode & NRW_MODE_POLICE_SYN) && !nrw_police_syn(h))
+			return TC_ACT_SHOT;	/* before anybody has heard of it */
 		else
 			nrw_syn(h);
 	} else {
 		slot = nrw_find(&reverse, &index);
 		if (slot) {
-			nrw_note_reverse(h, slot, index, &word);
+			nrw_note_reverse(h, slot, &word);
 		} else if (p->flags & NRW_TCP_ACK) {
 			/* A switch that does not see these ACKs may have a rate for them (BRF-63). */
 			advert = bpf_map_lookup_elem(&adverts, &reverse);
@@ -80,7 +83,7 @@ int nrw_switch(struct __sk_buff *skb)
 		return NRW_NEXT;
 	here.port_no = *no;
 	here.port = nrw_port(here.port_no);
-	if (!here.port || (here.port->mode & NRW_MODE_PLAIN))
+	if (!here.port)
 		return NRW_NEXT;
 	here.now = bpf_ktime_get_ns();
 	if (!nrw_alive(here.port, here.now)) {

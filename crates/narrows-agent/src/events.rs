@@ -1,10 +1,13 @@
 //! What happened, as structured events on standard error.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use narrows_control::rate::{Action, FlowKey, Proto};
+use narrows_control::units::{Span, Time};
 use tracing_subscriber::EnvFilter;
 
+use crate::clock;
 use crate::config::Log;
 
 /// Sends events to standard error as the configuration says. Once per process; a second call changes nothing.
@@ -29,11 +32,37 @@ pub fn flow_name(key: &FlowKey) -> String {
     format!("{}>{}/{proto}", end(key.saddr, key.sport), end(key.daddr, key.dport))
 }
 
+/// Events of a port that say the same are told this often; a port may swing into congestion and out of it in every RTT.
+const SAME_EVERY: Span = Span::from_secs(10);
+
+/// When each kind of event was told last, and how many were not told since.
+#[derive(Debug, Default)]
+pub struct Told(BTreeMap<&'static str, (Time, u64)>);
+
+impl Told {
+    /// May this be told now? With how many of its kind were not.
+    fn may(&mut self, now: Time, event: &'static str) -> Option<u64> {
+        let Some((last, untold)) = self.0.get_mut(event) else {
+            self.0.insert(event, (now, 0));
+            return Some(0);
+        };
+        if now.since(*last) < SAME_EVERY {
+            *untold += 1;
+            return None;
+        }
+        *last = now;
+        Some(core::mem::take(untold))
+    }
+}
+
 /// Logs what a rate controller decided at `port` (an interface). Decisions about flows are `debug`: there may be
-/// thousands in a second. The value is in SI units (bytes/s, seconds, count).
-pub fn action(port: &str, action: &Action) {
+/// thousands in a second; and so are repetitions. The value is in SI units (bytes/s, seconds, count).
+pub fn action(port: &str, told: &mut Told, action: &Action) {
     match action {
-        Action::Log { event, flow: None, value } => tracing::info!(port, event, value),
+        Action::Log { event, flow: None, value } => match told.may(clock::now(), event) {
+            Some(untold) => tracing::info!(port, event, value, untold),
+            None => tracing::debug!(port, event, value),
+        },
         Action::Log { event, flow: Some(flow), value } => {
             tracing::debug!(port, event, flow = %flow_name(flow), value);
         }
@@ -48,6 +77,20 @@ pub fn action(port: &str, action: &Action) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_happens_again_and_again_is_told_now_and_then_with_its_number() {
+        let mut told = Told::default();
+        let at = |s| Time::ZERO + Span::from_secs(s);
+        assert_eq!(told.may(at(1), "congestion-burst"), Some(0));
+        assert_eq!(told.may(at(1), "congestion-end"), Some(0), "another kind");
+        for s in 2..11 {
+            assert_eq!(told.may(at(s), "congestion-burst"), None);
+        }
+        assert_eq!(told.may(at(11), "congestion-burst"), Some(9));
+        assert_eq!(told.may(at(12), "congestion-burst"), None);
+        assert_eq!(told.may(at(21), "congestion-burst"), Some(1));
+    }
 
     #[test]
     fn a_flow_is_named_by_both_ends() {

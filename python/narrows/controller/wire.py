@@ -1,7 +1,8 @@
 """The agents' channel as a pure state machine: lines of JSON, each with a number and a MAC.
 
-Both ends first greet with a nonce. K = HMAC-SHA256(secret, "narrows-1" || controller's nonce || agent's
-nonce); the MAC of a line is HMAC-SHA256(K, role || 0 || decimal sequence number || 0 || body).
+Both ends first greet with name and nonce. K = HMAC-SHA256(secret, "narrows-1" || controller's nonce ||
+agent's nonce || controller's name || 0 || agent's name); the MAC of a line is HMAC-SHA256(K, role || 0 ||
+decimal sequence number || 0 || body).
 tests/vectors/channel.json has examples; the agent's end is crates/narrows-agent/src/channel/session.rs.
 """
 
@@ -12,6 +13,7 @@ import hmac
 import json
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from narrows.errors import NarrowsError
 
@@ -51,9 +53,17 @@ def read_secret(path: Path) -> bytes:
     return secret
 
 
-def session_key(secret: bytes, controller_nonce: bytes, agent_nonce: bytes) -> bytes:
-    """The key of one connection."""
-    return hmac.digest(secret, b"narrows-1" + controller_nonce + agent_nonce, hashlib.sha256)
+class End(NamedTuple):
+    """What an end says of itself in its greeting."""
+
+    name: str
+    nonce: bytes
+
+
+def session_key(secret: bytes, controller: End, agent: End) -> bytes:
+    """The key of one connection. An agent's name has no 0 in it, so the other's end is clear."""
+    names = controller.name.encode() + b"\0" + agent.name.encode()
+    return hmac.digest(secret, b"narrows-1" + controller.nonce + agent.nonce + names, hashlib.sha256)
 
 
 def line_mac(key: bytes, role: str, seq: int, body: str) -> str:
@@ -158,4 +168,4 @@ class Session:
         if theirs == self._nonce:
             raise Refused("a greeting with our own nonce")
         self.agent = name
-        self._key = session_key(self._secret, self._nonce, theirs)
+        self._key = session_key(self._secret, End(self._name, self._nonce), End(name, theirs))

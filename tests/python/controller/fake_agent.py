@@ -70,8 +70,9 @@ class Agent:
         self.lines = self.socket.makefile("rb")
         nonce = os.urandom(32)
         self.raw({"narrows": 1, "role": "agent", "name": name, "nonce": nonce.hex()})
-        theirs = bytes.fromhex(json.loads(self.lines.readline())["nonce"])
-        self.key = hmac.digest(secret, b"narrows-1" + theirs + nonce, hashlib.sha256)
+        theirs = json.loads(self.lines.readline())
+        said = bytes.fromhex(theirs["nonce"]) + nonce + f"{theirs['name']}\0{name}".encode()
+        self.key = hmac.digest(secret, b"narrows-1" + said, hashlib.sha256)
         self.sent = self.received = 0
 
     def raw(self, line):

@@ -25,8 +25,11 @@ OURS, THEIRS = b"\x01" * 32, b"\x02" * 32
 def test_macs_are_those_of_the_rust_side():
     lines = 0
     for case in VECTORS["cases"]:
-        nonces = (bytes.fromhex(case["controller_nonce"]), bytes.fromhex(case["agent_nonce"]))
-        key = wire.session_key(bytes.fromhex(case["secret"]), *nonces)
+        ends = [
+            wire.End(case[f"{role}_name"], bytes.fromhex(case[f"{role}_nonce"]))
+            for role in ("controller", "agent")
+        ]
+        key = wire.session_key(bytes.fromhex(case["secret"]), *ends)
         assert key.hex() == case["key"]
         for line in case["lines"]:
             assert wire.line_mac(key, line["role"], line["seq"], line["body"]) == line["mac"]
@@ -39,8 +42,9 @@ def greeting(nonce=THEIRS, **changes):
     return json.dumps(fields).encode() + b"\n"
 
 
-def line(seq, body, secret=SECRET, role="agent", ours=OURS):
-    mac = wire.line_mac(wire.session_key(secret, ours, THEIRS), role, seq, body)
+def line(seq, body, secret=SECRET, role="agent", ours=OURS, names=("c", "a")):
+    ends = wire.End(names[0], ours), wire.End(names[1], THEIRS)
+    mac = wire.line_mac(wire.session_key(secret, *ends), role, seq, body)
     return json.dumps({"seq": seq, "body": body, "mac": mac}).encode() + b"\n"
 
 
@@ -108,6 +112,8 @@ def test_any_json_is_refused(fields):
         ([line(0, "x", secret=b"")], "a wrong MAC on line 0"),
         ([line(0, "x", role="controller")], "a wrong MAC on line 0"),
         ([line(0, "x", ours=b"\x09" * 32)], "a wrong MAC on line 0"),
+        ([line(0, "x", names=("c", "b"))], "a wrong MAC on line 0"),  # its greeting said "a"
+        ([line(0, "x", names=("d", "a"))], "a wrong MAC on line 0"),
         ([b'{"seq": true, "body": "x", "mac": ""}\n'], "a line without seq, body and mac"),
         ([b'{"seq": 0, "body": "\\ud800", "mac": ""}\n'], "a body that is not Unicode"),
         ([b"[]\n"], "a line that is not an object"),

@@ -1,8 +1,9 @@
 //! Who is at the other end: a shared secret, a key for each connection, a MAC on each line.
 //!
-//! K = HMAC-SHA256(secret, "narrows-1" || controller's nonce || agent's nonce), nonces as their 32 bytes. A line's MAC is
-//! HMAC-SHA256(K, role || 0 || decimal sequence number || 0 || body). The role keeps a line from being sent back to
-//! its author, the nonces keep one connection's lines out of another, the numbers keep order. tests/vectors/channel.json
+//! K = HMAC-SHA256(secret, "narrows-1" || controller's nonce || agent's nonce || controller's name || 0 || agent's name), nonces
+//! as their 32 bytes. A line's MAC is HMAC-SHA256(K, role || 0 || decimal sequence number || 0 || body). The role keeps a line
+//! from being sent back to its author, the nonces keep one connection's lines out of another, the names keep both ends who they
+//! said they are (an agent's has no 0 in it), the numbers keep order. tests/vectors/channel.json
 //! holds examples for this and for the Python side.
 
 use std::fmt;
@@ -77,17 +78,29 @@ impl Role {
     }
 }
 
+/// What an end says of itself in its greeting.
+#[derive(Copy, Clone, Debug)]
+pub struct End<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Fresh randomness.
+    pub nonce: &'a [u8; SIZE],
+}
+
 /// The key of one connection.
 #[derive(Clone)]
 pub struct Key(Hmac<Sha256>);
 
 impl Key {
-    /// From the secret and both nonces.
-    pub fn derive(secret: &Secret, controller: &[u8; SIZE], agent: &[u8; SIZE]) -> Self {
+    /// From the secret and what both greetings say.
+    pub fn derive(secret: &Secret, controller: End<'_>, agent: End<'_>) -> Self {
         let mut mac = keyed(&secret.0);
         mac.update(b"narrows-1");
-        mac.update(controller);
-        mac.update(agent);
+        mac.update(controller.nonce);
+        mac.update(agent.nonce);
+        mac.update(controller.name.as_bytes());
+        mac.update(&[0]);
+        mac.update(agent.name.as_bytes());
         Key(keyed(&mac.finalize().into_bytes()))
     }
 

@@ -6,7 +6,7 @@ use narrows_control::rate::Message;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::auth::{self, Key, Role, SIZE, Secret};
+use super::auth::{self, End, Key, Role, SIZE, Secret};
 
 /// The longest line, its end included.
 pub const LINE_MAX: usize = 1 << 20;
@@ -41,7 +41,7 @@ pub enum Refusal {
         /// Number found.
         found: u64,
     },
-    /// Another secret, or a changed line.
+    /// Another secret, or a changed line or greeting.
     #[error("a wrong MAC on line {0}: another secret, or somebody in between")]
     WrongMac(u64),
 }
@@ -65,6 +65,7 @@ struct Line {
 #[derive(Debug)]
 pub struct Session {
     secret: Secret,
+    name: String,
     nonce: [u8; SIZE],
     /// Known once the controller has greeted.
     open: Option<Open>,
@@ -86,17 +87,17 @@ impl std::fmt::Debug for Open {
 }
 
 impl Session {
-    /// A connection of which nothing has arrived yet; `nonce` must be fresh randomness.
-    pub fn new(secret: Secret, nonce: [u8; SIZE]) -> Self {
-        Session { secret, nonce, open: None, partial: Vec::new() }
+    /// A connection of the agent of this name, of which nothing has arrived yet; `nonce` must be fresh randomness.
+    pub fn new(secret: Secret, name: &str, nonce: [u8; SIZE]) -> Self {
+        Session { secret, name: name.to_owned(), nonce, open: None, partial: Vec::new() }
     }
 
     /// The first line to send.
-    pub fn greeting(&self, name: &str) -> String {
+    pub fn greeting(&self) -> String {
         let greeting = Greeting {
             narrows: VERSION,
             role: Role::Agent.word().into(),
-            name: name.into(),
+            name: self.name.clone(),
             nonce: auth::to_hex(&self.nonce),
         };
         line_of(&greeting)
@@ -184,7 +185,8 @@ impl Session {
         if theirs == self.nonce {
             return Err(Refusal::Reflected);
         }
-        let key = Key::derive(&self.secret, &theirs, &self.nonce);
+        let controller = End { name: &greeting.name, nonce: &theirs };
+        let key = Key::derive(&self.secret, controller, End { name: &self.name, nonce: &self.nonce });
         Ok(Open { key, controller: greeting.name, sent: 0, received: 0 })
     }
 }

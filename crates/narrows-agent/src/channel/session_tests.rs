@@ -27,12 +27,13 @@ fn greeting(nonce: &[u8; SIZE]) -> String {
 
 /// A controller's line.
 fn line(secret: &Secret, seq: u64, body: &str) -> String {
-    let mac = Key::derive(secret, &THEIRS, &OURS).mac(Role::Controller, seq, body);
+    let (controller, agent) = (End { name: "c", nonce: &THEIRS }, End { name: "a", nonce: &OURS });
+    let mac = Key::derive(secret, controller, agent).mac(Role::Controller, seq, body);
     line_of(&Line { seq, body: body.into(), mac })
 }
 
 fn opened() -> Session {
-    let mut session = Session::new(secret(), OURS);
+    let mut session = Session::new(secret(), "a", OURS);
     session.receive(greeting(&THEIRS).as_bytes(), &mut Vec::new()).unwrap();
     session
 }
@@ -48,8 +49,10 @@ fn macs_are_those_of_the_python_side() {
     for case in vectors["cases"].as_array().unwrap() {
         let text = case["secret"].as_str().unwrap();
         let secret = if text.is_empty() { Secret::default() } else { Secret::parse(text).unwrap() };
-        let nonce = |name: &str| auth::nonce(case[name].as_str().unwrap()).unwrap();
-        let key = Key::derive(&secret, &nonce("controller_nonce"), &nonce("agent_nonce"));
+        let text = |name: &str| case[name].as_str().unwrap();
+        let nonces = ["controller_nonce", "agent_nonce"].map(|name| auth::nonce(text(name)).unwrap());
+        let controller = End { name: text("controller_name"), nonce: &nonces[0] };
+        let key = Key::derive(&secret, controller, End { name: text("agent_name"), nonce: &nonces[1] });
         for line in case["lines"].as_array().unwrap() {
             let role = if line["role"] == "agent" { Role::Agent } else { Role::Controller };
             let (seq, body) = (line["seq"].as_u64().unwrap(), line["body"].as_str().unwrap());
@@ -66,7 +69,7 @@ fn macs_are_those_of_the_python_side() {
 fn messages_arrive_however_the_bytes_are_cut() {
     let text = [greeting(&THEIRS), line(&secret(), 0, POLL), line(&secret(), 1, QUEUE)].concat();
     for cut in 1..text.len() {
-        let (mut session, mut out) = (Session::new(secret(), OURS), Vec::new());
+        let (mut session, mut out) = (Session::new(secret(), "a", OURS), Vec::new());
         for piece in text.as_bytes().chunks(cut) {
             session.receive(piece, &mut out).unwrap();
         }
@@ -101,17 +104,30 @@ fn another_secret_is_refused() {
 }
 
 #[test]
+fn a_name_that_was_changed_on_the_way_is_refused() {
+    // Somebody between tells the controller another name of ours, or us another of the controller's.
+    for (agent, controller) in [("b", "c"), ("a", "d"), ("ac", ""), ("", "a\0c")] {
+        let mut session = Session::new(secret(), agent, OURS);
+        let hello =
+            greeting(&THEIRS).replace("\"name\":\"c\"", &format!("\"name\":{}", Value::from(controller)));
+        session.receive(hello.as_bytes(), &mut Vec::new()).unwrap();
+        let wrong = session.receive(line(&secret(), 0, POLL).as_bytes(), &mut Vec::new());
+        assert_eq!(wrong, Err(Refusal::WrongMac(0)), "{agent} {controller}");
+    }
+}
+
+#[test]
 fn our_own_lines_are_not_taken_back() {
     let mut session = opened();
     let own = session.seal(&Message::Poll).unwrap();
     assert_eq!(session.receive(own.as_bytes(), &mut Vec::new()), Err(Refusal::WrongMac(0)));
-    let mirrored = Session::new(secret(), OURS).receive(greeting(&OURS).as_bytes(), &mut Vec::new());
+    let mirrored = Session::new(secret(), "a", OURS).receive(greeting(&OURS).as_bytes(), &mut Vec::new());
     assert_eq!(mirrored, Err(Refusal::Reflected));
 }
 
 #[test]
 fn lines_of_another_connection_are_refused() {
-    let mut session = Session::new(secret(), [9; SIZE]);
+    let mut session = Session::new(secret(), "a", [9; SIZE]);
     session.receive(greeting(&THEIRS).as_bytes(), &mut Vec::new()).unwrap();
     let old = session.receive(line(&secret(), 0, POLL).as_bytes(), &mut Vec::new());
     assert_eq!(old, Err(Refusal::WrongMac(0)));
@@ -134,7 +150,7 @@ fn an_endless_line_is_given_up() {
 
 #[test]
 fn nothing_is_said_before_the_greeting() {
-    assert_eq!(Session::new(secret(), OURS).seal(&Message::Poll), None);
+    assert_eq!(Session::new(secret(), "a", OURS).seal(&Message::Poll), None);
 }
 
 #[test]
@@ -151,7 +167,7 @@ proptest! {
     #[test]
     fn any_bytes_are_refused_or_ignored(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut out = Vec::new();
-        let _ = Session::new(secret(), OURS).receive(&bytes, &mut out);
+        let _ = Session::new(secret(), "a", OURS).receive(&bytes, &mut out);
         let _ = opened().receive(&bytes, &mut out);
         prop_assert!(out.is_empty());
     }
@@ -182,7 +198,8 @@ fn connects_and_comes_back() {
         let hello: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
         assert_eq!((&hello["role"], &hello["name"]), (&"agent".into(), &"a".into()));
         let nonce = auth::nonce(hello["nonce"].as_str().unwrap()).unwrap();
-        let key = Key::derive(&Secret::default(), &THEIRS, &nonce);
+        let controller = End { name: "c", nonce: &THEIRS };
+        let key = Key::derive(&Secret::default(), controller, End { name: "a", nonce: &nonce });
         let mac = key.mac(Role::Controller, 0, POLL);
         let poll = line_of(&Line { seq: 0, body: POLL.into(), mac });
         (&stream).write_all((greeting(&THEIRS) + &poll).as_bytes()).unwrap();

@@ -99,8 +99,8 @@ impl Worker {
 
         let mut nonce = [0; SIZE];
         getrandom::fill(&mut nonce).map_err(|e| io::Error::other(e.to_string()))?;
-        let mut session = Session::new(self.secret.clone(), nonce);
-        let mut out = session.greeting(&self.config.name).into_bytes();
+        let mut session = Session::new(self.secret.clone(), &self.config.name, nonce);
+        let mut out = session.greeting().into_bytes();
         let mut arrived = Vec::new();
         let mut buffer = vec![0; 16 << 10];
         self.shared.lock().ports_due = true;

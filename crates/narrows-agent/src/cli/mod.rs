@@ -62,7 +62,7 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
         Command::Status { name, json, flows } => status(name.as_deref(), json, flows),
         Command::Top { name } => {
             let request = Request { flows: 10_000, every_ms: Some(500), ..Request::default() };
-            top::run(Client::connect(&socket(name.as_deref())?, &request)?)?;
+            top::run(connect(name.as_deref(), &request)?)?;
             Ok(0)
         }
         Command::Clean { netns } => clean_up(netns.as_deref()),
@@ -107,8 +107,25 @@ fn socket(name: Option<&str>) -> Result<std::path::PathBuf, Failure> {
     }
 }
 
+/// To the agent called so, or the only one there is.
+fn connect(name: Option<&str>, request: &Request) -> Result<Client, Failure> {
+    Client::connect(&socket(name)?, request).map_err(|error| match (error.kind(), name) {
+        (io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused, Some(name)) => {
+            nobody(name, &clean::running(Path::new(FOLDER))).into()
+        }
+        (io::ErrorKind::ConnectionRefused, None) => "no agent runs here".into(),
+        _ => error.into(),
+    })
+}
+
+fn nobody(name: &str, running: &[String]) -> String {
+    let others =
+        if running.is_empty() { String::new() } else { format!("; running: {}", running.join(", ")) };
+    format!("no agent called {name:?} runs here{others}")
+}
+
 fn status(name: Option<&str>, json: bool, flows: usize) -> Result<u8, Failure> {
-    let mut client = Client::connect(&socket(name)?, &Request { flows, ..Request::default() })?;
+    let mut client = connect(name, &Request { flows, ..Request::default() })?;
     let snapshot = client.next().ok_or("the agent ended")??;
     let text = if json {
         serde_json::to_string_pretty(&snapshot)? + "\n"
@@ -138,4 +155,16 @@ fn clean_up(netns: Option<&str>) -> Result<u8, Failure> {
 /// For `args`: a file's name in errors.
 fn shown(path: &Path) -> String {
     path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_for_nobody_is_told_who_is_there() {
+        assert_eq!(nobody("x", &[]), "no agent called \"x\" runs here");
+        let running = ["switch", "sender"].map(String::from);
+        assert_eq!(nobody("x", &running), "no agent called \"x\" runs here; running: switch, sender");
+    }
 }

@@ -6,6 +6,8 @@ use std::fmt::{self, Display};
 
 use toml::{Table, Value};
 
+use super::units;
+
 /// One thing that is wrong: key, what was found, what would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -155,6 +157,15 @@ pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
     let expected = "a list of strings such as [\"eth0\"]";
     let items = value.as_array().ok_or(expected)?;
     items.iter().map(|item| text(item).map_err(|_| expected.to_owned())).collect()
+}
+
+/// A part of something, as `"2%"` or 0.02.
+pub(super) fn share(value: &Value) -> Result<f64, String> {
+    match value.as_float() {
+        Some(number) => units::probability(&number.to_string()),
+        None => units::probability(value.as_str().unwrap_or_default()),
+    }
+    .map_err(|_| "a share such as \"2%\" or 0.02".to_owned())
 }
 
 /// A whole number in a range.

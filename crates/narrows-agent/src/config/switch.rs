@@ -7,12 +7,15 @@ use narrows_control::rate::{PortId, RateController, brf};
 use narrows_control::units::{Bytes, Rate, Span};
 use toml::Table;
 
-use super::reader::{Reader, one_of, text, unit, whole, yes_no};
+use super::reader::{Reader, one_of, share, text, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
 /// Ports that the program has room for (NRW_PORTS_MAX of bpf/include/maps.h), but for one record that the interfaces
 /// without control share.
 const PORTS_MAX: usize = 63;
+
+/// SYNs are 40 to 100 bytes: at 100 Mbit/s this lets more than 2,500 connections begin in a second.
+const SYN_SHARE: f64 = 0.02;
 
 /// A switch.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,6 +80,8 @@ pub struct Port {
     pub limit: u32,
     /// Largest IP datagram; `None`: the interface's.
     pub mtu: Option<Bytes>,
+    /// What SYNs may take of the link.
+    pub syn_share: f64,
     /// Name of the rate controller (`narrows_control::rate::registry`).
     controller: String,
     /// Its parameters in base units.
@@ -201,6 +206,11 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     {
         table.problem("mtu", format_args!("found {}, expected from 576B to 65535B", units::show_bytes(mtu)));
     }
+    let syn_share = table.get("syn_share", share).unwrap_or(SYN_SHARE);
+    if !(0.001..=1.0).contains(&syn_share) {
+        let found = syn_share * 100.0;
+        table.problem("syn_share", format_args!("found {found}%, expected from 0.1% to 100%"));
+    }
     let controller = table.get("controller", text).unwrap_or_else(|| "brf".to_owned());
     let mut params = Table::new();
     if let Some(given) = table.get("params", |v| v.as_table().ok_or_else(|| "a table [ports.params]".into()))
@@ -211,7 +221,8 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     if let Err(trouble) = params::build(&controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
         table.problem("params", trouble);
     }
-    Some(Port { interface: interface?, capacity: capacity?, shape, overhead, limit, mtu, controller, params })
+    let (interface, capacity) = (interface?, capacity?);
+    Some(Port { interface, capacity, shape, overhead, limit, mtu, syn_share, controller, params })
 }
 
 fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {

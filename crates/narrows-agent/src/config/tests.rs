@@ -30,6 +30,7 @@ fn a_switch_of_four_lines_has_sane_defaults() {
     let port = &switch.ports[0];
     assert_eq!(port.capacity, Capacity::Told(Rate::from_bits_per_sec(100_000_000)));
     assert_eq!((port.limit, port.overhead, port.mtu), (1000, 14, None));
+    assert_eq!(port.syn_share, 0.02);
     assert_eq!(port.rate_controller(3, Bytes::new(1500)).unwrap().name(), "brf");
 }
 
@@ -81,6 +82,26 @@ fn parameters_of_brf_take_unit_words_and_need_them() {
         ["f.toml: ports[0].params.poll: found \"50mbit\", expected a time such as \"20ms\" or \"30s\""]
     );
     assert!(problems(&with("etta = 1.0"))[0].contains("unknown field `etta`"));
+}
+
+#[test]
+fn the_share_of_syns_is_a_part_of_the_link() {
+    let with = |share: &str| {
+        let content = format!("[switch]\n[[ports]]\ninterface='a'\nrate='1gbit'\nsyn_share = {share}");
+        Config::parse(&content, "f.toml")
+    };
+    for (text, share) in [("'5%'", 0.05), ("0.05", 0.05), ("'100%'", 1.0)] {
+        let Config::Switch(switch) = with(text).unwrap() else { panic!() };
+        assert_eq!(switch.ports[0].syn_share, share, "{text}");
+    }
+    for (text, trouble) in [
+        ("'0%'", "found 0%, expected from 0.1% to 100%"),
+        ("'1mbit'", "found \"1mbit\", expected a share such as \"2%\" or 0.02"),
+        ("true", "found true, expected a share such as \"2%\" or 0.02"),
+        ("1.5", "found 1.5, expected a share such as \"2%\" or 0.02"),
+    ] {
+        assert_eq!(with(text).unwrap_err().to_string(), format!("f.toml: ports[0].syn_share: {trouble}"));
+    }
 }
 
 #[test]

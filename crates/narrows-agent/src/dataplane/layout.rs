@@ -14,8 +14,6 @@ pub const PORTS_MAX: usize = 64;
 pub const LEAVES: usize = narrows_control::rate::LEAVES;
 /// Ready grants of a port: for the k-th newcomer of a tick.
 pub const GRANTS: usize = 16;
-/// A code that is no rate: nothing is written into ACKs.
-pub const UNASSIGNED: u16 = 65535;
 
 /// The SYN asked for feedback, or the flow speaks BRF.
 pub const RATED: u32 = 1 << 0;
@@ -52,10 +50,10 @@ pub const ANSWER_ASKS: u32 = 1 << 14;
 pub const MODE_CONTROLLED: u32 = 1 << 0;
 /// The paper's gate (BRF-60); default: every ACK.
 pub const MODE_ONCE_PER_RTT: u32 = 1 << 1;
-/// UDP is held to `udp_rate`.
+/// UDP is held to its share.
 pub const MODE_POLICE_UDP: u32 = 1 << 2;
-/// Do nothing at all.
-pub const MODE_PLAIN: u32 = 1 << 3;
+/// SYNs are held to their part of the link.
+pub const MODE_POLICE_SYN: u32 = 1 << 3;
 
 /// How rates travel (`NRW_FORMAT_`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -184,6 +182,17 @@ pub(super) struct RawSlot {
     pub(super) rtt_us: AtomicU32,
 }
 
+/// `struct nrw_bucket`.
+#[repr(C)]
+pub(super) struct RawBucket {
+    pub(super) rate: AtomicU64,
+    pub(super) burst: AtomicU64,
+    pub(super) tokens: AtomicU64,
+    pub(super) at: AtomicU64,
+    pub(super) lock: AtomicU32,
+    pub(super) pad: AtomicU32,
+}
+
 /// `struct nrw_port`.
 #[repr(C)]
 pub(super) struct RawPort {
@@ -194,29 +203,29 @@ pub(super) struct RawPort {
     pub(super) grants: [AtomicU16; GRANTS],
     pub(super) tick: AtomicU32,
     pub(super) unconfirmed_max: AtomicU32,
-    pub(super) udp_rate: AtomicU64,
-    pub(super) udp_burst: AtomicU64,
     pub(super) arrived_bytes: [AtomicU64; LEAVES],
     pub(super) arrived_packets: [AtomicU64; LEAVES],
-    pub(super) counters: [AtomicU64; 11],
+    pub(super) counters: [AtomicU64; 12],
     pub(super) unconfirmed: AtomicU32,
     pub(super) newcomers: AtomicU32,
     pub(super) newcomers_tick: AtomicU32,
-    pub(super) udp_lock: AtomicU32,
-    pub(super) udp_tokens: AtomicU64,
-    pub(super) udp_at: AtomicU64,
+    pub(super) pad: AtomicU32,
+    pub(super) udp: RawBucket,
+    pub(super) syn: RawBucket,
+    pub(super) syn_again: RawBucket,
 }
 
 const _: () = {
     use core::mem::offset_of;
     assert!(size_of::<Key>() == 40);
-    assert!(size_of::<RawSlot>() == 128 && size_of::<RawPort>() == 272);
+    assert!(size_of::<RawSlot>() == 128 && size_of::<RawPort>() == 368);
     assert!(offset_of!(RawSlot, flags) == 44 && offset_of!(RawSlot, last_ns) == 64);
     assert!(offset_of!(RawSlot, rtt_receiver_us) == 80 && offset_of!(RawSlot, waits) == 92);
     assert!(offset_of!(RawSlot, said_unlimited) == 108 && offset_of!(RawSlot, code) == 116);
     assert!(offset_of!(RawSlot, gate_us) == 120);
-    assert!(offset_of!(RawPort, grants) == 32 && offset_of!(RawPort, arrived_bytes) == 88);
-    assert!(offset_of!(RawPort, counters) == 152 && offset_of!(RawPort, unconfirmed) == 240);
+    assert!(offset_of!(RawPort, grants) == 32 && offset_of!(RawPort, arrived_bytes) == 72);
+    assert!(offset_of!(RawPort, udp) == 248 && offset_of!(RawPort, syn_again) == 328);
+    assert!(offset_of!(RawPort, counters) == 136 && offset_of!(RawPort, unconfirmed) == 232);
 };
 
 impl RawSlot {

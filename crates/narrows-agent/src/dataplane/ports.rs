@@ -7,7 +7,7 @@ use narrows_control::feedback::code::RateCode;
 use narrows_control::units::{Bytes, Rate, Time};
 
 use super::Error;
-use super::layout::{GRANTS, LEAVES, PORTS_MAX, RawPort, WireFormat};
+use super::layout::{GRANTS, LEAVES, MODE_CONTROLLED, PORTS_MAX, RawBucket, RawPort, WireFormat};
 use super::memory::Memory;
 
 /// What the program counted at a port. All grow, but for `unconfirmed`.
@@ -39,8 +39,17 @@ pub struct Counters {
     pub syns: u64,
     /// Packets that passed while the agent was silent.
     pub watchdog: u64,
+    /// SYNs that did not conform.
+    pub syn_policed: u64,
     /// Flows not yet heard from both sides.
     pub unconfirmed: u32,
+}
+
+impl RawBucket {
+    fn set(&self, rate: Rate, burst: Bytes) {
+        self.rate.store(rate.as_bytes_per_sec(), Relaxed);
+        self.burst.store(burst.get(), Relaxed);
+    }
 }
 
 /// One port.
@@ -55,6 +64,11 @@ impl Port<'_> {
     /// Sets the mode, `layout::MODE_CONTROLLED` and its like.
     pub fn set_mode(&self, mode: u32) {
         self.0.mode.store(mode, Relaxed);
+    }
+
+    /// The mode has `layout::MODE_CONTROLLED`.
+    pub fn is_controlled(&self) -> bool {
+        self.0.mode.load(Relaxed) & MODE_CONTROLLED != 0
     }
 
     /// Sets how rates travel.
@@ -84,8 +98,14 @@ impl Port<'_> {
 
     /// Sets UDP's policer (`layout::MODE_POLICE_UDP`), L3 bytes.
     pub fn set_udp(&self, rate: Rate, burst: Bytes) {
-        self.0.udp_rate.store(rate.as_bytes_per_sec(), Relaxed);
-        self.0.udp_burst.store(burst.get(), Relaxed);
+        self.0.udp.set(rate, burst);
+    }
+
+    /// Sets the policer of SYNs (`layout::MODE_POLICE_SYN`), L3 bytes. SYNs that were dropped and come again have as much once
+    /// more.
+    pub fn set_syn(&self, rate: Rate, burst: Bytes) {
+        self.0.syn.set(rate, burst);
+        self.0.syn_again.set(rate, burst);
     }
 
     /// What was counted so far.
@@ -102,6 +122,7 @@ impl Port<'_> {
             refused,
             syns,
             watchdog,
+            syn_policed,
         ] = core::array::from_fn(|i| self.0.counters[i].load(Relaxed));
         Counters {
             arrived_bytes: core::array::from_fn(|i| self.0.arrived_bytes[i].load(Relaxed)),
@@ -117,6 +138,7 @@ impl Port<'_> {
             refused,
             syns,
             watchdog,
+            syn_policed,
             unconfirmed: self.0.unconfirmed.load(Relaxed),
         }
     }

@@ -1,5 +1,6 @@
 //! Loads the switch program and ties it to ports.
 
+use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -105,6 +106,7 @@ impl Switch {
             rodata.watchdog_ns = tunables.watchdog.as_nanos();
             rodata.handshake_ns = tunables.handshake_timeout.as_nanos();
             rodata.vlan_separates = u8::from(tunables.vlan_separates);
+            rodata.syn_seed = seed()?;
         }
         for map in [&mut open.maps.slots, &mut open.maps.flows, &mut open.maps.free_slots] {
             map.set_max_entries(sizes.flows.max(1)).map_err(&failed)?;
@@ -166,7 +168,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Takes over what an earlier agent has pinned, flows and all. Its sizes and tunables stay.
+    /// Takes over what an earlier agent has pinned, flows and all, but not what it had learned of services. Its sizes and
+    /// tunables stay.
     pub fn open_pinned(folder: &Path) -> Result<Self, Error> {
         let map =
             |name: &str| MapHandle::from_pinned_path(folder.join(name)).map_err(bpf("open a pinned map"));
@@ -175,6 +178,7 @@ impl Switch {
         let maps = [map(a)?, map(b)?, map(c)?, map(d)?, map(e)?, map(f)?, map(g)?, map(h)?];
         let mut switch = Self::over(program, maps, map("half_open")?)?;
         switch.slots.reclaim()?;
+        switch.forget_services()?;
         Ok(switch)
     }
 
@@ -226,6 +230,29 @@ impl Switch {
             .map_err(bpf("name a port"))
     }
 
+    /// The controlled ports by number, each with its interface.
+    pub fn controlled(&self) -> Result<BTreeMap<u8, u32>, Error> {
+        let word = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?));
+        let mut found = BTreeMap::new();
+        for key in self.maps[0].keys() {
+            let value = self.maps[0].lookup(&key, MapFlags::ANY).map_err(bpf("read the ports"))?;
+            let port = value.as_deref().and_then(word).and_then(|port| u8::try_from(port).ok());
+            if let (Some(interface), Some(port)) = (word(&key), port)
+                && self.ports.get(port).is_some_and(|port| port.is_controlled())
+            {
+                found.insert(port, interface);
+            }
+        }
+        Ok(found)
+    }
+
+    fn forget_services(&self) -> Result<(), Error> {
+        for key in self.maps[5].keys().collect::<Vec<_>>() {
+            set_or_delete::<2>(&self.maps[5], &key, None)?;
+        }
+        Ok(())
+    }
+
     /// Sets or takes away what newcomers of a service are granted at most. `destination` is the data's; its /24 or /48
     /// counts. `service_port` is the smaller of both ports.
     pub fn set_service(
@@ -257,7 +284,7 @@ impl Switch {
         set_or_delete(&self.maps[6], &key.to_bytes(), value)
     }
 
-    /// The ring buffer of [`Bell`](super::slots::Bell)s, for `libbpf_rs::RingBufferBuilder`.
+    /// The ring buffer that rings for newcomers ([`rung`](super::slots::rung)), for `libbpf_rs::RingBufferBuilder`.
     pub fn bells(&self) -> &MapHandle {
         &self.maps[7]
     }
@@ -278,6 +305,12 @@ impl Switch {
         out.truncate(len);
         Ok(Tried { verdict, packet: out, priority: context[sys::PRIORITY] })
     }
+}
+
+/// Of the program's hash, which strangers must not know.
+fn seed() -> Result<u64, Error> {
+    getrandom::u64()
+        .map_err(|e| Error::System { what: "get random bytes", source: std::io::Error::other(e.to_string()) })
 }
 
 fn set_or_delete<const N: usize>(map: &MapHandle, key: &[u8], value: Option<[u8; N]>) -> Result<(), Error> {

@@ -12,29 +12,9 @@ use super::memory::Memory;
 use super::ports::Ports;
 use super::{Error, bpf};
 
-/// What the program rings for (`struct nrw_bell`). Losing one costs a tick.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Bell {
-    /// A flow got this slot.
-    New(u32),
-    /// Its first payload passed.
-    Data(u32),
-    /// FIN of both sides, or RST.
-    End(u32),
-}
-
-impl Bell {
-    /// From the ring buffer; `None` for what this agent does not know.
-    pub fn read(bytes: &[u8]) -> Option<Self> {
-        let word = |from: usize| Some(u32::from_ne_bytes(bytes.get(from..from + 4)?.try_into().ok()?));
-        let slot = word(0)?;
-        match word(4)? {
-            1 => Some(Bell::New(slot)),
-            2 => Some(Bell::Data(slot)),
-            3 => Some(Bell::End(slot)),
-            _ => None,
-        }
-    }
+/// The slot that the program rings for: a flow got it. Losing a bell costs a tick or some.
+pub fn rung(bell: &[u8]) -> Option<u32> {
+    Some(u32::from_ne_bytes(bell.get(..4)?.try_into().ok()?))
 }
 
 /// One flow: what the program has seen, and what the agent decides. Counters wrap: take differences.

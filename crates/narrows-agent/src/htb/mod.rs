@@ -62,7 +62,8 @@ impl Htb {
         if let Some(other) = &previous
             && !other.can_be_restored()
         {
-            return Err(Error::Occupied { index, kind: other.kind.clone(), handle: other.handle });
+            let interface = rtnl.name(index)?;
+            return Err(Error::Occupied { interface, kind: other.kind.clone(), handle: other.handle });
         }
         let mut htb = Htb {
             rtnl,

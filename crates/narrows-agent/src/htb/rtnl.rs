@@ -28,12 +28,12 @@ pub enum Error {
     NoInterface(String),
     /// Somebody else's queue is at the root, and is of a kind that could not be put back.
     #[error(
-        "interface {index} has a {kind} at its root (handle {:x}:) that the agent did not make; \
-         `tc qdisc del root` takes it away", handle >> 16
+        "interface {interface} has a {kind} at its root (handle {:x}:) that the agent did not make; \
+         `tc qdisc del dev {interface} root` takes it away", handle >> 16
     )]
     Occupied {
         /// The interface.
-        index: u32,
+        interface: String,
         /// Kind of the queue.
         kind: String,
         /// Its handle.
@@ -103,6 +103,12 @@ impl Rtnl {
             Some(link)
         };
         Ok(answers.into_iter().filter_map(link).collect())
+    }
+
+    /// The name of an interface; of one that is gone, its index.
+    pub fn name(&mut self, index: u32) -> Result<String, Error> {
+        let found = self.links()?.into_iter().find(|link| link.index == index);
+        Ok(found.map_or_else(|| format!("with index {index}"), |link| link.name))
     }
 
     /// The interface called `name`.

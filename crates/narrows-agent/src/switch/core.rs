@@ -8,7 +8,7 @@ use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::aggregate::{Decision, Standing};
 use narrows_control::rate::{Action, FlowKey, Message, PortCounters, Proto, RateController};
 use narrows_control::rate::{PacketInfo, RateOption, TcpFlags};
-use narrows_control::units::{Bytes, Rate, Span, Time};
+use narrows_control::units::{Bytes, Span, Time};
 
 use super::services::{Service, Services};
 use super::shadow::{Keys, Shadow};
@@ -38,6 +38,8 @@ pub struct Port {
     /// Largest packet.
     pub mtu: Bytes,
     version: u64,
+    /// What all its flows may have has changed.
+    changed: bool,
 }
 
 /// What the loop asks of its host, per port.
@@ -356,22 +358,18 @@ impl<T: FlowTable> Switch<T> {
 
     /// Orders anew for all flows of ports whose allocations have changed.
     fn decide_changed(&mut self, now: Time) {
-        let mut changed = [false; u8::MAX as usize + 1];
         let mut any = false;
-        for (port, changed) in self.ports.iter_mut().zip(&mut changed) {
+        for port in &mut self.ports {
             let version = port.controller.aggregated().map_or(0, |controller| controller.version());
-            *changed = core::mem::replace(&mut port.version, version) != version;
-            any |= *changed;
+            port.changed = core::mem::replace(&mut port.version, version) != version;
+            any |= port.changed;
         }
         if !any {
             return;
         }
         for slot in &self.live {
             let Some(Some(shadow)) = self.shadows.get_mut(*slot as usize) else { continue };
-            if !changed.get(shadow.port()).copied().unwrap_or(false) {
-                continue;
-            }
-            let Some(port) = self.ports.get_mut(shadow.port()) else { continue };
+            let Some(port) = self.ports.get_mut(shadow.port()).filter(|port| port.changed) else { continue };
             if let (Some(handle), Some(controller)) = (shadow.handle, port.controller.aggregated())
                 && let Some(decision) = controller.decide(now, handle)
             {
@@ -414,7 +412,7 @@ impl<T: FlowTable> Switch<T> {
 impl Port {
     /// A port whose controller has not been started.
     pub fn new(controller: Box<dyn RateController>, counters: PortCounters, mtu: Bytes) -> Self {
-        Port { controller, counters, udp: Bytes::ZERO, mtu, version: 0 }
+        Port { controller, counters, udp: Bytes::ZERO, mtu, version: 0, changed: false }
     }
 }
 
@@ -431,15 +429,6 @@ fn udp_packet(size: Bytes) -> PacketInfo {
         seq: 0,
         timestamps: None,
     }
-}
-
-/// The rate at which UDP is policed when its class was given `rate`, and the burst (BRF-22, BRF-23).
-///
-/// The controller gives UDP a share when it has seen some; the first datagrams must not all be lost until the next tick, so
-/// a hundredth of the link is let through always.
-pub fn udp_policer(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
-    let rate = rate.max(capacity.mul_f64(0.01));
-    (rate, (mtu + mtu).max(rate.bytes_in(Span::from_millis(1))))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use narrows_control::rate::brf::{Brf, Params};
 use narrows_control::rate::{LEAVES, Leaf};
+use narrows_control::units::Rate;
 
 use super::super::table::{Head, Tail};
 use super::*;

@@ -6,14 +6,13 @@ use narrows_control::rate::Message;
 use narrows_control::rate::brf::congestion::Thresholds;
 use narrows_control::units::{Rate, Span, Time};
 
-use super::core::Switch;
+use super::core::{Flow, Switch};
 use super::table::FlowTable;
-use super::view::Meters;
+use super::view::{Meters, Seen};
 use crate::channel::{Channel, ChannelConfig, ChannelState, FLOWS_MAX, FlowInfo, PortInfo, ToController};
 use crate::cli::Failure;
 use crate::config;
 use crate::htb;
-use crate::status::LEAF_NAMES;
 
 /// Flows are listed for people to see, this often.
 const FLOWS_EVERY: Span = Span::from_secs(1);
@@ -72,22 +71,27 @@ impl Link {
     /// Lists the heaviest flows of each port.
     pub(super) fn list_flows<T: FlowTable>(&mut self, now: Time, switch: &Switch<T>, meters: &Meters) {
         self.listed = now;
-        for (number, port) in (0..).zip(0..switch.ports().len()) {
-            let mut flows: Vec<_> = switch
-                .flows()
-                .filter(|flow| flow.port == port)
-                .map(|flow| FlowInfo {
-                    key: flow.key,
-                    class: if (flow.orders.leaf as usize) < 2 { "rated" } else { "other-tcp" },
-                    leaf: LEAF_NAMES[flow.orders.leaf as usize],
-                    allocation: flow.orders.code.decode(),
-                    rate: meters.of(&flow),
-                    rtt: (flow.orders.rtt_us > 0).then(|| Span::from_micros(u64::from(flow.orders.rtt_us))),
-                })
-                .collect();
-            flows.sort_by_key(|flow| std::cmp::Reverse(flow.rate));
-            flows.truncate(FLOWS_MAX);
-            self.channel.send(ToController::Flows { port: number, flows });
+        let mut flows: Vec<Vec<(Rate, Flow)>> = vec![Vec::new(); switch.ports().len()];
+        for flow in switch.flows() {
+            if let Some(flows) = flows.get_mut(flow.port) {
+                flows.push((meters.of(&flow), flow));
+            }
+        }
+        for (port, mut flows) in (0..).zip(flows) {
+            let heavy_first = |(rate, _): &(Rate, Flow)| std::cmp::Reverse(*rate);
+            if flows.len() > FLOWS_MAX {
+                flows.select_nth_unstable_by_key(FLOWS_MAX, heavy_first);
+                flows.truncate(FLOWS_MAX);
+            }
+            flows.sort_by_key(heavy_first);
+            let flows = flows.iter().map(|(rate, flow)| listed(flow, *rate)).collect();
+            self.channel.send(ToController::Flows { port, flows });
         }
     }
+}
+
+fn listed(flow: &Flow, rate: Rate) -> FlowInfo {
+    let Seen { rated, leaf, allocation, rtt } = Seen::of(flow);
+    let class = if rated { "rated" } else { "other-tcp" };
+    FlowInfo { key: flow.key, class, leaf, allocation, rate, rtt }
 }

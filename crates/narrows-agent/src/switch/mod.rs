@@ -8,6 +8,7 @@
 //! | [`core`] | the loop without its effects |
 //! | [`services`] | what newcomers of a service are granted |
 //! | `plane` | the eBPF program's maps as a table |
+//! | `policers` | what UDP and SYNs may take |
 //! | `shares` | L3 and frames |
 //! | `link` | the SDN controller |
 //! | `view` | what others get to see |
@@ -16,6 +17,7 @@
 pub mod core;
 mod link;
 mod plane;
+mod policers;
 mod run;
 pub mod services;
 mod shadow;

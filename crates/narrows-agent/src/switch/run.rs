@@ -1,5 +1,7 @@
 //! The switch agent: the control loop and everything it acts on.
 
+mod start;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,37 +9,34 @@ use std::rc::Rc;
 
 use libbpf_rs::RingBufferBuilder;
 use narrows_control::feedback::code::RateCode;
-use narrows_control::rate::{Action, Class, LEAVES, Leaf, Message, PortCounters};
+use narrows_control::rate::{Action, Class, LEAVES, Leaf, Message, brf};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::core::{Asked, Port, Switch, udp_policer};
-use super::link::{self, Link};
+use super::core::{Asked, Switch};
+use super::link::Link;
+use super::policers;
 use super::shares::Framing;
 use super::view::{self, Meters};
 use crate::cli::{Failure, Services};
 use crate::clock;
-use crate::config;
-use crate::dataplane::layout::{self, GRANTS, Key, WireFormat};
-use crate::dataplane::program::{self, Attachment, Sizes, Tunables};
-use crate::dataplane::slots::Bell;
+use crate::dataplane::layout::{GRANTS, Key};
+use crate::dataplane::program::{self, Attachment};
+use crate::dataplane::slots::rung;
 use crate::events;
-use crate::guard::Charge;
-use crate::htb::{self, Htb, LeafStats, Rtnl};
+use crate::htb::{self, Htb, LeafStats};
 use crate::status::Snapshot;
 
-/// A newcomer's bell is answered at once, but not more often than this.
+/// Turns come no more often than this. A newcomer's bell is answered at once, but no more often either.
 const LEAST_PAUSE: Span = Span::from_millis(1);
 /// Counts and clock are read within this, or once more.
 const PROMPT: Span = Span::from_micros(100);
 /// So often at most: on a machine so busy an estimate has to do.
 const RECOUNTS: usize = 3;
-/// HTB wants a rate for the link; one that is measured is not to be shaped.
-const UNSHAPED: Rate = Rate::from_bits_per_sec(100_000_000_000);
 /// Averages of finished flows change slowly.
 const SERVICES_EVERY: Span = Span::from_millis(500);
-/// Unconfirmed flows may be as many as confirmed ones, and at least this many (as in the controller).
-const UNCONFIRMED_MIN: u32 = 64;
+/// Unconfirmed flows may be as many as confirmed ones, and at least this many.
+const UNCONFIRMED_MIN: u32 = brf::UNCONFIRMED_MIN as u32;
 /// In a flood every unconfirmed flow is most likely none, and yet holds a newcomer's share for a while. Who is not, is let in
 /// with its first data.
 const UNCONFIRMED_IN_FLOOD: u32 = 8;
@@ -55,10 +54,13 @@ struct Controlled {
     /// `wanted` has changed since it was given to HTB.
     changed: bool,
     congestion: &'static str,
+    told: events::Told,
     /// What the controller is told, L3.
     capacity: Option<Rate>,
     /// HTB holds the port to a rate.
     shaped: bool,
+    /// What SYNs may take of the link.
+    syn_share: f64,
     /// Newcomers refused so far, and since when none was.
     refused: (u64, Option<Time>),
 }
@@ -91,136 +93,17 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Loads the program, builds queues, attaches to all interfaces.
-    ///
-    /// # Errors
-    /// What the kernel refuses, an interface that is not there, and a controller's secret that cannot be read.
-    pub fn start(config: &config::Switch, services: &mut Services) -> Result<Runner, Failure> {
-        let mut rtnl = Rtnl::open()?;
-        let sizes = Sizes { flows: config.max_flows, ..Sizes::default() };
-        let tunables = Tunables { watchdog: config.watchdog, ..Tunables::default() };
-        let plane = match &config.pin {
-            Some(folder) if folder.join("program").exists() => program::Switch::open_pinned(folder)?,
-            Some(folder) => {
-                let plane = program::Switch::load(sizes, tunables)?;
-                plane.pin(folder)?;
-                plane
-            }
-            None => program::Switch::load(sizes, tunables)?,
-        };
-
-        let (mut controlled, mut cores, mut infos) = (Vec::new(), Vec::new(), Vec::new());
-        let mut indices = Vec::new();
-        for (number, port) in (0u8..).zip(&config.ports) {
-            let found = rtnl.link(&port.interface)?;
-            let mtu = port.mtu.unwrap_or(Bytes::new(u64::from(found.mtu)));
-            let framing = Framing { mtu: mtu.get(), overhead: u64::from(port.overhead) };
-            let told = match port.capacity {
-                config::Capacity::Told(rate) => Some(rate),
-                config::Capacity::Measured => None,
-            };
-            let shape = htb::Layout {
-                limits: [port.limit; LEAVES],
-                overhead: port.overhead,
-                ..htb::Layout::new(told.or(port.shape).unwrap_or(UNSHAPED), mtu)
-            };
-            // Charged first: what is not there is passed over. A pinned data plane keeps its queues.
-            if config.pin.is_none() {
-                services.guardian.charge(&Charge::Htb(htb::Remains::before(&mut rtnl, found.index)?))?;
-            }
-            let mut htb = Htb::install(found.index, &shape)?;
-            if config.pin.is_some() {
-                htb.keep();
-            }
-            let counters = PortCounters {
-                capacity: told.map(|rate| framing.l3(rate)),
-                limit_packets: [port.limit; LEAVES],
-                ..PortCounters::default()
-            };
-            cores.push(Port::new(port.rate_controller(u32::from(number), mtu)?, counters, mtu));
-            indices.push((found.index, number));
-            let capacity = told.map(|rate| framing.l3(rate));
-            if let Some(thresholds) = port.thresholds(mtu) {
-                let capacity = capacity.unwrap_or(Rate::ZERO);
-                infos.push(link::Told { interface: found, capacity, thresholds });
-            }
-            controlled.push(Controlled {
-                interface: port.interface.clone(),
-                htb,
-                framing,
-                stats: [LeafStats::default(); LEAVES],
-                wanted: [(Rate::ZERO, Rate::ZERO); 3],
-                changed: false,
-                shaped: told.is_some() || port.shape.is_some(),
-                congestion: "none",
-                capacity,
-                refused: (0, None),
-            });
-            let record = plane.ports.get(number).ok_or("too many ports")?;
-            record.set_format(match config.format {
-                config::Format::Padding => WireFormat::Padding,
-                config::Format::Reserved => WireFormat::Reserved,
-                config::Format::Insert => WireFormat::Insert,
-            });
-            record
-                .set_priorities([Leaf::Mouse, Leaf::Elephant, Leaf::OtherTcp, Leaf::Udp].map(Htb::priority));
-            record.set_unconfirmed_max(UNCONFIRMED_MIN);
-            let once = match config.feedback {
-                config::Feedback::EveryAck => 0,
-                config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
-            };
-            record.set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_UDP | once);
-            record.beat(clock::now());
-        }
-        // Ports that are not controlled share one record, behind the controlled ones.
-        let plain = u8::try_from(config.ports.len())?;
-        for name in &config.interfaces {
-            indices.push((rtnl.link(name)?.index, plain));
-        }
-        let record = plane.ports.get(plain).ok_or("too many ports")?;
-        record.set_mode(0);
-        record.beat(clock::now());
-        let mut attachments = Vec::new();
-        for (index, number) in indices {
-            plane.set_interface(index, number)?;
-            attachments.push(attach(&plane, config.pin.as_deref(), index)?);
-        }
-        let link = match &config.controller {
-            Some(controller) => Some(Link::start(controller, infos)?),
-            None => None,
-        };
-        let mut runner = Runner {
-            switch: Switch::new(plane, cores),
-            ports: controlled,
-            _attachments: attachments,
-            link,
-            meters: Meters::default(),
-            tick: config.tick,
-            name: config.common.name.clone(),
-            started: clock::now(),
-            times: Default::default(),
-            asked: Vec::new(),
-            services_at: Time::ZERO,
-        };
-        let now = runner.refresh()?;
-        runner.switch.start(now, &mut runner.asked);
-        runner.carry_out()?;
-        runner.publish_grants(now);
-        Ok(runner)
-    }
-
     /// Works until [`Services::stop`] says so.
     ///
     /// # Errors
     /// What the kernel refuses.
     pub fn run(&mut self, services: &Services) -> Result<(), Failure> {
-        let rung: Rc<RefCell<Vec<u32>>> = Rc::default();
-        let slots = Rc::clone(&rung);
+        // Slots that were rung for and not opened yet.
+        let waiting: Rc<RefCell<Vec<u32>>> = Rc::default();
+        let slots = Rc::clone(&waiting);
         let mut builder = RingBufferBuilder::new();
         builder.add(self.switch.table().bells(), move |bell| {
-            if let Some(Bell::New(slot)) = Bell::read(bell) {
-                slots.borrow_mut().push(slot);
-            }
+            slots.borrow_mut().extend(rung(bell));
             0
         })?;
         let bells = builder.build()?;
@@ -228,27 +111,20 @@ impl Runner {
         #[allow(unsafe_code)]
         let bell_fd = unsafe { BorrowedFd::borrow_raw(bells.epoll_fd()) };
         let mut next = clock::now();
-        let mut last = Time::ZERO;
+        let (mut last, mut answered) = (Time::ZERO, Time::ZERO);
         while !services.stop.requested() {
-            let now = clock::now();
             let due = next.min(self.switch.next_timer()).max(last + LEAST_PAUSE);
-            if now < due {
-                let wait = due.since(now).as_nanos();
-                let mut fds = [
-                    PollFd::new(services.stop.as_fd(), PollFlags::POLLIN),
-                    PollFd::new(bell_fd, PollFlags::POLLIN),
-                ];
-                // Rounded up: a turn too early would find nothing due.
-                let ms = u16::try_from(wait.div_ceil(1_000_000)).unwrap_or(u16::MAX);
-                match poll(&mut fds, PollTimeout::from(ms)) {
-                    Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-                    Err(error) => return Err(error.into()),
-                }
+            if waiting.borrow().is_empty() {
+                sleep_until(due, &[services.stop.as_fd(), bell_fd])?;
+            } else {
+                // Those who ring now can wait, too.
+                sleep_until(due.min(answered + LEAST_PAUSE), &[services.stop.as_fd()])?;
             }
             bells.consume()?;
             let now = clock::now();
-            let new = core::mem::take(&mut *rung.borrow_mut());
-            if !new.is_empty() {
+            if now >= answered + LEAST_PAUSE && !waiting.borrow().is_empty() {
+                answered = now;
+                let new = waiting.take();
                 self.switch.newcomers(now, &new, &mut self.asked);
                 self.carry_out()?;
                 self.publish_grants(now);
@@ -337,16 +213,25 @@ impl Runner {
     fn carry_out(&mut self) -> Result<(), Failure> {
         for Asked { port: number, action } in self.asked.drain(..) {
             let Some(port) = self.ports.get_mut(number) else { continue };
-            events::action(&port.interface, &action);
+            events::action(&port.interface, &mut port.told, &action);
             match &action {
                 Action::SetClass { class, rate, ceil } => {
                     port.wanted[*class as usize] = (*rate, *ceil);
                     port.changed = true;
                     let record = u8::try_from(number).ok().and_then(|n| self.switch.table().ports.get(n));
-                    if let (Class::Udp, Some(record)) = (class, record) {
-                        let capacity = port.capacity.unwrap_or(*rate);
-                        let (rate, burst) = udp_policer(*rate, capacity, Bytes::new(port.framing.mtu));
-                        record.set_udp(rate, burst);
+                    let Some(record) = record else { continue };
+                    match class {
+                        Class::Udp => {
+                            let capacity = port.capacity.unwrap_or(*rate);
+                            let (rate, burst) = policers::udp(*rate, capacity, Bytes::new(port.framing.mtu));
+                            record.set_udp(rate, burst);
+                        }
+                        // It may borrow the whole link, told or measured.
+                        Class::OtherTcp => {
+                            let (rate, burst) = policers::syn(*ceil, port.syn_share);
+                            record.set_syn(rate, burst);
+                        }
+                        Class::Rated => {}
                     }
                 }
                 Action::ToController(message) => {
@@ -493,14 +378,17 @@ impl Runner {
     }
 }
 
-fn attach(plane: &program::Switch, pin: Option<&std::path::Path>, index: u32) -> Result<Attachment, Failure> {
-    if let Some(folder) = pin {
-        if let Ok(attachment) = program::Switch::open_attachment(folder, index) {
-            return Ok(attachment);
-        }
-        let attachment = plane.attach(index)?;
-        program::Switch::pin_attachment(&attachment, folder, index)?;
-        return Ok(attachment);
+/// Until then, or until one of these can be read.
+fn sleep_until(then: Time, readable: &[BorrowedFd<'_>]) -> Result<(), Failure> {
+    let now = clock::now();
+    if now >= then {
+        return Ok(());
     }
-    Ok(plane.attach(index)?)
+    let mut fds: Vec<_> = readable.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
+    // Rounded up: a turn too early would find nothing due.
+    let ms = u16::try_from(then.since(now).as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
+    match poll(&mut fds, PollTimeout::from(ms)) {
+        Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -3,14 +3,11 @@
 //! The program hands out the least of a port's ready grant and its service's, so only services that are expected to need
 //! less than what anybody would get are worth an entry.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use narrows_control::feedback::code::RateCode;
-use narrows_control::rate::FlowKey;
+use narrows_control::rate::{FlowKey, service};
 use rustc_hash::FxHashMap;
-
-/// A port below this names a service (as in the predictor, and in bpf/switch/handshake.h).
-const FIRST_EPHEMERAL_PORT: u16 = 32_768;
 
 /// A service, as the program looks it up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,12 +22,8 @@ pub struct Service {
 
 impl Service {
     fn of(port: usize, key: &FlowKey) -> Option<Service> {
-        let network = match key.daddr {
-            IpAddr::V4(a) => IpAddr::V4(Ipv4Addr::from_bits(a.to_bits() & !0xff)),
-            IpAddr::V6(a) => IpAddr::V6(Ipv6Addr::from_bits(a.to_bits() >> 80 << 80)),
-        };
-        let number = key.sport.min(key.dport);
-        (number < FIRST_EPHEMERAL_PORT).then_some(Service { port, network, number })
+        let (network, number) = (service::network(key), service::port(key)?);
+        Some(Service { port, network, number })
     }
 }
 
@@ -76,6 +69,8 @@ impl Services {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use narrows_control::rate::Proto;
 

@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use narrows_control::rate::{LEAVES, RateController};
+use narrows_control::rate::{LEAVES, Leaf, RateController};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::core::{Flow, Switch};
-use super::table::FlowTable;
+use super::table::{FlowTable, Orders};
 use crate::dataplane::ports::Counters;
 use crate::htb::LeafStats;
 use crate::status::{FlowStatus, LEAF_NAMES, LeafStatus, PortStatus};
@@ -51,20 +51,40 @@ impl Meters {
     }
 }
 
+/// What everybody who looks at a flow wants to know.
+pub(super) struct Seen {
+    pub(super) rated: bool,
+    /// Name of its leaf.
+    pub(super) leaf: &'static str,
+    pub(super) allocation: Option<Rate>,
+    pub(super) rtt: Option<Span>,
+}
+
+impl Seen {
+    pub(super) fn of(flow: &Flow) -> Seen {
+        let Orders { code, leaf, rtt_us } = flow.orders;
+        Seen {
+            rated: matches!(leaf, Leaf::Mouse | Leaf::Elephant),
+            leaf: LEAF_NAMES[leaf as usize],
+            allocation: code.decode(),
+            rtt: (rtt_us > 0).then(|| Span::from_micros(u64::from(rtt_us))),
+        }
+    }
+}
+
 /// One flow.
 pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats; LEAVES]) -> FlowStatus {
-    let leaf = flow.orders.leaf as usize;
-    let rated = leaf < 2;
+    let Seen { rated, leaf, allocation, rtt } = Seen::of(flow);
     FlowStatus {
         port: interface.to_owned(),
         source: SocketAddr::new(flow.key.saddr, flow.key.sport).to_string(),
         destination: SocketAddr::new(flow.key.daddr, flow.key.dport).to_string(),
         class: if rated { "rated" } else { "other" }.to_owned(),
-        leaf: LEAF_NAMES[leaf].to_owned(),
-        allocation: flow.orders.code.decode(),
+        leaf: leaf.to_owned(),
+        allocation,
         rate,
-        rtt: (flow.orders.rtt_us > 0).then(|| Span::from_micros(u64::from(flow.orders.rtt_us))),
-        queued_packets: queued[leaf].queued_packets,
+        rtt,
+        queued_packets: queued[flow.orders.leaf as usize].queued_packets,
         since: flow.opened,
     }
 }
@@ -115,6 +135,7 @@ pub(super) fn counters(counters: &Counters) -> Vec<(String, u64)> {
         ("refused", counters.refused),
         ("syns", counters.syns),
         ("watchdog", counters.watchdog),
+        ("syn_policed", counters.syn_policed),
         ("unconfirmed", u64::from(counters.unconfirmed)),
     ]
     .map(|(name, value)| (name.to_owned(), value))

@@ -14,9 +14,9 @@ use super::flow::{Flow, all_well, rates};
 use super::frames::{ASKS, Dice, Port, SYN, Segment};
 use super::net::{Forwarding, Net};
 
-/// SYNs a second. More than this and two processors have no time left for the flows: at 100,000 it is the flooder, the server
-/// that answers and the emulated path that starve them, not the switch. `NARROWS_FLOOD` asks for another.
-const PACE: u64 = 20_000;
+/// SYNs a second, if the machine, which carries the flows, their path and the switch besides, has the time to send them.
+/// `NARROWS_FLOOD` asks for another pace.
+const PACE: u64 = 100_000;
 
 fn pace() -> u64 {
     std::env::var("NARROWS_FLOOD").ok().and_then(|pace| pace.parse().ok()).unwrap_or(PACE)
@@ -85,7 +85,7 @@ fn a_syn_flood_takes_nothing_from_established_flows() {
                 let unconfirmed = counter(&status.ports[0], "unconfirmed");
                 worst = (worst.0.max(status.flow_count), worst.1.max(unconfirmed));
             }
-            // A legitimate newcomer.
+            // A legitimate newcomer. Its SYN is dropped, most likely, and comes again after a second.
             let asked = clock::now();
             let third = open(2, 5003);
             third.wait_for_data();
@@ -101,18 +101,20 @@ fn a_syn_flood_takes_nothing_from_established_flows() {
         let port = switch.port();
         println!(
             "flood of {pace:.0} SYNs/s: established {before:.1?} -> {during:.1?} Mbit/s; flows at most {}, unconfirmed {}; newcomer's \
-             first data after {opened:?}, then {newcomer:.1?}; refused {}, no slot {}, congestion {}, retransmissions {:?}",
+             first data after {opened:?}, then {newcomer:.1?}; refused {}, no slot {}, policed {}, congestion {}, retransmissions {:?}",
             worst.0,
             worst.1,
             counter(&port, "refused"),
             counter(&port, "no_slot"),
+            counter(&port, "syn_policed"),
             port.congestion,
             both.map(Flow::retransmissions)
         );
         all_well(&both);
         assert!(sent.load(Relaxed) > 20_000 && counter(&port, "refused") > 0, "that was no flood");
+        assert!(counter(&port, "syn_policed") > 10_000);
         let (sum_before, sum_during): (f64, f64) = (before.iter().sum(), during.iter().sum());
-        assert!(sum_during > 0.85 * sum_before, "{before:?} -> {during:?}");
+        assert!(sum_during > 0.95 * sum_before, "{before:?} -> {during:?}");
         assert!(worst.1 <= 64 && worst.0 <= 64 + 3, "{worst:?}");
         assert!(newcomer[2] > 10.0, "{newcomer:?}");
         let ended = clock::now();

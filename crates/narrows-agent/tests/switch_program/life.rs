@@ -1,7 +1,7 @@
 //! Flows begin, are heard, and end.
 
 use narrows_agent::dataplane::layout;
-use narrows_agent::dataplane::program::{Sizes, Tunables};
+use narrows_agent::dataplane::program::{Sizes, Switch, Tunables};
 use narrows_control::feedback::option::{Format, read};
 use narrows_control::rate::RateOption;
 use narrows_control::units::{Bytes, Rate, Span, Time};
@@ -218,7 +218,7 @@ fn segments_of_a_super_packet_count_each() {
 }
 
 #[test]
-fn a_silent_agent_and_a_plain_port_change_nothing() {
+fn a_silent_agent_changes_nothing() {
     let Some(rig) = rig() else { return };
     rig.grant(&[1_000_000]);
     let flow = Packet::new(Shape::V4, 40_000);
@@ -230,8 +230,6 @@ fn a_silent_agent_and_a_plain_port_change_nothing() {
     assert_eq!(rig.data_port().counters().watchdog, 1);
     rig.data_port().beat(now());
     assert_ne!(rig.send(ACKS, &ack).packet, ack.bytes());
-    rig.acks_port().set_mode(layout::MODE_PLAIN);
-    assert_eq!(rig.send(ACKS, &ack).packet, ack.bytes());
 }
 
 #[test]
@@ -249,4 +247,79 @@ fn udp_is_held_to_its_burst() {
     assert!(verdicts[passed as usize..].iter().all(|v| *v == DROP));
     let counters = rig.data_port().counters();
     assert_eq!((counters.udp_policed, counters.arrived_packets[3]), (20 - passed, 20));
+}
+
+/// A SYN without data: 60 bytes.
+fn syn(sport: u16) -> Packet {
+    Packet::new(Shape::V4, sport).flags(SYN).options(SYN_OPTIONS)
+}
+
+#[test]
+fn syns_are_held_to_their_burst_and_one_that_comes_back_passes() {
+    let Some(rig) = rig() else { return };
+    rig.data_port().set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_SYN);
+    rig.data_port().set_syn(Rate::from_bytes_per_sec(1), Bytes::new(640));
+    let verdict = |port, packet: &Packet| rig.send(port, packet).verdict;
+    let verdicts: Vec<i32> = (0..20).map(|n| verdict(DATA, &syn(40_000 + n))).collect();
+    // The eleventh takes what is left of the tokens, and owes 20 bytes for 20 seconds.
+    assert_eq!(verdicts, [[PASS; 11].as_slice(), &[DROP; 9]].concat());
+    let counters = rig.data_port().counters();
+    assert_eq!((counters.syns, counters.syn_policed, counters.arrived_packets[2]), (11, 9, 11));
+    // What was dropped has left no trace: no rate answers it.
+    rig.grant(&[1_000_000]);
+    rig.send(ACKS, &syn(40_015).reversed().flags(SYN | ACK));
+    assert_eq!(rig.slot_of(&syn(40_015)), None);
+    // Everything else passes, and so does a SYN that leaves elsewhere.
+    assert_eq!(verdict(DATA, &syn(40_030).flags(SYN | ACK)), PASS);
+    assert_eq!(verdict(DATA, &syn(40_000).flags(ACK).payload(100)), PASS);
+    assert_eq!(verdict(ACKS, &syn(40_030)), PASS);
+
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    assert_eq!(verdict(DATA, &syn(40_015)), PASS, "it comes back");
+    assert_eq!(verdict(DATA, &syn(40_031)), DROP, "it is new");
+    assert!(rig.data_port().counters().syn_policed >= 10);
+    assert_eq!(rig.data_port().counters().syns, 12);
+}
+
+#[test]
+fn a_long_syn_needs_no_more_luck_than_a_short_one() {
+    let Some(rig) = rig() else { return };
+    rig.data_port().set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_SYN);
+    rig.data_port().set_syn(Rate::from_bytes_per_sec(1), Bytes::new(41));
+    let short = syn(40_000).options(&[]);
+    assert_eq!(rig.send(DATA, &short).verdict, PASS);
+    assert_eq!(rig.send(DATA, &syn(40_001).options(&[1; 40])).verdict, PASS, "one byte is left");
+    assert_eq!(rig.send(DATA, &short).verdict, DROP);
+}
+
+/// A bpffs of the test's own.
+struct Bpffs(tempfile::TempDir);
+
+impl Drop for Bpffs {
+    fn drop(&mut self) {
+        let _ = nix::mount::umount2(self.0.path(), nix::mount::MntFlags::MNT_DETACH);
+    }
+}
+
+#[test]
+fn a_pinned_program_keeps_its_ports_and_forgets_its_services() {
+    let Some(rig) = rig() else { return };
+    let bpffs = Bpffs(tempfile::tempdir().unwrap());
+    let flags = nix::mount::MsFlags::empty();
+    nix::mount::mount(Some("none"), bpffs.0.path(), Some("bpf"), flags, None::<&str>).unwrap();
+    let folder = bpffs.0.path().join("sw");
+    rig.switch.pin(&folder).unwrap();
+    rig.grant(&[9_000_000]);
+    let heard = |rig: &Rig, sport| {
+        read(&rig.open(&Packet::new(Shape::V4, sport)).packet[34..], Format::Experimental).option
+    };
+    let rate = |r| RateOption::Assigned(Rate::from_bytes_per_sec(r));
+    rig.switch.set_service(DATA, [10, 0, 0, 9].into(), 443, Some(code(2_000_000))).unwrap();
+    assert_eq!(heard(&rig, 40_000), rate(2_000_000));
+
+    let taken = Rig { switch: Switch::open_pinned(&folder).unwrap(), ifindex: rig.ifindex };
+    // The other interface's port is not controlled.
+    assert_eq!(taken.switch.controlled().unwrap().into_iter().collect::<Vec<_>>(), [(DATA, rig.ifindex[0])]);
+    assert_eq!(heard(&taken, 40_001), rate(9_000_000));
+    assert_eq!(taken.switch.slots.live().count(), 2);
 }

@@ -9,6 +9,7 @@ pub mod demand_index;
 pub mod policer;
 pub mod registry;
 pub mod sdn;
+pub mod service;
 pub mod waterfill;
 
 use core::net::IpAddr;

@@ -11,7 +11,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// Flows heard from one side only may be as many as those heard from both, and at least this many: a switch that
 /// was restarted gets its table back in a few RTTs, and a flood of forged packets gets nothing (BRF-104, BRF-105).
-const UNCONFIRMED_MIN: usize = 64;
+pub const UNCONFIRMED_MIN: usize = 64;
 /// No path is shorter; a figure below is a broken clock.
 const RTT_MIN: Span = Span::from_micros(100);
 /// A change of allocation by less than this leaves a measurement valid.

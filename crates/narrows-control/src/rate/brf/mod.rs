@@ -47,7 +47,9 @@ mod timers;
 
 use std::collections::VecDeque;
 
+pub use lifecycle::UNCONFIRMED_MIN;
 pub use params::{Mode, Params};
+pub use split::burst;
 
 use self::acks::Acks;
 use self::advert::Adverts;

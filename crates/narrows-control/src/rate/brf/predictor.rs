@@ -8,16 +8,13 @@ use core::net::IpAddr;
 
 use rustc_hash::FxHashMap;
 
-use crate::rate::{FlowKey, Proto};
+use crate::rate::{FlowKey, Proto, service};
 use crate::units::Rate;
-
-/// A port below this names a service; the ports above are handed out to clients (Linux's ephemeral range starts here).
-const FIRST_EPHEMERAL_PORT: u16 = 32_768;
 
 /// From the particular to the general; the four are tried in this order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Kin {
-    Network([u8; 6], u16, Proto),
+    Network(IpAddr, u16, Proto),
     Service(u16, Proto),
     Protocol(Proto),
     Any,
@@ -25,21 +22,9 @@ enum Kin {
 
 impl Kin {
     fn of(key: &FlowKey) -> [Kin; 4] {
-        let service = key.sport.min(key.dport);
-        let service = if service < FIRST_EPHEMERAL_PORT { service } else { 0 };
-        let network = match key.daddr {
-            IpAddr::V4(a) => {
-                let [a, b, c, _] = a.octets();
-                [4, a, b, c, 0, 0]
-            }
-            // The paper knows IPv4 only; a /48 is a site as a /24 is (RFC 6177).
-            IpAddr::V6(a) => {
-                let [a, b, c, d, e, f, ..] = a.octets();
-                [a, b, c, d, e, f]
-            }
-        };
+        let service = service::port(key).unwrap_or(0);
         [
-            Kin::Network(network, service, key.proto),
+            Kin::Network(service::network(key), service, key.proto),
             Kin::Service(service, key.proto),
             Kin::Protocol(key.proto),
             Kin::Any,

@@ -35,7 +35,7 @@ pub(super) fn split(link: Rate, eta: f64, udp_share: f64, acks: Rate, rated: u64
 }
 
 /// Burst of a class or policer: two packets, or a millisecond's worth (BRF-22).
-pub(super) fn burst(rate: Rate, mtu: Bytes) -> Bytes {
+pub fn burst(rate: Rate, mtu: Bytes) -> Bytes {
     (mtu + mtu).max(rate.bytes_in(Span::from_millis(1)))
 }
 

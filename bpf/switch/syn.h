@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * SYNs at a controlled port are held to a part of the link: they belong to no flow yet, and a flood of them would take from all
+ * that do.
+ *
+ * Who connects in earnest sends a dropped SYN again, after a second at first (RFC 6298); who makes up addresses does not. So a
+ * SYN that comes back has a bucket of its own, or nobody could connect during a flood.
+ */
+#ifndef NRW_SYN_H
+#define NRW_SYN_H
+
+#include "queue.h"
+
+#define NRW_MISSED_BITS		18
+#define NRW_AGAIN_LEAST_MS	500	/* no stack repeats a SYN sooner */
+#define NRW_AGAIN_MOST_MS	20000	/* 1, 2, 4, 8, 16 s: Linux, tcp_syn_retries = 4 */
+
+const volatile __u64 syn_seed = 0;	/* random, so that nobody can choose whom he displaces */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1U << NRW_MISSED_BITS);
+	__type(key, __u32);
+	__type(value, struct nrw_missed);
+} missed_syns SEC(".maps");
+
+/* Multiply and fold, a word at a time; the multiplier is 2^64 divided by the golden ratio. */
+static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
+{
+	__u64 hash = syn_seed, word;
+
+	for (__u32 at = 0; at < sizeof(*key); at += sizeof(word)) {
+		__builtin_memcpy(&word, (const __u8 *)key + at, sizeof(word));
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
+/* Was this SYN dropped before, and long enough ago to be a repetition? If not, it is noted as dropped now. */
+static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 now)
+{
+	__u64 hash = nrw_hash_key(key);
+	__u32 at = hash & ((1U << NRW_MISSED_BITS) - 1), mark = hash >> 32, now_ms = now / 1000000, age;
+	struct nrw_missed *missed = bpf_map_lookup_elem(&missed_syns, &at);
+
+	if (!missed)
+		return 0;
+	age = now_ms - missed->at_ms;
+	if (missed->mark == mark && age <= NRW_AGAIN_MOST_MS)
+		return age >= NRW_AGAIN_LEAST_MS;
+	missed->mark = mark;
+	missed->at_ms = now_ms;
+	return 0;
+}
+
+/* May the SYN pass? Any token will do: if all its bytes had to be there, the smallest SYNs of a flood would take them first. */
+static __always_inline int nrw_police_syn(struct nrw_here *h)
+{
+	struct nrw_port *port = h->port;
+	__u32 bytes = h->packet->bytes;
+
+	if (nrw_police(&port->syn, h->now, bytes, 1))
+		return 1;
+	if (nrw_missed_before(&h->packet->key, h->now) && nrw_police(&port->syn_again, h->now, bytes, 1))
+		return 1;
+	nrw_count(port->syn_policed);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,44 @@
+//! Rates and bursts of the program's policers.
+
+use narrows_control::rate::brf::burst;
+use narrows_control::units::{Bytes, Rate, Span};
+
+/// UDP whose class was given `rate` (BRF-22, BRF-23).
+///
+/// The controller gives UDP a share when it has seen some; the first datagrams must not all be lost until the next tick, so
+/// a hundredth of the link is let through always.
+pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
+    let rate = rate.max(capacity.mul_f64(0.01));
+    (rate, burst(rate, mtu))
+}
+
+/// Connections that may begin at once on the slowest link, each with the longest SYN: IPv6, and a header full of options.
+const SYNS_AT_ONCE: Bytes = Bytes::new(128 * 100);
+/// On a fast one the SYNs of so long a time.
+const SYN_BURST: Span = Span::from_millis(100);
+
+/// SYNs, which may take this share of a link.
+pub(super) fn syn(link: Rate, share: f64) -> (Rate, Bytes) {
+    let rate = link.mul_f64(share);
+    (rate, SYNS_AT_ONCE.max(rate.bytes_in(SYN_BURST)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_link_has_room_for_128_connections_at_once_and_a_fast_one_for_more() {
+        let mbit = |n: u64| Rate::from_bits_per_sec(n * 1_000_000);
+        assert_eq!(syn(mbit(1), 0.02), (Rate::from_bytes_per_sec(2_500), Bytes::new(12_800)));
+        assert_eq!(syn(mbit(100), 0.02), (Rate::from_bytes_per_sec(250_000), Bytes::new(25_000)));
+    }
+
+    #[test]
+    fn udp_has_a_hundredth_of_the_link_before_its_class_has_anything() {
+        let (link, mtu) = (Rate::from_bytes_per_sec(1_000_000), Bytes::new(1500));
+        assert_eq!(udp(Rate::ZERO, link, mtu), (Rate::from_bytes_per_sec(10_000), Bytes::new(3_000)));
+        let share = Rate::from_bytes_per_sec(5_000_000);
+        assert_eq!(udp(share, link, mtu), (share, Bytes::new(5_000)));
+    }
+}

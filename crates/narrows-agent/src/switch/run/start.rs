@@ -1,0 +1,222 @@
+//! How a switch comes up: program, queues, records, attachments, controller, in this order.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use narrows_control::rate::{LEAVES, Leaf, PortCounters};
+use narrows_control::units::{Bytes, Rate, Time};
+
+use super::{Controlled, Runner, UNCONFIRMED_MIN};
+use crate::cli::{Failure, Services};
+use crate::clock;
+use crate::config;
+use crate::dataplane::layout::{self, WireFormat};
+use crate::dataplane::ports::Port as Record;
+use crate::dataplane::program::{Attachment, Sizes, Switch as Plane, Tunables};
+use crate::guard::Charge;
+use crate::htb::{self, Htb, LeafStats, Rtnl};
+use crate::switch::core::{Port, Switch};
+use crate::switch::link::{Link, Told};
+use crate::switch::shares::Framing;
+use crate::switch::view::Meters;
+
+/// HTB wants a rate for the link; one that is measured is not to be shaped.
+const UNSHAPED: Rate = Rate::from_bits_per_sec(100_000_000_000);
+
+impl Runner {
+    /// Loads the program, builds queues, attaches to all interfaces.
+    ///
+    /// # Errors
+    /// What the kernel refuses, an interface that is not there, and a controller's secret that cannot be read.
+    pub fn start(config: &config::Switch, services: &mut Services) -> Result<Runner, Failure> {
+        let mut rtnl = Rtnl::open()?;
+        let plane = load(config, &mut rtnl)?;
+        let (mut ports, mut cores, mut told, mut indices) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (number, port) in (0u8..).zip(&config.ports) {
+            let link = rtnl.link(&port.interface)?;
+            let mtu = port.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
+            // Charged first: what is not there is passed over. A pinned data plane keeps its queues.
+            if config.pin.is_none() {
+                services.guardian.charge(&Charge::Htb(htb::Remains::before(&mut rtnl, link.index)?))?;
+            }
+            let controlled = control(port, &link, mtu, config.pin.is_some())?;
+            let capacity = controlled.capacity;
+            let counters =
+                PortCounters { capacity, limit_packets: [port.limit; LEAVES], ..PortCounters::default() };
+            cores.push(Port::new(port.rate_controller(u32::from(number), mtu)?, counters, mtu));
+            ports.push(controlled);
+            prepare(&plane.ports.get(number).ok_or("too many ports")?, config);
+            indices.push((link.index, number));
+            if let Some(thresholds) = port.thresholds(mtu) {
+                told.push(Told { interface: link, capacity: capacity.unwrap_or(Rate::ZERO), thresholds });
+            }
+        }
+        // Ports that are not controlled share one record, behind the controlled ones.
+        let plain = u8::try_from(config.ports.len())?;
+        for name in &config.interfaces {
+            indices.push((rtnl.link(name)?.index, plain));
+        }
+        let record = plane.ports.get(plain).ok_or("too many ports")?;
+        record.set_mode(0);
+        record.beat(clock::now());
+        let mut attachments = Vec::new();
+        for (index, number) in indices {
+            plane.set_interface(index, number)?;
+            attachments.push(attach(&plane, config.pin.as_deref(), index)?);
+        }
+        let link = match &config.controller {
+            Some(controller) => Some(Link::start(controller, told)?),
+            None => None,
+        };
+        let mut runner = Runner {
+            switch: Switch::new(plane, cores),
+            ports,
+            _attachments: attachments,
+            link,
+            meters: Meters::default(),
+            tick: config.tick,
+            name: config.common.name.clone(),
+            started: clock::now(),
+            times: Default::default(),
+            asked: Vec::new(),
+            services_at: Time::ZERO,
+        };
+        let now = runner.refresh()?;
+        runner.switch.start(now, &mut runner.asked);
+        runner.carry_out()?;
+        runner.publish_grants(now);
+        Ok(runner)
+    }
+}
+
+/// A new data plane, or the one that an earlier agent has left.
+fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<Plane, Failure> {
+    let sizes = Sizes { flows: config.max_flows, ..Sizes::default() };
+    let tunables = Tunables { watchdog: config.watchdog, ..Tunables::default() };
+    match &config.pin {
+        Some(folder) if folder.join("program").exists() => {
+            let plane = Plane::open_pinned(folder)?;
+            let wanted: Vec<_> = config.ports.iter().map(|port| port.interface.as_str()).collect();
+            match strange(&plane.controlled()?, &wanted, &rtnl.links()?) {
+                Some(text) => {
+                    let problems = vec![config::Problem { key: "ports".into(), text }];
+                    Err(config::Invalid { source: folder.display().to_string(), problems }.into())
+                }
+                None => Ok(plane),
+            }
+        }
+        Some(folder) => {
+            let plane = Plane::load(sizes, tunables)?;
+            plane.pin(folder)?;
+            Ok(plane)
+        }
+        None => Ok(Plane::load(sizes, tunables)?),
+    }
+}
+
+/// Why flows of pinned ports must not be taken for flows of the `wanted` ones: they know their port by its number. An interface
+/// that was made anew under its old name, or is gone, has another index or none.
+fn strange(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
+    let name = |index: &u32| links.iter().find(|link| link.index == *index).map(|link| link.name.as_str());
+    let found: Vec<_> = pinned.values().map(|index| name(index).unwrap_or("(gone)")).collect();
+    let same = |(found, wanted): (&&str, &&str)| *found == "(gone)" || found == wanted;
+    if found.is_empty() || (found.len() == wanted.len() && found.iter().zip(wanted).all(same)) {
+        return None;
+    }
+    let (found, wanted) = (found.join(", "), wanted.join(", "));
+    Some(format!(
+        "found the pinned ports {found}, expected [[ports]] in the same order; the configuration has {wanted} \
+         (narrows-agent clean removes what is pinned)"
+    ))
+}
+
+/// Builds the queue of a port.
+fn control(port: &config::Port, link: &htb::Link, mtu: Bytes, keep: bool) -> Result<Controlled, Failure> {
+    let framing = Framing { mtu: mtu.get(), overhead: u64::from(port.overhead) };
+    let told = match port.capacity {
+        config::Capacity::Told(rate) => Some(rate),
+        config::Capacity::Measured => None,
+    };
+    let shape = htb::Layout {
+        limits: [port.limit; LEAVES],
+        overhead: port.overhead,
+        ..htb::Layout::new(told.or(port.shape).unwrap_or(UNSHAPED), mtu)
+    };
+    let mut htb = Htb::install(link.index, &shape)?;
+    if keep {
+        htb.keep();
+    }
+    Ok(Controlled {
+        interface: port.interface.clone(),
+        htb,
+        framing,
+        stats: [LeafStats::default(); LEAVES],
+        wanted: [(Rate::ZERO, Rate::ZERO); 3],
+        changed: false,
+        shaped: told.is_some() || port.shape.is_some(),
+        syn_share: port.syn_share,
+        congestion: "none",
+        told: Default::default(),
+        capacity: told.map(|rate| framing.l3(rate)),
+        refused: (0, None),
+    })
+}
+
+/// What the program is told of a controlled port once and for all.
+fn prepare(record: &Record<'_>, config: &config::Switch) {
+    record.set_format(match config.format {
+        config::Format::Padding => WireFormat::Padding,
+        config::Format::Reserved => WireFormat::Reserved,
+        config::Format::Insert => WireFormat::Insert,
+    });
+    record.set_priorities([Leaf::Mouse, Leaf::Elephant, Leaf::OtherTcp, Leaf::Udp].map(Htb::priority));
+    record.set_unconfirmed_max(UNCONFIRMED_MIN);
+    let once = match config.feedback {
+        config::Feedback::EveryAck => 0,
+        config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
+    };
+    record.set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_UDP | layout::MODE_POLICE_SYN | once);
+    record.beat(clock::now());
+}
+
+fn attach(plane: &Plane, pin: Option<&Path>, index: u32) -> Result<Attachment, Failure> {
+    if let Some(folder) = pin {
+        if let Ok(attachment) = Plane::open_attachment(folder, index) {
+            return Ok(attachment);
+        }
+        let attachment = plane.attach(index)?;
+        Plane::pin_attachment(&attachment, folder, index)?;
+        return Ok(attachment);
+    }
+    Ok(plane.attach(index)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pinned_ports_must_be_the_same_in_the_same_order() {
+        let link = |(index, name): (u32, &str)| htb::Link {
+            index,
+            name: name.into(),
+            mtu: 1500,
+            mac: String::new(),
+        };
+        let links: Vec<_> = [(1, "lo"), (7, "eth1"), (8, "eth2"), (9, "eth3")].map(link).into();
+        let pinned = BTreeMap::from([(0, 8), (1, 7)]);
+        let refused = |wanted: &[&str]| strange(&pinned, wanted, &links);
+        assert_eq!(refused(&["eth2", "eth1"]), None);
+        for wanted in [&["eth1", "eth2"][..], &["eth2"], &["eth2", "eth1", "eth3"], &["eth2", "eth3"]] {
+            assert!(refused(wanted).is_some(), "{wanted:?}");
+        }
+        assert_eq!(
+            refused(&["eth1"]).unwrap(),
+            "found the pinned ports eth2, eth1, expected [[ports]] in the same order; the configuration has eth1 \
+             (narrows-agent clean removes what is pinned)"
+        );
+        let remade = BTreeMap::from([(0, 8), (1, 70)]);
+        assert_eq!(strange(&remade, &["eth2", "eth1"], &links), None);
+        assert_eq!(strange(&BTreeMap::new(), &["eth1"], &links), None, "pinned, and no more");
+    }
+}

@@ -1,0 +1,46 @@
+//! Services, by which flows are alike (BRF-31): a network and a well-known port.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::FlowKey;
+
+/// A port below this names a service; the ports above are handed out to clients (Linux's ephemeral range starts here).
+pub const FIRST_EPHEMERAL_PORT: u16 = 32_768;
+
+/// The port that names the flow's service; `None`: both are clients'.
+pub fn port(key: &FlowKey) -> Option<u16> {
+    Some(key.sport.min(key.dport)).filter(|port| *port < FIRST_EPHEMERAL_PORT)
+}
+
+/// The network of the data's destination: its /24. The paper knows IPv4 only; a /48 is a site as a /24 is (RFC 6177).
+pub fn network(key: &FlowKey) -> IpAddr {
+    match key.daddr {
+        IpAddr::V4(a) => IpAddr::V4(Ipv4Addr::from_bits(a.to_bits() & !0xff)),
+        IpAddr::V6(a) => IpAddr::V6(Ipv6Addr::from_bits(a.to_bits() >> 80 << 80)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::Proto;
+
+    fn key(daddr: &str, sport: u16, dport: u16) -> FlowKey {
+        let daddr = daddr.parse().unwrap();
+        FlowKey { saddr: daddr, daddr, sport, dport, proto: Proto::Tcp }
+    }
+
+    #[test]
+    fn the_smaller_port_is_the_service_unless_both_are_clients() {
+        assert_eq!(port(&key("::1", 40_000, 443)), Some(443));
+        assert_eq!(port(&key("::1", 443, 40_000)), Some(443));
+        assert_eq!(port(&key("::1", 40_000, 32_768)), None);
+    }
+
+    #[test]
+    fn a_network_is_a_24_or_a_48() {
+        for (address, expected) in [("10.1.2.3", "10.1.2.0"), ("2001:db8:1:2::3", "2001:db8:1::")] {
+            assert_eq!(network(&key(address, 1, 2)), expected.parse::<IpAddr>().unwrap());
+        }
+    }
+}
