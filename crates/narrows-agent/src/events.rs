@@ -12,6 +12,10 @@ use crate::config::Log;
 
 /// Sends events to standard error as the configuration says. Once per process; a second call changes nothing.
 pub fn start(log: &Log) {
+    // What libbpf complains of, our own errors say in a line.
+    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, said| {
+        tracing::debug!("{}", said.trim_end())
+    })));
     let filter = EnvFilter::try_new(&log.level).unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     // Fails when a test has installed another: then that one is used.
@@ -31,6 +35,9 @@ pub fn flow_name(key: &FlowKey) -> String {
     };
     format!("{}>{}/{proto}", end(key.saddr, key.sport), end(key.daddr, key.dport))
 }
+
+/// Target of the repetitions, so that who wants all of them need not hear of every flow: `info,narrows_agent::again=debug`.
+const AGAIN: &str = "narrows_agent::again";
 
 /// Events of a port that say the same are told this often; a port may swing into congestion and out of it in every RTT.
 const SAME_EVERY: Span = Span::from_secs(10);
@@ -61,7 +68,7 @@ pub fn action(port: &str, told: &mut Told, action: &Action) {
     match action {
         Action::Log { event, flow: None, value } => match told.may(clock::now(), event) {
             Some(untold) => tracing::info!(port, event, value, untold),
-            None => tracing::debug!(port, event, value),
+            None => tracing::debug!(target: AGAIN, port, event, value),
         },
         Action::Log { event, flow: Some(flow), value } => {
             tracing::debug!(port, event, flow = %flow_name(flow), value);

@@ -7,6 +7,25 @@ use caps::{CapSet, Capability, CapsHashSet};
 /// What a running agent needs: HTB and detaching take CAP_NET_ADMIN, maps CAP_BPF (where unprivileged BPF is off).
 pub const RUNNING: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF];
 
+/// What loading the programs takes besides: CAP_PERFMON, as they read kernel memory.
+const LOADING: [Capability; 3] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF, Capability::CAP_PERFMON];
+
+/// Says in a line what is missing to load the programs, and what would do.
+///
+/// # Errors
+/// That line.
+pub fn check() -> Result<(), String> {
+    let has = |c: &Capability| caps::has_cap(None, CapSet::Effective, *c).unwrap_or(false);
+    // CAP_SYS_ADMIN stands for the newer two (capabilities(7)).
+    let lacks =
+        |c: &&Capability| !has(c) && (**c == Capability::CAP_NET_ADMIN || !has(&Capability::CAP_SYS_ADMIN));
+    let lacking: Vec<_> = LOADING.iter().filter(lacks).map(ToString::to_string).collect();
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    Err(format!("lacks {}; run it as root (sudo) or by its systemd unit", lacking.join(", ")))
+}
+
 /// Keeps these capabilities and no other, for this thread and those that it starts; nothing it executes can gain any.
 ///
 /// Call it before threads start: Linux keeps capabilities per thread.

@@ -19,7 +19,7 @@ use crate::netns::Netns;
 use crate::status::client::{Client, sockets_in};
 use crate::status::server::{FOLDER, Request, path_of};
 use crate::status::text;
-use crate::{clean, events, guard, top};
+use crate::{clean, events, guard, privileges, top};
 
 /// Why an agent could not start or go on.
 pub type Failure = Box<dyn Error + Send + Sync>;
@@ -77,6 +77,7 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
 fn start(config: Config, agents: &dyn Agents) -> Result<u8, Failure> {
     let common = config.common().clone();
     events::start(&common.log);
+    privileges::check()?;
     if let Some(netns) = &common.netns {
         netns.enter()?;
     }
