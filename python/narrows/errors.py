@@ -73,13 +73,22 @@ def one_of(value: object, names: Iterable[str], what: str) -> str:
     return f"found {found(value)}, expected {what}{hint(value, known)}"
 
 
+def choice(value: object, names: Iterable[str]) -> str:
+    """``found X, expected one of <names>``, with the nearest."""
+    known = list(names)
+    return f"found {found(value)}, expected one of {', '.join(known)}{_nearest(value, known)}"
+
+
+def _nearest(value: object, known: list[str]) -> str:
+    near = difflib.get_close_matches(str(value)[:_LONGEST_FOUND], known, n=1, cutoff=0.5)
+    return f"; nearest is {near[0]!r}" if near else ""
+
+
 def hint(value: object, names: Iterable[str], most: int = 16) -> str:
     """``; nearest is 'x'``, or the list of names, or nothing."""
     known = list(names)
-    near = difflib.get_close_matches(str(value)[:_LONGEST_FOUND], known, n=1, cutoff=0.5)
-    if near:
-        return f"; nearest is {near[0]!r}"
-    if not known:
-        return ""
+    nearest = _nearest(value, known)
+    if nearest or not known:
+        return nearest
     more = ", ..." if len(known) > most else ""
     return f": {', '.join(known[:most])}{more}"

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from narrows import sweep
-from narrows.errors import ScenarioError, one_of
+from narrows.errors import ScenarioError, choice
 from narrows.scenario.network import LOSSES, QUEUES
 from narrows.scenario.topologies import TOPOLOGIES
 
@@ -36,7 +36,7 @@ def list_names(
 ) -> None:
     """List controllers, queues, topologies and losses."""
     if kind is not None and kind not in KINDS:
-        raise ScenarioError(one_of(kind, KINDS, "one of " + ", ".join(KINDS)), "list")
+        raise ScenarioError(choice(kind, KINDS), "list")
     console = Console()
     for name in [kind] if kind else list(KINDS):
         table = Table(box=None, show_header=False, pad_edge=False)

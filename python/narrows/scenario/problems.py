@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from narrows.errors import Expected, ScenarioError, found, hint, one_of
+from narrows.errors import Expected, ScenarioError, choice, found, hint, one_of
 
 _PLAIN = {
     "string_type": "a string in quotes",
@@ -52,7 +52,7 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
             return ScenarioError(one_of(first["ctx"]["tag"], tags, f"a {tag}"), f"{key}.{tag}")
         case "literal_error":
             names = [n.strip("'") for n in str(first["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
-            return ScenarioError(one_of(value, names, "one of " + ", ".join(names)), key)
+            return ScenarioError(choice(value, names), key)
         case "value_error":
             start = "" if isinstance(value, dict | BaseModel) else f"found {found(value)}, "
             return ScenarioError(f"{start}expected {_cause(first)}", key)
