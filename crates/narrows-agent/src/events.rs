@@ -36,9 +36,6 @@ pub fn flow_name(key: &FlowKey) -> String {
     format!("{}>{}/{proto}", end(key.saddr, key.sport), end(key.daddr, key.dport))
 }
 
-/// Target of the repetitions, so that who wants all of them need not hear of every flow: `info,narrows_agent::again=debug`.
-const AGAIN: &str = "narrows_agent::again";
-
 /// Events of a port that say the same are told this often; a port may swing into congestion and out of it in every RTT.
 const SAME_EVERY: Span = Span::from_secs(10);
 
@@ -68,7 +65,7 @@ pub fn action(port: &str, told: &mut Told, action: &Action) {
     match action {
         Action::Log { event, flow: None, value } => match told.may(clock::now(), event) {
             Some(untold) => tracing::info!(port, event, value, untold),
-            None => tracing::debug!(target: AGAIN, port, event, value),
+            None => tracing::debug!(port, event, value),
         },
         Action::Log { event, flow: Some(flow), value } => {
             tracing::debug!(port, event, flow = %flow_name(flow), value);

@@ -137,7 +137,7 @@ def named(config: Mapping[str, Any], role: str, name: str) -> dict[str, Any]:
         **config,
         role: {"name": name, **config[role]},
         "metrics": {"enabled": False},
-        "log": {"format": "json", "level": "info,narrows_agent::again=debug"},
+        "log": {"format": "json", "level": "info"},
     }
 
 
