@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use crate::cli::{Agents, Failure, Services};
 use crate::clock;
 use crate::config;
+use crate::guard::Charge;
 use crate::host;
 use crate::status::Snapshot;
 use crate::switch::Runner;
@@ -38,6 +39,9 @@ impl Agents for Built {
             max_rate: config.max_rate,
             name: config.algorithm.clone(),
         };
+        if config.set_default {
+            services.guardian.charge(&Charge::Default(host::DefaultBefore::read(&config.algorithm)?))?;
+        }
         let sender = host::Sender::load(&options)?;
         services.ready()?;
         wait(services, "sender", &config.common.name, || {

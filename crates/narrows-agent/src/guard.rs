@@ -1,6 +1,6 @@
 //! Everything is gone when the agent is gone, `kill -9` included.
 //!
-//! eBPF links die with the process that holds them; qdiscs are the network namespace's and stay. So a second, tiny
+//! eBPF links die with the process that holds them; qdiscs and sysctls are the network namespace's and stay. So a second, tiny
 //! process of the same program waits for the end of a pipe from the agent, and then removes what it was charged
 //! with. It ignores the signals that end an agent, and is in a process group of its own so that Ctrl-C at a
 //! terminal does not reach it. (A process of its own and no `fork`: after one, a program with threads may do nothing
@@ -16,6 +16,7 @@ use caps::Capability;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use serde::{Deserialize, Serialize};
 
+use crate::host::DefaultBefore;
 use crate::htb::{Remains, Rtnl};
 use crate::privileges;
 
@@ -30,6 +31,8 @@ pub enum Charge {
     Htb(Remains),
     /// A file, e.g. a socket.
     File(PathBuf),
+    /// The default congestion control of the guardian's network namespace.
+    Default(DefaultBefore),
 }
 
 /// The agent's end of the pipe. When it is dropped, and when the agent dies, the guardian does its work.
@@ -115,6 +118,11 @@ fn undo(charge: &Charge) {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => tracing::error!(event = "guardian-failed", path = %path.display(), %error),
+        },
+        Charge::Default(before) => match before.put_back() {
+            Ok(false) => {}
+            Ok(true) => tracing::warn!(event = "guardian-put-back-default", "the agent died"),
+            Err(error) => tracing::error!(event = "guardian-failed", %error),
         },
     }
 }

@@ -10,8 +10,10 @@ use std::{fs, thread};
 
 use narrows_agent::clean;
 use narrows_agent::guard::{Charge, Guardian};
+use narrows_agent::host::DefaultBefore;
 use narrows_agent::htb::{Htb, Layout, Remains, Rtnl};
 use narrows_control::units::{Bytes, Rate};
+use narrows_lab::{Need, can_run};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_narrows-agent");
 
@@ -48,6 +50,28 @@ fn an_end_of_the_pipe_is_the_end_of_the_agent() {
             assert!(!root_is_ours(&lab) && !file.exists());
         })
         .unwrap();
+}
+
+/// In the namespace of the machine, for some milliseconds: in another one, only `reno` may become the default.
+#[test]
+fn a_default_congestion_control_goes_back_unless_somebody_chose_another() {
+    if !can_run(&[Need::Root]) {
+        return;
+    }
+    let setting = "/proc/sys/net/ipv4/tcp_congestion_control";
+    let now = || fs::read_to_string(setting).unwrap().trim().to_owned();
+    let first = now();
+    // `reno`, which every kernel has, stands for ours.
+    for (chosen, left, expected) in [("reno", "cubic", "cubic"), ("cubic", "reno", "cubic")] {
+        fs::write(setting, left).unwrap();
+        let mut guardian = Guardian::start_program(Path::new(PROGRAM)).unwrap();
+        guardian.charge(&Charge::Default(DefaultBefore::read("reno").unwrap())).unwrap();
+        fs::write(setting, chosen).unwrap();
+        drop(guardian);
+        let found = now();
+        fs::write(setting, &first).unwrap();
+        assert_eq!(found, expected);
+    }
 }
 
 /// The agent is a `sleep` that holds the pipe, so that it can be killed as hard as possible; the guardian is sent the

@@ -18,6 +18,7 @@ mod sender;
 use std::path::Path;
 
 pub use error::HostError;
+pub use netns::DefaultBefore;
 pub use options::{Choice, Mode, Namespace, ReceiverOptions, Scope, SenderOptions};
 pub use receiver::{Receiver, ReceiverCounters};
 pub use sender::{Sender, SenderCounters};

@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 use std::thread;
 
 use nix::sched::{CloneFlags, setns};
+use serde::{Deserialize, Serialize};
 
 use super::{HostError, Namespace};
 
@@ -80,39 +81,69 @@ pub(super) fn has_congestion_control(name: &str) -> Result<bool, HostError> {
     Ok(text.split_whitespace().any(|word| word == name))
 }
 
+/// The default congestion control of a namespace, that of the calling thread, before it was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefaultBefore {
+    own: String,
+    before: String,
+}
+
+impl DefaultBefore {
+    /// As it is now, and `own` is to come.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn read(own: &str) -> io::Result<Self> {
+        let before = fs::read_to_string(CONGESTION_CONTROL)?.trim().to_owned();
+        // Our own name was left behind: then the kernel's usual one goes back.
+        let before = if before == own { "cubic".to_owned() } else { before };
+        Ok(DefaultBefore { own: own.to_owned(), before })
+    }
+
+    fn change(&self) -> io::Result<()> {
+        fs::write(CONGESTION_CONTROL, &self.own)
+    }
+
+    /// Puts it back; false: somebody has chosen another since.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn put_back(&self) -> io::Result<bool> {
+        if fs::read_to_string(CONGESTION_CONTROL)?.trim() != self.own {
+            return Ok(false);
+        }
+        // Namespaces but the first may have only unrestricted ones as their default, and that is what
+        // they then inherited: reno is one always (tcp_set_default_congestion_control()).
+        fs::write(CONGESTION_CONTROL, &self.before).or_else(|_| fs::write(CONGESTION_CONTROL, "reno"))?;
+        Ok(true)
+    }
+}
+
 /// A namespace whose default congestion control was changed; put back on drop.
 #[derive(Debug)]
 pub(super) struct DefaultChanged {
     namespace: Namespace,
-    before: String,
+    default: DefaultBefore,
 }
 
 impl DefaultChanged {
     /// Makes `name` the namespace's default.
     pub(super) fn to(name: &str, namespace: &Namespace) -> Result<Self, HostError> {
-        let before = within(namespace, || {
-            let before =
-                fs::read_to_string(CONGESTION_CONTROL).map_err(HostError::file(CONGESTION_CONTROL))?;
-            fs::write(CONGESTION_CONTROL, name).map_err(HostError::file(CONGESTION_CONTROL))?;
-            Ok(before.trim().to_owned())
+        let default = within(namespace, || {
+            let default = DefaultBefore::read(name).map_err(HostError::file(CONGESTION_CONTROL))?;
+            default.change().map_err(HostError::file(CONGESTION_CONTROL))?;
+            Ok(default)
         })?;
-        // After a kill -9 our own name is what is found: then the kernel's usual one goes back.
-        let before = if before == name { "cubic".to_owned() } else { before };
-        Ok(DefaultChanged { namespace: namespace.clone(), before })
+        Ok(DefaultChanged { namespace: namespace.clone(), default })
     }
 }
 
 impl Drop for DefaultChanged {
     fn drop(&mut self) {
-        let restored = within(&self.namespace, || {
-            // Namespaces but the first may have only unrestricted ones as their default, and that is what
-            // they then inherited: reno is one always (tcp_set_default_congestion_control()).
-            fs::write(CONGESTION_CONTROL, &self.before)
-                .or_else(|_| fs::write(CONGESTION_CONTROL, "reno"))
-                .map_err(HostError::file(CONGESTION_CONTROL))
-        });
+        let restored =
+            within(&self.namespace, || self.default.put_back().map_err(HostError::file(CONGESTION_CONTROL)));
         if let Err(error) = restored {
-            tracing::warn!(%error, before = self.before, "the default congestion control was not put back");
+            tracing::warn!(%error, "the default congestion control was not put back");
         }
     }
 }
