@@ -9,21 +9,20 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from narrows.backends.kernel import control
 from narrows.backends.kernel.commands import BRIDGE
 from narrows.backends.kernel.layout import Layout, Port
-from narrows.backends.kernel.processes import Processes
+from narrows.backends.kernel.processes import REAL_TIME, Processes
 from narrows.backends.kernel.shell import call
 
 SCHEMAS = [Path(root, "share/openvswitch/vswitch.ovsschema") for root in ("/usr", "/usr/local")]
 
 
-def port_number(port: Port) -> int:
-    """OpenFlow's number of a port: the link's and one, since 0 is none."""
-    return port.link + 1
-
-
 def configuration(layout: Layout, node: int) -> list[str]:
-    """Arguments of ovs-vsctl(8) that make a node's bridge. Pure."""
+    """Arguments of ovs-vsctl(8) that make a node's bridge. Pure.
+
+    Without the entries of a controller nothing is forwarded (`fail_mode`), by no idea of the bridge's own.
+    """
     words = [
         "--",
         "add-br",
@@ -37,13 +36,33 @@ def configuration(layout: Layout, node: int) -> list[str]:
     ]
     for port in _ports(layout, node):
         words += ["--", "add-port", BRIDGE, port.device]
-        words += ["--", "set", "interface", port.device, f"ofport_request={port_number(port)}"]
-    return words
+        number = control.port_number(port.link)
+        words += ["--", "set", "interface", port.device, f"ofport_request={number}"]
+    return words + (_controller(node) if layout.control else [])
+
+
+def _controller(node: int) -> list[str]:
+    """What hands a node's bridge to the SDN controller."""
+    target = f"tcp:{control.CONTROLLER}:{control.OPENFLOW}"
+    words = ["--", "set", "bridge", BRIDGE, "protocols=OpenFlow13"]
+    words += [f"other-config:datapath-id={control.datapath(node):016x}"]
+    words += ["--", "set-controller", BRIDGE, target]
+    # It stays connected to one that is out of order for a while, as the scenario says.
+    return [
+        *words,
+        *("--", "set", "controller", BRIDGE),
+        *("connection-mode=out-of-band", "max_backoff=1000", "inactivity_probe=0"),
+    ]
 
 
 def flows(layout: Layout, node: int) -> list[str]:
-    """A node's table of flows for ovs-ofctl(8): the layout's crossings. Pure."""
-    numbers = {port.device: port_number(port) for port in _ports(layout, node)}
+    """A node's table of flows for ovs-ofctl(8): the layout's crossings. Pure.
+
+    None where a controller forwards.
+    """
+    if layout.control:
+        return []
+    numbers = {port.device: control.port_number(port.link) for port in _ports(layout, node)}
     return [f"dl_dst={c.mac},actions=output:{numbers[c.device]}" for c in layout.crossings if c.node == node]
 
 
@@ -70,7 +89,7 @@ def _start(layout: Layout, node: int, programs: Processes) -> None:
     programs.start(name, f"ovsdb-{name}", ["ovsdb-server", str(database), f"--remote=p{remote}"], env)
     programs.wait_for("ovsdb-server", socket.exists)
     call(["ovs-vsctl", f"--db={remote}", "--no-wait", "init"], [""])
-    programs.start(name, f"vswitchd-{name}", ["ovs-vswitchd", remote], env)
+    programs.start(name, f"vswitchd-{name}", [*REAL_TIME, "ovs-vswitchd", remote], env)
     call(["ovs-vsctl", f"--db={remote}", "--timeout=10", *configuration(layout, node)], [""])
     control = f"unix:{folder / BRIDGE}.mgmt"
     programs.wait_for("ovs-vswitchd", (folder / f"{BRIDGE}.mgmt").exists)

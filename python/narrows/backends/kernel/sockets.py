@@ -1,0 +1,43 @@
+"""Sockets of another network namespace, without a process there."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import threading
+from pathlib import Path
+
+from narrows.backends.kernel.shell import KernelError
+from narrows.errors import one_line
+
+_CLONE_NEWNET = 0x40000000
+
+
+def socket_in(namespace: str, family: int, kind: int, protocol: int = 0) -> socket.socket:
+    """A socket of the namespace that a file stands for: a socket stays where it was made.
+
+    Raises:
+        KernelError: if there is no such namespace, or it may not be entered.
+    """
+    made: list[socket.socket] = []
+    failed: list[OSError] = []
+
+    def make() -> None:
+        # A thread is in a namespace of its own choice; this one ends with it.
+        try:
+            libc = ctypes.CDLL(None, use_errno=True)
+            with Path(namespace).open("rb") as file:
+                if libc.setns(file.fileno(), _CLONE_NEWNET):
+                    number = ctypes.get_errno()
+                    raise OSError(number, os.strerror(number))  # noqa: TRY301 (for the thread that waits)
+            made.append(socket.socket(family, kind, protocol))
+        except OSError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=make, name="narrows-socket")
+    thread.start()
+    thread.join()
+    if failed:
+        raise KernelError(one_line(f"{namespace}: {failed[0].strerror}"))
+    return made[0]
