@@ -1,4 +1,4 @@
-"""The SDN controller of a run: its network, its configuration, and what it has to know before the start. Pure.
+"""The SDN controller of a run: its network, its configuration, what it has to know before the start. Pure.
 
     switch's namespace                   namespace `sdn`
     sdn0 192.168.0.(2+node) ------------ c<node>      controller at 192.168.0.1, on lo
@@ -69,7 +69,10 @@ def commands(layout: Layout, prefix: str) -> tuple[list[str], dict[str, list[str
     for node in layout.control:
         switch, device = prefix + layout.namespace(node), f"c{node}"
         links.append(f"link add {device} netns {prefix}{CONTROL} type veth peer name {DEVICE} netns {switch}")
-        inside[prefix + CONTROL] += [f"link set dev {device} up", f"route add {address(node)}/32 dev {device}"]
+        inside[prefix + CONTROL] += [
+            f"link set dev {device} up",
+            f"route add {address(node)}/32 dev {device}",
+        ]
         inside[switch] = [
             f"addr add {address(node)}/32 dev {DEVICE}",
             f"link set dev {DEVICE} up",
@@ -205,7 +208,7 @@ def check_paths(plan: Plan, layout: Layout) -> None:
             name = plan["links"][out.link]["name"]
             raise ScenarioError(
                 f"found 'ovs' with a path that the controller forwards otherwise: at "
-                f"{plan['nodes'][crossing.node]!r} by link {name!r} (fewest hops), expected 'route', or paths "
-                "with the fewest hops",
+                f"{plan['nodes'][crossing.node]!r} by link {name!r} (fewest hops), expected 'route', or "
+                "paths with the fewest hops",
                 "kernel.forwarding",
             )

@@ -172,7 +172,7 @@ class Domain:
         mac, address = bytes.fromhex(port.mac.replace(":", "")), IPv4Address(port.address).packed
         frame = b"\xff" * 6 + mac + _ETH_ARP.to_bytes(2, "big")
         # Ethernet, IPv4, lengths of their addresses, a request (RFC 826).
-        frame += bytes.fromhex("0001" "0800" "06" "04" "0001") + mac + address + bytes(6) + address
+        frame += bytes.fromhex("0001080006040001") + mac + address + bytes(6) + address
         self._sockets[self._layout.namespace(port.node)].sendto(frame, (port.device, _ETH_ARP))
 
 

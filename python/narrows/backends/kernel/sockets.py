@@ -30,7 +30,7 @@ def socket_in(namespace: str, family: int, kind: int, protocol: int = 0) -> sock
             with Path(namespace).open("rb") as file:
                 if libc.setns(file.fileno(), _CLONE_NEWNET):
                     number = ctypes.get_errno()
-                    raise OSError(number, os.strerror(number))  # noqa: TRY301 (for the thread that waits)
+                    raise OSError(number, os.strerror(number))
             made.append(socket.socket(family, kind, protocol))
         except OSError as error:
             failed.append(error)
