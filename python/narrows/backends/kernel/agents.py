@@ -138,7 +138,8 @@ def named(config: Mapping[str, Any], role: str, name: str) -> dict[str, Any]:
         **config,
         role: {"name": name, **config[role]},
         "metrics": {"enabled": False},
-        "log": {"format": "json", "level": "info"},
+        # Decisions about single flows are its details.
+        "log": {"format": "json", "level": "info,narrows_agent::events=debug"},
     }
 
 

@@ -128,7 +128,7 @@ def _record(
     rows = [
         row
         for agent in switches
-        for row in record.events(agent, logs[f"switch-{agent.name}.jsonl"], plan, clock)
+        for row in record.events(agent, logs[f"switch-{agent.name}.jsonl"], plan, layout, clock)
     ]
     record.add_events(output, rows)
     if switches:
