@@ -1,4 +1,8 @@
-"""BRF on this machine's kernel: eBPF senders, receivers and switch by narrows-agent."""
+"""BRF on this machine's kernel: eBPF senders, receivers and switch by narrows-agent.
+
+Tests that judge figures run in real time, and other work on the machine spoils those now and then: they are
+repeated (`flaky`), with the same bounds.
+"""
 
 from __future__ import annotations
 
@@ -168,6 +172,7 @@ def test_members_of_a_group_have_ports_and_names_of_their_own(plan):
 class TestOnThisKernel:
     """Needs root and the agent."""
 
+    @pytest.mark.flaky(reruns=2)
     def test_two_flows_share_a_link(self):
         from narrows.backends.kernel.backend import Kernel
 
@@ -187,6 +192,7 @@ class TestOnThisKernel:
         told = results.flow_samples.to_pandas().query("t_s > 3")["allocation_bps"]
         assert told.median() == pytest.approx(49e6, rel=0.02)  # 0.98 of the link, halved
 
+    @pytest.mark.flaky(reruns=2)
     def test_a_group_has_events_and_allocations(self):
         from narrows.backends.kernel.backend import Kernel
 

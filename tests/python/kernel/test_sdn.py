@@ -21,6 +21,25 @@ from narrows.scenario.load import load, loads
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
+TWO_SWITCHES = """
+duration = "4s"
+[topology]
+kind = "dumbbell"
+rate = "20mbit"
+rtt = "20ms"
+queue = "1000p"
+[[flows]]
+cc = "brf"
+[[flows]]
+cc = "cubic"
+[[controllers]]
+kind = "brf"
+link = "bottleneck"
+[sdn]
+[kernel]
+forwarding = "ovs"
+"""
+
 ROUTED = """
 duration = "6s"
 [topology]
@@ -60,11 +79,14 @@ def ovs():
 
 
 def run(scenario, backend, folder):
-    """Results in tables, and the controller's log."""
+    """Results in tables, the controller's log, and whether the run was sound."""
     results = sweep.run(scenario, backend=backend, out=folder)
     verdict = results.soundness["0"]
     print(scenario.name, "sound" if verdict["sound"] else verdict["reasons"])
-    return results, (folder / "logs" / "0" / "controller.log").read_text(), verdict["sound"]
+    log = (folder / "logs" / "0" / "controller.log").read_text()
+    assert "ERROR" not in log and "Traceback" not in log, log
+    assert "agent-down:" not in log and "switch-down:" not in log, log
+    return results, log, verdict["sound"]
 
 
 @pytest.mark.flaky(reruns=2)
@@ -72,9 +94,7 @@ def run(scenario, backend, folder):
 def test_two_flows_below_open_vswitch_are_as_simulated(backend, tmp_path):
     scenario = load(SCENARIOS / "brf-below-ovs.toml")
     real, log, sound = run(scenario, backend, tmp_path / "out")
-    assert log.count("switch-up:") == 2 and log.count("link-up:") == 1 and log.count("host-new:") == 4
-    assert log.count("agent-up:") == 1 and "agent-down:" not in log
-    assert "ERROR" not in log and "Traceback" not in log
+    assert (log.count("switch-up:"), log.count("host-new:"), log.count("agent-up:")) == (1, 3, 1)
     flows = real.flows.to_pylist()
     assert all(flow["delivered_bytes"] > 0 for flow in flows), "the controller's entries forward"
     pairs = [
@@ -114,6 +134,18 @@ def test_the_controller_catches_a_burst_that_drains(backend, tmp_path):
         assert early.max() > 10 > late.mean(), "there was a queue, and it has drained"
 
 
+@pytest.mark.usefixtures("ovs")
+def test_a_run_starts_when_the_controller_knows_the_network(backend, tmp_path):
+    """Two switches, between them a link whose LLDP passes a relay; four hosts, none of which asks first."""
+    results, log, _ = run(loads(TWO_SWITCHES), backend, tmp_path / "out")
+    counts = [
+        log.count(f"{kind}:") for kind in ("switch-up", "link-up", "host-new", "host-moved", "agent-up")
+    ]
+    assert counts == [2, 1, 4, 0, 1]
+    assert "link-down:" not in log
+    assert all(flow["delivered_bytes"] > 0 for flow in results.flows.to_pylist())
+
+
 def test_an_outage_is_one_of_the_controller(backend, tmp_path):
     """Ten flows come and go while it is stopped: the switch, which waits for it, is told of nothing."""
     results, log, _ = run(loads(ROUTED), backend, tmp_path / "out")
@@ -121,7 +153,7 @@ def test_an_outage_is_one_of_the_controller(backend, tmp_path):
     print([round(when, 2) for when in told])
     # What it said just before may still be on its way.
     assert not [when for when in told if 1.2 < when < 4.0]
-    assert log.count("agent-up:") == 1 and "agent-down:" not in log, "it was stopped, not gone"
+    assert log.count("agent-up:") == 1, "it was stopped, not gone"
     assert "and not sdn.delay (1ms)" in " ".join(results.soundness["0"]["notes"])
 
 
