@@ -7,13 +7,18 @@ must carry whole checksums and be no super-packets: all offloads of all devices 
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
-from narrows.backends.kernel import control
+from narrows.backends.kernel import control, sockets
 from narrows.backends.kernel.commands import BRIDGE
 from narrows.backends.kernel.layout import Layout, Port
 from narrows.backends.kernel.processes import REAL_TIME, Processes
 from narrows.backends.kernel.shell import call
+
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+"""Beyond net.core.wmem_max and rmem_max (asm-generic/socket.h)."""
+_HELLO = bytes.fromhex("ffffffffffff 026effffffff 0806 0001 0800 06 04 0001 026effffffff") + bytes(14 + 18)
 
 SCHEMAS = [Path(root, "share/openvswitch/vswitch.ovsschema") for root in ("/usr", "/usr/local")]
 
@@ -82,18 +87,36 @@ def _start(layout: Layout, node: int, programs: Processes) -> None:
     folder = programs.folder / f"ovs-{name}"
     folder.mkdir()
     env = {**os.environ, **{f"OVS_{kind}DIR": str(folder) for kind in ("RUN", "LOG", "DB", "SYSCONF")}}
-    database, socket = folder / "conf.db", folder / "db.sock"
+    database, listening = folder / "conf.db", folder / "db.sock"
     schema = next((path for path in SCHEMAS if path.exists()), SCHEMAS[0])
     call(["ovsdb-tool", "create", str(database), str(schema)], [""])
-    remote = f"unix:{socket}"
+    remote = f"unix:{listening}"
     programs.start(name, f"ovsdb-{name}", ["ovsdb-server", str(database), f"--remote=p{remote}"], env)
-    programs.wait_for("ovsdb-server", socket.exists)
+    programs.wait_for("ovsdb-server", listening.exists)
     call(["ovs-vsctl", f"--db={remote}", "--no-wait", "init"], [""])
-    programs.start(name, f"vswitchd-{name}", [*REAL_TIME, "ovs-vswitchd", remote], env)
+    daemon = programs.start(name, f"vswitchd-{name}", [*REAL_TIME, "ovs-vswitchd", remote], env)
     call(["ovs-vsctl", f"--db={remote}", "--timeout=10", *configuration(layout, node)], [""])
-    control = f"unix:{folder / BRIDGE}.mgmt"
+    bridge = f"unix:{folder / BRIDGE}.mgmt"
     programs.wait_for("ovs-vswitchd", (folder / f"{BRIDGE}.mgmt").exists)
-    call(["ovs-ofctl", "add-flows", control, "-"], flows(layout, node))
+    call(["ovs-ofctl", "add-flows", bridge, "-"], flows(layout, node))
+    _widen(bridge, _ports(layout, node)[0], daemon.pid, layout.receive_buffer)
+
+
+def _widen(bridge: str, port: Port, pid: int, size: int) -> None:
+    """Give the daemon's packet sockets room for what is queued.
+
+    All that waits in a qdisc behind a bridge is charged to the one socket that it sends by, and all that it
+    has not taken yet to the one of the port: by default 92 full frames each (212,992 bytes, 2,304 for one),
+    whatever the queue's limit is, and what is beyond is dropped unseen.
+    """
+    # It opens the socket when it sends for the first time: an ARP packet of no host to no host.
+    words = f"in_port=controller packet={_HELLO.hex()} actions=output:{control.port_number(port.link)}"
+    call(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", bridge, words], [""])
+    for made in sockets.sockets_of(pid):
+        with made:
+            if made.family == socket.AF_PACKET:
+                for option in (_SO_SNDBUFFORCE, _SO_RCVBUFFORCE):
+                    made.setsockopt(socket.SOL_SOCKET, option, size)
 
 
 def _ports(layout: Layout, node: int) -> list[Port]:
