@@ -190,7 +190,7 @@ def controller() -> Finding:
     """The packages of the SDN controller."""
     lacking = needs.missing()
     names = "packages of the controller" + (f" ({', '.join(lacking)})" if lacking else "")
-    return Finding(names, not lacking, (), "[sdn] and narrows controller", needs.REMEDY)
+    return Finding(names, not lacking, (), "scenarios with sdn, narrows controller", needs.REMEDY)
 
 
 def sdn() -> list[Finding]:
