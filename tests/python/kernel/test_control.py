@@ -165,6 +165,6 @@ def test_a_machine_without_the_packages_is_told_so_in_a_line(monkeypatch):
     with pytest.raises(KernelError) as told:
         features.require(features.sdn)
     assert str(told.value) == (
-        "found no packages of the controller (os_ken, fastapi), needed for scenarios with sdn, narrows controller; "
-        "pip install 'narrows[controller]'"
+        "found no packages of the controller (os_ken, fastapi), needed for scenarios with sdn, narrows "
+        "controller; pip install 'narrows[controller]'"
     )
