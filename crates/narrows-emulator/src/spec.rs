@@ -100,8 +100,9 @@ pub struct FlowSpec {
     /// The traffic is somebody else's (iperf3): it is sampled, not made. One flow, neither group nor arrivals.
     #[serde(default)]
     pub external: bool,
-    /// Port of the sender, to know an external flow by (`iperf3 --cport`); without it the flow is that connection to `port`
-    /// that has sent most.
+    /// Port of the sender, for others to know a flow by. Of an external one (`iperf3 --cport`): without it the flow is that
+    /// connection to `port` that has sent most. A TCP flow of ours comes from it, the members of a group from it and those after
+    /// it; without it from any.
     #[serde(default)]
     pub source_port: Option<u16>,
     /// The kernel's name of the congestion controller; `None`: the plan's.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from narrows.controller import needs
 from narrows.errors import NarrowsError
 
 
@@ -36,15 +36,9 @@ def controller(
     check: Annotated[bool, typer.Option("--check", help="Check the configuration and stop.")] = False,
 ) -> None:
     """Run the OpenFlow controller: forwarding, congestion detection, a page."""
-    missing = [
-        name
-        for name in ("os_ken", "fastapi", "uvicorn", "networkx")
-        if importlib.util.find_spec(name) is None
-    ]
+    missing = needs.missing()
     if missing:
-        raise NarrowsError(
-            f"controller: {', '.join(missing)} not installed; try: pip install 'narrows[controller]'"
-        )
+        raise NarrowsError(f"controller: {', '.join(missing)} not installed; try: {needs.REMEDY}")
     from narrows.controller import config as configuration  # noqa: PLC0415 (needs what was just looked for)
 
     given: dict[str, Any] = {

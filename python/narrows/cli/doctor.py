@@ -44,6 +44,7 @@ def examine() -> list[Finding]:
         *features.qdiscs(),
         *features.kernel(),
         features.agent(),
+        features.controller(),
     ]
 
 

@@ -247,7 +247,11 @@ impl Host {
         let end = match &entry.transport {
             Transport::Tcp(config) => {
                 let app = (member.app, stop);
-                Sender::connect(entry.spec.source, destination, config, app, &board, announce)
+                let port = entry.spec.source_port.and_then(|first| {
+                    u16::try_from(member.member).ok().and_then(|member| first.checked_add(member))
+                });
+                let source = SocketAddr::new(entry.spec.source, port.unwrap_or(0));
+                Sender::connect(source, destination, config, app, &board, announce)
                     .map(|s| (End::Sender(Box::new(s)), stop))
             }
             Transport::Udp { rate, packet } => {

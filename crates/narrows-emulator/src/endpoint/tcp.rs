@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -104,10 +104,10 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Opens the connection from `source` in the calling thread's namespace; also gives the port it comes from, before the first
-    /// packet leaves.
+    /// Opens the connection from `source` (port 0: any) in the calling thread's namespace; also gives the port it comes from,
+    /// before the first packet leaves.
     pub(crate) fn connect(
-        source: IpAddr,
+        source: SocketAddr,
         destination: SocketAddr,
         config: &TcpConfig,
         (app, stop): (App, Time),
@@ -127,7 +127,7 @@ impl Sender {
             // Any limit turns the kernel's own pacing on (net/core/sock.c, SO_MAX_PACING_RATE); this one binds nobody.
             raw::set_option(&fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, 1u64 << 40)?;
         }
-        bind(fd.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(source, 0)))?;
+        bind(fd.as_raw_fd(), &SockaddrStorage::from(source))?;
         let own: SockaddrStorage = getsockname(fd.as_raw_fd())?;
         let port = own.as_sockaddr_in().map(|a| a.port()).or(own.as_sockaddr_in6().map(|a| a.port()));
         announce(port.unwrap_or(0));

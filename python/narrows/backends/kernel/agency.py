@@ -17,17 +17,12 @@ from typing import Any
 
 from narrows.backends.kernel import agents
 from narrows.backends.kernel.agents import Agent
-from narrows.backends.kernel.processes import Processes
+from narrows.backends.kernel.processes import REAL_TIME, Processes
 from narrows.backends.kernel.shell import KernelError
 from narrows.errors import ScenarioError, one_line
 
 SOCKETS = Path("/run/narrows-agent")
 """Where agents have their status sockets."""
-_REAL_TIME = ("chrt", "--rr", "--reset-on-fork", "1")
-"""For the loop, not for its other threads: it measures rates every 10 ms, and a look at the counters that
-waits behind other work makes the next interval too short. On a busy machine that gave 8 false bursts per s,
-and a link measured at four times its rate; in real time none, and within 5 % (measured).
-"""
 _START_SECONDS = 20.0
 _PATIENCE_SECONDS = 2.0
 _LEAST_MILLIS = 50
@@ -73,7 +68,7 @@ class Agency:
             name = self._name(agent)
             config = self._programs.folder / f"{agent.role}-{agent.name}.toml"
             config.write_text(agents.toml(agents.named(agent.config, agent.role, name)), encoding="utf-8")
-            command = [*_REAL_TIME, str(program), agent.role, str(config)]
+            command = [*REAL_TIME, str(program), agent.role, str(config)]
             self._started[name] = self._programs.start(agent.namespace, self._log(agent), command)
         for agent in self.agents:
             what = f"narrows-agent {agent.role}"

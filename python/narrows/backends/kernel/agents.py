@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from narrows.backends.kernel import control
 from narrows.backends.kernel.layout import Layout
 from narrows.backends.kernel.namespaces import path
 from narrows.errors import ScenarioError
@@ -82,7 +83,7 @@ def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
     Raises:
         ScenarioError: for what agents cannot do.
     """
-    found = [_switch(plan, layout, node, numbers) for node, numbers in _by_node(plan).items()]
+    found = [_switch(plan, layout, node, numbers, prefix) for node, numbers in _by_node(plan).items()]
     flows = [flow for flow in plan["flows"] if is_brf(flow)]
     if flows:
         ends = sorted({flow["to"] for flow in flows})
@@ -137,7 +138,8 @@ def named(config: Mapping[str, Any], role: str, name: str) -> dict[str, Any]:
         **config,
         role: {"name": name, **config[role]},
         "metrics": {"enabled": False},
-        "log": {"format": "json", "level": "info"},
+        # Decisions about single flows are its details.
+        "log": {"format": "json", "level": "info,narrows_agent::events=debug"},
     }
 
 
@@ -149,7 +151,7 @@ def _by_node(plan: Plan) -> dict[int, list[int]]:
     return nodes
 
 
-def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int]) -> Agent:
+def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: str) -> Agent:
     controllers = [plan["controllers"][number] for number in numbers]
     outages = controllers[0]["outages"]
     for number, controller in zip(numbers, controllers, strict=True):
@@ -169,6 +171,8 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int]) -> Agent:
         rates += [(when, device, rate) for when, rate in steps[1:]]
         tables.append(_port(controller, device, steps[0][1], layout.mtu))
     config = {"switch": {"max_flows": MAX_FLOWS, "interfaces": others}, "ports": tables}
+    if layout.control:
+        config["controller"] = control.uplink(node, prefix)
     name = layout.namespace(node)
     return Agent("switch", name, name, config, links, tuple(sorted(rates)), tuple((a, b) for a, b in outages))
 

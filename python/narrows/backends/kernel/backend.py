@@ -10,11 +10,11 @@ from typing import Any
 
 from narrows import _native
 from narrows.backends import Output
-from narrows.backends.kernel import agency, changes, features, iperf3, record, soundness
+from narrows.backends.kernel import agency, changes, control, features, iperf3, record, sdn, soundness
 from narrows.backends.kernel.agents import BRF, Agent, agents
 from narrows.backends.kernel.build import built
 from narrows.backends.kernel.commands import OFFLOADS_OFF
-from narrows.backends.kernel.layout import Layout, lay_out
+from narrows.backends.kernel.layout import WIRE, Layout, lay_out
 from narrows.backends.kernel.shell import KernelError, call
 from narrows.backends.kernel.spec import spec
 from narrows.errors import ScenarioError
@@ -22,8 +22,6 @@ from narrows.scenario.parts import Plan
 
 _SETTLE_NANOS = 300_000_000
 """Between making sockets and the start: what is being set up must not disturb the first packets."""
-
-_NO_SDN = "the SDN controller takes no part: switches judge congestion by themselves (BRF-73)"
 
 _NO_PREFIX = "nrw-0-0-"
 """Stands for a run's prefix where nothing runs."""
@@ -58,11 +56,14 @@ class Kernel:
         if todo:
             features.require(features.agent, features.kernel, parts=("deploy",))
             agency.check(todo, agency.program())
+        if layout.control:
+            features.require(features.sdn)
+            control.check_paths(plan, layout)
 
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
         layout = self._layout(plan)
-        with self._alone, built(layout) as programs:
+        with self._alone, built(layout) as programs, sdn.domain(programs, plan, layout) as domain:
             prefix = programs.prefix
             crew = agency.Agency(programs, agents(plan, layout, prefix))
             if crew.agents:
@@ -70,6 +71,7 @@ class Kernel:
             external = _options(plan)["tool"] == iperf3.TOOL
             load = iperf3.Load(programs, iperf3.calls(plan, layout) if external else [])
             load.listen()
+            domain.learn(spec(plan, layout, prefix, 0, _options(plan)["interval"]), self._cancel)
             start = time.monotonic_ns() + _SETTLE_NANOS
             clock = time.time() + (start - time.monotonic_ns()) / 1e9
             told = spec(plan, layout, prefix, start, _options(plan)["interval"], external)
@@ -78,16 +80,16 @@ class Kernel:
                 changes.making(changes.changes(layout), prefix, start) as complaints,
                 crew.at_work(start, plan["probes"]["interval"] if plan["probes"]["flows"] else 0),
                 load.at_work(start),
+                domain.at_work(start),
             ):
                 output: dict[str, Any] = self._emulate(told)
             programs.check()
             drops = _device_drops(prefix, layout)
-            output["logs"] = crew.logs() | load.logs()
+            output["logs"] = crew.logs() | load.logs() | domain.logs()
         complaints += crew.complaints + load.complaints
         if crew.agents:
             _record(output, crew, plan, layout, start, clock)
-        notes = [_NO_SDN] if plan.get("sdn") else []
-        output["soundness"] = soundness.judge(output.get("soundness", {}), complaints, drops, notes)
+        output["soundness"] = soundness.judge(output.get("soundness", {}), complaints, drops, domain.notes)
         return output
 
     def _emulate(self, told: dict[str, Any]) -> dict[str, Any]:
@@ -126,7 +128,7 @@ def _record(
     rows = [
         row
         for agent in switches
-        for row in record.events(agent, logs[f"switch-{agent.name}.jsonl"], plan, clock)
+        for row in record.events(agent, logs[f"switch-{agent.name}.jsonl"], plan, layout, clock)
     ]
     record.add_events(output, rows)
     if switches:
@@ -142,8 +144,9 @@ def _options(plan: Plan) -> dict[str, Any]:
 def _device_drops(prefix: str, layout: Layout) -> dict[str, int]:
     """Packets that devices dropped, by node and device."""
     drops: dict[str, int] = {}
-    names = dict(zip(layout.namespaces(), [*layout.nodes, "the relay"], strict=False))
-    for namespace, node in names.items():
+    names = {layout.namespace(number): node for number, node in enumerate(layout.nodes)}
+    for namespace in layout.namespaces():
+        node = names.get(namespace, "the relay" if namespace == WIRE else "the control network")
         for device in json.loads(call(["ip", "-n", prefix + namespace, "-s", "-j", "link"], [""])):
             stats = device.get("stats64", {})
             count = sum(int(stats.get(way, {}).get("dropped", 0)) for way in ("rx", "tx"))

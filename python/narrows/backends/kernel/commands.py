@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from narrows.backends.kernel import control
 from narrows.backends.kernel.layout import WIRE, Layout, Port
 from narrows.backends.kernel.queues import PACKET, Qdisc, burst
 
@@ -55,6 +56,11 @@ def commands(layout: Layout, prefix: str) -> Commands:
     for port in layout.ports:
         _node_port(layout, port, prefix, result)
     _endpoints(layout, prefix, result)
+    if layout.control:
+        pairs, inside = control.commands(layout, prefix)
+        result.links += pairs
+        for name, lines in inside.items():
+            result.addresses[name] += lines
     for match in layout.matches:
         port = layout.ports[match.link]
         result.queues[prefix + layout.namespace(port.node)].append(

@@ -10,11 +10,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from narrows.backends.kernel import agents, namespaces
 from narrows.backends.kernel.shell import KernelError, call
+from narrows.controller import needs
 
 CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
@@ -183,6 +184,18 @@ def agent() -> Finding:
     return Finding(
         "narrows-agent", found is not None, ("deploy",), "BRF on real stacks", remedy, str(found or "")
     )
+
+
+def controller() -> Finding:
+    """The packages of the SDN controller."""
+    lacking = needs.missing()
+    names = "packages of the controller" + (f" ({', '.join(lacking)})" if lacking else "")
+    return Finding(names, not lacking, (), "scenarios with sdn, narrows controller", needs.REMEDY)
+
+
+def sdn() -> list[Finding]:
+    """The same, where a scenario has an SDN controller."""
+    return [replace(controller(), needed=("kernel",))]
 
 
 def iperf3() -> Finding:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from narrows.backends.kernel.agents import is_brf
 from narrows.backends.kernel.layout import Layout
 from narrows.backends.kernel.processes import Processes
-from narrows.backends.kernel.spec import FIRST_PORT, FIRST_SOURCE_PORT
+from narrows.backends.kernel.spec import FIRST_PORT, source_ports
 from narrows.errors import ScenarioError
 from narrows.scenario.parts import Plan
 from narrows.units import NANOS_PER_SEC
@@ -78,15 +78,17 @@ def _cannot(found: str, would_do: str, key: str) -> ScenarioError:
 
 def calls(plan: Plan, layout: Layout) -> list[Call]:
     """How iperf3 is called for each flow of a plan."""
-    return [_call(plan, layout, number) for number in range(len(plan["flows"]))]
+    ports = source_ports(plan)
+    return [_call(plan, layout, number, ports[number]) for number in range(len(plan["flows"]))]
 
 
-def _call(plan: Plan, layout: Layout, number: int) -> Call:
+def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> Call:
     flow, ends = plan["flows"][number], layout.endpoints[layout.of_flow[number]]
     port = str(FIRST_PORT + number)
     stop = min(flow["stop"] or plan["duration"], plan["duration"])
     client = [TOOL, "-c", ends.to_address, "-B", ends.source_address, "-p", port, "-J", "-i", "0"]
-    client += ["--cport", str(FIRST_SOURCE_PORT + number), "-M", str(flow["transport"]["mss"])]
+    client += [] if source_port is None else ["--cport", str(source_port)]
+    client += ["-M", str(flow["transport"]["mss"])]
     if not is_brf(flow):
         client += ["-C", flow["transport"]["cc"]]
     app = flow["app"]

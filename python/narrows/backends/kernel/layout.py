@@ -30,6 +30,8 @@ from narrows.units import NANOS_PER_SEC
 
 WIRE = "wire"
 """The namespace in which relays carry packets from one node to the next."""
+CONTROL = "sdn"
+"""The namespace of the SDN controller, where a plan has one: see `control`."""
 
 FULL_PACKET = 1500
 """L3 bytes of the largest packet, unless a flow sends larger ones."""
@@ -144,6 +146,8 @@ class Layout:
     matches: list[Match] = field(default_factory=list)
     receive_buffer: int = 0
     """Bytes of a socket's buffers, so large that none of them limits a flow."""
+    control: list[int] = field(default_factory=list)
+    """Nodes that the SDN controller talks to: those with rate controllers, and Open vSwitch bridges."""
 
     @cached_property
     def relayed(self) -> dict[int, Relay]:
@@ -157,7 +161,8 @@ class Layout:
     def namespaces(self) -> list[str]:
         """All namespaces, without the run's prefix."""
         names = [self.namespace(node) for node in range(len(self.nodes))]
-        return [*names, WIRE] if self.relays else names
+        names += [WIRE] if self.relays else []
+        return [*names, CONTROL] if self.control else names
 
 
 def lay_out(plan: Plan, forwarding: str = "route") -> Layout:
@@ -188,6 +193,9 @@ class _Placement:
             plan["nodes"], kinds, _mtu(plan), [self._port(i) for i in range(len(self.links))]
         )
         self.layout.receive_buffer = _receive_buffer(plan)
+        if plan.get("sdn"):
+            nodes = {self.links[link]["from"] for link in self.controlled}
+            self.layout.control = sorted(nodes | {i for i, kind in enumerate(kinds) if kind == "ovs"})
         for i, back in enumerate(self.back):
             if i < back:
                 self._join(i, back)

@@ -7,23 +7,27 @@ must carry whole checksums and be no super-packets: all offloads of all devices 
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
+from narrows.backends.kernel import control, sockets
 from narrows.backends.kernel.commands import BRIDGE
 from narrows.backends.kernel.layout import Layout, Port
-from narrows.backends.kernel.processes import Processes
+from narrows.backends.kernel.processes import REAL_TIME, Processes
 from narrows.backends.kernel.shell import call
+
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+"""Beyond net.core.wmem_max and rmem_max (asm-generic/socket.h)."""
+_HELLO = bytes.fromhex("ffffffffffff 026effffffff 0806 0001 0800 06 04 0001 026effffffff") + bytes(14 + 18)
 
 SCHEMAS = [Path(root, "share/openvswitch/vswitch.ovsschema") for root in ("/usr", "/usr/local")]
 
 
-def port_number(port: Port) -> int:
-    """OpenFlow's number of a port: the link's and one, since 0 is none."""
-    return port.link + 1
-
-
 def configuration(layout: Layout, node: int) -> list[str]:
-    """Arguments of ovs-vsctl(8) that make a node's bridge. Pure."""
+    """Arguments of ovs-vsctl(8) that make a node's bridge. Pure.
+
+    Without the entries of a controller nothing is forwarded (`fail_mode`), by no idea of the bridge's own.
+    """
     words = [
         "--",
         "add-br",
@@ -37,13 +41,33 @@ def configuration(layout: Layout, node: int) -> list[str]:
     ]
     for port in _ports(layout, node):
         words += ["--", "add-port", BRIDGE, port.device]
-        words += ["--", "set", "interface", port.device, f"ofport_request={port_number(port)}"]
-    return words
+        number = control.port_number(port.link)
+        words += ["--", "set", "interface", port.device, f"ofport_request={number}"]
+    return words + (_controller(node) if layout.control else [])
+
+
+def _controller(node: int) -> list[str]:
+    """What hands a node's bridge to the SDN controller."""
+    target = f"tcp:{control.CONTROLLER}:{control.OPENFLOW}"
+    words = ["--", "set", "bridge", BRIDGE, "protocols=OpenFlow13"]
+    words += [f"other-config:datapath-id={control.datapath(node):016x}"]
+    words += ["--", "set-controller", BRIDGE, target]
+    # It stays connected to one that is out of order for a while, as the scenario says.
+    return [
+        *words,
+        *("--", "set", "controller", BRIDGE),
+        *("connection-mode=out-of-band", "max_backoff=1000", "inactivity_probe=0"),
+    ]
 
 
 def flows(layout: Layout, node: int) -> list[str]:
-    """A node's table of flows for ovs-ofctl(8): the layout's crossings. Pure."""
-    numbers = {port.device: port_number(port) for port in _ports(layout, node)}
+    """A node's table of flows for ovs-ofctl(8): the layout's crossings. Pure.
+
+    None where a controller forwards.
+    """
+    if layout.control:
+        return []
+    numbers = {port.device: control.port_number(port.link) for port in _ports(layout, node)}
     return [f"dl_dst={c.mac},actions=output:{numbers[c.device]}" for c in layout.crossings if c.node == node]
 
 
@@ -63,18 +87,36 @@ def _start(layout: Layout, node: int, programs: Processes) -> None:
     folder = programs.folder / f"ovs-{name}"
     folder.mkdir()
     env = {**os.environ, **{f"OVS_{kind}DIR": str(folder) for kind in ("RUN", "LOG", "DB", "SYSCONF")}}
-    database, socket = folder / "conf.db", folder / "db.sock"
+    database, listening = folder / "conf.db", folder / "db.sock"
     schema = next((path for path in SCHEMAS if path.exists()), SCHEMAS[0])
     call(["ovsdb-tool", "create", str(database), str(schema)], [""])
-    remote = f"unix:{socket}"
+    remote = f"unix:{listening}"
     programs.start(name, f"ovsdb-{name}", ["ovsdb-server", str(database), f"--remote=p{remote}"], env)
-    programs.wait_for("ovsdb-server", socket.exists)
+    programs.wait_for("ovsdb-server", listening.exists)
     call(["ovs-vsctl", f"--db={remote}", "--no-wait", "init"], [""])
-    programs.start(name, f"vswitchd-{name}", ["ovs-vswitchd", remote], env)
+    daemon = programs.start(name, f"vswitchd-{name}", [*REAL_TIME, "ovs-vswitchd", remote], env)
     call(["ovs-vsctl", f"--db={remote}", "--timeout=10", *configuration(layout, node)], [""])
-    control = f"unix:{folder / BRIDGE}.mgmt"
+    bridge = f"unix:{folder / BRIDGE}.mgmt"
     programs.wait_for("ovs-vswitchd", (folder / f"{BRIDGE}.mgmt").exists)
-    call(["ovs-ofctl", "add-flows", control, "-"], flows(layout, node))
+    call(["ovs-ofctl", "add-flows", bridge, "-"], flows(layout, node))
+    _widen(bridge, _ports(layout, node)[0], daemon.pid, layout.receive_buffer)
+
+
+def _widen(bridge: str, port: Port, pid: int, size: int) -> None:
+    """Give the daemon's packet sockets room for what is queued.
+
+    All that waits in a qdisc behind a bridge is charged to the one socket that it sends by, and all that it
+    has not taken yet to the one of the port: by default 92 full frames each (212,992 bytes, 2,304 for one),
+    whatever the queue's limit is, and what is beyond is dropped unseen.
+    """
+    # It opens the socket when it sends for the first time: an ARP packet of no host to no host.
+    words = f"in_port=controller packet={_HELLO.hex()} actions=output:{control.port_number(port.link)}"
+    call(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", bridge, words], [""])
+    for made in sockets.sockets_of(pid):
+        with made:
+            if made.family == socket.AF_PACKET:
+                for option in (_SO_SNDBUFFORCE, _SO_RCVBUFFORCE):
+                    made.setsockopt(socket.SOL_SOCKET, option, size)
 
 
 def _ports(layout: Layout, node: int) -> list[Port]:

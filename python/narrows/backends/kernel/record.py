@@ -11,23 +11,41 @@ import numpy as np
 
 from narrows.backends.kernel.agents import Agent
 from narrows.backends.kernel.layout import Layout
-from narrows.backends.kernel.spec import FIRST_PORT
+from narrows.backends.kernel.spec import FIRST_PORT, source_ports
 from narrows.scenario.parts import Plan
 
-NOT_EVENTS = frozenset({"ready", "rate-set", "rate-refused"})
+NOT_EVENTS = frozenset({"ready", "rate-set", "rate-refused", "set-class"})
 """What an agent logs beside its rate controllers' decisions."""
 
 
-def events(agent: Agent, log: str, plan: Plan, start: float) -> list[tuple[float, str, str, float]]:
+def names(plan: Plan, layout: Layout) -> dict[tuple[str, str], str]:
+    """Names of the flows, of a group's members too, by both ends as agents write them: "address:port"."""
+    found = {}
+    for number, (flow, first) in enumerate(zip(plan["flows"], source_ports(plan), strict=True)):
+        if first is None:
+            continue
+        ends = layout.endpoints[layout.of_flow[number]]
+        to = f"{ends.to_address}:{FIRST_PORT + number}"
+        for member in range(flow["count"]):
+            name = flow["name"] if flow["count"] == 1 else f"{flow['name']}.{member}"
+            found[f"{ends.source_address}:{first + member}", to] = name
+    return found
+
+
+def events(
+    agent: Agent, log: str, plan: Plan, layout: Layout, start: float
+) -> list[tuple[float, str, str, float]]:
     """Rows (t_s, kind, entity, value) from the JSON lines of a switch's log.
 
     Args:
         agent: whose log it is.
         log: its lines; those that are no events are passed over.
         plan: has the links' names.
+        layout: has the flows' addresses.
         start: of the run, Unix time in s.
     """
     rows = []
+    flows = names(plan, layout)
     for line in log.splitlines():
         try:
             entry = json.loads(line)
@@ -36,9 +54,15 @@ def events(agent: Agent, log: str, plan: Plan, start: float) -> list[tuple[float
         except (ValueError, KeyError, TypeError):
             continue
         if kind not in NOT_EVENTS:
-            entity = str(entry.get("flow") or plan["links"][link]["name"])
+            entity = _flow(str(entry["flow"]), flows) if "flow" in entry else plan["links"][link]["name"]
             rows.append((when, kind, entity, float(entry.get("value", float("nan")))))
     return rows
+
+
+def _flow(said: str, flows: Mapping[tuple[str, str], str]) -> str:
+    """A flow's name from the agent's (crates/narrows-agent/src/events.rs); the agent's, if it is not ours."""
+    source, _, rest = said.partition(">")
+    return flows.get((source, rest.partition("/")[0]), said)
 
 
 def add_events(output: dict[str, Any], rows: Iterable[tuple[float, str, str, float]]) -> None:
@@ -57,8 +81,6 @@ def add_allocations(
 ) -> None:
     """Fill `allocation_bps` of the flows' samples: the least that the switches on the path had allotted last.
 
-    Only flows that are a single connection: of a group's connections a switch does not know which is whose.
-
     Args:
         output: tables of a run.
         snapshots: of its switches (crates/narrows-agent/src/status), in order of time.
@@ -67,27 +89,26 @@ def add_allocations(
         start: of the run, ns of CLOCK_MONOTONIC.
     """
     samples, flows = output["flow_samples"], output["flows"]
-    numbers = {flow["name"]: i for i, flow in enumerate(plan["flows"]) if flow["count"] == 1}
-    destinations = {
-        int(row): f"{layout.endpoints[layout.of_flow[numbers[name]]].to_address}:{FIRST_PORT + numbers[name]}"
+    by_name = {name: ends for ends, name in names(plan, layout).items()}
+    rows = {
+        by_name[name]: int(row)
         for row, name in zip(flows["flow"], flows["name"], strict=True)
-        if name in numbers
+        if name in by_name
     }
-    known: dict[tuple[str, str], dict[float, float]] = {}
+    known: dict[tuple[int, str], dict[float, float]] = {}
     for snapshot in snapshots:
         when = (int(snapshot["at"]) - start) / 1e9
         for flow in snapshot["flows"]:
-            if flow["allocation"] is not None:
-                said = known.setdefault((flow["destination"], snapshot["agent"]), {})
+            row = rows.get((flow["source"], flow["destination"]))
+            if row is not None and flow["allocation"] is not None:
+                said = known.setdefault((row, snapshot["agent"]), {})
                 said[when] = float(flow["allocation"]) * 8
     series = {key: (np.array(list(said)), np.array(list(said.values()))) for key, said in known.items()}
     times, ids = np.asarray(samples["t_s"]), np.asarray(samples["flow"])
     least = np.full(len(times), np.inf)
-    for (destination, _), (said_at, value) in series.items():
-        for row, name in destinations.items():
-            if name == destination:
-                mine = np.flatnonzero(ids == row)
-                last = np.searchsorted(said_at, times[mine], side="right") - 1
-                said_so = last >= 0
-                least[mine[said_so]] = np.minimum(least[mine[said_so]], value[last[said_so]])
+    for (row, _), (said_at, value) in series.items():
+        mine = np.flatnonzero(ids == row)
+        last = np.searchsorted(said_at, times[mine], side="right") - 1
+        said_so = last >= 0
+        least[mine[said_so]] = np.minimum(least[mine[said_so]], value[last[said_so]])
     samples["allocation_bps"] = np.where(np.isfinite(least), least, np.nan)

@@ -13,7 +13,23 @@ from narrows.scenario.parts import Plan
 FIRST_PORT = 20_000
 """Listeners' ports: this and the flow's number."""
 FIRST_SOURCE_PORT = 40_000
-"""External senders' ports: this and the flow's number."""
+"""TCP senders' ports: this and the next ones, see `source_ports`."""
+_LAST_SOURCE_PORT = 65_535
+
+
+def source_ports(plan: Plan) -> list[int | None]:
+    """For each flow the port of its first connection; a group's others follow.
+
+    None for sources of arrivals, which would soon have used all, and where there are not enough.
+    """
+    ports: list[int | None] = []
+    free = FIRST_SOURCE_PORT
+    for flow in plan["flows"]:
+        count = 0 if flow["app"]["kind"] == "poisson" else flow["count"]
+        fits = count and free + count - 1 <= _LAST_SOURCE_PORT
+        ports.append(free if fits else None)
+        free += count if fits else 0
+    return ports
 
 
 def spec(
@@ -34,6 +50,7 @@ def spec(
         return {"netns": path(prefix + namespace), "interface": device}
 
     controlled = {controller["link"] for controller in plan["controllers"]}
+    ports = source_ports(plan)
     ends = sorted({node for flow in plan["flows"] for node in (flow["from"], flow["to"])})
     return {
         "plan": {key: value for key, value in plan.items() if key != "kernel"} | {"links": _links(plan)},
@@ -55,7 +72,7 @@ def spec(
                 "port": FIRST_PORT + number,
                 "congestion": algorithm(prefix) if is_brf(plan["flows"][number]) else None,
                 "external": external,
-                "source_port": FIRST_SOURCE_PORT + number if external else None,
+                "source_port": ports[number],
             }
             for number, endpoints in enumerate(layout.of_flow)
         ],

@@ -1,0 +1,214 @@
+"""The SDN controller of a run: its network, its configuration, what it has to know before the start. Pure.
+
+    switch's namespace                   namespace `sdn`
+    sdn0 192.168.0.(2+node) ------------ c<node>      controller at 192.168.0.1, on lo
+
+One veth pair for each node that has an agent or is an Open vSwitch bridge. No route of the measured network
+leads there, and none from there further on: what the controller says and hears is on no measured link, but
+for LLDP, a frame of 60 bytes at each port once per second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from typing import Any
+
+from narrows.backends.kernel import namespaces
+from narrows.backends.kernel.layout import CONTROL, Layout, Port, reverse_links
+from narrows.errors import ScenarioError
+from narrows.scenario.parts import Plan
+from narrows.units import NANOS_PER_SEC
+
+DEVICE = "sdn0"
+"""In a switch's namespace."""
+OPENFLOW, AGENTS, HTTP = 6653, 6690, 6680
+"""Ports of the controller, in a namespace of its own; the last on loopback."""
+CONTROLLER = "192.168.0.1"
+_SWITCHES = IPv4Address("192.168.0.2")
+
+_MOST_SECONDS = 86_400
+_MARGIN_SECONDS = 600
+"""For all that comes before the start and after the end."""
+_POLL, _LEAST_POLL = 100_000_000, 1_000_000
+
+
+def address(node: int) -> str:
+    """A switch's address in the control network."""
+    return str(_SWITCHES + node)
+
+
+def port_number(link: int) -> int:
+    """OpenFlow's number of the port that a link leaves by: the link's and one, since 0 is none."""
+    return link + 1
+
+
+def datapath(node: int) -> int:
+    """OpenFlow's number of a switch."""
+    return node + 1
+
+
+def secret_file(prefix: str) -> str:
+    """Where the secret of a run is, which its agents share with its controller."""
+    return str(namespaces.FILES / prefix / "secret")
+
+
+def uplink(node: int, prefix: str) -> dict[str, Any]:
+    """The table [controller] of the agent of a node."""
+    return {
+        "address": f"{CONTROLLER}:{AGENTS}",
+        "secret_file": secret_file(prefix),
+        "name": f"n{node}",
+    }
+
+
+def commands(layout: Layout, prefix: str) -> tuple[list[str], dict[str, list[str]]]:
+    """For ``ip -batch``: what makes the pairs, and what is then done in each namespace."""
+    links, inside = [], {prefix + CONTROL: [f"addr add {CONTROLLER}/32 dev lo"]}
+    for node in layout.control:
+        switch, device = prefix + layout.namespace(node), f"c{node}"
+        links.append(f"link add {device} netns {prefix}{CONTROL} type veth peer name {DEVICE} netns {switch}")
+        inside[prefix + CONTROL] += [
+            f"link set dev {device} up",
+            f"route add {address(node)}/32 dev {device}",
+        ]
+        inside[switch] = [
+            f"addr add {address(node)}/32 dev {DEVICE}",
+            f"link set dev {DEVICE} up",
+            f"route add {CONTROLLER}/32 dev {DEVICE} src {address(node)}",
+        ]
+    return links, inside
+
+
+def config(plan: Plan, layout: Layout, prefix: str) -> dict[str, Any]:
+    """The configuration of the controller."""
+    # The simulator's routes never change: neither do these for a link that carries nothing for a while.
+    whole = min(_MOST_SECONDS, plan["duration"] // NANOS_PER_SEC + _MARGIN_SECONDS)
+    return {
+        "openflow": {"host": CONTROLLER, "port": OPENFLOW},
+        "agents": {"host": CONTROLLER, "port": AGENTS, "secret": secret_file(prefix)},
+        "http": {"port": HTTP},
+        "forwarding": {"link_expire": f"{whole}s", "host_idle": f"{whole}s"},
+        "detection": {"poll": f"{_poll(plan)}ns"},
+        "ports": list(_ports(plan, layout)),
+    }
+
+
+def _poll(plan: Plan) -> int:
+    """As the simulator has it (crates/narrows-sim/src/world/domain.rs)."""
+    own = plan["controllers"][0]["params"].get("poll", _POLL)
+    return max(_LEAST_POLL, int(own if plan["sdn"]["poll"] is None else plan["sdn"]["poll"]))
+
+
+def _ports(plan: Plan, layout: Layout) -> Iterator[dict[str, Any]]:
+    for port in layout.ports:
+        if layout.kinds[port.node] == "ovs":
+            link = plan["links"][port.link]
+            rates = link["rate"].get("steps")
+            rate = {"rate": f"{rates[0][1] * 8}bit"} if rates else {}
+            name = f"{datapath(port.node):#x}:{port_number(port.link)}"
+            yield {"port": name, **rate, "delay": f"{link['delay'][0][1]}ns"}
+
+
+End = tuple[int, int]
+"""Datapath and port number."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a controller has to know of a network before a run begins."""
+
+    agents: frozenset[str]
+    """Names of connected agents."""
+    links: frozenset[tuple[End, End]]
+    """Between switches, the lesser end first."""
+    hosts: frozenset[str]
+    """MAC addresses at the edge."""
+
+    def lacks(self, state: dict[str, Any]) -> str:
+        """What is missing in a state (`narrows.controller.view.State` as JSON); empty if nothing is."""
+        agents = {agent["name"] for agent in state["agents"]}
+        network = state["topology"]
+        links = {(_end(link["a"]), _end(link["b"])) for link in network["links"]}
+        hosts = {host["mac"] for host in network["hosts"]}
+        missing = [
+            f"agent {', '.join(sorted(self.agents - agents))}" if self.agents - agents else "",
+            f"{len(self.links - links)} of {len(self.links)} links" if self.links - links else "",
+            f"{len(self.hosts - hosts)} of {len(self.hosts)} hosts" if self.hosts - hosts else "",
+        ]
+        return " and ".join(filter(None, missing))
+
+
+def known(plan: Plan, layout: Layout) -> Known:
+    """What there is to know."""
+    agents = frozenset(f"n{plan['links'][c['link']]['from']}" for c in plan["controllers"])
+    links = set()
+    for port, other in _pairs(plan, layout):
+        if {layout.kinds[port.node], layout.kinds[other.node]} == {"ovs"}:
+            ends = sorted((datapath(end.node), port_number(end.link)) for end in (port, other))
+            links.add((ends[0], ends[1]))
+    return Known(agents, frozenset(links), frozenset(port.mac for port in edges(plan, layout)))
+
+
+def edges(plan: Plan, layout: Layout) -> list[Port]:
+    """Ports of hosts that lead to Open vSwitch."""
+    return [
+        port
+        for port, other in _pairs(plan, layout)
+        if layout.kinds[port.node] != "ovs" and layout.kinds[other.node] == "ovs"
+    ]
+
+
+def _pairs(plan: Plan, layout: Layout) -> Iterator[tuple[Port, Port]]:
+    """Each port with that of the way back."""
+    for port, back in zip(layout.ports, reverse_links(plan["links"]), strict=True):
+        yield port, layout.ports[back]
+
+
+def _end(said: dict[str, Any]) -> End:
+    return int(said["switch"], 16), int(said["port"])
+
+
+def check_paths(plan: Plan, layout: Layout) -> None:
+    """Check that the controller will forward by the plan's paths: fewest hops, then least delay.
+
+    Raises:
+        ScenarioError: for the first switch where it will not.
+    """
+    from narrows.controller import forwarding  # noqa: PLC0415 (needs the extra [controller])
+    from narrows.controller.messages import PortDesc  # noqa: PLC0415
+    from narrows.controller.topology import Link, Topology  # noqa: PLC0415
+
+    network = Topology(0, 0)
+    ports = {(datapath(port.node), port_number(port.link)): port for port in layout.ports}
+    for node, kind in enumerate(layout.kinds):
+        if kind == "ovs":
+            own = [port for port in layout.ports if port.node == node]
+            descriptions = (PortDesc(port_number(p.link), p.device, p.mac, True, 0) for p in own)
+            network.add_switch(0, datapath(node), tuple(descriptions))
+    for a, b in known(plan, layout).links:
+        network.lldp(0, a, b)
+        network.lldp(0, b, a)
+
+    def delay(link: Link) -> int:
+        both = (plan["links"][ports[end].link]["delay"][0][1] for end in (link.a, link.b))
+        return int(max(both))
+
+    graph = forwarding.graph_of(network, network.links(), delay)
+    at = {port.mac: other for port, other in _pairs(plan, layout)}
+    for crossing in layout.crossings:
+        if layout.kinds[crossing.node] != "ovs":
+            continue
+        last = at[crossing.mac]
+        ways = dict(forwarding.next_hops(graph, datapath(last.node)))
+        ways[datapath(last.node)] = port_number(last.link)
+        out = ports[datapath(crossing.node), ways[datapath(crossing.node)]]
+        if out.device != crossing.device:
+            name = plan["links"][out.link]["name"]
+            raise ScenarioError(
+                f"found 'ovs' with a path that the controller forwards otherwise: at "
+                f"{plan['nodes'][crossing.node]!r} by link {name!r} (fewest hops), expected 'route', or "
+                "paths with the fewest hops",
+                "kernel.forwarding",
+            )

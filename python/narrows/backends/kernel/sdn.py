@@ -1,0 +1,215 @@
+"""The real SDN controller of a run: starts it, waits until it knows the network, and does what is planned.
+
+Two things are done for it, since the measured network begins to work only with the run. LLDP has to cross
+the links before: relays carry it in a rehearsal, without flows. And hosts that never ask for an address
+(all neighbours are entered by hand) announce themselves, as their first packets would otherwise be flooded.
+LLDP also comes to hosts, where the kernel would count it as dropped: a socket takes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import narrows
+from narrows import _native
+from narrows.backends.kernel import agents, control
+from narrows.backends.kernel.layout import CONTROL, WIRE, Layout, Port
+from narrows.backends.kernel.namespaces import path
+from narrows.backends.kernel.processes import Processes
+from narrows.backends.kernel.shell import KernelError
+from narrows.backends.kernel.sockets import socket_in
+from narrows.scenario.parts import Plan
+from narrows.units import format_duration
+
+NAME = "controller"
+"""Of the program, its configuration and its log."""
+_START_SECONDS = 30.0
+_ASK_SECONDS = 0.2
+_PATIENCE_SECONDS = 5.0
+_ETH_LLDP, _ETH_ARP = 0x88CC, 0x0806
+
+
+class Domain:
+    """The controller of a run; without one in the plan, nothing."""
+
+    def __init__(self, programs: Processes, plan: Plan, layout: Layout) -> None:
+        self.notes: list[str] = []
+        self._programs, self._plan, self._layout = programs, plan, layout
+        self._process: Any = None
+        self._sockets: dict[str, socket.socket] = {}
+        """By namespace (without the run's prefix): where LLDP ends."""
+
+    def start(self) -> None:
+        """Start it; it need not work yet when this returns."""
+        if not self._layout.control:
+            return
+        prefix = self._programs.prefix
+        edges = {self._layout.namespace(port.node) for port in control.edges(self._plan, self._layout)}
+        for namespace in sorted(edges | ({WIRE} if self._layout.relays else set())):
+            self._sockets[namespace] = socket_in(
+                path(prefix + namespace), socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_LLDP)
+            )
+        secret = Path(control.secret_file(prefix))
+        secret.touch(mode=0o600)
+        secret.write_text(secrets.token_hex(32), encoding="ascii")
+        config = self._programs.folder / f"{NAME}.toml"
+        config.write_text(agents.toml(control.config(self._plan, self._layout, prefix)), encoding="utf-8")
+        command = [sys.executable, "-m", "narrows.cli.main", "controller", "--config", str(config)]
+        # This very package, wherever it was found.
+        home = str(Path(narrows.__file__).parents[1])
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join([home, os.environ.get("PYTHONPATH", "")])}
+        self._process = self._programs.start(CONTROL, NAME, command, env)
+        self.notes.append(
+            "the SDN controller is as far from the switches as this machine makes it, and not "
+            f"sdn.delay ({format_duration(self._plan['sdn']['delay'])})"
+        )
+
+    def learn(self, relays: Mapping[str, Any], cancel: _native.Cancel) -> None:
+        """Wait until the controller knows all agents, links and hosts.
+
+        Args:
+            relays: the run as `_native.emulate` is told, see `spec`.
+            cancel: ends the waiting.
+
+        Raises:
+            KernelError: if it does not come to know them.
+            KeyboardInterrupt: if it was cancelled.
+        """
+        if self._process is None:
+            return
+        wanted = control.known(self._plan, self._layout)
+        edges = control.edges(self._plan, self._layout)
+        until = time.monotonic() + _START_SECONDS
+        with _rehearsal(relays if wanted.links or wanted.hosts else {"relays": []}) as failed:
+            lacking = "an answer"
+            while lacking:
+                if cancel.is_set():
+                    raise KeyboardInterrupt
+                self._programs.check()
+                if failed:
+                    raise failed[0]
+                if time.monotonic() > until:
+                    raise KernelError(
+                        f"the SDN controller did not get to know {lacking} in {_START_SECONDS:g} s"
+                    )
+                for port in edges:
+                    self._announce(port)
+                with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+                    lacking = wanted.lacks(self._ask("state"))
+                time.sleep(_ASK_SECONDS if lacking else 0)
+
+    def logs(self) -> dict[str, str]:
+        """What it has written, by name of a file."""
+        if self._process is None:
+            return {}
+        return {f"{NAME}.log": self._programs.log(NAME).read_text("utf-8", "replace")}
+
+    @contextmanager
+    def at_work(self, start: int) -> Iterator[None]:
+        """Put it out of order at the planned times while the context lasts.
+
+        Args:
+            start: of the run, ns of CLOCK_MONOTONIC.
+        """
+        if self._process is None:
+            yield
+            return
+        over = threading.Event()
+        thread = threading.Thread(target=self._fail, args=(start, over), name="narrows-sdn", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def close(self) -> None:
+        """Close what was opened; the program ends with the run's others."""
+        for opened in self._sockets.values():
+            opened.close()
+
+    def _fail(self, start: int, over: threading.Event) -> None:
+        todo = [
+            (when, number)
+            for outage in self._plan["sdn"]["outages"]
+            for when, number in zip(outage, (signal.SIGSTOP, signal.SIGCONT), strict=True)
+        ]
+        for when, number in todo:
+            if over.wait(max(0.0, (start + when - time.monotonic_ns()) / 1e9)):
+                break
+            self._process.send_signal(number)
+        if todo:  # a stopped process does not hear SIGTERM
+            self._process.send_signal(signal.SIGCONT)
+
+    def _ask(self, what: str) -> Any:
+        """The controller's answer over REST, by a socket of its namespace, as it listens on loopback."""
+        client = http.client.HTTPConnection("127.0.0.1", control.HTTP)
+        with socket_in(
+            path(self._programs.prefix + CONTROL), socket.AF_INET, socket.SOCK_STREAM
+        ) as connection:
+            connection.settimeout(_PATIENCE_SECONDS)
+            connection.connect(("127.0.0.1", control.HTTP))
+            client.sock = connection
+            client.request("GET", f"/api/v1/{what}")
+            return json.loads(client.getresponse().read())
+
+    def _announce(self, port: Port) -> None:
+        """Say that a host is there (RFC 5227: an ARP request for its own address)."""
+        mac, address = bytes.fromhex(port.mac.replace(":", "")), IPv4Address(port.address).packed
+        frame = b"\xff" * 6 + mac + _ETH_ARP.to_bytes(2, "big")
+        # Ethernet, IPv4, lengths of their addresses, a request (RFC 826).
+        frame += bytes.fromhex("0001080006040001") + mac + address + bytes(6) + address
+        self._sockets[self._layout.namespace(port.node)].sendto(frame, (port.device, _ETH_ARP))
+
+
+@contextmanager
+def domain(programs: Processes, plan: Plan, layout: Layout) -> Iterator[Domain]:
+    """The controller of a plan, started, for as long as the context lasts."""
+    made = Domain(programs, plan, layout)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.close()
+
+
+@contextmanager
+def _rehearsal(told: Mapping[str, Any]) -> Iterator[list[Exception]]:
+    """The relays of a run at work, without its flows; gives a list that their failure is added to."""
+    failed: list[Exception] = []
+    if not told["relays"]:
+        yield failed
+        return
+    cancel = _native.Cancel()
+    endless = {**told["plan"], "duration": told["plan"]["duration"] + int(4 * _START_SECONDS * 1e9)}
+    spec = {"plan": endless, "relays": told["relays"], "flows": [], "queues": []}
+
+    def work() -> None:
+        try:
+            _native.emulate(json.dumps(spec, allow_nan=False), cancel)
+        except KeyboardInterrupt:
+            return  # its only end
+        except (_native.PlanError, _native.EmulationError) as error:
+            failed.append(KernelError(str(error)))
+
+    thread = threading.Thread(target=work, name="narrows-rehearsal")
+    thread.start()
+    try:
+        yield failed
+    finally:
+        cancel.set()
+        thread.join()
