@@ -171,13 +171,20 @@ static __always_inline int nrw_read_ipv6(struct __sk_buff *skb, struct nrw_packe
 	return next;
 }
 
-/* A super-packet leaves as segments that repeat its headers. */
+#define NRW_PADDED	64		/* the shortest Ethernet frame with a tag: what is behind the datagram is padding */
+
+/*
+ * A super-packet leaves as segments that repeat its headers. What follows a datagram in its frame takes the link's time like
+ * the datagram, and a bridge carries it on.
+ */
 static __always_inline void nrw_count_segments(struct __sk_buff *skb, struct nrw_packet *p, __u32 payload)
 {
-	__u32 size = skb->gso_size;
+	__u32 size = skb->gso_size, there = skb->len - p->l3;
 
 	p->packets = size && payload > size ? (payload + size - 1) / size : 1;
 	p->bytes = p->l3_len + (p->packets - 1) * (p->l3_len - payload);
+	if (!size && skb->len > NRW_PADDED && there > p->l3_len)
+		p->bytes = there;
 }
 
 /*

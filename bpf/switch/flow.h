@@ -165,12 +165,14 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 
 	if (!slot && p->payload && !(p->flags & (NRW_TCP_SYN | NRW_TCP_RST)))
 		slot = nrw_adopt(h, reverse, &index);
-	/* By its claim, unless there are so many that claim: a flood is not to fill the queue of those who obey (BRF-104). */
-	if (!slot)
-		return nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
-	/* After a change of route the slot still is the old port's. It ages out there, and the flow is adopted here. */
-	if (slot->port == h->port_no)
-		nrw_note_data(h, slot);
+	/*
+	 * Who is not counted here may have no data in the queue of those who obey, whatever it claims: ACKs at most, and those
+	 * only while not too many claim (BRF-104). After a change of route the slot still is the old port's: it ages out there,
+	 * and the flow is adopted here.
+	 */
+	if (!slot || slot->port != h->port_no)
+		return !p->payload && nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
+	nrw_note_data(h, slot);
 	return slot->leaf;
 }
 

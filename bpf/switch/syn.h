@@ -47,8 +47,13 @@ static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 no
 	if (!missed)
 		return 0;
 	age = now_ms - missed->at_ms;
-	if (missed->mark == mark && age <= NRW_AGAIN_MOST_MS)
-		return age >= NRW_AGAIN_LEAST_MS;
+	if (missed->mark == mark && age < NRW_AGAIN_LEAST_MS)
+		return 0;
+	/* Noted anew, too: one may come back once in a while, not as often as it likes. */
+	if (missed->mark == mark && age <= NRW_AGAIN_MOST_MS) {
+		missed->at_ms = now_ms;
+		return 1;
+	}
 	missed->mark = mark;
 	missed->at_ms = now_ms;
 	return 0;

@@ -6,7 +6,9 @@ import math
 import pytest
 from narrows import sweep
 from narrows.cli import main as cli
+from narrows.errors import OutputError
 from narrows.results.compare import compare
+from narrows.results.results import Results
 from narrows.scenario.load import loads
 
 TEXT = """
@@ -105,3 +107,10 @@ def test_a_folder_without_results_is_one_line(command, tmp_path):
     code, out, err = command("compare", tmp_path, tmp_path)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1 and "expected a folder of results" in err
+
+
+@pytest.mark.parametrize("text", ["[]", '{"factors": 5}', "[" * 100_000])
+def test_a_folder_that_holds_something_else_is_one_line(tmp_path, text):
+    (tmp_path / "metadata.json").write_text(text)
+    with pytest.raises(OutputError, match="expected a folder of results"):
+        Results.read(tmp_path)

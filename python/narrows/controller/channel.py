@@ -9,6 +9,7 @@ import os
 import queue
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ GREETING_S = 5.0
 """Who has not proved to know the secret after this long is disconnected."""
 SILENT_S = 30.0
 """Who says nothing for this long is; an agent sends its flows every second."""
+_ACCEPT_AGAIN_SECONDS = 1.0
 WAITING_MAX = 4096
 """Bodies that wait for a slow agent; beyond it the connection is closed, and the agent comes back to a clean
 start."""
@@ -154,8 +156,13 @@ class Channel:
         while True:
             try:
                 peer, address = self._socket.accept()
-            except OSError:
-                return
+            except OSError as error:
+                if self._socket.fileno() < 0:
+                    return
+                # Out of descriptors, or a peer that left again: agents come back, so must we.
+                LOG.warning("agents cannot connect: %s", error.strerror)
+                time.sleep(_ACCEPT_AGAIN_SECONDS)
+                continue
             if not self._slots.acquire(blocking=False):
                 peer.close()
                 continue

@@ -151,7 +151,7 @@ def load(path: Path | None, overrides: dict[str, Any]) -> Config:
             data = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise NarrowsError(f"{source}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise NarrowsError(one_line(f"{source}: not TOML: {error}")) from None
     for key, value in overrides.items():
         table, _, name = key.rpartition(".")

@@ -7,12 +7,13 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 from os_ken.base.app_manager import OSKenApp
 from os_ken.controller import ofp_event
 from os_ken.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
-from os_ken.lib.packet import arp, ethernet, icmpv6, ipv4, ipv6, packet
+from os_ken.lib.packet import ether_types, ethernet, vlan
 from os_ken.lib.packet import lldp as lldp_packet
 from os_ken.ofproto import ofproto_v1_3
 
@@ -45,6 +46,8 @@ LOG = logging.getLogger("narrows.controller.openflow")
 COOKIE = 0x6E61_7272_0000_0000
 COOKIE_MASK = 0xFFFF_FFFF_0000_0000
 """Marks our entries; all others are left alone."""
+_ARP_BYTES, _IPV4_BYTES, _IPV6_BYTES = 28, 20, 40
+"""Of the headers that name a sender."""
 FRAME_BYTES = 256
 """Of a frame that comes to the controller: enough for its headers and for LLDP."""
 WAITING_MAX = 20_000
@@ -340,24 +343,32 @@ def port_desc(of: Any, port: Any) -> PortDesc:
 def read_frame(dpid: int, port: int, data: bytes) -> LldpSeen | FrameSeen | None:
     """What a frame tells: a link, or a host and perhaps its address. Strangers send it; it may be cut."""
     try:
-        layers = packet.Packet(data)
-        ether = layers.get_protocol(ethernet.ethernet)
+        # Header by header: os-ken's `Packet` would go on to whatever a stranger says that the rest is, and
+        # not all of its parsers come to an end.
+        ether, _, rest = ethernet.ethernet.parser(data)
+        kind = ether.ethertype
+        if kind == ether_types.ETH_TYPE_8021Q:
+            tag, _, rest = vlan.vlan.parser(rest)
+            kind = tag.ethertype
+        if kind == lldp.ETHERTYPE:
+            source = lldp.origin(lldp_packet.lldp.parser(rest)[0].tlvs)
+            return None if source is None else LldpSeen(dpid, port, *source)
+        return FrameSeen(dpid, port, ether.src.lower(), _source(kind, rest))
     except Exception as error:
         LOG.debug("a frame that cannot be read: %s", error)
         return None
-    if ether is None:
-        return None
-    if ether.ethertype == lldp.ETHERTYPE:
-        inner = layers.get_protocol(lldp_packet.lldp)
-        source = None if inner is None else lldp.origin(inner.tlvs)
-        return None if source is None else LldpSeen(dpid, port, *source)
-    address = None
-    for layer in layers.protocols:
-        match layer:
-            case arp.arp():
-                address = layer.src_ip
-            case ipv4.ipv4() | ipv6.ipv6():
-                address = layer.src
-            case icmpv6.icmpv6():
-                break
-    return FrameSeen(dpid, port, ether.src.lower(), None if address in (None, "0.0.0.0", "::") else address)
+
+
+def _source(kind: int, rest: bytes) -> str | None:
+    """The sender's address, of either family, if the packet has one."""
+    address: IPv4Address | IPv6Address
+    match kind:
+        case ether_types.ETH_TYPE_ARP if len(rest) >= _ARP_BYTES:
+            address = IPv4Address(rest[14:18])  # RFC 826, of IPv4 over Ethernet
+        case ether_types.ETH_TYPE_IP if len(rest) >= _IPV4_BYTES:
+            address = IPv4Address(rest[12:16])
+        case ether_types.ETH_TYPE_IPV6 if len(rest) >= _IPV6_BYTES:
+            address = IPv6Address(rest[8:24])
+        case _:
+            return None
+    return None if address.is_unspecified else str(address)

@@ -45,7 +45,9 @@ class Results:
         folder = Path(folder)
         try:
             metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            if not isinstance(metadata, dict) or not isinstance(metadata.get("factors", []), list):
+                raise ValueError
+        except (OSError, ValueError, RecursionError):
             raise OutputError(
                 f"{folder}: found no readable {METADATA}, expected a folder of results"
             ) from None

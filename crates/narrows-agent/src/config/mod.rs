@@ -190,7 +190,7 @@ fn plain_name(name: String) -> Result<String, String> {
 
 /// The name of an interface as Linux takes it (dev_valid_name).
 fn interface(name: String) -> Result<String, String> {
-    let odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
+    let odd = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     if name.len() < 16 && name != "." && name != ".." && !name.contains(odd) {
         Ok(name)
     } else {

@@ -160,12 +160,17 @@ impl Switch {
     pub fn pin(&self, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder)
             .map_err(|source| Error::System { what: "make the pin folder", source })?;
-        sys::pin(&self.program, &folder.join("program"))?;
-        sys::pin(&self.half_open, &folder.join("half_open"))?;
+        let pin = |object: BorrowedFd<'_>, name: &str| {
+            // There is no program, so what is there is left of one that died while it pinned.
+            let _ = std::fs::remove_file(folder.join(name));
+            sys::pin(&object, &folder.join(name))
+        };
+        pin(self.half_open.as_fd(), "half_open")?;
         for (map, name) in self.maps.iter().zip(MAPS) {
-            sys::pin(map, &folder.join(name))?;
+            pin(map.as_fd(), name)?;
         }
-        Ok(())
+        // Last: where it is, everything is.
+        pin(self.program.as_fd(), "program")
     }
 
     /// Takes over what an earlier agent has pinned, flows and all, but not what it had learned of services. Its sizes and

@@ -7,7 +7,7 @@ use netlink_packet_core::{
     NetlinkMessage, NetlinkPayload, Nla,
 };
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage};
 use netlink_packet_route::tc::TcMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
@@ -26,6 +26,9 @@ pub enum Error {
     /// There is no such interface.
     #[error("there is no interface {0}; `ip link` lists them")]
     NoInterface(String),
+    /// Packets without Ethernet headers leave by it.
+    #[error("interface {0} has no Ethernet headers (a tunnel?); name the one below it")]
+    NotEthernet(String),
     /// Somebody else's queue is at the root, and is of a kind that could not be put back.
     #[error(
         "interface {interface} has a {kind} at its root (handle {:x}:) that the agent did not make; \
@@ -59,6 +62,8 @@ pub struct Link {
     pub mtu: u32,
     /// Hardware address, `aa:bb:cc:dd:ee:ff`; empty without one.
     pub mac: String,
+    /// Its packets begin with an Ethernet header.
+    pub ethernet: bool,
 }
 
 /// A socket to rtnetlink, in the network namespace of the thread that opened it.
@@ -87,8 +92,10 @@ impl Rtnl {
         let answers = self.ask(request, NLM_F_DUMP, "listing interfaces")?;
         let link = |answer| {
             let RouteNetlinkMessage::NewLink(message) = answer else { return None };
-            let mut link =
-                Link { index: message.header.index, name: String::new(), mtu: 1500, mac: String::new() };
+            let ethernet =
+                matches!(message.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
+            let index = message.header.index;
+            let mut link = Link { index, name: String::new(), mtu: 1500, mac: String::new(), ethernet };
             for attribute in message.attributes {
                 match attribute {
                     LinkAttribute::IfName(name) => link.name = name,
@@ -109,6 +116,12 @@ impl Rtnl {
     pub fn name(&mut self, index: u32) -> Result<String, Error> {
         let found = self.links()?.into_iter().find(|link| link.index == index);
         Ok(found.map_or_else(|| format!("with index {index}"), |link| link.name))
+    }
+
+    /// The interface called `name`, if the programs can read what leaves by it.
+    pub fn ethernet(&mut self, name: &str) -> Result<Link, Error> {
+        let link = self.link(name)?;
+        if link.ethernet { Ok(link) } else { Err(Error::NotEthernet(name.to_owned())) }
     }
 
     /// The interface called `name`.

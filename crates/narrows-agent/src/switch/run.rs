@@ -3,6 +3,7 @@
 mod start;
 
 use std::cell::RefCell;
+use std::os::unix::net::UnixDatagram;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
@@ -46,6 +47,8 @@ const FLOOD_OVER: Span = Span::from_secs(1);
 /// A controlled port with its queue.
 struct Controlled {
     interface: String,
+    /// Held while the port is ours.
+    _claim: UnixDatagram,
     htb: Htb,
     framing: Framing,
     stats: [LeafStats; LEAVES],

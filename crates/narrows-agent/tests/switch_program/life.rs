@@ -232,6 +232,44 @@ fn a_silent_agent_changes_nothing() {
     assert_ne!(rig.send(ACKS, &ack).packet, ack.bytes());
 }
 
+/// Data that belongs to no flow here may not join the queue of those who obey, whatever its options say.
+#[test]
+fn claims_without_a_slot_buy_nothing() {
+    let Some(rig) = rig() else { return };
+    let marked = [&[0xFD, 2][..], &stamps(1, 2)[2..]].concat();
+    let claim = |flags, payload| {
+        let packet = Packet::new(Shape::V4, 40_000).flags(flags).options(&marked).payload(payload);
+        rig.send(DATA, &packet).priority
+    };
+    for flags in [RST, RST | ACK, SYN | ACK] {
+        assert_eq!(claim(flags, 1000), PRIORITIES[2], "flags {flags:#x}");
+    }
+    assert_eq!(claim(ACK, 0), PRIORITIES[1], "an ACK of data that comes the other way");
+    assert_eq!(rig.switch.slots.live().count(), 0);
+}
+
+/// On a bridge whatever follows a datagram in its frame is carried on, and takes the link's time.
+#[test]
+fn a_trailer_counts_and_padding_does_not() {
+    let Some(rig) = rig() else { return };
+    let data = Packet::new(Shape::V4, 40_000).payload(100);
+    let mut long = data.bytes();
+    let datagram = long.len() as u64 - 14;
+    rig.send_bytes(DATA, 0, &long);
+    long.resize(1400, 0);
+    rig.send_bytes(DATA, 0, &long);
+    let slot = rig.switch.slots.get(rig.slot_of(&data).unwrap()).unwrap();
+    assert_eq!(slot.bytes(), datagram + 1400 - 14);
+
+    rig.data_port().set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_UDP);
+    rig.data_port().set_udp(Rate::from_bytes_per_sec(1), Bytes::new(100));
+    let mut udp = Packet::new(Shape::V4, 40_001).options(&[]).payload(0).bytes();
+    udp[23] = 17;
+    let padded = [udp.clone(), vec![0; 60 - udp.len()]].concat();
+    let verdicts = [padded.clone(), padded, udp].map(|frame| rig.send_bytes(DATA, 0, &frame).verdict);
+    assert_eq!(verdicts, [PASS, PASS, DROP], "40 bytes each, of 100");
+}
+
 #[test]
 fn udp_is_held_to_its_burst() {
     let Some(rig) = rig() else { return };
@@ -276,6 +314,7 @@ fn syns_are_held_to_their_burst_and_one_that_comes_back_passes() {
 
     std::thread::sleep(std::time::Duration::from_millis(600));
     assert_eq!(verdict(DATA, &syn(40_015)), PASS, "it comes back");
+    assert_eq!(verdict(DATA, &syn(40_015)), DROP, "but not as often as it likes");
     assert_eq!(verdict(DATA, &syn(40_031)), DROP, "it is new");
     assert!(rig.data_port().counters().syn_policed >= 10);
     assert_eq!(rig.data_port().counters().syns, 12);
@@ -308,6 +347,9 @@ fn a_pinned_program_keeps_its_ports_and_forgets_its_services() {
     let flags = nix::mount::MsFlags::empty();
     nix::mount::mount(Some("none"), bpffs.0.path(), Some("bpf"), flags, None::<&str>).unwrap();
     let folder = bpffs.0.path().join("sw");
+    rig.switch.pin(&folder).unwrap();
+    // What one leaves that died while it pinned is in nobody's way.
+    std::fs::remove_file(folder.join("program")).unwrap();
     rig.switch.pin(&folder).unwrap();
     rig.grant(&[9_000_000]);
     let heard = |rig: &Rig, sport| {

@@ -1,6 +1,9 @@
 //! How a switch comes up: program, queues, records, attachments, controller, in this order.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
 use narrows_control::rate::{LEAVES, Leaf, PortCounters};
@@ -33,13 +36,14 @@ impl Runner {
         let plane = load(config, &mut rtnl)?;
         let (mut ports, mut cores, mut told, mut indices) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (number, port) in (0u8..).zip(&config.ports) {
-            let link = rtnl.link(&port.interface)?;
+            let link = rtnl.ethernet(&port.interface)?;
+            let claim = claim(&link)?;
             let mtu = port.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
             // Charged first: what is not there is passed over. A pinned data plane keeps its queues.
             if config.pin.is_none() {
                 services.guardian.charge(&Charge::Htb(htb::Remains::before(&mut rtnl, link.index)?))?;
             }
-            let controlled = control(port, &link, mtu, config.pin.is_some())?;
+            let controlled = control(port, &link, claim, mtu, config.pin.is_some())?;
             let capacity = controlled.capacity;
             let counters =
                 PortCounters { capacity, limit_packets: [port.limit; LEAVES], ..PortCounters::default() };
@@ -54,7 +58,7 @@ impl Runner {
         // Ports that are not controlled share one record, behind the controlled ones.
         let plain = u8::try_from(config.ports.len())?;
         for name in &config.interfaces {
-            indices.push((rtnl.link(name)?.index, plain));
+            indices.push((rtnl.ethernet(name)?.index, plain));
         }
         let record = plane.ports.get(plain).ok_or("too many ports")?;
         record.set_mode(0);
@@ -130,8 +134,24 @@ fn strange(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> 
     ))
 }
 
+/// Makes a port ours for as long as this process lives: an abstract socket has its name in one network namespace, and goes with
+/// its holder (unix(7)). Two agents would give one queue two owners.
+fn claim(link: &htb::Link) -> Result<UnixDatagram, Failure> {
+    let name = SocketAddr::from_abstract_name(format!("narrows-agent-port-{}", link.index))?;
+    UnixDatagram::bind_addr(&name).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => format!("interface {} is another agent's already", link.name).into(),
+        _ => error.into(),
+    })
+}
+
 /// Builds the queue of a port.
-fn control(port: &config::Port, link: &htb::Link, mtu: Bytes, keep: bool) -> Result<Controlled, Failure> {
+fn control(
+    port: &config::Port,
+    link: &htb::Link,
+    claim: UnixDatagram,
+    mtu: Bytes,
+    keep: bool,
+) -> Result<Controlled, Failure> {
     let framing = Framing { mtu: mtu.get(), overhead: u64::from(port.overhead) };
     let told = match port.capacity {
         config::Capacity::Told(rate) => Some(rate),
@@ -148,6 +168,7 @@ fn control(port: &config::Port, link: &htb::Link, mtu: Bytes, keep: bool) -> Res
     }
     Ok(Controlled {
         interface: port.interface.clone(),
+        _claim: claim,
         htb,
         framing,
         stats: [LeafStats::default(); LEAVES],
@@ -202,6 +223,7 @@ mod tests {
             name: name.into(),
             mtu: 1500,
             mac: String::new(),
+            ethernet: true,
         };
         let links: Vec<_> = [(1, "lo"), (7, "eth1"), (8, "eth2"), (9, "eth3")].map(link).into();
         let pinned = BTreeMap::from([(0, 8), (1, 7)]);

@@ -223,8 +223,10 @@ impl Brf {
     /// The flow's RTT estimate may have changed.
     pub(super) fn note_rtt(&mut self, id: FlowId) {
         let rtt = self.table.get(id).and_then(|flow| flow.rtt.get());
+        // Hosts have a say in their samples: nobody may put off for longer than T can be what he is judged by.
+        let most = self.params.period_max.max(RTT_MIN);
         if let (Some(meter), Some(rtt)) = (self.table.meter_mut(id), rtt) {
-            meter.rtt = rtt.max(RTT_MIN);
+            meter.rtt = rtt.max(RTT_MIN).min(most);
         }
         if self.table.list(id) == Some(List::Rated) {
             self.rtt_max = self.rtt_max.max(self.rtt(id));
