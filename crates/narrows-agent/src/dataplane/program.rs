@@ -163,7 +163,7 @@ impl Switch {
         let pin = |object: BorrowedFd<'_>, name: &str| {
             // There is no program, so what is there is left of one that died while it pinned.
             let _ = std::fs::remove_file(folder.join(name));
-            sys::pin(&object, &folder.join(name))
+            sys::pin(object, &folder.join(name))
         };
         pin(self.half_open.as_fd(), "half_open")?;
         for (map, name) in self.maps.iter().zip(MAPS) {

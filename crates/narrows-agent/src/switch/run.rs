@@ -3,9 +3,9 @@
 mod start;
 
 use std::cell::RefCell;
-use std::os::unix::net::UnixDatagram;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
 use std::rc::Rc;
 
 use libbpf_rs::RingBufferBuilder;
