@@ -27,9 +27,6 @@ const SERVICES: usize = 1024;
 /// A flow without data whose ACKs go on (keepalives) is mentioned this often.
 const MENTION_EVERY: Span = Span::from_secs(10);
 
-/// So many flows are read ahead, all at once: what is known of them fits into the first-level cache.
-const AHEAD: usize = 32;
-
 /// A controlled port.
 pub struct Port {
     /// Its controller.
@@ -210,12 +207,8 @@ impl<T: FlowTable> Switch<T> {
                 port.udp = Bytes::ZERO;
             }
         });
-        let (mut index, mut ahead) = (0, 0);
+        let mut index = 0;
         while let Some(slot) = self.live.get(index).copied() {
-            if index >= ahead {
-                ahead = index + AHEAD;
-                self.read_ahead(index, true);
-            }
             if self.report(now, since, slot, part.contains(&slot), asked) {
                 index += 1;
             } else {
@@ -238,26 +231,6 @@ impl<T: FlowTable> Switch<T> {
             each(port, &mut self.actions);
             asked.extend(self.actions.drain(..).map(|action| Asked { port: number, action }));
         }
-    }
-
-    /// Reads what the loop is about to want of the next live flows, so that it waits for their memory at once and not for one
-    /// after the other; with `counts` of their slots, too.
-    fn read_ahead(&mut self, from: usize, counts: bool) {
-        let next = self.live.iter().skip(from).take(AHEAD);
-        let mut read = 0;
-        if counts {
-            for slot in next.clone() {
-                read ^= self.table.head(*slot).bytes ^ self.table.tail(*slot).last_ns;
-            }
-        }
-        for slot in next {
-            let Some(Some(shadow)) = self.shadows.get(*slot as usize) else { continue };
-            let controller = self.ports.get_mut(shadow.port()).and_then(|port| port.controller.aggregated());
-            if let (Some(controller), Some(handle)) = (controller, shadow.handle) {
-                read ^= controller.peek(handle);
-            }
-        }
-        core::hint::black_box(read);
     }
 
     /// Opens slots that nobody rang for, in a part of the table; returns the part.
@@ -394,11 +367,7 @@ impl<T: FlowTable> Switch<T> {
         if !any {
             return;
         }
-        for index in 0..self.live.len() {
-            if index % AHEAD == 0 {
-                self.read_ahead(index, false);
-            }
-            let Some(slot) = self.live.get(index) else { break };
+        for slot in &self.live {
             let Some(Some(shadow)) = self.shadows.get_mut(*slot as usize) else { continue };
             let Some(port) = self.ports.get_mut(shadow.port()).filter(|port| port.changed) else { continue };
             if let (Some(handle), Some(controller)) = (shadow.handle, port.controller.aggregated())

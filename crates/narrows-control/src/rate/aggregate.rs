@@ -68,12 +68,6 @@ pub trait Aggregated: RateController {
         actions: &mut Vec<Action>,
     ) -> Standing;
 
-    /// Reads of the flow's record what the other methods will want first, and returns whatever that is. Hosts with many flows
-    /// ask for some ahead: a processor waits for several records at once, but only if no work is between.
-    fn peek(&self, flow: FlowHandle) -> u64 {
-        flow.0
-    }
-
     /// What to do with the flow from now on; `None` if the controller has removed it. The host carries it out at once.
     ///
     /// To be asked when a report changed it, when [`version`](Aggregated::version) did, and of each flow now and then:

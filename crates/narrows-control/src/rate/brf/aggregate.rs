@@ -106,10 +106,6 @@ impl Aggregated for Brf {
         if changed { Standing::Changed } else { Standing::Same }
     }
 
-    fn peek(&self, flow: FlowHandle) -> u64 {
-        self.table.standing(FlowId::from_bits(flow.0)).map_or(0, |(_, meter)| meter.bytes.get())
-    }
-
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision> {
         let id = FlowId::from_bits(flow.0);
         let (list, meter) = self.table.standing(id)?;
