@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from run import BenchError, cargo_bench, machine, table
+from run import BenchError, cargo_bench, first_line, machine, table
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "performance.md"
@@ -91,7 +91,7 @@ def data_plane(seconds: int, repetitions: int) -> str:
     ratios = [a / b for a, b in zip(told["with"], told["without"], strict=True)]
     plain = [rate / 1e9 for rate in told["without"]]
     return (
-        f"{machine()}\n\n{table(header, rows)}\n\n"
+        f"{machine(first_line('clang', '--version'))}\n\n{table(header, rows)}\n\n"
         f"Throughput of a bridge with the programs over that without, {len(ratios)} pairs of {seconds} s "
         f"in turn: median {statistics.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f} "
         f"(without: median {statistics.median(plain):.1f} Gbit/s, from {min(plain):.1f} to {max(plain):.1f})."

@@ -276,8 +276,8 @@ def first_line(*command: str) -> str:
         return f"no {command[0]}"
 
 
-def machine() -> str:
-    """Where this was measured, in a line."""
+def machine(*versions: str) -> str:
+    """Where this was measured, in a line, with rustc's version and those of what else took part."""
     model = "unknown CPU"
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
@@ -285,21 +285,18 @@ def machine() -> str:
             line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line
         ]
         model = names[0] if names else model
-    versions = (
-        first_line("rustc", "--version"),
-        first_line("g++", "--version"),
-        "ns-3 " + first_line("pkg-config", "--modversion", "ns3-core"),
-    )
+    tools = ", ".join([first_line("rustc", "--version"), *versions])
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {model}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, "
-        f"{platform.system()} {platform.release().partition('-')[0]}; {', '.join(versions)}"
+        f"{platform.system()} {platform.release().partition('-')[0]}; {tools}"
     )
 
 
 def report(costs: Sequence[Cost], repeat: int, missing: str | None) -> str:
     """Everything measured, as Markdown."""
     speed = [c for c in costs if c.scenario.speed]
-    parts = [f"{machine()}. Medians of {repeat} run{'s' if repeat > 1 else ''}; ± is half the spread."]
+    ns3 = first_line("g++", "--version"), "ns-3 " + first_line("pkg-config", "--modversion", "ns3-core")
+    parts = [f"{machine(*ns3)}. Medians of {repeat} run{'s' if repeat > 1 else ''}; ± is half the spread."]
     if missing:
         parts.append(f"ns-3 was not run: {missing}.")
     if speed:

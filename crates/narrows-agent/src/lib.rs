@@ -1,6 +1,9 @@
 //! Rate control by the network on stock Linux: the eBPF data plane, HTB, and a rate controller of `narrows-control`
 //! over live flows.
 
+#[macro_use]
+mod skeleton;
+
 pub mod agents;
 pub mod channel;
 pub mod clean;

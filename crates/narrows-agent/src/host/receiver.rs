@@ -10,18 +10,7 @@ use super::links::Links;
 use super::load::{Words, check_kernel, enter_namespaces, refused};
 use super::{HostError, ReceiverOptions, cgroup, links};
 
-#[allow(
-    clippy::all,
-    missing_docs,
-    unreachable_pub,
-    unsafe_code,
-    dead_code,
-    non_camel_case_types,
-    non_snake_case
-)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/receiver.skel.rs"));
-}
+skeleton!("receiver");
 
 use skeleton::ReceiverSkelBuilder;
 

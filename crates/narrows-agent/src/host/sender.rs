@@ -14,18 +14,7 @@ use super::load::{Words, check_kernel, enter_namespaces, refused};
 use super::netns::{self, DefaultChanged};
 use super::{Choice, HostError, Mode, Namespace, SenderOptions, cgroup, links};
 
-#[allow(
-    clippy::all,
-    missing_docs,
-    unreachable_pub,
-    unsafe_code,
-    dead_code,
-    non_camel_case_types,
-    non_snake_case
-)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/sender.skel.rs"));
-}
+skeleton!("sender");
 
 use skeleton::{OpenSenderSkel, SenderSkel, SenderSkelBuilder};
 

@@ -1,0 +1,20 @@
+//! The generated sides of the eBPF programs.
+
+/// The module `skeleton`, which libbpf-cargo generates from `bpf/NAME` (build.rs).
+macro_rules! skeleton {
+    ($name:literal) => {
+        #[allow(
+            clippy::all,
+            dead_code,
+            missing_docs,
+            non_camel_case_types,
+            non_snake_case,
+            unreachable_pub,
+            unsafe_code,
+            reason = "generated"
+        )]
+        mod skeleton {
+            include!(concat!(env!("OUT_DIR"), "/", $name, ".skel.rs"));
+        }
+    };
+}
