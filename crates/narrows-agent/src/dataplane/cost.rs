@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Error, sys};
 
-/// While this lives the kernel counts the run time of all programs, which itself costs some 20 ns a packet.
+/// While this lives the kernel counts the run time of all programs, which costs some time itself.
 pub struct Statistics(#[allow(dead_code, reason = "closing it ends the counting")] OwnedFd);
 
 impl Statistics {
