@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use core::net::{IpAddr, Ipv4Addr};
 
+use narrows_control::feedback::header::Header;
 use narrows_control::rate::brf::{Brf, Params};
 use narrows_control::rate::demand_index::DemandIndex;
 use narrows_control::rate::{
@@ -58,6 +59,7 @@ fn packet(n: u32, payload: u64, flags: TcpFlags, option: RateOption) -> PacketIn
         unlimited: None,
         seq: 0,
         timestamps: None,
+        header: Header::None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! others hear of them at once. No system call per flow, but for flows that end.
 
 use narrows_control::feedback::code::RateCode;
+use narrows_control::feedback::header::Header;
 use narrows_control::rate::aggregate::{Decision, Standing};
 use narrows_control::rate::{Action, FlowKey, Message, PortCounters, Proto, RateController};
 use narrows_control::rate::{PacketInfo, RateOption, TcpFlags};
@@ -428,6 +429,7 @@ fn udp_packet(size: Bytes) -> PacketInfo {
         unlimited: None,
         seq: 0,
         timestamps: None,
+        header: Header::None,
     }
 }
 

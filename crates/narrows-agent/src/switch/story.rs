@@ -3,6 +3,7 @@
 //! The program notes a flow's beginning and end as flags and times; the controller knows packets. So the few packets
 //! that open and close a flow are made up again from the flags, with the times at which they passed.
 
+use narrows_control::feedback::header::Header;
 use narrows_control::rate::{
     Action, FlowKey, PacketInfo, PortCounters, RateController, RateOption, TcpFlags,
 };
@@ -36,6 +37,7 @@ impl Teller<'_> {
             unlimited: None,
             seq: 0,
             timestamps: None,
+            header: Header::None,
         }
     }
 

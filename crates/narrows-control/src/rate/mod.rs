@@ -2,10 +2,12 @@
 //!
 //! The contract is [`RateController`]: packets, timers and messages in; a leaf for each packet, a rate to write
 //! and [`Action`]s out. The host (the simulator's switch, the agent on a real one) owns queues, clocks and wires.
+//! What is decided for many ports at once is decided by a [`DomainController`], which hears and says [`Message`]s only.
 
 pub mod aggregate;
 pub mod brf;
 pub mod demand_index;
+pub mod domain;
 pub mod policer;
 pub mod registry;
 pub mod sdn;
@@ -16,6 +18,7 @@ use core::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::feedback::header::Header;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Names a flow in its data direction.
@@ -87,6 +90,8 @@ pub struct PacketInfo {
     pub seq: u64,
     /// Timestamp option: TSval, TSecr.
     pub timestamps: Option<(u32, u32)>,
+    /// The congestion header (data direction only).
+    pub header: Header,
 }
 
 /// The controlled port as its host measures it.
@@ -137,10 +142,20 @@ pub enum Class {
     Udp = 2,
 }
 
+/// How a controlled port queues.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum Queueing {
+    /// The three classes of BRF-20 to BRF-23: an HTB takes the place of the port's queue.
+    #[default]
+    Classes,
+    /// As the port would without a controller: the queue and its limit stay.
+    Own,
+}
+
 /// What becomes of a packet at the controlled port.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Into this leaf.
+    /// Into this leaf; with [`Queueing::Own`] it says only how the packet is counted.
     Queue(Leaf),
     /// Discarded by the policer.
     Drop,
@@ -160,6 +175,13 @@ pub enum Action {
     },
     /// Send this to the domain's SDN controller.
     ToController(Message),
+    /// Tell the flow's source, by a message of its own rather than in an ACK, the rate that it may have (PAC-3b).
+    ToSource {
+        /// The flow.
+        flow: FlowKey,
+        /// Its rate, L3 bytes/s.
+        rate: Rate,
+    },
     /// Write this to the log of the run: what happened, to which flow, with which figure.
     Log {
         /// A fixed word, e.g. `congestion-theta1`.
@@ -202,6 +224,22 @@ pub enum Message {
         /// How long it is good for without a refresh.
         valid_for: Span,
     },
+    /// Ingress to controller: a flow has begun or has ended here (PAC-21).
+    Flow {
+        /// The flow.
+        key: FlowKey,
+        /// It has begun; otherwise it has ended.
+        begun: bool,
+        /// All that it can use, L3 bytes/s, if that was measured to be less than what it was granted.
+        demand: Option<Rate>,
+    },
+    /// Controller to ingress: rates of flows that began there, and of those that may begin until the next word (PAC-22).
+    Grants {
+        /// Rates of flows, L3 bytes/s.
+        flows: Vec<(FlowKey, Rate)>,
+        /// The rate for a newcomer to a destination, L3 bytes/s.
+        newcomers: Vec<(IpAddr, Rate)>,
+    },
 }
 
 /// The kinds of congestion of the BRF paper.
@@ -227,8 +265,14 @@ pub struct Report {
     pub rated_share: Rate,
     /// L3 bytes of the rated class offered to the port since the run began.
     pub rated_arrived: Bytes,
+    /// L3 bytes of the rated class that left the port since the run began.
+    #[serde(default)]
+    pub rated_departed: Bytes,
     /// L3 bytes that left the port (all classes).
     pub departed: Bytes,
+    /// L3 bytes queued (all classes).
+    #[serde(default)]
+    pub queued: Bytes,
     /// Packets that left the port (all classes).
     pub departed_packets: u64,
     /// Bytes of the rated class queued.
@@ -257,6 +301,19 @@ pub trait RateController: Send {
         port: &PortCounters,
         actions: &mut Vec<Action>,
     ) -> Admission;
+
+    /// How the port queues.
+    fn queueing(&self) -> Queueing {
+        Queueing::Classes
+    }
+
+    /// Whether [`on_departure`](RateController::on_departure) wants to be called.
+    fn writes_headers(&self) -> bool {
+        false
+    }
+
+    /// A data packet with a congestion header begins to leave: the header may be rewritten.
+    fn on_departure(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _port: &PortCounters) {}
 
     /// A packet of the opposite direction passes the switch. Returns the rate to write into it, if any.
     fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate>;

@@ -3,12 +3,17 @@
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
-use super::{PortId, RateController, brf};
-use crate::units::Bytes;
+use super::domain::{DomainController, Settings};
+use super::{PortId, RateController, brf, sdn};
+use crate::units::{Bytes, Time};
 
-/// Declares [`all`] and [`build`] from lines of `name, summary: type of parameters => how to build`.
+/// The domain's controller of some ports with their parameters.
+type BuildDomain<P> = fn(Vec<(PortId, P)>, &Settings, Bytes, Time) -> Box<dyn DomainController>;
+
+/// Declares [`all`], [`build`] and [`build_domain`] from lines of `name, summary: type of parameters => how to build`, and
+/// `with domain` how to build the controller of all such ports, if there is one.
 macro_rules! controllers {
-    ($($name:literal, $summary:literal: $params:ty => $build:expr;)*) => {
+    ($($name:literal, $summary:literal: $params:ty => $build:expr $(, with domain $domain:expr)?;)*) => {
         /// All controllers in the order of the table: (name, what it is in a line).
         pub const fn all() -> &'static [(&'static str, &'static str)] {
             &[$(($name, $summary)),*]
@@ -31,6 +36,22 @@ macro_rules! controllers {
                 ))),
             }
         }
+
+        /// The domain's controller of all ports of the kind `name`; `None` where the kind has none.
+        #[allow(clippy::type_complexity)]
+        pub fn build_domain<'de, D: Deserializer<'de>>(
+            name: &str, ports: Vec<(PortId, D)>, settings: &Settings, mtu: Bytes, now: Time,
+        ) -> Result<Option<Box<dyn DomainController>>, D::Error> {
+            match name {
+                $($($name => {
+                    let build: BuildDomain<$params> = $domain;
+                    let ports: Result<Vec<_>, _> =
+                        ports.into_iter().map(|(port, d)| Ok((port, <$params>::deserialize(d)?))).collect();
+                    Ok(Some(build(ports?, settings, mtu, now)))
+                })?)*
+                _ => Ok(None),
+            }
+        }
     };
 }
 
@@ -38,7 +59,8 @@ controllers! {
     "brf", "Bottleneck routing feedback: per-flow rates written into ACKs, three-queue HTB (Sensors 2024)": brf::Params => |params, port, mtu| match params.check() {
         Ok(_) => Ok(Box::new(brf::Brf::new(params, port, mtu))),
         Err(trouble) => Err(trouble.to_string()),
-    };
+    }, with domain |ports, settings, mtu, now| Box::new(sdn::Sdn::new(
+        ports.into_iter().map(|(port, params)| (port, sdn::Params::of(&params, settings, mtu))), now));
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::brf;
 use super::brf::congestion::{Detector, Thresholds, Verdict};
+use super::domain::{DomainController, Settings, Topology};
 use super::{Message, PortId, Report};
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 
 /// The least span between two polls of a port, whatever it reports as its period.
 const POLL_MIN: Span = Span::from_millis(1);
@@ -21,6 +23,13 @@ pub struct Params {
     pub poll: Span,
     /// What counts as congestion.
     pub thresholds: Thresholds,
+}
+
+impl Params {
+    /// The detector's thresholds are those of the switch.
+    pub fn of(switch: &brf::Params, settings: &Settings, mtu: Bytes) -> Params {
+        Params { poll: settings.poll.unwrap_or(switch.poll), thresholds: Thresholds::of(switch, mtu) }
+    }
 }
 
 /// What the controller knows of one port.
@@ -59,10 +68,10 @@ pub struct Sdn {
 
 impl Sdn {
     /// A controller of these ports, which polls them all at once first.
-    pub fn new(params: Params, ports: impl IntoIterator<Item = PortId>, now: Time) -> Self {
+    pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, now: Time) -> Self {
         let mut sdn = Sdn::default();
-        for port in ports {
-            sdn.attach(port, params.clone(), now);
+        for (port, params) in ports {
+            sdn.attach(port, params, now);
         }
         sdn
     }
@@ -104,7 +113,7 @@ impl Sdn {
                 let others = self.ports.iter().filter(|port| port.id != from);
                 out.extend(others.map(|port| (port.id, message.clone())));
             }
-            Message::Poll | Message::Congestion { .. } => {}
+            Message::Poll | Message::Congestion { .. } | Message::Flow { .. } | Message::Grants { .. } => {}
         }
     }
 
@@ -133,12 +142,36 @@ impl Sdn {
     }
 }
 
+impl DomainController for Sdn {
+    fn name(&self) -> &'static str {
+        "brf"
+    }
+
+    fn on_message(
+        &mut self,
+        now: Time,
+        from: PortId,
+        message: &Message,
+        _network: &dyn Topology,
+        out: &mut Vec<(PortId, Message)>,
+    ) {
+        Sdn::on_message(self, now, from, message, out);
+    }
+
+    fn on_timer(&mut self, now: Time, _network: &dyn Topology, out: &mut Vec<(PortId, Message)>) {
+        Sdn::on_timer(self, now, out);
+    }
+
+    fn next_timer(&self) -> Time {
+        Sdn::next_timer(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rate::brf;
     use crate::rate::{CongestionKind, FlowKey, Proto};
-    use crate::units::{Bytes, Rate};
+    use crate::units::Rate;
 
     fn ms(n: u64) -> Time {
         Time::ZERO + Span::from_millis(n)
@@ -146,7 +179,8 @@ mod tests {
 
     fn sdn() -> Sdn {
         let thresholds = Thresholds::of(&brf::Params::resolved(), Bytes::new(1500));
-        Sdn::new(Params { poll: Span::from_millis(100), thresholds }, [3, 1, 2, 1], Time::ZERO)
+        let params = Params { poll: Span::from_millis(100), thresholds };
+        Sdn::new([3, 1, 2, 1].map(|port| (port, params.clone())), Time::ZERO)
     }
 
     fn report(port: PortId, at: u64, queued: u64) -> Message {
@@ -156,6 +190,8 @@ mod tests {
             capacity: Rate::from_bits_per_sec(100_000_000),
             rated_share: Rate::from_bits_per_sec(98_000_000),
             rated_arrived: Bytes::ZERO,
+            rated_departed: Bytes::ZERO,
+            queued: Bytes::new(queued),
             departed: Bytes::ZERO,
             departed_packets: 0,
             rated_queued: Bytes::new(queued),

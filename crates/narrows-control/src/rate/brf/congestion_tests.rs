@@ -55,6 +55,8 @@ fn report(ms: u64, arrived: u64, departed_packets: u64, rated: u32, other: u32) 
         capacity: Rate::from_f64(C),
         rated_share: Rate::from_f64(0.98 * C),
         rated_arrived: Bytes::new(arrived),
+        rated_departed: Bytes::new(arrived),
+        queued: Bytes::new(u64::from(rated + other) * 1500),
         departed: Bytes::new(departed_packets * 1500),
         departed_packets,
         rated_queued: Bytes::new(u64::from(rated) * 1500),

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::feedback::code::as_heard;
+use crate::feedback::header::Header;
 use crate::rate::aggregate::{Counts, Standing};
 use crate::rate::{LEAVES, RateOption, TcpFlags};
 
@@ -33,6 +34,7 @@ pub(super) fn packet(n: u32, payload: u64, flags: TcpFlags, option: RateOption) 
         unlimited: None,
         seq: 0,
         timestamps: None,
+        header: Header::None,
     }
 }
 

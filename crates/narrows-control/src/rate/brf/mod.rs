@@ -354,7 +354,10 @@ impl RateController for Brf {
             Message::FlowAdvertisement { key, rate, port: from, seq, valid_for } => {
                 self.adverts.receive(now, *key, *rate, *from, *seq, *valid_for);
             }
-            Message::Congestion { .. } | Message::Report(_) => {}
+            Message::Congestion { .. }
+            | Message::Report(_)
+            | Message::Flow { .. }
+            | Message::Grants { .. } => {}
         }
     }
 
