@@ -7,6 +7,7 @@ pub mod aggregate;
 pub mod brf;
 pub mod demand_index;
 pub mod policer;
+pub mod rcp;
 pub mod registry;
 pub mod sdn;
 pub mod service;
