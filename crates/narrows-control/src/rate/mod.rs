@@ -12,6 +12,7 @@ pub mod registry;
 pub mod sdn;
 pub mod service;
 pub mod waterfill;
+pub mod xcp;
 
 use core::net::IpAddr;
 
