@@ -14,3 +14,8 @@ pub mod params;
 
 pub use law::Law;
 pub use params::Params;
+
+#[cfg(test)]
+mod closed_loop;
+#[cfg(test)]
+mod margin;
