@@ -9,10 +9,12 @@ pub mod brf;
 pub mod demand_index;
 pub mod domain;
 pub mod policer;
+pub mod rcp;
 pub mod registry;
 pub mod sdn;
 pub mod service;
 pub mod waterfill;
+pub mod xcp;
 
 use core::net::IpAddr;
 

@@ -1,0 +1,191 @@
+//! The law of an RCP router's port: one rate for all flows, moved by what is left of the capacity and by the queue.
+//!
+//! Bounds, as the figures come from strangers: an RTT counts as at least [`RTT_MIN`] and at most [`RTT_MAX`], and one
+//! of zero is no measurement; the rate stays within [`Law::bounds`]; an update counts for one RTT at most, however
+//! late it comes.
+
+use super::params::Params;
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Least RTT that is believed, and so the least time between two updates (ours).
+pub const RTT_MIN: Span = Span::from_micros(100);
+/// Greatest RTT that is believed (ours): two hops over geostationary satellites and a queue. It bounds how far one
+/// sender that writes hours can slow the loop down for all.
+pub const RTT_MAX: Span = Span::from_secs(2);
+/// The least rate is this many bytes per RTT (RCP-3: 0.01 packets of 1000 bytes).
+const FLOOR: f64 = 10.0;
+
+/// The state of one port.
+#[derive(Clone, Debug)]
+pub struct Law {
+    params: Params,
+    capacity: Rate,
+    /// R, bytes/s: not in whole bytes, of which the steps of a slow link are fractions.
+    rate: f64,
+    /// d in seconds.
+    rtt: f64,
+    /// The last update; `None` before the first call.
+    updated: Option<Time>,
+    /// Arrived since then.
+    arrived: Bytes,
+    /// RTTs told since then, in seconds, times the bytes that told them; and those bytes.
+    told: f64,
+    told_by: f64,
+    /// y and q of the last update, for traces.
+    input: f64,
+    queued: Bytes,
+}
+
+impl Law {
+    /// A port that nothing has passed yet. The first [`on_interval`](Law::on_interval) starts its clock.
+    pub fn new(params: Params, capacity: Rate) -> Self {
+        let rtt = bounded(params.rtt);
+        let mut law = Law {
+            params,
+            capacity: Rate::ZERO,
+            rate: 0.0,
+            rtt,
+            updated: None,
+            arrived: Bytes::ZERO,
+            told: 0.0,
+            told_by: 0.0,
+            input: 0.0,
+            queued: Bytes::ZERO,
+        };
+        law.set_capacity(capacity);
+        law
+    }
+
+    /// A packet of `size` L3 bytes has arrived for the port; its header tells this RTT.
+    pub fn on_packet(&mut self, size: Bytes, rtt: Option<Span>) {
+        self.on_bytes(size);
+        if let Some(rtt) = rtt {
+            self.on_rtt(rtt, size);
+        }
+    }
+
+    /// This many L3 bytes have arrived since the last call.
+    pub fn on_bytes(&mut self, bytes: Bytes) {
+        self.arrived += bytes;
+    }
+
+    /// Packets of `weight` bytes together told this RTT (RCP-2).
+    pub fn on_rtt(&mut self, sample: Span, weight: Bytes) {
+        if sample > Span::ZERO {
+            self.told += bounded(sample) * weight.as_f64();
+            self.told_by += weight.as_f64();
+        }
+    }
+
+    /// The update (RCP-1 to RCP-3). T is the time since the last one, so a call before or after [`next`](Law::next)
+    /// is in order; one without any time in between only takes the capacity over.
+    pub fn on_interval(&mut self, now: Time, queued: Bytes, capacity: Rate) {
+        self.set_capacity(capacity);
+        let elapsed = self.updated.map(|at| now.since(at));
+        if elapsed == Some(Span::ZERO) {
+            return;
+        }
+        self.updated = Some(now);
+        // Of what arrived before the clock ran nobody knows how long it took.
+        let arrived = core::mem::take(&mut self.arrived);
+        let Some(elapsed) = elapsed else { return };
+        let elapsed = elapsed.as_secs_f64();
+        self.learn_rtt(elapsed);
+        (self.input, self.queued) = (arrived.as_f64() / elapsed, queued);
+        let target = self.target();
+        if target >= 1.0 {
+            let p = &self.params;
+            let spare = p.alpha * (target - self.input) - p.beta * queued.as_f64() / self.rtt;
+            // The law is a step of a differential equation and means nothing beyond an RTT; what is negative is
+            // raised to the least rate below.
+            self.rate *= 1.0 + (elapsed / self.rtt).min(1.0) * spare / target;
+        }
+        self.clip();
+    }
+
+    /// R, for every flow, to the nearest byte/s.
+    pub fn rate(&self) -> Rate {
+        Rate::from_f64(self.rate + 0.5)
+    }
+
+    /// The rate field of a packet that departs, where it came with `field` (RCP-4): a router only lowers it.
+    /// [`Rate::MAX`] is a sender's "no wish", which the specification writes as a negative number, too.
+    pub fn stamp(&self, field: Rate) -> Rate {
+        field.min(self.rate())
+    }
+
+    /// d, the moving average of the flows' RTTs (RCP-2).
+    pub fn rtt(&self) -> Span {
+        Span::from_secs_f64(self.rtt)
+    }
+
+    /// When [`on_interval`](Law::on_interval) is due: min(d, T_max) after the last (RCP-1).
+    pub fn next(&self) -> Time {
+        self.updated.map_or(Time::ZERO, |at| at + self.rtt().min(self.params.interval_max))
+    }
+
+    /// Least and greatest rate now, bytes/s (RCP-3). Where the capacity is below the least, it decides.
+    pub fn bounds(&self) -> (f64, f64) {
+        let most = self.target();
+        ((FLOOR / self.rtt).min(most), most)
+    }
+
+    /// Names and values of the state, for traces: bytes/s, seconds, bytes.
+    pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("rate", self.rate);
+        trace("rtt", self.rtt);
+        trace("input", self.input);
+        trace("queued", self.queued.as_f64());
+    }
+
+    /// eta * C in whole bytes/s.
+    fn target(&self) -> f64 {
+        self.capacity.mul_f64(self.params.eta).as_f64()
+    }
+
+    /// A port that had no capacity has no rate to start from, and begins anew (RCP-3).
+    fn set_capacity(&mut self, capacity: Rate) {
+        let had_none = self.target() < 1.0;
+        self.capacity = capacity;
+        if had_none {
+            self.rate = self.params.first_share * capacity.as_f64();
+        }
+        self.clip();
+    }
+
+    /// In this order a rate that is no number becomes the least.
+    fn clip(&mut self) {
+        let (least, most) = self.bounds();
+        self.rate = self.rate.max(least).min(most);
+    }
+
+    /// RCP-2. A longer average is taken over within an RTT; a shorter one the slower, the smaller the rate: among
+    /// many flows that of a few short ones.
+    fn learn_rtt(&mut self, elapsed: f64) {
+        let (told, by) = (core::mem::take(&mut self.told), core::mem::take(&mut self.told_by));
+        if by <= 0.0 {
+            return;
+        }
+        let average = told / by;
+        let step = elapsed / self.rtt;
+        let gain = if average >= self.rtt {
+            step
+        } else {
+            self.rate / self.capacity.as_f64().max(1.0) * (average / self.rtt) * step
+        };
+        self.rtt = within(self.rtt + gain.min(1.0) * (average - self.rtt));
+    }
+}
+
+/// An RTT within the bounds, in seconds.
+fn bounded(rtt: Span) -> f64 {
+    within(rtt.as_secs_f64())
+}
+
+fn within(rtt: f64) -> f64 {
+    rtt.clamp(RTT_MIN.as_secs_f64(), RTT_MAX.as_secs_f64())
+}
+
+#[cfg(test)]
+#[path = "law_tests.rs"]
+mod tests;

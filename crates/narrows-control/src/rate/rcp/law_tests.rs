@@ -1,0 +1,167 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const C: Rate = Rate::from_bytes_per_sec(12_500_000);
+
+fn ms(millis: u64) -> Span {
+    Span::from_millis(millis)
+}
+
+/// A port at a rate of 1e6 bytes/s and d = 50 ms whose clock runs, and the time.
+fn port(params: Params) -> (Law, Time) {
+    let mut law = Law::new(Params { first_share: 0.08, rtt: ms(50), ..params }, C);
+    let start = Time::from_nanos(1_700_000_000_000_000_000);
+    law.on_interval(start, Bytes::ZERO, C);
+    (law, start)
+}
+
+/// The rate after one update.
+fn updated(params: Params, elapsed: Span, arrived: u64, queued: u64) -> u64 {
+    let (mut law, start) = port(params);
+    assert_eq!(law.next(), start + elapsed);
+    law.on_bytes(Bytes::new(arrived));
+    law.on_interval(start + elapsed, Bytes::new(queued), C);
+    law.rate().as_bytes_per_sec()
+}
+
+#[test]
+fn tv_p5_rcp() {
+    assert_eq!(updated(Params::default(), ms(10), 100_000, 0), 1_016_000);
+    assert_eq!(updated(Params::default(), ms(10), 130_000, 62_500), 992_280);
+    let once_per_rtt = Params { interval_max: ms(50), ..Params::published() };
+    assert_eq!(updated(once_per_rtt, ms(50), 500_000, 0), 1_080_000);
+}
+
+#[test]
+fn what_arrived_before_the_clock_ran_does_not_count() {
+    let mut law = Law::new(Params::default(), C);
+    assert_eq!((law.rate(), law.next()), (Rate::from_bytes_per_sec(625_000), Time::ZERO));
+    law.on_bytes(Bytes::MAX);
+    law.on_interval(Time::from_secs_f64(1e9), Bytes::ZERO, C);
+    assert_eq!(law.rate(), Rate::from_bytes_per_sec(625_000));
+    law.on_interval(Time::from_secs_f64(1e9) + ms(10), Bytes::ZERO, C);
+    assert_eq!(law.rate(), Rate::from_bytes_per_sec(650_000), "0.1 * 0.4 of it more");
+}
+
+#[test]
+fn a_router_only_lowers_the_rate_field() {
+    let (law, _) = port(Params::default());
+    let rate = Rate::from_bytes_per_sec;
+    assert_eq!(law.stamp(Rate::MAX), rate(1_000_000));
+    assert_eq!(law.stamp(rate(1_000_001)), rate(1_000_000));
+    assert_eq!(law.stamp(rate(999)), rate(999));
+}
+
+/// RCP-2: two packets of 1000 bytes and one of 500 tell 60, 80 and 150 ms, 86 ms by bytes.
+#[test]
+fn a_longer_rtt_is_learnt_within_an_rtt_and_a_shorter_one_by_the_rate() {
+    let (mut law, start) = port(Params::default());
+    for (size, told) in [(1000, 60), (1000, 80), (500, 150), (1500, 0)] {
+        law.on_packet(Bytes::new(size), Some(ms(told)));
+    }
+    law.on_packet(Bytes::new(1500), None);
+    law.on_interval(start + ms(10), Bytes::ZERO, C);
+    assert_eq!(law.rtt(), Span::from_micros(50_000 + 36_000 / 5));
+
+    let (mut law, start) = port(Params::default());
+    law.on_rtt(ms(25), Bytes::new(1500));
+    law.on_interval(start + ms(10), Bytes::ZERO, C);
+    // 0.08 of the capacity, half of d, a fifth of d gone by: 0.008 of the way of 25 ms.
+    assert_eq!(law.rtt(), Span::from_micros(49_800));
+}
+
+/// The reverse of RCP-2's caution: with 1000 flows a port that began at 100 ms does not believe 1 ms within seconds,
+/// and until it does the loop is as slow as at 100 ms. With one flow it is there after five.
+#[test]
+fn among_many_flows_a_too_long_first_rtt_stays_for_long() {
+    let d_after = |seconds: u64, flows: f64| {
+        let (mut law, mut now) = (Law::new(Params::default(), C), Time::ZERO);
+        for _ in 0..seconds * 100 {
+            law.on_interval(now, Bytes::ZERO, C);
+            now += ms(10);
+            law.rate = C.as_f64() / flows;
+            law.on_bytes(C.bytes_in(ms(10)));
+            law.on_rtt(ms(1), Bytes::new(1500));
+        }
+        law.rtt().as_secs_f64() * 1e3
+    };
+    assert!(d_after(60, 1000.0) > 90.0, "d = {:.1} ms", d_after(60, 1000.0));
+    assert!(d_after(10, 1.0) < 2.0, "d = {:.1} ms", d_after(10, 1.0));
+}
+
+#[test]
+fn a_call_without_time_in_between_takes_the_capacity_over_and_loses_nothing() {
+    let (mut law, start) = port(Params::default());
+    law.on_bytes(Bytes::new(130_000));
+    law.on_interval(start, Bytes::MAX, Rate::from_bytes_per_sec(500_000));
+    assert_eq!(law.rate(), Rate::from_bytes_per_sec(500_000));
+    law.on_interval(start, Bytes::MAX, C);
+    law.on_interval(start + ms(10), Bytes::new(62_500), C);
+    assert_eq!(law.rate(), Rate::from_bytes_per_sec(496_140), "half of TV-P5's");
+}
+
+#[test]
+fn a_port_that_had_no_capacity_begins_anew() {
+    let (mut law, start) = port(Params::default());
+    law.on_interval(start + ms(10), Bytes::new(1500), Rate::ZERO);
+    assert_eq!(law.rate(), Rate::ZERO);
+    law.on_interval(start + ms(20), Bytes::new(1500), Rate::ZERO);
+    law.on_interval(start + ms(20), Bytes::ZERO, C);
+    assert_eq!(law.rate(), Rate::from_bytes_per_sec(1_000_000));
+}
+
+#[test]
+fn an_update_that_comes_late_counts_for_one_rtt() {
+    let (mut law, start) = port(Params::default());
+    law.on_interval(start + Span::from_secs(3600), Bytes::ZERO, C);
+    assert_eq!(law.rate(), Rate::from_bytes_per_sec(1_400_000));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Packet(u64, Option<u64>),
+    Interval(u64, u64, u64),
+}
+
+/// Of the magnitude of the thing, or anything at all.
+fn number(usual: u64) -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 0..usual, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (number(3000), proptest::option::of(number(1_000_000_000)))
+            .prop_map(|(size, rtt)| Step::Packet(size, rtt)),
+        2 => (number(50_000_000), number(10_000_000), number(1_000_000_000))
+            .prop_map(|(after, queued, capacity)| Step::Interval(after, queued, capacity)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_rate_stays_within_its_bounds_whatever_is_fed(
+        first in number(1_000_000_000),
+        steps in proptest::collection::vec(step(), 1..200),
+    ) {
+        let mut law = Law::new(Params::default(), Rate::from_bytes_per_sec(first));
+        let mut now = Time::ZERO;
+        for step in steps {
+            match step {
+                Step::Packet(size, rtt) => law.on_packet(Bytes::new(size), rtt.map(Span::from_nanos)),
+                Step::Interval(after, queued, capacity) => {
+                    now += Span::from_nanos(after);
+                    law.on_interval(now, Bytes::new(queued), Rate::from_bytes_per_sec(capacity));
+                    prop_assert!(law.next() > now || now == Time::NEVER, "an update that is due again at once");
+                    // As floats: beyond 2^53 a capacity is rounded.
+                    prop_assert!(law.rate().as_f64() <= Rate::from_bytes_per_sec(capacity).as_f64());
+                }
+            }
+            let (least, most) = law.bounds();
+            prop_assert!((least..=most).contains(&law.rate), "{} not from {least} to {most}", law.rate);
+            prop_assert!(most < 1.0 || least > 0.0, "a port with capacity stands still");
+            prop_assert!((RTT_MIN..=RTT_MAX).contains(&law.rtt()));
+            law.trace(&mut |name, value| assert!(value.is_finite() && value >= 0.0, "{name} is {value}"));
+        }
+    }
+}

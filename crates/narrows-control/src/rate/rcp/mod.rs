@@ -1,0 +1,21 @@
+//! RCP, the rate control protocol: one rate per port, for all flows alike, that packets take along.
+//!
+//! After N. Dukkipati, M. Kobayashi, R. Zhang-Shen and N. McKeown, "Processor Sharing Flows in the Internet", IWQoS
+//! 2005, and Dukkipati's thesis, Stanford 2008; the details that those leave open as in ns-2's RCP queue. `RCP-n` are
+//! the numbered requirements of the project's specification.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | [`params`] | every constant and its source |
+//! | [`law`] | the router's law: from bytes, RTTs and the queue to the rate |
+
+pub mod law;
+pub mod params;
+
+pub use law::Law;
+pub use params::Params;
+
+#[cfg(test)]
+mod closed_loop;
+#[cfg(test)]
+mod margin;

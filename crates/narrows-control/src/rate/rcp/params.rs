@@ -1,0 +1,99 @@
+//! The constants of RCP in one place, with where they come from.
+
+use serde::{Deserialize, Serialize};
+
+use super::law::{RTT_MAX, RTT_MIN};
+use crate::units::Span;
+
+/// Parameters of RCP. The defaults have a phase margin of 12.6 degrees (RCP-6); [`Params::published`] has none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// Gain on the capacity that is left over (RCP-1). 0.4, as published.
+    pub alpha: f64,
+    /// Gain on the queue (RCP-1). 0.226 = alpha^2 * sqrt(2), as in XCP (XCP-6); the published 0.4 lies outside the
+    /// linear region (RCP-6).
+    pub beta: f64,
+    /// Part of the capacity that is aimed at (RCP-3). 1: ns-2.
+    pub eta: f64,
+    /// T_max: most time between two updates (RCP-1). 10 ms: ns-2.
+    pub interval_max: Span,
+    /// The first rate as part of the capacity (RCP-3). 0.05: ns-2.
+    pub first_share: f64,
+    /// d before the first packet has told an RTT. 100 ms, ours.
+    pub rtt: Span,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            alpha: 0.4,
+            beta: 0.226,
+            eta: 1.0,
+            interval_max: Span::from_millis(10),
+            first_share: 0.05,
+            rtt: Span::from_millis(100),
+        }
+    }
+}
+
+impl Params {
+    /// The constants as published and in ns-2: alpha = beta = 0.4 (RCP-5).
+    pub fn published() -> Self {
+        Params { beta: 0.4, ..Params::default() }
+    }
+
+    /// Checks the parameters; an error names the first that will not do, what was found and what would do.
+    pub fn check(&self) -> Result<(), String> {
+        let ranges = [
+            ("alpha", self.alpha, 0.01, 2.0, "from 0.01 to 2"),
+            ("beta", self.beta, 0.0, 2.0, "from 0 to 2"),
+            ("eta", self.eta, 0.01, 1.0, "from 0.01 to 1"),
+            ("first_share", self.first_share, 0.0001, 1.0, "from 0.0001 to 1"),
+        ];
+        for (name, found, least, most, range) in ranges {
+            if !(least..=most).contains(&found) {
+                return Err(format!("{name} is {found}, but must be {range}"));
+            }
+        }
+        for (name, found) in [("interval_max", self.interval_max), ("rtt", self.rtt)] {
+            if !(RTT_MIN..=RTT_MAX).contains(&found) {
+                return Err(format!("{name} is {found:?}, but must be from {RTT_MIN:?} to {RTT_MAX:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::value::{Error, MapDeserializer};
+
+    fn parse(pairs: &[(&'static str, f64)]) -> Result<Params, Error> {
+        Params::deserialize(MapDeserializer::new(pairs.iter().copied()))
+    }
+
+    #[test]
+    fn what_is_not_named_is_the_default() {
+        assert_eq!(parse(&[]).unwrap(), Params::default());
+        assert_eq!(parse(&[("beta", 0.4)]).unwrap(), Params::published());
+        assert!(parse(&[("betta", 0.4)]).unwrap_err().to_string().contains("unknown field `betta`"));
+    }
+
+    #[test]
+    fn absurd_values_are_refused_with_name_and_range() {
+        assert_eq!(Params::default().check(), Ok(()));
+        assert_eq!(Params::published().check(), Ok(()));
+        for (bad, text) in [
+            (Params { alpha: f64::NAN, ..Params::default() }, "alpha is NaN, but must be from 0.01 to 2"),
+            (Params { eta: 1.5, ..Params::default() }, "eta is 1.5, but must be from 0.01 to 1"),
+            (
+                Params { interval_max: Span::ZERO, ..Params::default() },
+                "interval_max is 0.000000ms, but must be from 0.100000ms to 2000.000000ms",
+            ),
+        ] {
+            assert_eq!(bad.check(), Err(text.into()));
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What a packet tells the routers on its way, and they its sender.
+
+use crate::units::Span;
+
+/// The congestion header (draft-falk-xcp-spec-03 section 2), in plain numbers.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The sender's RTT in microseconds; 0: not known yet.
+    pub rtt: u32,
+    /// X: the sender's inter-packet time in nanoseconds, packet size by throughput.
+    pub x: u32,
+    /// Delta_Throughput in bytes/s: on its way down the path what the sender wishes, lowered by each router to what
+    /// it grants.
+    pub delta: i64,
+}
+
+impl Header {
+    /// The RTT, or `None` if the sender does not know it.
+    pub fn rtt(&self) -> Option<Span> {
+        (self.rtt > 0).then(|| Span::from_micros(u64::from(self.rtt)))
+    }
+
+    /// X in seconds.
+    pub fn x_secs(&self) -> f64 {
+        Span::from_nanos(u64::from(self.x)).as_secs_f64()
+    }
+}

@@ -1,0 +1,193 @@
+//! The law of an XCP router's port. Once per average RTT it computes by how much all flows together shall change
+//! (efficiency), and then deals that out packet by packet so that they become alike (fairness).
+//!
+//! Bounds, as headers come from strangers: an RTT counts as `rtt_max` at most, and a header without one takes no part
+//! but in the traffic; no more is handed out in an interval than was computed, either way; what no integer can hold
+//! is the greatest that it can. The law itself trusts its senders: one that asks for a great negative Delta takes all
+//! of res_neg (XCP-4), and one that tells a great X gets all of res_pos.
+
+use super::header::Header;
+use super::params::Params;
+use super::queue::Queue;
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Sums over the packets of one control interval.
+#[derive(Copy, Clone, Debug, Default)]
+struct Sums {
+    /// L3 bytes.
+    bytes: Bytes,
+    /// Sum of X, seconds: how many flows' worth of throughput, times the interval.
+    x: f64,
+    /// Sum of X * RTT, seconds^2: every flow's RTT counts alike, whatever it sends.
+    x_rtt: f64,
+}
+
+/// What is left to hand out in one direction, and how it is dealt.
+#[derive(Copy, Clone, Debug, Default)]
+struct Residue {
+    /// Bytes/s.
+    left: f64,
+    /// A packet's part: per second of X, or per byte.
+    per: f64,
+}
+
+impl Residue {
+    /// `total` over all there was of `base`; nothing without any.
+    fn new(total: f64, base: f64) -> Self {
+        Residue { left: total, per: if base > 0.0 { total / base } else { 0.0 } }
+    }
+
+    /// The part of a packet that has this much of the base.
+    fn part(&self, of: f64) -> f64 {
+        self.left.min(self.per * of)
+    }
+
+    fn take(&mut self, part: f64) {
+        self.left -= part;
+        if self.left <= 0.0 {
+            *self = Residue::default();
+        }
+    }
+}
+
+/// The state of one port.
+#[derive(Clone, Debug)]
+pub struct Law {
+    params: Params,
+    capacity: Rate,
+    queue: Queue,
+    /// The control interval: its start, its length Te, what has arrived in it.
+    started: Time,
+    interval: Span,
+    sums: Sums,
+    /// Average RTT, seconds.
+    rtt: f64,
+    /// res_pos with Cp, and res_neg with Cn.
+    positive: Residue,
+    negative: Residue,
+    /// Input, F and S of the last interval, bytes/s, for traces.
+    input: f64,
+    feedback: f64,
+    shuffled: f64,
+}
+
+impl Law {
+    /// A port that nothing has passed yet. It grants nothing until it has seen a first interval.
+    pub fn new(params: Params, capacity: Rate, now: Time) -> Self {
+        let interval = params.te_first.max(params.te_min);
+        Law {
+            capacity,
+            queue: Queue::new(now, interval),
+            started: now,
+            interval,
+            sums: Sums::default(),
+            rtt: interval.as_secs_f64(),
+            positive: Residue::default(),
+            negative: Residue::default(),
+            input: 0.0,
+            feedback: 0.0,
+            shuffled: 0.0,
+            params,
+        }
+    }
+
+    /// A packet of `size` L3 bytes has arrived for the port (XCP-1). One without a header counts with a default one.
+    pub fn on_arrival(&mut self, size: Bytes, header: &Header) {
+        self.sums.bytes += size;
+        // Its X would make the average RTT too small and take a share that it cannot be given (XCP-4).
+        let Some(rtt) = header.rtt() else { return };
+        let x = header.x_secs();
+        self.sums.x += x;
+        self.sums.x_rtt += x * rtt.min(self.params.rtt_max).as_secs_f64();
+    }
+
+    /// A packet departs and leaves `queued` bytes behind: looks at the queue (XCP-3), and lowers what the header asks
+    /// for to the packet's part (XCP-4).
+    pub fn on_departure(&mut self, header: &mut Header, size: Bytes, queued: Bytes, now: Time) {
+        self.queue.on_departure(queued);
+        self.queue.on_timer(now, self.rtt(), self.capacity);
+        if header.rtt().is_none() {
+            header.delta = 0;
+            return;
+        }
+        let mut positive = self.positive.part(header.x_secs());
+        let mut negative = self.negative.part(size.as_f64());
+        let feedback = positive - negative;
+        let asked = header.delta as f64;
+        if asked >= feedback {
+            // Towards zero, so that whole bytes/s hand out no more than there is.
+            header.delta = feedback as i64;
+        } else {
+            // Another router grants less: so much more is taken here, which leaves it for others.
+            negative = self.negative.left.min(negative + feedback - asked);
+            positive = (asked + negative).max(0.0);
+        }
+        self.positive.take(positive);
+        self.negative.take(negative);
+    }
+
+    /// Does what is due: the queue's look (XCP-3), the control interval (XCP-2), both or neither. From now on the
+    /// link has this capacity.
+    pub fn on_interval(&mut self, now: Time, capacity: Rate) {
+        self.capacity = capacity;
+        self.queue.on_timer(now, self.rtt(), capacity);
+        if now >= self.started + self.interval {
+            self.control(now);
+        }
+    }
+
+    /// When [`on_interval`](Law::on_interval) is due.
+    pub fn next(&self) -> Time {
+        (self.started + self.interval).min(self.queue.due())
+    }
+
+    /// The flows' average RTT (XCP-2).
+    pub fn rtt(&self) -> Span {
+        Span::from_secs_f64(self.rtt)
+    }
+
+    /// res_pos and res_neg: what is left to hand out in this interval, bytes/s.
+    pub fn residues(&self) -> (f64, f64) {
+        (self.positive.left, self.negative.left)
+    }
+
+    /// Names and values of the state, for traces: bytes/s, seconds, bytes; Cp in bytes/s^2, Cn in 1/s.
+    pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("input", self.input);
+        trace("rtt", self.rtt);
+        trace("queue_min", self.queue.lasting().as_f64());
+        trace("feedback", self.feedback);
+        trace("shuffle", self.shuffled);
+        trace("res_pos", self.positive.left);
+        trace("res_neg", self.negative.left);
+        trace("c_pos", self.positive.per);
+        trace("c_neg", self.negative.per);
+    }
+
+    /// XCP-2, with the time that the interval really took.
+    fn control(&mut self, now: Time) {
+        let elapsed = now.since(self.started).as_secs_f64();
+        if elapsed <= 0.0 {
+            return;
+        }
+        self.started = now;
+        let sums = core::mem::take(&mut self.sums);
+        if sums.x > 0.0 {
+            // A header's unit, the microsecond, is the least.
+            self.rtt = (sums.x_rtt / sums.x).min(self.params.rtt_max.as_secs_f64());
+        }
+        self.interval = self.rtt().max(self.params.te_min);
+        let p = &self.params;
+        self.input = sums.bytes.as_f64() / elapsed;
+        self.feedback = p.alpha * (self.capacity.as_f64() - self.input)
+            - p.beta * self.queue.lasting().as_f64() / self.rtt.max(1e-6);
+        self.shuffled = (p.shuffle * self.input - self.feedback.abs()).max(0.0);
+        // What was not handed out is void.
+        self.positive = Residue::new(self.feedback.max(0.0) + self.shuffled, sums.x);
+        self.negative = Residue::new((-self.feedback).max(0.0) + self.shuffled, sums.bytes.as_f64());
+    }
+}
+
+#[cfg(test)]
+#[path = "law_tests.rs"]
+mod tests;

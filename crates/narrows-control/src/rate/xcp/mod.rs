@@ -1,0 +1,21 @@
+//! XCP, the explicit control protocol: a port tells each packet by how much its flow shall speed up or slow down.
+//!
+//! After D. Katabi, M. Handley and C. Rohrs, "Congestion Control for High Bandwidth-Delay Product Networks", SIGCOMM
+//! 2002, in the form of draft-falk-xcp-spec-03 (2007), which writes throughputs in place of windows. `XCP-n` are the
+//! numbered requirements of the project's specification.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | [`params`] | every constant and its source |
+//! | [`header`] | what packet and router tell each other |
+//! | [`law`] | the router's law: what there is to hand out, and to whom |
+//! | `queue` | the queue that stays, as against one that comes and goes |
+
+pub mod header;
+pub mod law;
+pub mod params;
+mod queue;
+
+pub use header::Header;
+pub use law::Law;
+pub use params::Params;

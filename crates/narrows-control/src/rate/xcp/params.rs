@@ -1,0 +1,96 @@
+//! The constants of XCP in one place, with where they come from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Span;
+
+/// Parameters of XCP; the defaults are those of the paper and the draft.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// Gain on the capacity that is left over (XCP-2). 0.4: the paper, section 3.5.
+    pub alpha: f64,
+    /// Gain on the queue that stays (XCP-2). 0.226 = alpha^2 * sqrt(2) (XCP-6).
+    pub beta: f64,
+    /// Part of the traffic that is taken from all and given back by shares, so that flows become alike (XCP-2).
+    pub shuffle: f64,
+    /// Greatest RTT that is believed (XCP-1), and so the longest control interval. 1 s: the draft.
+    pub rtt_max: Span,
+    /// Shortest control interval (XCP-2).
+    pub te_min: Span,
+    /// The first control interval, and the average RTT before a packet has told one (XCP-2). 50 ms, ours.
+    pub te_first: Span,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            alpha: 0.4,
+            beta: 0.226,
+            shuffle: 0.1,
+            rtt_max: Span::from_secs(1),
+            te_min: Span::from_millis(1),
+            te_first: Span::from_millis(50),
+        }
+    }
+}
+
+impl Params {
+    /// Checks the parameters; an error names the first that will not do, what was found and what would do.
+    pub fn check(&self) -> Result<(), String> {
+        let ranges = [
+            ("alpha", self.alpha, 0.01, 2.0, "from 0.01 to 2"),
+            ("beta", self.beta, 0.0, 2.0, "from 0 to 2"),
+            ("shuffle", self.shuffle, 0.0, 1.0, "from 0 to 1"),
+        ];
+        for (name, found, least, most, range) in ranges {
+            if !(least..=most).contains(&found) {
+                return Err(format!("{name} is {found}, but must be {range}"));
+            }
+        }
+        let longest = Span::from_secs(10);
+        for (name, found, least, most) in [
+            ("rtt_max", self.rtt_max, Span::from_millis(1), longest),
+            ("te_min", self.te_min, Span::from_micros(100), self.rtt_max),
+            ("te_first", self.te_first, self.te_min, self.rtt_max),
+        ] {
+            if !(least..=most).contains(&found) {
+                return Err(format!("{name} is {found:?}, but must be from {least:?} to {most:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::value::{Error, MapDeserializer};
+
+    fn parse(pairs: &[(&'static str, f64)]) -> Result<Params, Error> {
+        Params::deserialize(MapDeserializer::new(pairs.iter().copied()))
+    }
+
+    #[test]
+    fn what_is_not_named_is_the_default() {
+        assert_eq!(parse(&[]).unwrap(), Params::default());
+        assert_eq!(parse(&[("shuffle", 0.2)]).unwrap(), Params { shuffle: 0.2, ..Params::default() });
+        assert!(parse(&[("gamma", 0.2)]).unwrap_err().to_string().contains("unknown field `gamma`"));
+    }
+
+    #[test]
+    fn absurd_values_are_refused_with_name_and_range() {
+        assert_eq!(Params::default().check(), Ok(()));
+        for (bad, text) in [
+            (Params { shuffle: -0.1, ..Params::default() }, "shuffle is -0.1, but must be from 0 to 1"),
+            (
+                Params { te_min: Span::from_secs(2), ..Params::default() },
+                "te_min is 2000.000000ms, but must be from 0.100000ms to 1000.000000ms",
+            ),
+        ] {
+            assert_eq!(bad.check(), Err(text.into()));
+        }
+        assert!(Params { beta: f64::NAN, ..Params::default() }.check().is_err());
+        assert!(Params { te_first: Span::ZERO, ..Params::default() }.check().is_err());
+    }
+}

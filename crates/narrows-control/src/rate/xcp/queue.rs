@@ -1,0 +1,96 @@
+//! The queue that stays (XCP-3): the least that departing packets left behind within about half an RTT.
+
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Shortest time over which the least is taken: a queue of this much delay may come and go (the draft's
+/// ALLOWED_QUEUE).
+const LOOK_MIN: Span = Span::from_millis(2);
+
+/// Finds the least queue of each look.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    /// What the last departing packet left behind.
+    last: Bytes,
+    /// Least so far in this look; `None`: nothing has departed.
+    least: Option<Bytes>,
+    /// Qmin, the least of the last whole look.
+    lasting: Bytes,
+    due: Time,
+}
+
+impl Queue {
+    pub(super) fn new(now: Time, rtt: Span) -> Self {
+        let due = now + look(rtt, Span::ZERO);
+        Queue { last: Bytes::ZERO, least: None, lasting: Bytes::ZERO, due }
+    }
+
+    /// A packet has departed and left this much behind.
+    pub(super) fn on_departure(&mut self, queued: Bytes) {
+        self.last = queued;
+        self.least = Some(self.least.map_or(queued, |least| least.min(queued)));
+    }
+
+    /// Ends the look if it is time.
+    pub(super) fn on_timer(&mut self, now: Time, rtt: Span, capacity: Rate) {
+        if now < self.due {
+            return;
+        }
+        // Without a departure the queue is what the last one left behind, or longer behind a link that stands still.
+        self.lasting = self.least.take().unwrap_or(self.last);
+        self.due = now + look(rtt, capacity.time_for(self.last));
+    }
+
+    /// Qmin.
+    pub(super) fn lasting(&self) -> Bytes {
+        self.lasting
+    }
+
+    pub(super) fn due(&self) -> Time {
+        self.due
+    }
+}
+
+/// Tq for this average RTT, of which the queue takes `waiting`.
+fn look(rtt: Span, waiting: Span) -> Span {
+    (rtt - waiting).scale(1, 2).max(LOOK_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const C: Rate = Rate::from_bytes_per_sec(12_500_000);
+
+    fn ms(millis: u64) -> Span {
+        Span::from_millis(millis)
+    }
+
+    #[test]
+    fn a_burst_is_no_lasting_queue() {
+        let start = Time::from_nanos(7);
+        let mut queue = Queue::new(start, ms(50));
+        assert_eq!(queue.due(), start + ms(25));
+        for queued in [60_000, 3_000, 125_000] {
+            queue.on_departure(Bytes::new(queued));
+        }
+        queue.on_timer(start + ms(24), ms(50), C);
+        assert_eq!((queue.lasting(), queue.due()), (Bytes::ZERO, start + ms(25)), "not yet");
+        queue.on_timer(start + ms(25), ms(50), C);
+        // 125,000 bytes are 10 ms of the link.
+        assert_eq!((queue.lasting(), queue.due()), (Bytes::new(3_000), start + ms(45)));
+        queue.on_timer(start + ms(45), ms(50), C);
+        assert_eq!(queue.lasting(), Bytes::new(125_000), "nothing departed");
+    }
+
+    #[test]
+    fn a_look_takes_two_milliseconds_at_least() {
+        let start = Time::ZERO;
+        for (queued, capacity) in [(0, C), (1 << 40, C), (u64::MAX, Rate::ZERO), (0, Rate::ZERO)] {
+            let mut queue = Queue::new(start, Span::ZERO);
+            assert_eq!(queue.due(), start + ms(2));
+            queue.on_departure(Bytes::new(queued));
+            queue.on_timer(start + ms(2), ms(3), capacity);
+            assert_eq!(queue.due(), start + ms(4));
+        }
+    }
+}
