@@ -2,6 +2,8 @@
 //!
 //! Sequence numbers count segments, not bytes (each segment keeps its own payload length); see LIMITATIONS.md.
 
+use narrows_control::feedback::header::{ECHO_BYTES, Echo, Header};
+
 /// Bytes of IPv4 and TCP headers with the timestamp option (20 + 20 + 12).
 pub(crate) const HEADER: u32 = 52;
 /// Bytes of IPv4 and UDP headers.
@@ -38,6 +40,12 @@ pub(crate) mod flag {
     pub(crate) const REVERSE: u16 = 1 << 9;
     /// Carries the rate option.
     pub(crate) const RATE: u16 = 1 << 10;
+    /// Carries a congestion header; against the data, its echo.
+    pub(crate) const HEADER: u16 = 1 << 11;
+    /// Two bits: what kind of echo.
+    pub(crate) const ECHO_AT: u32 = 12;
+    /// Two bits: the leaf that the last controlled port counted it in.
+    pub(crate) const LEAF_AT: u32 = 14;
 }
 
 /// A packet.
@@ -64,7 +72,7 @@ pub(crate) struct Packet {
     pub(crate) ts: u32,
     /// Timestamp echo, microseconds.
     pub(crate) ts_echo: u32,
-    /// SACK blocks, the first `sacks` of them.
+    /// SACK blocks, the first `sacks` of them. Data has none: there the congestion header is in here.
     pub(crate) sack: [SackBlock; 3],
     /// Number of SACK blocks.
     pub(crate) sacks: u8,
@@ -72,6 +80,8 @@ pub(crate) struct Packet {
     pub(crate) class: u8,
     /// The rate code of the option (with [`flag::RATE`]).
     pub(crate) rate_code: u16,
+    /// The echo of a congestion header (with [`flag::HEADER`], against the data).
+    pub(crate) echo: u32,
 }
 
 const _: () = assert!(size_of::<Packet>() == 64, "one cache line");
@@ -108,6 +118,7 @@ impl Template {
             sacks: 0,
             class: self.class,
             rate_code: 0,
+            echo: 0,
         }
     }
 }
@@ -116,6 +127,48 @@ impl Packet {
     #[inline]
     pub(crate) fn is(&self, flags: u16) -> bool {
         self.flags & flags != 0
+    }
+
+    /// The congestion header of a packet of the data direction.
+    pub(crate) fn header(&self) -> Header {
+        if self.flags & (flag::HEADER | flag::REVERSE) != flag::HEADER {
+            return Header::None;
+        }
+        let [a, b, c] = self.sack;
+        Header::from_words([a.start, a.end, b.start, b.end, c.start])
+    }
+
+    /// Writes the congestion header, over the one that is there if any. The caller counts its bytes.
+    pub(crate) fn set_header(&mut self, header: Header) {
+        let [a, b, c, d, e] = header.to_words();
+        let block = |start, end| SackBlock { start, end };
+        self.sack = [block(a, b), block(c, d), block(e, 0)];
+        self.flags |= flag::HEADER;
+    }
+
+    /// What a receiver sends back.
+    pub(crate) fn echo(&self) -> Option<Echo> {
+        if self.flags & (flag::HEADER | flag::REVERSE) != flag::HEADER | flag::REVERSE {
+            return None;
+        }
+        Echo::from_word(self.echo, (self.flags >> flag::ECHO_AT) as u8)
+    }
+
+    /// Adds an echo, with its bytes.
+    pub(crate) fn set_echo(&mut self, echo: Echo) {
+        let (word, kind) = echo.to_word();
+        self.echo = word;
+        self.flags |= flag::HEADER | u16::from(kind & 3) << flag::ECHO_AT;
+        self.size += ECHO_BYTES;
+    }
+
+    /// The leaf that the last controlled port counted it in.
+    pub(crate) fn leaf(&self) -> usize {
+        (self.flags >> flag::LEAF_AT) as usize & 3
+    }
+
+    pub(crate) fn set_leaf(&mut self, leaf: usize) {
+        self.flags = self.flags & !(3 << flag::LEAF_AT) | (leaf as u16 & 3) << flag::LEAF_AT;
     }
 
     /// SACK blocks that fit a header beside the rate option.

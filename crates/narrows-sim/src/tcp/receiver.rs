@@ -1,6 +1,7 @@
 //! The receiving end: reassembly, delayed ACKs with a quick-ack start, SACK and DSACK (RFC 2018, 2883), ECN echo.
 
 use narrows_control::feedback::code::RateCode;
+use narrows_control::feedback::header::Echo;
 use narrows_control::units::{Span, Time};
 
 use super::Io;
@@ -37,6 +38,8 @@ pub(crate) struct Receiver {
     ecn: bool,
     /// The sender asked for rates: ACKs reserve room for one.
     rate_option: bool,
+    /// What routers wrote into congestion headers, not sent back yet.
+    echo: Option<Echo>,
     /// Next segment expected.
     next: u32,
     /// Payload + 1 of segments from `next` on that came out of order; 0: missing.
@@ -74,6 +77,7 @@ impl Receiver {
             phase: Phase::Listen,
             ecn,
             rate_option: false,
+            echo: None,
             next: 0,
             out_of_order: Ring::new(),
             blocks: [SackBlock::default(); BLOCKS],
@@ -118,6 +122,7 @@ impl Receiver {
             self.retry_at = Time::NEVER;
             self.tries = 0;
             self.rto = super::rtt::RTO_MIN + io.now.since(self.syn_ack_at);
+            self.echo = None;
         }
         if self.phase == Phase::LastAck && p.payload == 0 && p.is(flag::FIN) && p.seq > self.next - 1 {
             self.phase = Phase::Closed;
@@ -137,6 +142,7 @@ impl Receiver {
         self.phase = Phase::SynReceived;
         self.ts_recent = p.ts;
         self.rate_option = p.is(flag::RATE);
+        self.echo = p.header().echo(None);
         self.ecn &= p.is(flag::ECE);
         self.send_syn_ack(io);
     }
@@ -151,6 +157,10 @@ impl Receiver {
         }
         if self.ecn {
             p.flags |= flag::ECE;
+        }
+        // Not taken away: the SYN-ACK may have to be sent again.
+        if let Some(echo) = self.echo {
+            p.set_echo(echo);
         }
         io.send(p);
         self.syn_ack_at = io.now;
@@ -179,6 +189,13 @@ impl Receiver {
                 // The sender's window may be very small (Linux __tcp_ecn_check_ce).
                 self.echo_ce = true;
                 self.quick = self.quick.max(2);
+            }
+        }
+        if p.is(flag::HEADER) {
+            let header = p.header();
+            self.echo = header.echo(self.echo);
+            if header.is_urgent() {
+                self.quick = self.quick.max(1);
             }
         }
         // RFC 7323 (4.3): the timestamp of the segment that the next ACK answers.
@@ -282,7 +299,10 @@ impl Receiver {
 
     fn send_fin(&mut self, io: &mut Io<'_>) {
         self.ack_at = Time::NEVER;
-        let p = self.packet(io, flag::ACK | flag::FIN);
+        let mut p = self.packet(io, flag::ACK | flag::FIN);
+        if let Some(echo) = self.echo.take() {
+            p.set_echo(echo);
+        }
         io.send(p);
         self.retry(io.now);
     }
@@ -311,6 +331,9 @@ impl Receiver {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNASSIGNED.to_bits();
             p.size += RATE_OPTION as u16;
+        }
+        if let Some(echo) = self.echo.take() {
+            p.set_echo(echo);
         }
         io.send(p);
     }

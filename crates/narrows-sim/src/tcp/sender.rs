@@ -1,9 +1,8 @@
 //! The sending end: connection, ACK processing and its order, after Linux `tcp_ack()`.
 
-use narrows_control::congestion::{
-    Ack, Connection, Controller, INFINITE_SSTHRESH, RateSample, Recovery, State, Window,
-};
+use narrows_control::congestion::{Ack, Connection, Controller, Departing, RateSample, Recovery, State, Window, INFINITE_SSTHRESH};
 use narrows_control::feedback::code::RateCode;
+use narrows_control::feedback::header::{Echo, Header};
 use narrows_control::units::{Rate, Span, Time};
 
 use super::app::App;
@@ -100,6 +99,8 @@ pub(crate) struct Sender {
     /// Rate in the newest ACK that carried one.
     pub(crate) feedback: Option<Rate>,
     pub(super) option_at: Time,
+    /// The controller's packets carry congestion headers.
+    pub(super) headers: bool,
     syn_sent_at: Time,
     syn_tries: u32,
     /// Newest timestamp received, echoed in what we send.
@@ -133,6 +134,7 @@ pub(super) struct Progress {
 
 impl Sender {
     pub(crate) fn new(config: Config, app: App, cc: Box<dyn Controller>, measure_from: Time) -> Self {
+        let headers = cc.sends_headers();
         Sender {
             config,
             phase: Phase::SynSent,
@@ -161,6 +163,7 @@ impl Sender {
             send_cwr: false,
             feedback: None,
             option_at: Time::ZERO,
+            headers,
             syn_sent_at: Time::ZERO,
             syn_tries: 0,
             ts_recent: 0,
@@ -186,6 +189,7 @@ impl Sender {
         if self.config.ecn {
             syn.flags |= flag::ECE | flag::CWR;
         }
+        self.add_header(io.now, &mut syn, false);
         io.send(syn);
         let wait = super::rtt::RTO_INITIAL.scale(1 << (self.syn_tries - 1).min(6), 1);
         self.timer = super::timers::Timer::Retransmit(io.now + wait);
@@ -229,6 +233,45 @@ impl Sender {
         }
     }
 
+    /// A rate for the flow that came by a message of its own (PAC-3b).
+    pub(crate) fn on_rate(&mut self, io: &mut Io<'_>, rate: Rate) {
+        if self.phase == Phase::Closed {
+            return;
+        }
+        self.feedback = Some(rate);
+        if self.phase == Phase::Established {
+            self.cc.on_feedback(io.now, rate, &mut self.window);
+            self.window.cwnd = self.window.cwnd.max(1);
+            self.transmit(io);
+        }
+    }
+
+    /// The header that the controller wants in this packet.
+    pub(super) fn header_for(&mut self, now: Time, syn: bool, fin: bool, again: bool) -> Header {
+        if !self.headers {
+            return Header::None;
+        }
+        let departing = Departing {
+            now,
+            syn,
+            fin,
+            again,
+            srtt: self.rtt.srtt,
+            min_rtt: self.rtt.min,
+            rto: self.rtt.rto(),
+            packet_bytes: self.config.mss as u32 + HEADER,
+        };
+        self.cc.header(&departing, &self.window)
+    }
+
+    fn add_header(&mut self, now: Time, p: &mut Packet, again: bool) {
+        let header = self.header_for(now, p.is(flag::SYN), p.is(flag::FIN), again);
+        if header != Header::None {
+            p.set_header(header);
+            p.size += header.wire_bytes();
+        }
+    }
+
     pub(super) fn syn_tries(&self) -> u32 {
         self.syn_tries
     }
@@ -244,13 +287,15 @@ impl Sender {
             self.take_rtt(io.now, rtt);
         }
         self.config.ecn &= p.is(flag::ECE);
-        self.feedback = read_rate(p);
+        // A rate that came by another way before the SYN-ACK stands.
+        self.feedback = read_rate(p).or(self.feedback);
         let connection = Connection {
             now: io.now,
             packet_bytes: self.config.mss as u32 + crate::packet::HEADER,
             rtt,
             feedback: self.feedback,
-            feedback_possible: p.is(flag::RATE),
+            feedback_possible: p.is(flag::RATE) || self.feedback.is_some(),
+            echo: p.echo(),
             seed: self.config.seed,
         };
         self.cc.on_established(&connection, &mut self.window);
@@ -308,7 +353,7 @@ impl Sender {
         let rexmit = if dubious { self.react(io.now, &mut progress) } else { Rexmit::Lost };
 
         let rate = self.sampler.finish(io.now, &progress.draft, self.rtt.min);
-        self.control(io.now, &progress, delivered_now, prior_in_flight, rate, feedback);
+        self.control(io.now, &progress, delivered_now, prior_in_flight, rate, (feedback, p.echo()));
         // A SACK puts the timeout off only if it is for something sent before the first segment was (last) sent: a lost
         // retransmission must not wait for ever while others come through (Linux tcp_clean_rtx_queue).
         let head_sent = self.board.get(self.board.una).map(|s| s.sent);
@@ -424,7 +469,7 @@ impl Sender {
         acked: u32,
         prior_in_flight: u32,
         rate: RateSample,
-        feedback: Option<Rate>,
+        (feedback, echo): (Option<Rate>, Option<Echo>),
     ) {
         let lost = (self.sampler.lost - progress.lost_before) as u32;
         let by_prr =
@@ -460,6 +505,7 @@ impl Sender {
             delayed: acked == 1 && prior_in_flight == 1 && progress.una_advanced,
             ece: progress.ece,
             feedback,
+            echo,
         };
         self.cc.on_ack(&ack, &mut self.window);
         self.window.cwnd = self.window.cwnd.max(1);
@@ -484,10 +530,15 @@ fn echo_rtt(now: u32, ts_echo: u32) -> Option<Span> {
         .then(|| Span::from_micros(now.wrapping_sub(ts_echo).max(1) as u64))
 }
 
-/// The rate that a packet's option carries.
+/// The rate that a packet's option, or the echo of a congestion header, carries.
 pub(super) fn read_rate(p: &Packet) -> Option<Rate> {
-    if !p.is(flag::RATE) {
-        return None;
+    if p.is(flag::RATE)
+        && let Some(rate) = RateCode::from_bits(p.rate_code).decode()
+    {
+        return Some(rate);
     }
-    RateCode::from_bits(p.rate_code).decode()
+    match p.echo() {
+        Some(Echo::Rate(rate)) => Some(rate),
+        _ => None,
+    }
 }

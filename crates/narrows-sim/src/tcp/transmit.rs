@@ -2,6 +2,7 @@
 
 use narrows_control::congestion::{Recovery, State};
 use narrows_control::feedback::code::RateCode;
+use narrows_control::feedback::header::Header;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::Io;
@@ -129,7 +130,9 @@ impl Sender {
         }
         // BRF-100: once per RTT a segment gives up eight bytes to say that the flow is not limited by its application.
         let option = self.cc.wants_feedback() && io.now >= self.option_at && !self.sampler.is_app_limited();
-        let room = self.config.mss - if option { RATE_OPTION as u16 } else { 0 };
+        // A full packet is a full packet, whatever it carries: headers and options take their bytes from its payload.
+        let extra = if option { RATE_OPTION as u16 } else { self.header_room };
+        let room = self.config.mss - extra;
         let (len, fin) = match self.app.take(io.now, room) {
             Chunk::Data { len, last } => (len, last),
             Chunk::Wait(at) => {
@@ -182,6 +185,7 @@ impl Sender {
     }
 
     fn emit(&mut self, io: &mut Io<'_>, seq: u32, len: u16, fin: bool, option: bool) {
+        let again = self.board.get(seq).is_some_and(|s| s.ever_retransmitted());
         let mut p = self.packet(io, flag::ACK);
         p.seq = seq;
         p.payload = len;
@@ -194,13 +198,13 @@ impl Sender {
             p.rate_code = RateCode::UNLIMITED.to_bits();
         }
         // RFC 3168 section 6.1.5: no retransmission is ECN-capable, and the CWR goes out with new data.
-        let again = self.board.get(seq).is_some_and(|s| s.ever_retransmitted());
         if self.config.ecn && !again {
             p.flags |= flag::ECT;
             if std::mem::take(&mut self.send_cwr) {
                 p.flags |= flag::CWR;
             }
         }
+        self.add_header(io.now, &mut p, again);
         self.counters.sent += 1;
         self.counters.sent_bytes += p.size as u64;
         self.prr.out += 1;
