@@ -4,6 +4,7 @@
 //! and [`Action`]s out. The host (the simulator's switch, the agent on a real one) owns queues, clocks and wires.
 
 pub mod aggregate;
+pub mod bdr;
 pub mod brf;
 pub mod demand_index;
 pub mod policer;
