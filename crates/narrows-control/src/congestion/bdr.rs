@@ -238,6 +238,15 @@ mod tests {
     }
 
     #[test]
+    fn a_timeout_of_nothing_does_not_designate_every_packet() {
+        let mut d = Designator::default();
+        d.connect(ms(0), PACKET);
+        d.on_established();
+        assert!(d.on_send(ms(100), 0, Span::ZERO, PACKET).is_some());
+        assert!(d.on_send(ms(101), 1, Span::ZERO, PACKET).is_none());
+    }
+
+    #[test]
     fn an_acknowledged_packet_frees_the_next_though_its_echo_is_lost() {
         let mut d = Designator::default();
         d.connect(ms(0), PACKET);

@@ -270,3 +270,88 @@ fn an_absurd_report_counts_for_little() {
     assert!(law.flows(at(5.0)) < 105.0, "{}", law.flows(at(5.0)));
     assert!(law.mean_report() < Span::from_millis(250), "{:?}", law.mean_report());
 }
+
+/// The mean between reports sets all times: the first report is all of it, and each after that a sixteenth.
+#[test]
+fn the_first_report_is_the_mean() {
+    let mut law = law(Params::default(), gbit());
+    assert_eq!((law.mean_report(), law.next()), (RTT, at(0.05)));
+    hear(&mut law, at(0.01), &Report { t_rep: Span::from_millis(20), ..report() });
+    assert_eq!(law.mean_report(), Span::from_millis(20));
+    hear(&mut law, at(0.02), &Report { t_rep: Span::from_millis(36), ..report() });
+    assert_eq!(law.mean_report(), Span::from_millis(21));
+    law.on_timer(at(0.05), gbit(), Bytes::ZERO, None);
+    assert_eq!(law.next(), at(0.0605), "half of it");
+}
+
+/// Reports a microsecond apart do not make the port spin, and the paper's law measures over 10 ms at least.
+#[test]
+fn timers_have_a_least_wait() {
+    for (mode, wait) in [(Mode::Resolved, 1), (Mode::Literal, 5)] {
+        let mut law = law(Params { mode, ..Params::default() }, gbit());
+        let (t_rep, time_per_cwin) = (Span::from_micros(1), Span::from_micros(1));
+        hear(&mut law, at(0.01), &Report { t_rep, time_per_cwin, ..report() });
+        law.on_timer(at(0.05), gbit(), Bytes::ZERO, None);
+        assert_eq!(law.next(), at(0.05) + Span::from_millis(wait));
+    }
+}
+
+/// BDR-22: a flood of SYNs that no data follows counts for no longer than 2.5 mean times between reports, and then not even
+/// in the average that real newcomers are compared with for long.
+#[test]
+fn a_flood_of_syns_is_soon_forgotten() {
+    let mut law = law(Params::default(), gbit());
+    let syn = Report { syn: true, ..Report::default() };
+    (0..1000).for_each(|_| _ = hear(&mut law, at(0.04), &syn));
+    assert_eq!(law.flows(at(0.04)), 501.0);
+    for half in 1..=5u64 {
+        assert!(law.flows(Time::ZERO + Span::from_millis(50 * half)) > 300.0);
+        law.on_timer(Time::ZERO + Span::from_millis(50 * half), gbit(), Bytes::ZERO, None);
+    }
+    assert_eq!(law.flows(at(0.25)), 1.0);
+}
+
+/// One flow that leaves most of the link unused may have all of it, and no more.
+#[test]
+fn one_flow_is_never_given_more_than_there_is() {
+    let mut law = law(Params::default(), gbit());
+    for tenth in 1..=100u64 {
+        let now = Time::ZERO + RTT.scale(tenth, 1);
+        law.on_bytes(Bytes::new(1_250_000), Bytes::ZERO);
+        law.on_timer(now, gbit(), Bytes::ZERO, None);
+        hear(&mut law, now, &report());
+    }
+    assert!(law.redistribution() > 5.0);
+    assert_eq!(law.rate(at(10.0)), gbit().mul_f64(0.98));
+}
+
+/// A host that comes back after a minute's sleep takes one step and not six hundred.
+#[test]
+fn a_late_timer_is_no_leap() {
+    let mut law = law(Params::default(), gbit());
+    for half in 1..=5u64 {
+        law.on_timer(at(half as f64 * 0.05), gbit(), Bytes::ZERO, None);
+        steady(&mut law, 100, half as f64 * 0.05, half as f64 * 0.05 + 0.05);
+    }
+    steady(&mut law, 100, 60.0, 61.0);
+    law.on_timer(at(61.0), gbit(), Bytes::ZERO, None);
+    assert!((law.redistribution() - 1.1).abs() < 1e-9, "{}", law.redistribution());
+}
+
+/// Without a limit a queue is one that takes more than 1 % of T_q = 0.2 s to drain.
+#[test]
+fn a_queue_without_a_limit_is_judged_by_its_delay() {
+    let factor = |queued| {
+        let mut law = law(Params::default(), gbit());
+        for half in 1..=40u64 {
+            let now = Time::ZERO + Span::from_millis(50 * half);
+            law.on_timer(now, gbit(), Bytes::ZERO, None);
+            hear(&mut law, now, &report());
+        }
+        law.on_report(at(2.0), &report(), Bytes::new(queued), None);
+        law.redistribution()
+    };
+    // 2 ms of 1 Gbit/s.
+    assert!(factor(249_000) > 1.0);
+    assert_eq!(factor(251_000), 1.0);
+}
