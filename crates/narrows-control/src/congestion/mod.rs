@@ -5,6 +5,7 @@
 //! Reduction; the controller owns [`Window`]. Windows are in segments, as in Linux; rates are L3 bytes/s.
 
 pub mod bbr;
+pub mod bdr;
 pub mod brf;
 pub mod cubic;
 pub mod filter;

@@ -5,6 +5,7 @@
 //! What is decided for many ports at once is decided by a [`DomainController`], which hears and says [`Message`]s only.
 
 pub mod aggregate;
+pub mod bdr;
 pub mod brf;
 pub mod demand_index;
 pub mod domain;

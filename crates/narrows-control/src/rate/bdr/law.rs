@@ -1,0 +1,277 @@
+//! The law of one port: from what designated packets report and what the port carries to what each packet is told
+//! (BDR-40 to BDR-43). A dozen operations per designated packet, two additions for any other.
+
+use super::count::Count;
+use super::meter::Meter;
+use super::newcomers::Newcomers;
+use super::params::{Mode, Params};
+use super::share::{Port, Redistribution, Usage, gain};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// The least mean time between reports, seconds: reports of nothing must not make the time for a queue to drain nothing.
+const MEAN_MIN: f64 = 1e-4;
+/// Weight of a new report in their mean (BDR-21).
+const MEAN_WEIGHT: f64 = 1.0 / 16.0;
+/// The least span between two timers.
+const TICK_MIN: Span = Span::from_millis(1);
+/// The least time over which literal mode measures what is used (BDR-26), seconds.
+const USED_MIN: f64 = 0.01;
+/// Fewer flows than this, by the count without its floor, are none at all.
+const NOBODY: f64 = 0.5;
+
+/// What a designated packet says (BDR-2, BDR-6, BDR-20).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// It is a SYN: a flow begins, `t_rep` is zero.
+    pub syn: bool,
+    /// It is the flow's last.
+    pub fin: bool,
+    /// It is the flow's first after the SYN. A router without a table cannot know; the flags of BDR-6 have bits left.
+    pub first_data: bool,
+    /// Time since this flow's previous designated packet was sent.
+    pub t_rep: Span,
+    /// Packets sent from the previous designated packet on, not counting this one. Used by literal mode only.
+    pub size_cwin: u32,
+    /// Time to send the last window and receive its ACKs. Used by literal mode only.
+    pub time_per_cwin: Span,
+    /// Size of the flow's full packets, L3 bytes. Used by literal mode only.
+    pub packet_size: Bytes,
+}
+
+/// What a router tells a flow.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Recommendation {
+    /// Send at this rate, L3 bytes/s (BDR-25).
+    Rate(Rate),
+    /// Add so many packets to the window (equation (3), BDR-26).
+    Gain(i32),
+}
+
+impl Recommendation {
+    /// The min rule of BDR-3: what the packet carries on, when `field` is what earlier routers wrote. A path with routers
+    /// of both modes is a mistake of who set it up; the first one's word then stands.
+    pub fn stamp(self, field: Option<Recommendation>) -> Recommendation {
+        match (field, self) {
+            (Some(Recommendation::Rate(theirs)), Recommendation::Rate(ours)) => {
+                Recommendation::Rate(theirs.min(ours))
+            }
+            (Some(Recommendation::Gain(theirs)), Recommendation::Gain(ours)) => {
+                Recommendation::Gain(theirs.min(ours))
+            }
+            (Some(theirs), _) => theirs,
+            (None, ours) => ours,
+        }
+    }
+}
+
+/// BDR at one port.
+#[derive(Clone, Debug)]
+pub struct Law {
+    params: Params,
+    /// C.
+    capacity: Rate,
+    /// q as last told.
+    queued: Bytes,
+    /// Its limit, if there is one.
+    buffer: Option<Bytes>,
+    count: Count,
+    newcomers: Newcomers,
+    meter: Meter,
+    redistribution: Redistribution,
+    /// Mean time between reports, seconds; `None` before the first.
+    mean: Option<f64>,
+    ticked_at: Time,
+    /// The wait between the last timer and the next.
+    wait: Span,
+}
+
+impl Law {
+    /// The law with these parameters (see [`Params::check`]) for a port of this capacity.
+    pub fn new(params: Params, capacity: Rate, now: Time) -> Self {
+        let mut law = Law {
+            capacity,
+            queued: Bytes::ZERO,
+            buffer: None,
+            count: Count::new(&params, now),
+            newcomers: Newcomers::new(now),
+            meter: Meter::default(),
+            redistribution: Redistribution::default(),
+            mean: None,
+            ticked_at: now,
+            wait: TICK_MIN,
+            params,
+        };
+        law.wait = law.period();
+        law
+    }
+
+    /// Bytes that the port has sent since the last call: of flows that speak BDR, and of all others (BDR-42).
+    pub fn on_bytes(&mut self, own: Bytes, other: Bytes) {
+        self.meter.count(own, other);
+    }
+
+    /// A designated packet is about to join the queue, which holds `queued` bytes of at most `queue_limit` (BDR-41). What
+    /// is returned goes into its field by [`Recommendation::stamp`].
+    pub fn on_report(
+        &mut self,
+        now: Time,
+        report: &Report,
+        queued: Bytes,
+        queue_limit: Option<Bytes>,
+    ) -> Recommendation {
+        let (literal, tau) = (self.literal(), self.tau());
+        let said = if literal { report.time_per_cwin } else { report.t_rep };
+        let said = said.min(self.params.t_rep_max).as_secs_f64();
+        self.count.report(now, said, tau);
+        self.learn_mean(said);
+        if report.first_data {
+            self.newcomers.on_first_data(now, tau);
+        }
+        if report.syn {
+            self.newcomers.on_syn(now, tau);
+        }
+        self.observe(queued, queue_limit);
+        if literal {
+            let available = self.capacity.as_f64() - self.meter.used();
+            let (size, packet) = (f64::from(report.size_cwin), report.packet_size.as_f64());
+            // The conversion truncates towards zero (BDR-26) and saturates.
+            Recommendation::Gain(gain(available, self.flows(now), size, said, packet) as i32)
+        } else {
+            Recommendation::Rate(self.rate(now))
+        }
+    }
+
+    /// The deadline of [`next`](Law::next) has come, or the capacity has changed: that is acted on at once (BDR-43).
+    pub fn on_timer(&mut self, now: Time, capacity: Rate, queued: Bytes, queue_limit: Option<Bytes>) {
+        self.capacity = capacity;
+        self.observe(queued, queue_limit);
+        if now < self.next() {
+            return;
+        }
+        let (elapsed, mean, tau) = (now.since(self.ticked_at).as_secs_f64(), self.mean(), self.tau());
+        self.meter.sample(elapsed, mean);
+        // At least one; a wait is never nothing.
+        let waits = elapsed / self.wait.as_secs_f64() + 0.5;
+        self.newcomers.age(now, tau, waits as usize);
+        if self.params.redistribution && !self.literal() {
+            let usage = Usage {
+                used: self.utilisation(),
+                eta: self.params.eta,
+                threshold: self.params.u_threshold,
+                queue: self.has_queue(),
+                idle: self.count.read(now, tau) < NOBODY,
+            };
+            let step = self.params.redistribution_step;
+            self.redistribution.on_timer(now, elapsed, mean, step, &usage);
+        }
+        self.ticked_at = now;
+        self.wait = self.period();
+    }
+
+    /// When [`on_timer`](Law::on_timer) wants to be called next.
+    pub fn next(&self) -> Time {
+        self.ticked_at + self.wait
+    }
+
+    /// The number of flows that shares are computed with. Resolved mode: at least 1, newcomers included (BDR-21, BDR-22).
+    /// Literal mode: equation (1) as it is.
+    pub fn flows(&self, now: Time) -> f64 {
+        let tau = self.tau();
+        let counted = self.count.read(now, tau);
+        if self.literal() {
+            return counted;
+        }
+        counted.max(1.0) + if self.params.anticipation { self.newcomers.excess(now, tau) } else { 0.0 }
+    }
+
+    /// The rate that any flow may have now, L3 bytes/s: B_fair times g (BDR-23, BDR-24), for packets that are stamped
+    /// without being designated. In literal mode the paper's other reading, C / N (BDR-D3).
+    pub fn rate(&self, now: Time) -> Rate {
+        if self.literal() {
+            return Rate::from_f64(self.capacity.as_f64() / self.flows(now).max(1.0));
+        }
+        let port = Port {
+            capacity: self.capacity.as_f64(),
+            eta: self.params.eta,
+            background: self.meter.background(),
+            queued: self.queued.as_f64(),
+            drain: self.drain(),
+        };
+        Rate::from_f64(port.share(self.flows(now), self.redistribution.factor()))
+    }
+
+    /// The rate that a packet carries on, when `field` is what earlier switches wrote into it (BDR-3, BDR-25).
+    pub fn stamp(&self, now: Time, field: Option<Rate>) -> Rate {
+        self.rate(now).min(field.unwrap_or(Rate::MAX))
+    }
+
+    /// C as last told.
+    pub fn capacity(&self) -> Rate {
+        self.capacity
+    }
+
+    /// The factor g of BDR-24, for traces.
+    pub fn redistribution(&self) -> f64 {
+        self.redistribution.factor()
+    }
+
+    /// Measured utilisation u, for traces. Of a link without capacity: full.
+    pub fn utilisation(&self) -> f64 {
+        let capacity = self.capacity.as_f64();
+        if capacity > 0.0 { self.meter.load() / capacity } else { 1.0 }
+    }
+
+    /// y_bg, what flows that do not speak BDR take, for traces.
+    pub fn background(&self) -> Rate {
+        Rate::from_f64(self.meter.background())
+    }
+
+    /// The mean time between a flow's reports, for traces.
+    pub fn mean_report(&self) -> Span {
+        Span::from_secs_f64(self.mean())
+    }
+
+    fn literal(&self) -> bool {
+        self.params.mode == Mode::Literal
+    }
+
+    fn mean(&self) -> f64 {
+        self.mean.unwrap_or(self.params.t_rep_initial.as_secs_f64()).max(MEAN_MIN)
+    }
+
+    fn tau(&self) -> f64 {
+        self.params.tau(self.mean())
+    }
+
+    /// T_q.
+    fn drain(&self) -> f64 {
+        (self.params.t_q_factor * self.mean()).max(MEAN_MIN)
+    }
+
+    /// The first report is the mean, not a sixteenth of it: it is all that is known of the paths.
+    fn learn_mean(&mut self, said: f64) {
+        if said > 0.0 {
+            let mean = self.mean.unwrap_or(said);
+            self.mean = Some(mean + MEAN_WEIGHT * (said - mean));
+        }
+    }
+
+    fn observe(&mut self, queued: Bytes, queue_limit: Option<Bytes>) {
+        (self.queued, self.buffer) = (queued, queue_limit);
+        if self.has_queue() {
+            self.redistribution.end();
+        }
+    }
+
+    /// The queue is above its threshold (BDR-24). Where no limit is told, what the link sends in T_q stands for it (ours).
+    fn has_queue(&self) -> bool {
+        let buffer = self.buffer.map_or_else(|| self.capacity.as_f64() * self.drain(), Bytes::as_f64);
+        self.queued.as_f64() > self.params.queue_threshold * buffer
+    }
+
+    /// Half the mean time between reports (BDR-43); half of what BDR-26 measures over in literal mode.
+    fn period(&self) -> Span {
+        let whole = if self.literal() { self.mean().max(USED_MIN) } else { self.mean() };
+        Span::from_secs_f64(whole / 2.0).max(TICK_MIN)
+    }
+}

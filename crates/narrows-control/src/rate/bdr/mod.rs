@@ -1,0 +1,35 @@
+//! BDR, per-flow bandwidth distribution in routers: a port counts its flows without a table of them, and tells each
+//! one its share.
+//!
+//! After Loureiro, Mascolo and Monteiro, "An Approach for Per-Flow Bandwidth Distribution in Routers (BDR)".
+//! `BDR-n` are the numbered requirements of the project's specification of it. One packet per flow and window, the
+//! designated packet (DP), says how long it is since the flow's last one; the sum of what all flows say is the
+//! integral of their number over time. [`Mode`] chooses between what the paper prints and what it has to mean.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | [`params`] | every constant and its source |
+//! | `count` | the number of flows, by three estimators |
+//! | `newcomers` | flows that have begun and not reported yet |
+//! | `meter` | what the port carries, by whom |
+//! | `share` | the fair share, the gain, and what others leave over |
+//! | `law` | the events of one port (section 5 of the specification) |
+//!
+//! The sender's side is [`congestion::bdr`](crate::congestion::bdr).
+
+mod count;
+mod law;
+mod meter;
+mod newcomers;
+pub mod params;
+mod share;
+
+pub use law::{Law, Recommendation, Report};
+pub use params::{Estimator, Mode, Params};
+
+#[cfg(test)]
+mod process_tests;
+#[cfg(test)]
+mod random_tests;
+#[cfg(test)]
+mod tests;

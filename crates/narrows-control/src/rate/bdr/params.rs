@@ -1,0 +1,167 @@
+//! Every constant of BDR in one place, with where it comes from (sections 4 and 5 of the specification).
+
+use serde::{Deserialize, Serialize};
+
+pub use crate::rate::brf::Mode;
+use crate::units::Span;
+
+/// How resolved mode counts flows (BDR-21). Literal mode knows only the paper's average over the life of the router.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Estimator {
+    /// A report counts less the older it is, by e in tau.
+    #[default]
+    Exponential,
+    /// A report counts fully for five tau, in ten buckets of tau / 2, and then no more.
+    Sliding,
+}
+
+/// Parameters of BDR at a port. What a scenario does not name has its default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// The paper's gains in packets, or absolute rates. Literal mode uses nothing below but `t_rep_*`.
+    pub mode: Mode,
+    /// Part of the link that is handed out (BDR-23).
+    pub eta: f64,
+    /// Least time constant tau of the flow count (BDR-21).
+    pub tau_min: Span,
+    /// Greatest tau (BDR-21).
+    pub tau_max: Span,
+    /// tau in mean times between reports (BDR-21).
+    pub tau_factor: f64,
+    /// T_q, in which a queue is to drain, in mean times between reports (BDR-23).
+    pub t_q_factor: f64,
+    /// Hand out what flows limited elsewhere leave over (BDR-24).
+    pub redistribution: bool,
+    /// What the share grows by per mean time between reports while the link is not full (BDR-24).
+    pub redistribution_step: f64,
+    /// Below this part of eta the link is not full (BDR-24).
+    pub u_threshold: f64,
+    /// A queue above this part of the buffer ends redistribution at once (BDR-24).
+    pub queue_threshold: f64,
+    /// Count flows that have sent a SYN and no data yet, as far as they are more than usual (BDR-22).
+    pub anticipation: bool,
+    /// How flows are counted (BDR-21).
+    pub estimator: Estimator,
+    /// The mean time between reports before there is one (ours).
+    pub t_rep_initial: Span,
+    /// A report counts for no more than this (ours): who reports more was idle, or lies. The greatest tau, so that one
+    /// report cannot be more than a flow for as long as the filter remembers it.
+    pub t_rep_max: Span,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            mode: Mode::Resolved,
+            eta: 0.98,
+            tau_min: Span::from_millis(200),
+            tau_max: Span::from_secs(2),
+            tau_factor: 5.0,
+            t_q_factor: 2.0,
+            redistribution: true,
+            redistribution_step: 0.1,
+            u_threshold: 0.9,
+            queue_threshold: 0.01,
+            anticipation: true,
+            estimator: Estimator::Exponential,
+            t_rep_initial: Span::from_millis(100),
+            t_rep_max: Span::from_secs(2),
+        }
+    }
+}
+
+/// A parameter is not in its range. Says which, what was found and what would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutOfRange {
+    /// The parameter.
+    pub name: &'static str,
+    /// What was found; a span in its own text.
+    pub found: String,
+    /// What would do.
+    pub range: &'static str,
+}
+
+impl core::fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} is {}, but must be {}", self.name, self.found, self.range)
+    }
+}
+
+impl std::error::Error for OutOfRange {}
+
+impl Params {
+    /// Checks that every value can be worked with.
+    pub fn check(&self) -> Result<(), OutOfRange> {
+        let numbers: [(&'static str, f64, f64, f64, &'static str); 6] = [
+            ("eta", self.eta, 0.01, 1.0, "from 0.01 to 1"),
+            ("tau_factor", self.tau_factor, 0.1, 1000.0, "from 0.1 to 1000"),
+            ("t_q_factor", self.t_q_factor, 0.1, 1000.0, "from 0.1 to 1000"),
+            ("redistribution_step", self.redistribution_step, 0.0, 1.0, "from 0 to 1"),
+            ("u_threshold", self.u_threshold, 0.0, 1.0, "from 0 to 1"),
+            ("queue_threshold", self.queue_threshold, 0.0, 1.0, "from 0 to 1"),
+        ];
+        for (name, found, least, most, range) in numbers {
+            if !(least..=most).contains(&found) {
+                return Err(OutOfRange { name, found: found.to_string(), range });
+            }
+        }
+        let spans = [
+            ("tau_min", self.tau_min),
+            ("tau_max", self.tau_max),
+            ("t_rep_initial", self.t_rep_initial),
+            ("t_rep_max", self.t_rep_max),
+        ];
+        for (name, span) in spans {
+            if span < Span::from_millis(1) || span > Span::from_secs(3600) {
+                let range = "from 1 ms to 1 h";
+                return Err(OutOfRange { name, found: format!("{span:?}"), range });
+            }
+        }
+        if self.tau_min > self.tau_max {
+            let found = format!("{:?}", self.tau_min);
+            return Err(OutOfRange { name: "tau_min", found, range: "tau_max or less" });
+        }
+        Ok(())
+    }
+
+    /// The time constant of the flow count where reports come `mean` seconds apart (BDR-21), seconds. Never nothing,
+    /// whatever the parameters.
+    pub(super) fn tau(&self, mean: f64) -> f64 {
+        (self.tau_factor * mean).min(self.tau_max.as_secs_f64()).max(self.tau_min.as_secs_f64()).max(1e-3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::value::{Error, MapDeserializer};
+
+    fn parse(pairs: &[(&str, &str)]) -> Result<Params, Error> {
+        Params::deserialize(MapDeserializer::new(pairs.iter().copied()))
+    }
+
+    #[test]
+    fn a_scenario_overrides_what_it_names() {
+        assert_eq!(parse(&[]).unwrap(), Params::default());
+        let literal = parse(&[("mode", "literal"), ("estimator", "sliding")]).unwrap();
+        let (mode, estimator) = (Mode::Literal, Estimator::Sliding);
+        assert_eq!(literal, Params { mode, estimator, ..Params::default() });
+        assert!(parse(&[("etta", "1")]).unwrap_err().to_string().contains("etta"));
+        assert!(parse(&[("mode", "printed")]).unwrap_err().to_string().contains("printed"));
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_named_with_what_would_do() {
+        let said = |params: Params| params.check().unwrap_err().to_string();
+        let d = Params::default;
+        assert_eq!(d().check(), Ok(()));
+        assert_eq!(said(Params { eta: 2.0, ..d() }), "eta is 2, but must be from 0.01 to 1");
+        assert_eq!(said(Params { eta: f64::NAN, ..d() }), "eta is NaN, but must be from 0.01 to 1");
+        let span = said(Params { t_rep_max: Span::ZERO, ..d() });
+        assert_eq!(span, "t_rep_max is 0.000000ms, but must be from 1 ms to 1 h");
+        let order = said(Params { tau_min: Span::from_secs(3), ..d() });
+        assert_eq!(order, "tau_min is 3000.000000ms, but must be tau_max or less");
+    }
+}

@@ -1,0 +1,217 @@
+//! What one flow gets: the fair share of resolved mode, the gain of the paper, and what others leave over.
+
+use crate::units::Time;
+
+/// What there is to share out, as BDR-23 sees the port. Bytes and bytes/s; spans are seconds.
+#[derive(Clone, Debug)]
+pub(super) struct Port {
+    pub(super) capacity: f64,
+    pub(super) eta: f64,
+    /// y_bg.
+    pub(super) background: f64,
+    pub(super) queued: f64,
+    /// T_q.
+    pub(super) drain: f64,
+}
+
+impl Port {
+    /// BDR-23 before the division: max(0, eta C - y_bg - q / T_q).
+    pub(super) fn to_share(&self) -> f64 {
+        (self.eta * self.capacity - self.background - self.queued / self.drain).max(0.0)
+    }
+
+    /// The share of one of `flows`, at least 1, scaled by `growth`; no flow can use more than all there is.
+    pub(super) fn share(&self, flows: f64, growth: f64) -> f64 {
+        let all = self.to_share();
+        (all / flows.max(1.0) * growth).min(all)
+    }
+}
+
+/// Equations (2) and (3) of the paper in its own terms but for bytes: what `flows` flows may each add to their windows,
+/// packets. `available` may be negative, bytes/s. Nothing where the paper divides by nothing: before the first report,
+/// and in a packet that says nothing of its window (BDR-D6).
+pub(super) fn gain(available: f64, flows: f64, size_cwin: f64, time_per_cwin: f64, packet: f64) -> f64 {
+    if flows <= 0.0 || time_per_cwin <= 0.0 || size_cwin <= 0.0 || packet <= 0.0 {
+        return 0.0;
+    }
+    let bw_per_flow = packet * size_cwin / time_per_cwin;
+    (available / flows) / (bw_per_flow / size_cwin)
+}
+
+/// The link as redistribution sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Usage {
+    /// Measured utilisation u.
+    pub(super) used: f64,
+    /// Part of the link that is to be used.
+    pub(super) eta: f64,
+    /// Part of eta below which the link is not full.
+    pub(super) threshold: f64,
+    /// A queue above its threshold.
+    pub(super) queue: bool,
+    /// Nobody has reported for long. A port that was idle for a while must not promise its link many times over to those
+    /// who come next (ours; one flow alone has all of it without).
+    pub(super) idle: bool,
+}
+
+/// BDR-24: the factor g by which shares grow while flows that are limited elsewhere leave some of theirs.
+///
+/// It grows up to eta / u as measured, which contains g already: where the other flows take what they get, the link ends
+/// up fuller than without but not full. It is not taken back while u lies between the threshold and eta.
+#[derive(Clone, Debug)]
+pub(super) struct Redistribution {
+    factor: f64,
+    low_since: Option<Time>,
+}
+
+impl Default for Redistribution {
+    fn default() -> Self {
+        Redistribution { factor: 1.0, low_since: None }
+    }
+}
+
+impl Redistribution {
+    /// g, at least 1.
+    pub(super) fn factor(&self) -> f64 {
+        self.factor
+    }
+
+    /// The link is full, or has a queue: everybody back to the fair share.
+    pub(super) fn end(&mut self) {
+        *self = Redistribution::default();
+    }
+
+    /// The timer, `elapsed` seconds after the last; reports come `mean` seconds apart, and g grows by `step` in that time.
+    pub(super) fn on_timer(&mut self, now: Time, elapsed: f64, mean: f64, step: f64, usage: &Usage) {
+        if usage.used > usage.eta || usage.queue || usage.idle {
+            return self.end();
+        }
+        if usage.used >= usage.threshold * usage.eta {
+            self.low_since = None;
+            return;
+        }
+        let since = *self.low_since.get_or_insert(now);
+        // A thousandth: the link may be all but unused, and the bound has to be a number.
+        let most = usage.eta / usage.used.max(1e-3);
+        if now.since(since).as_secs_f64() >= 2.0 * mean && self.factor < most {
+            // A timer that was late is no reason to leap.
+            self.factor = (self.factor + step * (elapsed / mean).min(1.0)).min(most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::bdr::{apply_gain, window};
+    use crate::units::{Bytes, Rate, Span};
+
+    const MBIT: f64 = 1e6 / 8.0;
+    const RTT: Span = Span::from_millis(100);
+
+    fn port(mbit: f64, eta: f64) -> Port {
+        Port { capacity: mbit * MBIT, eta, background: 0.0, queued: 0.0, drain: 0.2 }
+    }
+
+    fn packets(share: f64) -> u32 {
+        window(Rate::from_f64(share), RTT, Bytes::new(1000))
+    }
+
+    #[test]
+    fn tv_d1_rate_and_gain_of_a_flow() {
+        // 20 packets of 1000 B in 0.1 s are 1.6 Mbit/s, so a packet is 80 kbit/s.
+        let up = gain(200.0 * MBIT, 400.0, 20.0, 0.1, 1000.0);
+        let down = gain(-40.0 * MBIT, 400.0, 20.0, 0.1, 1000.0);
+        assert!((up - 6.25).abs() < 1e-12 && (down + 1.25).abs() < 1e-12, "{up} {down}");
+        assert_eq!(apply_gain(20, up as i32), 26);
+        assert_eq!(apply_gain(20, down as i32), 19);
+    }
+
+    #[test]
+    fn tv_d3_share_and_window() {
+        for (mbit, flows, eta, exact, whole) in [
+            (1000.0, 400.0, 1.0, 31.25, 31),
+            (1000.0, 400.0, 0.98, 30.625, 30),
+            (100.0, 80.0, 0.98, 15.3125, 15),
+            (1000.0, 600.0, 1.0, 20.8333, 20),
+            (100.0, 80.0, 1.0, 15.625, 15),
+        ] {
+            let share = port(mbit, eta).share(flows, 1.0);
+            assert!((share * 0.1 / 1000.0 - exact).abs() < 1e-4, "{share}");
+            assert_eq!(packets(share), whole);
+        }
+    }
+
+    /// TV-D5: handshake and then a window per round trip, with the window that the share of TV-D3 gives.
+    #[test]
+    fn tv_d5_round_trips_by_size() {
+        let window = packets(port(1000.0, 1.0).share(400.0, 1.0));
+        for (size, rtts) in [(5, 2), (12, 2), (30, 2), (31, 2), (60, 3), (300, 11)] {
+            assert_eq!(1 + u32::div_ceil(size, window), rtts, "{size} packets");
+        }
+    }
+
+    /// TV-D7, BDR-D2: the paper's increments are equal in packets, which keeps what difference there is.
+    #[test]
+    fn tv_d7_equal_increments_are_not_fair_and_rates_are() {
+        let over = -12.5 * 1000.0 / 0.1;
+        let (large, small) = (gain(over, 2.0, 45.0, 0.1, 1000.0), gain(over, 2.0, 5.0, 0.1, 1000.0));
+        assert!((large + 6.25).abs() < 1e-9 && (small - large).abs() < 1e-9, "{large} {small}");
+        let down = large as i32;
+        assert_eq!((apply_gain(45, down), apply_gain(5, down)), (39, 1));
+        let link = Port { capacity: 50.0 * 1000.0 / 0.1, ..port(0.0, 1.0) };
+        assert_eq!(packets(link.share(2.0, 1.0)), 25);
+    }
+
+    #[test]
+    fn tv_d10_background_and_queue_come_first() {
+        let port = Port { background: 8.0 * MBIT, queued: 150_000.0 / 8.0, drain: 0.2, ..port(100.0, 0.98) };
+        let share = port.share(80.0, 1.0);
+        assert!((share / MBIT - 1.115_625).abs() < 1e-9, "{share}");
+        assert_eq!(packets(share), 13);
+        assert_eq!(Port { queued: 1e12, ..port }.share(80.0, 1.0), 0.0);
+    }
+
+    #[test]
+    fn the_paper_divides_by_nothing_only_on_paper() {
+        for (flows, size, time, packet) in
+            [(0.0, 1.0, 1.0, 1.0), (1.0, 0.0, 1.0, 1.0), (1.0, 1.0, 0.0, 1.0), (1.0, 1.0, 1.0, 0.0)]
+        {
+            assert_eq!(gain(1e9, flows, size, time, packet), 0.0);
+        }
+    }
+
+    fn run(redistribution: &mut Redistribution, from: u64, to: u64, used: f64) {
+        let usage = Usage { used, eta: 0.98, threshold: 0.9, queue: false, idle: false };
+        for half in from..to {
+            let now = Time::ZERO + Span::from_millis(50 * half);
+            redistribution.on_timer(now, 0.05, 0.1, 0.1, &usage);
+        }
+    }
+
+    #[test]
+    fn growth_waits_two_reports_then_adds_a_tenth_per_report() {
+        let mut g = Redistribution::default();
+        run(&mut g, 0, 4, 0.5);
+        assert_eq!(g.factor(), 1.0, "not low for 2 x 0.1 s yet");
+        run(&mut g, 4, 8, 0.5);
+        assert!((g.factor() - 1.2).abs() < 1e-9, "{}", g.factor());
+        run(&mut g, 8, 100, 0.5);
+        assert!((g.factor() - 1.96).abs() < 1e-9, "eta / u: {}", g.factor());
+        run(&mut g, 100, 110, 0.9);
+        assert!((g.factor() - 1.96).abs() < 1e-9, "kept between the threshold and eta");
+        run(&mut g, 110, 111, 0.99);
+        assert_eq!(g.factor(), 1.0);
+    }
+
+    #[test]
+    fn a_busy_moment_starts_the_wait_anew() {
+        let mut g = Redistribution::default();
+        run(&mut g, 0, 4, 0.5);
+        run(&mut g, 4, 5, 0.95);
+        run(&mut g, 5, 9, 0.5);
+        assert_eq!(g.factor(), 1.0);
+        run(&mut g, 9, 10, 0.5);
+        assert!(g.factor() > 1.0);
+    }
+}
