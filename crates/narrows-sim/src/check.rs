@@ -61,7 +61,14 @@ impl Plan {
                 check_steps(&format!("controllers[{i}].shape"), steps)?;
             }
             check_intervals(&format!("controllers[{i}].outages"), &c.outages)?;
-            build_rate_controller(c, i as u32)?;
+            let controller = build_rate_controller(c, i as u32)?;
+            let told = c.told || !controller.must_be_told();
+            require(
+                &format!("controllers[{i}].told"),
+                c.told,
+                told,
+                "true: this kind has to be told the capacity",
+            )?;
         }
         if let Some(sdn) = &self.sdn {
             let poll = sdn.poll.unwrap_or(Span::from_millis(100));

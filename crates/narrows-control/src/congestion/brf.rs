@@ -84,6 +84,13 @@ impl Default for Params {
 }
 
 impl Params {
+    /// For PACEC's sources (PAC-4): the rate stands until the next word, which comes at least each quarter of a second; a source
+    /// that hears nothing for a second is on its own.
+    pub fn pacec() -> Self {
+        let silence = Silence { srtts: 4, least: Span::from_secs(1), floor_segments: 2, halvings: 4 };
+        Params { up_per_rtt: None, silence: Some(silence), ..Params::default() }
+    }
+
     /// The paper as it stands: the fed-back rate and no window. Only the CUBIC of a path without a switch is kept.
     pub fn literal() -> Self {
         Params {
@@ -126,6 +133,8 @@ pub struct Brf {
     base_at: Time,
     /// Upper bound after idling until the next feedback.
     restart: Option<Rate>,
+    /// Feedback that came by a message of its own while CUBIC was in charge.
+    word: Option<Rate>,
     /// Last feedback, or last restart from idle.
     heard_at: Time,
     halvings: u32,
@@ -159,6 +168,7 @@ impl Brf {
             rtt: None,
             feedback: None,
             feedback_possible: false,
+            echo: None,
             seed: 0,
         };
         Brf {
@@ -174,6 +184,7 @@ impl Brf {
             base: Rate::ZERO,
             base_at: Time::ZERO,
             restart: None,
+            word: None,
             heard_at: Time::ZERO,
             halvings: 0,
             halved_at: Time::ZERO,
@@ -220,7 +231,7 @@ impl Brf {
         u32::try_from(bytes.div_ceil(u64::from(self.connection.packet_bytes))).unwrap_or(u32::MAX)
     }
 
-    fn on_feedback(&mut self, now: Time, feedback: Rate) {
+    fn hear(&mut self, now: Time, feedback: Rate) {
         self.heard_at = now;
         self.halvings = 0;
         self.restart = None;
@@ -272,13 +283,13 @@ impl Brf {
                 }
             }
             Mode::Orphaned(_) => {
-                if let Some(feedback) = ack.feedback {
+                if let Some(feedback) = ack.feedback.or(self.word.take()) {
                     self.granted = self.segments_per_rtt(u64::from(window.cwnd));
                     self.base = self.granted;
                     self.base_at = ack.now;
                     self.mode = Mode::Rated;
                     window.ssthresh = INFINITE_SSTHRESH;
-                    self.on_feedback(ack.now, feedback);
+                    self.hear(ack.now, feedback);
                 }
             }
             Mode::Unrated(_) => {}
@@ -321,7 +332,7 @@ impl Controller for Brf {
         match connection.feedback {
             Some(feedback) => {
                 self.mode = Mode::Rated;
-                self.on_feedback(connection.now, feedback);
+                self.hear(connection.now, feedback);
                 // The first rate is the switch's to choose; there is nothing yet that it could jump from.
                 self.granted = self.target.max(self.least());
                 self.base = self.granted;
@@ -345,7 +356,7 @@ impl Controller for Brf {
         }
         if matches!(self.mode, Mode::Rated) {
             match ack.feedback {
-                Some(feedback) => self.on_feedback(ack.now, feedback),
+                Some(feedback) => self.hear(ack.now, feedback),
                 None => self.on_silence(ack.now),
             }
         }
@@ -390,6 +401,18 @@ impl Controller for Brf {
         {
             self.restart = Some(self.segments_per_rtt(segments));
             self.decide(window);
+        }
+    }
+
+    fn on_feedback(&mut self, now: Time, rate: Rate, window: &mut Window) {
+        match self.mode {
+            Mode::Rated => {
+                self.hear(now, rate);
+                self.follow_target(now);
+                self.decide(window);
+            }
+            Mode::Orphaned(_) => self.word = Some(rate),
+            Mode::Unrated(_) => {}
         }
     }
 

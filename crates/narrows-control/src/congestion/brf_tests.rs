@@ -22,6 +22,7 @@ fn established(params: Params, feedback: Option<Rate>) -> (Brf, Window) {
         rtt: Some(RTT),
         feedback,
         feedback_possible: false,
+        echo: None,
         seed: 1,
     };
     brf.on_established(&connection, &mut window);
@@ -112,6 +113,7 @@ fn without_feedback_in_the_handshake_cubic_runs_and_forged_feedback_is_ignored()
         packet_bytes: 1500,
         rtt: Some(RTT),
         feedback: None,
+        echo: None,
         feedback_possible: false,
         seed: 1,
     };
@@ -314,6 +316,7 @@ fn feedback_that_begins_late_is_obeyed_if_the_handshake_had_the_option() {
         packet_bytes: 1500,
         rtt: Some(RTT),
         feedback: None,
+        echo: None,
         feedback_possible: true,
         seed: 1,
     };

@@ -33,6 +33,7 @@ pub(crate) fn ack_at(now: Time) -> Ack {
         delayed: false,
         ece: false,
         feedback: None,
+        echo: None,
     }
 }
 
@@ -110,6 +111,7 @@ impl Sender {
             rtt: Some(path.rtt),
             feedback,
             feedback_possible: feedback.is_some(),
+            echo: None,
             seed: 1,
         };
         controller.on_established(&connection, &mut window);

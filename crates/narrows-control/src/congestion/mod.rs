@@ -10,13 +10,16 @@ pub mod brf;
 pub mod cubic;
 pub mod filter;
 pub mod hystart;
+pub mod rcp;
 pub mod registry;
 pub mod reno;
 pub mod slow_start;
+pub mod xcp;
 
 #[cfg(test)]
 pub(crate) mod harness;
 
+use crate::feedback::header::{Echo, Header};
 use crate::units::{Rate, Span, Time};
 
 /// Linux's TCP_INFINITE_SSTHRESH: slow start until the first congestion.
@@ -42,10 +45,12 @@ pub struct Connection {
     pub packet_bytes: u32,
     /// RTT of the handshake; `None` if its SYN was retransmitted.
     pub rtt: Option<Span>,
-    /// Rate that the network wrote into the SYN-ACK, L3 bytes/s.
+    /// Rate that the network wrote into the SYN-ACK, or into the SYN's congestion header, L3 bytes/s.
     pub feedback: Option<Rate>,
     /// The SYN-ACK carried the rate option, if only without a value: both ends speak BRF, and a switch may do so later.
     pub feedback_possible: bool,
+    /// The echo of the SYN's congestion header.
+    pub echo: Option<Echo>,
     /// Seed for a controller that needs random choices; differs by flow, fixed by the scenario's seed.
     pub seed: u64,
 }
@@ -122,8 +127,33 @@ pub struct Ack {
     pub delayed: bool,
     /// The receiver echoes congestion experienced (ECE).
     pub ece: bool,
-    /// Rate that the network wrote into this ACK, L3 bytes/s.
+    /// Rate that the network wrote into this ACK, or into a congestion header that it echoes, L3 bytes/s.
     pub feedback: Option<Rate>,
+    /// The echo of congestion headers.
+    pub echo: Option<Echo>,
+}
+
+/// A packet of the data direction that is about to leave, for the congestion header that it may carry.
+#[derive(Clone, Debug)]
+pub struct Departing {
+    /// Now.
+    pub now: Time,
+    /// The SYN.
+    pub syn: bool,
+    /// The last one with data.
+    pub fin: bool,
+    /// Its data was sent before.
+    pub again: bool,
+    /// Segment number of its data.
+    pub seq: u64,
+    /// Smoothed RTT; zero before the first sample.
+    pub srtt: Span,
+    /// Least RTT; [`Span::MAX`] before the first sample.
+    pub min_rtt: Span,
+    /// Retransmission timeout.
+    pub rto: Span,
+    /// L3 bytes of a full segment.
+    pub packet_bytes: u32,
 }
 
 /// Why the sender has to slow down.
@@ -192,6 +222,20 @@ pub trait Controller: Send {
     fn recovery(&self) -> Recovery {
         Recovery::Transport
     }
+
+    /// Bytes that a congestion header takes of the next data packet's room. A controller whose packets never carry one says 0
+    /// from the beginning, and is then not asked for headers.
+    fn header_bytes(&self) -> u16 {
+        0
+    }
+
+    /// The congestion header of a packet that is about to leave.
+    fn header(&mut self, _packet: &Departing, _window: &Window) -> Header {
+        Header::None
+    }
+
+    /// The network has sent a rate by a message of its own (PAC-3b), L3 bytes/s. Not before the handshake is done.
+    fn on_feedback(&mut self, _now: Time, _rate: Rate, _window: &mut Window) {}
 
     /// Whether the SYN asks the network for a rate (BRF-10).
     fn wants_feedback(&self) -> bool {

@@ -2,9 +2,12 @@
 
 use super::Controller;
 use super::bbr::Bbr;
-use super::brf::Brf;
+use super::bdr::Bdr;
+use super::brf::{self, Brf};
 use super::cubic::Cubic;
+use super::rcp::Rcp;
 use super::reno::Reno;
+use super::xcp::Xcp;
 
 /// A controller that a scenario can name.
 #[derive(Clone, Copy, Debug)]
@@ -30,10 +33,15 @@ pub fn build(name: &str) -> Option<Box<dyn Controller>> {
 #[rustfmt::skip]
 const ENTRIES: &[Entry] = &[
     Entry { name: "bbr", summary: "BBR v1: paces at the measured bottleneck bandwidth (Linux tcp_bbr)", build: || Box::new(Bbr::default()) },
+    Entry { name: "bdr", summary: "asks the routers once per window for its share, and paces that (BDR, resolved)", build: || Box::new(Bdr::default()) },
+    Entry { name: "bdr-literal", summary: "adds the packets that the routers say to its window, as the BDR paper prints it", build: || Box::new(Bdr::literal()) },
     Entry { name: "brf", summary: "obeys the rate that the network writes into ACKs, with fallback (BRF, resolved)", build: || Box::new(Brf::default()) },
     Entry { name: "brf-literal", summary: "obeys the rate as the BRF paper has it: no bounds, no fallback once rated", build: || Box::new(Brf::literal()) },
     Entry { name: "cubic", summary: "CUBIC with HyStart, Linux's default (RFC 9438)", build: || Box::new(Cubic::default()) },
+    Entry { name: "pacec", summary: "obeys the rate that the ingress switch hands on from the domain's controller (PACEC)", build: || Box::new(Brf::new("pacec", brf::Params::pacec())) },
+    Entry { name: "rcp", summary: "obeys the one rate of the bottleneck router, in a header of each packet (RCP)", build: || Box::new(Rcp::default()) },
     Entry { name: "reno", summary: "additive increase, halving on congestion (RFC 5681)", build: || Box::new(Reno::default()) },
+    Entry { name: "xcp", summary: "lets the network move its window, by a header of each packet (XCP)", build: || Box::new(Xcp::default()) },
 ];
 
 #[cfg(test)]

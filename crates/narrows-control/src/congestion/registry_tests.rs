@@ -32,6 +32,7 @@ fn a_sender_limited_by_its_application_does_not_grow() {
             packet_bytes: 1500,
             rtt: None,
             feedback: None,
+            echo: None,
             feedback_possible: false,
             seed: 1,
         };
@@ -177,6 +178,7 @@ proptest! {
                 rtt: rtt.map(Span::from_nanos),
                 feedback: feedback.map(Rate::from_bytes_per_sec),
                 feedback_possible: false, seed,
+                echo: None,
             };
             controller.on_established(&connection, &mut window);
             let mut totals = Totals::default();
@@ -201,7 +203,7 @@ proptest! {
                 let mut controller = (entry.build)();
                 let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
                 let rtt = Some(Span::from_millis(20));
-                let connection = Connection { now: Time::ZERO, packet_bytes: 1500, rtt, feedback: None, feedback_possible: false, seed };
+                let connection = Connection { now: Time::ZERO, packet_bytes: 1500, rtt, feedback: None, feedback_possible: false, echo: None, seed };
                 controller.on_established(&connection, &mut window);
                 let mut totals = Totals::default();
                 steps.iter().for_each(|step| apply(controller.as_mut(), &mut window, step, &mut totals));

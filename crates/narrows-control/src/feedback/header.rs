@@ -5,7 +5,9 @@
 //! of them, routers rewrite them in place, and the bytes they cost are counted. The layout is ours; the fields are theirs.
 //! A router writes into the header of a data packet, the receiver copies its answer into ACKs as one word ([`Echo`]).
 
-use crate::units::{Rate, Span};
+use crate::rate::bdr::{Recommendation, Report};
+use crate::rate::xcp;
+use crate::units::{Bytes, Rate, Span};
 
 /// Words that a header takes in memory; on the wire it takes [`Header::wire_bytes`].
 pub const WORDS: usize = 5;
@@ -19,6 +21,7 @@ const UNSET: u32 = u32::MAX;
 const KIND_RCP: u32 = 1;
 const KIND_XCP: u32 = 2;
 const KIND_BDR: u32 = 3;
+const KIND_MEMBER: u32 = 4;
 
 /// A congestion header.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
@@ -28,10 +31,12 @@ pub enum Header {
     None,
     /// RCP-4.
     Rcp(Rcp),
-    /// Section 4 of the PACEC specification.
-    Xcp(Xcp),
+    /// XCP-1 to XCP-4.
+    Xcp(xcp::Header),
     /// BDR-6: a designated packet.
     Bdr(Bdr),
+    /// BDR-42: a packet of a BDR flow that is not designated; one bit of the IP header's.
+    Member,
 }
 
 /// What RCP's packets carry (RCP-4).
@@ -43,46 +48,13 @@ pub struct Rcp {
     pub rtt: Option<Span>,
 }
 
-/// What XCP's packets carry.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Xcp {
-    /// The sender's RTT; `None` while it knows none (XCP-4).
-    pub rtt: Option<Span>,
-    /// X: time between two packets of the flow (XCP-1).
-    pub spacing: Span,
-    /// Delta_Throughput: the change that is asked for, then granted, bytes/s.
-    pub change: i64,
-}
-
 /// What a designated packet carries (BDR-6, BDR-20).
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Bdr {
-    /// The flow begins with this packet.
-    pub syn: bool,
-    /// The flow ends with this packet.
-    pub fin: bool,
-    /// The first data packet that is designated.
-    pub first_data: bool,
-    /// Time since the flow's previous designated packet was sent (BDR-20); in the literal mode time_per_cwin (BDR-2).
-    pub elapsed: Span,
-    /// size_cwin: packets sent since the previous one.
-    pub packets: u32,
-    /// L3 bytes of a full packet.
-    pub packet_bytes: u16,
-    /// What routers recommend.
-    pub advice: Advice,
-}
-
-/// A recommendation of BDR's routers.
-#[derive(Copy, Clone, Debug, Default, PartialEq)]
-pub enum Advice {
-    /// None yet.
-    #[default]
-    None,
-    /// This rate at most (BDR-25).
-    Rate(Rate),
-    /// This many packets more, or less (BDR-26, literal).
-    Gain(i32),
+    /// What it reports.
+    pub report: Report,
+    /// What routers have recommended so far.
+    pub advice: Option<Recommendation>,
 }
 
 /// What an ACK brings back.
@@ -100,7 +72,7 @@ impl Header {
     /// Bytes that it takes on the wire.
     pub const fn wire_bytes(&self) -> u16 {
         match self {
-            Header::None => 0,
+            Header::None | Header::Member => 0,
             // Kind, length and reserved (4), rate (4), RTT (4).
             Header::Rcp(_) => 12,
             // The draft's standard format.
@@ -115,51 +87,50 @@ impl Header {
     pub fn to_words(self) -> [u32; WORDS] {
         match self {
             Header::None => [0; WORDS],
+            Header::Member => [KIND_MEMBER, 0, 0, 0, 0],
             Header::Rcp(h) => [KIND_RCP, rate_word(h.rate), rtt_word(h.rtt), 0, 0],
-            Header::Xcp(h) => {
-                let spacing = u32::try_from(h.spacing.as_nanos()).unwrap_or(UNSET);
-                [KIND_XCP, rtt_word(h.rtt), spacing, signed_word(h.change), 0]
-            }
-            Header::Bdr(h) => {
-                let (advice, value) = match h.advice {
-                    Advice::None => (0, UNSET),
-                    Advice::Rate(rate) => (1, rate_word(rate)),
-                    Advice::Gain(gain) => (2, gain as u32),
+            Header::Xcp(h) => [KIND_XCP, h.rtt, h.x, signed_word(h.delta), 0],
+            Header::Bdr(Bdr { report, advice }) => {
+                let (advice, value) = match advice {
+                    None => (0, UNSET),
+                    Some(Recommendation::Rate(rate)) => (1, rate_word(rate)),
+                    Some(Recommendation::Gain(gain)) => (2, gain as u32),
                 };
-                let flags =
-                    u32::from(h.syn) | u32::from(h.fin) << 1 | u32::from(h.first_data) << 2 | advice << 3;
-                let size = u32::from(h.packet_bytes) | h.packets.min(0xffff) << 16;
-                [KIND_BDR | flags << 8, value, micros(h.elapsed), size, 0]
+                let flags = u32::from(report.syn)
+                    | u32::from(report.fin) << 1
+                    | u32::from(report.first_data) << 2
+                    | advice << 3;
+                let packet = u32::try_from(report.packet_size.get()).unwrap_or(0xffff).min(0xffff);
+                let size = packet | report.size_cwin.min(0xffff) << 16;
+                [KIND_BDR | flags << 8, value, micros(report.t_rep), size, micros(report.time_per_cwin)]
             }
         }
     }
 
     /// From words; what makes no sense is no header.
     pub fn from_words(words: [u32; WORDS]) -> Header {
-        let [kind, a, b, c, _] = words;
+        let [kind, a, b, c, d] = words;
         match kind & 0xff {
+            KIND_MEMBER => Header::Member,
             KIND_RCP => Header::Rcp(Rcp { rate: word_rate(a), rtt: word_rtt(b) }),
-            KIND_XCP => Header::Xcp(Xcp {
-                rtt: word_rtt(a),
-                spacing: Span::from_nanos(u64::from(b)),
-                change: word_signed(c),
-            }),
+            KIND_XCP => Header::Xcp(xcp::Header { rtt: a, x: b, delta: word_signed(c) }),
             KIND_BDR => {
                 let flag = |bit: u32| kind >> (8 + bit) & 1 != 0;
                 let advice = match kind >> 11 & 3 {
-                    1 => Advice::Rate(word_rate(a)),
-                    2 => Advice::Gain(a as i32),
-                    _ => Advice::None,
+                    1 => Some(Recommendation::Rate(word_rate(a))),
+                    2 => Some(Recommendation::Gain(a as i32)),
+                    _ => None,
                 };
-                Header::Bdr(Bdr {
+                let report = Report {
                     syn: flag(0),
                     fin: flag(1),
                     first_data: flag(2),
-                    elapsed: Span::from_micros(u64::from(b)),
-                    packets: c >> 16,
-                    packet_bytes: (c & 0xffff) as u16,
-                    advice,
-                })
+                    t_rep: Span::from_micros(u64::from(b)),
+                    size_cwin: c >> 16,
+                    time_per_cwin: Span::from_micros(u64::from(d)),
+                    packet_size: Bytes::new(u64::from(c & 0xffff)),
+                };
+                Header::Bdr(Bdr { report, advice })
             }
             _ => Header::None,
         }
@@ -169,16 +140,16 @@ impl Header {
     /// that one ACK answers; of rates the newest counts.
     pub fn echo(&self, unsent: Option<Echo>) -> Option<Echo> {
         match self {
-            Header::None => unsent,
+            Header::None | Header::Member => unsent,
             Header::Rcp(h) => Some(Echo::Rate(h.rate)),
             Header::Xcp(h) => {
                 let earlier = if let Some(Echo::Change(change)) = unsent { change } else { 0 };
-                Some(Echo::Change(earlier.saturating_add(h.change)))
+                Some(Echo::Change(earlier.saturating_add(h.delta)))
             }
             Header::Bdr(h) => match h.advice {
-                Advice::None => unsent,
-                Advice::Rate(rate) => Some(Echo::Rate(rate)),
-                Advice::Gain(gain) => Some(Echo::Gain(gain)),
+                None => unsent,
+                Some(Recommendation::Rate(rate)) => Some(Echo::Rate(rate)),
+                Some(Recommendation::Gain(gain)) => Some(Echo::Gain(gain)),
             },
         }
     }
@@ -269,7 +240,7 @@ mod tests {
 
     #[test]
     fn changes_add_up_and_rates_do_not() {
-        let xcp = |change| Header::Xcp(Xcp { rtt: None, spacing: Span::ZERO, change });
+        let xcp = |delta| Header::Xcp(xcp::Header { rtt: 0, x: 0, delta });
         assert_eq!(xcp(-80).echo(xcp(800).echo(None)), Some(Echo::Change(720)));
         let rcp = |rate| Header::Rcp(Rcp { rate: Rate::from_bytes_per_sec(rate), rtt: None });
         assert_eq!(rcp(80).echo(rcp(800).echo(None)), Some(Echo::Rate(Rate::from_bytes_per_sec(80))));

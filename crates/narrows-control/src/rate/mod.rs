@@ -116,6 +116,23 @@ pub struct PortCounters {
     pub limit_packets: [u32; LEAVES],
 }
 
+impl PortCounters {
+    /// L3 bytes queued, all leaves.
+    pub fn backlog(&self) -> Bytes {
+        self.queued.iter().copied().sum()
+    }
+}
+
+/// How a packet is counted by a controller that does not classify by more than the headers: flows that carry its header are
+/// rated, all others TCP or UDP.
+pub fn plain_leaf(packet: &PacketInfo) -> Leaf {
+    match (packet.header, packet.key.proto) {
+        (Header::None, Proto::Tcp) => Leaf::OtherTcp,
+        (Header::None, Proto::Udp) => Leaf::Udp,
+        _ => Leaf::Elephant,
+    }
+}
+
 /// Leaves of a controlled port's queue.
 pub const LEAVES: usize = 4;
 
@@ -310,13 +327,23 @@ pub trait RateController: Send {
         Queueing::Classes
     }
 
-    /// Whether [`on_departure`](RateController::on_departure) wants to be called.
-    fn writes_headers(&self) -> bool {
+    /// Whether it works on congestion headers: [`on_arrival`](RateController::on_arrival) and
+    /// [`on_departure`](RateController::on_departure) are then called for each packet of the data direction.
+    fn works_on_headers(&self) -> bool {
         false
     }
 
-    /// A data packet with a congestion header begins to leave: the header may be rewritten.
+    /// A packet of the data direction has arrived for the port, before [`on_data`](RateController::on_data). Its header, which
+    /// may be [`Header::None`], may be rewritten.
+    fn on_arrival(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _port: &PortCounters) {}
+
+    /// A packet of the data direction begins to leave; `port` counts it as gone. Its header may be rewritten.
     fn on_departure(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _port: &PortCounters) {}
+
+    /// Whether it has to be told the capacity; others measure it if they are not.
+    fn must_be_told(&self) -> bool {
+        false
+    }
 
     /// A packet of the opposite direction passes the switch. Returns the rate to write into it, if any.
     fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate>;

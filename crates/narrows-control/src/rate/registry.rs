@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
 use super::domain::{DomainController, Settings};
-use super::{PortId, RateController, brf, sdn};
+use super::{PortId, RateController, bdr, brf, rcp, sdn, xcp};
 use crate::units::{Bytes, Time};
 
 /// The domain's controller of some ports with their parameters.
@@ -61,6 +61,18 @@ controllers! {
         Err(trouble) => Err(trouble.to_string()),
     }, with domain |ports, settings, mtu, now| Box::new(sdn::Sdn::new(
         ports.into_iter().map(|(port, params)| (port, sdn::Params::of(&params, settings, mtu))), now));
+    "rcp", "Rate control protocol: one rate for all flows of a port, from spare capacity and queue": rcp::Params => |params, _, _| {
+        params.check()?;
+        Ok(Box::new(rcp::RcpPort::new(params)))
+    };
+    "xcp", "Explicit control protocol: a change of the window for each packet, by header": xcp::Params => |params, _, _| {
+        params.check()?;
+        Ok(Box::new(xcp::XcpPort::new(params)))
+    };
+    "bdr", "Per-flow bandwidth distribution: flows counted from designated packets, an equal share for each": bdr::Params => |params, _, _| {
+        params.check().map_err(|trouble| trouble.to_string())?;
+        Ok(Box::new(bdr::BdrPort::new(params)))
+    };
 }
 
 #[cfg(test)]

@@ -23,7 +23,8 @@ pub(crate) enum Kind {
     Source = 4,
     /// A rate controller's timer. Index: switch.
     Switch = 5,
-    /// A message between a switch and the SDN controller arrives, or the controller polls. Index: 0.
+    /// A message of the control network arrives, or a domain's controller has something to do. Index: the domain, or beyond
+    /// all domains a notice to a source.
     Domain = 6,
     /// Take samples. Index: 0.
     Sample = 7,

@@ -3,7 +3,7 @@
 //! A link with a constant delay delivers in order, so only the head of its flight has an event; a FIFO knows each
 //! departure on arrival, so a hop costs one event. A port with a scheduling queue pays a second one per packet.
 
-use narrows_control::rate::{Class, LEAVES, PortCounters};
+use narrows_control::rate::{Class, LEAVES, PortCounters, Queueing, RateController};
 use narrows_control::units::{Bytes, Span, Time};
 
 use super::impair::Impairments;
@@ -13,8 +13,8 @@ use super::queue::{self, Discipline, Losses, Next, Waiting};
 use super::service::Service;
 use super::step_at;
 use crate::engine::{EventQueue, Kind, Ring, Slab};
-use crate::packet::Packet;
-use crate::plan::{ControllerPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan};
+use crate::packet::{Packet, flag};
+use crate::plan::{ControllerPlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan};
 use crate::probe::Histogram;
 
 /// Counters of a port since the start of the run.
@@ -75,6 +75,15 @@ pub(crate) struct Port {
     /// There is a switch with a rate controller at the receiving node.
     pub(crate) switch_beyond: bool,
     leaf_counters: Option<Box<LeafCounters>>,
+    /// Under a rate controller that leaves the port its own queue: packets go where their class says.
+    own_queue: bool,
+}
+
+/// The rate controller of a port that sees packets off.
+pub(crate) struct Writer<'c> {
+    pub(crate) controller: &'c mut dyn RateController,
+    /// It is told the capacity.
+    pub(crate) told: bool,
 }
 
 enum Queue {
@@ -93,10 +102,19 @@ struct Scheduled {
 #[derive(Clone, Debug, Default)]
 struct LeafCounters {
     arrived: [Bytes; LEAVES],
-    /// Of these dropped at the door; an HTB drops nothing later.
-    refused: [Bytes; LEAVES],
+    departed: [Bytes; LEAVES],
     departed_packets: u64,
+    queued: [Bytes; LEAVES],
+    queued_packets: [u32; LEAVES],
     limit: u32,
+}
+
+impl LeafCounters {
+    /// A packet was taken out of the queue, or never let in.
+    fn gone(&mut self, leaf: usize, size: Bytes) {
+        self.queued[leaf] -= size;
+        self.queued_packets[leaf] -= 1;
+    }
 }
 
 impl Port {
@@ -123,18 +141,41 @@ impl Port {
             switch: None,
             switch_beyond: false,
             leaf_counters: None,
+            own_queue: false,
         }
     }
 
-    /// Puts the port under a rate controller: an HTB replaces its queue and, where asked for, its rate is shaped.
-    pub(crate) fn control(&mut self, plan: &ControllerPlan, switch: u32) {
+    /// Puts the port under a rate controller: an HTB replaces its queue if the controller wants classes and, where asked for, its
+    /// rate is shaped.
+    pub(crate) fn control(
+        &mut self,
+        plan: &ControllerPlan,
+        queueing: Queueing,
+        link: &LinkPlan,
+        switch: u32,
+    ) {
         if let Some(steps) = &plan.shape {
             self.service = Service::new(&RatePlan::Steps { steps: steps.clone(), period: None });
         }
-        let htb = Htb::controlled(self.service.told(Time::ZERO), plan.limit);
-        self.queue = Queue::Scheduled(Scheduled::new(Box::new(htb)));
+        let mut limit = plan.limit;
+        self.own_queue = queueing == Queueing::Own;
+        match (queueing, &link.queue) {
+            (Queueing::Classes, _) => {
+                let htb = Htb::controlled(self.service.told(Time::ZERO), limit);
+                self.queue = Queue::Scheduled(Scheduled::new(Box::new(htb)));
+            }
+            // A queue that knows every departure on arrival leaves nobody the time to see a packet off.
+            (Queueing::Own, QueuePlan::Fifo { limit: own, mark: MarkPlan::None }) => {
+                if limit == LimitPlan::default() {
+                    limit = *own;
+                }
+                let fifo = queue::priority::Priority::new(&[limit]);
+                self.queue = Queue::Scheduled(Scheduled::new(Box::new(fifo)));
+            }
+            (Queueing::Own, _) => {}
+        }
         self.switch = Some(switch);
-        let limit = plan.limit.packets.unwrap_or(0);
+        let limit = limit.packets.unwrap_or(0);
         self.leaf_counters = Some(Box::new(LeafCounters { limit, ..LeafCounters::default() }));
     }
 
@@ -184,19 +225,24 @@ impl Port {
             Queue::Scheduled(scheduled) => {
                 let size = packets.get(packet).size as u32;
                 self.stats.accepted_bytes += size as u64;
+                let mut band = leaf;
+                if let Some(c) = &mut self.leaf_counters {
+                    let leaf = leaf.min(LEAVES - 1);
+                    let p = packets.get_mut(packet);
+                    p.set_leaf(leaf);
+                    if self.own_queue {
+                        band = p.class as usize;
+                    }
+                    c.arrived[leaf] += Bytes::new(size as u64);
+                    c.queued[leaf] += Bytes::new(size as u64);
+                    c.queued_packets[leaf] += 1;
+                }
                 scheduled.discipline.enqueue(
                     Waiting { packet, since: now, size },
-                    leaf,
+                    band,
                     packets,
                     &mut scheduled.losses,
                 );
-                if let Some(c) = &mut self.leaf_counters {
-                    let (leaf, bytes) = (leaf.min(LEAVES - 1), Bytes::new(size as u64));
-                    c.arrived[leaf] += bytes;
-                    if !scheduled.losses.dropped.is_empty() {
-                        c.refused[leaf] += bytes;
-                    }
-                }
                 let ready = now.max(self.free_at);
                 if scheduled.wake.is_none_or(|w| ready < w) {
                     scheduled.wake = Some(ready);
@@ -209,7 +255,14 @@ impl Port {
     }
 
     /// A scheduling queue's moment: transmit the next packet, or sleep until there is one that may leave.
-    pub(crate) fn ready(&mut self, now: Time, me: u32, packets: &mut Slab<Packet>, events: &mut EventQueue) {
+    pub(crate) fn ready(
+        &mut self,
+        now: Time,
+        me: u32,
+        packets: &mut Slab<Packet>,
+        events: &mut EventQueue,
+        writer: Option<Writer<'_>>,
+    ) {
         let Queue::Scheduled(scheduled) = &mut self.queue else { return };
         if scheduled.wake != Some(now) {
             return;
@@ -226,7 +279,13 @@ impl Port {
                     events.push(finish, Kind::Ready, me);
                 }
                 if let Some(c) = &mut self.leaf_counters {
+                    let (leaf, size) = (packets.get(w.packet).leaf(), Bytes::new(w.size as u64));
                     c.departed_packets += 1;
+                    c.departed[leaf] += size;
+                    c.gone(leaf, size);
+                }
+                if let Some(writer) = writer {
+                    self.see_off(now, packets.get_mut(w.packet), writer);
                 }
                 self.measure_sojourn(w.since, start);
                 self.transmit(finish, me, w.packet, packets, events);
@@ -249,7 +308,25 @@ impl Port {
         for packet in scheduled.losses.dropped.drain(..) {
             self.stats.dropped += 1;
             self.stats.accepted_bytes -= packets.get(packet).size as u64;
+            if let Some(c) = &mut self.leaf_counters {
+                let p = packets.get(packet);
+                c.gone(p.leaf(), Bytes::new(p.size as u64));
+            }
             packets.free(packet);
+        }
+    }
+
+    /// Lets the rate controller see a packet off.
+    fn see_off(&mut self, now: Time, packet: &mut Packet, writer: Writer<'_>) {
+        if packet.is(flag::REVERSE) {
+            return;
+        }
+        let counters = self.counters(now, writer.told);
+        let before = packet.header();
+        let mut header = before;
+        writer.controller.on_departure(now, Bytes::new(packet.size as u64), &mut header, &counters);
+        if header != before {
+            packet.set_header(header);
         }
     }
 
@@ -412,19 +489,13 @@ impl Port {
     }
 
     /// The port's figures for its rate controller.
-    pub(crate) fn counters(&mut self, now: Time, told: bool) -> PortCounters {
+    pub(crate) fn counters(&self, now: Time, told: bool) -> PortCounters {
         let mut out =
             PortCounters { capacity: told.then(|| self.service.told(now)), ..PortCounters::default() };
-        let backlog: [(u32, u64); LEAVES] = match self.htb() {
-            Some(htb) => std::array::from_fn(|leaf| htb.leaf_backlog(leaf)),
-            None => [(0, 0); LEAVES],
-        };
-        let Some(c) = &mut self.leaf_counters else { return out };
-        for (leaf, &(packets, bytes)) in backlog.iter().enumerate() {
-            out.queued[leaf] = Bytes::new(bytes);
-            out.queued_packets[leaf] = packets;
-            out.departed[leaf] = c.arrived[leaf] - c.refused[leaf] - out.queued[leaf];
-        }
+        let Some(c) = &self.leaf_counters else { return out };
+        out.queued = c.queued;
+        out.queued_packets = c.queued_packets;
+        out.departed = c.departed;
         out.arrived = c.arrived;
         out.departed_packets = c.departed_packets;
         out.limit_packets = [c.limit; LEAVES];

@@ -1,6 +1,8 @@
 //! The sending end: connection, ACK processing and its order, after Linux `tcp_ack()`.
 
-use narrows_control::congestion::{Ack, Connection, Controller, Departing, RateSample, Recovery, State, Window, INFINITE_SSTHRESH};
+use narrows_control::congestion::{
+    Ack, Connection, Controller, Departing, INFINITE_SSTHRESH, RateSample, Recovery, State, Window,
+};
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::{Echo, Header};
 use narrows_control::units::{Rate, Span, Time};
@@ -134,7 +136,7 @@ pub(super) struct Progress {
 
 impl Sender {
     pub(crate) fn new(config: Config, app: App, cc: Box<dyn Controller>, measure_from: Time) -> Self {
-        let headers = cc.sends_headers();
+        let headers = cc.header_bytes() > 0;
         Sender {
             config,
             phase: Phase::SynSent,
@@ -247,15 +249,13 @@ impl Sender {
     }
 
     /// The header that the controller wants in this packet.
-    pub(super) fn header_for(&mut self, now: Time, syn: bool, fin: bool, again: bool) -> Header {
-        if !self.headers {
-            return Header::None;
-        }
+    fn header_for(&mut self, now: Time, p: &Packet, again: bool) -> Header {
         let departing = Departing {
             now,
-            syn,
-            fin,
+            syn: p.is(flag::SYN),
+            fin: p.is(flag::FIN),
             again,
+            seq: u64::from(p.seq),
             srtt: self.rtt.srtt,
             min_rtt: self.rtt.min,
             rto: self.rtt.rto(),
@@ -264,8 +264,12 @@ impl Sender {
         self.cc.header(&departing, &self.window)
     }
 
-    fn add_header(&mut self, now: Time, p: &mut Packet, again: bool) {
-        let header = self.header_for(now, p.is(flag::SYN), p.is(flag::FIN), again);
+    #[inline]
+    pub(super) fn add_header(&mut self, now: Time, p: &mut Packet, again: bool) {
+        if !self.headers {
+            return;
+        }
+        let header = self.header_for(now, p, again);
         if header != Header::None {
             p.set_header(header);
             p.size += header.wire_bytes();

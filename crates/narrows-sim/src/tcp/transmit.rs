@@ -2,7 +2,6 @@
 
 use narrows_control::congestion::{Recovery, State};
 use narrows_control::feedback::code::RateCode;
-use narrows_control::feedback::header::Header;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::Io;
@@ -131,8 +130,8 @@ impl Sender {
         // BRF-100: once per RTT a segment gives up eight bytes to say that the flow is not limited by its application.
         let option = self.cc.wants_feedback() && io.now >= self.option_at && !self.sampler.is_app_limited();
         // A full packet is a full packet, whatever it carries: headers and options take their bytes from its payload.
-        let extra = if option { RATE_OPTION as u16 } else { self.header_room };
-        let room = self.config.mss - extra;
+        let header = if self.headers { self.cc.header_bytes() } else { 0 };
+        let room = self.config.mss - header - if option { RATE_OPTION as u16 } else { 0 };
         let (len, fin) = match self.app.take(io.now, room) {
             Chunk::Data { len, last } => (len, last),
             Chunk::Wait(at) => {

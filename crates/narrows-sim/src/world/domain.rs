@@ -1,21 +1,27 @@
-//! The SDN controller of the domain as a node of its own: it hears and says everything a control delay later.
+//! The SDN controllers of the domain, one for each kind of port that has one: nodes of their own, which hear and say everything
+//! a control delay later.
 
-use narrows_control::rate::brf::congestion::Thresholds;
-use narrows_control::rate::brf::{self};
-use narrows_control::rate::sdn::{Params, Sdn};
-use narrows_control::rate::{Message, PortId};
+use narrows_control::rate::domain::{DomainController, Settings, Topology};
+use narrows_control::rate::{FlowKey, Message, PortId, registry};
 use narrows_control::units::{Bytes, Span, Time};
-use serde::Deserialize;
 
 use super::World;
+use super::flows::Source;
 use crate::engine::{Kind, Ring};
 use crate::error::Error;
-use crate::plan::SdnPlan;
+use crate::flow::{Flow, slot_of};
+use crate::net::{Paths, Port};
 
-/// The controller, its control network and its outages.
+/// Events of the control network with this index or a higher one are notices to sources.
+pub(super) const NOTICES_FROM: u32 = 16;
+
+/// A controller, its control network and its outages.
 pub(super) struct Domain {
-    controller: Option<Sdn>,
-    params: Params,
+    /// The kind of its ports, and the ports.
+    kind: String,
+    ports: Vec<PortId>,
+    controller: Option<Box<dyn DomainController>>,
+    settings: Settings,
     delay: Span,
     outages: Vec<(Time, Time)>,
     /// Under way, in order of arrival: (when, port, message).
@@ -31,90 +37,136 @@ fn arrived(queue: &mut Ring<(Time, PortId, Message)>, now: Time) -> Option<(Time
     if queue.front()?.0 <= now { queue.pop_front() } else { None }
 }
 
+/// The routes as the controllers know them.
+struct Routes<'w> {
+    flows: &'w [Flow],
+    live: &'w [bool],
+    sources: &'w [Source],
+    paths: &'w Paths,
+    ports: &'w [Port],
+}
+
+impl Topology for Routes<'_> {
+    fn path(&self, key: &FlowKey) -> Vec<PortId> {
+        let slot = slot_of(key);
+        let Some(flow) = self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key) else {
+            return Vec::new();
+        };
+        let links = self.paths.links_of(self.sources[flow.meta.plan as usize].forward());
+        links.iter().filter_map(|&link| self.ports[link as usize].switch).collect()
+    }
+}
+
 impl World<'_> {
-    pub(super) fn start_domain(&mut self) -> Result<(), Error> {
+    pub(super) fn start_domains(&mut self) -> Result<(), Error> {
         let Some(plan) = &self.plan.sdn else { return Ok(()) };
-        let params = self.domain_params(plan)?;
-        let ports = 0..self.switches.len() as PortId;
-        self.domain = Some(Domain {
-            controller: Some(Sdn::new(params.clone(), ports, self.now)),
-            params,
-            delay: plan.delay,
-            outages: plan.outages.clone(),
-            to_controller: Ring::new(),
-            to_switch: Ring::new(),
-            event_at: Time::NEVER,
-            out: Vec::new(),
-        });
-        self.schedule_domain();
+        let mut kinds: Vec<&str> = self.plan.controllers.iter().map(|c| c.kind.as_str()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        for kind in kinds {
+            let of_kind = |i: &u32| self.plan.controllers[*i as usize].kind == kind;
+            let ports: Vec<PortId> = (0..self.switches.len() as PortId).filter(of_kind).collect();
+            let settings = Settings { poll: plan.poll };
+            let Some(controller) = self.build_domain(kind, &ports, &settings)? else { continue };
+            self.domains.push(Domain {
+                kind: kind.to_owned(),
+                ports,
+                controller: Some(controller),
+                settings,
+                delay: plan.delay,
+                outages: plan.outages.clone(),
+                to_controller: Ring::new(),
+                to_switch: Ring::new(),
+                event_at: Time::NEVER,
+                out: Vec::new(),
+            });
+            self.schedule_domain(self.domains.len() - 1);
+        }
         Ok(())
     }
 
-    /// The detector's thresholds are those of the switches; the poll period is the controller's own.
-    fn domain_params(&self, plan: &SdnPlan) -> Result<Params, Error> {
-        let brf = match self.plan.controllers.first() {
-            Some(c) if !c.params.is_null() => brf::Params::deserialize(&c.params).map_err(|e| {
-                Error::Parameters { what: "controllers[0].params".into(), trouble: e.to_string() }
-            })?,
-            _ => brf::Params::resolved(),
-        };
-        Ok(Params { poll: plan.poll.unwrap_or(brf.poll), thresholds: Thresholds::of(&brf, Bytes::new(1500)) })
+    /// A controller of these ports that knows nothing yet.
+    fn build_domain(
+        &self,
+        kind: &str,
+        ports: &[PortId],
+        settings: &Settings,
+    ) -> Result<Option<Box<dyn DomainController>>, Error> {
+        let none = serde_json::Value::Object(serde_json::Map::new());
+        let params = ports.iter().map(|&port| {
+            let params = &self.plan.controllers[port as usize].params;
+            (port, if params.is_null() { none.clone() } else { params.clone() })
+        });
+        registry::build_domain(kind, params.collect(), settings, Bytes::new(1500), self.now)
+            .map_err(|e| Error::Parameters { what: format!("params of {kind:?}"), trouble: e.to_string() })
     }
 
     pub(super) fn send_to_domain(&mut self, from: PortId, message: Message) {
-        if let Some(domain) = &mut self.domain {
-            domain.to_controller.push_back((self.now + domain.delay, from, message));
-            self.schedule_domain();
+        let Some(index) = self.domains.iter().position(|domain| domain.ports.contains(&from)) else { return };
+        let domain = &mut self.domains[index];
+        domain.to_controller.push_back((self.now + domain.delay, from, message));
+        self.schedule_domain(index);
+    }
+
+    /// A message of the control network arrives, or a controller's moment has come.
+    pub(super) fn message_event(&mut self, index: u32) {
+        match index.checked_sub(NOTICES_FROM) {
+            Some(notice) => self.notice_event(notice),
+            None => self.domain_event(index as usize),
         }
     }
 
-    /// Something arrives at the controller or at a switch, the controller polls, or an outage begins or ends.
-    pub(super) fn domain_event(&mut self) {
-        let Some(domain) = &mut self.domain else { return };
-        if domain.event_at != self.now {
+    /// Something arrives at the controller or at a switch, the controller has something to do, or an outage begins or ends.
+    fn domain_event(&mut self, index: usize) {
+        if self.domains[index].event_at != self.now {
             return;
         }
-        domain.event_at = Time::NEVER;
-        let out_of_order = domain.outages.iter().any(|&(from, to)| from <= self.now && self.now < to);
-        match (&domain.controller, out_of_order) {
-            (Some(_), true) => domain.controller = None,
-            (None, false) => {
-                let ports = 0..self.switches.len() as PortId;
-                domain.controller = Some(Sdn::new(domain.params.clone(), ports, self.now));
-            }
-            _ => {}
-        }
-        while let Some((_, from, message)) = arrived(&mut domain.to_controller, self.now) {
+        self.domains[index].event_at = Time::NEVER;
+        self.fail_or_recover(index);
+        let World { domains, flows, live, sources, paths, ports, now, .. } = self;
+        let (domain, now) = (&mut domains[index], *now);
+        let routes = Routes { flows, live, sources, paths, ports };
+        while let Some((_, from, message)) = arrived(&mut domain.to_controller, now) {
             if let Some(controller) = &mut domain.controller {
-                controller.on_message(self.now, from, &message, &mut domain.out);
+                controller.on_message(now, from, &message, &routes, &mut domain.out);
             }
         }
         if let Some(controller) = &mut domain.controller
-            && controller.next_timer() <= self.now
+            && controller.next_timer() <= now
         {
-            controller.on_timer(self.now, &mut domain.out);
+            controller.on_timer(now, &routes, &mut domain.out);
         }
-        let arrives = self.now + domain.delay;
+        let arrives = now + domain.delay;
         domain.to_switch.extend(domain.out.drain(..).map(|(port, message)| (arrives, port, message)));
-        while let Some((_, port, message)) =
-            self.domain.as_mut().and_then(|d| arrived(&mut d.to_switch, self.now))
-        {
+        while let Some((_, port, message)) = arrived(&mut self.domains[index].to_switch, self.now) {
             self.message_to_switch(port, &message);
         }
-        self.schedule_domain();
+        self.schedule_domain(index);
     }
 
-    fn schedule_domain(&mut self) {
-        let Some(domain) = &mut self.domain else { return };
+    fn fail_or_recover(&mut self, index: usize) {
+        let domain = &self.domains[index];
+        let out_of_order = domain.outages.iter().any(|&(from, to)| from <= self.now && self.now < to);
+        if out_of_order {
+            self.domains[index].controller = None;
+        } else if domain.controller.is_none() {
+            // The parameters were good at the start.
+            let fresh = self.build_domain(&domain.kind, &domain.ports, &domain.settings);
+            self.domains[index].controller = fresh.ok().flatten();
+        }
+    }
+
+    fn schedule_domain(&mut self, index: usize) {
+        let domain = &mut self.domains[index];
         let heads =
             [&domain.to_controller, &domain.to_switch].map(|q| q.front().map_or(Time::NEVER, |m| m.0));
-        let poll = domain.controller.as_ref().map_or(Time::NEVER, Sdn::next_timer);
+        let timer = domain.controller.as_ref().map_or(Time::NEVER, |c| c.next_timer());
         let outage = domain.outages.iter().flat_map(|&(a, b)| [a, b]).filter(|&t| t > self.now).min();
-        let next = heads[0].min(heads[1]).min(poll).min(outage.unwrap_or(Time::NEVER));
+        let next = heads[0].min(heads[1]).min(timer).min(outage.unwrap_or(Time::NEVER));
         let next = next.max(self.now + Span::from_nanos(1));
         if next < domain.event_at {
             domain.event_at = next;
-            self.events.push(next, Kind::Domain, 0);
+            self.events.push(next, Kind::Domain, index as u32);
         }
     }
 }

@@ -32,6 +32,18 @@ pub(super) struct Source {
     empty: EmptyPath,
 }
 
+impl Source {
+    /// Start of the way back.
+    pub(super) fn reverse(&self) -> u32 {
+        self.reverse
+    }
+
+    /// Start of the way there.
+    pub(super) fn forward(&self) -> u32 {
+        self.forward
+    }
+}
+
 impl World<'_> {
     pub(super) fn start_sources(&mut self) -> Result<(), Error> {
         for (i, plan) in self.plan.flows.iter().enumerate() {

@@ -3,6 +3,7 @@
 mod arrivals;
 mod domain;
 mod flows;
+mod notices;
 mod samples;
 mod switches;
 
@@ -21,6 +22,7 @@ use crate::probe::{Recorder, Table};
 pub use arrivals::Arrivals;
 use domain::Domain;
 use flows::Source;
+use notices::Notice;
 use switches::Switch;
 pub(crate) use switches::build_rate_controller;
 
@@ -98,7 +100,9 @@ pub(crate) struct World<'p> {
     switches: Vec<Switch>,
     /// Switches at each node.
     switches_at: Vec<Vec<u32>>,
-    domain: Option<Domain>,
+    domains: Vec<Domain>,
+    /// Rates under way to sources by messages of their own.
+    notices: Slab<Notice>,
     recorder: Recorder,
     /// Packets that an endpoint has just sent.
     outbox: Vec<u32>,
@@ -130,7 +134,8 @@ impl<'p> World<'p> {
             sources: Vec::new(),
             switches: Vec::new(),
             switches_at: vec![Vec::new(); plan.nodes.len()],
-            domain: None,
+            domains: Vec::new(),
+            notices: Slab::new(),
             recorder: Recorder::new(),
             outbox: Vec::new(),
             counts: Counts::default(),
@@ -168,12 +173,12 @@ impl<'p> World<'p> {
                     self.arrive(i, packet);
                 }
             }
-            Kind::Ready => self.ports[i as usize].ready(self.now, i, &mut self.packets, &mut self.events),
+            Kind::Ready => self.ready(i),
             Kind::Timer => self.flow_timer(i),
             Kind::Send => self.flow_send(i),
             Kind::Source => self.source_event(i),
             Kind::Switch => self.switch_timer(i),
-            Kind::Domain => self.domain_event(),
+            Kind::Domain => self.message_event(i),
             Kind::Sample => self.sample_event(i),
         }
     }

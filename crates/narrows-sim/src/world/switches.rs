@@ -1,5 +1,6 @@
 //! Switches: where the rate controllers of `narrows-control` meet packets.
 
+use crate::net::Writer;
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{
     Action, Admission, FlowKey, Leaf, Message, PacketInfo, PortCounters, Proto, RateController, RateOption,
@@ -21,6 +22,8 @@ pub(super) struct Switch {
     /// `None` while the controller is out of order.
     pub(super) controller: Option<Box<dyn RateController>>,
     plan: ControllerPlan,
+    /// The controller works on congestion headers.
+    headers: bool,
     /// A Switch event is pending for this time.
     timer_at: Time,
     actions: Vec<Action>,
@@ -30,15 +33,16 @@ impl World<'_> {
     pub(super) fn start_switches(&mut self) -> Result<(), Error> {
         for (i, plan) in self.plan.controllers.iter().enumerate() {
             let link = plan.link as usize;
-            self.ports[link].control(plan, i as u32);
+            let controller = build_rate_controller(plan, i as u32)?;
+            self.ports[link].control(plan, controller.queueing(), &self.plan.links[link], i as u32);
             let node = self.ports[link].from;
             self.switches_at[node as usize].push(i as u32);
             for port in self.ports.iter_mut().filter(|p| p.to == node) {
                 port.switch_beyond = true;
             }
-            let controller = build_rate_controller(plan, i as u32)?;
             self.switches.push(Switch {
                 link: plan.link,
+                headers: controller.works_on_headers(),
                 controller: Some(controller),
                 plan: plan.clone(),
                 timer_at: Time::NEVER,
@@ -46,7 +50,7 @@ impl World<'_> {
             });
             self.with_port(i as u32, |c, now, port, actions| c.on_start(now, port, actions));
         }
-        self.start_domain()
+        self.start_domains()
     }
 
     /// Lets a switch's controller act on the figures of its port. Nothing if it is out of order.
@@ -109,6 +113,7 @@ impl World<'_> {
                 port.kick(self.now, link, &mut self.events);
             }
             Action::ToController(message) => self.send_to_domain(index, message),
+            Action::ToSource { flow, rate } => self.notify_source(link, &flow, rate),
             Action::Log { event, flow, value } => {
                 let entity = match flow {
                     Some(key) => self.name_of(&key),
@@ -147,6 +152,15 @@ impl World<'_> {
         if p.is(flag::REVERSE) || self.switches[index as usize].controller.is_none() {
             return Some(Leaf::OtherTcp as usize);
         }
+        if self.switches[index as usize].headers {
+            let before = p.header();
+            let mut header = before;
+            let size = Bytes::new(p.size as u64);
+            self.with_port(index, |c, now, port, _| c.on_arrival(now, size, &mut header, port));
+            if header != before {
+                self.packets.get_mut(packet).set_header(header);
+            }
+        }
         let info = self.packet_info(&p);
         let admission =
             self.with_port(index, |c, now, port, actions| Some(c.on_data(now, &info, port, actions)));
@@ -155,6 +169,17 @@ impl World<'_> {
             Some(Admission::Drop) => None,
             None => Some(Leaf::OtherTcp as usize),
         }
+    }
+
+    /// A scheduling queue's moment.
+    pub(super) fn ready(&mut self, link: u32) {
+        let port = &mut self.ports[link as usize];
+        let switch = port.switch.map(|index| &mut self.switches[index as usize]).filter(|s| s.headers);
+        let writer = switch.and_then(|s| {
+            let controller = s.controller.as_deref_mut()?;
+            Some(Writer { controller, told: s.plan.told })
+        });
+        port.ready(self.now, link, &mut self.packets, &mut self.events, writer);
     }
 
     /// A packet has come to a node with switches: what travels against the data may get a rate written into it.
@@ -205,6 +230,7 @@ impl World<'_> {
             unlimited: (data && p.is(flag::RATE) && !p.is(flag::SYN)).then_some(code == RateCode::UNLIMITED),
             seq: p.seq as u64 * self.mss_of(p),
             timestamps: (!p.is(flag::UDP)).then_some((p.ts, p.ts_echo)),
+            header: p.header(),
         }
     }
 

@@ -13,6 +13,7 @@ fn established(rtt_millis: u64) -> (Bbr, Window) {
         packet_bytes: 1500,
         rtt,
         feedback: None,
+        echo: None,
         feedback_possible: false,
         seed: 3,
     };
@@ -49,6 +50,7 @@ fn without_a_handshake_rtt_the_rate_is_set_again_at_the_first_srtt() {
         packet_bytes: 1500,
         rtt: None,
         feedback: None,
+        echo: None,
         feedback_possible: false,
         seed: 3,
     };

@@ -22,10 +22,12 @@ mod law;
 mod meter;
 mod newcomers;
 pub mod params;
+pub mod port;
 mod share;
 
 pub use law::{Law, Recommendation, Report};
 pub use params::{Estimator, Mode, Params};
+pub use port::BdrPort;
 
 #[cfg(test)]
 mod process_tests;

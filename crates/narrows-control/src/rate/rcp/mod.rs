@@ -11,9 +11,11 @@
 
 pub mod law;
 pub mod params;
+pub mod port;
 
 pub use law::Law;
 pub use params::Params;
+pub use port::RcpPort;
 
 #[cfg(test)]
 mod closed_loop;

@@ -14,8 +14,10 @@
 pub mod header;
 pub mod law;
 pub mod params;
+pub mod port;
 mod queue;
 
 pub use header::Header;
 pub use law::Law;
 pub use params::Params;
+pub use port::XcpPort;

@@ -130,14 +130,6 @@ impl Htb {
         }
     }
 
-    /// Packets and bytes waiting in a leaf.
-    pub(crate) fn leaf_backlog(&self, leaf: usize) -> (u32, u64) {
-        self.leaves.get(leaf).map_or((0, 0), |&(c, band)| {
-            let leaf = &self.classes[c].bands[band];
-            (leaf.len(), leaf.bytes())
-        })
-    }
-
     /// The class whose turn it is among those that may send at a level; lower priority values first.
     fn pick(&self, level: usize) -> Option<usize> {
         let n = self.classes.len();

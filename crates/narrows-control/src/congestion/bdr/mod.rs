@@ -1,0 +1,176 @@
+//! The BDR sender: one packet per window asks the routers, and the window is what they say (Loureiro, Mascolo and Monteiro;
+//! BDR-30 to BDR-36). [`designator`] decides which packets ask.
+
+pub mod designator;
+
+use self::designator::{Backoff, Designator, after_idle, apply_gain, window as window_of};
+use super::cubic::Cubic;
+use super::{Ack, Congestion, Connection, Controller, Departing, Recovery, Signal, Window};
+use crate::feedback::header::{Bdr as BdrHeader, Echo, Header};
+use crate::rate::bdr::{Mode, Report};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// The BDR sender.
+#[derive(Clone, Debug)]
+pub struct Bdr {
+    name: &'static str,
+    mode: Mode,
+    designator: Designator,
+    backoff: Backoff,
+    packet: Bytes,
+    /// The last recommendation (resolved mode).
+    advice: Rate,
+    /// Without a BDR router on the path: BDR-32.
+    fallback: Option<Cubic>,
+}
+
+impl Default for Bdr {
+    fn default() -> Self {
+        Bdr::new("bdr", Mode::Resolved)
+    }
+}
+
+impl Bdr {
+    /// The sender of the paper: gains, no designated packet in SYN and FIN, ten packets in the window that nobody has an
+    /// opinion of (BDR-D6).
+    pub fn literal() -> Self {
+        Bdr::new("bdr-literal", Mode::Literal)
+    }
+
+    fn new(name: &'static str, mode: Mode) -> Self {
+        Bdr {
+            name,
+            mode,
+            designator: Designator::default(),
+            backoff: Backoff::default(),
+            packet: Bytes::new(1500),
+            advice: Rate::ZERO,
+            fallback: None,
+        }
+    }
+
+    fn literally(&self) -> bool {
+        self.mode == Mode::Literal
+    }
+
+    /// BDR-25: paced over srtt.
+    fn pace(&self, srtt: Span, window: &mut Window) {
+        let bytes = Bytes::new(u64::from(window.cwnd).saturating_mul(self.packet.get()));
+        window.pacing_rate = (srtt > Span::ZERO).then(|| Rate::of(bytes, srtt));
+    }
+
+    fn on_echo(&mut self, echo: Echo, min_rtt: Span, window: &mut Window) {
+        match echo {
+            Echo::Rate(rate) => {
+                self.advice = rate;
+                window.cwnd = window_of(rate, min_rtt, self.packet);
+            }
+            Echo::Gain(gain) => window.cwnd = apply_gain(window.cwnd, gain),
+            Echo::Change(_) => return,
+        }
+        self.backoff.on_echo();
+    }
+}
+
+impl Controller for Bdr {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn on_established(&mut self, connection: &Connection, window: &mut Window) {
+        self.designator.on_established();
+        self.packet = Bytes::new(u64::from(connection.packet_bytes.max(1)));
+        let rtt = connection.rtt.unwrap_or(Span::ZERO);
+        match connection.echo {
+            Some(echo) => self.on_echo(echo, rtt, window),
+            None if self.literally() => {}
+            None => {
+                let mut cubic = Cubic::default();
+                cubic.on_established(connection, window);
+                self.fallback = Some(cubic);
+                return;
+            }
+        }
+        self.pace(rtt, window);
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if let Some(cubic) = &mut self.fallback {
+            cubic.on_ack(ack, window);
+            return;
+        }
+        let echo = ack.echo.filter(|echo| !matches!(echo, Echo::Change(_)));
+        self.designator.on_ack(ack.now, echo.is_some(), ack.snd_una);
+        if let Some(echo) = echo {
+            self.on_echo(echo, ack.min_rtt, window);
+        }
+        self.pace(ack.srtt, window);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        match &mut self.fallback {
+            Some(cubic) => cubic.on_congestion(event, window),
+            // After a timeout the transport sets the window to 1, and the next echo restores it (BDR-35).
+            None if event.signal == Signal::Timeout => {}
+            None => window.cwnd = self.backoff.on_loss(event.now, event.srtt, window.cwnd),
+        }
+    }
+
+    fn on_recovered(&mut self, now: Time, window: &mut Window) {
+        if let Some(cubic) = &mut self.fallback {
+            cubic.on_recovered(now, window);
+        }
+    }
+
+    fn on_undo(&mut self, now: Time, window: &mut Window) {
+        if let Some(cubic) = &mut self.fallback {
+            cubic.on_undo(now, window);
+        }
+    }
+
+    fn on_restart(&mut self, now: Time, idle: Span, app_limited: bool, window: &mut Window) {
+        match &mut self.fallback {
+            Some(cubic) => cubic.on_restart(now, idle, app_limited, window),
+            None => window.cwnd = after_idle(window.cwnd),
+        }
+    }
+
+    fn recovery(&self) -> Recovery {
+        if self.fallback.is_some() { Recovery::Transport } else { Recovery::Controller }
+    }
+
+    fn header_bytes(&self) -> u16 {
+        if self.fallback.is_some() || self.designator.is_outstanding() {
+            return 0;
+        }
+        Header::Bdr(BdrHeader { report: Report::default(), advice: None }).wire_bytes()
+    }
+
+    fn header(&mut self, packet: &Departing, _window: &Window) -> Header {
+        if self.fallback.is_some() {
+            return Header::None;
+        }
+        let size = Bytes::new(u64::from(packet.packet_bytes));
+        let report = if packet.syn {
+            let report = self.designator.connect(packet.now, size);
+            (!self.literally()).then_some(report)
+        } else if packet.again {
+            self.designator.on_retransmission(packet.seq);
+            None
+        } else if packet.fin && !self.literally() {
+            self.designator.finish(packet.now, size)
+        } else {
+            self.designator.on_send(packet.now, packet.seq, packet.rto, size)
+        };
+        match report {
+            Some(report) => Header::Bdr(BdrHeader { report, advice: None }),
+            None => Header::Member,
+        }
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("advice", self.advice.as_f64());
+        trace("outstanding", f64::from(u8::from(self.designator.is_outstanding())));
+        trace("fallback", f64::from(u8::from(self.fallback.is_some())));
+    }
+}

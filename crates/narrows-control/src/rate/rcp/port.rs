@@ -1,0 +1,100 @@
+//! RCP at a port: the law behind the contract. One rate for all flows, no table of them.
+
+use super::{Law, Params};
+use crate::feedback::header::Header;
+use crate::rate::{
+    Action, Admission, FlowKey, Message, PacketInfo, PortCounters, Queueing, RateController, plain_leaf,
+};
+use crate::units::{Bytes, Rate, Time};
+
+/// An RCP router's port.
+#[derive(Clone, Debug)]
+pub struct RcpPort {
+    law: Law,
+}
+
+impl RcpPort {
+    /// A port with these parameters (see [`Params::check`]).
+    pub fn new(params: Params) -> Self {
+        RcpPort { law: Law::new(params, Rate::ZERO) }
+    }
+
+    fn update(&mut self, now: Time, port: &PortCounters) {
+        self.law.on_interval(now, port.backlog(), port.capacity.unwrap_or_default());
+    }
+}
+
+impl RateController for RcpPort {
+    fn name(&self) -> &'static str {
+        "rcp"
+    }
+
+    fn queueing(&self) -> Queueing {
+        Queueing::Own
+    }
+
+    fn works_on_headers(&self) -> bool {
+        true
+    }
+
+    fn must_be_told(&self) -> bool {
+        true
+    }
+
+    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+        self.update(now, port);
+    }
+
+    /// RCP-2: all bytes count, RTTs of those who tell them.
+    fn on_arrival(&mut self, _now: Time, size: Bytes, header: &mut Header, _port: &PortCounters) {
+        let rtt = if let Header::Rcp(header) = header { header.rtt } else { None };
+        self.law.on_packet(size, rtt);
+    }
+
+    fn on_data(
+        &mut self,
+        _now: Time,
+        packet: &PacketInfo,
+        _port: &PortCounters,
+        _actions: &mut Vec<Action>,
+    ) -> Admission {
+        Admission::Queue(plain_leaf(packet))
+    }
+
+    /// RCP-4.
+    fn on_departure(&mut self, _now: Time, _size: Bytes, header: &mut Header, _port: &PortCounters) {
+        if let Header::Rcp(header) = header {
+            header.rate = self.law.stamp(header.rate);
+        }
+    }
+
+    fn on_reverse(&mut self, _now: Time, _packet: &PacketInfo, _actions: &mut Vec<Action>) -> Option<Rate> {
+        None
+    }
+
+    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+        self.update(now, port);
+    }
+
+    fn on_message(
+        &mut self,
+        _now: Time,
+        _message: &Message,
+        _port: &PortCounters,
+        _actions: &mut Vec<Action>,
+    ) {
+    }
+
+    fn next_timer(&self) -> Time {
+        self.law.next()
+    }
+
+    /// Nobody's in particular.
+    fn allocation(&self, _key: &FlowKey) -> Option<Rate> {
+        None
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        self.law.trace(trace);
+    }
+}

@@ -1,0 +1,100 @@
+//! XCP at a port: the law behind the contract. Every packet's header is read when it arrives and written when it leaves.
+
+use super::{Law, Params};
+use crate::feedback::header::Header;
+use crate::rate::{
+    Action, Admission, FlowKey, Message, PacketInfo, PortCounters, Queueing, RateController, plain_leaf,
+};
+use crate::units::{Bytes, Rate, Time};
+
+/// An XCP router's port.
+#[derive(Clone, Debug)]
+pub struct XcpPort {
+    params: Params,
+    law: Law,
+}
+
+impl XcpPort {
+    /// A port with these parameters (see [`Params::check`]).
+    pub fn new(params: Params) -> Self {
+        XcpPort { law: Law::new(params.clone(), Rate::ZERO, Time::ZERO), params }
+    }
+}
+
+impl RateController for XcpPort {
+    fn name(&self) -> &'static str {
+        "xcp"
+    }
+
+    fn queueing(&self) -> Queueing {
+        Queueing::Own
+    }
+
+    fn works_on_headers(&self) -> bool {
+        true
+    }
+
+    fn must_be_told(&self) -> bool {
+        true
+    }
+
+    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+        self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
+    }
+
+    /// XCP-1. What speaks no XCP counts as traffic without a wish.
+    fn on_arrival(&mut self, _now: Time, size: Bytes, header: &mut Header, _port: &PortCounters) {
+        match header {
+            Header::Xcp(header) => self.law.on_arrival(size, header),
+            _ => self.law.on_arrival(size, &super::Header::default()),
+        }
+    }
+
+    fn on_data(
+        &mut self,
+        _now: Time,
+        packet: &PacketInfo,
+        _port: &PortCounters,
+        _actions: &mut Vec<Action>,
+    ) -> Admission {
+        Admission::Queue(plain_leaf(packet))
+    }
+
+    /// XCP-3, XCP-4.
+    fn on_departure(&mut self, now: Time, size: Bytes, header: &mut Header, port: &PortCounters) {
+        match header {
+            Header::Xcp(header) => self.law.on_departure(header, size, port.backlog(), now),
+            _ => self.law.on_departure(&mut super::Header::default(), size, port.backlog(), now),
+        }
+    }
+
+    fn on_reverse(&mut self, _now: Time, _packet: &PacketInfo, _actions: &mut Vec<Action>) -> Option<Rate> {
+        None
+    }
+
+    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+        self.law.on_interval(now, port.capacity.unwrap_or_default());
+    }
+
+    fn on_message(
+        &mut self,
+        _now: Time,
+        _message: &Message,
+        _port: &PortCounters,
+        _actions: &mut Vec<Action>,
+    ) {
+    }
+
+    fn next_timer(&self) -> Time {
+        self.law.next()
+    }
+
+    /// Changes of windows are handed out, not rates.
+    fn allocation(&self, _key: &FlowKey) -> Option<Rate> {
+        None
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        self.law.trace(trace);
+    }
+}

@@ -1,0 +1,48 @@
+//! Rates that reach a source by a message of their own rather than in an ACK (PAC-3b).
+
+use narrows_control::rate::FlowKey;
+use narrows_control::units::{Rate, Span};
+
+use super::World;
+use super::domain::NOTICES_FROM;
+use crate::engine::Kind;
+use crate::flow::{Body, slot_of};
+
+/// A message on its way.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Notice {
+    slot: u32,
+    generation: u16,
+    rate: Rate,
+}
+
+impl World<'_> {
+    /// A switch sends a rate to a flow's source: the message takes as long as the links between them delay it. It takes none of
+    /// their capacity.
+    pub(super) fn notify_source(&mut self, link: u32, key: &FlowKey, rate: Rate) {
+        let slot = slot_of(key);
+        let known = self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key);
+        let Some(flow) = known else { return };
+        let switch = self.ports[link as usize].from;
+        let path = self.paths.links_of(self.sources[flow.meta.plan as usize].reverse());
+        let rest = path.iter().skip_while(|&&l| self.ports[l as usize].from != switch);
+        let delay: Span = rest.map(|&l| self.ports[l as usize].delay_at(self.now)).sum();
+        let notice = Notice { slot: slot as u32, generation: self.generations[slot], rate };
+        let index = self.notices.insert(notice);
+        self.events.push(self.now + delay, Kind::Domain, NOTICES_FROM + index);
+    }
+
+    /// The message arrives.
+    pub(super) fn notice_event(&mut self, index: u32) {
+        let Notice { slot, generation, rate } = *self.notices.get(index);
+        self.notices.free(index);
+        if !self.live[slot as usize] || self.generations[slot as usize] != generation {
+            return;
+        }
+        self.with_flow(slot, |flow, io| {
+            if let Body::Tcp(tcp) = &mut flow.body {
+                tcp.sender.on_rate(io, rate);
+            }
+        });
+    }
+}
