@@ -1,0 +1,182 @@
+//! RCP, XCP and BDR in a network: their routers, headers and senders together.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::*;
+use narrows_control::units::{Rate, Time};
+use narrows_sim::plan::{AppPlan, ControllerPlan, FlowPlan, LimitPlan, Plan, SizePlan};
+use serde_json::{Value, json};
+
+/// A controller of link 0.
+fn controller(kind: &str, params: Value) -> ControllerPlan {
+    ControllerPlan {
+        kind: kind.into(),
+        link: 0,
+        shape: None,
+        told: true,
+        limit: LimitPlan::default(),
+        params,
+        outages: Vec::new(),
+    }
+}
+
+/// One bottleneck of 100 Mbit/s under a controller.
+fn dumbbell(kind: &str, rtt: u64, buffer: u32, seconds: u64) -> Plan {
+    let mut plan = path(mbit(100), ms(rtt), fifo(packets(buffer)), seconds);
+    plan.controllers.push(controller(kind, Value::Null));
+    plan
+}
+
+fn group(cc: &str, count: u32, spacing: u64) -> FlowPlan {
+    FlowPlan { count, spacing: ms(spacing), ..bulk(cc) }
+}
+
+/// Goodput of each flow from `from` to `to` seconds, Mbit/s.
+fn shares(r: &narrows_sim::Results, flows: usize, from: f64, to: f64) -> Vec<f64> {
+    let (at, flow, goodput) =
+        (r.all("flow_samples", "t_s"), column(r, "flow"), r.all("flow_samples", "goodput_bps"));
+    (0..flows)
+        .map(|f| {
+            let of_flow = (0..at.len()).filter(|&i| flow[i] == f as u64 && at[i] > from && at[i] <= to);
+            let values: Vec<f64> = of_flow.map(|i| goodput[i]).collect();
+            values.iter().sum::<f64>() / values.len() as f64 / 1e6
+        })
+        .collect()
+}
+
+fn column(r: &narrows_sim::Results, name: &str) -> Vec<u64> {
+    let table = r.tables.iter().find(|t| t.name == "flow_samples").expect("samples");
+    table.u64(name).expect("whole numbers").to_vec()
+}
+
+fn utilisation(r: &narrows_sim::Results) -> f64 {
+    r.f("links", "utilisation", 0)
+}
+
+#[test]
+fn four_flows_share_a_link_equally_and_fill_it() {
+    for (kind, least) in [("rcp", 0.97), ("xcp", 0.93), ("bdr", 0.90)] {
+        let mut plan = dumbbell(kind, 40, 1_000, 12);
+        plan.warmup = ms(6_000);
+        plan.flows.push(group(kind, 4, 500));
+        let r = run(&plan);
+        let shares = shares(&r, 4, 6.0, 12.0);
+        assert!(jain(&shares) > 0.99, "{kind}: {shares:?}");
+        assert!(utilisation(&r) > least, "{kind}: {}", utilisation(&r));
+        assert_eq!(r.u("links", "dropped_packets", 0), 0, "{kind}");
+    }
+}
+
+/// Its router sees nobody else: on a path without a router each of them is an ordinary sender.
+#[test]
+fn without_a_router_all_but_xcp_fall_back_to_cubic() {
+    for cc in ["rcp", "bdr", "pacec"] {
+        let mut plan = path(mbit(20), ms(20), fifo(packets(100)), 10);
+        plan.flows.push(bulk(cc));
+        let alone = run(&plan);
+        plan.flows[0] = bulk("cubic");
+        let cubic = run(&plan);
+        let (ours, theirs) = (alone.goodput(0), cubic.goodput(0));
+        assert!((ours / theirs - 1.0).abs() < 0.03, "{cc}: {ours} of {theirs}");
+    }
+}
+
+/// BDR-D2: equal increments keep what is unequal; the resolved law does not.
+#[test]
+fn bdr_d2_literal_gains_keep_an_unequal_split() {
+    let run_of = |cc: &str, mode: &str| {
+        let mut plan = dumbbell("bdr", 100, 5_000, 40);
+        plan.controllers[0].params = json!({ "mode": mode });
+        // The second one comes when the first has the link.
+        plan.flows.push(group(cc, 2, 10_000));
+        let r = run(&plan);
+        shares(&r, 2, 30.0, 40.0)
+    };
+    let literal = run_of("bdr-literal", "literal");
+    let resolved = run_of("bdr", "resolved");
+    assert!(literal[0] > 2.0 * literal[1], "literal: {literal:?}");
+    assert!(jain(&resolved) > 0.99, "resolved: {resolved:?}");
+}
+
+/// The paper's short flows: two round trips, handshake included, for what fits the first window (B2).
+#[test]
+fn bdr_short_flows_take_two_round_trips() {
+    let mut plan = dumbbell("bdr", 100, 5_000, 20);
+    plan.flows.push(FlowPlan {
+        app: AppPlan::Poisson { per_sec: 400.0, size: SizePlan::Pareto { mean: 12_500.0, shape: 1.8 } },
+        transport: narrows_sim::plan::TransportPlan::Tcp {
+            cc: "bdr".into(),
+            ecn: false,
+            pacing: false,
+            receive_window: None,
+            mss: 948,
+        },
+        stop: Some(at(19_000)),
+        ..bulk("bdr")
+    });
+    let r = run(&plan);
+    let fct = r.all("flows", "fct_s");
+    let table = r.tables.iter().find(|t| t.name == "flows").unwrap();
+    let (size, start) = (table.u64("size_bytes").unwrap(), r.all("flows", "start_s"));
+    let short: Vec<f64> = (0..fct.len())
+        .filter(|&i| size[i] <= 10 * 948 && start[i] > 5.0 && fct[i].is_finite())
+        .map(|i| fct[i])
+        .collect();
+    let mean = short.iter().sum::<f64>() / short.len() as f64;
+    assert!(short.len() > 1_000, "{}", short.len());
+    assert!((0.2..0.3).contains(&mean), "{mean}");
+}
+
+/// RCP-7: a crowd queues up before R falls, XCP's does not.
+#[test]
+fn rcp_7_a_flash_crowd_queues_more_under_rcp_than_under_xcp() {
+    let peak = |kind: &str| {
+        let mut plan = dumbbell(kind, 40, 100_000, 10);
+        plan.flows.push(bulk(kind));
+        plan.flows.push(FlowPlan { start: Time::ZERO + ms(5_000), ..group(kind, 50, 0) });
+        let r = run(&plan);
+        let samples = r.tables.iter().find(|t| t.name == "link_samples").expect("samples");
+        samples.u64("queue_bytes").expect("whole numbers").iter().copied().max().expect("samples") as f64
+    };
+    let (rcp, xcp) = (peak("rcp"), peak("xcp"));
+    assert!(rcp > 3.0 * xcp, "RCP {rcp}, XCP {xcp}");
+}
+
+/// A header takes its bytes from the payload of a full packet, so goodput falls by just that.
+#[test]
+fn headers_are_paid_for() {
+    let goodput = |kind: &str| {
+        let mut plan = dumbbell(kind, 40, 1_000, 20);
+        plan.warmup = ms(10_000);
+        plan.flows.push(bulk(kind));
+        let r = run(&plan);
+        r.goodput(0) / (utilisation(&r) * 100.0)
+    };
+    for (kind, header) in [("rcp", 12.0), ("xcp", 20.0)] {
+        let part = goodput(kind);
+        let expected = (1448.0 - header) / 1500.0;
+        assert!((part - expected).abs() < 0.002, "{kind}: {part}, expected {expected}");
+    }
+}
+
+#[test]
+fn who_has_to_be_told_the_capacity_says_so() {
+    let mut plan = dumbbell("rcp", 20, 100, 1);
+    plan.flows.push(bulk("rcp"));
+    plan.controllers[0].told = false;
+    let error = narrows_sim::run(&plan, &std::sync::atomic::AtomicBool::new(false)).unwrap_err();
+    assert!(error.to_string().contains("told"), "{error}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    for kind in ["rcp", "xcp", "bdr"] {
+        let mut plan = dumbbell(kind, 40, 200, 3);
+        plan.probes.traces = true;
+        plan.flows.push(group(kind, 3, 100));
+        plan.flows.push(FlowPlan { start: at(1_000), ..udp(Rate::from_bits_per_sec(10_000_000)) });
+        // NaN is not equal to itself; its text is.
+        assert!(format!("{:?}", run(&plan)) == format!("{:?}", run(&plan)), "{kind}");
+    }
+}
