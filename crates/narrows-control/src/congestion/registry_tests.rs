@@ -3,8 +3,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::congestion::harness::ack_at;
 use crate::congestion::{
-    Ack, Congestion, Connection, INFINITE_SSTHRESH, RateSample, Recovery, Signal, State, Window,
+    Ack, Congestion, Connection, Departing, INFINITE_SSTHRESH, RateSample, Recovery, Signal, State, Window,
 };
+use crate::feedback::header::{Echo, Header};
 use crate::units::{Rate, Span, Time};
 
 #[test]
@@ -66,6 +67,12 @@ enum Step {
     Recovered,
     Undo,
     Restart(u64),
+    Sent {
+        syn: bool,
+        fin: bool,
+        again: bool,
+    },
+    Told(u64),
 }
 
 /// Small numbers mostly, and now and then absurd ones.
@@ -96,6 +103,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Recovered),
         1 => Just(Step::Undo),
         1 => nanos().prop_map(Step::Restart),
+        4 => (0u8..20).prop_map(|n| Step::Sent { syn: n == 0, fin: n == 1, again: n == 2 }),
+        1 => any::<u64>().prop_map(Step::Told),
     ]
 }
 
@@ -139,6 +148,7 @@ fn apply(controller: &mut dyn Controller, window: &mut Window, step: &Step, tota
                 cwnd_limited: flags & 2 == 0,
                 delayed: flags & 4 != 0,
                 feedback: feedback.map(Rate::from_bytes_per_sec),
+                echo: Echo::from_word(feedback.unwrap_or(0) as u32, flags >> 3),
                 ..ack_at(Time::from_nanos(totals.now))
             };
             let ours = !matches!(state, State::Cwr | State::Recovery);
@@ -157,6 +167,25 @@ fn apply(controller: &mut dyn Controller, window: &mut Window, step: &Step, tota
         }
         Step::Recovered => controller.on_recovered(now, window),
         Step::Undo => controller.on_undo(now, window),
+        Step::Sent { syn, fin, again } => {
+            let departing = Departing {
+                now,
+                syn,
+                fin,
+                again,
+                seq: totals.delivered,
+                srtt: Span::from_nanos(totals.now),
+                min_rtt: Span::MAX,
+                rto: Span::ZERO,
+                packet_bytes: 1500,
+            };
+            let room = controller.header_bytes();
+            let header = controller.header(&departing, window);
+            // A designated packet may be needed at any time (BDR-27, BDR-36), at the price of a slightly longer packet.
+            let designated = matches!(header, Header::Bdr(_));
+            assert!(header.wire_bytes() <= room || designated || syn || again, "{header:?} in {room} bytes");
+        }
+        Step::Told(rate) => controller.on_feedback(now, Rate::from_bytes_per_sec(rate), window),
         Step::Restart(idle) => controller.on_restart(now, Span::from_nanos(idle), idle % 2 == 0, window),
     }
 }

@@ -94,7 +94,11 @@ mod tests {
 
     #[test]
     fn errors_say_what_would_do() {
-        assert_eq!(built("brv", &[]), Err("no rate controller is called \"brv\"; there are: brf".into()));
+        let names: Vec<&str> = all().iter().map(|(name, _)| *name).collect();
+        assert_eq!(
+            built("brv", &[]),
+            Err(format!("no rate controller is called \"brv\"; there are: {}", names.join(", ")))
+        );
         assert_eq!(built("brf", &[("eta", 2.0)]), Err("eta is 2, but must be from 0.01 to 1".into()));
         assert!(built("brf", &[("etta", 1.0)]).unwrap_err().contains("unknown field `etta`"));
     }

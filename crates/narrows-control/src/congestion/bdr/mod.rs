@@ -56,7 +56,8 @@ impl Bdr {
     /// BDR-25: paced over srtt.
     fn pace(&self, srtt: Span, window: &mut Window) {
         let bytes = Bytes::new(u64::from(window.cwnd).saturating_mul(self.packet.get()));
-        window.pacing_rate = (srtt > Span::ZERO).then(|| Rate::of(bytes, srtt));
+        window.pacing_rate =
+            (srtt > Span::ZERO).then(|| Rate::of(bytes, srtt).max(Rate::from_bytes_per_sec(1)));
     }
 
     fn on_echo(&mut self, echo: Echo, min_rtt: Span, window: &mut Window) {
