@@ -99,6 +99,31 @@ fn bdr_d2_literal_gains_keep_an_unequal_split() {
     assert!(jain(&resolved) > 0.99, "resolved: {resolved:?}");
 }
 
+/// BDR-20: the time that all flows report is the time that they live, so the count is right (B1).
+#[test]
+fn bdr_b1_the_flows_of_a_port_are_counted() {
+    let mut plan = dumbbell("bdr", 100, 5_000, 20);
+    plan.probes.traces = true;
+    plan.flows.push(FlowPlan {
+        app: AppPlan::Poisson { per_sec: 400.0, size: SizePlan::Pareto { mean: 12_500.0, shape: 1.8 } },
+        ..bulk("bdr")
+    });
+    let r = run(&plan);
+    let traces = r.tables.iter().find(|t| t.name == "traces").expect("traces");
+    let (key, value) = (traces.str("key").expect("text"), traces.f64("value").expect("numbers"));
+    let at = traces.f64("t_s").expect("numbers");
+    let (start, fct) = (r.all("flows", "start_s"), r.all("flows", "fct_s"));
+    let (mut counted, mut true_ones, mut n) = (0.0, 0.0, 0.0);
+    for i in (0..at.len()).filter(|&i| key[i] == "flows" && at[i] > 5.0) {
+        let lives = |f: &usize| start[*f] <= at[i] && (fct[*f].is_nan() || start[*f] + fct[*f] > at[i]);
+        counted += value[i];
+        true_ones += (0..start.len()).filter(lives).count() as f64;
+        n += 1.0;
+    }
+    assert!(n > 1_000.0, "{n}");
+    assert!((counted / true_ones - 1.0).abs() < 0.05, "{} counted of {}", counted / n, true_ones / n);
+}
+
 /// The paper's short flows: two round trips, handshake included, for what fits the first window (B2).
 #[test]
 fn bdr_short_flows_take_two_round_trips() {

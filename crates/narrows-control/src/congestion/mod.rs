@@ -140,7 +140,7 @@ pub struct Departing {
     pub now: Time,
     /// The SYN.
     pub syn: bool,
-    /// The last one with data.
+    /// The flow's last one: all of its data is acknowledged.
     pub fin: bool,
     /// Its data was sent before.
     pub again: bool,

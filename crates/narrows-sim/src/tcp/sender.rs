@@ -227,7 +227,8 @@ impl Sender {
         self.on_ack(io, p);
         if p.is(flag::FIN) {
             self.fin_received = true;
-            let ack = self.packet(io, flag::ACK | flag::FIN);
+            let mut ack = self.packet(io, flag::ACK | flag::FIN);
+            self.add_header(io.now, &mut ack, false);
             io.send(ack);
         }
         if self.fin_received && self.completed_at.is_some() {
@@ -253,7 +254,7 @@ impl Sender {
         let departing = Departing {
             now,
             syn: p.is(flag::SYN),
-            fin: p.is(flag::FIN),
+            fin: p.is(flag::FIN) && p.payload == 0,
             again,
             seq: u64::from(p.seq),
             srtt: self.rtt.srtt,

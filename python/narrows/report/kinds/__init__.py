@@ -7,6 +7,7 @@ from collections.abc import Callable
 from narrows.errors import NarrowsError, hint
 from narrows.report.figure import Figure
 from narrows.report.kinds.compare import bars, convergence, lines
+from narrows.report.kinds.crowd import completion_over_size, flow_count
 from narrows.report.kinds.spread import cdf, ellipses
 from narrows.report.kinds.time import delay, rates, shares, stack
 from narrows.studies.model import FigureSpec
@@ -15,9 +16,11 @@ from narrows.studies.run import Runs
 KINDS: dict[str, Callable[[FigureSpec, Runs], Figure]] = {
     "bars": bars,
     "cdf": cdf,
+    "completion-over-size": completion_over_size,
     "convergence": convergence,
     "delay": delay,
     "ellipses": ellipses,
+    "flow-count": flow_count,
     "lines": lines,
     "rates": rates,
     "shares": shares,

@@ -159,6 +159,8 @@ impl Controller for Bdr {
             self.designator.on_retransmission(packet.seq);
             None
         } else if packet.fin && !self.literally() {
+            // BDR-36 puts the last report into the last data packet. It would leave out the time until that is acknowledged, which is
+            // half the life of a flow of one window; the FIN that closes the connection knows it.
             self.designator.finish(packet.now, size)
         } else {
             self.designator.on_send(packet.now, packet.seq, packet.rto, size)

@@ -1,0 +1,80 @@
+"""Measures of crowds of short flows: completion times by size, and the number of flows as routers count it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrows.studies.measures import measure
+from narrows.studies.run import Run
+
+Floats = NDArray[np.float64]
+
+PACKET_BYTES = 948
+"""Payload of the packets of 1000 bytes of the BDR paper."""
+
+
+@measure("Mean completion time", "ms", "MET-70")
+def fct(
+    run: Run,
+    least_packets: float = 0.0,
+    most_packets: float = math.inf,
+    packet_bytes: float = PACKET_BYTES,
+    after_s: float = 3.0,
+    flows: str = "*",
+) -> float:
+    """Mean time from the SYN to the last data's ACK, over finished flows of these sizes that began after `after_s`."""
+    packets, times = completions(run, packet_bytes, after_s, flows)
+    chosen = (packets >= least_packets) & (packets <= most_packets)
+    return 1e3 * float(times[chosen].mean()) if chosen.any() else math.nan
+
+
+@measure("Finished flows", "%", "MET-70")
+def finished(run: Run, after_s: float = 3.0, before_s: float = 2.0, flows: str = "*") -> float:
+    """Share of the flows begun after `after_s`, and `before_s` before the end of the run, that have finished."""
+    rows = run.flows(flows)
+    start, times = run.column("flows", "start_s")[rows], run.column("flows", "fct_s")[rows]
+    chosen = (start > after_s) & (start < start.max(initial=0.0) - before_s)
+    return 100.0 * float(np.isfinite(times[chosen]).mean()) if chosen.any() else math.nan
+
+
+@measure("Error of the estimated number of flows", "%", "BDR-21")
+def flow_count_error(run: Run, link: str, after_s: float = 5.0, statistic: str = "mean") -> float:
+    """What a BDR port counts against the flows that are there.
+
+    mean: mean of the absolute error of the samples over the true number; bias: of the signed one.
+    """
+    t, estimate, truth = flow_counts(run, link)
+    chosen = (t > after_s) & (truth > 0)
+    if not chosen.any():
+        return math.nan
+    error = (estimate[chosen] - truth[chosen]) / truth[chosen]
+    return 100.0 * float(error.mean() if statistic == "bias" else np.abs(error).mean())
+
+
+def completions(run: Run, packet_bytes: float, after_s: float, flows: str = "*") -> tuple[Floats, Floats]:
+    """Sizes in packets and completion times in seconds of finished flows that began after `after_s`."""
+    rows = run.flows(flows)
+    times, start = run.column("flows", "fct_s")[rows], run.column("flows", "start_s")[rows]
+    chosen = np.isfinite(times) & (start > after_s)
+    packets = np.ceil(run.column("flows", "size_bytes")[rows] / packet_bytes)
+    return packets[chosen], times[chosen]
+
+
+def flow_counts(run: Run, link: str) -> tuple[Floats, Floats, Floats]:
+    """Times of the samples, the number of flows as the port counts it, and the true one.
+
+    A flow is there from its SYN until the ACK of its last data (bdr.md, section 6).
+    """
+    if "traces" not in run.tables:
+        return np.empty(0), np.empty(0), np.empty(0)
+    entities, keys = np.array(run.names("traces", "entity")), np.array(run.names("traces", "key"))
+    chosen = (entities == link) & (keys == "flows")
+    t, estimate = run.column("traces", "t_s")[chosen], run.column("traces", "value")[chosen]
+    begins = np.sort(run.column("flows", "start_s"))
+    lasted = run.column("flows", "fct_s")
+    ends = np.sort((run.column("flows", "start_s") + lasted)[np.isfinite(lasted)])
+    truth = np.searchsorted(begins, t, side="right") - np.searchsorted(ends, t, side="right")
+    return t, estimate, truth.astype(np.float64)
