@@ -75,6 +75,9 @@ pub fn action(port: &str, told: &mut Told, action: &Action) {
             tracing::debug!(port, event = "set-class", ?class, rate, ceil);
         }
         Action::ToController(message) => tracing::trace!(port, event = "to-controller", ?message),
+        Action::ToSource { flow, rate } => {
+            tracing::trace!(port, event = "to-source", flow = %flow_name(flow), rate = rate.as_bytes_per_sec());
+        }
     }
 }
 

@@ -217,9 +217,19 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     {
         params = params::in_base_units(given, |key, text| table.problem(&format!("params.{key}"), text));
     }
-    params.entry("max_flows").or_insert(i64::from(max_flows).into());
-    if let Err(trouble) = params::build(&controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
-        table.problem("params", trouble);
+    if controller == "brf" {
+        params.entry("max_flows").or_insert(i64::from(max_flows).into());
+    }
+    match params::build(&controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
+        Err(trouble) => table.problem("params", trouble),
+        // What has to see each packet, or headers that no stock host sends, runs in the simulator only.
+        Ok(mut built) if built.aggregated().is_none() => {
+            table.problem(
+                "controller",
+                format_args!("found {controller:?}, which real switches do not have, expected \"brf\""),
+            );
+        }
+        Ok(_) => {}
     }
     let (interface, capacity) = (interface?, capacity?);
     Some(Port { interface, capacity, shape, overhead, limit, mtu, syn_share, controller, params })

@@ -242,6 +242,8 @@ impl Runner {
                         link.send(message);
                     }
                 }
+                // Stock hosts take rates from ACKs only.
+                Action::ToSource { .. } => {}
                 Action::Log { event, .. } => match *event {
                     "congestion-queue" => port.congestion = "queue",
                     "congestion-burst" => port.congestion = "burst",
