@@ -223,13 +223,13 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     match params::build(&controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
         Err(trouble) => table.problem("params", trouble),
         // What has to see each packet, or headers that no stock host sends, runs in the simulator only.
-        Ok(mut built) if built.aggregated().is_none() => {
-            table.problem(
-                "controller",
-                format_args!("found {controller:?}, which real switches do not have, expected \"brf\""),
-            );
+        Ok(mut built) => {
+            if built.aggregated().is_none() {
+                let found =
+                    format_args!("found {controller:?}, which real switches do not have, expected \"brf\"");
+                table.problem("controller", found);
+            }
         }
-        Ok(_) => {}
     }
     let (interface, capacity) = (interface?, capacity?);
     Some(Port { interface, capacity, shape, overhead, limit, mtu, syn_share, controller, params })
