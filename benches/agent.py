@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--write", action="store_true", help="put the result into docs/performance.md")
     parser.add_argument("--seconds", type=int, default=3, metavar="S", help="of each connection (default: 3)")
-    parser.add_argument("--repeat", type=int, default=5, metavar="N", help="pairs of runs (default: 5)")
+    parser.add_argument("--repeat", type=int, default=16, metavar="N", help="pairs of runs (default: 16)")
     options = parser.parse_args(arguments)
     if options.seconds < 1 or options.repeat < 1:
         parser.error("--seconds and --repeat: at least 1")

@@ -48,17 +48,22 @@ struct nrw_key {
 #define NRW_F_ADOPTED		(1U << 13)	/* began with data: no SYN-ACK was seen, or it was refused a slot then */
 #define NRW_F_ANSWER_ASKS	(1U << 14)	/* the SYN-ACK asked for feedback: so will the data of who wrote it, if this is the opener's */
 
-/* One flow, in an mmapable array: two cache lines. */
+/*
+ * One flow, in an mmapable array: two cache lines. Data and ACKs mostly pass on two CPUs. Data writes the first line with every
+ * packet, so ACKs keep off it; the second one is written about once in an RTT.
+ */
 struct nrw_slot {
 	struct nrw_key key;	/*   0 P */
 	__u32 data_us;		/*  40 P last payload of the data direction (us, wraps); 0: none yet */
 	__u32 flags;		/*  44 P */
-	__u64 bytes;		/*  48 P L3 bytes of packets with payload that arrived at the port */
-	__u32 packets;		/*  56 P the same in packets (GSO segments count each) */
+	__u64 bytes;		/*  48 P L3 bytes of packets with payload that arrived at the port; 0: none yet */
+	__u32 seq_next;		/*  56 P next sequence number expected; valid once bytes is not 0 */
 	__u32 missing;		/*  60 P payload bytes that sequence numbers skipped (wraps) */
-	__u64 last_ns;		/*  64 P last packet of either direction */
-	__u32 payload_seen;	/*  72 P payload bytes of the data direction (wraps); 0 and growing: has data */
-	__u32 seq_next;		/*  76 P next sequence number expected; valid once payload_seen is not 0 */
+	__u64 last_ns;		/*  64 P last packet of either direction, to NRW_TOUCH_NS */
+	__u8 paired;		/*  72 P the other direction has a slot, too, or had one since this one was taken */
+	__u8 heard;		/*  73 P NRW_HEARD: flags say that the receiver was heard */
+	__u16 pad;
+	__u32 pad2;
 	__u32 rtt_receiver_us;	/*  80 P last sample of switch - receiver - switch */
 	__u32 rtt_sender_us;	/*  84 P last sample of switch - sender - switch */
 	__u16 rtt_receiver_n;	/*  88 P samples so far (wraps) */

@@ -14,12 +14,12 @@ static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
 }
 
 /* Sequence numbers that payload skips were sent and lost before this switch (BRF-100). Serial arithmetic (RFC 9293). */
-static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struct nrw_packet *p)
+static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struct nrw_packet *p, int first)
 {
 	__u32 end = p->seq + p->payload;
 	__s32 gap = p->seq - slot->seq_next;
 
-	if (!slot->payload_seen) {
+	if (first) {
 		slot->seq_next = end;
 		return;
 	}
@@ -42,14 +42,10 @@ static __always_inline void nrw_note_payload(struct nrw_here *h, struct nrw_slot
 {
 	const struct nrw_packet *p = h->packet;
 
+	nrw_note_sequence(slot, p, !slot->bytes);
 	__sync_fetch_and_add(&slot->bytes, p->bytes);
-	__sync_fetch_and_add(&slot->packets, p->packets);
-	nrw_note_sequence(slot, p);
 	nrw_note_marks(slot, &p->options);
 	nrw_rtt_data(h, slot);
-	slot->payload_seen += p->payload;
-	if (!slot->payload_seen)	/* wrapped to the value that says "none" */
-		slot->payload_seen = 1;
 }
 
 /* A packet of the data direction, at its controlled port. */
@@ -63,7 +59,7 @@ static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *s
 			nrw_flag(slot, NRW_F_SYN_REPEATED);
 		return;
 	}
-	slot->last_ns = h->now;
+	nrw_touch(slot, h->now);
 	if (!(slot->flags & (NRW_F_SENDER_HEARD | NRW_F_OPENED_BY_RECEIVER | NRW_F_ADOPTED))) {
 		nrw_rtt_third(h, slot);
 		nrw_confirm(h->port, slot);
@@ -77,6 +73,23 @@ static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *s
 		nrw_flag(slot, NRW_F_FIN_SENDER);
 }
 
+#define NRW_HEARD		1
+#define NRW_HEARD_BRF		2	/* with the rate option */
+
+/* For the first time, or for the first time with the option. */
+static __always_inline void nrw_hear_receiver(struct nrw_here *h, struct nrw_slot *slot, struct nrw_port *port)
+{
+	int speaks = h->packet->options.has_rate;
+
+	if (!(slot->flags & NRW_F_RECEIVER_HEARD) && (slot->flags & (NRW_F_OPENED_BY_RECEIVER | NRW_F_ADOPTED))) {
+		if (!(slot->flags & NRW_F_ADOPTED))
+			nrw_rtt_third(h, slot);
+		nrw_confirm(port, slot);
+	}
+	nrw_flag(slot, NRW_F_RECEIVER_HEARD | (speaks ? NRW_F_SPEAKS_BRF : 0));
+	slot->heard = speaks ? NRW_HEARD_BRF : NRW_HEARD;
+}
+
 /* A packet of the other direction, wherever it leaves. */
 static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot *slot, struct nrw_word *word)
 {
@@ -85,13 +98,9 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 
 	if (!port)
 		return;
-	slot->last_ns = h->now;
-	if (!(slot->flags & NRW_F_RECEIVER_HEARD) && (slot->flags & (NRW_F_OPENED_BY_RECEIVER | NRW_F_ADOPTED))) {
-		if (!(slot->flags & NRW_F_ADOPTED))
-			nrw_rtt_third(h, slot);
-		nrw_confirm(port, slot);
-	}
-	nrw_flag(slot, NRW_F_RECEIVER_HEARD | (p->options.has_rate ? NRW_F_SPEAKS_BRF : 0));
+	nrw_touch(slot, h->now);
+	if (!slot->heard || (p->options.has_rate && slot->heard != NRW_HEARD_BRF))
+		nrw_hear_receiver(h, slot, port);
 	if (p->flags & NRW_TCP_RST) {
 		nrw_flag(slot, NRW_F_RST);
 		return;
@@ -156,12 +165,32 @@ static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const stru
 	return slot;
 }
 
-/* A TCP packet leaves a controlled port. Returns its leaf. */
-static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_key *reverse)
+/*
+ * The slots of both directions, as far as they matter at this port. A connection that carries data one way has one slot, which
+ * says so: then one look into the table does for each of its packets.
+ */
+static __always_inline void nrw_find_both(const struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot **own,
+					  struct nrw_slot **other)
+{
+	const struct nrw_packet *p = h->packet;
+	__u32 index;
+
+	if (p->payload && nrw_controlled(h->port)) {
+		*own = nrw_find(&p->key, &index);
+		if (!*own || (*own)->paired)
+			*other = nrw_find(reverse, &index);
+		return;
+	}
+	*other = nrw_find(reverse, &index);
+	if (nrw_controlled(h->port) && (!*other || (*other)->paired))
+		*own = nrw_find(&p->key, &index);
+}
+
+/* A TCP packet leaves a controlled port; `slot` is its direction's. Returns its leaf. */
+static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
 	__u32 index = 0;
-	struct nrw_slot *slot = nrw_find(&p->key, &index);
 
 	if (!slot && p->payload && !(p->flags & (NRW_TCP_SYN | NRW_TCP_RST)))
 		slot = nrw_adopt(h, reverse, &index);

@@ -10,6 +10,8 @@
 #define NRW_LEAF_OTHER_TCP	2
 #define NRW_LEAF_UDP		3
 
+#define NRW_TOUCH_NS		1000000ULL
+
 static __always_inline struct nrw_slot *nrw_find(const struct nrw_key *key, __u32 *index)
 {
 	__u32 *found = bpf_map_lookup_elem(&flows, key);
@@ -60,6 +62,38 @@ static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 po
 	return slot;
 }
 
+/* Sets what is not set yet: an atomic for each packet would cost more than the test. */
+static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
+{
+	if (~slot->flags & flags)
+		__sync_fetch_and_or(&slot->flags, flags);
+}
+
+/*
+ * The flow was heard. Its two directions most often pass on two CPUs, and a store for each packet would move the line from one
+ * to the other each time.
+ */
+static __always_inline void nrw_touch(struct nrw_slot *slot, __u64 now)
+{
+	if (now - slot->last_ns > NRW_TOUCH_NS)
+		slot->last_ns = now;
+}
+
+/* Both directions have slots now, and know it. Whoever comes second sees the other: it is in the table before it looks. */
+static __always_inline void nrw_pair(struct nrw_slot *slot)
+{
+	struct nrw_key reverse;
+	struct nrw_slot *peer;
+	__u32 index;
+
+	nrw_reverse(&reverse, &slot->key);
+	peer = nrw_find(&reverse, &index);
+	if (!peer)
+		return;
+	peer->paired = 1;
+	slot->paired = 1;
+}
+
 /* Puts it into the table. Another CPU may have been faster: then it goes back. */
 static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *slot, __u32 index)
 {
@@ -73,6 +107,7 @@ static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *s
 		bpf_map_push_elem(&free_slots, &index, 0);
 		return -1;
 	}
+	nrw_pair(slot);
 	old = __sync_fetch_and_or(&slot->flags, NRW_F_LIVE);
 	/* Another CPU has found it in the table and confirmed it before it was live: then nrw_confirm() has not counted. */
 	if (!proven && (old & NRW_F_CONFIRMED))
@@ -91,13 +126,6 @@ static __always_inline void nrw_confirm(struct nrw_port *port, struct nrw_slot *
 	/* One that is not live is not counted any more (the agent has taken it away), or nrw_publish() will count. */
 	if ((old & (NRW_F_LIVE | NRW_F_CONFIRMED)) == NRW_F_LIVE)
 		__sync_fetch_and_add(&port->unconfirmed, -1);
-}
-
-/* Sets what is not set yet: an atomic for each packet would cost more than the test. */
-static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
-{
-	if (~slot->flags & flags)
-		__sync_fetch_and_or(&slot->flags, flags);
 }
 
 #endif

@@ -38,7 +38,7 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 	const struct nrw_packet *p = h->packet;
 	struct nrw_word word = { .code = NRW_CODE_UNASSIGNED };
 	struct nrw_advert *advert;
-	struct nrw_slot *slot;
+	struct nrw_slot *own = NULL, *other = NULL;
 	struct nrw_key reverse;
 	__u32 index;
 
@@ -50,10 +50,11 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 			return TC_ACT_SHOT;	/* before anybody has heard of it */
 		else
 			nrw_syn(h);
+		own = nrw_find(&p->key, &index);
 	} else {
-		slot = nrw_find(&reverse, &index);
-		if (slot) {
-			nrw_note_reverse(h, slot, &word);
+		nrw_find_both(h, &reverse, &own, &other);
+		if (other) {
+			nrw_note_reverse(h, other, &word);
 		} else if (p->flags & NRW_TCP_ACK) {
 			/* A switch that does not see these ACKs may have a rate for them (BRF-63). */
 			advert = bpf_map_lookup_elem(&adverts, &reverse);
@@ -69,7 +70,7 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 		word.port = NULL;
 	}
 	if (nrw_controlled(h->port))
-		nrw_steer(h, nrw_forward(h, &reverse));
+		nrw_steer(h, nrw_forward(h, &reverse, own));
 	return word.port && nrw_stamp(h, &word) == NRW_BROKEN ? TC_ACT_SHOT : NRW_NEXT;
 }
 

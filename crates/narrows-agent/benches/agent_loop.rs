@@ -65,12 +65,11 @@ struct Slot {
     data_us: Cell<u32>,
     flags: Cell<u32>,
     bytes: Cell<u64>,
-    packets: Cell<u32>,
+    seq_next: Cell<u32>,
     missing: Cell<u32>,
     // Second line.
     last_ns: Cell<u64>,
-    payload_seen: Cell<u32>,
-    seq_next: Cell<u32>,
+    paired_heard: Cell<[u8; 8]>,
     rtt_receiver_us: Cell<u32>,
     rtt_sender_us: Cell<u32>,
     rtt_n: Cell<[u16; 2]>,
@@ -114,7 +113,6 @@ impl Plane {
             let packets = credit / MTU;
             s.credit.set((credit % MTU) as u32);
             s.bytes.set(s.bytes.get() + packets * MTU);
-            s.packets.set(s.packets.get() + packets as u32);
             s.last_ns.set(now.as_nanos());
             s.rtt_n.set(s.rtt_n.get().map(|n| n.wrapping_add(1)));
             s.said_unlimited.set(s.said_unlimited.get().wrapping_add(packets as u16));

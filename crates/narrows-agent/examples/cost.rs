@@ -23,6 +23,8 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// More than the bridge can do: the cost of being told, without being slowed.
 const TOLD: Rate = Rate::from_bits_per_sec(100_000_000_000);
+/// What carries a plain connection.
+const PLAIN: Option<&str> = Some("cubic");
 const RECEIVER: &str = "10.77.0.2";
 
 fn ip(arguments: &str) -> Outcome<()> {
@@ -77,15 +79,18 @@ impl Net {
         command
     }
 
-    /// bit/s that arrive, of one connection.
-    fn throughput(&self, seconds: u32) -> Outcome<f64> {
+    /// bit/s that arrive, of one connection. With `algorithm` it is that one's, not the host's default: a default of BBR would
+    /// be bounded by its own pacing rather than by what a packet costs.
+    fn throughput(&self, seconds: u32, algorithm: Option<&str>) -> Outcome<f64> {
         let server: Child =
             self.command("b", "iperf3 -s -1").stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let mut server = Ended(server);
         let mut last = String::new();
         for _ in 0..20 {
             thread::sleep(Duration::from_millis(200));
-            let client = self.command("a", &format!("iperf3 -J -t {seconds} -O 1 -c {RECEIVER}")).output()?;
+            let algorithm = algorithm.map(|name| format!("-C {name}")).unwrap_or_default();
+            let line = format!("iperf3 -J -t {seconds} -O 1 -c {RECEIVER} {algorithm}");
+            let client = self.command("a", &line).output()?;
             let told: Value = serde_json::from_slice(&client.stdout)?;
             if let Some(rate) = told["end"]["sum_received"]["bits_per_second"].as_f64() {
                 server.0.wait()?;
@@ -154,7 +159,7 @@ fn programs(net: &Net, seconds: u32) -> Outcome<Vec<Value>> {
     let (switch, switching) = loaded_by(|| Ok(Switch::load(Sizes::default(), Tunables::default())?))?;
     let attached = net.attach(&switch)?;
     let counting = Statistics::enable()?;
-    net.throughput(seconds)?;
+    net.throughput(seconds, None)?;
     let mut rows = Vec::new();
     for (part, ids) in [("switch", switching), ("sender", sending), ("receiver", receiving)] {
         for id in ids {
@@ -176,13 +181,13 @@ fn run() -> Outcome<Value> {
     let mut words = std::env::args().skip(1).filter_map(|word| word.parse::<u32>().ok());
     let (seconds, repetitions) = (words.next().unwrap_or(3), words.next().unwrap_or(5));
     let net = Net::new()?;
-    net.throughput(1)?;
+    net.throughput(1, PLAIN)?;
     let (mut without, mut with) = (Vec::new(), Vec::new());
     let switch = Switch::load(Sizes::default(), Tunables::default())?;
     for _ in 0..repetitions {
-        without.push(net.throughput(seconds)?);
+        without.push(net.throughput(seconds, PLAIN)?);
         let attached = net.attach(&switch)?;
-        with.push(net.throughput(seconds)?);
+        with.push(net.throughput(seconds, PLAIN)?);
         drop(attached);
     }
     Ok(json!({ "programs": programs(&net, seconds)?, "without": without, "with": with }))

@@ -76,7 +76,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         retransmits | u64 | packets | Data segments retransmitted.
         spurious | u64 | packets | Duplicates that DSACKs reported, the network's own copies included.
         timeouts | u64 | | Retransmission timeouts.
-        rtt_mean_s | float | s | Mean RTT, a sample per ACK, in the measurement interval.
+        rtt_mean_s | float | s | Mean RTT over ACKs (kernel: over segments), in the measurement interval.
         rtt_p50_s | float | s | Median of the same; NaN for flows that are not sampled.
         rtt_p95_s | float | s | 95th percentile.
         rtt_p99_s | float | s | 99th percentile.

@@ -161,11 +161,13 @@ pub(super) struct RawSlot {
     pub(super) data_us: AtomicU32,
     pub(super) flags: AtomicU32,
     pub(super) bytes: AtomicU64,
-    pub(super) packets: AtomicU32,
+    pub(super) seq_next: AtomicU32,
     pub(super) missing: AtomicU32,
     pub(super) last_ns: AtomicU64,
-    pub(super) payload_seen: AtomicU32,
-    pub(super) seq_next: AtomicU32,
+    pub(super) paired: AtomicU8,
+    pub(super) heard: AtomicU8,
+    pub(super) pad: AtomicU16,
+    pub(super) pad2: AtomicU32,
     pub(super) rtt_receiver_us: AtomicU32,
     pub(super) rtt_sender_us: AtomicU32,
     pub(super) rtt_receiver_n: AtomicU16,
@@ -240,10 +242,8 @@ impl RawSlot {
         for word in [
             &self.data_us,
             &self.flags,
-            &self.packets,
-            &self.missing,
-            &self.payload_seen,
             &self.seq_next,
+            &self.missing,
             &self.rtt_receiver_us,
             &self.rtt_sender_us,
             &self.gate_us,
@@ -262,7 +262,8 @@ impl RawSlot {
         ] {
             half.store(0, Relaxed);
         }
-        self.leaf.store(0, Relaxed);
-        self.port.store(0, Relaxed);
+        for byte in [&self.paired, &self.heard, &self.leaf, &self.port] {
+            byte.store(0, Relaxed);
+        }
     }
 }

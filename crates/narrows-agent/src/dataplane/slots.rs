@@ -33,12 +33,8 @@ seen! {
     flags: u32,
     /// L3 bytes of the packets with payload.
     bytes: u64,
-    /// The same in packets; segments count each.
-    packets: u32,
     /// Payload bytes that sequence numbers skipped: lost before the switch (BRF-100). Wraps.
     missing: u32,
-    /// Payload bytes; 0 as long as there were none. Wraps.
-    payload_seen: u32,
     /// Last payload, us of the clock, wraps; 0: none yet.
     data_us: u32,
     /// Samples of the receiver's half of the RTT so far. Wraps.

@@ -28,6 +28,8 @@ pub(crate) struct TcpInfo {
     pub(crate) pacing_rate: Option<u64>,
     pub(crate) bytes_acked: u64,
     pub(crate) bytes_received: u64,
+    /// Segments delivered, cumulatively or selectively (wraps).
+    pub(crate) delivered: u32,
     pub(crate) bytes_sent: u64,
     pub(crate) data_segments_out: u32,
     pub(crate) dsack_dups: u32,
@@ -75,6 +77,7 @@ impl TcpInfo {
             busy_us: u64_at(168),
             rwnd_limited_us: u64_at(176),
             sndbuf_limited_us: u64_at(184),
+            delivered: u32_at(192),
             bytes_sent: u64_at(200),
             dsack_dups: u32_at(216),
             // tcpi_total_rto: Linux 6.7, after rcv_ooopack, snd_wnd, rcv_wnd and rehash.

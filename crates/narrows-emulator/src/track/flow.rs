@@ -77,6 +77,8 @@ pub(crate) struct FlowTrack {
     rtt: Option<Box<Histogram>>,
     rtt_sum: f64,
     rtt_count: u64,
+    /// Segments delivered at the last look.
+    rtt_delivered: u32,
     rtt_max: f64,
     over: bool,
 }
@@ -106,6 +108,7 @@ impl FlowTrack {
             rtt: sampled.then(Histogram::new).flatten(),
             rtt_sum: 0.0,
             rtt_count: 0,
+            rtt_delivered: 0,
             rtt_max: f64::NAN,
             over: false,
         }
@@ -134,14 +137,18 @@ impl FlowTrack {
         }
         let Some(info) = self.info.filter(|i| i.srtt_us > 0) else { return };
         if measure && !self.over && now < self.member.stop {
+            // The simulator has a sample for each ACK. Here one look stands for all segments delivered since the one before, or
+            // a flow's slow hours would count as much as its fast ones.
+            let segments = info.delivered.wrapping_sub(self.rtt_delivered);
             let seconds = info.srtt_us as f64 / 1e6;
-            self.rtt_sum += seconds;
-            self.rtt_count += 1;
+            self.rtt_sum += seconds * f64::from(segments);
+            self.rtt_count += u64::from(segments);
             self.rtt_max = self.rtt_max.max(seconds);
             if let Some(h) = &mut self.rtt {
-                h.record(info.srtt_us as u64 * 1000);
+                h.record_times(info.srtt_us as u64 * 1000, segments);
             }
         }
+        self.rtt_delivered = info.delivered;
     }
 
     /// The measurement interval begins.

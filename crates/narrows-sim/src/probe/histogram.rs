@@ -25,9 +25,18 @@ impl Histogram {
     /// Adds a sample.
     #[inline]
     pub fn record(&mut self, nanos: u64) {
+        self.record_times(nanos, 1);
+    }
+
+    /// Adds a sample that counts as so many.
+    #[inline]
+    pub fn record_times(&mut self, nanos: u64, times: u32) {
+        if times == 0 {
+            return;
+        }
         self.least = self.least.min(nanos);
         self.most = self.most.max(nanos);
-        self.hdr.saturating_record(nanos / UNIT);
+        self.hdr.saturating_record_n(nanos / UNIT, times);
     }
 
     /// The value in seconds below which the share `q` lies; NaN without samples.
