@@ -8,6 +8,7 @@ pub mod aggregate;
 pub mod brf;
 pub mod demand_index;
 pub mod domain;
+pub mod pacec;
 pub mod policer;
 pub mod rcp;
 pub mod registry;

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
 use super::domain::{DomainController, Settings};
-use super::{PortId, RateController, brf, sdn};
+use super::{PortId, RateController, brf, pacec, sdn};
 use crate::units::{Bytes, Time};
 
 /// The domain's controller of some ports with their parameters.
@@ -61,6 +61,10 @@ controllers! {
         Err(trouble) => Err(trouble.to_string()),
     }, with domain |ports, settings, mtu, now| Box::new(sdn::Sdn::new(
         ports.into_iter().map(|(port, params)| (port, sdn::Params::of(&params, settings, mtu))), now));
+    "pacec", "Path associativity centralized explicit congestion control: max-min rates from one controller (IJECE 2018)": pacec::Params => |params, port, mtu| {
+        params.check()?;
+        Ok(Box::new(pacec::PacecPort::new(params, port, mtu)))
+    }, with domain |ports, _, mtu, now| Box::new(pacec::Pacec::new(ports, mtu, now));
 }
 
 #[cfg(test)]
@@ -82,8 +86,12 @@ mod tests {
 
     #[test]
     fn errors_say_what_would_do() {
-        assert_eq!(built("brv", &[]), Err("no rate controller is called \"brv\"; there are: brf".into()));
+        assert_eq!(
+            built("brv", &[]),
+            Err("no rate controller is called \"brv\"; there are: brf, pacec".into())
+        );
         assert_eq!(built("brf", &[("eta", 2.0)]), Err("eta is 2, but must be from 0.01 to 1".into()));
+        assert_eq!(built("pacec", &[("eta", 2.0)]), Err("eta is 2, but must be from 0.01 to 1".into()));
         assert!(built("brf", &[("etta", 1.0)]).unwrap_err().contains("unknown field `etta`"));
     }
 }
