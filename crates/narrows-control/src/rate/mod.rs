@@ -9,6 +9,7 @@ pub mod bdr;
 pub mod brf;
 pub mod demand_index;
 pub mod domain;
+pub mod pacec;
 pub mod policer;
 pub mod rcp;
 pub mod registry;

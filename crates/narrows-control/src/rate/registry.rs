@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
 use super::domain::{DomainController, Settings};
-use super::{PortId, RateController, bdr, brf, rcp, sdn, xcp};
+use super::{PortId, RateController, bdr, brf, pacec, rcp, sdn, xcp};
 use crate::units::{Bytes, Time};
 
 /// The domain's controller of some ports with their parameters.
@@ -73,6 +73,10 @@ controllers! {
         params.check().map_err(|trouble| trouble.to_string())?;
         Ok(Box::new(bdr::BdrPort::new(params)))
     };
+    "pacec", "Path associativity centralized explicit congestion control: max-min rates from one controller (IJECE 2018)": pacec::Params => |params, port, mtu| {
+        params.check()?;
+        Ok(Box::new(pacec::PacecPort::new(params, port, mtu)))
+    }, with domain |ports, _, mtu, now| Box::new(pacec::Pacec::new(ports, mtu, now));
 }
 
 #[cfg(test)]
@@ -100,6 +104,7 @@ mod tests {
             Err(format!("no rate controller is called \"brv\"; there are: {}", names.join(", ")))
         );
         assert_eq!(built("brf", &[("eta", 2.0)]), Err("eta is 2, but must be from 0.01 to 1".into()));
+        assert_eq!(built("pacec", &[("eta", 2.0)]), Err("eta is 2, but must be from 0.01 to 1".into()));
         assert!(built("brf", &[("etta", 1.0)]).unwrap_err().contains("unknown field `etta`"));
     }
 }

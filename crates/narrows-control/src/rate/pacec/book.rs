@@ -1,0 +1,161 @@
+//! The flows of the domain, their paths, and the destinations that the next ones may have.
+
+use std::collections::BTreeMap;
+
+use core::net::IpAddr;
+
+use rustc_hash::FxHashMap;
+
+use super::fill::{Paths, UNBOUNDED};
+use crate::rate::FlowKey;
+use crate::units::{Rate, Span, Time};
+
+/// Destinations kept for each ingress; newcomers to others begin at the floor.
+const DESTINATIONS: usize = 1024;
+/// A destination without flows is forgotten after this.
+const DESTINATION_KEPT: Span = Span::from_secs(60);
+
+/// A flow.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Flow {
+    pub(super) key: FlowKey,
+    /// The number of the first link.
+    pub(super) ingress: u32,
+    pub(super) path: u32,
+    /// Bytes/s; [`UNBOUNDED`] if it takes what it gets.
+    pub(super) demand: u64,
+    /// By the last update, bytes/s.
+    pub(super) granted: u64,
+    /// What its ingress was told last, bytes/s, and in which period.
+    pub(super) said: Option<u64>,
+    pub(super) said_in: u64,
+    /// Announced last.
+    heard: Time,
+}
+
+/// Where a flow of some ingress may go.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Destination {
+    pub(super) path: u32,
+    /// What the ingress was told last that a newcomer may have.
+    pub(super) said: Option<u64>,
+    heard: Time,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Book {
+    flows: Vec<Flow>,
+    index: FxHashMap<FlowKey, usize>,
+    most: usize,
+    /// As many as the network has routes; none is ever forgotten.
+    pub(super) paths: Paths,
+    numbers: FxHashMap<Vec<u32>, u32>,
+    /// By link.
+    pub(super) destinations: Vec<BTreeMap<IpAddr, Destination>>,
+    /// By link: a flow began there since the last update, which may have taken of what was left.
+    pub(super) begun: Vec<bool>,
+}
+
+impl Book {
+    pub(super) fn new(links: usize, most: usize) -> Self {
+        Book {
+            flows: Vec::new(),
+            index: FxHashMap::default(),
+            most,
+            paths: Paths::new(links),
+            numbers: FxHashMap::default(),
+            destinations: vec![BTreeMap::new(); links],
+            begun: vec![false; links],
+        }
+    }
+
+    /// A flow begins on these links, or is announced again: it may have moved.
+    pub(super) fn announce(&mut self, now: Time, key: FlowKey, hops: Vec<u32>, demand: Option<Rate>) {
+        let Some(ingress) = hops.first().copied() else { return };
+        let demand = demand.map_or(UNBOUNDED, Rate::as_bytes_per_sec);
+        let path = self.number(hops);
+        let (known, full) = (self.index.get(&key).copied(), self.flows.len() >= self.most);
+        match known.and_then(|at| self.flows.get_mut(at)) {
+            Some(flow) => {
+                if flow.ingress != ingress {
+                    flow.said = None;
+                }
+                *flow = Flow { ingress, path, demand, heard: now, ..*flow };
+            }
+            None if !full => {
+                self.index.insert(key, self.flows.len());
+                self.flows.push(Flow {
+                    key,
+                    ingress,
+                    path,
+                    demand,
+                    granted: 0,
+                    said: None,
+                    said_in: 0,
+                    heard: now,
+                });
+                if let Some(begun) = self.begun.get_mut(ingress as usize) {
+                    *begun = true;
+                }
+            }
+            None => return,
+        }
+        let Some(destinations) = self.destinations.get_mut(ingress as usize) else { return };
+        if let Some(known) = destinations.get_mut(&key.daddr) {
+            (known.path, known.heard) = (path, now);
+        } else if destinations.len() < DESTINATIONS {
+            destinations.insert(key.daddr, Destination { path, said: None, heard: now });
+        }
+    }
+
+    /// A flow that began at this link has ended.
+    pub(super) fn end(&mut self, key: &FlowKey, ingress: u32) {
+        if let Some(at) = self.index.get(key).copied()
+            && self.flows.get(at).is_some_and(|flow| flow.ingress == ingress)
+        {
+            self.remove(at);
+        }
+    }
+
+    /// Forgets what was not announced since.
+    pub(super) fn expire(&mut self, now: Time, kept: Span) {
+        for at in (0..self.flows.len()).rev() {
+            if self.flows.get(at).is_some_and(|flow| now.since(flow.heard) > kept) {
+                self.remove(at);
+            }
+        }
+        for destinations in &mut self.destinations {
+            destinations.retain(|_, destination| now.since(destination.heard) < DESTINATION_KEPT);
+        }
+    }
+
+    pub(super) fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    pub(super) fn flows_mut(&mut self) -> &mut [Flow] {
+        &mut self.flows
+    }
+
+    pub(super) fn get(&self, key: &FlowKey) -> Option<&Flow> {
+        self.index.get(key).and_then(|at| self.flows.get(*at))
+    }
+
+    fn remove(&mut self, at: usize) {
+        let gone = self.flows.swap_remove(at);
+        self.index.remove(&gone.key);
+        if let Some(moved) = self.flows.get(at) {
+            self.index.insert(moved.key, at);
+        }
+    }
+
+    fn number(&mut self, hops: Vec<u32>) -> u32 {
+        if let Some(number) = self.numbers.get(&hops) {
+            return *number;
+        }
+        let number = self.paths.push(&hops);
+        self.numbers.insert(hops, number);
+        number
+    }
+}

@@ -1,0 +1,235 @@
+//! Ports, controller and sources together, on links of fluid.
+
+use super::harness::{Network, mbit};
+use super::{Mode, Params, Signal};
+use crate::units::{Bytes, Rate, Span};
+
+const MODES: [Mode; 2] = [Mode::Resolved, Mode::Incremental];
+
+fn params(mode: Mode) -> Params {
+    Params { mode, ..Params::default() }
+}
+
+/// Two flows on one link of 100 Mbit/s.
+fn two_flows(params: Params, delay: Span) -> Network {
+    let mut network = Network::new(params, &[100.0], &[&[1], &[1]], delay);
+    network.begin(0);
+    network.begin(1);
+    network
+}
+
+/// Rates of the first flow after each of so many periods, in Mbit/s.
+fn course(network: &mut Network, periods: usize) -> Vec<f64> {
+    (0..periods)
+        .map(|_| {
+            network.period();
+            network.sources[0].rate.as_bits_per_sec() / 1e6
+        })
+        .collect()
+}
+
+fn assert_near(found: &[u64], expected: &[f64], within: f64) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        let found = *found as f64 / 125_000.0;
+        assert!((found - expected).abs() <= expected * within, "{found} Mbit/s, not {expected}");
+    }
+}
+
+/// Section 2.1: r(s+1) = (C - N r(s)) / N has the eigenvalue -1. (Of the SYNs' 120 bytes there is a trace at first.)
+#[test]
+fn tv_p3_literal_oscillates_with_period_two() {
+    let mut network = two_flows(params(Mode::Literal), Span::ZERO);
+    assert_eq!(network.rates(), [0, 0]);
+    network.period();
+    let course = course(&mut network, 40);
+    for (s, rates) in course.chunks(2).enumerate() {
+        assert!(rates[0] < 0.1 && (rates[1] - 50.0).abs() < 0.1, "{s}: {rates:?}");
+    }
+    let mean = course.iter().sum::<f64>() / course.len() as f64;
+    assert!((mean - 25.0).abs() < 0.1, "{mean}");
+}
+
+/// PAC-19: 25, 37.5, 43.75 Mbit/s and on to 50, each half the way, and no further.
+#[test]
+fn tv_p3_incremental_goes_half_the_way() {
+    let mut network =
+        two_flows(Params { eta: 1.0, floor_packets: Some(0.0), ..params(Mode::Incremental) }, Span::ZERO);
+    let course = course(&mut network, 20);
+    for (s, rate) in course.iter().enumerate() {
+        let expected = 50.0 * (1.0 - 0.5f64.powf(s as f64 + 1.0));
+        // A step of less than a thousandth is not told.
+        assert!((rate - expected).abs() < 0.06, "{s}: {rate}, not {expected}");
+    }
+}
+
+#[test]
+fn resolved_is_there_with_the_first_update_and_stays() {
+    let mut network = two_flows(params(Mode::Resolved), Span::ZERO);
+    network.period();
+    for _ in 0..20 {
+        // Within what the two SYNs take.
+        assert_near(&network.rates(), &[49.0, 49.0], 0.001);
+        network.period();
+    }
+    assert_eq!(network.queued(), Bytes::ZERO);
+}
+
+#[test]
+fn settles_with_delays_in_both_modes_and_by_both_signals() {
+    for mode in MODES {
+        for signal in [Signal::OutOfBand, Signal::InBand] {
+            let mut network = two_flows(Params { signal, ..params(mode) }, Span::from_millis(10));
+            course(&mut network, 40);
+            assert_near(&network.rates(), &[49.0, 49.0], 0.01);
+            assert_eq!(network.queued(), Bytes::ZERO, "{mode:?} {signal:?}");
+            let later = course(&mut network, 20);
+            assert!(later.iter().all(|rate| (rate - 49.0).abs() < 0.5), "{mode:?} {signal:?}: {later:?}");
+        }
+    }
+}
+
+#[test]
+fn what_background_takes_is_not_handed_out_and_its_queue_drains() {
+    for mode in MODES {
+        let mut network = two_flows(params(mode), Span::from_millis(5));
+        course(&mut network, 20);
+        network.ports[0].background = mbit(30.0);
+        network.period();
+        assert!(network.queued() > Bytes::new(100_000), "98 and 30 Mbit/s are more than 100");
+        course(&mut network, 40);
+        assert_near(&network.rates(), &[34.0, 34.0], 0.02);
+        assert_eq!(network.queued(), Bytes::ZERO, "{mode:?}");
+    }
+}
+
+/// TV-P4 end to end, with eta: flow b takes both links. In literal mode each path divides the residual for itself.
+#[test]
+fn pac_20_links_that_paths_share() {
+    for mode in MODES {
+        let paths: [&[u32]; 3] = [&[1], &[1, 2], &[2]];
+        let mut network = Network::new(params(mode), &[100.0, 40.0], &paths, Span::from_millis(5));
+        (0..3).for_each(|n| network.begin(n));
+        course(&mut network, 60);
+        assert_near(&network.rates(), &[78.4, 19.6, 19.6], 0.01);
+    }
+    let paths: [&[u32]; 2] = [&[1, 2], &[1, 3]];
+    let mut network = Network::new(params(Mode::Literal), &[100.0, 1000.0, 1000.0], &paths, Span::ZERO);
+    network.begin(0);
+    network.begin(1);
+    network.period();
+    assert_near(&network.rates(), &[100.0, 100.0], 0.01);
+}
+
+#[test]
+fn pac_22_a_newcomer_between_updates_gets_what_nobody_has() {
+    // Flows 0 and 100 have the same destination, which the ingress hears of with the first.
+    let paths: Vec<&[u32]> = vec![&[1]; 102];
+    let mut network = Network::new(params(Mode::Resolved), &[100.0], &paths, Span::from_millis(5));
+    network.begin(0);
+    assert_near(&network.rates()[..1], &[0.48], 0.001);
+    network.sources[0].demand = mbit(20.0);
+    course(&mut network, 20);
+    network.begin(100);
+    // 98 Mbit/s without what the first one, which is limited, asked for.
+    let left = 98.0 - 22.0;
+    assert_near(&network.rates()[100..101], &[left], 0.02);
+    network.begin(101);
+    assert_near(&network.rates()[101..], &[0.48], 0.001);
+    course(&mut network, 2);
+    assert_near(&network.rates()[100..], &[38.0, 38.0], 0.02);
+    assert_eq!(network.queued(), Bytes::ZERO);
+}
+
+#[test]
+fn what_a_limited_flow_leaves_goes_to_the_other_and_comes_back() {
+    for mode in MODES {
+        let mut network = two_flows(params(mode), Span::from_millis(5));
+        network.sources[1].demand = mbit(12.5);
+        course(&mut network, 60);
+        assert_near(&network.rates(), &[98.0 - 13.75, 13.75], 0.02);
+        network.sources[1].demand = Rate::MAX;
+        course(&mut network, 30);
+        assert_near(&network.rates(), &[49.0, 49.0], 0.02);
+    }
+}
+
+#[test]
+fn a_flow_that_ended_makes_room() {
+    let mut network = two_flows(params(Mode::Resolved), Span::from_millis(5));
+    course(&mut network, 10);
+    network.end(1);
+    course(&mut network, 3);
+    assert_near(&network.rates()[..1], &[98.0], 0.01);
+    assert_eq!(network.domain.flows(), 1);
+    // By silence (PAC-21): after one second, and what it takes to say so.
+    network.sources[0].off = true;
+    course(&mut network, 19);
+    assert_eq!(network.domain.flows(), 1);
+    course(&mut network, 3);
+    assert_eq!(network.domain.flows(), 0);
+    // It goes on: at once at what is left, all of it.
+    network.sources[0].off = false;
+    network.sources[0].rate = mbit(1.0);
+    network.step();
+    assert_near(&network.rates()[..1], &[98.0], 0.01);
+}
+
+#[test]
+fn pac_24_without_reports_the_flows_share_the_link() {
+    let mut network = two_flows(params(Mode::Resolved), Span::ZERO);
+    network.ports[0].background = mbit(30.0);
+    course(&mut network, 10);
+    network.ports[0].lost = true;
+    assert!(course(&mut network, 3).iter().all(|rate| (rate - 34.0).abs() < 0.1), "by the last sample");
+    let blind = course(&mut network, 3);
+    assert_near(&network.rates(), &[49.0, 49.0], 0.001);
+    assert!((blind[1] - 49.0).abs() < 0.1, "{blind:?}");
+    network.ports[0].lost = false;
+    course(&mut network, 20);
+    assert_near(&network.rates(), &[34.0, 34.0], 0.02);
+}
+
+#[test]
+fn a_controller_that_comes_back_asks_who_is_here() {
+    for mode in MODES {
+        let mut network = two_flows(params(mode), Span::from_millis(5));
+        course(&mut network, 30);
+        network.restart_controller();
+        assert_eq!(network.domain.flows(), 0);
+        network.period();
+        assert_eq!(network.domain.flows(), 2, "{mode:?}");
+        for _ in 0..40 {
+            network.period();
+            let sum: u64 = network.rates().iter().sum();
+            assert!(sum <= mbit(98.1).as_bytes_per_sec(), "{mode:?}: {sum}");
+        }
+        assert_near(&network.rates(), &[49.0, 49.0], 0.02);
+    }
+}
+
+#[test]
+fn without_a_controller_the_rates_stand() {
+    let mut network = two_flows(params(Mode::Resolved), Span::ZERO);
+    course(&mut network, 10);
+    let before = network.rates();
+    // The control network is cut.
+    network.domain = super::Pacec::new([], super::harness::MTU, network.now);
+    course(&mut network, 100);
+    assert_eq!(network.rates(), before);
+}
+
+/// Every port announces the flow and only the first may speak.
+#[test]
+fn the_ports_behind_the_first_are_told_that_they_do_not_limit() {
+    let paths: [&[u32]; 1] = [&[1, 2, 3]];
+    let mut network =
+        Network::new(params(Mode::Resolved), &[100.0, 50.0, 80.0], &paths, Span::from_millis(5));
+    network.begin(0);
+    course(&mut network, 3);
+    assert_near(&network.rates(), &[49.0], 0.01);
+    let key = network.sources[0].key;
+    let allocated = |at: usize| crate::rate::RateController::allocation(&network.ports[at].control, &key);
+    assert_eq!([1, 2].map(allocated), [None, None]);
+    assert_eq!(allocated(0), Some(network.sources[0].rate));
+}

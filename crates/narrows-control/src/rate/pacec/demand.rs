@@ -1,0 +1,130 @@
+//! What a flow was seen to use of its grant. One that clearly uses less asks for a tenth more than it uses, so that the
+//! rest can go to others; one that fills its grant asks for no limit.
+
+use crate::units::{Bytes, Rate, Span};
+
+/// Windows that are looked at together: "several periods".
+const WINDOWS: u32 = 4;
+/// Who never uses this part of the grant in any of them is limited by something else.
+const LIMITED: f64 = 0.9;
+/// Who uses this part in one of them is not. It must lie above 1 / [`HEADROOM`], or a limited flow would be taken for an
+/// unlimited one as soon as it has got what it asked for (the same trap as BRF-39).
+const FULL: f64 = 0.95;
+/// What a limited flow asks for, as a multiple of what it uses.
+const HEADROOM: f64 = 1.1;
+/// A demand that changed by less is the same.
+const SAME: f64 = 0.1;
+
+/// Measures one flow.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Meter {
+    sent: Bytes,
+    windows: u32,
+    /// Of these windows: greatest use, and least grant.
+    peak: Rate,
+    least: Rate,
+    /// What the flow asks for, if not for all that it can get.
+    demand: Option<Rate>,
+}
+
+impl Meter {
+    /// The flow sent this.
+    pub(super) fn count(&mut self, size: Bytes) {
+        self.sent += size;
+    }
+
+    /// `None`: no limit known.
+    pub(super) fn demand(&self) -> Option<Rate> {
+        self.demand
+    }
+
+    /// A window of this length ends, in which the flow might have sent at `granted`. Returns whether the demand is new.
+    pub(super) fn end_window(&mut self, window: Span, granted: Option<Rate>) -> bool {
+        let used = Rate::of(core::mem::take(&mut self.sent), window);
+        let Some(granted) = granted else {
+            *self = Meter { demand: self.demand, ..Meter::default() };
+            return false;
+        };
+        if used >= granted.mul_f64(FULL) {
+            let lifted = self.demand.is_some();
+            *self = Meter::default();
+            return lifted;
+        }
+        self.least = if self.windows == 0 { granted } else { self.least.min(granted) };
+        self.peak = self.peak.max(used);
+        self.windows += 1;
+        if self.windows < WINDOWS {
+            return false;
+        }
+        let (peak, least) = (self.peak, self.least);
+        *self = Meter { demand: self.demand, ..Meter::default() };
+        // Against the least grant: after a raise the sender needs an RTT to know of it.
+        if self.demand.is_none() && peak >= least.mul_f64(LIMITED) {
+            return false;
+        }
+        let asked = peak.mul_f64(HEADROOM);
+        let differs = |old: Rate| (asked.as_f64() - old.as_f64()).abs() > SAME * old.as_f64();
+        let new = self.demand.is_none_or(differs);
+        if new {
+            self.demand = Some(asked);
+        }
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TC: Span = Span::from_millis(50);
+
+    fn rate(r: u64) -> Rate {
+        Rate::from_bytes_per_sec(r)
+    }
+
+    /// Windows with this use of this grant; which of them ended with a new demand.
+    fn run(meter: &mut Meter, windows: usize, used: u64, granted: u64) -> Vec<usize> {
+        let told = |_: &usize| {
+            meter.count(rate(used).bytes_in(TC));
+            meter.end_window(TC, Some(rate(granted)))
+        };
+        (0..windows).filter(told).collect()
+    }
+
+    #[test]
+    fn one_that_uses_clearly_less_asks_for_a_tenth_more_than_it_uses() {
+        let mut meter = Meter::default();
+        assert_eq!(run(&mut meter, 10, 500_000, 1_000_000), [3]);
+        assert_eq!(meter.demand(), Some(rate(550_000)));
+        assert_eq!(run(&mut meter, 20, 500_000, 550_000), [], "it does not flip when it has got that");
+        assert_eq!(
+            run(&mut meter, 8, 300_000, 550_000),
+            [5],
+            "less still, for four windows from the third on"
+        );
+        assert_eq!(meter.demand(), Some(rate(330_000)));
+        assert_eq!(run(&mut meter, 8, 320_000, 330_000), [0], "and it fills its grant");
+        assert_eq!(meter.demand(), None);
+    }
+
+    #[test]
+    fn one_that_nearly_fills_its_grant_is_not_limited() {
+        let mut meter = Meter::default();
+        assert_eq!(run(&mut meter, 20, 920_000, 1_000_000), []);
+        for _ in 0..20 {
+            run(&mut meter, 3, 0, 1_000_000);
+            run(&mut meter, 1, 1_000_000, 1_000_000);
+        }
+        assert_eq!(meter.demand(), None, "a pause of less than four windows is none");
+    }
+
+    #[test]
+    fn a_raise_that_the_sender_has_not_heard_of_does_not_count_against_it() {
+        let mut meter = Meter::default();
+        for step in 0..8 {
+            // Each window at what was granted in the one before.
+            assert_eq!(run(&mut meter, 1, 100_000 << step, 200_000 << step), []);
+        }
+        assert_eq!(run(&mut meter, 4, 100_000, 0), [], "without a grant everything fills it");
+    }
+}

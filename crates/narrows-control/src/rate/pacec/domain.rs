@@ -1,0 +1,359 @@
+//! The controller of a PACEC domain: hears reports of all ports and of the flows that begin at them, and once per control
+//! period Tc computes every flow's rate and tells it to the flow's first port (PAC-1, PAC-11).
+
+use core::net::IpAddr;
+
+use super::book::Book;
+use super::fill::{Claim, Filler, UNBOUNDED};
+use super::link::Link;
+use super::params::{Mode, Params};
+use super::utilisation::{self, Matrix};
+use crate::rate::domain::{DomainController, Topology};
+use crate::rate::{FlowKey, Message, PortId};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Periods after which a rate is told again although it is the same: the message may have been lost.
+const REFRESH: u64 = 5;
+/// A rate that changed by less than a thousandth is not told.
+const SAME: u64 = 1000;
+/// A flow is announced again every `idle_after`. When it was missed this often it is gone, or its ingress is.
+const MISSED: u64 = 4;
+/// Periods that the utilisation matrix goes back.
+const MEMORY: usize = 20;
+
+/// Rates of flows, and what newcomers may have.
+type Grants = (Vec<(FlowKey, Rate)>, Vec<(IpAddr, Rate)>);
+
+/// The controller.
+pub struct Pacec {
+    mode: Mode,
+    /// Tc.
+    period: Span,
+    /// r_min, bytes/s.
+    floor: u64,
+    /// A flow that was not announced for this long is forgotten.
+    kept: Span,
+    /// The ports in order; everything else has the same order.
+    ports: Vec<PortId>,
+    links: Vec<Link>,
+    matrix: Matrix,
+    book: Book,
+    filler: Filler,
+    claims: Vec<Claim>,
+    /// By link: A_i(s).
+    available: Vec<u64>,
+    /// By path: may be told, as all of its links are known; flows without a bound; sum of their rates.
+    paths: Vec<OfPath>,
+    outbox: Vec<Grants>,
+    /// s.
+    periods: u64,
+    next: Time,
+}
+
+/// What an update adds up for a path.
+#[derive(Copy, Clone, Debug, Default)]
+struct OfPath {
+    known: bool,
+    /// Flows without a bound, and all.
+    greedy: u64,
+    flows: u64,
+    /// Sum of their last rates, bytes/s.
+    granted: u64,
+    /// r_max for each flow of it in literal mode, bytes/s.
+    literal: u64,
+}
+
+impl Pacec {
+    /// A controller of these ports, whose full packets are `mtu` long. It knows no flow yet.
+    pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, mtu: Bytes, now: Time) -> Self {
+        let mut ports: Vec<_> = ports.into_iter().collect();
+        ports.sort_by_key(|(port, _)| *port);
+        ports.dedup_by_key(|(port, _)| *port);
+        let of_all = ports.first().map(|(_, params)| params.clone()).unwrap_or_default();
+        let (ports, links): (Vec<_>, Vec<_>) = ports
+            .into_iter()
+            .map(|(port, params)| {
+                (
+                    port,
+                    Link::new(Params {
+                        sample: of_all.sample,
+                        samples: of_all.samples,
+                        mode: of_all.mode,
+                        ..params
+                    }),
+                )
+            })
+            .unzip();
+        Pacec {
+            mode: of_all.mode,
+            period: of_all.period(),
+            floor: of_all.floor(mtu).as_bytes_per_sec(),
+            kept: of_all.idle_after.scale(MISSED, 1),
+            matrix: Matrix::new(ports.len(), MEMORY),
+            book: Book::new(ports.len(), of_all.max_flows.saturating_mul(4)),
+            filler: Filler::default(),
+            claims: Vec::new(),
+            available: vec![0; ports.len()],
+            paths: Vec::new(),
+            outbox: vec![Grants::default(); ports.len()],
+            periods: 0,
+            next: now + of_all.period(),
+            ports,
+            links,
+        }
+    }
+
+    /// Flows that it knows.
+    pub fn flows(&self) -> usize {
+        self.book.flows().len()
+    }
+
+    /// The last update's rate of a flow.
+    pub fn granted(&self, key: &FlowKey) -> Option<Rate> {
+        self.book.get(key).map(|flow| Rate::from_bytes_per_sec(flow.granted))
+    }
+
+    /// I of a port's link, `ago` periods before the last (PAC-17).
+    pub fn utilisation(&self, port: PortId, ago: usize) -> Option<f64> {
+        self.matrix.get(self.link(port)? as usize, ago)
+    }
+
+    /// A of a port's link by the last update (PAC-18), in literal mode what was left over.
+    pub fn available(&self, port: PortId) -> Option<Rate> {
+        self.available.get(self.link(port)? as usize).map(|rate| Rate::from_bytes_per_sec(*rate))
+    }
+
+    fn link(&self, port: PortId) -> Option<u32> {
+        self.ports.binary_search(&port).ok().map(|at| at as u32)
+    }
+
+    fn on_flow(
+        &mut self,
+        now: Time,
+        from: u32,
+        (key, begun, demand): (FlowKey, bool, Option<Rate>),
+        network: &dyn Topology,
+        out: &mut Vec<(PortId, Message)>,
+    ) {
+        if !begun {
+            return self.book.end(&key, from);
+        }
+        let hops: Vec<u32> = network.path(&key).into_iter().filter_map(|port| self.link(port)).collect();
+        if hops.first() == Some(&from) {
+            self.book.announce(now, key, hops, demand);
+        } else if hops.contains(&from)
+            && let Some(port) = self.ports.get(from as usize)
+        {
+            // Passes there only: no limit of that port's making.
+            out.push((*port, Message::Grants { flows: vec![(key, Rate::MAX)], newcomers: Vec::new() }));
+        }
+    }
+
+    /// The update at the end of a period.
+    fn update(&mut self, now: Time) {
+        self.periods += 1;
+        self.book.expire(now, self.kept);
+        self.matrix.push(self.links.iter_mut().map(Link::end_period));
+        self.add_up();
+        match self.mode {
+            Mode::Literal => self.divide(),
+            Mode::Resolved | Mode::Incremental => self.fill(),
+        }
+        self.collect();
+    }
+
+    /// What there is on each link, and who is on each path.
+    fn add_up(&mut self) {
+        let (book, links) = (&self.book, &self.links);
+        self.paths.clear();
+        self.paths.extend((0..book.paths.len() as u32).map(|path| {
+            let known = |hop: &u32| links.get(*hop as usize).is_some_and(Link::is_known);
+            OfPath { known: book.paths.get(path).iter().all(known), ..OfPath::default() }
+        }));
+        for flow in book.flows() {
+            if let Some(path) = self.paths.get_mut(flow.path as usize) {
+                path.flows += 1;
+                path.greedy += u64::from(flow.demand == UNBOUNDED);
+                path.granted = path.granted.saturating_add(flow.granted);
+            }
+        }
+        let mut granted = vec![0u64; links.len()];
+        for (at, path) in self.paths.iter().enumerate() {
+            for hop in book.paths.get(at as u32) {
+                if let Some(sum) = granted.get_mut(*hop as usize) {
+                    *sum = sum.saturating_add(path.granted);
+                }
+            }
+        }
+        for (at, (available, link)) in self.available.iter_mut().zip(links).enumerate() {
+            let utilisation = self.matrix.get(at, 0).unwrap_or(0.0);
+            *available = link.available(self.mode, utilisation, granted.get(at).copied().unwrap_or(0));
+        }
+    }
+
+    /// PAC-18 and PAC-19: max-min fair shares of what is available.
+    fn fill(&mut self) {
+        self.claims.clear();
+        // The greedy flows of a path are one claim, at its number; every other flow is one.
+        let greedy =
+            |(at, path): (usize, &OfPath)| Claim { path: at as u32, demand: UNBOUNDED, flows: path.greedy };
+        self.claims.extend(self.paths.iter().enumerate().map(greedy));
+        let bounded = self.book.flows().iter().filter(|flow| flow.demand != UNBOUNDED);
+        self.claims.extend(bounded.map(|flow| Claim { path: flow.path, demand: flow.demand, flows: 1 }));
+        self.filler.fill(&self.available, &self.book.paths, &self.claims, self.floor);
+        let (by_path, mut by_flow) = match self.filler.rates().split_at_checked(self.paths.len()) {
+            Some((by_path, by_flow)) => (by_path, by_flow.iter()),
+            None => return,
+        };
+        for flow in self.book.flows_mut() {
+            let rate = match flow.demand {
+                UNBOUNDED => by_path.get(flow.path as usize),
+                _ => by_flow.next(),
+            };
+            flow.granted = rate.copied().unwrap_or(self.floor);
+        }
+    }
+
+    /// Equation 9: every path divides the least residual of its links (PAC-13, PAC-14), and knows of no other path.
+    fn divide(&mut self) {
+        let mut flows_on = vec![0u64; self.links.len()];
+        for (at, path) in self.paths.iter().enumerate() {
+            for hop in self.book.paths.get(at as u32) {
+                if let Some(flows) = flows_on.get_mut(*hop as usize) {
+                    *flows += path.flows;
+                }
+            }
+        }
+        for (at, path) in self.paths.iter_mut().enumerate() {
+            // A link without figures is shared by all flows on it (PAC-24).
+            let share = |hop: &u32| {
+                let at = *hop as usize;
+                let link = self.links.get(at)?;
+                let flows = if link.is_blind() { flows_on.get(at).copied().unwrap_or(1) } else { path.flows };
+                let available = Rate::from_bytes_per_sec(self.available.get(at).copied()?);
+                Some(utilisation::flow_rate(available, flows).as_bytes_per_sec())
+            };
+            path.literal = self.book.paths.get(at as u32).iter().filter_map(share).min().unwrap_or(0);
+        }
+        for flow in self.book.flows_mut() {
+            let share = self.paths.get(flow.path as usize).map_or(0, |path| path.literal);
+            flow.granted = share.max(self.floor);
+        }
+    }
+
+    /// What a newcomer on this path may have until the next update: min(r_max of its path, unallocated remainder) (PAC-22).
+    fn for_newcomer(&self, path: u32) -> u64 {
+        let spare = match self.mode {
+            Mode::Literal => self.paths.get(path as usize).map_or(0, |path| path.literal),
+            Mode::Resolved | Mode::Incremental => self.filler.spare(self.book.paths.get(path)),
+        };
+        spare.max(self.floor)
+    }
+
+    /// Fills the outbox with what is new, or was not said for long.
+    fn collect(&mut self) {
+        let (turn, paths) = (self.periods, &self.paths);
+        let known = |path: u32| paths.get(path as usize).is_some_and(|path| path.known);
+        for flow in self.book.flows_mut() {
+            let due = differs(flow.granted, flow.said) || turn - flow.said_in.min(turn) >= REFRESH;
+            if due
+                && known(flow.path)
+                && let Some((flows, _)) = self.outbox.get_mut(flow.ingress as usize)
+            {
+                (flow.said, flow.said_in) = (Some(flow.granted), turn);
+                flows.push((flow.key, Rate::from_bytes_per_sec(flow.granted)));
+            }
+        }
+        for at in 0..self.ports.len() {
+            self.collect_newcomers(at);
+        }
+    }
+
+    fn collect_newcomers(&mut self, at: usize) {
+        let Some(destinations) = self.book.destinations.get(at) else { return };
+        let offers: Vec<(IpAddr, u64)> = destinations
+            .iter()
+            .filter(|(_, to)| self.paths.get(to.path as usize).is_some_and(|path| path.known))
+            .map(|(address, to)| (*address, self.for_newcomer(to.path)))
+            .collect();
+        let (Some(destinations), Some(begun), Some((_, newcomers))) =
+            (self.book.destinations.get_mut(at), self.book.begun.get_mut(at), self.outbox.get_mut(at))
+        else {
+            return;
+        };
+        let begun = core::mem::take(begun);
+        let new = |(address, rate): &(IpAddr, u64)| {
+            destinations.get(address).is_none_or(|to| differs(*rate, to.said))
+        };
+        // All or none: an ingress that hears anything starts to count anew what it has given.
+        if begun || self.periods % REFRESH == at as u64 % REFRESH || offers.iter().any(new) {
+            for (address, rate) in offers {
+                if let Some(to) = destinations.get_mut(&address) {
+                    to.said = Some(rate);
+                }
+                newcomers.push((address, Rate::from_bytes_per_sec(rate)));
+            }
+        }
+    }
+}
+
+/// The new rate is not the one that was said.
+fn differs(rate: u64, said: Option<u64>) -> bool {
+    said.is_none_or(|said| rate.abs_diff(said) > said / SAME)
+}
+
+impl DomainController for Pacec {
+    fn name(&self) -> &'static str {
+        "pacec"
+    }
+
+    fn on_message(
+        &mut self,
+        now: Time,
+        from: PortId,
+        message: &Message,
+        network: &dyn Topology,
+        out: &mut Vec<(PortId, Message)>,
+    ) {
+        let Some(at) = self.link(from) else { return };
+        match message {
+            Message::Report(report) if report.port == from => {
+                let Some(link) = self.links.get_mut(at as usize) else { return };
+                if !link.is_known() {
+                    // Either of the two has just begun: what flows are there?
+                    out.push((from, Message::Poll));
+                }
+                link.on_report(report);
+            }
+            Message::Flow { key, begun, demand } => {
+                self.on_flow(now, at, (*key, *begun, *demand), network, out);
+            }
+            Message::Report(_)
+            | Message::Poll
+            | Message::Congestion { .. }
+            | Message::FlowAdvertisement { .. }
+            | Message::Grants { .. } => {}
+        }
+    }
+
+    fn on_timer(&mut self, now: Time, _network: &dyn Topology, out: &mut Vec<(PortId, Message)>) {
+        if now < self.next {
+            return;
+        }
+        self.next = self.next + self.period;
+        if self.next <= now {
+            self.next = now + self.period;
+        }
+        self.update(now);
+        for (port, (flows, newcomers)) in self.ports.iter().zip(&mut self.outbox) {
+            if !flows.is_empty() || !newcomers.is_empty() {
+                let (flows, newcomers) = (core::mem::take(flows), core::mem::take(newcomers));
+                out.push((*port, Message::Grants { flows, newcomers }));
+            }
+        }
+    }
+
+    fn next_timer(&self) -> Time {
+        if self.ports.is_empty() { Time::NEVER } else { self.next }
+    }
+}

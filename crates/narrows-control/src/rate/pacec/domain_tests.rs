@@ -1,0 +1,172 @@
+//! The controller by itself.
+
+use super::harness::{MTU, Routes, key, mbit, report};
+use super::{Pacec, Params};
+use crate::rate::domain::DomainController;
+use crate::rate::{FlowKey, Message, PortId, Report};
+use crate::units::{Bytes, Rate, Span, Time};
+
+fn ms(n: u64) -> Time {
+    Time::ZERO + Span::from_millis(n)
+}
+
+struct Domain {
+    pacec: Pacec,
+    routes: Routes,
+}
+
+impl Domain {
+    fn new(ports: &[PortId], paths: &[&[PortId]]) -> Self {
+        let routes = Routes(paths.iter().enumerate().map(|(n, p)| (key(n as u32), p.to_vec())).collect());
+        let ports = ports.iter().map(|port| (*port, Params::default()));
+        Domain { pacec: Pacec::new(ports, MTU, Time::ZERO), routes }
+    }
+
+    fn hear(&mut self, at: Time, from: PortId, message: Message) -> Vec<(PortId, Message)> {
+        let mut out = Vec::new();
+        self.pacec.on_message(at, from, &message, &self.routes, &mut out);
+        out
+    }
+
+    fn flow(&mut self, at: Time, from: PortId, n: u32) -> Vec<(PortId, Message)> {
+        self.hear(at, from, Message::Flow { key: key(n), begun: true, demand: None })
+    }
+
+    /// Idle links of these Mbit/s report twice.
+    fn reports(&mut self, ports: &[(PortId, f64)]) {
+        for (port, capacity) in ports {
+            for at in [0, 10] {
+                let report = Report { at: ms(at), ..report(*port, mbit(*capacity)) };
+                self.hear(ms(at), *port, Message::Report(report));
+            }
+        }
+    }
+
+    fn tick(&mut self) -> Vec<(PortId, Message)> {
+        let mut out = Vec::new();
+        self.pacec.on_timer(self.pacec.next_timer(), &self.routes, &mut out);
+        out
+    }
+}
+
+/// All rates that were told, in Mbit/s.
+fn told(out: &[(PortId, Message)]) -> Vec<(PortId, FlowKey, f64)> {
+    let mut told = Vec::new();
+    for (port, message) in out {
+        if let Message::Grants { flows, .. } = message {
+            told.extend(flows.iter().map(|(key, rate)| (*port, *key, rate.as_bits_per_sec() / 1e6)));
+        }
+    }
+    told
+}
+
+#[test]
+fn flows_count_from_their_first_port_only() {
+    let mut domain = Domain::new(&[1, 2, 5], &[&[7, 2, 1], &[9], &[]]);
+    domain.reports(&[(1, 50.0), (2, 100.0)]);
+    let elsewhere = Message::Grants { flows: vec![(key(0), Rate::MAX)], newcomers: vec![] };
+    assert_eq!(domain.flow(ms(1), 1, 0), [(1, elsewhere)]);
+    for (from, n) in [(5, 0), (7, 0), (9, 1), (1, 1), (1, 2), (1, 77)] {
+        assert_eq!(domain.flow(ms(1), from, n), [], "flow {n} from port {from}");
+    }
+    assert_eq!(domain.pacec.flows(), 0);
+    domain.flow(ms(1), 2, 0);
+    assert_eq!(told(&domain.tick()), [(2, key(0), 49.0)]);
+    domain.hear(ms(60), 1, Message::Flow { key: key(0), begun: false, demand: None });
+    assert_eq!(domain.pacec.flows(), 1, "only its own ingress ends it");
+    domain.hear(ms(60), 2, Message::Flow { key: key(0), begun: false, demand: None });
+    assert_eq!(domain.pacec.flows(), 0);
+}
+
+#[test]
+fn what_did_not_change_is_told_every_fifth_period() {
+    let mut domain = Domain::new(&[1], &[&[1]]);
+    domain.reports(&[(1, 100.0)]);
+    domain.flow(ms(1), 1, 0);
+    let told: Vec<usize> = (0..13).filter(|_| !told(&domain.tick()).is_empty()).collect();
+    assert_eq!(told, [0, 5, 10]);
+}
+
+#[test]
+fn nothing_is_promised_across_a_link_of_which_nothing_is_known() {
+    let mut domain = Domain::new(&[1, 2], &[&[1, 2], &[1]]);
+    domain.reports(&[(1, 100.0)]);
+    domain.flow(ms(1), 1, 0);
+    domain.flow(ms(1), 1, 1);
+    let out = domain.tick();
+    assert_eq!(told(&out), [(1, key(1), 49.0)], "flow 0 keeps its share all the same");
+    domain.reports(&[(2, 10.0)]);
+    let out = domain.tick();
+    assert_eq!(told(&out), [(1, key(0), 9.8), (1, key(1), 88.2)]);
+}
+
+#[test]
+fn a_port_that_is_heard_of_first_is_asked_for_its_flows() {
+    let mut domain = Domain::new(&[1], &[]);
+    let first = Message::Report(report(1, mbit(1.0)));
+    assert_eq!(domain.hear(ms(0), 1, first.clone()), [(1, Message::Poll)]);
+    assert_eq!(domain.hear(ms(0), 1, first.clone()), []);
+    assert_eq!(domain.hear(ms(0), 2, first), []);
+    let of_another = Message::Report(report(2, mbit(1.0)));
+    assert_eq!(domain.hear(ms(0), 1, of_another), []);
+}
+
+#[test]
+fn a_flow_that_takes_another_way_is_granted_there() {
+    let mut domain = Domain::new(&[1, 2], &[&[1]]);
+    domain.reports(&[(1, 100.0), (2, 50.0)]);
+    domain.flow(ms(1), 1, 0);
+    domain.tick();
+    domain.routes.0[0].1 = vec![2];
+    domain.flow(ms(60), 2, 0);
+    assert_eq!(told(&domain.tick()), [(2, key(0), 49.0)]);
+    assert_eq!(domain.pacec.flows(), 1);
+}
+
+#[test]
+fn a_flow_of_which_nothing_is_heard_is_forgotten() {
+    let mut domain = Domain::new(&[1], &[&[1]]);
+    domain.flow(ms(0), 1, 0);
+    while domain.pacec.next_timer() <= ms(4000) {
+        domain.tick();
+    }
+    assert_eq!(domain.pacec.flows(), 1);
+    domain.tick();
+    assert_eq!(domain.pacec.flows(), 0);
+}
+
+#[test]
+fn newcomers_are_told_by_destination_when_something_changed() {
+    let mut domain = Domain::new(&[1, 2], &[&[1], &[1, 2]]);
+    domain.reports(&[(1, 100.0), (2, 40.0)]);
+    for n in [0, 1] {
+        let demand = Some(mbit(10.0));
+        domain.hear(ms(1), 1, Message::Flow { key: key(n), begun: true, demand });
+    }
+    let newcomers = |out: Vec<(PortId, Message)>| match out.into_iter().next() {
+        Some((1, Message::Grants { newcomers, .. })) => newcomers,
+        _ => vec![],
+    };
+    let offers = [(key(0).daddr, mbit(78.0)), (key(1).daddr, mbit(29.2))];
+    assert_eq!(newcomers(domain.tick()), offers);
+    assert_eq!(newcomers(domain.tick()), [], "nothing new");
+    domain.flow(ms(101), 1, 0);
+    assert_eq!(
+        newcomers(domain.tick()),
+        [(key(0).daddr, mbit(88.0 - 88.0 + 0.48)), (key(1).daddr, mbit(0.48))]
+    );
+    assert_eq!(domain.pacec.available(2), Some(mbit(39.2)));
+    assert_eq!((domain.pacec.utilisation(1, 0), domain.pacec.utilisation(3, 0)), (Some(0.0), None));
+}
+
+#[test]
+fn a_late_timer_does_not_make_up_for_lost_periods() {
+    let mut domain = Domain::new(&[1], &[]);
+    let mut out = Vec::new();
+    assert_eq!(domain.pacec.next_timer(), ms(50));
+    domain.pacec.on_timer(ms(49), &domain.routes, &mut out);
+    assert_eq!(domain.pacec.next_timer(), ms(50));
+    domain.pacec.on_timer(ms(1000), &domain.routes, &mut out);
+    assert_eq!(domain.pacec.next_timer(), ms(1050));
+    assert_eq!(Pacec::new([], Bytes::ZERO, ms(0)).next_timer(), Time::NEVER);
+}

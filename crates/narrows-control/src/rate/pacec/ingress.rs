@@ -1,0 +1,430 @@
+//! PACEC at one port: reports every Ts (PAC-2), keeps the flows that pass, and, where they begin here, announces them to
+//! the controller and tells their sources what it says (PAC-3, PAC-21, PAC-22).
+//!
+//! A port does not know whether a flow begins at its switch or came from another one. With `edge` it announces all, and
+//! the controller, which knows the routes, answers for those of others that this port does not limit them
+//! ([`Rate::MAX`]). Until that word is there both ports write into a SYN-ACK, the smaller value stands, and a flow may
+//! begin at the floor; `edge = false` where no host is attached avoids it.
+
+use core::net::IpAddr;
+
+use rustc_hash::FxHashMap;
+
+use super::demand::Meter;
+use super::params::{Params, Signal};
+use crate::feedback::code::as_heard;
+use crate::rate::{
+    Action, Admission, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId, Proto, Queueing,
+    RateController, RateOption, Report,
+};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// A flow that has fallen silent is known to obey rates for this long.
+const REMEMBERED: Span = Span::from_secs(60);
+/// Periods after which what newcomers may have is too old: the controller tells it anew every fifth.
+const OFFERS_KEPT: u64 = 10;
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum State {
+    Active,
+    /// Nothing came for `idle_after`.
+    Idle,
+    /// FIN was seen; what still comes is retransmitted.
+    Closed,
+}
+
+/// A flow that obeys rates.
+#[derive(Copy, Clone, Debug)]
+struct Flow {
+    key: FlowKey,
+    state: State,
+    /// Last data.
+    heard: Time,
+    announced: Time,
+    /// Until the controller speaks; none for a flow that was there before this port.
+    initial: Option<Rate>,
+    /// By the controller; [`Rate::MAX`]: it begins elsewhere.
+    granted: Option<Rate>,
+    /// What the source was told last out of band, and when.
+    told: Option<(Rate, Time)>,
+    /// In band: when the next may be written, and what that was before the last.
+    gate: Time,
+    gate_before: Time,
+    meter: Meter,
+}
+
+impl Flow {
+    /// What its source may be told here.
+    fn rate(&self) -> Option<Rate> {
+        match self.granted {
+            Some(Rate::MAX) => None,
+            Some(rate) => Some(rate),
+            None => self.initial,
+        }
+    }
+}
+
+/// PACEC at a port.
+pub struct PacecPort {
+    params: Params,
+    port: PortId,
+    floor: Rate,
+    flows: Vec<Flow>,
+    index: FxHashMap<FlowKey, usize>,
+    /// What a newcomer to each destination may have, by the controller's last word, and what newcomers have got since.
+    offers: FxHashMap<IpAddr, Rate>,
+    offered_at: Time,
+    taken: Rate,
+    capacity: Option<Rate>,
+    sample_at: Time,
+    window_at: Time,
+    window_from: Time,
+}
+
+/// The packet shows that its sender obeys rates, even if its SYN was not seen.
+fn speaks(packet: &PacketInfo) -> bool {
+    packet.option != RateOption::Absent || packet.unlimited.is_some()
+}
+
+impl PacecPort {
+    /// PACEC with these parameters (see [`Params::check`]) at this port, whose full packets are `mtu` long.
+    pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
+        PacecPort {
+            floor: params.floor(mtu),
+            params,
+            port,
+            flows: Vec::new(),
+            index: FxHashMap::default(),
+            offers: FxHashMap::default(),
+            offered_at: Time::ZERO,
+            taken: Rate::ZERO,
+            capacity: None,
+            sample_at: Time::NEVER,
+            window_at: Time::NEVER,
+            window_from: Time::ZERO,
+        }
+    }
+
+    fn find(&mut self, key: &FlowKey) -> Option<(usize, &mut Flow)> {
+        let at = *self.index.get(key)?;
+        self.flows.get_mut(at).map(|flow| (at, flow))
+    }
+
+    fn remove(&mut self, at: usize) {
+        let gone = self.flows.swap_remove(at);
+        self.index.remove(&gone.key);
+        if let Some(moved) = self.flows.get(at) {
+            self.index.insert(moved.key, at);
+        }
+    }
+
+    /// What a newcomer may have at once (PAC-22). Two that begin between the same updates pass this port at least, and what
+    /// the first got is not there for the second, whatever their destinations. Newcomers elsewhere are not known here.
+    fn offer(&mut self, now: Time, to: &IpAddr) -> Rate {
+        let fresh = now.since(self.offered_at) < self.params.period().scale(OFFERS_KEPT, 1);
+        let offered = self.offers.get(to).copied().filter(|_| fresh).unwrap_or(Rate::ZERO);
+        let rate = (offered - self.taken).max(self.floor);
+        self.taken += rate;
+        rate
+    }
+
+    /// A flow begins, or begins again. With a rate if this is its beginning for certain.
+    fn begin(&mut self, now: Time, key: FlowKey, anew: bool, actions: &mut Vec<Action>) {
+        let known = self.index.get(&key).copied();
+        if known.is_none() && self.flows.len() >= self.params.max_flows {
+            return;
+        }
+        let initial = (anew && self.params.edge).then(|| self.offer(now, &key.daddr));
+        let flow = Flow {
+            key,
+            state: State::Active,
+            heard: now,
+            announced: now,
+            initial,
+            granted: None,
+            told: None,
+            gate: Time::ZERO,
+            gate_before: Time::ZERO,
+            meter: Meter::default(),
+        };
+        match known.and_then(|at| self.flows.get_mut(at)) {
+            Some(old) => *old = flow,
+            None => {
+                self.index.insert(key, self.flows.len());
+                self.flows.push(flow);
+            }
+        }
+        self.announce(key, true, None, actions);
+    }
+
+    fn announce(&self, key: FlowKey, begun: bool, demand: Option<Rate>, actions: &mut Vec<Action>) {
+        if self.params.edge {
+            actions.push(Action::ToController(Message::Flow { key, begun, demand }));
+        }
+    }
+
+    /// FIN, RST: it does not count any more.
+    fn close(&mut self, key: &FlowKey, actions: &mut Vec<Action>) {
+        let Some((_, flow)) = self.find(key) else { return };
+        let was = core::mem::replace(&mut flow.state, State::Closed);
+        let elsewhere = flow.granted == Some(Rate::MAX);
+        if was == State::Active && !elsewhere {
+            self.announce(*key, false, None, actions);
+        }
+    }
+
+    /// A data packet of TCP. Whether it belongs to a flow that obeys rates.
+    fn on_tcp(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> bool {
+        let (key, flags) = (packet.key, packet.flags);
+        let opens = flags.syn && !flags.ack;
+        let has_data = packet.payload > Bytes::ZERO;
+        let size = packet.size;
+        let known = self.find(&key).map(|(_, flow)| {
+            flow.heard = if has_data || opens { now } else { flow.heard };
+            flow.meter.count(size);
+            (flow.state, flow.granted)
+        });
+        match known {
+            // The same SYN again.
+            Some((State::Active, None)) if opens && speaks(packet) => {}
+            _ if opens && speaks(packet) => self.begin(now, key, true, actions),
+            // The addresses and ports of a flow that obeyed, opened by one who does not.
+            Some(_) if opens => {
+                self.close(&key, actions);
+                if let Some(at) = self.index.get(&key).copied() {
+                    self.remove(at);
+                }
+                return false;
+            }
+            Some((State::Idle, _)) if has_data => {
+                self.begin(now, key, true, actions);
+                self.tell(now, &key, actions);
+            }
+            None if has_data && speaks(packet) => self.begin(now, key, false, actions),
+            None => return false,
+            Some(_) => {}
+        }
+        if flags.fin || flags.rst {
+            self.close(&key, actions);
+        }
+        true
+    }
+
+    /// Tells the source its rate by a message, if it is new, or was said long ago and may have been lost.
+    fn tell(&mut self, now: Time, key: &FlowKey, actions: &mut Vec<Action>) {
+        let (signal, again) = (self.params.signal, self.params.idle_after);
+        let Some((_, flow)) = self.find(key) else { return };
+        let Some(rate) = flow.rate().filter(|_| signal == Signal::OutOfBand) else { return };
+        if flow.told.is_none_or(|(told, at)| told != rate || now.since(at) >= again) {
+            flow.told = Some((rate, now));
+            actions.push(Action::ToSource { flow: *key, rate });
+        }
+    }
+
+    /// Silent flows end, the others are measured, and announced again when it is time.
+    fn end_window(&mut self, now: Time, actions: &mut Vec<Action>) {
+        let window = now.since(self.window_from);
+        self.window_from = now;
+        let (idle_after, floor) = (self.params.idle_after, self.floor);
+        for at in (0..self.flows.len()).rev() {
+            let Some(flow) = self.flows.get_mut(at) else { continue };
+            let silent = now.since(flow.heard);
+            match flow.state {
+                State::Active if silent >= idle_after => {
+                    flow.state = State::Idle;
+                    let (key, elsewhere) = (flow.key, flow.granted == Some(Rate::MAX));
+                    if !elsewhere {
+                        self.announce(key, false, None, actions);
+                    }
+                }
+                State::Active => {
+                    let granted = flow.granted.filter(|rate| *rate != Rate::MAX);
+                    let new = flow.meter.end_window(window, granted);
+                    if new || now.since(flow.announced) >= idle_after {
+                        flow.announced = now;
+                        let (key, demand) = (flow.key, flow.meter.demand().map(|rate| rate.max(floor)));
+                        self.announce(key, true, demand, actions);
+                    }
+                }
+                State::Idle if silent >= REMEMBERED.max(idle_after) => self.remove(at),
+                State::Closed if silent >= idle_after => self.remove(at),
+                State::Idle | State::Closed => {}
+            }
+        }
+    }
+
+    /// Of a port whose capacity nobody knows there is nothing to say: PACEC has no means to measure it.
+    fn report(&self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+        let Some(capacity) = port.capacity else { return };
+        let rated = |of: &[Bytes]| of.iter().take(2).copied().sum::<Bytes>();
+        let packets = |of: &[u32], most| of.iter().take(most).fold(0u32, |sum, n| sum.saturating_add(*n));
+        actions.push(Action::ToController(Message::Report(Report {
+            port: self.port,
+            at: now,
+            capacity,
+            rated_share: capacity.mul_f64(self.params.eta),
+            rated_arrived: rated(&port.arrived),
+            rated_departed: rated(&port.departed),
+            departed: port.departed.iter().copied().sum(),
+            queued: port.queued.iter().copied().sum(),
+            departed_packets: port.departed_packets,
+            rated_queued: rated(&port.queued),
+            rated_packets: (packets(&port.queued_packets, 2), packets(&port.limit_packets, 2)),
+            all_packets: (packets(&port.queued_packets, 4), packets(&port.limit_packets, 4)),
+            period: self.params.sample,
+        })));
+    }
+
+    fn on_grants(
+        &mut self,
+        now: Time,
+        flows: &[(FlowKey, Rate)],
+        newcomers: &[(IpAddr, Rate)],
+        actions: &mut Vec<Action>,
+    ) {
+        if !self.params.edge {
+            return;
+        }
+        for (key, rate) in flows {
+            if let Some((_, flow)) = self.find(key)
+                && flow.state == State::Active
+            {
+                flow.granted = Some(*rate);
+                self.tell(now, key, actions);
+            }
+        }
+        if !newcomers.is_empty() {
+            self.offers.clear();
+            self.offers.extend(newcomers.iter().take(self.params.max_flows).copied());
+            (self.offered_at, self.taken) = (now, Rate::ZERO);
+        }
+    }
+}
+
+impl RateController for PacecPort {
+    fn name(&self) -> &'static str {
+        "pacec"
+    }
+
+    fn queueing(&self) -> Queueing {
+        Queueing::Own
+    }
+
+    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+        self.capacity = port.capacity;
+        self.sample_at = now + self.params.sample;
+        self.window_at = now + self.params.period();
+        self.window_from = now;
+        // What the next sample is compared with.
+        self.report(now, port, actions);
+        if port.capacity.is_none() {
+            actions.push(Action::Log { event: "no-capacity-told", flow: None, value: f64::from(self.port) });
+        }
+    }
+
+    fn on_data(
+        &mut self,
+        now: Time,
+        packet: &PacketInfo,
+        _port: &PortCounters,
+        actions: &mut Vec<Action>,
+    ) -> Admission {
+        Admission::Queue(match packet.key.proto {
+            Proto::Udp => Leaf::Udp,
+            Proto::Tcp if self.on_tcp(now, packet, actions) => Leaf::Elephant,
+            Proto::Tcp => Leaf::OtherTcp,
+        })
+    }
+
+    /// The smaller of two values stands, as with BRF-61: who wrote the other one may limit the flow by other means.
+    fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate> {
+        if packet.flags.rst {
+            self.close(&packet.key, actions);
+            return None;
+        }
+        let (edge, signal, period) = (self.params.edge, self.params.signal, self.params.period());
+        let (_, flow) = self.find(&packet.key)?;
+        let rate = flow.rate().filter(|_| edge)?;
+        let answers_syn = packet.flags.syn && packet.flags.ack;
+        flow.gate_before = flow.gate;
+        match packet.option {
+            RateOption::Absent if answers_syn => return None,
+            _ if !answers_syn && signal == Signal::OutOfBand => return None,
+            // Lowering is not gated.
+            RateOption::Assigned(value) if as_heard(rate) > value => return None,
+            RateOption::Assigned(_) => {}
+            _ if !answers_syn && now < flow.gate => return None,
+            _ => {}
+        }
+        flow.gate = now + period;
+        Some(rate)
+    }
+
+    fn on_write_failed(&mut self, key: &FlowKey) {
+        if let Some((_, flow)) = self.find(key) {
+            flow.gate = flow.gate_before;
+        }
+    }
+
+    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+        let changed = port.capacity != self.capacity;
+        self.capacity = port.capacity;
+        if now >= self.sample_at || changed {
+            self.report(now, port, actions);
+        }
+        // On a grid, so that a late call does not shift the following ones.
+        let next = |at: Time, every: Span| if now < at + every { at + every } else { now + every };
+        if now >= self.sample_at {
+            self.sample_at = next(self.sample_at, self.params.sample);
+        }
+        if now >= self.window_at {
+            self.window_at = next(self.window_at, self.params.period());
+            self.end_window(now, actions);
+        }
+    }
+
+    fn on_message(&mut self, now: Time, message: &Message, _port: &PortCounters, actions: &mut Vec<Action>) {
+        match message {
+            Message::Grants { flows, newcomers } => self.on_grants(now, flows, newcomers, actions),
+            // The controller has just begun and asks who is here.
+            Message::Poll => {
+                for flow in self.flows.iter().filter(|flow| flow.state == State::Active) {
+                    self.announce(
+                        flow.key,
+                        true,
+                        flow.meter.demand().map(|rate| rate.max(self.floor)),
+                        actions,
+                    );
+                }
+            }
+            Message::Report(_)
+            | Message::Congestion { .. }
+            | Message::FlowAdvertisement { .. }
+            | Message::Flow { .. } => {}
+        }
+    }
+
+    fn next_timer(&self) -> Time {
+        self.sample_at.min(self.window_at)
+    }
+
+    fn allocation(&self, key: &FlowKey) -> Option<Rate> {
+        let flow = self.flows.get(*self.index.get(key)?)?;
+        flow.rate().filter(|_| flow.state == State::Active)
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        let active = self.flows.iter().filter(|flow| flow.state == State::Active);
+        let (mut flows, mut limited, mut allocated) = (0u32, 0u32, 0.0);
+        for flow in active {
+            flows += 1;
+            limited += u32::from(flow.meter.demand().is_some());
+            allocated += flow.rate().map_or(0.0, Rate::as_f64);
+        }
+        trace("link", self.capacity.map_or(0.0, Rate::as_f64));
+        trace("allocated", allocated);
+        trace("flows_rated", f64::from(flows));
+        trace("flows_limited", f64::from(limited));
+        trace("newcomers_got", self.taken.as_f64());
+    }
+}

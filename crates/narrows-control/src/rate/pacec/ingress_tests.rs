@@ -1,0 +1,309 @@
+//! A port by itself.
+
+use super::harness::{ACK, FIN, MTU, SYN, SYN_ACK, key, mbit, packet};
+use super::{PacecPort, Params, Signal};
+use crate::rate::{
+    Action, Admission, FlowKey, Leaf, Message, PortCounters, Proto, Queueing, RateController, RateOption,
+    TcpFlags,
+};
+use crate::units::{Bytes, Rate, Span, Time};
+
+const UNASSIGNED: RateOption = RateOption::Unassigned;
+
+fn ms(n: u64) -> Time {
+    Time::ZERO + Span::from_millis(n)
+}
+
+struct Port {
+    pacec: PacecPort,
+    counters: PortCounters,
+    actions: Vec<Action>,
+}
+
+impl Port {
+    fn new(params: Params) -> Self {
+        let counters = PortCounters { capacity: Some(mbit(100.0)), ..PortCounters::default() };
+        let mut port = Port { pacec: PacecPort::new(params, 1, MTU), counters, actions: Vec::new() };
+        port.pacec.on_start(Time::ZERO, &port.counters, &mut port.actions);
+        port.actions.clear();
+        port
+    }
+
+    fn data(&mut self, at: u64, key: FlowKey, flags: TcpFlags, option: RateOption) -> Leaf {
+        let packet = packet(key, MTU, flags, option);
+        match self.pacec.on_data(ms(at), &packet, &self.counters, &mut self.actions) {
+            Admission::Queue(leaf) => leaf,
+            Admission::Drop => panic!("PACEC drops nothing"),
+        }
+    }
+
+    fn reverse(&mut self, at: u64, n: u32, flags: TcpFlags, option: RateOption) -> Option<Rate> {
+        let packet = packet(key(n), Bytes::ZERO, flags, option);
+        self.pacec.on_reverse(ms(at), &packet, &mut self.actions)
+    }
+
+    fn grant(&mut self, at: u64, n: u32, rate: Rate) {
+        self.hear(at, Message::Grants { flows: vec![(key(n), rate)], newcomers: vec![] });
+    }
+
+    fn offer(&mut self, at: u64, n: u32, rate: Rate) {
+        self.hear(at, Message::Grants { flows: vec![], newcomers: vec![(key(n).daddr, rate)] });
+    }
+
+    fn hear(&mut self, at: u64, message: Message) {
+        self.pacec.on_message(ms(at), &message, &self.counters, &mut self.actions);
+    }
+
+    /// Timers up to then.
+    fn until(&mut self, at: u64) {
+        while self.pacec.next_timer() <= ms(at) {
+            self.pacec.on_timer(self.pacec.next_timer(), &self.counters, &mut self.actions);
+        }
+    }
+
+    /// Announcements since: (flow, begun, demand).
+    fn announced(&mut self) -> Vec<(FlowKey, bool, Option<Rate>)> {
+        let announced = |action| match action {
+            Action::ToController(Message::Flow { key, begun, demand }) => Some((key, begun, demand)),
+            _ => None,
+        };
+        self.actions.drain(..).filter_map(announced).collect()
+    }
+
+    fn told(&mut self) -> Vec<(FlowKey, Rate)> {
+        let told = |action| match action {
+            Action::ToSource { flow, rate } => Some((flow, rate)),
+            _ => None,
+        };
+        self.actions.drain(..).filter_map(told).collect()
+    }
+}
+
+fn in_band() -> Params {
+    Params { signal: Signal::InBand, ..Params::default() }
+}
+
+#[test]
+fn reports_every_ts_and_at_once_when_the_capacity_changes() {
+    let mut port = Port::new(Params::default());
+    port.counters.departed = [Bytes::new(1), Bytes::new(2), Bytes::new(4), Bytes::new(8)];
+    port.counters.queued = [Bytes::new(16), Bytes::new(32), Bytes::new(64), Bytes::new(128)];
+    port.until(35);
+    port.counters.capacity = Some(mbit(10.0));
+    port.pacec.on_timer(ms(36), &port.counters, &mut port.actions);
+    port.until(40);
+    let reports: Vec<_> = port
+        .actions
+        .iter()
+        .map(|action| match action {
+            Action::ToController(Message::Report(r)) => {
+                (r.at, r.capacity, r.departed.get(), r.rated_departed.get())
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let (fast, slow) = (mbit(100.0), mbit(10.0));
+    assert_eq!(
+        reports,
+        [(10, fast), (20, fast), (30, fast), (36, slow), (40, slow)].map(|(at, c)| (ms(at), c, 15, 3))
+    );
+    let Some(Action::ToController(Message::Report(report))) = port.actions.last() else { panic!() };
+    assert_eq!((report.queued.get(), report.rated_queued.get()), (240, 48));
+    assert_eq!(port.pacec.queueing(), Queueing::Own);
+}
+
+#[test]
+fn of_a_port_whose_capacity_nobody_knows_it_says_so_once() {
+    let counters = PortCounters::default();
+    let (mut pacec, mut actions) = (PacecPort::new(Params::default(), 7, MTU), Vec::new());
+    pacec.on_start(ms(0), &counters, &mut actions);
+    pacec.on_timer(ms(10), &counters, &mut actions);
+    assert_eq!(actions, [Action::Log { event: "no-capacity-told", flow: None, value: 7.0 }]);
+}
+
+#[test]
+fn pac_21_a_flow_is_from_syn_to_fin_or_rst_or_a_second_of_silence() {
+    let rst = TcpFlags { rst: true, ..ACK };
+    for (last, ended) in [(FIN, 20), (rst, 20)] {
+        let mut port = Port::new(Params::default());
+        assert_eq!(port.data(0, key(1), SYN, UNASSIGNED), Leaf::Elephant);
+        assert_eq!(port.data(1, key(1), SYN, UNASSIGNED), Leaf::Elephant);
+        assert_eq!(port.announced(), [(key(1), true, None)], "once");
+        port.data(ended, key(1), last, RateOption::Absent);
+        assert_eq!(port.announced(), [(key(1), false, None)]);
+        assert_eq!(port.data(ended + 1, key(1), ACK, UNASSIGNED), Leaf::Elephant, "a retransmission");
+        assert_eq!((port.announced(), port.pacec.allocation(&key(1))), (vec![], None));
+    }
+    let mut port = Port::new(Params::default());
+    port.data(0, key(1), SYN, UNASSIGNED);
+    port.data(30, key(1), ACK, RateOption::Absent);
+    port.announced();
+    port.until(1049);
+    assert_eq!(port.announced(), [(key(1), true, None)], "it is announced every second");
+    port.until(1050);
+    assert_eq!(port.announced(), [(key(1), false, None)]);
+    assert_eq!(port.reverse(1060, 1, rst, RateOption::Absent), None);
+}
+
+#[test]
+fn a_flow_whose_beginning_was_not_seen_begins_with_the_first_packet_that_speaks() {
+    let mut port = Port::new(Params::default());
+    assert_eq!(port.data(0, key(1), ACK, RateOption::Absent), Leaf::OtherTcp);
+    assert_eq!(port.announced(), []);
+    assert_eq!(port.data(1, key(1), ACK, UNASSIGNED), Leaf::Elephant);
+    assert_eq!(port.data(2, key(1), ACK, RateOption::Absent), Leaf::Elephant);
+    assert_eq!(port.announced(), [(key(1), true, None)]);
+    // It has a rate from before, which stands until the controller speaks.
+    assert_eq!(port.pacec.allocation(&key(1)), None);
+    assert_eq!(port.reverse(3, 1, ACK, UNASSIGNED), None);
+}
+
+#[test]
+fn others_are_background() {
+    let mut port = Port::new(Params::default());
+    assert_eq!(port.data(0, key(1), SYN, RateOption::Absent), Leaf::OtherTcp);
+    assert_eq!(port.data(1, key(1), ACK, RateOption::Absent), Leaf::OtherTcp);
+    let udp = FlowKey { proto: Proto::Udp, ..key(2) };
+    assert_eq!(port.data(1, udp, TcpFlags::default(), RateOption::Absent), Leaf::Udp);
+    // ACKs and SYN-ACKs of flows of the opposite direction are no data of this one.
+    assert_eq!(port.data(2, key(3), SYN_ACK, UNASSIGNED), Leaf::OtherTcp);
+    let ack = packet(key(3), Bytes::ZERO, ACK, UNASSIGNED);
+    let admission = port.pacec.on_data(ms(2), &ack, &port.counters, &mut port.actions);
+    assert_eq!(admission, Admission::Queue(Leaf::OtherTcp));
+    // One that obeyed, and a new one from the same port that does not.
+    port.data(3, key(4), SYN, UNASSIGNED);
+    assert_eq!(port.data(4, key(4), SYN, RateOption::Absent), Leaf::OtherTcp);
+    assert_eq!(port.data(5, key(4), ACK, RateOption::Absent), Leaf::OtherTcp);
+    assert_eq!(port.announced(), [(key(4), true, None), (key(4), false, None)]);
+}
+
+#[test]
+fn pac_22_the_syn_ack_carries_the_initial_grant() {
+    for params in [Params::default(), in_band()] {
+        let mut port = Port::new(params);
+        port.data(0, key(1), SYN, UNASSIGNED);
+        assert_eq!(port.reverse(1, 1, SYN_ACK, UNASSIGNED), Some(mbit(0.48)), "the floor");
+        port.offer(10, 2, mbit(30.0));
+        port.data(20, key(2), SYN, UNASSIGNED);
+        port.data(20, key(102), SYN, UNASSIGNED);
+        assert_eq!(port.reverse(21, 2, SYN_ACK, RateOption::Absent), None);
+        assert_eq!(port.reverse(21, 2, SYN_ACK, UNASSIGNED), Some(mbit(30.0)));
+        assert_eq!(port.reverse(22, 2, SYN_ACK, UNASSIGNED), Some(mbit(30.0)), "repeated");
+        assert_eq!(port.reverse(22, 102, SYN_ACK, UNASSIGNED), Some(mbit(0.48)), "the first has it all");
+        assert_eq!(port.pacec.allocation(&key(2)), Some(mbit(30.0)));
+        port.offer(30, 2, mbit(30.0));
+        port.data(530, key(202), SYN, UNASSIGNED);
+        assert_eq!(port.reverse(531, 202, SYN_ACK, UNASSIGNED), Some(mbit(0.48)), "an old word");
+        assert!(port.told().is_empty());
+    }
+}
+
+#[test]
+fn out_of_band_a_source_is_told_each_change() {
+    let mut port = Port::new(Params::default());
+    port.data(0, key(1), SYN, UNASSIGNED);
+    port.actions.clear();
+    for (at, rate) in [(50, 40.0), (100, 40.0), (150, 49.0), (400, 49.0), (1150, 49.0)] {
+        port.grant(at, 1, mbit(rate));
+    }
+    // Again after a second, as the message may have been lost.
+    assert_eq!(port.told(), [40.0, 49.0, 49.0].map(|rate| (key(1), mbit(rate))));
+    assert_eq!(port.reverse(1160, 1, ACK, UNASSIGNED), None);
+    assert_eq!(port.pacec.allocation(&key(1)), Some(mbit(49.0)));
+    port.grant(1200, 5, mbit(1.0));
+    assert_eq!(port.pacec.allocation(&key(5)), None);
+}
+
+#[test]
+fn in_band_once_per_tc_and_the_smaller_value_stands() {
+    let mut port = Port::new(in_band());
+    port.data(0, key(1), SYN, UNASSIGNED);
+    port.grant(1, 1, mbit(40.0));
+    let written: Vec<u64> = (1..200).filter(|at| port.reverse(*at, 1, ACK, UNASSIGNED).is_some()).collect();
+    assert_eq!(written, [1, 51, 101, 151]);
+    assert_eq!(port.reverse(202, 1, ACK, UNASSIGNED), Some(mbit(40.0)));
+    port.pacec.on_write_failed(&key(1));
+    assert_eq!(port.reverse(203, 1, ACK, UNASSIGNED), Some(mbit(40.0)));
+    assert_eq!(port.reverse(204, 1, ACK, RateOption::Assigned(mbit(50.0))), Some(mbit(40.0)), "not gated");
+    assert_eq!(port.reverse(300, 1, ACK, RateOption::Assigned(mbit(39.0))), None);
+    assert_eq!(port.reverse(301, 1, ACK, UNASSIGNED), Some(mbit(40.0)));
+    assert!(port.told().is_empty());
+}
+
+#[test]
+fn a_flow_that_begins_elsewhere_is_left_alone() {
+    for params in [Params::default(), in_band()] {
+        let mut port = Port::new(params);
+        port.data(0, key(1), SYN, UNASSIGNED);
+        port.grant(5, 1, Rate::MAX);
+        assert!(port.told().is_empty());
+        assert_eq!(port.reverse(6, 1, SYN_ACK, UNASSIGNED), None);
+        assert_eq!(port.data(7, key(1), ACK, RateOption::Absent), Leaf::Elephant);
+        assert_eq!(port.pacec.allocation(&key(1)), None);
+        port.data(8, key(1), FIN, RateOption::Absent);
+        assert_eq!(port.announced(), []);
+    }
+}
+
+#[test]
+fn where_no_flow_begins_nothing_is_announced_or_written_but_flows_are_known() {
+    let mut port = Port::new(Params { edge: false, ..in_band() });
+    assert_eq!(port.data(0, key(1), SYN, UNASSIGNED), Leaf::Elephant);
+    assert_eq!(port.reverse(1, 1, SYN_ACK, UNASSIGNED), None);
+    assert_eq!(port.data(2, key(1), ACK, RateOption::Absent), Leaf::Elephant);
+    assert_eq!(port.reverse(3, 1, ACK, UNASSIGNED), None);
+    port.until(2000);
+    assert_eq!(port.announced(), []);
+}
+
+#[test]
+fn a_flow_that_uses_less_asks_for_less() {
+    let mut port = Port::new(Params::default());
+    port.data(0, key(1), SYN, UNASSIGNED);
+    port.data(0, key(2), SYN, UNASSIGNED);
+    for n in [1, 2] {
+        // Six packets in 50 ms.
+        port.grant(1, n, Rate::from_bytes_per_sec(180_000));
+    }
+    port.announced();
+    for at in (5..300).step_by(5) {
+        port.until(at);
+        if at % 50 == 25 {
+            port.data(at, key(1), ACK, RateOption::Absent);
+        }
+        port.data(at, key(2), ACK, RateOption::Absent);
+    }
+    // 30,000 B/s and a tenth are below the floor.
+    assert_eq!(port.announced(), [(key(1), true, Some(Rate::from_bytes_per_sec(60_000)))]);
+    port.hear(300, Message::Poll);
+    let announced = port.announced();
+    assert_eq!(announced.len(), 2);
+    assert!(announced.contains(&(key(2), true, None)), "{announced:?}");
+}
+
+#[test]
+fn a_flow_that_goes_on_after_a_pause_begins_anew() {
+    let mut port = Port::new(Params::default());
+    port.data(0, key(1), SYN, UNASSIGNED);
+    port.grant(1, 1, mbit(90.0));
+    port.until(1100);
+    port.offer(1100, 1, mbit(5.0));
+    port.actions.clear();
+    assert_eq!(port.data(1120, key(1), ACK, RateOption::Absent), Leaf::Elephant);
+    assert_eq!(port.actions.len(), 2);
+    assert_eq!(port.actions[1], Action::ToSource { flow: key(1), rate: mbit(5.0) });
+    assert_eq!(port.announced(), [(key(1), true, None)]);
+    port.until(70_000);
+    assert_eq!(port.data(70_000, key(1), ACK, RateOption::Absent), Leaf::OtherTcp, "forgotten");
+}
+
+#[test]
+fn a_full_table_counts_by_what_packets_say() {
+    let mut port = Port::new(Params { max_flows: 1, ..Params::default() });
+    port.data(0, key(1), SYN, UNASSIGNED);
+    assert_eq!(port.data(1, key(2), SYN, UNASSIGNED), Leaf::Elephant);
+    assert_eq!(port.data(2, key(2), ACK, UNASSIGNED), Leaf::Elephant);
+    assert_eq!(port.data(3, key(2), ACK, RateOption::Absent), Leaf::OtherTcp);
+    assert_eq!(port.announced(), [(key(1), true, None)]);
+    assert_eq!(port.reverse(4, 2, SYN_ACK, UNASSIGNED), None);
+}

@@ -1,0 +1,201 @@
+//! What a port's reports say about its link: samples, and from them once per Tc what there is to hand out.
+
+use super::params::{Mode, Params};
+use super::utilisation::{Sample, Samples, residual};
+use crate::rate::Report;
+use crate::units::{Bytes, Rate, Time};
+
+/// Periods for which the last samples stand in for those that did not come (PAC-24).
+const STALE: u32 = 3;
+
+/// The counters that the next report is compared with.
+#[derive(Copy, Clone, Debug)]
+struct Base {
+    at: Time,
+    departed: Bytes,
+    rated: Bytes,
+}
+
+/// A link as the controller knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    params: Params,
+    capacity: Rate,
+    base: Option<Base>,
+    /// Of the period that is under way.
+    coming: Samples,
+    /// Of the last period that had any.
+    samples: Samples,
+    /// Periods since, the one that just ended included.
+    silent: u32,
+}
+
+impl Link {
+    pub(super) fn new(params: Params) -> Self {
+        Link {
+            params,
+            capacity: Rate::ZERO,
+            base: None,
+            coming: Samples::default(),
+            samples: Samples::default(),
+            silent: 0,
+        }
+    }
+
+    /// Something was heard of it: of a link that is quite unknown nothing is promised.
+    pub(super) fn is_known(&self) -> bool {
+        self.base.is_some()
+    }
+
+    /// Takes a report. One that is older than the last is ignored, unless the port was silent for so long that its clock may
+    /// have begun anew. Counters that went back, or that span more than two periods, are a new beginning and no sample.
+    pub(super) fn on_report(&mut self, report: &Report) {
+        if self.base.is_some_and(|base| report.at <= base.at) && self.silent <= STALE {
+            return;
+        }
+        let next = Base { at: report.at, departed: report.departed, rated: report.rated_departed };
+        let base = self.base.replace(next);
+        self.capacity = report.capacity;
+        let Some(base) = base else { return };
+        let span = report.at.since(base.at);
+        let forward = report.departed >= base.departed && report.rated_departed >= base.rated;
+        if !forward || span > self.params.period().scale(2, 1) {
+            return;
+        }
+        let passed = report.departed - base.departed;
+        let background = passed - (report.rated_departed - base.rated);
+        self.coming.add(Sample { passed, background, queued: report.queued, span });
+    }
+
+    /// The period ends. Returns I_i(s).
+    pub(super) fn end_period(&mut self) -> f64 {
+        if self.coming.is_empty() {
+            self.silent = self.silent.saturating_add(1);
+        } else {
+            self.samples = core::mem::take(&mut self.coming);
+            self.silent = 0;
+        }
+        self.samples.utilisation(self.capacity, self.params.queue_weight(), self.params.sample)
+    }
+
+    /// There is nothing to go by: the link's flows share eta * C (PAC-24).
+    pub(super) fn is_blind(&self) -> bool {
+        self.silent > STALE || self.samples.is_empty()
+    }
+
+    /// eta * C.
+    pub(super) fn target(&self) -> Rate {
+        self.capacity.mul_f64(self.params.eta)
+    }
+
+    /// What the flows may have together, whose rates so far, on this link, add up to `granted`.
+    pub(super) fn available(&self, mode: Mode, utilisation: f64, granted: u64) -> u64 {
+        let available = match mode {
+            _ if !self.is_known() => Rate::MAX,
+            _ if self.is_blind() => self.target(),
+            Mode::Literal => residual(self.capacity, utilisation),
+            Mode::Resolved => {
+                let Params { eta, drain, .. } = self.params;
+                self.samples.available(self.capacity, eta, drain, self.params.period())
+            }
+            // PAC-19 by link. Flows that leave their rates unused must not raise it for ever.
+            Mode::Incremental => {
+                let step = self.params.kappa * self.capacity.as_f64() * (self.params.eta - utilisation);
+                Rate::from_f64(granted as f64 + step).min(self.target())
+            }
+        };
+        available.as_bytes_per_sec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Span;
+
+    fn report(at: u64, departed: u64, rated: u64, queued: u64) -> Report {
+        Report {
+            at: Time::ZERO + Span::from_millis(at),
+            departed: Bytes::new(departed),
+            rated_departed: Bytes::new(rated),
+            queued: Bytes::new(queued),
+            ..super::super::harness::report(1, Rate::from_bytes_per_sec(1_000_000))
+        }
+    }
+
+    fn available(link: &mut Link) -> u64 {
+        let utilisation = link.end_period();
+        link.available(Mode::Resolved, utilisation, 0)
+    }
+
+    #[test]
+    fn background_and_queue_are_taken_off() {
+        let mut link = Link::new(Params::default());
+        assert!(!link.is_known());
+        for i in 0..=5 {
+            link.on_report(&report(i * 10, i * 8_000, i * 6_000, 1_000));
+        }
+        // 980,000 - 200,000 - 1000 byte / 50 ms.
+        assert_eq!(available(&mut link), 760_000);
+    }
+
+    #[test]
+    fn pac_24_lost_reports_are_replaced_for_three_periods() {
+        let mut link = Link::new(Params::default());
+        link.on_report(&report(0, 0, 0, 0));
+        link.on_report(&report(10, 5_000, 0, 0));
+        assert_eq!([0; 5].map(|_| available(&mut link)), [480_000, 480_000, 480_000, 480_000, 980_000]);
+        link.on_report(&report(300, 5_000, 0, 0));
+        assert_eq!(available(&mut link), 980_000, "too long ago to be a sample");
+        link.on_report(&report(310, 7_000, 0, 0));
+        assert_eq!(available(&mut link), 780_000);
+    }
+
+    #[test]
+    fn a_lost_report_leaves_no_hole() {
+        let mut link = Link::new(Params::default());
+        for at in [0, 10, 30, 40, 50] {
+            link.on_report(&report(at, at * 300, 0, 0));
+        }
+        assert_eq!(available(&mut link), 680_000);
+    }
+
+    #[test]
+    fn late_repeated_and_absurd_reports_are_bounded() {
+        let mut link = Link::new(Params::default());
+        for (at, departed) in [(0, 0), (20, 4_000), (10, 9_000), (20, 9_000), (30, 6_000), (40, 8_000)] {
+            link.on_report(&report(at, departed, 0, 0));
+        }
+        assert_eq!(available(&mut link), 780_000);
+        // From the future, as a broken clock has it: what is in order again is not heard for some periods.
+        link.on_report(&Report { at: Time::NEVER, ..report(0, 8_000, 0, 0) });
+        for i in 1..=8 {
+            for j in 0..5 {
+                let at = i * 50 + j * 10;
+                link.on_report(&report(at, at * 100, 0, 0));
+            }
+            link.end_period();
+        }
+        assert_eq!(link.available(Mode::Resolved, 0.0, 0), 880_000);
+    }
+
+    #[test]
+    fn a_port_that_began_anew_is_a_new_beginning() {
+        let mut link = Link::new(Params::default());
+        link.on_report(&report(0, 1_000_000, 0, 0));
+        link.on_report(&report(10, 1_003_000, 0, 0));
+        link.on_report(&report(20, 0, 0, 0));
+        link.on_report(&report(30, 3_000, 0, 0));
+        assert_eq!(available(&mut link), 680_000);
+    }
+
+    #[test]
+    fn flows_that_use_little_do_not_raise_what_is_available_above_the_target() {
+        let mut link = Link::new(Params { mode: Mode::Incremental, ..Params::default() });
+        link.on_report(&report(0, 0, 0, 0));
+        link.on_report(&report(10, 1_000, 1_000, 0));
+        let utilisation = link.end_period();
+        assert_eq!(link.available(Mode::Incremental, utilisation, 100_000), 540_000);
+        assert_eq!(link.available(Mode::Incremental, utilisation, 900_000), 980_000);
+    }
+}

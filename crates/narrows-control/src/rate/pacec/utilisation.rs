@@ -1,0 +1,204 @@
+//! From samples of a link to its utilisation, and from the links of a path to its rate (PAC-10 to PAC-18).
+//!
+//! Everything is in bytes, where the paper has bits and packets.
+
+use crate::units::{Bytes, Rate, Span};
+
+/// What a link did in one sample.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// Y: what left the port, all traffic.
+    pub passed: Bytes,
+    /// What of it does not obey rates.
+    pub background: Bytes,
+    /// Q: what is queued at the end.
+    pub queued: Bytes,
+    /// How long it took: Ts, or more if reports were lost.
+    pub span: Span,
+}
+
+/// The samples of one control period, added up.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct Samples {
+    passed: f64,
+    background: f64,
+    queued: f64,
+    /// Seconds.
+    span: f64,
+    count: f64,
+}
+
+impl Samples {
+    /// Adds one. A sample that took no time says nothing.
+    pub fn add(&mut self, sample: Sample) {
+        if sample.span == Span::ZERO {
+            return;
+        }
+        self.passed += sample.passed.as_f64();
+        self.background += sample.background.as_f64();
+        self.queued += sample.queued.as_f64();
+        self.span += sample.span.as_secs_f64();
+        self.count += 1.0;
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0.0
+    }
+
+    /// I_i(s) of equation 6 in the units of PAC-15, for samples of `ts` each and the weight w_q of the queue; above 1 when
+    /// the link has more to do than it can. Samples of unequal length count by their length. A link without capacity is full.
+    pub fn utilisation(&self, capacity: Rate, queue_weight: f64, ts: Span) -> f64 {
+        if capacity == Rate::ZERO || ts == Span::ZERO {
+            return 1.0;
+        }
+        if self.is_empty() {
+            return 0.0;
+        }
+        let queue = queue_weight * self.queued / self.count / ts.as_secs_f64();
+        (self.passed / self.span + queue) / capacity.as_f64()
+    }
+
+    /// A_i(s) of PAC-18: what the link has for flows that obey rates, when the mean queue is to drain at `drain` per `tc`.
+    pub fn available(&self, capacity: Rate, eta: f64, drain: f64, tc: Span) -> Rate {
+        let mut left = eta * capacity.as_f64();
+        if !self.is_empty() {
+            left -= self.background / self.span + drain * self.queued / self.count / tc.as_secs_f64();
+        }
+        // What is negative becomes nothing.
+        Rate::from_f64(left)
+    }
+}
+
+/// What a link has left over, to the nearest byte/s: C_i * (1 - I_i), or nothing (PAC-10, PAC-16).
+pub fn residual(capacity: Rate, utilisation: f64) -> Rate {
+    Rate::from_f64(capacity.as_f64() * (1.0 - utilisation) + 0.5)
+}
+
+/// R_p of equations 5 and 7 from capacity and utilisation of the path's links; `None` for a path without links.
+pub fn path_rate(links: impl IntoIterator<Item = (Rate, f64)>) -> Option<Rate> {
+    links.into_iter().map(|(capacity, utilisation)| residual(capacity, utilisation)).min()
+}
+
+/// r_max of equation 9: the share of one of the path's `flows`.
+pub fn flow_rate(path: Rate, flows: u64) -> Rate {
+    Rate::from_bytes_per_sec(path.as_bytes_per_sec() / flows.max(1))
+}
+
+/// The utilisation matrix (PAC-17): I_i(s) of every link for some periods back.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    periods: usize,
+    /// By link, then by period modulo `periods`.
+    cells: Vec<f64>,
+    /// Periods so far.
+    ended: usize,
+}
+
+impl Matrix {
+    /// Of this many links and periods, all idle.
+    pub fn new(links: usize, periods: usize) -> Self {
+        let periods = periods.max(1);
+        Matrix { periods, cells: vec![0.0; links.saturating_mul(periods)], ended: 0 }
+    }
+
+    /// The next period: one figure for each link in turn.
+    pub fn push(&mut self, figures: impl IntoIterator<Item = f64>) {
+        let column = self.ended % self.periods;
+        for (row, figure) in self.cells.chunks_exact_mut(self.periods).zip(figures) {
+            if let Some(cell) = row.get_mut(column) {
+                *cell = figure;
+            }
+        }
+        self.ended += 1;
+    }
+
+    /// I of this link, `ago` periods before the last. `None` for a link, or from a time, that it does not have.
+    pub fn get(&self, link: usize, ago: usize) -> Option<f64> {
+        if ago >= self.periods {
+            return None;
+        }
+        let column = self.ended.checked_sub(ago + 1)? % self.periods;
+        self.cells.get(link.checked_mul(self.periods)? + column).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TS: Span = Span::from_millis(10);
+
+    fn mbit(rate: f64) -> Rate {
+        Rate::from_f64(rate * 125_000.0)
+    }
+
+    /// From bits passed and queued.
+    fn samples(figures: &[(u64, u64)]) -> Samples {
+        let mut samples = Samples::default();
+        for (passed, queued) in figures {
+            let (passed, queued) = (Bytes::new(passed / 8), Bytes::new(queued / 8));
+            samples.add(Sample { passed, background: Bytes::ZERO, queued, span: TS });
+        }
+        samples
+    }
+
+    #[test]
+    fn tv_p1_utilisation_of_a_link() {
+        let samples = samples(&[(800_000, 0), (600_000, 120_000), (700_000, 60_000), (900_000, 0)]);
+        let utilisation = samples.utilisation(mbit(100.0), 1.0, TS);
+        assert!((utilisation - 0.795).abs() < 1e-12, "{utilisation}");
+        assert_eq!(residual(mbit(100.0), utilisation), mbit(20.5));
+    }
+
+    #[test]
+    fn tv_p2_rate_of_a_path() {
+        let links = [(mbit(100.0), 0.795), (mbit(100.0), 0.5), (mbit(40.0), 0.3)];
+        assert_eq!(links.map(|(c, i)| residual(c, i)), [mbit(20.5), mbit(50.0), mbit(28.0)]);
+        let rate = path_rate(links).unwrap();
+        assert_eq!((rate, flow_rate(rate, 4)), (mbit(20.5), mbit(5.125)));
+        assert_eq!(path_rate([]), None);
+    }
+
+    #[test]
+    fn pac_15_the_default_weight_drains_a_standing_queue_in_one_tc() {
+        // A full link with a queue of 100 kbyte in all five samples: 100 kbyte / 50 ms is 16 % of 100 Mbit/s.
+        let standing = samples(&[(1_000_000, 800_000); 5]);
+        let above = |weight| standing.utilisation(mbit(100.0), weight, TS) - 1.0;
+        assert!((above(0.2) - 0.16).abs() < 1e-9);
+        assert!((above(1.0) - 0.8).abs() < 1e-9, "m-fold");
+    }
+
+    #[test]
+    fn pac_18_own_traffic_does_not_count() {
+        let mut samples = Samples::default();
+        for _ in 0..5 {
+            let (passed, background) = (Bytes::new(100_000), Bytes::new(25_000));
+            samples.add(Sample { passed, background, queued: Bytes::new(12_500), span: TS });
+        }
+        // 98 - 20 - 2 Mbit/s.
+        let tc = Span::from_millis(50);
+        assert_eq!(samples.available(mbit(100.0), 0.98, 1.0, tc), mbit(76.0));
+        assert_eq!(samples.available(mbit(20.0), 0.98, 1.0, tc), Rate::ZERO);
+    }
+
+    #[test]
+    fn a_sample_that_took_twice_as_long_counts_twice() {
+        let mut lost = Samples::default();
+        lost.add(Sample { passed: Bytes::new(50_000), span: TS, ..Sample::default() });
+        lost.add(Sample { passed: Bytes::new(200_000), span: TS + TS, ..Sample::default() });
+        lost.add(Sample { passed: Bytes::MAX, ..Sample::default() });
+        assert!((lost.utilisation(mbit(100.0), 1.0, TS) - 250.0 / 375.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn pac_17_the_matrix_remembers_as_far_as_it_is_wide() {
+        let mut matrix = Matrix::new(2, 3);
+        assert_eq!(matrix.get(0, 0), None);
+        for s in 0..5 {
+            matrix.push([f64::from(s), 10.0 * f64::from(s)]);
+        }
+        assert_eq!([0, 1, 2, 3].map(|ago| matrix.get(1, ago)), [Some(40.0), Some(30.0), Some(20.0), None]);
+        assert_eq!((matrix.get(0, 1), matrix.get(2, 0), matrix.get(usize::MAX, 0)), (Some(3.0), None, None));
+    }
+}
