@@ -229,6 +229,12 @@ def normalised_power(run: Run, capacity_mbit: float, flows: str = "*") -> float:
     )
 
 
+@measure("Power", "Mbit/s per ms", "MET-40")
+def power(run: Run, flows: str = "*") -> float:
+    """Goodput of the flows together over their mean RTT (PACEC, equation of Table 2 with a = 1)."""
+    return _goodput(run, flows) / _rtt(run, "mean", flows)
+
+
 # --- dynamics
 
 
