@@ -118,13 +118,17 @@ impl Book {
         }
     }
 
-    /// Forgets what was not announced since.
+    /// Forgets the flows that were not announced for longer than this.
     pub(super) fn expire(&mut self, now: Time, kept: Span) {
         for at in (0..self.flows.len()).rev() {
             if self.flows.get(at).is_some_and(|flow| now.since(flow.heard) > kept) {
                 self.remove(at);
             }
         }
+    }
+
+    /// Forgets destinations without flows.
+    pub(super) fn expire_destinations(&mut self, now: Time) {
         for destinations in &mut self.destinations {
             destinations.retain(|_, destination| now.since(destination.heard) < DESTINATION_KEPT);
         }

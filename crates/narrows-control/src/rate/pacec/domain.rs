@@ -18,6 +18,8 @@ const REFRESH: u64 = 5;
 const SAME: u64 = 1000;
 /// A flow is announced again every `idle_after`. When it was missed this often it is gone, or its ingress is.
 const MISSED: u64 = 4;
+/// Periods between two looks for destinations that nobody has gone to for long.
+const FORGET: u64 = 100;
 /// Periods that the utilisation matrix goes back.
 const MEMORY: usize = 20;
 
@@ -42,7 +44,7 @@ pub struct Pacec {
     claims: Vec<Claim>,
     /// By link: A_i(s).
     available: Vec<u64>,
-    /// By path: may be told, as all of its links are known; flows without a bound; sum of their rates.
+    /// By path.
     paths: Vec<OfPath>,
     outbox: Vec<Grants>,
     /// s.
@@ -53,10 +55,13 @@ pub struct Pacec {
 /// What an update adds up for a path.
 #[derive(Copy, Clone, Debug, Default)]
 struct OfPath {
+    /// All of its links are known, so its flows may be told.
     known: bool,
     /// Flows without a bound, and all.
     greedy: u64,
     flows: u64,
+    /// Number of the greedy ones' claim.
+    claim: usize,
     /// Sum of their last rates, bytes/s.
     granted: u64,
     /// r_max for each flow of it in literal mode, bytes/s.
@@ -153,6 +158,9 @@ impl Pacec {
     fn update(&mut self, now: Time) {
         self.periods += 1;
         self.book.expire(now, self.kept);
+        if self.periods.is_multiple_of(FORGET) {
+            self.book.expire_destinations(now);
+        }
         self.matrix.push(self.links.iter_mut().map(Link::end_period));
         self.add_up();
         match self.mode {
@@ -178,10 +186,12 @@ impl Pacec {
             }
         }
         let mut granted = vec![0u64; links.len()];
-        for (at, path) in self.paths.iter().enumerate() {
-            for hop in book.paths.get(at as u32) {
-                if let Some(sum) = granted.get_mut(*hop as usize) {
-                    *sum = sum.saturating_add(path.granted);
+        if self.mode == Mode::Incremental {
+            for (at, path) in self.paths.iter().enumerate() {
+                for hop in book.paths.get(at as u32) {
+                    if let Some(sum) = granted.get_mut(*hop as usize) {
+                        *sum = sum.saturating_add(path.granted);
+                    }
                 }
             }
         }
@@ -194,20 +204,20 @@ impl Pacec {
     /// PAC-18 and PAC-19: max-min fair shares of what is available.
     fn fill(&mut self) {
         self.claims.clear();
-        // The greedy flows of a path are one claim, at its number; every other flow is one.
-        let greedy =
-            |(at, path): (usize, &OfPath)| Claim { path: at as u32, demand: UNBOUNDED, flows: path.greedy };
-        self.claims.extend(self.paths.iter().enumerate().map(greedy));
+        // The greedy flows of a path are one claim, every other flow is one.
+        for (at, path) in self.paths.iter_mut().enumerate().filter(|(_, path)| path.greedy > 0) {
+            path.claim = self.claims.len();
+            self.claims.push(Claim { path: at as u32, demand: UNBOUNDED, flows: path.greedy });
+        }
+        let of_paths = self.claims.len();
         let bounded = self.book.flows().iter().filter(|flow| flow.demand != UNBOUNDED);
         self.claims.extend(bounded.map(|flow| Claim { path: flow.path, demand: flow.demand, flows: 1 }));
         self.filler.fill(&self.available, &self.book.paths, &self.claims, self.floor);
-        let (by_path, mut by_flow) = match self.filler.rates().split_at_checked(self.paths.len()) {
-            Some((by_path, by_flow)) => (by_path, by_flow.iter()),
-            None => return,
-        };
+        let rates = self.filler.rates();
+        let mut by_flow = rates.iter().skip(of_paths);
         for flow in self.book.flows_mut() {
             let rate = match flow.demand {
-                UNBOUNDED => by_path.get(flow.path as usize),
+                UNBOUNDED => self.paths.get(flow.path as usize).and_then(|path| rates.get(path.claim)),
                 _ => by_flow.next(),
             };
             flow.granted = rate.copied().unwrap_or(self.floor);
@@ -271,27 +281,29 @@ impl Pacec {
 
     fn collect_newcomers(&mut self, at: usize) {
         let Some(destinations) = self.book.destinations.get(at) else { return };
-        let offers: Vec<(IpAddr, u64)> = destinations
-            .iter()
-            .filter(|(_, to)| self.paths.get(to.path as usize).is_some_and(|path| path.known))
-            .map(|(address, to)| (*address, self.for_newcomer(to.path)))
+        let known = |path: u32| self.paths.get(path as usize).is_some_and(|path| path.known);
+        let mut new = self.periods % REFRESH == at as u64 % REFRESH;
+        let rates: Vec<Option<u64>> = destinations
+            .values()
+            .map(|to| {
+                let rate = known(to.path).then(|| self.for_newcomer(to.path))?;
+                new |= differs(rate, to.said);
+                Some(rate)
+            })
             .collect();
-        let (Some(destinations), Some(begun), Some((_, newcomers))) =
-            (self.book.destinations.get_mut(at), self.book.begun.get_mut(at), self.outbox.get_mut(at))
-        else {
-            return;
-        };
-        let begun = core::mem::take(begun);
-        let new = |(address, rate): &(IpAddr, u64)| {
-            destinations.get(address).is_none_or(|to| differs(*rate, to.said))
-        };
+        if let Some(begun) = self.book.begun.get_mut(at) {
+            new |= core::mem::take(begun);
+        }
         // All or none: an ingress that hears anything starts to count anew what it has given.
-        if begun || self.periods % REFRESH == at as u64 % REFRESH || offers.iter().any(new) {
-            for (address, rate) in offers {
-                if let Some(to) = destinations.get_mut(&address) {
+        if new
+            && let Some(destinations) = self.book.destinations.get_mut(at)
+            && let Some((_, newcomers)) = self.outbox.get_mut(at)
+        {
+            for ((address, to), rate) in destinations.iter_mut().zip(rates) {
+                if let Some(rate) = rate {
                     to.said = Some(rate);
+                    newcomers.push((*address, Rate::from_bytes_per_sec(rate)));
                 }
-                newcomers.push((address, Rate::from_bytes_per_sec(rate)));
             }
         }
     }
@@ -340,7 +352,7 @@ impl DomainController for Pacec {
         if now < self.next {
             return;
         }
-        self.next = self.next + self.period;
+        self.next += self.period;
         if self.next <= now {
             self.next = now + self.period;
         }

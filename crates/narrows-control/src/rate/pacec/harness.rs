@@ -148,15 +148,15 @@ impl Network {
         self.routes.path(&self.sources[n].key)
     }
 
-    /// A handshake that takes no time.
+    /// A handshake that takes no time and has no weight.
     pub(super) fn begin(&mut self, n: usize) {
         self.sources[n].off = false;
-        self.data(n, SYN, Bytes::new(60));
+        self.data(n, SYN, Bytes::ZERO);
         self.reverse(n, SYN_ACK);
     }
 
     pub(super) fn end(&mut self, n: usize) {
-        self.data(n, FIN, Bytes::new(60));
+        self.data(n, FIN, Bytes::ZERO);
         self.sources[n].off = true;
     }
 
@@ -291,7 +291,7 @@ impl Port {
         for leaf in 0..4 {
             let share = counters.queued[leaf].get() as u128 * out.get() as u128;
             let share = Bytes::new(share.checked_div(there.get().into()).unwrap_or(0) as u64);
-            counters.queued[leaf] = counters.queued[leaf] - share;
+            counters.queued[leaf] -= share;
             counters.departed[leaf] += share;
         }
     }

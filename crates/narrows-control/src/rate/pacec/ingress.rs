@@ -10,8 +10,8 @@ use core::net::IpAddr;
 
 use rustc_hash::FxHashMap;
 
-use super::demand::Meter;
 use super::params::{Params, Signal};
+use super::table::{Flow, State, Table};
 use crate::feedback::code::as_heard;
 use crate::rate::{
     Action, Admission, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId, Proto, Queueing,
@@ -24,53 +24,12 @@ const REMEMBERED: Span = Span::from_secs(60);
 /// Periods after which what newcomers may have is too old: the controller tells it anew every fifth.
 const OFFERS_KEPT: u64 = 10;
 
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum State {
-    Active,
-    /// Nothing came for `idle_after`.
-    Idle,
-    /// FIN was seen; what still comes is retransmitted.
-    Closed,
-}
-
-/// A flow that obeys rates.
-#[derive(Copy, Clone, Debug)]
-struct Flow {
-    key: FlowKey,
-    state: State,
-    /// Last data.
-    heard: Time,
-    announced: Time,
-    /// Until the controller speaks; none for a flow that was there before this port.
-    initial: Option<Rate>,
-    /// By the controller; [`Rate::MAX`]: it begins elsewhere.
-    granted: Option<Rate>,
-    /// What the source was told last out of band, and when.
-    told: Option<(Rate, Time)>,
-    /// In band: when the next may be written, and what that was before the last.
-    gate: Time,
-    gate_before: Time,
-    meter: Meter,
-}
-
-impl Flow {
-    /// What its source may be told here.
-    fn rate(&self) -> Option<Rate> {
-        match self.granted {
-            Some(Rate::MAX) => None,
-            Some(rate) => Some(rate),
-            None => self.initial,
-        }
-    }
-}
-
 /// PACEC at a port.
 pub struct PacecPort {
     params: Params,
     port: PortId,
     floor: Rate,
-    flows: Vec<Flow>,
-    index: FxHashMap<FlowKey, usize>,
+    table: Table,
     /// What a newcomer to each destination may have, by the controller's last word, and what newcomers have got since.
     offers: FxHashMap<IpAddr, Rate>,
     offered_at: Time,
@@ -91,10 +50,9 @@ impl PacecPort {
     pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
         PacecPort {
             floor: params.floor(mtu),
+            table: Table::new(params.max_flows),
             params,
             port,
-            flows: Vec::new(),
-            index: FxHashMap::default(),
             offers: FxHashMap::default(),
             offered_at: Time::ZERO,
             taken: Rate::ZERO,
@@ -102,19 +60,6 @@ impl PacecPort {
             sample_at: Time::NEVER,
             window_at: Time::NEVER,
             window_from: Time::ZERO,
-        }
-    }
-
-    fn find(&mut self, key: &FlowKey) -> Option<(usize, &mut Flow)> {
-        let at = *self.index.get(key)?;
-        self.flows.get_mut(at).map(|flow| (at, flow))
-    }
-
-    fn remove(&mut self, at: usize) {
-        let gone = self.flows.swap_remove(at);
-        self.index.remove(&gone.key);
-        if let Some(moved) = self.flows.get(at) {
-            self.index.insert(moved.key, at);
         }
     }
 
@@ -130,30 +75,13 @@ impl PacecPort {
 
     /// A flow begins, or begins again. With a rate if this is its beginning for certain.
     fn begin(&mut self, now: Time, key: FlowKey, anew: bool, actions: &mut Vec<Action>) {
-        let known = self.index.get(&key).copied();
-        if known.is_none() && self.flows.len() >= self.params.max_flows {
+        // What was told of an earlier one does not hold.
+        self.close(&key, actions);
+        if self.table.is_full() && self.table.get(&key).is_none() {
             return;
         }
         let initial = (anew && self.params.edge).then(|| self.offer(now, &key.daddr));
-        let flow = Flow {
-            key,
-            state: State::Active,
-            heard: now,
-            announced: now,
-            initial,
-            granted: None,
-            told: None,
-            gate: Time::ZERO,
-            gate_before: Time::ZERO,
-            meter: Meter::default(),
-        };
-        match known.and_then(|at| self.flows.get_mut(at)) {
-            Some(old) => *old = flow,
-            None => {
-                self.index.insert(key, self.flows.len());
-                self.flows.push(flow);
-            }
-        }
+        self.table.insert(Flow::new(now, key, initial));
         self.announce(key, true, None, actions);
     }
 
@@ -165,10 +93,9 @@ impl PacecPort {
 
     /// FIN, RST: it does not count any more.
     fn close(&mut self, key: &FlowKey, actions: &mut Vec<Action>) {
-        let Some((_, flow)) = self.find(key) else { return };
+        let Some(flow) = self.table.get_mut(key) else { return };
         let was = core::mem::replace(&mut flow.state, State::Closed);
-        let elsewhere = flow.granted == Some(Rate::MAX);
-        if was == State::Active && !elsewhere {
+        if was == State::Active && !flow.is_elsewhere() {
             self.announce(*key, false, None, actions);
         }
     }
@@ -179,8 +106,9 @@ impl PacecPort {
         let opens = flags.syn && !flags.ack;
         let has_data = packet.payload > Bytes::ZERO;
         let size = packet.size;
-        let known = self.find(&key).map(|(_, flow)| {
+        let known = self.table.get_mut(&key).map(|flow| {
             flow.heard = if has_data || opens { now } else { flow.heard };
+            flow.had_data |= has_data;
             flow.meter.count(size);
             (flow.state, flow.granted)
         });
@@ -191,9 +119,7 @@ impl PacecPort {
             // The addresses and ports of a flow that obeyed, opened by one who does not.
             Some(_) if opens => {
                 self.close(&key, actions);
-                if let Some(at) = self.index.get(&key).copied() {
-                    self.remove(at);
-                }
+                self.table.remove(&key);
                 return false;
             }
             Some((State::Idle, _)) if has_data => {
@@ -213,7 +139,7 @@ impl PacecPort {
     /// Tells the source its rate by a message, if it is new, or was said long ago and may have been lost.
     fn tell(&mut self, now: Time, key: &FlowKey, actions: &mut Vec<Action>) {
         let (signal, again) = (self.params.signal, self.params.idle_after);
-        let Some((_, flow)) = self.find(key) else { return };
+        let Some(flow) = self.table.get_mut(key) else { return };
         let Some(rate) = flow.rate().filter(|_| signal == Signal::OutOfBand) else { return };
         if flow.told.is_none_or(|(told, at)| told != rate || now.since(at) >= again) {
             flow.told = Some((rate, now));
@@ -226,28 +152,33 @@ impl PacecPort {
         let window = now.since(self.window_from);
         self.window_from = now;
         let (idle_after, floor) = (self.params.idle_after, self.floor);
-        for at in (0..self.flows.len()).rev() {
-            let Some(flow) = self.flows.get_mut(at) else { continue };
-            let silent = now.since(flow.heard);
+        // Who has fallen silent makes room for newcomers.
+        let remembered = if self.table.is_full() { idle_after } else { REMEMBERED.max(idle_after) };
+        for at in (0..self.table.len()).rev() {
+            let Some(flow) = self.table.at_mut(at) else { continue };
+            let (key, silent) = (flow.key, now.since(flow.heard));
             match flow.state {
                 State::Active if silent >= idle_after => {
                     flow.state = State::Idle;
-                    let (key, elsewhere) = (flow.key, flow.granted == Some(Rate::MAX));
+                    let (elsewhere, had_data) = (flow.is_elsewhere(), flow.had_data);
                     if !elsewhere {
                         self.announce(key, false, None, actions);
                     }
+                    if !had_data {
+                        self.table.remove(&key);
+                    }
                 }
                 State::Active => {
-                    let granted = flow.granted.filter(|rate| *rate != Rate::MAX);
+                    let granted = flow.granted.filter(|_| !flow.is_elsewhere());
                     let new = flow.meter.end_window(window, granted);
                     if new || now.since(flow.announced) >= idle_after {
                         flow.announced = now;
-                        let (key, demand) = (flow.key, flow.meter.demand().map(|rate| rate.max(floor)));
+                        let demand = flow.meter.demand().map(|rate| rate.max(floor));
                         self.announce(key, true, demand, actions);
                     }
                 }
-                State::Idle if silent >= REMEMBERED.max(idle_after) => self.remove(at),
-                State::Closed if silent >= idle_after => self.remove(at),
+                State::Idle if silent >= remembered => self.table.remove(&key),
+                State::Closed if silent >= idle_after => self.table.remove(&key),
                 State::Idle | State::Closed => {}
             }
         }
@@ -286,7 +217,7 @@ impl PacecPort {
             return;
         }
         for (key, rate) in flows {
-            if let Some((_, flow)) = self.find(key)
+            if let Some(flow) = self.table.get_mut(key)
                 && flow.state == State::Active
             {
                 flow.granted = Some(*rate);
@@ -343,7 +274,7 @@ impl RateController for PacecPort {
             return None;
         }
         let (edge, signal, period) = (self.params.edge, self.params.signal, self.params.period());
-        let (_, flow) = self.find(&packet.key)?;
+        let flow = self.table.get_mut(&packet.key)?;
         let rate = flow.rate().filter(|_| edge)?;
         let answers_syn = packet.flags.syn && packet.flags.ack;
         flow.gate_before = flow.gate;
@@ -361,7 +292,7 @@ impl RateController for PacecPort {
     }
 
     fn on_write_failed(&mut self, key: &FlowKey) {
-        if let Some((_, flow)) = self.find(key) {
+        if let Some(flow) = self.table.get_mut(key) {
             flow.gate = flow.gate_before;
         }
     }
@@ -388,7 +319,7 @@ impl RateController for PacecPort {
             Message::Grants { flows, newcomers } => self.on_grants(now, flows, newcomers, actions),
             // The controller has just begun and asks who is here.
             Message::Poll => {
-                for flow in self.flows.iter().filter(|flow| flow.state == State::Active) {
+                for flow in self.table.iter().filter(|flow| flow.state == State::Active) {
                     self.announce(
                         flow.key,
                         true,
@@ -409,12 +340,12 @@ impl RateController for PacecPort {
     }
 
     fn allocation(&self, key: &FlowKey) -> Option<Rate> {
-        let flow = self.flows.get(*self.index.get(key)?)?;
+        let flow = self.table.get(key)?;
         flow.rate().filter(|_| flow.state == State::Active)
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
-        let active = self.flows.iter().filter(|flow| flow.state == State::Active);
+        let active = self.table.iter().filter(|flow| flow.state == State::Active);
         let (mut flows, mut limited, mut allocated) = (0u32, 0u32, 0.0);
         for flow in active {
             flows += 1;

@@ -285,6 +285,7 @@ fn a_flow_that_uses_less_asks_for_less() {
 fn a_flow_that_goes_on_after_a_pause_begins_anew() {
     let mut port = Port::new(Params::default());
     port.data(0, key(1), SYN, UNASSIGNED);
+    port.data(1, key(1), ACK, RateOption::Absent);
     port.grant(1, 1, mbit(90.0));
     port.until(1100);
     port.offer(1100, 1, mbit(5.0));
@@ -295,6 +296,31 @@ fn a_flow_that_goes_on_after_a_pause_begins_anew() {
     assert_eq!(port.announced(), [(key(1), true, None)]);
     port.until(70_000);
     assert_eq!(port.data(70_000, key(1), ACK, RateOption::Absent), Leaf::OtherTcp, "forgotten");
+}
+
+#[test]
+fn the_same_addresses_and_ports_again_are_a_new_flow() {
+    let mut port = Port::new(Params::default());
+    port.data(0, key(1), SYN, UNASSIGNED);
+    port.grant(50, 1, mbit(90.0));
+    port.announced();
+    port.data(100, key(1), SYN, UNASSIGNED);
+    assert_eq!(port.announced(), [(key(1), false, None), (key(1), true, None)]);
+    assert_eq!(port.pacec.allocation(&key(1)), Some(mbit(0.48)));
+}
+
+#[test]
+fn a_syn_without_data_is_not_remembered_and_silent_flows_make_room() {
+    let mut port = Port::new(Params { max_flows: 2, ..Params::default() });
+    port.data(0, key(1), SYN, UNASSIGNED);
+    port.data(0, key(2), SYN, UNASSIGNED);
+    port.data(10, key(2), ACK, RateOption::Absent);
+    port.until(1010);
+    port.data(1010, key(3), SYN, UNASSIGNED);
+    port.announced();
+    port.until(1100);
+    port.data(1100, key(4), SYN, UNASSIGNED);
+    assert_eq!(port.announced(), [(key(2), false, None), (key(4), true, None)]);
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`params`] | every constant and its source |
 //! | [`ingress`] | a port: reports, the flows that begin here, and their sources |
+//! | `table` | the flows of a port |
 //! | `demand` | what a flow was seen to use, and so will ask for |
 //! | [`domain`] | the controller: once per Tc from reports to rates |
 //! | `link` | what a port's reports say about its link |
@@ -23,6 +24,7 @@ pub mod fill;
 pub mod ingress;
 mod link;
 pub mod params;
+mod table;
 pub mod utilisation;
 
 pub use domain::Pacec;

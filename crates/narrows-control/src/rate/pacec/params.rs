@@ -141,12 +141,12 @@ impl Params {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde::de::IntoDeserializer;
     use serde::de::value::{Error, MapDeserializer};
 
-    fn parse<T: Copy>(pairs: &[(&'static str, T)]) -> Result<Params, Error>
-    where
-        T: for<'de> serde::de::IntoDeserializer<'de, Error>,
-    {
+    fn parse<T: Copy + IntoDeserializer<'static, Error>>(
+        pairs: &[(&'static str, T)],
+    ) -> Result<Params, Error> {
         Params::deserialize(MapDeserializer::new(pairs.iter().copied()))
     }
 

@@ -185,12 +185,14 @@ proptest! {
     }
 }
 
+/// Capacity; background and queue of a sample.
+type Link = (u64, u64, u64);
+
 /// Routes over the first ports of some, each at most once.
-fn tidy_routes() -> impl Strategy<Value = (Vec<(u64, u64, u64)>, Vec<Vec<PortId>>)> {
+fn tidy_routes() -> impl Strategy<Value = (Vec<Link>, Vec<Vec<PortId>>)> {
     (2usize..9).prop_flat_map(|links| {
         let path =
             proptest::sample::subsequence((1..=links as u32).collect::<Vec<_>>(), 1..=links).prop_shuffle();
-        // Capacity; background and queue of a sample.
         let link = (
             1_000u64..100_000_000,
             prop_oneof![Just(0u64), 0u64..500_000],

@@ -1,0 +1,162 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn filled(
+    capacities: &[u64],
+    paths: &[&[u32]],
+    claims: &[(u32, u64, u64)],
+    least: u64,
+) -> (Vec<u64>, Filler) {
+    let mut all = Paths::new(capacities.len());
+    for path in paths {
+        all.push(path);
+    }
+    let claims: Vec<_> = claims
+        .iter()
+        .map(|(path, demand, flows)| Claim { path: *path, demand: *demand, flows: *flows })
+        .collect();
+    let mut filler = Filler::default();
+    filler.fill(capacities, &all, &claims, least);
+    (filler.rates().to_vec(), filler)
+}
+
+#[test]
+fn tv_p4_water_filling() {
+    // L1 = 100 with flows a and b, L2 = 40 with b and c.
+    let paths: [&[u32]; 3] = [&[0], &[0, 1], &[1]];
+    let claims = [(0, UNBOUNDED, 1), (1, UNBOUNDED, 1), (2, UNBOUNDED, 1)];
+    let (rates, _) = filled(&[100, 40], &paths, &claims, 0);
+    assert_eq!(rates, [80, 20, 20]);
+}
+
+#[test]
+fn what_a_limited_flow_leaves_goes_to_the_others() {
+    let (rates, _) = filled(&[100], &[&[0]], &[(0, 10, 1), (0, UNBOUNDED, 2)], 0);
+    assert_eq!(rates, [10, 45]);
+    let (rates, filler) = filled(&[100], &[&[0]], &[(0, 10, 1), (0, 20, 2)], 0);
+    assert_eq!(rates, [10, 20]);
+    assert_eq!(filler.spare(&[0]), 50);
+}
+
+#[test]
+fn a_newcomer_is_offered_what_is_left_and_no_more_than_others_have() {
+    let (_, filler) = filled(&[100, 41, 1000], &[&[0, 1]], &[(0, UNBOUNDED, 2)], 0);
+    assert_eq!([&[0][..], &[1], &[0, 2], &[2], &[]].map(|p| filler.spare(p)), [60, 1, 60, 1000, UNBOUNDED]);
+}
+
+#[test]
+fn floors_come_first() {
+    // Ten flows of at least 20 do not fit into 100; what they take elsewhere is gone.
+    let paths: [&[u32]; 2] = [&[0, 1], &[1]];
+    let (rates, _) = filled(&[100, 1000], &paths, &[(0, UNBOUNDED, 10), (1, UNBOUNDED, 1), (1, 5, 1)], 20);
+    assert_eq!(rates, [20, 780, 20]);
+}
+
+#[test]
+fn nobody_and_nowhere() {
+    assert_eq!(filled(&[], &[], &[], 0).0, []);
+    assert_eq!(
+        filled(&[5], &[&[]], &[(0, 7, 1), (9, UNBOUNDED, 1), (u32::MAX, 1, 1)], 2).0,
+        [7, UNBOUNDED, 2]
+    );
+    assert_eq!(filled(&[5], &[&[0, 0, 7]], &[(0, UNBOUNDED, 2)], 0).0, [2], "once, and not 7");
+    assert_eq!(filled(&[5], &[&[0]], &[(0, UNBOUNDED, u64::MAX), (0, 3, u64::MAX)], 1).0, [1, 1]);
+}
+
+/// The same by looking at all that is open at every step.
+fn reference(capacities: &[u64], paths: &Paths, claims: &[Claim], least: u64) -> Vec<u64> {
+    let mut rates: Vec<Option<u64>> = vec![None; claims.len()];
+    while rates.contains(&None) {
+        let on =
+            |link: u32| claims.iter().zip(&rates).filter(move |(c, _)| paths.get(c.path).contains(&link));
+        let level = |link: u32| {
+            let taken: u64 = on(link).filter_map(|(c, rate)| Some((*rate)? * c.flows)).sum();
+            let open: u64 = on(link).filter(|(_, rate)| rate.is_none()).map(|(c, _)| c.flows).sum();
+            let left = capacities[link as usize].saturating_sub(taken);
+            left.checked_div(open).map(|level| (level.max(least), link))
+        };
+        let full = (0..capacities.len() as u32).filter_map(level).min();
+        let open = claims.iter().enumerate().filter(|(at, _)| rates[*at].is_none());
+        let modest = open.map(|(at, c)| (c.demand.max(least), at)).min();
+        match (full, modest) {
+            (Some((level, _)), Some((demand, at))) if demand <= level => rates[at] = Some(demand),
+            (Some((level, link)), _) => {
+                for (at, claim) in claims.iter().enumerate() {
+                    if rates[at].is_none() && paths.get(claim.path).contains(&link) {
+                        rates[at] = Some(level);
+                    }
+                }
+            }
+            (None, Some((demand, at))) => rates[at] = Some(demand),
+            (None, None) => unreachable!(),
+        }
+    }
+    rates.into_iter().flatten().collect()
+}
+
+prop_compose! {
+    fn network()(links in 1usize..12)(
+        capacities in proptest::collection::vec(prop_oneof![Just(0u64), 0u64..50, 0u64..1_000_000_000], links),
+        paths in proptest::collection::vec(proptest::collection::vec(0..links as u32, 1..6), 1..20),
+        claims in proptest::collection::vec(
+            (0u32..20, prop_oneof![Just(UNBOUNDED), 0u64..60, 0u64..1_000_000_000], 1u64..5), 0..40),
+        least in prop_oneof![Just(0u64), 0u64..30],
+    ) -> (Vec<u64>, Paths, Vec<Claim>, u64) {
+        let mut all = Paths::new(capacities.len());
+        for path in &paths {
+        all.push(path);
+    }
+        let claims = claims.into_iter()
+            .map(|(path, demand, flows)| Claim { path: path % paths.len() as u32, demand, flows }).collect();
+        (capacities, all, claims, least)
+    }
+}
+
+proptest! {
+    #[test]
+    fn equals_the_reference((capacities, paths, claims, least) in network()) {
+        let mut filler = Filler::default();
+        filler.fill(&capacities, &paths, &claims, least);
+        prop_assert_eq!(filler.rates(), reference(&capacities, &paths, &claims, least));
+    }
+
+    /// What makes rates max-min fair, whole bytes aside.
+    #[test]
+    fn feasible_and_everyone_satisfied_or_first_at_a_bottleneck((capacities, paths, claims, least) in network()) {
+        let mut filler = Filler::default();
+        filler.fill(&capacities, &paths, &claims, least);
+        let rates = filler.rates();
+        let (paths, claims) = (&paths, &claims);
+        let on = |link: u32| claims.iter().zip(rates).filter(move |(c, _)| paths.get(c.path).contains(&link));
+        let sum = |link: u32| on(link).map(|(c, rate)| rate * c.flows).sum::<u64>();
+        for link in 0..capacities.len() as u32 {
+            let flows: u64 = on(link).map(|(c, _)| c.flows).sum();
+            prop_assert!(sum(link) <= capacities[link as usize].max(flows * least));
+        }
+        for (claim, rate) in claims.iter().zip(rates) {
+            prop_assert!(*rate >= least);
+            let bottleneck = |link: &&u32| {
+                let most = on(**link).map(|(_, rate)| *rate).max();
+                let flows: u64 = on(**link).filter(|(_, r)| *r == rate).map(|(c, _)| c.flows).sum();
+                most == Some(*rate) && capacities[**link as usize].saturating_sub(sum(**link)) < flows
+            };
+            prop_assert!(
+                *rate == claim.demand.max(least) || paths.get(claim.path).iter().any(|l| bottleneck(&l)),
+                "{:?} has {}", claim, rate
+            );
+        }
+    }
+
+    #[test]
+    fn room_that_was_used_before_leaves_no_trace(a in network(), b in network()) {
+        let (mut used, mut fresh) = (Filler::default(), Filler::default());
+        used.fill(&a.0, &a.1, &a.2, a.3);
+        used.fill(&b.0, &b.1, &b.2, b.3);
+        fresh.fill(&b.0, &b.1, &b.2, b.3);
+        prop_assert_eq!(used.rates(), fresh.rates());
+        for path in 0..b.1.len() as u32 {
+            prop_assert_eq!(used.spare(b.1.get(path)), fresh.spare(b.1.get(path)));
+        }
+    }
+}
