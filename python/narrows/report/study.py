@@ -110,7 +110,7 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
         page.Page(
             study.title,
             study.summary,
-            f"{study.paper.title}. {study.paper.venue}.",
+            f"{study.paper.title}. {study.paper.venue}." if study.paper else "",
             sections,
             tally=tally(paper),
             claims=claim_rows(paper, shown, others),

@@ -31,6 +31,18 @@ def fct(
     return 1e3 * float(times[chosen].mean()) if chosen.any() else math.nan
 
 
+@measure("Slowdown", "", "MET-71")
+def slowdown(run: Run, statistic: str = "mean", after_s: float = 3.0, flows: str = "*") -> float:
+    """Completion time over that in an empty network: mean or p99 over finished flows that began after `after_s`."""
+    rows = run.flows(flows)
+    times, ideal = run.column("flows", "fct_s")[rows], run.column("flows", "ideal_fct_s")[rows]
+    chosen = np.isfinite(times) & (run.column("flows", "start_s")[rows] > after_s)
+    if not chosen.any():
+        return math.nan
+    slow = times[chosen] / ideal[chosen]
+    return float(np.quantile(slow, 0.99) if statistic == "p99" else slow.mean())
+
+
 @measure("Finished flows", "%", "MET-70")
 def finished(run: Run, after_s: float = 3.0, before_s: float = 2.0, flows: str = "*") -> float:
     """Share of the flows begun after `after_s`, and `before_s` before the end of the run, that have finished."""

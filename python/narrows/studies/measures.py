@@ -120,6 +120,14 @@ def jain_min(run: Run, flows: str = "*", bin_s: float = 1.0, after_s: float = 0.
     return metrics.jain_windowed(matrix[starts >= after_s]).min
 
 
+@measure("Jain's index against max-min shares", "", "MET-31")
+def jain_max_min(run: Run, shares_mbit: dict[str, float]) -> float:
+    """Jain's index of goodputs over max-min shares; `shares_mbit` has a pattern of flows and the share of each of them."""
+    rates = run.column("flows", "goodput_bps")
+    parts = [rates[run.flows(pattern)] / (1e6 * share) for pattern, share in shares_mbit.items()]
+    return metrics.jain(np.concatenate(parts))
+
+
 @measure("Ratio of goodputs per flow", "", "MET-34")
 def rate_ratio(run: Run, of: str, to: str) -> float:
     """Mean goodput per flow of `of` over that of `to`."""
@@ -207,6 +215,12 @@ def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: st
     beyond = np.flatnonzero((delay > above_ms) | (delay < below_ms))
     high = delay[beyond] > above_ms
     return t, t[beyond[1:][high[1:] & ~high[:-1]]]
+
+
+@measure("Time in the queue", "ms", "MET-11")
+def sojourn(run: Run, link: str, statistic: str = "p99") -> float:
+    """Time that packets waited in the queue of the link: mean, p95, p99 or max."""
+    return 1e3 * _only(run.column("links", f"sojourn_{statistic}_s")[run.links(link)], f"link {link}")
 
 
 @measure("RTT", "ms", "MET-12")

@@ -167,7 +167,8 @@ class Study(_Table):
     id: str
     title: str
     summary: str
-    paper: Paper
+    paper: Paper | None = None
+    """None: a comparison of our own."""
     resolutions: list[str] = []
     """Gaps and contradictions of the paper, and how they were settled."""
     experiments: list[Experiment]

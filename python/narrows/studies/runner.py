@@ -258,9 +258,7 @@ def read_runs(results: Results, experiment: Experiment) -> Runs:
     names = {key: name for name, key in experiment.factors.items()}
     # An interrupted sweep has gaps in its numbers.
     count = max((int(row["run"]) for row in rows), default=-1) + 1
-    sliced = {
-        name: _slices(results.table(name), count) for name in SCHEMAS if name != "events"
-    }
+    sliced = {name: _slices(results.table(name), count) for name in SCHEMAS if name != "events"}
     # A key that a sweep only pins down, and to which the study gives no name, is no factor.
     keys = [key for key in results.factors if key in names or len({row.get(key) for row in rows}) > 1]
     runs, soundness = [], results.soundness

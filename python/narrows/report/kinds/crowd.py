@@ -51,7 +51,9 @@ def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
                 if chosen.sum() >= _LEAST:
                     size = float(sizes[chosen].mean())
                     most = max(most, size)
-                    values += rows(x=[size], y=[1e3 * float(times[chosen].mean())], s=name, n=int(chosen.sum()))
+                    values += rows(
+                        x=[size], y=[1e3 * float(times[chosen].mean())], s=name, n=int(chosen.sum())
+                    )
         x = alt.X(**axis("x", "Flow size (packets)", log=True, grid=False, format="~s"))
         y = alt.Y(**axis("y", "Mean completion time (ms)", log=True, format="~g"))
         layers: list[Any] = []
@@ -103,7 +105,9 @@ def flow_count(spec: FigureSpec, runs: Runs) -> Figure:
             t, estimate, truth = flow_counts(run, link)
             if not t.size:
                 continue
-            values += rows(**dict(zip(("t", "y"), thin(t, estimate), strict=True)), s=str(run.factors[CONTROLLER]))
+            values += rows(
+                **dict(zip(("t", "y"), thin(t, estimate), strict=True)), s=str(run.factors[CONTROLLER])
+            )
             true = rows(**dict(zip(("t", "y"), thin(t, truth), strict=True)))
         looks = [look(name) for name in names]
         x = alt.X(**axis("t", "Time (s)", grid=False))
@@ -117,5 +121,9 @@ def flow_count(spec: FigureSpec, runs: Runs) -> Figure:
         )
         panels.append(Panel(title, chart))
     return Figure(
-        spec.id, spec.title, spec.caption, panels, [*keys(names), Key("the flows that are there", neutral(INK))]
+        spec.id,
+        spec.title,
+        spec.caption,
+        panels,
+        [*keys(names), Key("the flows that are there", neutral(INK))],
     )
