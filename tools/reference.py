@@ -79,6 +79,46 @@ def _value(rust: str) -> str:
     return f'"{units.format_duration(number * _SPAN[call[1]])}"'
 
 
+_PUBLIC = re.compile(
+    r"(?P<doc>(?:^ +/// .*\n)+)(?:^ +#\[.*\n)* +pub (?P<name>\w+): (?P<type>[\w<>]+),$", re.MULTILINE
+)
+_DEFAULT = re.compile(r"^ +(?P<name>\w+): (?P<value>.*),$", re.MULTILINE)
+OTHERS = ("pacec", "rcp", "xcp", "bdr")
+"""Rate controllers whose parameters are a plain structure with an `impl Default`."""
+
+
+def plain_parameters(kind: str) -> Iterator[Parameter]:
+    """Parameters of a rate controller from its `params.rs`: fields with doc comments, and their defaults."""
+    source = (PARAMS.parent.parent / kind / "params.rs").read_text(encoding="utf-8")
+    fields = source[source.index("pub struct Params {") : source.index("impl Default for Params")]
+    block = source[source.index("impl Default for Params") : source.index("impl Params {")]
+    defaults = {match["name"]: match["value"] for match in _DEFAULT.finditer(block)}
+    for match in _PUBLIC.finditer(fields):
+        lines = [line.strip().removeprefix("///").strip() for line in match["doc"].strip().splitlines()]
+        meaning = re.sub(r"\[(`[^`]+`)\]", r"\1", " ".join(lines))
+        rust = defaults[match["name"]]
+        if "::" in rust and _CALL.fullmatch(rust) is None:
+            rust = f'"{re.sub(r"(?<!^)(?=[A-Z])", "-", rust.rpartition("::")[2]).lower()}"'
+        value = "-" if rust == "None" else _value(rust)
+        takes = _TAKES.get(match["type"].removeprefix("Option<").removesuffix(">"), "word")
+        yield Parameter(match["name"], takes, value, value, meaning)
+
+
+def other_parameters() -> str:
+    """Parameters of the other rate controllers, a table each."""
+    parts = []
+    for kind in OTHERS:
+        lines = [
+            f"### Parameters of {kind}",
+            "",
+            "| parameter | takes | default | meaning |",
+            "| --- | --- | --- | --- |",
+        ]
+        lines += [f"| `{p.name}` | {p.unit} | `{p.resolved}` | {p.meaning} |" for p in plain_parameters(kind)]
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
 def brf_parameters() -> str:
     """BRF's parameters as a table."""
     lines = ["| parameter | takes | literal | resolved | meaning |", "| --- | --- | --- | --- | --- |"]
@@ -89,7 +129,11 @@ def brf_parameters() -> str:
 
 
 PARTS = {
-    "docs/scenario-reference.md": {"keys": reference.markdown, "brf parameters": brf_parameters},
+    "docs/scenario-reference.md": {
+        "keys": reference.markdown,
+        "brf parameters": brf_parameters,
+        "other parameters": other_parameters,
+    },
     "docs/results.md": {"columns": columns.markdown},
 }
 """Page to its generated parts."""

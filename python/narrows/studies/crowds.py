@@ -1,4 +1,4 @@
-"""Measures of crowds of short flows: completion times by size, and the number of flows as routers count it."""
+"""Measures of crowds of short flows: completion times by size, and how many flows a router counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def fct(
     after_s: float = 3.0,
     flows: str = "*",
 ) -> float:
-    """Mean time from the SYN to the last data's ACK, over finished flows of these sizes that began after `after_s`."""
+    """Mean time from the SYN to the last data's ACK.
+
+    Over finished flows of these sizes that began after `after_s`.
+    """
     packets, times = completions(run, packet_bytes, after_s, flows)
     chosen = (packets >= least_packets) & (packets <= most_packets)
     return 1e3 * float(times[chosen].mean()) if chosen.any() else math.nan
@@ -33,7 +36,10 @@ def fct(
 
 @measure("Slowdown", "", "MET-71")
 def slowdown(run: Run, statistic: str = "mean", after_s: float = 3.0, flows: str = "*") -> float:
-    """Completion time over that in an empty network: mean or p99 over finished flows that began after `after_s`."""
+    """Completion time over that in an empty network.
+
+    Mean or p99 over finished flows that began after `after_s`.
+    """
     rows = run.flows(flows)
     times, ideal = run.column("flows", "fct_s")[rows], run.column("flows", "ideal_fct_s")[rows]
     chosen = np.isfinite(times) & (run.column("flows", "start_s")[rows] > after_s)
@@ -45,7 +51,7 @@ def slowdown(run: Run, statistic: str = "mean", after_s: float = 3.0, flows: str
 
 @measure("Finished flows", "%", "MET-70")
 def finished(run: Run, after_s: float = 3.0, before_s: float = 2.0, flows: str = "*") -> float:
-    """Share of the flows begun after `after_s`, and `before_s` before the end of the run, that have finished."""
+    """Share that has finished of the flows begun after `after_s`, the last `before_s` left out."""
     rows = run.flows(flows)
     start, times = run.column("flows", "start_s")[rows], run.column("flows", "fct_s")[rows]
     chosen = (start > after_s) & (start < start.max(initial=0.0) - before_s)

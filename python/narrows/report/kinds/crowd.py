@@ -1,4 +1,4 @@
-"""Figures of crowds of short flows: completion time over size, and the number of flows as routers count it."""
+"""Figures of crowds of short flows: completion time over size, and how many flows a router counts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _LEAST = 20
 def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
     """Mean completion time over flow size, a line per controller, all seeds; sizes in logarithmic bins.
 
-    The study's args: panels, packet_bytes, after_s, ideal ({rtt_s, capacity_mbit, load}: two RTT and what processor sharing
-    at that load takes for the size, in grey).
+    The study's args: panels, packet_bytes, after_s, ideal ({rtt_s, capacity_mbit, load}: two RTT and what
+    processor sharing at that load takes for the size, in grey).
     """
     args = spec.args
     packet = float(args.get("packet_bytes", PACKET_BYTES))

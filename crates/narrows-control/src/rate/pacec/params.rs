@@ -69,7 +69,7 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Params {
-            mode: Mode::default(),
+            mode: Mode::Resolved,
             sample: Span::from_millis(10),
             samples: 5,
             eta: 0.98,
@@ -78,7 +78,7 @@ impl Default for Params {
             kappa: 0.5,
             floor_packets: None,
             idle_after: Span::from_secs(1),
-            signal: Signal::default(),
+            signal: Signal::OutOfBand,
             edge: true,
             max_flows: 262_144,
         }

@@ -1,0 +1,72 @@
+"""Fills the table of docs/rate-controllers.md from the results of `narrows study rates`.
+
+narrows study rates --out results/rates && python tools/rates_table.py results/rates
+"""
+
+import csv
+import sys
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "rate-controllers.md"
+CONTROLLERS = ("brf", "pacec", "rcp", "xcp", "bdr", "cubic")
+ROWS = (
+    ("few", "four flows, 4 s apart"),
+    ("many", "200 flows"),
+    ("short", "short flows, 60 %"),
+    ("rtts", "RTT 10 and 200 ms"),
+    ("two", "two bottlenecks"),
+    ("limited", "limited flows beside"),
+    ("loss", "2 % random loss"),
+    ("cellular", "radio link"),
+    ("halving", "capacity halved for 10 s"),
+)
+FIGURES = {
+    "utilisation": ("utilisation, %", 100.0, 0),
+    "sojourn": ("queue p99, ms", 1.0, 1),
+    "jain_max_min": ("fairness", 1.0, 3),
+    "convergence": ("newcomer has its share after, s", 1.0, 2),
+    "slowdown": ("slowdown, mean / p99", 1.0, 1),
+}
+
+
+def means(results: Path) -> dict[tuple[str, str, str, str], float]:
+    """Mean over seeds by experiment, measure, arguments and controller."""
+    found: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
+    with (results / "measures.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            controller = row["factors"].removeprefix("controller=")
+            key = (row["experiment"], row["measure"], row["arguments"], controller)
+            found[key].append(float(row["value"] or "nan"))
+    return {key: fmean(values) for key, values in found.items()}
+
+
+def table(results: Path) -> str:
+    """The table as Markdown."""
+    values = means(results)
+    lines = ["| scenario | figure | " + " | ".join(c.upper() for c in CONTROLLERS) + " |"]
+    lines.append("| --- | --- |" + " ---: |" * len(CONTROLLERS))
+    for experiment, title in ROWS:
+        for measure, (name, scale, digits) in FIGURES.items():
+            arguments = sorted({key[2] for key in values if key[:2] == (experiment, measure)})
+            if not arguments:
+                continue
+            cells = []
+            for controller in CONTROLLERS:
+                parts = [values.get((experiment, measure, a, controller), float("nan")) for a in arguments]
+                cells.append(" / ".join(f"{scale * part:.{digits}f}" for part in parts))
+            lines.append(f"| {title} | {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Fills the page."""
+    begin, end = "<!-- rates: begin -->\n", "<!-- rates: end -->"
+    head, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
+    _, _, tail = rest.partition(end)
+    PAGE.write_text(f"{head}{begin}\n{table(Path(sys.argv[1]))}\n\n{end}{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
