@@ -69,6 +69,8 @@ impl Plan {
                 told,
                 "true: this kind has to be told the capacity",
             )?;
+            let alone = self.sdn.is_none() && controller.needs_domain();
+            require(&format!("controllers[{i}].kind"), &c.kind, !alone, "an sdn controller beside it")?;
         }
         if let Some(sdn) = &self.sdn {
             let poll = sdn.poll.unwrap_or(Span::from_millis(100));

@@ -66,7 +66,8 @@ fn the_printed_law_swings_and_leaves_half_of_the_link() {
             net.add(from, to, tcp("pacec"));
         }
         let results = net.run();
-        let between = |from, to| brf_common::samples(&results, "flow_samples", "flow", 0, "send_bps", from, to);
+        let between =
+            |from, to| brf_common::samples(&results, "flow_samples", "flow", 0, "send_bps", from, to);
         let (early, late) = (between(0.15, 1.5), between(3.0, 6.0));
         let least = early.iter().fold(f64::MAX, |l, v| l.min(*v)) / 1e6;
         let most = early.iter().fold(0.0f64, |m, v| m.max(*v)) / 1e6;
@@ -127,4 +128,14 @@ fn the_controller_may_fail_and_return() {
     for flow in 0..2 {
         assert_near(goodput(&results, flow, 10.0, 14.0), 50.0 * ETA * PAYLOAD, 0.05);
     }
+}
+
+#[test]
+fn pacec_without_a_controller_is_refused() {
+    let (mut net, r) = line(1, Value::Null);
+    let (from, to) = (net.host(r[0], Span::ZERO), net.host(r[1], Span::ZERO));
+    net.add(from, to, tcp("pacec"));
+    net.plan.sdn = None;
+    let error = narrows_sim::run(&net.plan, &std::sync::atomic::AtomicBool::new(false)).unwrap_err();
+    assert!(error.to_string().contains("sdn"), "{error}");
 }

@@ -346,6 +346,11 @@ pub trait RateController: Send {
         false
     }
 
+    /// Whether it does nothing without a [`domain::DomainController`].
+    fn needs_domain(&self) -> bool {
+        false
+    }
+
     /// A packet of the opposite direction passes the switch. Returns the rate to write into it, if any.
     fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate>;
 

@@ -237,6 +237,10 @@ impl RateController for PacecPort {
         "pacec"
     }
 
+    fn needs_domain(&self) -> bool {
+        true
+    }
+
     fn queueing(&self) -> Queueing {
         Queueing::Own
     }
