@@ -1,7 +1,9 @@
 //! The controller by itself.
 
+use core::net::IpAddr;
+
 use super::harness::{MTU, Routes, key, mbit, report};
-use super::{Pacec, Params};
+use super::{Mode, Pacec, Params};
 use crate::rate::domain::DomainController;
 use crate::rate::{FlowKey, Message, PortId, Report};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -17,8 +19,12 @@ struct Domain {
 
 impl Domain {
     fn new(ports: &[PortId], paths: &[&[PortId]]) -> Self {
+        Domain::with(Params::default(), ports, paths)
+    }
+
+    fn with(params: Params, ports: &[PortId], paths: &[&[PortId]]) -> Self {
         let routes = Routes(paths.iter().enumerate().map(|(n, p)| (key(n as u32), p.to_vec())).collect());
-        let ports = ports.iter().map(|port| (*port, Params::default()));
+        let ports = ports.iter().map(|port| (*port, params.clone()));
         Domain { pacec: Pacec::new(ports, MTU, Time::ZERO), routes }
     }
 
@@ -58,6 +64,13 @@ fn told(out: &[(PortId, Message)]) -> Vec<(PortId, FlowKey, f64)> {
         }
     }
     told
+}
+
+fn newcomers(out: Vec<(PortId, Message)>) -> Vec<(IpAddr, Rate)> {
+    match out.into_iter().next() {
+        Some((1, Message::Grants { newcomers, .. })) => newcomers,
+        _ => vec![],
+    }
 }
 
 #[test]
@@ -114,12 +127,12 @@ fn a_port_that_is_heard_of_first_is_asked_for_its_flows() {
 #[test]
 fn a_flow_that_takes_another_way_is_granted_there() {
     let mut domain = Domain::new(&[1, 2], &[&[1]]);
-    domain.reports(&[(1, 100.0), (2, 50.0)]);
+    domain.reports(&[(1, 100.0), (2, 100.0)]);
     domain.flow(ms(1), 1, 0);
     domain.tick();
     domain.routes.0[0].1 = vec![2];
     domain.flow(ms(60), 2, 0);
-    assert_eq!(told(&domain.tick()), [(2, key(0), 49.0)]);
+    assert_eq!(told(&domain.tick()), [(2, key(0), 98.0)], "the same rate, but there it is new");
     assert_eq!(domain.pacec.flows(), 1);
 }
 
@@ -143,20 +156,54 @@ fn newcomers_are_told_by_destination_when_something_changed() {
         let demand = Some(mbit(10.0));
         domain.hear(ms(1), 1, Message::Flow { key: key(n), begun: true, demand });
     }
-    let newcomers = |out: Vec<(PortId, Message)>| match out.into_iter().next() {
-        Some((1, Message::Grants { newcomers, .. })) => newcomers,
-        _ => vec![],
-    };
     let offers = [(key(0).daddr, mbit(78.0)), (key(1).daddr, mbit(29.2))];
     assert_eq!(newcomers(domain.tick()), offers);
     assert_eq!(newcomers(domain.tick()), [], "nothing new");
-    domain.flow(ms(101), 1, 0);
-    assert_eq!(
-        newcomers(domain.tick()),
-        [(key(0).daddr, mbit(88.0 - 88.0 + 0.48)), (key(1).daddr, mbit(0.48))]
-    );
+    for begun in [false, true] {
+        domain.hear(ms(101), 1, Message::Flow { key: key(0), begun, demand: Some(mbit(10.0)) });
+    }
+    assert_eq!(newcomers(domain.tick()), offers, "one came and took of it");
+    domain.flow(ms(151), 1, 0);
+    assert_eq!(newcomers(domain.tick()), [0, 1].map(|n| (key(n).daddr, mbit(0.48))));
     assert_eq!(domain.pacec.available(2), Some(mbit(39.2)));
     assert_eq!((domain.pacec.utilisation(1, 0), domain.pacec.utilisation(3, 0)), (Some(0.0), None));
+}
+
+#[test]
+fn a_destination_to_which_nobody_went_for_a_minute_is_forgotten() {
+    let mut domain = Domain::new(&[1], &[&[1]]);
+    domain.reports(&[(1, 100.0)]);
+    domain.flow(ms(0), 1, 0);
+    let mut offered = Vec::new();
+    while domain.pacec.next_timer() <= ms(70_000) {
+        if !newcomers(domain.tick()).is_empty() {
+            offered.push(domain.pacec.next_timer());
+        }
+    }
+    let last = offered.last().copied().unwrap();
+    assert!(last > ms(59_500) && last < ms(65_500), "{last:?}");
+}
+
+/// PAC-24 and PAC-16 in literal mode: three flows on two paths, then a link that leaves nothing over.
+#[test]
+fn literal_without_reports_is_a_share_of_the_link_and_a_floor_can_be_set() {
+    let params = Params { mode: Mode::Literal, floor_packets: Some(2.0), ..Params::default() };
+    let mut domain = Domain::with(params, &[1, 2], &[&[1], &[1, 2], &[1, 2]]);
+    domain.reports(&[(1, 30.0), (2, 1000.0)]);
+    (0..3).for_each(|n| drop(domain.flow(ms(1), 1, n)));
+    let rates = |domain: &mut Domain| {
+        domain.tick();
+        [0, 1, 2].map(|n| domain.pacec.granted(&key(n)).unwrap())
+    };
+    assert_eq!(rates(&mut domain), [30.0, 15.0, 15.0].map(mbit));
+    (0..3).for_each(|_| drop(domain.tick()));
+    assert_eq!(rates(&mut domain), [9.8; 3].map(mbit), "eta * C / 3");
+    for at in [300, 310] {
+        let departed = Bytes::new(at * 10_000);
+        let report = Report { at: ms(at), departed, ..report(1, mbit(30.0)) };
+        domain.hear(ms(at), 1, Message::Report(report));
+    }
+    assert_eq!(rates(&mut domain), [0.48; 3].map(mbit));
 }
 
 #[test]

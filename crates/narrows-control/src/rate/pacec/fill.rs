@@ -144,8 +144,6 @@ impl Progress {
 #[derive(Debug, Default)]
 pub struct Filler {
     progress: Progress,
-    /// By link: the level at which it was full; [`UNBOUNDED`]: it is not.
-    full_at: Vec<u64>,
     paths_of: Groups,
     claims_of: Groups,
     /// Claims with a bound by demand.
@@ -173,7 +171,6 @@ impl Filler {
                 self.levels.push(Reverse((now, link)));
                 continue;
             }
-            self.full_at[link as usize] = level;
             for path in self.paths_of.get(link) {
                 for at in self.claims_of.get(*path) {
                     self.progress.stop(*at, &claims[*at as usize], paths.get(*path), level);
@@ -200,8 +197,6 @@ impl Filler {
         progress.rates.resize(claims.len(), 0);
         progress.stopped.clear();
         progress.stopped.resize(claims.len(), false);
-        self.full_at.clear();
-        self.full_at.resize(paths.links, UNBOUNDED);
 
         let routed = claims.iter().enumerate().filter(|(_, claim)| (claim.path as usize) < paths.len());
         self.claims_of.build(paths.len(), routed.map(|(at, claim)| (claim.path, at as u32)));
@@ -231,12 +226,11 @@ impl Filler {
         &self.progress.rates
     }
 
-    /// What a further flow on this path could have without taking from others, and no more than they have (PAC-22),
-    /// bytes/s.
+    /// What a further flow on this path could have without taking from others, bytes/s. On a full link that is less than a
+    /// byte/s for each of its flows, so it is never more than what they have.
     pub fn spare(&self, hops: &[u32]) -> u64 {
-        let of = |figures: &[u64], link: u32| figures.get(link as usize).copied().unwrap_or(UNBOUNDED);
-        let spare = |link: &u32| of(&self.progress.left, *link).min(of(&self.full_at, *link));
-        hops.iter().map(spare).min().unwrap_or(UNBOUNDED)
+        let left = |link: &u32| self.progress.left.get(*link as usize).copied();
+        hops.iter().filter_map(left).min().unwrap_or(UNBOUNDED)
     }
 }
 

@@ -40,7 +40,7 @@ fn what_a_limited_flow_leaves_goes_to_the_others() {
 }
 
 #[test]
-fn a_newcomer_is_offered_what_is_left_and_no_more_than_others_have() {
+fn a_newcomer_is_offered_what_is_left() {
     let (_, filler) = filled(&[100, 41, 1000], &[&[0, 1]], &[(0, UNBOUNDED, 2)], 0);
     assert_eq!([&[0][..], &[1], &[0, 2], &[2], &[]].map(|p| filler.spare(p)), [60, 1, 60, 1000, UNBOUNDED]);
 }

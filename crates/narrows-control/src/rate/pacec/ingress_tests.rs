@@ -316,6 +316,7 @@ fn a_syn_without_data_is_not_remembered_and_silent_flows_make_room() {
     port.data(0, key(2), SYN, UNASSIGNED);
     port.data(10, key(2), ACK, RateOption::Absent);
     port.until(1010);
+    assert_eq!(port.data(1010, key(1), ACK, RateOption::Absent), Leaf::OtherTcp);
     port.data(1010, key(3), SYN, UNASSIGNED);
     port.announced();
     port.until(1100);

@@ -145,9 +145,9 @@ mod tests {
         link.on_report(&report(0, 0, 0, 0));
         link.on_report(&report(10, 5_000, 0, 0));
         assert_eq!([0; 5].map(|_| available(&mut link)), [480_000, 480_000, 480_000, 480_000, 980_000]);
-        link.on_report(&report(300, 5_000, 0, 0));
+        link.on_report(&report(300, 905_000, 0, 0));
         assert_eq!(available(&mut link), 980_000, "too long ago to be a sample");
-        link.on_report(&report(310, 7_000, 0, 0));
+        link.on_report(&report(310, 907_000, 0, 0));
         assert_eq!(available(&mut link), 780_000);
     }
 

@@ -192,6 +192,15 @@ mod tests {
     }
 
     #[test]
+    fn a_link_without_capacity_is_full_and_one_without_samples_idle() {
+        let busy = samples(&[(0, 0)]);
+        assert_eq!(busy.utilisation(Rate::ZERO, 1.0, TS), 1.0);
+        assert_eq!(Samples::default().utilisation(mbit(1.0), 1.0, TS), 0.0);
+        assert_eq!(Samples::default().available(mbit(1.0), 0.5, 1.0, TS), mbit(0.5));
+        assert_eq!(residual(mbit(1.0), 1.5), Rate::ZERO);
+    }
+
+    #[test]
     fn pac_17_the_matrix_remembers_as_far_as_it_is_wide() {
         let mut matrix = Matrix::new(2, 3);
         assert_eq!(matrix.get(0, 0), None);
