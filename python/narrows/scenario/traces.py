@@ -16,7 +16,7 @@ from typing import Any
 from narrows import units
 from narrows.errors import Expected, ScenarioError, found, hint
 from narrows.scenario.model import Scenario
-from narrows.scenario.network import FULL_PACKET, Trace
+from narrows.scenario.network import FULL_PACKET, Trace, Traits
 
 MAX_TRACE_BYTES = 1 << 30
 _TIME_SCALE = {"s": units.NANOS_PER_SEC, "ms": 1_000_000, "us": 1_000}
@@ -85,7 +85,7 @@ def digests(scenarios: Iterable[Scenario], folder: Path) -> dict[str, str]:
         for link in (scenario.topology, *scenario.links)
         if link is not None
         for traits in (link, getattr(link, "back", None))
-        if traits is not None and traits.trace is not None
+        if isinstance(traits, Traits) and traits.trace is not None
     }
     return {file: hashlib.sha256((folder / file).read_bytes()).hexdigest() for file in sorted(files)}
 
