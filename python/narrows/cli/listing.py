@@ -37,7 +37,7 @@ KINDS: dict[str, Callable[[], Rows]] = {
     "rate-controllers": lambda: sweep.simulator().rate_controllers(),
     "queues": lambda: _docs(dict(QUEUES)),
     "topologies": lambda: _docs(dict(TOPOLOGIES)),
-    "networks": lambda: _networks(),
+    "networks": _networks,
     "loss": lambda: _docs(dict(LOSSES)),
 }
 

@@ -10,11 +10,9 @@ from narrows.errors import ScenarioError, found
 from narrows.scenario import demands
 from narrows.scenario.model import Scenario
 from narrows.scenario.named import LEAST_RATE, RATES, Named
-from narrows.scenario.traffic import App, Flow
+from narrows.scenario.traffic import SNDLIB, App, Flow
 from narrows.topology.facts import Demand
 
-SNDLIB = "sndlib"
-"""The traffic matrix that a topology brings along (SNDlib's, for those that are in SNDlib)."""
 MAX_ENTRIES = 100_000
 """Most flows of a traffic matrix."""
 

@@ -159,7 +159,8 @@ class Graph:
         else:
             # Brackets are no part of our patterns: they may be part of names.
             pattern = name.replace("[", "[[]")
-            matching = sorted({i for n, i in self._by_name.items() if fnmatch.fnmatchcase(n, pattern)})
+            fitting = {i for n, i in self._by_name.items() if fnmatch.fnmatchcase(n, pattern)}
+            matching = sorted(fitting.intersection(self.core()) or fitting)
         if not matching:
             what = "a link between two nodes that have more than one neighbour" if name == "*" else "a link"
             names = [] if name == "*" else [link.name for link in self.links]

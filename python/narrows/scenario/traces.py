@@ -17,6 +17,7 @@ from narrows import units
 from narrows.errors import Expected, ScenarioError, found, hint
 from narrows.scenario.model import Scenario
 from narrows.scenario.network import FULL_PACKET, Trace, Traits
+from narrows.scenario.traffic import SNDLIB
 
 MAX_TRACE_BYTES = 1 << 30
 _TIME_SCALE = {"s": units.NANOS_PER_SEC, "ms": 1_000_000, "us": 1_000}
@@ -78,10 +79,17 @@ def _read(trace: Trace, path: Path, modified: int) -> Capacity:  # noqa: ARG001 
 
 
 def digests(scenarios: Iterable[Scenario], folder: Path) -> dict[str, str]:
-    """SHA-256 of each trace that scenarios use, by its path in them."""
+    """SHA-256 of each trace and traffic matrix that scenarios use, by its path in them."""
+    known = list(scenarios)
     files = {
+        flow.demands
+        for scenario in known
+        for flow in scenario.flows
+        if flow.demands is not None and flow.demands != SNDLIB
+    }
+    files |= {
         traits.trace.file
-        for scenario in scenarios
+        for scenario in known
         for link in (scenario.topology, *scenario.links)
         if link is not None
         for traits in (link, getattr(link, "back", None))

@@ -21,6 +21,8 @@ from narrows.scenario.fields import (
     Table,
 )
 
+SNDLIB = "sndlib"
+"""The traffic matrix that a topology brings along (SNDlib's, for those that are in SNDlib)."""
 MAX_FLOWS = 1_000_000
 """Most flows of a run."""
 
