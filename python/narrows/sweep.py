@@ -22,7 +22,7 @@ from narrows.scenario import parts, traces
 from narrows.scenario.load import Run, expand
 from narrows.scenario.model import Scenario
 from narrows.scenario.parts import Plan
-from narrows.scenario.resolve import resolve
+from narrows.scenario.resolve import resolve, survey
 
 Progress = Callable[[int, int], None]
 """Called with how many runs are finished, and of how many."""
@@ -114,7 +114,7 @@ def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
         try:
             backend.check(plan)
         except ScenarioError as error:
-            raise error.in_source(item.scenario.source) from None
+            raise survey(item.scenario).in_scenario(error).in_source(item.scenario.source) from None
         first = first or plan
     assert first is not None, "a scenario has at least one run"
     return first

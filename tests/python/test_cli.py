@@ -69,8 +69,8 @@ def test_run_takes_overrides(narrows):
         (["run", "demo.toml", "--set"], "narrows: Option '--set' requires an argument; see narrows -h\n"),
         (
             ["list", "queue"],
-            "list: found 'queue', expected one of controllers, rate-controllers, queues, topologies, loss; "
-            "nearest is 'queues'\n",
+            "list: found 'queue', expected one of controllers, rate-controllers, queues, topologies, "
+            "networks, loss; nearest is 'queues'\n",
         ),
     ],
 )

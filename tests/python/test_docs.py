@@ -42,7 +42,7 @@ def example(change):
     data = tomllib.loads(blocks("docs/scenarios.md", "toml")[0])
     if "links" in change:
         data.pop("topology")
-    if "topology" in change and "kind" not in change["topology"]:
+    if "topology" in change and not {"kind", "name"} & set(change["topology"]):
         change["topology"] = data["topology"] | change["topology"]
     return data | change
 

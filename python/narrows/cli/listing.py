@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from narrows import sweep
 from narrows.errors import ScenarioError, choice
 from narrows.scenario.network import LOSSES, QUEUES
 from narrows.scenario.topologies import TOPOLOGIES
+from narrows.topology import catalogue, fat_tree, hub
 
 Rows = list[tuple[str, str]]
 
@@ -22,11 +24,20 @@ def _docs(classes: dict[str, type]) -> Rows:
     return [(name, (inspect.getdoc(kind) or "").splitlines()[0]) for name, kind in classes.items()]
 
 
+def _networks() -> Rows:
+    """What `name` in [topology] may be; those of topohub are too many for a list."""
+    own = {**catalogue.OWN, catalogue.FAT_TREE: fat_tree.fat_tree}
+    rows = [(name, (inspect.getdoc(make) or "").splitlines()[0]) for name, make in own.items()]
+    families = Counter(name.split("/")[0] for name in hub.names())
+    return rows + [(f"{family}/...", f"{n} of the package topohub") for family, n in sorted(families.items())]
+
+
 KINDS: dict[str, Callable[[], Rows]] = {
     "controllers": lambda: sweep.simulator().congestion_controllers(),
     "rate-controllers": lambda: sweep.simulator().rate_controllers(),
     "queues": lambda: _docs(dict(QUEUES)),
     "topologies": lambda: _docs(dict(TOPOLOGIES)),
+    "networks": _networks,
     "loss": lambda: _docs(dict(LOSSES)),
 }
 

@@ -15,6 +15,7 @@ from narrows.cli.doctor import doctor
 from narrows.cli.listing import list_names
 from narrows.cli.report import report
 from narrows.cli.run import run
+from narrows.cli.show import show
 from narrows.errors import NarrowsError, one_line
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ app.command()(run)
 app.command()(report)
 app.command()(compare)
 app.command()(check)
+app.command()(show)
 app.command(name="list")(list_names)
 app.command()(schema)
 app.command()(controller)

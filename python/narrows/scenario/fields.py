@@ -95,6 +95,8 @@ def _data(value: Any, depth: int = 0) -> Any:
 
 
 _LEAST_PERIOD = 10_000
+MOST_DELAY = 1000 * units.NANOS_PER_SEC
+"""Longest propagation delay, ns."""
 _DEEPEST = 16
 _LARGEST = 2**63 - 1
 _ZERO = {"const": 0}
@@ -113,9 +115,9 @@ Duration = Annotated[
 """Nanoseconds, zero allowed."""
 PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
 """Nanoseconds, above zero."""
-Delay = Annotated[Duration, _span(0, 1000 * units.NANOS_PER_SEC)]
+Delay = Annotated[Duration, _span(0, MOST_DELAY)]
 """Nanoseconds of a propagation delay."""
-Rtt = Annotated[Duration, _span(1, 1000 * units.NANOS_PER_SEC)]
+Rtt = Annotated[Duration, _span(1, MOST_DELAY)]
 """Nanoseconds of a two-way propagation delay."""
 Period = Annotated[Duration, _span(_LEAST_PERIOD, units.MAX_NANOS)]
 """Nanoseconds between two of something that happens all the time."""

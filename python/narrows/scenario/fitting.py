@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from narrows import units
 from narrows.errors import ScenarioError, found
 from narrows.scenario import network
+from narrows.scenario.entries import Entry
 from narrows.scenario.graph import Direction, Graph
 from narrows.scenario.model import Scenario
 from narrows.scenario.topologies import Dumbbell
@@ -27,22 +28,26 @@ class Path:
     """Of its ACKs."""
 
 
-def check(scenario: Scenario, graph: Graph, paths: Sequence[Path]) -> None:
+def check(scenario: Scenario, graph: Graph, entries: Sequence[Entry], paths: Sequence[Path]) -> None:
     """Check flows against the network.
 
     Raises:
         ScenarioError: for the first thing that does not fit.
     """
-    _every_rtt_is_used(scenario)
+    _every_rtt_is_used(scenario, entries)
     for forth, back in zip(graph.links[::2], graph.links[1::2], strict=True):
         _guarantees(forth)
         # One that the way back merely takes over was chosen for the rate of the way there.
         if back.traits.queue is not forth.traits.queue:
             _guarantees(back)
-    controlled = {graph.link(c.link, f"controllers.{i}.link") for i, c in enumerate(scenario.controllers)}
-    for i, (flow, path) in enumerate(zip(scenario.flows, paths, strict=True)):
+    controlled = {
+        link
+        for i, controller in enumerate(scenario.controllers)
+        for link, _ in graph.controlled(controller, f"controllers.{i}")
+    }
+    for entry, path in zip(entries, paths, strict=True):
         crossed = [graph.links[link] for link in _crossed(path) if link not in controlled]
-        _class(flow, f"flows.{i}.class", crossed)
+        _class(entry.flow, f"{entry.key}.class", crossed)
     if scenario.sdn is not None and not scenario.controllers:
         raise ScenarioError("found no [[controllers]], expected at least one that [sdn] can poll", "sdn")
 
@@ -90,16 +95,16 @@ def _classes(link: Direction) -> int:
             return 0
 
 
-def _every_rtt_is_used(scenario: Scenario) -> None:
+def _every_rtt_is_used(scenario: Scenario, entries: Sequence[Entry]) -> None:
     """A group is on one pair, so an RTT is easily listed for nothing."""
     topology = scenario.topology
     if not isinstance(topology, Dumbbell) or topology.rtts is None:
         return
     n = len(topology.rtts)
     used: set[str] = set()
-    for i, flow in enumerate(scenario.flows):
-        pair = i % n + 1
-        used |= {flow.source or f"s{pair}", flow.to or f"d{pair}"}
+    for entry in entries:
+        pair = entry.index % n + 1
+        used |= {entry.flow.source or f"s{pair}", entry.flow.to or f"d{pair}"}
     idle = [pair for pair in range(1, n + 1) if not used & {f"s{pair}", f"d{pair}"}]
     if idle and scenario.flows:
         raise ScenarioError(

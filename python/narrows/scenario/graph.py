@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fnmatch
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.errors import ScenarioError, found, hint
 from narrows.scenario import traces
-from narrows.scenario.model import MAX_LINKS, Scenario
+from narrows.scenario.model import MAX_LINKS, Controller, Scenario
+from narrows.scenario.named import Named
 from narrows.scenario.network import Change, Link, Traits
 from narrows.scenario.routes import Routes
+from narrows.topology.facts import islands
 
 MAX_NODES = 65_535
 """Most nodes of a scenario."""
@@ -44,13 +48,24 @@ class Direction:
 
 
 class Graph:
-    """Nodes, directed links and their names."""
+    """Nodes, directed links and their names.
 
-    def __init__(self, scenario: Scenario, folder: Path) -> None:
+    Args:
+        scenario: of which this is the network.
+        folder: where paths in it begin.
+        ends: nodes that its flows name; those of a published topology get hosts.
+    """
+
+    def __init__(self, scenario: Scenario, folder: Path, ends: Iterable[str] = ()) -> None:
         self.nodes: list[str] = []
         self.links: list[Direction] = []
         self.endpoints: list[tuple[str, str]] = []
         self.bottlenecks: list[str] = []
+        self.positions: dict[str, tuple[float, float]] = {}
+        self.geographic = False
+        self.hosts: set[str] = set()
+        self._hosts: dict[str, str] = {}
+        self._core: list[int] = []
         self._index: dict[str, int] = {}
         self._by_name: dict[str, int] = {}
         self._folder = folder
@@ -63,7 +78,9 @@ class Graph:
             self._node(node.name)
         links = [(f"links.{i}", link) for i, link in enumerate(scenario.links)]
         topology = scenario.topology
-        if topology is not None:
+        if isinstance(topology, Named):
+            links = [("topology", link) for link in self._published(topology, ends)] + links
+        elif topology is not None:
             peak = self._capacity(topology, "topology")
             layout = topology.layout(len(scenario.flows), peak.peak if peak else None)
             self.endpoints, self.bottlenecks = layout.endpoints, layout.bottlenecks
@@ -76,7 +93,17 @@ class Graph:
             self._add(key, link)
         if len(self.nodes) > MAX_NODES:
             raise ScenarioError(f"found {len(self.nodes)} nodes, expected at most {MAX_NODES}", "nodes")
+        if isinstance(topology, Named):
+            self._whole(topology)
         self._routes = Routes(len(self.nodes), [(link.source, link.to, link.delay) for link in self.links])
+
+    def end(self, name: str, key: str) -> int:
+        """Index of the node that a flow means: of a published topology's switch its host.
+
+        Raises:
+            ScenarioError: naming the nearest one.
+        """
+        return self.node(self._hosts.get(name, name), key)
 
     def node(self, name: str, key: str) -> int:
         """Index of a node.
@@ -98,6 +125,74 @@ class Graph:
             names = [link.name for link in self.links]
             raise ScenarioError(f"found {found(name)}, expected a link{hint(name, names)}", key)
         return self._by_name[name]
+
+    def core(self) -> list[int]:
+        """Links that `*` stands for.
+
+        Of a published topology all ports of its switches towards other nodes of it; else links between nodes
+        that have more than one neighbour.
+        """
+        if self._core:
+            return self._core
+        near: dict[int, set[int]] = {}
+        for link in self.links:
+            near.setdefault(link.source, set()).add(link.to)
+        return [i for i, link in enumerate(self.links) if len(near[link.source]) > 1 < len(near[link.to])]
+
+    def controlled(self, controller: Controller, key: str) -> list[tuple[int, str]]:
+        """The links of a controller, each with the key that names it.
+
+        Raises:
+            ScenarioError: if a name or pattern fits no link.
+        """
+        return [
+            (index, f"{key}.{where}")
+            for name, where in controller.named
+            for index in self._matching(name, f"{key}.{where}")
+        ]
+
+    def _matching(self, name: str, key: str) -> list[int]:
+        if name in self._by_name or not any(c in name for c in "*?"):
+            return [self.link(name, key)]
+        if name == "*":
+            matching = self.core()
+        else:
+            # Brackets are no part of our patterns: they may be part of names.
+            pattern = name.replace("[", "[[]")
+            fitting = {i for n, i in self._by_name.items() if fnmatch.fnmatchcase(n, pattern)}
+            matching = sorted(fitting.intersection(self.core()) or fitting)
+        if not matching:
+            what = "a link between two nodes that have more than one neighbour" if name == "*" else "a link"
+            names = [] if name == "*" else [link.name for link in self.links]
+            raise ScenarioError(f"found {found(name)}, expected {what}{hint(name, names)}", key)
+        return matching
+
+    def _published(self, topology: Named, ends: Iterable[str]) -> list[Link]:
+        """Its links and those of its hosts."""
+        facts = topology.facts()
+        for name in facts.nodes:
+            self._node(name)
+        links = topology.links()
+        self._hosts, access = topology.hosts(ends, links)
+        self.hosts = {*facts.hosts, *self._hosts.values()}
+        self.endpoints = facts.endpoints
+        self.positions, self.geographic = facts.positions, facts.geographic
+        self.bottlenecks = [f"{a}->{b}" for a, b in topology.core()]
+        return links + access
+
+    def _whole(self, topology: Named) -> None:
+        """All parts of it reach each other; links of the scenario's own may join them."""
+        self._core = sorted(self._by_name[name] for name in self.bottlenecks)
+        pairs = [(self.nodes[link.source], self.nodes[link.to]) for link in self.links]
+        published = topology.facts().nodes
+        parts = [part for part in islands(self.nodes, pairs) if set(part) & set(published)]
+        if len(parts) > 1:
+            first, second = (", ".join(part[:3]) + (", ..." if len(part) > 3 else "") for part in parts[:2])
+            raise ScenarioError(
+                f"found {len(parts)} islands in {found(topology.name)} ({first}; {second}), expected one; "
+                "[[links]] may join them",
+                "topology.name",
+            )
 
     def route(self, source: int, to: int) -> list[int] | None:
         """Links from one node to another on the shortest path; None if there is none."""

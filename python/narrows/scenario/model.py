@@ -58,12 +58,14 @@ def _steps(value: object) -> object:
 
 
 class Controller(Table):
-    """A rate controller at the port of a link."""
+    """A rate controller at the port of a link, or equal ones at several."""
 
     kind: Annotated[str, Field(min_length=1, max_length=64)]
     """Its name, e.g. 'brf'."""
-    link: Name
-    """The link (direction) it controls: a name, or 'A->B'."""
+    link: Name | None = None
+    """The link (direction) it controls: a name, 'A->B', a pattern as 'hop*', or '*' for all core links."""
+    links: Annotated[list[Name], Field(min_length=1)] | None = None
+    """In place of `link`: several, each with a controller of its own; names and patterns."""
     shape: (
         Annotated[
             list[RateStep],
@@ -83,9 +85,18 @@ class Controller(Table):
     """Its parameters; docs/scenario-reference.md lists those of BRF."""
 
     @model_validator(mode="after")
-    def _outages_in_order(self) -> Controller:
+    def _consistent(self) -> Controller:
         _ordered(self.outages)
+        if (self.link is None) == (self.links is None):
+            raise Expected("one of link and links")
         return self
+
+    @property
+    def named(self) -> list[tuple[str, str]]:
+        """Names and patterns of its links, each with its key in this table."""
+        if self.links is None:
+            return [(self.link or "", "link")]
+        return [(name, f"links.{i}") for i, name in enumerate(self.links)]
 
 
 class Sdn(Table):
@@ -182,7 +193,7 @@ class Scenario(Table):
     warmup: Duration | None = None
     """Start of the measurement interval; 10 % of the run, at least 10 of the longest RTT, if left out."""
     topology: Topology | None = None
-    """A topology by name."""
+    """A layout by kind, or a published topology by name."""
     nodes: list[Node] = []
     """Nodes; those that links mention need no entry."""
     links: Annotated[list[Link], Field(max_length=MAX_LINKS)] = []

@@ -13,11 +13,11 @@ import annotated_types as bounds
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
-from narrows.scenario import fields, model, network, topologies, traffic
+from narrows.scenario import fields, model, named, network, topologies, traffic
 
 TABLES: dict[str, list[type[fields.Table]]] = {
     "Top level": [model.Scenario],
-    "Topology": [topologies.Dumbbell, topologies.ParkingLot, topologies.Star],
+    "Topology": [topologies.Dumbbell, topologies.ParkingLot, topologies.Star, named.Named, named.Access],
     "Nodes": [network.Node],
     "Links": [network.Link, network.Traits],
     "Changes": [network.Change],
@@ -44,6 +44,8 @@ TABLES: dict[str, list[type[fields.Table]]] = {
 """Headings, and the models below each."""
 
 PLACES: dict[type[fields.Table], str] = {
+    named.Named: 'name = "..."',
+    named.Access: "access = { ... }",
     network.Node: "[[nodes]]",
     network.Link: "[[links]]",
     network.Change: "at = [{ ... }]",
@@ -148,7 +150,7 @@ def rows(table: type[fields.Table]) -> list[Row]:
 def _section(table: type[fields.Table]) -> list[str]:
     tag = _tag(table)
     about = " ".join((inspect.getdoc(table) or "").split("\nRaises:")[0].split())
-    place = f'{tag} = "{get_args(_hints(table)[tag])[0]}"' if tag else PLACES.get(table)
+    place = PLACES.get(table) or (f'{tag} = "{get_args(_hints(table)[tag])[0]}"' if tag else None)
     shared = _shared(table)
     if shared:
         about += f" {_series(shared, 'and')} are those of [a link](#links)."

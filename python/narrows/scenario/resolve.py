@@ -8,12 +8,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from narrows import units
 from narrows.errors import ScenarioError, found, one_of
 from narrows.scenario import fitting, network, parts
+from narrows.scenario.entries import Entry, entries
 from narrows.scenario.graph import Direction, Graph
 from narrows.scenario.model import Controller, Scenario
 from narrows.scenario.network import FULL_PACKET
@@ -47,8 +49,44 @@ def resolve(
     Raises:
         ScenarioError: where names, routes or figures do not fit together.
     """
+    return survey(scenario, congestion_controllers, rate_controllers).plan
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A plan, and what is known of its network besides."""
+
+    plan: Plan
+    """What a backend runs."""
+    graph: Graph
+    """Its network."""
+    paths: list[fitting.Path]
+    """The links of each flow of the plan."""
+    origins: dict[str, list[int]]
+    """For `flows` and `controllers` of the plan the entry of the scenario that each comes from."""
+
+    def in_scenario(self, error: ScenarioError) -> ScenarioError:
+        """An error about the plan, with the scenario's numbers in its key."""
+        name, _, rest = error.key.partition(".")
+        number, dot, rest = rest.partition(".")
+        origins = self.origins.get(name, [])
+        if not number.isdecimal() or int(number) >= len(origins):
+            return error
+        return ScenarioError(error.message, f"{name}.{origins[int(number)]}{dot}{rest}", error.source)
+
+
+def survey(
+    scenario: Scenario,
+    congestion_controllers: Iterable[str] = (),
+    rate_controllers: Iterable[str] = (),
+) -> Survey:
+    """As `resolve`, with network and paths."""
     try:
-        return _Resolver(scenario, list(congestion_controllers), list(rate_controllers)).plan()
+        resolver = _Resolver(scenario, list(congestion_controllers), list(rate_controllers))
+        plan = resolver.plan()
+        flows = [entry.index for entry in resolver.entries]
+        origins = {"flows": flows, "controllers": resolver.controllers}
+        return Survey(plan, resolver.graph, resolver.paths, origins)
     except ScenarioError as error:
         raise error.in_source(scenario.source) from None
 
@@ -58,13 +96,17 @@ class _Resolver:
         self.scenario = scenario
         self.ccs = ccs
         self.rate_controllers = rate_controllers
-        self.graph = Graph(scenario, Path(scenario.source).parent)
-        self.names = parts.names(scenario.flows)
-        self.flows = [self._flow(i, flow) for i, flow in enumerate(scenario.flows)]
+        self.entries = entries(scenario)
+        flows = [entry.flow for entry in self.entries]
+        ends = [end for flow in flows for end in (flow.source, flow.to) if end is not None]
+        self.graph = Graph(scenario, Path(scenario.source).parent, ends)
+        self.names = parts.names(flows)
+        self.flows = [self._flow(i, entry) for i, entry in enumerate(self.entries)]
         self.paths = [self._path(i, flow) for i, flow in enumerate(self.flows)]
-        self.packets = fitting.largest_packets(scenario.flows, self.paths)
+        self.packets = fitting.largest_packets(flows, self.paths)
         self.rtts = self._rtts()
         self.longest_rtt = max(self.rtts.values(), default=0)
+        self.controllers: list[int] = []
 
     def plan(self) -> Plan:
         scenario = self.scenario
@@ -72,16 +114,16 @@ class _Resolver:
         for i, flow in enumerate(self.flows):
             if flow["name"] in seen:
                 raise ScenarioError(
-                    f"found {found(flow['name'])} again, expected another name", f"flows.{i}.name"
+                    f"found {found(flow['name'])} again, expected another name", f"{self.entries[i].key}.name"
                 )
             seen.add(flow["name"])
         if not self.flows:
             raise ScenarioError("found none, expected at least one entry [[flows]]", "flows")
-        total = sum(flow.count for flow in scenario.flows)
+        total = sum(entry.flow.count for entry in self.entries)
         if total > MAX_FLOWS:
             raise ScenarioError(f"found {total} flows, expected at most {MAX_FLOWS}", "flows")
-        fitting.check(scenario, self.graph, self.paths)
-        controllers = [self._controller(i, c) for i, c in enumerate(scenario.controllers)]
+        fitting.check(scenario, self.graph, self.entries, self.paths)
+        controllers = self._controllers()
         plan = {
             "seed": scenario.seed,
             "duration": scenario.duration,
@@ -122,11 +164,15 @@ class _Resolver:
         return longest
 
     def _path(self, i: int, flow: Plan) -> fitting.Path:
-        forth = self._route(flow["from"], flow["to"], f"flows.{i}.to")
-        if flow["return_path"]:
-            pairs = itertools.pairwise(flow["return_path"])
-            return fitting.Path(forth, [self._hop(a, b, f"flows.{i}.return_path") for a, b in pairs])
-        return fitting.Path(forth, self._route(flow["to"], flow["from"], f"flows.{i}.from"))
+        entry = self.entries[i]
+        try:
+            forth = self._route(flow["from"], flow["to"], entry.end("to"))
+            if not flow["return_path"]:
+                return fitting.Path(forth, self._route(flow["to"], flow["from"], entry.end("from")))
+        except ScenarioError as error:
+            raise entry.misplaced(error) from None
+        pairs = itertools.pairwise(flow["return_path"])
+        return fitting.Path(forth, [self._hop(a, b, f"{entry.key}.return_path") for a, b in pairs])
 
     def _route(self, source: int, to: int, key: str) -> list[int]:
         route = self.graph.route(source, to)
@@ -199,18 +245,28 @@ class _Resolver:
 
     # Flows
 
-    def _flow(self, i: int, flow: Flow) -> Plan:
-        key = f"flows.{i}"
-        default = self.graph.endpoints[i % len(self.graph.endpoints)] if self.graph.endpoints else None
+    def _ends(self, entry: Entry) -> list[int]:
+        """Where the flow starts and where it ends."""
+        flow, endpoints = entry.flow, self.graph.endpoints
+        default = endpoints[entry.index % len(endpoints)] if endpoints else (None, None)
         ends = []
-        for which, name in enumerate((flow.source, flow.to)):
-            end_key = f"{key}.{('from', 'to')[which]}"
-            if name is None and default is None:
-                raise ScenarioError("found nothing, expected a node", end_key)
-            ends.append(self.graph.node(name if name is not None else default[which], end_key))  # type: ignore[index]
+        for given, usual, which in ((flow.source, default[0], "from"), (flow.to, default[1], "to")):
+            name = usual if given is None else given
+            if name is None:
+                raise ScenarioError("found nothing, expected a node", entry.end(which))
+            ends.append(self.graph.end(name, entry.end(which)))
         if ends[0] == ends[1]:
-            raise ScenarioError(f"found {found(self.graph.nodes[ends[1]])}, expected another node than from",
-                                f"{key}.to")  # fmt: skip
+            raise ScenarioError(
+                f"found {found(self.graph.nodes[ends[1]])}, expected another node than from", entry.end("to")
+            )
+        return ends
+
+    def _flow(self, i: int, entry: Entry) -> Plan:
+        flow, key = entry.flow, entry.key
+        try:
+            ends = self._ends(entry)
+        except ScenarioError as error:
+            raise entry.misplaced(error) from None
         duration = self.scenario.duration
         if flow.start >= duration:
             raise ScenarioError(
@@ -250,18 +306,25 @@ class _Resolver:
 
     # Controllers and probes
 
-    def _controller(self, i: int, controller: Controller) -> Plan:
-        key = f"controllers.{i}"
-        if self.rate_controllers and controller.kind not in self.rate_controllers:
-            raise ScenarioError(
-                one_of(controller.kind, self.rate_controllers, "a rate controller"), f"{key}.kind"
-            )
-        index = self.graph.link(controller.link, f"{key}.link")
+    def _controllers(self) -> list[Plan]:
+        """One for each link; an entry may stand for several."""
+        made: dict[int, Plan] = {}
+        for i, controller in enumerate(self.scenario.controllers):
+            key = f"controllers.{i}"
+            if self.rate_controllers and controller.kind not in self.rate_controllers:
+                raise ScenarioError(
+                    one_of(controller.kind, self.rate_controllers, "a rate controller"), f"{key}.kind"
+                )
+            for index, where in self.graph.controlled(controller, key):
+                if index in made:
+                    name = self.graph.links[index].name
+                    raise ScenarioError(f"found {found(name)} again, expected one controller per link", where)
+                made[index] = self._controller(controller, index, key)
+                self.controllers.append(i)
+        return list(made.values())
+
+    def _controller(self, controller: Controller, index: int, key: str) -> Plan:
         link = self.graph.links[index]
-        if any(self.graph.link(c.link, f"{key}.link") == index for c in self.scenario.controllers[:i]):
-            raise ScenarioError(
-                f"found {found(controller.link)} again, expected one controller per link", f"{key}.link"
-            )
         queue = link.traits.queue
         limit = controller.queue or (
             queue.limit if isinstance(queue, network.Limited) else network.TXQUEUELEN

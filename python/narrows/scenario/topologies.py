@@ -1,18 +1,17 @@
-"""Topologies by name: a few keys become nodes, links and default endpoints of flows."""
+"""Layouts by kind: a few keys become nodes, links and default endpoints of flows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from narrows.errors import Expected
 from narrows.scenario.fields import Delay, Int, Rate, Rtt
+from narrows.scenario.named import ACCESS_FACTOR, Named
 from narrows.scenario.network import Limited, Link, Traits
 
-ACCESS_FACTOR = 10
-"""Access links are this much faster than the bottleneck unless `access_rate` is given."""
 _OWN_KEYS = frozenset(Traits.model_fields)
 
 
@@ -159,12 +158,22 @@ class Star(Traits):
         return Layout(links, [(h, "h1") for h in hosts[1:]], ["hub->h1"])
 
 
-Topology = Annotated[Dumbbell | ParkingLot | Star, Field(discriminator="kind")]
-"""One of the topologies by name."""
+def _by_name(value: object) -> object:
+    """A published topology has a name in place of a kind."""
+    if isinstance(value, dict) and "name" in value and "kind" not in value:
+        return {"kind": "named"} | value
+    return value
 
-TOPOLOGIES: dict[str, type[Dumbbell] | type[ParkingLot] | type[Star]] = {
+
+_topologies = Annotated[Dumbbell | ParkingLot | Star | Named, Field(discriminator="kind")]
+
+Topology = Annotated[_topologies, BeforeValidator(_by_name, json_schema_input_type=_topologies)]
+"""One of the layouts by kind, or a published topology by name."""
+
+TOPOLOGIES: dict[str, type[Dumbbell] | type[ParkingLot] | type[Star] | type[Named]] = {
     "dumbbell": Dumbbell,
     "parking-lot": ParkingLot,
     "star": Star,
+    "named": Named,
 }
-"""Name to model."""
+"""Kind to model."""

@@ -16,7 +16,8 @@ from typing import Any
 from narrows import units
 from narrows.errors import Expected, ScenarioError, found, hint
 from narrows.scenario.model import Scenario
-from narrows.scenario.network import FULL_PACKET, Trace
+from narrows.scenario.network import FULL_PACKET, Trace, Traits
+from narrows.scenario.traffic import SNDLIB
 
 MAX_TRACE_BYTES = 1 << 30
 _TIME_SCALE = {"s": units.NANOS_PER_SEC, "ms": 1_000_000, "us": 1_000}
@@ -78,14 +79,21 @@ def _read(trace: Trace, path: Path, modified: int) -> Capacity:  # noqa: ARG001 
 
 
 def digests(scenarios: Iterable[Scenario], folder: Path) -> dict[str, str]:
-    """SHA-256 of each trace that scenarios use, by its path in them."""
+    """SHA-256 of each trace and traffic matrix that scenarios use, by its path in them."""
+    known = list(scenarios)
     files = {
+        flow.demands
+        for scenario in known
+        for flow in scenario.flows
+        if flow.demands is not None and flow.demands != SNDLIB
+    }
+    files |= {
         traits.trace.file
-        for scenario in scenarios
+        for scenario in known
         for link in (scenario.topology, *scenario.links)
         if link is not None
         for traits in (link, getattr(link, "back", None))
-        if traits is not None and traits.trace is not None
+        if isinstance(traits, Traits) and traits.trace is not None
     }
     return {file: hashlib.sha256((folder / file).read_bytes()).hexdigest() for file in sorted(files)}
 

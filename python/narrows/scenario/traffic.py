@@ -21,6 +21,8 @@ from narrows.scenario.fields import (
     Table,
 )
 
+SNDLIB = "sndlib"
+"""The traffic matrix that a topology brings along (SNDlib's, for those that are in SNDlib)."""
 MAX_FLOWS = 1_000_000
 """Most flows of a run."""
 
@@ -97,6 +99,12 @@ class Flow(Table):
     """An application that limits the flow."""
     arrivals: Arrivals | None = None
     """Makes this a source of flows."""
+    demands: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    """Makes this a flow per demand, limited to it: 'sndlib' (the topology's own) or a CSV file."""
+    scale: Annotated[Float, Field(gt=0, le=1e9)] | None = None
+    """Factor of `demands`; 1 if left out."""
+    groups: Literal["gfc"] | None = None
+    """Makes this the flows that belong to the topology gfc-1 or gfc-2."""
     ecn: Flag = False
     """TCP: negotiate ECN."""
     pacing: Flag = False
@@ -115,6 +123,7 @@ class Flow(Table):
         given = [key for key in ("size", "app", "arrivals") if getattr(self, key) is not None]
         if len(given) > 1:
             raise Expected(f"one of size, app and arrivals, not {' and '.join(given)}")
+        self._check_many()
         if self.arrivals is not None and self.count != 1:
             raise Expected("a count of 1 with arrivals")
         if self.stop is not None and self.stop <= self.start:
@@ -124,6 +133,25 @@ class Flow(Table):
         elif self.rate is not None:
             raise Expected("a rate only with transport = 'udp' (an application's rate is app = {rate = ...})")
         return self
+
+    def _check_many(self) -> None:
+        """Demands and groups have their own ends."""
+        many = [key for key in ("demands", "groups") if getattr(self, key) is not None]
+        if len(many) > 1:
+            raise Expected("one of demands and groups")
+        if self.scale is not None and self.demands is None:
+            raise Expected("a scale only with demands")
+        for key in many:
+            if self.source is not None or self.to is not None or self.return_path is not None:
+                raise Expected(f"no from, to or return_path with {key}")
+            if self.count != 1:
+                raise Expected(f"a count of 1 with {key}")
+            if self.transport == "udp" or self.arrivals is not None:
+                raise Expected(
+                    f"no {'transport = udp' if self.transport == 'udp' else 'arrivals'} with {key}"
+                )
+        if self.demands is not None and (self.size is not None or self.app is not None):
+            raise Expected(f"no {'size' if self.size is not None else 'app'} with demands")
 
     def _check_udp(self) -> None:
         if self.rate is None:

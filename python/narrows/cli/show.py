@@ -1,0 +1,193 @@
+"""`narrows show`: a scenario's network as tables or as a picture, after a run with the links' loads."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from narrows import sweep, units
+from narrows.backends import Backend
+from narrows.cli.figures import WIDEST, number
+from narrows.errors import NarrowsError, OutputError
+from narrows.results.results import Results
+from narrows.scenario.load import expand, load, parse_override
+from narrows.scenario.named import HOST
+from narrows.scenario.resolve import Survey, survey
+from narrows.topology.place import place
+
+MOST_ROWS = 200
+"""Links, and flows, that get a row."""
+
+
+def show(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file (TOML).", show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Draw it into this file (.svg, .png, .pdf).", show_default=False),
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option("--results", help="A folder of results of it: the links' loads.", show_default=False),
+    ] = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Replace a value, e.g. topology.rate=20mbit; may be repeated."
+        ),
+    ] = None,
+) -> None:
+    """Show a scenario's network, its flows' paths and RTTs, and with results how loaded its links were."""
+    loaded = load(scenario, dict(parse_override(text) for text in override or []))
+    first = expand(loaded, 1)[0].scenario
+    seen = survey(first)
+    backend = _simulator()
+    if backend is not None:
+        # The same names and figures that a run would check.
+        sweep.check(expand(first, 1), sweep.Resolver(backend), backend)
+    loads = {} if results is None else utilisations(Results.read(results), seen, results)
+    if out is not None:
+        _draw(loaded.name, seen, loads, out)
+        print(f"drawing in {out}")
+        return
+    console = Console(width=WIDEST)
+    console.print(links_table(seen, loads))
+    console.print(flows_table(seen))
+
+
+def _simulator() -> Backend | None:
+    try:
+        return sweep.simulator()
+    except NarrowsError:
+        return None  # A picture needs none.
+
+
+def utilisations(results: Results, seen: Survey, folder: Path) -> dict[str, float]:
+    """Mean utilisation over all runs by name of a direction.
+
+    Raises:
+        OutputError: if the results are not of this network.
+    """
+    table = results.links
+    own = {link.name for link in seen.graph.links}
+    if len(table) == 0:
+        raise OutputError(f"{folder}: found no table of links, expected results of this scenario")
+    values: dict[str, list[float]] = {}
+    for row in table.select(["name", "utilisation"]).to_pylist():
+        if row["utilisation"] is not None and not math.isnan(row["utilisation"]):
+            values.setdefault(row["name"], []).append(row["utilisation"])
+    missing = sorted(own - set(table["name"].to_pylist()))
+    if missing:
+        raise OutputError(f"{folder}: found no link {missing[0]!r}, expected results of this scenario")
+    return {name: sum(known) / len(known) for name, known in values.items()}
+
+
+def links_table(seen: Survey, loads: dict[str, float]) -> Table:
+    """A row per link."""
+    table = _table(
+        ["link"], ["rate", "delay", "queue"] + (["load forth\n%", "load back\n%"] if loads else [])
+    )
+    links = seen.graph.links
+    for i in range(0, min(len(links), 2 * MOST_ROWS), 2):
+        forth, back = links[i], links[i + 1]
+        cells = [forth.name, _rate(forth.rate), _millis(forth.delay), _queue(seen.plan["links"][i]["queue"])]
+        if loads:
+            cells += [number(loads.get(d.name, math.nan), 0.01) for d in (forth, back)]
+        table.add_row(*cells)
+    _more(table, len(links) // 2, "links")
+    return table
+
+
+def flows_table(seen: Survey) -> Table:
+    """A row per flow or group."""
+    table = _table(["flow", "from", "to"], ["flows", "RTT", "tightest"])
+    table.add_column("path", no_wrap=True)
+    graph = seen.graph
+    for flow, path in itertools.islice(zip(seen.plan["flows"], seen.paths, strict=True), MOST_ROWS):
+        crossed = [graph.links[link] for link in path.forth]
+        rtt = sum(graph.links[link].delay for link in path.forth + path.back)
+        nodes = [crossed[0].source, *(link.to for link in crossed)]
+        names = [graph.nodes[node] for node in nodes]
+        table.add_row(
+            flow["name"],
+            names[0].removesuffix(HOST),
+            names[-1].removesuffix(HOST),
+            str(flow["count"]),
+            _millis(rtt),
+            _rate(min(link.rate for link in crossed)),
+            " ".join(name for name in names if not name.endswith(HOST)),
+        )
+    _more(table, len(seen.plan["flows"]), "flows")
+    return table
+
+
+def _table(left: list[str], right: list[str]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in left:
+        table.add_column(heading, no_wrap=True)
+    for heading in right:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _more(table: Table, total: int, what: str) -> None:
+    if total > MOST_ROWS:
+        table.add_row(f"... {total - MOST_ROWS} more {what}")
+
+
+def _rate(rate: int) -> str:
+    for factor, unit in ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s")):
+        if rate >= factor:
+            return f"{rate / factor:.4g} {unit}"
+    return f"{rate} bit/s"
+
+
+def _millis(nanos: int) -> str:
+    return f"{nanos / 1e6:.5g} ms"
+
+
+def _queue(queue: dict[str, object]) -> str:
+    limit = queue.get("limit")
+    if not isinstance(limit, dict):
+        return str(queue["kind"])
+    kind = "" if queue["kind"] == "fifo" else f"{queue['kind']} "
+    if limit["packets"] is not None:
+        return f"{kind}{limit['packets']} packets"
+    return f"{kind}endless" if limit["bytes"] is None else f"{kind}{units.format_size(limit['bytes'])}"
+
+
+def _draw(name: str, seen: Survey, loads: dict[str, float], out: Path) -> None:
+    from narrows.report import network  # noqa: PLC0415 (charts take a second to load)
+
+    network.suffix(out)
+    graph = seen.graph
+    index = {node: i for i, node in enumerate(graph.nodes)}
+    ends = [(link.source, link.to) for link in graph.links[::2]]
+    known_names = set(graph.positions)
+    known = {index[node]: at for node, at in graph.positions.items()}
+    at = place(len(graph.nodes), ends, known)
+    degree = [0] * len(graph.nodes)
+    for a, b in ends:
+        degree[a] += 1
+        degree[b] += 1
+    nodes = [
+        # Beside a published topology its hosts are known; elsewhere one neighbour makes a host.
+        network.Node(node, *at[i], host=node in graph.hosts or (degree[i] == 1 and node not in known_names))
+        for i, node in enumerate(graph.nodes)
+    ]
+    links = [
+        network.Link(
+            forth.source,
+            forth.to,
+            f"{_rate(forth.rate)}\n{forth.delay / 1e6:.3g} ms",
+            loads.get(forth.name) if loads else None,
+            loads.get(back.name) if loads else None,
+        )
+        for forth, back in zip(graph.links[::2], graph.links[1::2], strict=True)
+    ]
+    network.write(network.chart(name, nodes, links, graph.geographic), out)

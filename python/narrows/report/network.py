@@ -1,0 +1,195 @@
+"""A picture of a network: nodes at their places, links with rate and delay, after a run with their loads."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+from altair.utils.schemapi import debug_mode
+
+from narrows.errors import OutputError, found
+from narrows.report.export import PNG_SCALE
+from narrows.report.figure import VALIDATE, config, inline
+from narrows.report.style import FAINT, GREY, INK
+
+SIDE = 760.0
+"""Longer side of the picture, points; the shorter one is at least a fifth of it."""
+LOADS = {0.0: FAINT, 0.5: "#5aaee6", 0.8: "#0072b2", 1.0: "#d55e00"}
+"""Colours of utilisations, from the palette of Okabe and Ito."""
+MOST_LABELS = 60
+"""Links, and nodes, up to which each has its label."""
+SUFFIXES = (".svg", ".png", ".pdf")
+"""Kinds of files."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node."""
+
+    name: str
+    x: float
+    y: float
+    """Upwards."""
+    host: bool
+    """Whether it is a host: small, and without its name where there are many."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link; of its directions the loads."""
+
+    a: int
+    b: int
+    label: str
+    """What stands beside it."""
+    forth: float | None = None
+    """Utilisation from a to b, 0 to 1; None without a run."""
+    back: float | None = None
+    """From b to a."""
+
+
+def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) -> dict[str, Any]:
+    """Vega-Lite of the picture.
+
+    Args:
+        title: above it.
+        nodes: with positions in degrees or any plane.
+        links: by indices of nodes.
+        geographic: degrees: a degree of longitude is shorter than one of latitude, by the middle's cosine.
+    """
+    at, width, height = _fit(nodes, geographic)
+    links, shared = _without_repetition(nodes, links)
+    loaded = any(link.forth is not None for link in links)
+    wires = [row for link in links for row in _wires(link, at, loaded)]
+    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False, zero=False))
+    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, height], nice=False, zero=False))
+    layers: list[Any] = []
+    if wires:
+        rules = alt.Chart(inline(wires)).mark_rule(strokeCap="round").encode(x=x, y=y, x2="x2:Q", y2="y2:Q")
+        if loaded:
+            scale = alt.Scale(domain=list(LOADS), range=list(LOADS.values()), clamp=True, interpolate="rgb")
+            legend = alt.Legend(
+                title="utilisation", format=".0%", gradientLength=160, type="gradient", values=list(LOADS)
+            )
+            size = alt.Scale(domain=[0, 1], range=[1, 7], clamp=True)
+            rules = rules.encode(
+                color=alt.Color("u:Q", scale=scale, legend=legend),
+                strokeWidth=alt.StrokeWidth("u:Q", scale=size, legend=None),
+            )
+        else:
+            rules = rules.encode(color=alt.value(GREY), strokeWidth=alt.value(1.5))
+        layers.append(rules)
+    core_links = [link for link in links if not nodes[link.a].host and not nodes[link.b].host]
+    if len(core_links) <= MOST_LABELS:
+        rows = [_label(link, at) for link in core_links if link.label]
+        if rows:
+            # A text of two lines is placed by its first.
+            raise_ = -5 if any("\n" in row["t"] for row in rows) else 0
+            base = alt.Chart(inline(rows)).encode(x=x, y=y, text="t:N")
+            layers += _text(base, color=GREY, fontSize=9, lineBreak="\n", baseline="middle", dy=raise_)
+    points: list[Any] = []
+    for host in (True, False):
+        of_kind = [i for i, node in enumerate(nodes) if node.host == host]
+        rows = [{"x": at[i][0], "y": at[i][1], "t": nodes[i].name} for i in of_kind]
+        if not rows:
+            continue
+        base = alt.Chart(inline(rows)).encode(x=x, y=y)
+        size_ = 25 if host else 90
+        points.append(base.mark_point(filled=True, size=size_, color=FAINT if host else INK, opacity=1))
+        if not host and len(rows) <= MOST_LABELS:
+            layers += _text(base.encode(text="t:N"), dy=-12, fontSize=11, fontWeight="bold", color=INK)
+    heading = alt.TitleParams(title, subtitle=shared, subtitleColor=GREY) if shared else title
+    whole = alt.layer(*layers, *points).properties(width=width, height=height, title=heading)
+    look = {key: value for key, value in config().items() if key != "legend"}
+    look["legend"] = {"labelColor": GREY, "titleColor": GREY, "titleFontWeight": "normal"}
+    with debug_mode(VALIDATE):
+        spec: dict[str, Any] = whole.configure(**look).to_dict(validate=VALIDATE)
+    return spec | {"background": "white", "padding": 24}
+
+
+def _text(base: Any, color: str, **how: Any) -> list[Any]:
+    """Text with a white rim, to be read on lines."""
+    rim = base.mark_text(stroke="white", strokeWidth=3, strokeJoin="round", color="white", **how)
+    return [rim, base.mark_text(color=color, **how)]
+
+
+def _without_repetition(nodes: list[Node], links: list[Link]) -> tuple[list[Link], str]:
+    """Lines of labels that are the same for all links between switches are said once."""
+    core = [link.label.split("\n") for link in links if not nodes[link.a].host and not nodes[link.b].host]
+    if len(core) < 2:
+        return links, ""
+    common = [line for line in core[0] if all(line in lines for lines in core)]
+    kept = ["\n".join(line for line in link.label.split("\n") if line not in common) for link in links]
+    relabelled = [
+        Link(link.a, link.b, label, link.forth, link.back) for link, label in zip(links, kept, strict=True)
+    ]
+    return relabelled, f"between switches: {', '.join(common)}" if common else ""
+
+
+def suffix(path: Path) -> str:
+    """The kind of file that a path asks for.
+
+    Raises:
+        OutputError: if there is no such kind.
+    """
+    kind = path.suffix.lower()
+    if kind not in SUFFIXES:
+        raise OutputError(f"--out: found {found(path.name)}, expected a file in {', '.join(SUFFIXES)}")
+    return kind
+
+
+def write(spec: dict[str, Any], path: Path) -> None:
+    """Write the picture, in the form that its name asks for.
+
+    Raises:
+        OutputError: if it cannot be written.
+    """
+    kind = suffix(path)
+    svg = vl_convert.vegalite_to_svg(spec)
+    if kind == ".svg":
+        content = svg.encode()
+    elif kind == ".png":
+        content = vl_convert.svg_to_png(svg, scale=PNG_SCALE)
+    else:
+        content = vl_convert.svg_to_pdf(svg)
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror}") from None
+
+
+def _fit(nodes: list[Node], geographic: bool) -> tuple[list[tuple[float, float]], float, float]:
+    """Positions in points, and the size that holds them."""
+    ys = [node.y for node in nodes]
+    narrow = math.cos(math.radians((min(ys) + max(ys)) / 2)) if geographic else 1.0
+    xs = [node.x * max(narrow, 0.1) for node in nodes]
+    wide, tall = max(xs) - min(xs), max(ys) - min(ys)
+    scale = SIDE / (max(wide, tall) or 1.0)
+    width, height = (max(extent * scale, SIDE / 5) for extent in (wide, tall))
+    left, low = (width - wide * scale) / 2, (height - tall * scale) / 2
+    return (
+        [((x - min(xs)) * scale + left, (y - min(ys)) * scale + low) for x, y in zip(xs, ys, strict=True)],
+        width,
+        height,
+    )
+
+
+def _wires(link: Link, at: list[tuple[float, float]], loaded: bool) -> list[dict[str, float]]:
+    """A line; with loads one for each direction, each on the right of its way."""
+    (x, y), (x2, y2) = at[link.a], at[link.b]
+    if not loaded:
+        return [{"x": x, "y": y, "x2": x2, "y2": y2}]
+    length = math.hypot(x2 - x, y2 - y) or 1.0
+    dx, dy = 3.5 * (y2 - y) / length, 3.5 * (x - x2) / length
+    forth = {"x": x + dx, "y": y + dy, "x2": x2 + dx, "y2": y2 + dy, "u": link.forth or 0.0}
+    back = {"x": x2 - dx, "y": y2 - dy, "x2": x - dx, "y2": y - dy, "u": link.back or 0.0}
+    return [forth, back]
+
+
+def _label(link: Link, at: list[tuple[float, float]]) -> dict[str, Any]:
+    (x, y), (x2, y2) = at[link.a], at[link.b]
+    return {"x": (x + x2) / 2, "y": (y + y2) / 2, "t": link.label}

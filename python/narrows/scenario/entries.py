@@ -1,0 +1,124 @@
+"""Entries of [[flows]] that stand for several: a traffic matrix, or the groups that belong to a topology."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from narrows import units
+from narrows.errors import ScenarioError, found
+from narrows.scenario import demands
+from narrows.scenario.model import Scenario
+from narrows.scenario.named import LEAST_RATE, RATES, Named
+from narrows.scenario.traffic import SNDLIB, App, Flow
+from narrows.topology.facts import Demand
+
+MAX_ENTRIES = 100_000
+"""Most flows of a traffic matrix."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A flow as the plan has it."""
+
+    flow: Flow
+    """With its own ends."""
+    index: int
+    """Entry of the scenario that it comes from."""
+    ends: str = ""
+    """Key of both its ends, where they are not the flow's own."""
+    file: str = ""
+    """The file that the key is in, if not the scenario."""
+
+    @property
+    def key(self) -> str:
+        """Where the scenario speaks of it."""
+        return f"flows.{self.index}"
+
+    def end(self, which: str) -> str:
+        """Where its `from` or `to` is from."""
+        return self.ends or f"{self.key}.{which}"
+
+    def misplaced(self, error: ScenarioError) -> ScenarioError:
+        """An error about an end, in the file that the end is from."""
+        return error.in_source(self.file) if self.file else error
+
+
+def entries(scenario: Scenario) -> list[Entry]:
+    """The flows of a scenario with those that entries stand for.
+
+    Raises:
+        ScenarioError: if a matrix or topology cannot give them.
+    """
+    found_entries: list[Entry] = []
+    folder = Path(scenario.source).parent
+    for index, flow in enumerate(scenario.flows):
+        if flow.groups is not None:
+            found_entries += _groups(scenario, flow, index)
+        elif flow.demands is not None:
+            found_entries += _matrix(scenario, flow, index, folder)
+        else:
+            found_entries.append(Entry(flow, index))
+    if len(found_entries) > MAX_ENTRIES:
+        raise ScenarioError(f"found {len(found_entries)} flows, expected at most {MAX_ENTRIES}", "flows")
+    return found_entries
+
+
+def _groups(scenario: Scenario, flow: Flow, index: int) -> list[Entry]:
+    key = f"flows.{index}.groups"
+    topology = scenario.topology
+    facts = topology.facts() if isinstance(topology, Named) else None
+    if facts is None or not facts.groups:
+        raise ScenarioError(
+            f"found {found(flow.groups)}, expected it only with the topology gfc-1 or gfc-2", key
+        )
+    return [
+        Entry(
+            _made(flow, group.name, source=group.source, to=group.to, count=group.count, groups=None),
+            index,
+            key,
+        )
+        for group in facts.groups
+    ]
+
+
+def _matrix(scenario: Scenario, flow: Flow, index: int, folder: Path) -> list[Entry]:
+    key = f"flows.{index}.demands"
+    file = flow.demands or ""
+    listed: list[tuple[Demand, str]]
+    if file == SNDLIB:
+        topology = scenario.topology
+        facts = topology.facts() if isinstance(topology, Named) else None
+        if facts is None or not facts.demands:
+            what = "there is no topology by name" if facts is None else f"{found(facts.name)} has no demands"
+            raise ScenarioError(
+                f"found {found(file)}, expected a CSV file: {what} (abilene and sndlib/... have)",
+                key,
+            )
+        listed, file = [(demand, key) for demand in facts.demands], ""
+    else:
+        listed = demands.read(file, folder, key)
+    scale = 1.0 if flow.scale is None else flow.scale
+    return [
+        Entry(_limited(flow, demand, scale, index), index, where, file)
+        for demand, where in listed
+        if demand.mbit > 0
+    ]
+
+
+def _limited(flow: Flow, demand: Demand, scale: float, index: int) -> Flow:
+    rate = round(demand.mbit * 1e6 * scale)
+    if not LEAST_RATE <= rate <= units.MAX_BITS_PER_SEC:
+        raise ScenarioError(
+            f"found {scale:g} (the demand from {found(demand.source)} to {found(demand.to)} would be "
+            f"{units.format_rate(rate)}), expected one that leaves {RATES}",
+            f"flows.{index}.scale",
+        )
+    app = App.model_construct(rate=rate)
+    name = f"{demand.source}-{demand.to}"
+    return _made(flow, name, source=demand.source, to=demand.to, app=app, demands=None, scale=None)
+
+
+def _made(flow: Flow, name: str, **changes: object) -> Flow:
+    full = f"{flow.name}.{name}" if flow.name else name
+    return flow.model_copy(update={"name": full, **changes})

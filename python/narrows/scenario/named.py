@@ -1,0 +1,166 @@
+"""Published topologies by name, and how their facts become links of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+
+from narrows import units
+from narrows.errors import Expected, ScenarioError, found
+from narrows.scenario.fields import MOST_DELAY, Delay, Float, Int, Rate, Table
+from narrows.scenario.network import Limited, Link, Queue
+from narrows.topology import catalogue
+from narrows.topology.facts import Facts
+
+ACCESS_FACTOR = 10
+"""Access links are this much faster than the fastest link of the topology."""
+LEAST_RATE = 8
+"""bit/s: plans count bytes per second."""
+RATES = f"from {units.format_rate(LEAST_RATE)} to {units.format_rate(units.MAX_BITS_PER_SEC)}"
+"""Rates that a scaled link or demand may have, in words."""
+HOST = ".host"
+"""Behind the name of a switch: the host that is there for flows."""
+
+
+def _delay(value: object) -> object:
+    if value == "distance":
+        return value
+    try:
+        nanos = units.parse_duration(value)
+    except Expected:
+        raise Expected("'distance' or a time such as '20ms'") from None
+    if nanos > MOST_DELAY:
+        raise Expected(f"a time of at most {units.format_duration(MOST_DELAY)}")
+    return nanos
+
+
+def _written(value: str | int) -> str:
+    return value if isinstance(value, str) else units.format_duration(value)
+
+
+Distance = Annotated[
+    Literal["distance"] | int,
+    BeforeValidator(_delay, json_schema_input_type=Literal["distance"] | Delay),
+    PlainSerializer(_written, when_used="json"),
+]
+"""Nanoseconds, or from each link's length."""
+
+
+class Access(Table):
+    """The link between a host and its switch."""
+
+    rate: Rate | None = None
+    """Rate; ten times that of the topology's fastest link if left out."""
+    delay: Delay | None = None
+    """Propagation delay, one way; 930us for Abilene, 4ms for gfc-1 and gfc-2, else 1ms if left out."""
+
+
+class Named(Table):
+    """A published topology.
+
+    A flow's `from` and `to` name nodes; such a node's host is made when a flow needs it.
+    Links are called `A->B` and `B->A`.
+    """
+
+    kind: Literal["named"] = "named"
+    """May be left out where there is a name."""
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    """abilene, abilene-zoo, gfc-1, gfc-2, fat-tree, or one of topohub's such as 'topozoo/Geant2012'."""
+    k: Annotated[Int, Field(ge=2, le=32)] | None = None
+    """Fat tree: ports of a switch, an even number."""
+    rate: Rate | None = None
+    """L3 rate of every link; needed where the topology has no capacities (fat-tree, topohub)."""
+    scale: Annotated[Float, Field(gt=0, le=1e6)] | None = None
+    """In place of `rate`: the topology's own capacities times this."""
+    queue: Queue | None = None
+    """Queue of every link, both ways; one BDP if left out."""
+    delay: Distance = "distance"
+    """One way: 5 us per km of each link (the topology's own where it has no lengths), or one time for all."""
+    access: Access = Access()
+    """The hosts' links, which never drop."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Named:
+        if self.rate is not None and self.scale is not None:
+            raise Expected("one of rate and scale")
+        if self.k is not None and self.k % 2:
+            raise Expected("an even k")
+        return self
+
+    def facts(self) -> Facts:
+        """What is known of it.
+
+        Raises:
+            ScenarioError: if there is no such topology.
+        """
+        try:
+            return catalogue.find(self.name, self.k)
+        except ScenarioError as error:
+            raise error.at("topology") from None
+
+    def links(self) -> list[Link]:
+        """Its own links.
+
+        Raises:
+            ScenarioError: if their rates do not follow from what is given.
+        """
+        queue = self.queue or Limited.one_bdp()
+        made = []
+        for edge in self.facts().edges:
+            delay = edge.nanos if isinstance(self.delay, str) else self.delay
+            made.append(
+                Link.model_construct(
+                    between=[edge.a, edge.b],
+                    rate=self._rate(edge.rate, edge.a, edge.b),
+                    delay=delay,
+                    queue=queue,
+                )
+            )
+        return made
+
+    def _rate(self, own: int | None, a: str, b: str) -> int:
+        if self.rate is not None:
+            return self.rate
+        if own is None:
+            beside = "; scale has nothing to scale" if self.scale is not None else ""
+            raise ScenarioError(
+                f"found nothing, expected a rate: {found(self.name)} has no capacities of its own{beside}",
+                "topology.rate",
+            )
+        scaled = round(own * (1.0 if self.scale is None else self.scale))
+        if not LEAST_RATE <= scaled <= units.MAX_BITS_PER_SEC:
+            raise ScenarioError(
+                f"found {self.scale:g} (the link {a}-{b} would have {units.format_rate(scaled)}), "
+                f"expected one that leaves {RATES}",
+                "topology.scale",
+            )
+        return scaled
+
+    def hosts(self, ends: Iterable[str], links: list[Link]) -> tuple[dict[str, str], list[Link]]:
+        """The host of each switch that a flow names, and the hosts' links."""
+        facts = self.facts()
+        switches = set(facts.nodes) - facts.hosts
+        hosts: dict[str, str] = {}
+        for end in ends:
+            switch = end.removesuffix(HOST)
+            if switch in switches:
+                hosts[end] = f"{switch}{HOST}"
+        fastest = max((link.rate or 0 for link in links), default=0)
+        traits: dict[str, Any] = {
+            "rate": self.access.rate or min(units.MAX_BITS_PER_SEC, ACCESS_FACTOR * fastest),
+            "delay": facts.access_delay if self.access.delay is None else self.access.delay,
+            "queue": Limited.endless(),
+        }
+        made = [
+            Link.model_construct(between=[host, host.removesuffix(HOST)], **traits)
+            for host in dict.fromkeys(hosts.values())
+        ]
+        return hosts, made
+
+    def core(self) -> list[tuple[str, str]]:
+        """Ports of its switches towards other nodes of it, as (from, to)."""
+        facts = self.facts()
+        both = [pair for edge in facts.edges for pair in ((edge.a, edge.b), (edge.b, edge.a))]
+        return [(a, b) for a, b in both if a not in facts.hosts]

@@ -1,0 +1,105 @@
+"""What is known of a published network, in the units of its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+NANOS_PER_KM = 5_000
+"""Light in fibre covers 200 km in a millisecond (PAC-30)."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A link, the same both ways."""
+
+    a: str
+    """One node."""
+    b: str
+    """The other."""
+    km: float | None = None
+    """Length; None where the source has none."""
+    rate: int | None = None
+    """Capacity, bit/s; None where the source has none."""
+    delay: int = 0
+    """Propagation delay one way where there is no length, ns."""
+
+    @property
+    def nanos(self) -> int:
+        """Propagation delay one way, ns: by length where there is one."""
+        return self.delay if self.km is None else round(self.km * NANOS_PER_KM)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Equal flows that belong to a network, as in the fairness configurations."""
+
+    name: str
+    """Letter of the group."""
+    source: str
+    """Where they start."""
+    to: str
+    """Where they end."""
+    count: int
+    """How many."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Traffic from one node to another."""
+
+    source: str
+    """Where it starts."""
+    to: str
+    """Where it ends."""
+    mbit: float
+    """Mbit/s."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A network."""
+
+    name: str
+    """As a scenario calls it."""
+    nodes: list[str]
+    """Names, without spaces."""
+    edges: list[Edge]
+    """Links."""
+    positions: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Where to draw nodes: longitude and latitude, or any plane with y upwards."""
+    geographic: bool = False
+    """Whether positions are degrees."""
+    hosts: frozenset[str] = frozenset()
+    """Nodes that are hosts already; the others are switches and get one where a flow ends."""
+    access_delay: int = 1_000_000
+    """Propagation delay of a host's link unless the scenario says otherwise, ns."""
+    groups: list[Group] = field(default_factory=list)
+    """Flows that belong to it."""
+    demands: list[Demand] = field(default_factory=list)
+    """Its traffic matrix."""
+    endpoints: list[tuple[str, str]] = field(default_factory=list)
+    """Where flows go that do not say it."""
+
+
+def islands(nodes: list[str], links: list[tuple[str, str]]) -> list[list[str]]:
+    """Nodes that reach each other, the largest island first; within an island in the order given."""
+    near: dict[str, list[str]] = {node: [] for node in nodes}
+    for a, b in links:
+        near.setdefault(a, []).append(b)
+        near.setdefault(b, []).append(a)
+    rank = {node: place for place, node in enumerate(near)}
+    found: list[list[str]] = []
+    seen: set[str] = set()
+    for node in near:
+        if node in seen:
+            continue
+        seen.add(node)
+        island, waiting = [node], [node]
+        while waiting:
+            for other in near[waiting.pop()]:
+                if other not in seen:
+                    seen.add(other)
+                    island.append(other)
+                    waiting.append(other)
+        found.append(sorted(island, key=rank.__getitem__))
+    return sorted(found, key=len, reverse=True)

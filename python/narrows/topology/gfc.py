@@ -1,0 +1,72 @@
+"""The generic fairness configurations GFC-1 and GFC-2, made for explicit-rate control of ATM's ABR service.
+
+R. J. Simcoe, "Test Configurations for Fairness and Other Tests", ATM Forum/94-0557, July 1994. The
+contribution itself was not at hand; capacities, delays and groups are those that NeST (NITK Surathkal)
+documents for it. For GFC-2 they are the ones of NeST's description. Its program sets other capacities (50,
+150, 150, 100, 100 and 100 Mbit/s), for which the max-min rates are not the usual ones of GFC-2 (A 10, B 5,
+C 35, D 35, E 35, F 10, G 5, H 52.5 Mbit/s; quoted from memory). With the ones here they are, all eight.
+
+Access links are wide here (NeST: 50 Mbit/s for a whole group, which would be a bottleneck of its own).
+"""
+
+from __future__ import annotations
+
+from narrows.topology.facts import Edge, Facts, Group
+
+ACCESS_DELAY = 4_000_000
+"""One way, ns."""
+_MBIT = 1_000_000
+
+_ONE = [(50, 167_000), (150, 167_000), (150, 167_000), (100, 167_000)]
+_TWO = [
+    (50, 13_330_000),
+    (100, 6_670_000),
+    (50, 3_330_000),
+    (150, 3_330_000),
+    (150, 3_330_000),
+    (50, 6_670_000),
+]
+"""Mbit/s and ns of the links R1-R2, R2-R3, ..."""
+
+_GROUPS_ONE = [
+    Group("A", "R1", "R4", 3),
+    Group("B", "R2", "R5", 3),
+    Group("C", "R3", "R4", 3),
+    Group("D", "R1", "R2", 6),
+    Group("E", "R4", "R5", 6),
+    Group("F", "R2", "R3", 2),
+]
+_GROUPS_TWO = [
+    Group("A1", "R1", "R6", 1),
+    Group("A2", "R2", "R6", 1),
+    Group("A3", "R3", "R6", 1),
+    Group("B1", "R1", "R7", 1),
+    Group("B2", "R2", "R7", 1),
+    Group("B3", "R4", "R7", 1),
+    Group("C", "R5", "R6", 3),
+    Group("D", "R1", "R2", 1),
+    Group("E", "R2", "R3", 2),
+    Group("F", "R3", "R4", 1),
+    Group("G", "R6", "R7", 7),
+    Group("H", "R4", "R5", 2),
+]
+
+
+def gfc_1() -> Facts:
+    """Five switches in a row, 23 flows; bottlenecks at both ends."""
+    return _row("gfc-1", _ONE, _GROUPS_ONE)
+
+
+def gfc_2() -> Facts:
+    """Seven switches in a row, 22 flows; every link is a bottleneck of some of them."""
+    return _row("gfc-2", _TWO, _GROUPS_TWO)
+
+
+def _row(name: str, links: list[tuple[int, int]], groups: list[Group]) -> Facts:
+    nodes = [f"R{i}" for i in range(1, len(links) + 2)]
+    edges = [
+        Edge(a, b, rate=rate * _MBIT, delay=delay)
+        for a, b, (rate, delay) in zip(nodes, nodes[1:], links, strict=False)
+    ]
+    positions = {node: (float(i), 0.0) for i, node in enumerate(nodes)}
+    return Facts(name, nodes, edges, positions, access_delay=ACCESS_DELAY, groups=groups)

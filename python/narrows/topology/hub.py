@@ -1,0 +1,82 @@
+"""Networks of the package topohub: Topology Zoo, SNDlib, CAIDA, Gabriel graphs and backbones.
+
+It holds lengths in km and SNDlib's demands, but no capacities. Only names with a slash need it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import importlib.util
+import re
+from collections import Counter
+from typing import Any
+
+from narrows.topology.facts import Demand, Edge, Facts
+
+_LONGEST = 48
+"""Characters of a name; an access link's name has two of them."""
+
+
+def installed() -> bool:
+    """Whether the package is there."""
+    return importlib.util.find_spec("topohub") is not None
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    """Every network that it has, such as ``topozoo/Abilene``; none without the package."""
+    if not installed():
+        return ()
+    found: list[str] = []
+    waiting = [("", importlib.resources.files("topohub").joinpath("data"))]
+    while waiting:
+        path, folder = waiting.pop()
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                waiting.append((f"{path}{entry.name}/", entry))
+            elif entry.name.endswith(".json"):
+                found.append(path + entry.name.removesuffix(".json"))
+    return tuple(sorted(found))
+
+
+def read(name: str) -> Facts:
+    """One of `names`."""
+    import topohub  # noqa: PLC0415 (optional)
+
+    return facts(name, topohub.get(name))
+
+
+def facts(name: str, data: dict[str, Any]) -> Facts:
+    """A network in node-link form.
+
+    Nodes without a name are called by their number; of several with one name each gets its number too.
+    """
+    raw = {str(node["id"]): _plain(str(node.get("name") or "")) for node in data["nodes"]}
+    shared = Counter(raw.values())
+    called = {
+        id_: f"n{id_}" if not plain else plain if shared[plain] == 1 else f"{plain}-{id_}"
+        for id_, plain in raw.items()
+    }
+    edges = [
+        Edge(called[str(edge["source"])], called[str(edge["target"])], float(edge.get("dist") or 0.0))
+        for edge in data["edges"]
+        if edge["source"] != edge["target"]
+    ]
+    positions = {
+        called[str(node["id"])]: (float(node["pos"][0]), float(node["pos"][1]))
+        for node in data["nodes"]
+        if node.get("pos")
+    }
+    demands = [
+        Demand(called[str(source)], called[str(to)], float(mbit))
+        for source, row in (data.get("graph", {}).get("demands") or {}).items()
+        for to, mbit in row.items()
+    ]
+    return Facts(name, list(called.values()), edges, positions, True, demands=demands)
+
+
+def _plain(name: str) -> str:
+    """A name as a scenario can write it."""
+    joined = re.sub(r"\s+", "_", name.strip())
+    return "".join(c for c in joined if c.isprintable())[:_LONGEST]
