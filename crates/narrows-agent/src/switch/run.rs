@@ -178,7 +178,9 @@ impl Runner {
             return Ok(());
         }
         self.looked_for_at = now;
-        match self.interfaces.iter().find(|(_, index)| if_indextoname(*index).is_err()) {
+        // nix 0.31 gives an empty name where there is no such interface.
+        let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());
+        match self.interfaces.iter().find(|(_, index)| !is_there(*index)) {
             Some((name, _)) => Err(format!("{name}: the interface has vanished").into()),
             None => Ok(()),
         }
