@@ -157,3 +157,45 @@ fn clean_removes_what_is_left() {
         })
         .unwrap();
 }
+
+/// A child that does not outlive the test.
+struct Child(std::process::Child);
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Its program and its queues are gone with it, and nothing would be controlled: the agent says so and ends.
+#[test]
+fn an_interface_that_vanishes_ends_the_agent() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let log = folder.path().join("log");
+            let mut agent = Child(
+                Command::new(PROGRAM)
+                    .args(["switch", "--port", "a=10mbit"])
+                    .stdout(Stdio::null())
+                    .stderr(fs::File::create(&log).unwrap())
+                    .spawn()
+                    .unwrap(),
+            );
+            let patience = |what: &mut dyn FnMut() -> bool| {
+                (0..200).any(|_| {
+                    thread::sleep(Duration::from_millis(100));
+                    what()
+                })
+            };
+            assert!(patience(&mut || root_is_ours(&lab)), "{}", fs::read_to_string(&log).unwrap());
+            assert!(Command::new("ip").args(["link", "del", "dev", "a"]).status().unwrap().success());
+            let ended = patience(&mut || agent.0.try_wait().unwrap().is_some());
+            let said = fs::read_to_string(&log).unwrap();
+            assert!(ended && !agent.0.wait().unwrap().success(), "{said}");
+            assert!(said.contains("a: the interface has vanished"), "{said}");
+        })
+        .unwrap();
+}

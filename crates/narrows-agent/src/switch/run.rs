@@ -12,6 +12,7 @@ use libbpf_rs::RingBufferBuilder;
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{Action, Class, LEAVES, Leaf, Message, brf};
 use narrows_control::units::{Bytes, Rate, Span, Time};
+use nix::net::if_::if_indextoname;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::core::{Asked, Switch};
@@ -28,6 +29,8 @@ use crate::events;
 use crate::htb::{self, Htb, LeafStats};
 use crate::status::Snapshot;
 
+/// Interfaces are looked for this often.
+const LOOK_FOR_INTERFACES: Span = Span::from_secs(1);
 /// Turns come no more often than this. A newcomer's bell is answered at once, but no more often either.
 const LEAST_PAUSE: Span = Span::from_millis(1);
 /// Counts and clock are read within this, or once more.
@@ -83,6 +86,9 @@ impl Controlled {
 /// A running switch.
 pub struct Runner {
     switch: Switch<program::Switch>,
+    /// All interfaces that the program sits at, by number: a name may change hands.
+    interfaces: Vec<(String, u32)>,
+    looked_for_at: Time,
     ports: Vec<Controlled>,
     _attachments: Vec<Attachment>,
     link: Option<Link>,
@@ -145,6 +151,7 @@ impl Runner {
 
     /// One turn of the loop.
     fn turn(&mut self, services: &Services) -> Result<(), Failure> {
+        self.look_for_interfaces()?;
         self.set_rates(services.board.take_rates())?;
         let now = self.refresh()?;
         while let Some(message) = self.link.as_ref().and_then(Link::try_recv) {
@@ -161,6 +168,22 @@ impl Runner {
             link.list_flows(now, &self.switch, &self.meters);
         }
         Ok(())
+    }
+
+    /// An interface that is gone took its program and its queues with it; one of the same name that comes later has neither.
+    /// Who runs the agent is to know, and may start it again.
+    fn look_for_interfaces(&mut self) -> Result<(), Failure> {
+        let now = clock::now();
+        if now.since(self.looked_for_at) < LOOK_FOR_INTERFACES {
+            return Ok(());
+        }
+        self.looked_for_at = now;
+        // nix 0.31 gives an empty name where there is no such interface.
+        let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());
+        match self.interfaces.iter().find(|(_, index)| !is_there(*index)) {
+            Some((name, _)) => Err(format!("{name}: the interface has vanished").into()),
+            None => Ok(()),
+        }
     }
 
     /// Reads what the queues and the program counted, and when: rates are counts over time, and an agent that is interrupted

@@ -35,6 +35,7 @@ impl Runner {
         let mut rtnl = Rtnl::open()?;
         let plane = load(config, &mut rtnl)?;
         let (mut ports, mut cores, mut told, mut indices) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut interfaces = Vec::new();
         for (number, port) in (0u8..).zip(&config.ports) {
             let link = rtnl.ethernet(&port.interface)?;
             let claim = claim(&link)?;
@@ -51,6 +52,7 @@ impl Runner {
             ports.push(controlled);
             prepare(&plane.ports.get(number).ok_or("too many ports")?, config);
             indices.push((link.index, number));
+            interfaces.push((port.interface.clone(), link.index));
             if let Some(thresholds) = port.thresholds(mtu) {
                 told.push(Told { interface: link, capacity: capacity.unwrap_or(Rate::ZERO), thresholds });
             }
@@ -58,7 +60,9 @@ impl Runner {
         // Ports that are not controlled share one record, behind the controlled ones.
         let plain = u8::try_from(config.ports.len())?;
         for name in &config.interfaces {
-            indices.push((rtnl.ethernet(name)?.index, plain));
+            let index = rtnl.ethernet(name)?.index;
+            indices.push((index, plain));
+            interfaces.push((name.clone(), index));
         }
         let record = plane.ports.get(plain).ok_or("too many ports")?;
         record.set_mode(0);
@@ -74,6 +78,8 @@ impl Runner {
         };
         let mut runner = Runner {
             switch: Switch::new(plane, cores),
+            interfaces,
+            looked_for_at: clock::now(),
             ports,
             _attachments: attachments,
             link,
