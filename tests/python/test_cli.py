@@ -5,6 +5,7 @@ import json
 import pytest
 from narrows import sweep
 from narrows.cli import main as cli
+from narrows.results.results import Results
 from narrows.scenario import schema
 
 TEXT = """
@@ -63,6 +64,7 @@ def test_run_takes_overrides(narrows):
             ["run", "demo.toml", "--set", "topology.rat=1"],
             "demo.toml: topology.rat: found an unknown key; nearest is 'rate'\n",
         ),
+        (["run", "demo.toml", "--no-sim"], "--no-sim: found --on sim, expected --on kernel\n"),
         (["run", "demo.toml", "--set", "x"], "--set: found 'x', expected key=value\n"),
         (["run"], "narrows run: Missing argument 'scenario'; see narrows run -h\n"),
         (["walk"], "narrows: No such command 'walk'; see narrows -h\n"),
@@ -102,6 +104,27 @@ def test_an_interrupted_run_promises_no_results(narrows, tmp_path, backend):
     backend.run = stop
     assert narrows("run", "demo.toml") == (130, "", "interrupted: 0 of 1 runs finished, nothing is written\n")
     assert not (tmp_path / "results").exists()
+
+
+def test_an_interrupted_run_says_that_earlier_results_stay(narrows, tmp_path, backend):
+    def stop(_plan):
+        raise KeyboardInterrupt
+
+    narrows("run", "demo.toml")
+    backend.run = stop
+    assert narrows("run", "demo.toml")[2] == (
+        "interrupted: 0 of 1 runs finished, nothing is written; results/demo still has the earlier results\n"
+    )
+    assert len(Results.read(tmp_path / "results/demo").runs) == 1
+
+
+def test_a_report_goes_with_the_results_that_it_is_of(narrows, tmp_path):
+    narrows("run", "demo.toml")
+    narrows("report", "results/demo")
+    page = tmp_path / "results/demo/report.html"
+    assert page.exists()
+    narrows("run", "demo.toml", "--set", "flows.0.cc=reno")
+    assert not page.exists()
 
 
 def test_replacing_results_is_said(narrows):
