@@ -123,15 +123,19 @@ def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
     return first
 
 
+def release() -> str:
+    """The version of Narrows."""
+    try:
+        return version("narrows")
+    except PackageNotFoundError:
+        return "unknown"
+
+
 def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) -> dict[str, Any]:
     """What was run, as `metadata.json` holds it: nothing in it differs between two identical sweeps."""
-    try:
-        release = version("narrows")
-    except PackageNotFoundError:
-        release = "unknown"
     factors = list(dict.fromkeys(name for item in runs for name in item.factors))
     return {
-        "narrows": release,
+        "narrows": release(),
         "backend": backend.name,
         **backend.facts(),
         "scenario": scenario.full(),

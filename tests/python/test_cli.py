@@ -1,6 +1,7 @@
 """The command line, without a simulator behind it."""
 
 import json
+from importlib.metadata import version
 
 import pytest
 from narrows import sweep
@@ -97,6 +98,11 @@ def test_the_command_alone_explains_itself(narrows):
     assert "Simulate, verify" in out + err
 
 
+def test_the_version(narrows):
+    code, out, _ = narrows("--version")
+    assert (code, out) == (0, f"narrows {version('narrows')}\n")
+
+
 def test_an_interrupted_run_promises_no_results(narrows, tmp_path, backend):
     def stop(_plan):
         raise KeyboardInterrupt
@@ -141,9 +147,13 @@ def test_seeds_without_effect_are_said(narrows, backend):
     assert "seeds" not in narrows("run", "demo.toml")[1]
 
 
-def test_check(narrows):
+def test_check(narrows, tmp_path):
     code, out, _ = narrows("check", "demo.toml")
     assert (code, out) == (0, "demo.toml: 1 run of 30s, 6 nodes, 5 links, 2 flows\n")
+    (tmp_path / "link.toml").write_text(
+        '[[links]]\nbetween = ["a", "b"]\nrate = "1mbit"\n[[flows]]\nfrom="a"\nto="b"'
+    )
+    assert narrows("check", "link.toml")[1] == "link.toml: 1 run of 30s, 2 nodes, 1 link, 1 flow\n"
     code, out, _ = narrows("check", "demo.toml", "--show")
     shown = json.loads(out)
     assert shown["scenario"]["duration"] == "30s"
