@@ -27,7 +27,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NS3_SOURCE = ROOT / "benches" / "ns3" / "narrows_bench.cc"
-ALLOCATE_SOURCE = ROOT / "crates" / "narrows-control" / "benches" / "allocate.rs"
+CONTROLLER_BENCHES = {
+    "allocate": "One allocation over 100,000 flows (BRF-103):",
+    "headers": "RCP, XCP and BDR at a port (a tenth of BDR's packets are designated):",
+    "pacec": "PACEC's controller with 1,000 links and 100,000 flows:",
+}
 DOCUMENT = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
@@ -259,11 +263,9 @@ def memory_lines(costs: Sequence[Cost]) -> list[str]:
     return lines
 
 
-def allocate_lines() -> list[str]:
-    """What the rate controllers' bench prints: one allocation over 100,000 flows (BRF-103: under 5 ms)."""
-    if not ALLOCATE_SOURCE.is_file():
-        return ["- not run: this tree has no crates/narrows-control/benches/allocate.rs"]
-    program = cargo_bench("narrows-control", "allocate")
+def controller_lines(bench: str) -> list[str]:
+    """What a bench of the rate controllers prints."""
+    program = cargo_bench("narrows-control", bench)
     printed = subprocess.run([program, "--bench"], stdout=subprocess.PIPE, text=True, check=True).stdout
     return ["```", *printed.rstrip().splitlines(), "```"]
 
@@ -303,7 +305,8 @@ def report(costs: Sequence[Cost], repeat: int, missing: str | None) -> str:
         parts += [speed_table(speed), "What was simulated:", fidelity_table(speed)]
     if memory := memory_lines(costs):
         parts += ["Memory:", "\n".join(memory)]
-    parts += ["One allocation over 100,000 flows (BRF-103):", "\n".join(allocate_lines())]
+    for bench, title in CONTROLLER_BENCHES.items():
+        parts += [title, "\n".join(controller_lines(bench))]
     return "\n\n".join(parts)
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from narrows.results.results import Results
 
 _LONGEST_FOUND = 60
 
 
 class NarrowsError(Exception):
     """Something that the user can put right. Its text is one line; the CLI prints it and exits with 2."""
+
+    left: Results | None = None
+    """Of a sweep that it ended the finished runs, where they are on disk."""
 
 
 class ScenarioError(NarrowsError):

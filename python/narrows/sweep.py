@@ -23,6 +23,7 @@ from narrows.scenario.load import Run, expand
 from narrows.scenario.model import Scenario
 from narrows.scenario.parts import Plan
 from narrows.scenario.resolve import resolve, survey
+from narrows.signals import undisturbed
 
 Progress = Callable[[int, int], None]
 """Called with how many runs are finished, and of how many."""
@@ -56,7 +57,8 @@ def run(
 
     Args:
         scenario: what to run.
-        out: folder for the tables; in memory if left out.
+        out: folder for the tables; in memory if left out. Earlier results there are replaced at the end of
+            a sweep that is complete, and not before.
         seeds: number of seeds in place of the sweep's.
         jobs: how many runs at a time, if the backend can; one per core if left out.
         backend: what runs them; the simulator if left out.
@@ -67,6 +69,7 @@ def run(
         ScenarioError: before anything is written, if any of the runs is not possible.
         OutputError: if `out` cannot be written.
         Interrupted: on Ctrl-C, with the finished runs.
+        NarrowsError: if a run fails; its `left` has those that were finished, if there is a folder.
     """
     backend = backend or simulator()
     runs = expand(scenario, seeds)
@@ -120,15 +123,19 @@ def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
     return first
 
 
+def release() -> str:
+    """The version of Narrows."""
+    try:
+        return version("narrows")
+    except PackageNotFoundError:
+        return "unknown"
+
+
 def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) -> dict[str, Any]:
     """What was run, as `metadata.json` holds it: nothing in it differs between two identical sweeps."""
-    try:
-        release = version("narrows")
-    except PackageNotFoundError:
-        release = "unknown"
     factors = list(dict.fromkeys(name for item in runs for name in item.factors))
     return {
-        "narrows": release,
+        "narrows": release(),
         "backend": backend.name,
         **backend.facts(),
         "scenario": scenario.full(),
@@ -175,21 +182,29 @@ def _run_all(
                 if progress is not None:
                     progress(done, len(runs))
     except KeyboardInterrupt:
-        backend.cancel()
-        pool.shutdown(wait=True, cancel_futures=True)
-        # Of the runs under way some may have come to their end after all.
-        done = store.finished
-        if done == 0:
-            store.abandon()
-            raise Interrupted(Results({}, {}), 0, len(runs)) from None
-        raise Interrupted(store.finish(complete=False), done, len(runs)) from None
-    except BaseException:
-        backend.cancel()
-        pool.shutdown(wait=True, cancel_futures=True)
-        store.abandon()
+        with undisturbed():
+            _stop(backend, pool)
+            # Of the runs under way some may have come to their end after all.
+            done = store.finished
+            if done == 0:
+                store.abandon()
+                raise Interrupted(Results({}, {}), 0, len(runs)) from None
+            raise Interrupted(store.finish(complete=False), done, len(runs)) from None
+    except BaseException as error:
+        with undisturbed():
+            _stop(backend, pool)
+            left = store.abandon()
+        if isinstance(error, NarrowsError):
+            error.left = left
         raise
     pool.shutdown(wait=True)
     return store.finish(complete=True)
+
+
+def _stop(backend: Backend, pool: ThreadPoolExecutor) -> None:
+    """End all runs, and wait for what they clean up."""
+    backend.cancel()
+    pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _run_one(item: Run, resolver: Resolver, backend: Backend, store: Store) -> None:

@@ -1,10 +1,12 @@
 """The command line, without a simulator behind it."""
 
 import json
+from importlib.metadata import version
 
 import pytest
 from narrows import sweep
 from narrows.cli import main as cli
+from narrows.results.results import Results
 from narrows.scenario import schema
 
 TEXT = """
@@ -63,6 +65,7 @@ def test_run_takes_overrides(narrows):
             ["run", "demo.toml", "--set", "topology.rat=1"],
             "demo.toml: topology.rat: found an unknown key; nearest is 'rate'\n",
         ),
+        (["run", "demo.toml", "--no-sim"], "--no-sim: found --on sim, expected --on kernel\n"),
         (["run", "demo.toml", "--set", "x"], "--set: found 'x', expected key=value\n"),
         (["run"], "narrows run: Missing argument 'scenario'; see narrows run -h\n"),
         (["walk"], "narrows: No such command 'walk'; see narrows -h\n"),
@@ -95,6 +98,11 @@ def test_the_command_alone_explains_itself(narrows):
     assert "Simulate, verify" in out + err
 
 
+def test_the_version(narrows):
+    code, out, _ = narrows("--version")
+    assert (code, out) == (0, f"narrows {version('narrows')}\n")
+
+
 def test_an_interrupted_run_promises_no_results(narrows, tmp_path, backend):
     def stop(_plan):
         raise KeyboardInterrupt
@@ -102,6 +110,27 @@ def test_an_interrupted_run_promises_no_results(narrows, tmp_path, backend):
     backend.run = stop
     assert narrows("run", "demo.toml") == (130, "", "interrupted: 0 of 1 runs finished, nothing is written\n")
     assert not (tmp_path / "results").exists()
+
+
+def test_an_interrupted_run_says_that_earlier_results_stay(narrows, tmp_path, backend):
+    def stop(_plan):
+        raise KeyboardInterrupt
+
+    narrows("run", "demo.toml")
+    backend.run = stop
+    assert narrows("run", "demo.toml")[2] == (
+        "interrupted: 0 of 1 runs finished, nothing is written; results/demo still has the earlier results\n"
+    )
+    assert len(Results.read(tmp_path / "results/demo").runs) == 1
+
+
+def test_a_report_goes_with_the_results_that_it_is_of(narrows, tmp_path):
+    narrows("run", "demo.toml")
+    narrows("report", "results/demo")
+    page = tmp_path / "results/demo/report.html"
+    assert page.exists()
+    narrows("run", "demo.toml", "--set", "flows.0.cc=reno")
+    assert not page.exists()
 
 
 def test_replacing_results_is_said(narrows):
@@ -118,9 +147,13 @@ def test_seeds_without_effect_are_said(narrows, backend):
     assert "seeds" not in narrows("run", "demo.toml")[1]
 
 
-def test_check(narrows):
+def test_check(narrows, tmp_path):
     code, out, _ = narrows("check", "demo.toml")
     assert (code, out) == (0, "demo.toml: 1 run of 30s, 6 nodes, 5 links, 2 flows\n")
+    (tmp_path / "link.toml").write_text(
+        '[[links]]\nbetween = ["a", "b"]\nrate = "1mbit"\n[[flows]]\nfrom="a"\nto="b"'
+    )
+    assert narrows("check", "link.toml")[1] == "link.toml: 1 run of 30s, 2 nodes, 1 link, 1 flow\n"
     code, out, _ = narrows("check", "demo.toml", "--show")
     shown = json.loads(out)
     assert shown["scenario"]["duration"] == "30s"

@@ -109,6 +109,27 @@ def test_a_folder_without_results_is_one_line(command, tmp_path):
     assert err.count("\n") == 1 and "expected a folder of results" in err
 
 
+def test_remains_of_a_run_are_one_line(command, backend, tmp_path):
+    both(backend, 1, 1, a=tmp_path / "a")
+    (tmp_path / "b/runs").mkdir(parents=True)
+    (tmp_path / "b/metadata.json").write_text((tmp_path / "a/metadata.json").read_text())
+    line = f"{tmp_path / 'b'}: holds no finished run\n"
+    assert command("compare", tmp_path / "a", tmp_path / "b") == (2, "", line)
+    assert command("report", tmp_path / "b") == (2, "", line)
+    assert not (tmp_path / "b/report.html").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_results_with_nothing_in_common_are_one_line(command, backend, tmp_path, options):
+    sweep.run(loads(TEXT), backend=backend, out=tmp_path / "a")
+    text = TEXT.replace("[[flows]]", '[[flows]]\nname = "x"', 1).replace('cc = "bbr"', 'name = "y"')
+    text = text.replace('kind = "dumbbell"', 'kind = "star"\nleaves = 3')
+    sweep.run(loads(text), backend=backend, out=tmp_path / "b")
+    code, out, err = command("compare", tmp_path / "a", tmp_path / "b", *options)
+    assert (code, out) == (2, "")
+    assert err == f"{tmp_path / 'a'}, {tmp_path / 'b'}: found no flow or tight link in common\n"
+
+
 @pytest.mark.parametrize("text", ["[]", '{"factors": 5}', "[" * 100_000])
 def test_a_folder_that_holds_something_else_is_one_line(tmp_path, text):
     (tmp_path / "metadata.json").write_text(text)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from narrows import sweep
 from narrows.errors import ScenarioError
+from narrows.results.exchange import PART
 from narrows.results.results import Results
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.graph import Graph
@@ -151,7 +152,7 @@ def test_ctrl_c_leaves_finished_runs_readable(tmp_path):
     command = [sys.executable, "-m", "narrows.cli.main", "run", "long.toml", "--out", "out", "--jobs", "1"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 30
-        while not (tmp_path / "out" / "runs" / "0").exists():
+        while not (tmp_path / "out" / PART / "runs" / "0").exists():
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.05)

@@ -67,6 +67,14 @@ def attempt(text):
         (BASE.replace('cc = "cubic"', 'transport = "udp"\nrate = "1000tbit"'), "flows.0.rate: found 1000000gbit (2500000000000 packets), expected at most 10000000000 packets"),
         (CHAIN + '[[flows]]\nfrom = "a"\nto = "d"', "flows.0.to: found no path from 'a' to 'd', expected one"),
         (CHAIN + "[[flows]]", "flows.0.from: found nothing, expected a node"),
+        (
+            '[topology]\nkind = "star"\nrate = "10mbit"\nrtt = "20ms"\n[[flows]]',
+            "topology.leaves: found nothing, expected a number of hosts, 2 or more",
+        ),
+        (
+            '[topology]\nkind = "parking-lot"\nrate = "10mbit"\ndelay = "5ms"\n[[flows]]',
+            "topology.hops: found nothing, expected a number of tight links, 1 or more",
+        ),
         (CHAIN + '[[nodes]]\nname = "a"\n[[nodes]]\nname = "a"', "nodes.1.name: found 'a' again, expected another name"),
         (CHAIN + '[[links]]\nbetween = ["a", "a"]\nrate="1mbit"', "links.2.between: found 'a' twice, expected two nodes"),
         (CHAIN + '[[links]]\nbetween = ["a", "c"]', "links.2.rate: found neither, expected a rate or a trace"),

@@ -3,14 +3,19 @@
 import hashlib
 import json
 import math
+import os
+import signal
 import threading
+import time
+from pathlib import Path
 
 import narrows
 import numpy as np
 import pytest
+from conftest import FakeBackend
 from narrows import sweep
 from narrows.errors import OutputError, ScenarioError
-from narrows.results import summary
+from narrows.results import exchange, summary
 from narrows.results.results import Results
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.load import loads
@@ -280,6 +285,180 @@ def test_an_interrupt_before_any_run_is_finished_leaves_nothing(tmp_path, backen
     with pytest.raises(sweep.Interrupted, match="0 of 6") as caught:
         sweep.run(scenario(), out=tmp_path / "a", backend=backend, jobs=1)
     assert caught.value.done == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+# Earlier results in the folder
+
+
+def stop_after(runs):
+    def stop(done, total):
+        if done == runs:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+@pytest.fixture
+def earlier(tmp_path, backend):
+    """A folder of results, and what is in it; from now on runs are of three seeds from 7."""
+    folder = tmp_path / "keep"
+    sweep.run(scenario(), out=folder, backend=backend)
+    (folder / "report.html").write_text("a page")
+    (folder / "notes.txt").write_text("a user's")
+    (folder / "sim").mkdir()
+    (folder / "sim/other.txt").write_text("a user's, too")
+    return folder, files(folder)
+
+
+def other():
+    return loads(TEXT.replace('name = "demo"', 'name = "demo"\nseed = 7'))
+
+
+def test_an_interrupted_run_leaves_earlier_results_as_they_were(earlier, backend):
+    def stop(_plan):
+        raise KeyboardInterrupt
+
+    folder, before = earlier
+    backend.run = stop
+    with pytest.raises(sweep.Interrupted):
+        sweep.run(other(), out=folder, backend=backend, jobs=1)
+    assert files(folder) == before
+    assert not (folder / exchange.PART).exists()
+
+
+def test_finished_runs_of_an_interrupted_one_are_beside_the_earlier_results(earlier, backend):
+    folder, before = earlier
+    with pytest.raises(sweep.Interrupted) as caught:
+        sweep.run(other(), out=folder, backend=backend, jobs=1, progress=stop_after(2))
+    assert caught.value.results.folder == folder / "interrupted"
+    assert caught.value.results.runs["seed"].to_pylist() == [7, 8]
+    now = files(folder)
+    assert {name: now[name] for name in before} == before
+    assert {name.split("/")[0] for name in now.keys() - before} == {"interrupted"}
+
+
+def test_so_are_those_of_one_that_failed(earlier, backend):
+    folder, before = earlier
+    backend.fail_seed = 8
+    with pytest.raises(ScenarioError, match="refused") as caught:
+        sweep.run(other(), out=folder, backend=backend, jobs=1)
+    assert caught.value.left.runs["seed"].to_pylist() == [7]
+    now = files(folder)
+    assert {name: now[name] for name in before} == before
+
+
+def test_a_whole_run_replaces_all_of_the_earlier_one(earlier, backend):
+    folder, before = earlier
+    with pytest.raises(sweep.Interrupted):
+        sweep.run(other(), out=folder, backend=backend, jobs=1, progress=stop_after(2))
+    sweep.run(other(), out=folder, backend=backend, formats=("parquet",))
+    assert set(files(folder)) == {
+        "metadata.json",
+        "notes.txt",
+        "sim/other.txt",
+        *(name for name in before if name.endswith(".parquet")),
+    }
+    assert Results.read(folder).runs["seed"].to_pylist() == [7, 8, 9] * 2
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(earlier, backend):
+    folder, before = earlier
+    (folder / exchange.PART / "runs/.0").mkdir(parents=True)
+    sweep.run(scenario(), out=folder, backend=backend)
+    del before["report.html"]
+    assert files(folder) == before
+
+
+def test_a_first_run_that_was_killed_is_no_foreign_folder(tmp_path, backend):
+    (tmp_path / exchange.PART / "runs").mkdir(parents=True)
+    sweep.run(scenario(), out=tmp_path, backend=backend)
+    assert Results.read(tmp_path).runs["run"].to_pylist() == list(range(6))
+
+
+def test_remains_of_a_run_are_no_earlier_results(tmp_path, backend):
+    (tmp_path / "metadata.json").write_text("{}")
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(OutputError, match="holds no finished run"):
+        Results.read(tmp_path)
+    with pytest.raises(sweep.Interrupted):
+        sweep.run(scenario(), out=tmp_path, backend=backend, jobs=1, progress=stop_after(1))
+    assert Results.read(tmp_path).runs["run"].to_pylist() == [0]
+
+
+@pytest.mark.parametrize("backend_of_old", ["sim", "kernel"])
+@pytest.mark.parametrize("step", range(12))
+def test_a_run_killed_while_it_replaces_results_leaves_the_old_or_the_new(tmp_path, step, backend_of_old):
+    def make(folder, content, names):
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(content)
+
+    make(tmp_path, "old", ["runs.csv", "flows.csv", "report.html", "logs/0/a.log", "sim/x"])
+    make(tmp_path, json.dumps({"backend": backend_of_old}), ["metadata.json"])
+    make(tmp_path / exchange.PART, "new", ["metadata.json", "runs.csv", "flows.csv", "links.csv"])
+    old = files(tmp_path)
+    new = dict.fromkeys(("metadata.json", "runs.csv", "flows.csv", "links.csv"), b"new")
+    old = {name: content for name, content in old.items() if exchange.PART not in name}
+    if backend_of_old == "sim":
+        new["sim/x"] = b"old"
+
+    child = os.fork()
+    if child == 0:
+        left, rename = [step], Path.rename
+
+        def killed(path, target):
+            if path.exists():
+                if left[0] == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                left[0] -= 1
+            return rename(path, target)
+
+        Path.rename = killed
+        try:
+            exchange.exchange(tmp_path)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+    assert not (tmp_path / "metadata.json").exists() or step == 0 or files(tmp_path) == new
+    exchange.settle(tmp_path)
+    making_room = 5 if backend_of_old == "sim" else 6
+    assert files(tmp_path) == (old if step <= making_room else new)
+    assert not any((tmp_path / name).exists() for name in exchange.ASIDE)
+
+
+def test_two_runs_do_not_write_into_one_folder(tmp_path, backend):
+    run = backend.run
+
+    def meddling(plan):
+        with pytest.raises(OutputError, match="keep: another run is writing there"):
+            sweep.run(scenario(), out=tmp_path / "keep", backend=FakeBackend())
+        return run(plan)
+
+    backend.run = meddling
+    sweep.run(scenario(), out=tmp_path / "keep", backend=backend, jobs=1)
+    assert len(Results.read(tmp_path / "keep").runs) == 6
+
+
+def test_ctrl_c_again_does_not_cut_a_clean_up_short(tmp_path, backend):
+    cleaned = []
+
+    def run(_plan):
+        time.sleep(0.1)  # the pool is up
+        os.kill(os.getpid(), signal.SIGINT)
+        backend.cancelled.wait(10)
+        for _ in range(5):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.02)
+        cleaned.append(True)
+        raise KeyboardInterrupt
+
+    backend.run = run
+    with pytest.raises(sweep.Interrupted):
+        sweep.run(scenario(), out=tmp_path / "a", backend=backend, jobs=1)
+    assert cleaned == [True]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert list(tmp_path.iterdir()) == []
 
 

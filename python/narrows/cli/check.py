@@ -37,9 +37,14 @@ def check(
         return
     flows = sum(flow["count"] for flow in plan["flows"])
     print(
-        f"{scenario}: {len(runs)} run{'s' * (len(runs) != 1)} of {units.format_duration(loaded.duration)}, "
-        f"{len(plan['nodes'])} nodes, {len(plan['links']) // 2} links, {flows} flow{'s' * (flows != 1)}"
+        f"{scenario}: {_many(len(runs), 'run')} of {units.format_duration(loaded.duration)}, "
+        f"{_many(len(plan['nodes']), 'node')}, {_many(len(plan['links']) // 2, 'link')}, "
+        f"{_many(flows, 'flow')}"
     )
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def schema(

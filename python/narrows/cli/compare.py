@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from narrows.cli.figures import HEADINGS, WIDEST, number
+from narrows.errors import NarrowsError
 from narrows.results.compare import TOLERANCES, Comparison, Pair
 from narrows.results.compare import compare as compare_results
 from narrows.results.results import Results
@@ -28,6 +29,8 @@ def compare(
     """Print two folders of results side by side, e.g. a simulation and the same scenario on real stacks."""
     first, second = Results.read(a), Results.read(b)
     comparison = compare_results(first, second)
+    if not comparison.pairs:
+        raise NarrowsError(f"{a}, {b}: found no flow or tight link in common")
     if as_json:
         print(json.dumps(as_data(comparison), indent=2, allow_nan=False))
         return

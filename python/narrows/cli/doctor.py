@@ -10,13 +10,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from narrows.backends.kernel import features
+from narrows.backends.kernel import features, namespaces
 from narrows.backends.kernel.features import Finding
 from narrows.cli.figures import WIDEST
 
 PARTS = {"sim": "simulate", "kernel": "run --on kernel", "deploy": "narrows-agent"}
 """What may be ready, and which command that is."""
 NOT_READY = 1
+MOST_NAMED = 4
+"""Of what dead runs left; `--json` has all."""
 
 
 def doctor(
@@ -26,10 +28,13 @@ def doctor(
     findings = examine()
     ready = readiness(findings)
     controls = features.congestion_controls()
+    remains = namespaces.remains()
     if as_json:
-        print(json.dumps(as_data(findings, ready, controls), indent=2))
+        print(json.dumps(as_data(findings, ready, controls) | {"remains": remains}, indent=2))
     else:
         show(findings, ready, controls, Console(width=WIDEST))
+        if remains:
+            print(left_over(remains))
     if not ready["sim"]:
         raise typer.Exit(NOT_READY)
 
@@ -61,7 +66,7 @@ def show(findings: list[Finding], ready: dict[str, bool], controls: list[str], c
     for finding in findings:
         table.add_row(
             finding.name,
-            (finding.detail or "yes") if finding.have else "no",
+            _found(finding),
             ", ".join(finding.needed) or "-",
             finding.use,
             "" if finding.have else finding.remedy,
@@ -72,10 +77,31 @@ def show(findings: list[Finding], ready: dict[str, bool], controls: list[str], c
         highlight=False,
     )
     for part, what in PARTS.items():
-        lacks = [f.name for f in findings if part in f.needed and not f.have]
         console.print(
-            f"{part} ({what}): {'ready' if ready[part] else 'lacks ' + ', '.join(lacks)}", highlight=False
+            f"{part} ({what}): {'ready' if ready[part] else 'lacks ' + ', '.join(lacking(findings, part))}",
+            highlight=False,
         )
+
+
+def _found(finding: Finding) -> str:
+    if not finding.have:
+        return "no" if finding.tried else "not tried"
+    return finding.detail or "yes"
+
+
+def lacking(findings: list[Finding], part: str) -> list[str]:
+    """What a part lacks; of what could not be tried nothing is said, unless there is nothing else to say."""
+    missing = [finding for finding in findings if part in finding.needed and not finding.have]
+    return [finding.name for finding in missing if finding.tried] or [finding.name for finding in missing]
+
+
+def left_over(remains: list[str]) -> str:
+    """Namespaces of runs that died, and how they go."""
+    named = ", ".join(remains[:MOST_NAMED]) + (", ..." if len(remains) > MOST_NAMED else "")
+    return (
+        f"left by runs that were killed: {len(remains)} namespace{'s' * (len(remains) != 1)} ({named}); "
+        "the next run --on kernel removes them, or: ip netns delete NAME"
+    )
 
 
 def as_data(findings: list[Finding], ready: dict[str, bool], controls: list[str]) -> dict[str, Any]:
@@ -88,6 +114,7 @@ def as_data(findings: list[Finding], ready: dict[str, bool], controls: list[str]
             {
                 "name": f.name,
                 "have": f.have,
+                "tried": f.tried,
                 "needed_by": list(f.needed),
                 "use": f.use,
                 "remedy": f.remedy,

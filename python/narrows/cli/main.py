@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ from narrows.cli.report import report
 from narrows.cli.run import run
 from narrows.cli.show import show
 from narrows.errors import NarrowsError, one_line
+from narrows.sweep import release
 
 app = typer.Typer(
     name="narrows",
@@ -26,6 +27,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"narrows {release()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _narrows(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Simulate, verify, deploy and study congestion control."""
+
+
 app.command()(run)
 app.command()(report)
 app.command()(compare)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from narrows.errors import OutputError
-from narrows.results.results import Results
+from narrows.results.results import REPORT, Results
 
 
 def report(
@@ -22,7 +22,7 @@ def report(
     from narrows.report import single  # noqa: PLC0415 (charts take a second to load)
 
     html = single(Results.read(results))
-    target = out or results / "report.html"
+    target = out or results / REPORT
     partial = target.with_name(f".{target.name}.part")
     try:
         # The page appears whole or not at all.

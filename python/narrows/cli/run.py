@@ -21,14 +21,14 @@ from narrows.backends import Backend
 from narrows.backends.kernel import soundness
 from narrows.cli import compare as comparison
 from narrows.cli.figures import HEADINGS, WIDEST, digits, number
-from narrows.cli.signals import terminable
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import summary
 from narrows.results.compare import compare
-from narrows.results.results import METADATA, Results
+from narrows.results.results import METADATA, SIMULATED, Results, holds_runs
 from narrows.results.summary import Figure, Row
 from narrows.scenario.load import load, parse_override
 from narrows.scenario.model import Scenario
+from narrows.signals import terminable
 
 INTERRUPTED = 130
 
@@ -76,6 +76,8 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Run a scenario and print what came of it."""
+    if no_sim and on is not On.KERNEL:
+        raise NarrowsError(f"--no-sim: found --on {on}, expected --on kernel")
     overrides = dict(parse_override(text) for text in override or [])
     if seed is not None:
         overrides["seed"] = seed
@@ -86,7 +88,7 @@ def run(
     results = _results(loaded, folder, seeds, jobs, backend)
     simulated = None
     if backend is not None and not no_sim:
-        simulated = _simulated(loaded, folder / "sim", seeds, jobs)
+        simulated = _simulated(loaded, folder / SIMULATED, seeds, jobs)
     if as_json:
         data = as_data(results)
         if backend is not None:
@@ -103,7 +105,7 @@ def run(
             print(f"note: {note}")
     print(f"tables in {folder}{' (earlier results there replaced)' if replaced else ''}")
     if simulated is not None:
-        print(f"\nthe same scenario simulated (narrows compare {folder / 'sim'} {folder}):")
+        print(f"\nthe same scenario simulated (narrows compare {folder / SIMULATED} {folder}):")
         comparison.show(compare(simulated, results), ("sim", "kernel"), console)
 
 
@@ -115,8 +117,10 @@ def _results(
         try:
             return sweep.run(loaded, out=folder, seeds=seeds, jobs=jobs, backend=backend, progress=progress)
         except sweep.Interrupted as stopped:
-            left = f"readable in {folder}" if stopped.done else "nothing is written"
-            print(f"interrupted: {stopped}, {left}", file=sys.stderr)
+            left = f"readable in {stopped.results.folder}" if stopped.done else "nothing is written"
+            earlier = holds_runs(folder) and stopped.results.folder != folder
+            stays = f"; {folder} still has the earlier results" if earlier else ""
+            print(f"interrupted: {stopped}, {left}{stays}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -139,7 +143,7 @@ def kernel() -> Backend:
         from narrows.backends.kernel.backend import Kernel  # noqa: PLC0415 (needs the native module)
     except ImportError as error:
         raise NarrowsError(f"the native module is not built ({error}): pip install -e .") from None
-    return Kernel()
+    return Kernel(say=lambda line: print(line, file=sys.stderr))
 
 
 @contextmanager

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 METADATA = "metadata.json"
 """What was run: version, scenario, runs."""
+LOGS = "logs"
+"""Folder of what programs wrote."""
+REPORT = "report.html"
+"""The page that `narrows report` draws of a folder."""
+SIMULATED = "sim"
+"""Beside a run in real time the same scenario simulated, a folder of results of its own."""
+INTERRUPTED = "interrupted"
+"""Finished runs of a sweep that broke off, beside earlier results that stay: a folder of results, too."""
 SOUNDNESS = "soundness"
 """Key of the metadata: by number of the run, whether one in real time measured what it says, or why not."""
 
@@ -40,7 +48,7 @@ class Results:
         """Open a folder of results; of an interrupted sweep the runs that were finished.
 
         Raises:
-            OutputError: if it holds no results.
+            OutputError: if it holds no results, or none of a finished run.
         """
         folder = Path(folder)
         try:
@@ -51,6 +59,8 @@ class Results:
             raise OutputError(
                 f"{folder}: found no readable {METADATA}, expected a folder of results"
             ) from None
+        if not holds_runs(folder):
+            raise OutputError(f"{folder}: holds no finished run")
         return cls(metadata, {}, folder)
 
     def table(self, name: str) -> pa.Table:
@@ -143,3 +153,14 @@ class Results:
 def finished(folder: Path, name: str) -> list[Path]:
     """Files called `name` of the finished runs of a sweep that was not merged, in order of runs."""
     return sorted((folder / "runs").glob(f"[0-9]*/{name}"), key=lambda path: int(path.parent.name))
+
+
+def holds_runs(folder: Path) -> bool:
+    """Whether a folder has results of at least one finished run."""
+    whole = any((folder / f"runs.{suffix}").exists() for suffix in tables.FORMATS)
+    return (folder / METADATA).exists() and (whole or bool(finished(folder, "runs.parquet")))
+
+
+def came_to_its_end(folder: Path) -> bool:
+    """Whether a folder has the results of a sweep all of whose runs were finished."""
+    return (folder / METADATA).is_file() and (folder / "runs.parquet").is_file()

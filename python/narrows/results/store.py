@@ -1,16 +1,19 @@
 """Where a sweep puts its tables: in memory, or in a folder run by run and merged at the end.
 
-OUT/metadata.json               written first: version, scenario, runs; of real-time runs also their soundness
+OUT/metadata.json               version, scenario, runs; of real-time runs also their soundness
 OUT/runs/<id>/<table>.parquet   a finished run; the folder appears whole or not at all
 OUT/<table>.{parquet,csv}       all runs, once the sweep is over; runs/ is then gone
 OUT/logs/<id>/<file>            what agents and other programs of a run on real stacks wrote
 OUT/timing.csv                  wall times, which differ between identical sweeps
+
+All of it is written aside and takes the place of earlier results at the end: see `exchange`.
 """
 
 from __future__ import annotations
 
-import contextlib
+import fcntl
 import json
+import os
 import shutil
 import threading
 from collections.abc import Mapping
@@ -20,12 +23,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from narrows.errors import OutputError
-from narrows.results import tables
-from narrows.results.results import METADATA, SOUNDNESS, Results, finished
+from narrows.results import exchange, tables
+from narrows.results.results import LOGS, METADATA, SOUNDNESS, Results, finished, holds_runs
 from narrows.results.tables import Format
-
-LOGS = "logs"
-"""Folder of what programs wrote."""
 
 
 class Store(Protocol):
@@ -46,8 +46,8 @@ class Store(Protocol):
     def finish(self, complete: bool) -> Results:
         """No more runs come."""
 
-    def abandon(self) -> None:
-        """A run failed: finished ones stay, and without any nothing is left behind."""
+    def abandon(self) -> Results | None:
+        """A run failed: finished ones stay, and without any nothing is left behind; what stays on disk."""
 
 
 class Memory:
@@ -87,58 +87,74 @@ class Memory:
         }
         return Results(self._metadata, merged)
 
-    def abandon(self) -> None:
+    def abandon(self) -> Results | None:
         """A run failed."""
+        return None
 
 
 class Folder:
     """Writes tables into a folder.
 
     Args:
-        path: the folder; results of an earlier sweep in it are replaced, anything else is refused.
+        path: the folder; results of an earlier sweep in it are replaced when this one is complete, anything
+            else in it is refused.
         metadata: what is run.
         formats: of the merged tables.
 
     Raises:
-        OutputError: if it cannot be written, or holds something else.
+        OutputError: if it cannot be written, holds something else, or another run is writing there.
     """
 
     def __init__(self, path: Path, metadata: dict[str, Any], formats: tuple[Format, ...]) -> None:
         self._path, self._formats, self._metadata = path, formats, dict(metadata)
+        self._part = path / exchange.PART
         self._lock = threading.Lock()
         self._timing: dict[int, float] = {}
         self._made: list[Path] = []
+        self._held = -1
         try:
             if path.exists() and not path.is_dir():
                 raise OutputError(f"{path}: found a file, expected a folder")
-            if path.exists() and any(path.iterdir()) and not (path / METADATA).exists():
-                raise OutputError(f"{path}: found other files, expected an empty folder or earlier results")
             self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
             path.mkdir(parents=True, exist_ok=True)
-            self._clear()
+            self._hold()
+            exchange.settle(path)
+            if any(path.iterdir()) and not (path / METADATA).exists():
+                raise OutputError(f"{path}: found other files, expected an empty folder or earlier results")
+            self._part.mkdir()
             self._describe()
-            (path / "runs").mkdir()
+            (self._part / "runs").mkdir()
         except OSError as error:
             self.abandon()
             raise tables.cannot_write(path, error) from None
+        except BaseException:
+            self._release()
+            raise
+
+    def _hold(self) -> None:
+        """Keep other runs out; the kernel lets them in again when this process ends, however it ends."""
+        self._held = os.open(self._path, os.O_RDONLY)
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(f"{self._path}: another run is writing there") from None
+        except OSError:
+            pass  # a file system without locks
+
+    def _release(self) -> None:
+        if self._held >= 0:
+            os.close(self._held)
+        self._held = -1
 
     def _describe(self) -> None:
         text = json.dumps(self._metadata, indent=2, ensure_ascii=False, allow_nan=False)
-        (self._path / METADATA).write_text(text + "\n", encoding="utf-8")
-
-    def _clear(self) -> None:
-        for name in ("runs", LOGS):
-            shutil.rmtree(self._path / name, ignore_errors=True)
-        for name in ("runs", *tables.SCHEMAS):
-            for suffix in tables.FORMATS:
-                (self._path / f"{name}.{suffix}").unlink(missing_ok=True)
-        (self._path / "timing.csv").unlink(missing_ok=True)
+        (self._part / METADATA).write_text(text + "\n", encoding="utf-8")
 
     def add(
         self, run: int, data: dict[str, pa.Table], seconds: float, soundness: Mapping[str, Any] | None = None
     ) -> None:
         """A run is finished."""
-        partial, whole = self._path / "runs" / f".{run}", self._path / "runs" / str(run)
+        partial, whole = self._part / "runs" / f".{run}", self._part / "runs" / str(run)
         try:
             partial.mkdir()
             for name, content in data.items():
@@ -151,20 +167,20 @@ class Folder:
                     self._describe()
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
-            raise tables.cannot_write(whole, error) from None
+            raise tables.cannot_write(self._path, error) from None
         except OutputError:
             shutil.rmtree(partial, ignore_errors=True)
             raise
 
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
         """What programs of a run wrote, by name of a file."""
-        folder = self._path / LOGS / str(run)
+        folder = self._part / LOGS / str(run)
         try:
             for name, text in logs.items():
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_text(text, encoding="utf-8")
         except OSError as error:
-            raise tables.cannot_write(folder, error) from None
+            raise tables.cannot_write(self._path, error) from None
 
     @property
     def finished(self) -> int:
@@ -175,25 +191,44 @@ class Folder:
         """No more runs come; of an incomplete sweep the finished runs stay as they are, and can be read."""
         try:
             lines = [f"{run},{seconds:.6f}" for run, seconds in sorted(self._timing.items())]
-            (self._path / "timing.csv").write_text("\n".join(["run,wall_s", *lines]) + "\n", encoding="utf-8")
+            (self._part / "timing.csv").write_text("\n".join(["run,wall_s", *lines]) + "\n", encoding="utf-8")
             if complete:
-                for name in ("runs", *tables.SCHEMAS):
-                    parts = finished(self._path, f"{name}.parquet")
-                    for suffix in self._formats:
-                        tables.write_all(
-                            self._path / f"{name}.{suffix}", (tables.read(part) for part in parts)
-                        )
-                shutil.rmtree(self._path / "runs")
+                self._merge()
+            return Results.read(self._put(complete))
         except OSError as error:
+            self.abandon()
             raise tables.cannot_write(self._path, error) from None
-        return Results.read(self._path)
+        except BaseException:
+            self.abandon()
+            raise
+        finally:
+            self._release()
 
-    def abandon(self) -> None:
-        """A run failed: finished ones stay, and without any nothing is left behind."""
-        if self._timing:
-            return
-        with contextlib.suppress(OSError):  # not empty, not ours to remove, or not even a folder
-            self._clear()
-            (self._path / METADATA).unlink(missing_ok=True)
-            for folder in self._made or [self._path]:
+    def _merge(self) -> None:
+        # The table of runs comes last: where it is, all of them are.
+        for name in (*tables.SCHEMAS, "runs"):
+            parts = finished(self._part, f"{name}.parquet")
+            for suffix in self._formats:
+                tables.write_all(self._part / f"{name}.{suffix}", (tables.read(part) for part in parts))
+        shutil.rmtree(self._part / "runs")
+
+    def _put(self, complete: bool) -> Path:
+        """Make results of what was written; where they are. Only a whole sweep replaces earlier runs."""
+        if not complete and holds_runs(self._path):
+            return exchange.put_aside(self._path)
+        exchange.exchange(self._path)
+        return self._path
+
+    def abandon(self) -> Results | None:
+        """A run failed: finished ones stay, and without any nothing is left behind; what stays."""
+        try:
+            if self._timing and self._part.exists():
+                return Results.read(self._put(complete=False))
+            shutil.rmtree(self._part, ignore_errors=True)
+            for folder in self._made:
                 folder.rmdir()
+        except (OSError, OutputError):
+            pass  # not even a folder, or a disk that takes no more
+        finally:
+            self._release()
+        return None

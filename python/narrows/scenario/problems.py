@@ -21,6 +21,9 @@ _PLAIN = {
     "finite_number": "a finite number",
 }
 
+_COUNTS = {"leaves": "a number of hosts, 2 or more", "hops": "a number of tight links, 1 or more"}
+"""Keys that a topology cannot do without, and whose names do not say what they are."""
+
 
 def translate(error: ValidationError, data: object, model: type[BaseModel]) -> ScenarioError:
     """The first of pydantic's errors as a ScenarioError.
@@ -40,7 +43,8 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
             names = _names(model, first["loc"][:-1])
             return ScenarioError(f"found an unknown key{hint(first['loc'][-1], names)}", key)
         case "missing":
-            return ScenarioError("found nothing, expected this key", key)
+            what = _COUNTS.get(str(first["loc"][-1]), "this key")
+            return ScenarioError(f"found nothing, expected {what}", key)
         case "union_tag_not_found":
             tag = str(first["ctx"]["discriminator"]).strip("'")
             if isinstance(value, dict):

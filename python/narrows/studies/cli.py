@@ -12,7 +12,7 @@ from rich.table import Table
 
 from narrows import sweep
 from narrows.cli.run import INTERRUPTED, On, kernel
-from narrows.cli.signals import terminable
+from narrows.signals import terminable
 from narrows.studies.judge import Finding, Verdict
 from narrows.studies.load import find_study, known_studies, load_study
 from narrows.studies.model import Study

@@ -20,9 +20,9 @@ import numpy as np
 
 from narrows import sweep
 from narrows.backends import Backend
-from narrows.errors import NarrowsError, OutputError, ScenarioError
+from narrows.errors import NarrowsError, ScenarioError
 from narrows.results.compare import compare
-from narrows.results.results import METADATA, Results
+from narrows.results.results import Results, came_to_its_end
 from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
 from narrows.studies.judge import judge
@@ -134,10 +134,7 @@ def _in_real_time(
         # An experiment that breaks in the middle must not take those before it along.
         say(f"{pair.experiment.id}: {error}")
         left_out.append(f"Runs that are missing failed: {error}")
-    try:
-        return Results.read(folder)
-    except OutputError:
-        return None
+        return error.left
 
 
 def _results(
@@ -155,7 +152,7 @@ def _results(
 
 def _kept(scenario: Scenario, folder: Path, reuse: bool) -> Results | None:
     """What an earlier run left, if it came to its end and ran this very scenario."""
-    if not reuse or not (folder / METADATA).is_file() or not (folder / "runs.parquet").is_file():
+    if not reuse or not came_to_its_end(folder):
         return None
     earlier = Results.read(folder)
     return earlier if earlier.metadata.get("scenario") == scenario.full() else None

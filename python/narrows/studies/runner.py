@@ -19,7 +19,7 @@ from narrows import sweep, units
 from narrows.backends import Backend
 from narrows.errors import Expected, NarrowsError
 from narrows.results.compare import Comparison
-from narrows.results.results import METADATA, Results
+from narrows.results.results import Results, came_to_its_end
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.model import Scenario
 from narrows.studies.judge import Finding, judge
@@ -90,7 +90,7 @@ def run_study(
     for experiment in chosen(study, only):
         folder = out / "results" / experiment.id
         outcome.scenarios[experiment.id] = (study.folder / experiment.scenario).read_text(encoding="utf-8")
-        if reuse and (folder / METADATA).is_file():
+        if reuse and came_to_its_end(folder):
             results = Results.read(folder)
             _recall(folder, outcome)
             say(f"{experiment.id}: read {len(results.runs)} runs from {folder}")

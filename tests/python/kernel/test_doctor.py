@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
-from narrows.backends.kernel import features
+from narrows.backends.kernel import features, namespaces
 from narrows.backends.kernel.features import Finding
 from narrows.backends.kernel.shell import KernelError
 from narrows.backends.kernel.soundness import judge, line
 from narrows.cli import main as cli
-from narrows.cli.doctor import examine, readiness
+from narrows.cli.doctor import examine, lacking, readiness
 
 
 def test_the_simulator_is_ready_whatever_else_lacks(monkeypatch, capsys):
@@ -43,6 +44,66 @@ def test_a_run_stops_with_the_first_that_lacks():
     lacking = Finding("tc", False, ("kernel",), "rates and queues", "install iproute2")
     with pytest.raises(KernelError, match="found no tc, needed for rates and queues; install iproute2"):
         features.require(lambda: [Finding("netem", False, (), "x", "y"), lacking])
+
+
+@pytest.fixture
+def no_root(monkeypatch):
+    """As any user: nothing is made, and nothing was tried."""
+
+    def refused(command, lines):
+        raise KernelError("ip netns add: Permission denied")
+
+    monkeypatch.setattr(features, "call", refused)
+    monkeypatch.setattr(features, "_capable", lambda: False)
+
+
+def test_what_needs_root_is_not_tried_without(no_root, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["narrows", "doctor"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    shown = capsys.readouterr().out
+    (row,) = [row for row in shown.splitlines() if row.startswith("qdisc htb ")]
+    assert "not tried" in row and row.rstrip().endswith("run it as root (sudo)")
+    assert "qdisc" not in next(row for row in shown.splitlines() if row.startswith("deploy "))
+    assert not readiness(features.qdiscs())["kernel"]
+
+
+def test_root_that_cannot_try_is_told_why(no_root, monkeypatch):
+    monkeypatch.setattr(features, "root", lambda: Finding("root", True, ("kernel",), "x", ""))
+    tried = features.qdiscs()
+    assert lacking(tried, "kernel") == ["qdisc htb", "qdisc pfifo", "qdisc bfifo"]
+    with pytest.raises(KernelError, match=r"could not try qdisc htb, .*; ip netns add: Permission denied"):
+        features.require(lambda: tried)
+
+
+@pytest.mark.parametrize(
+    ("mounts", "have"),
+    [
+        ("bpf /sys/fs/bpf bpf rw 0 0", True),
+        ("bpf /elsewhere bpf rw 0 0", False),
+        ("x /sys/fs/bpf tmpfs rw", False),
+    ],
+)
+def test_bpffs_is_looked_for_where_the_agent_pins(monkeypatch, mounts, have):
+    monkeypatch.setattr(features, "_lines", lambda path: [mounts] if path == "/proc/mounts" else [])
+    (finding,) = [finding for finding in features.kernel() if finding.name == "bpffs"]
+    assert finding.have is have
+    assert finding.remedy == "mount -t bpf bpf /sys/fs/bpf"
+
+
+def test_remains_are_named_with_what_removes_them(monkeypatch, capsys, tmp_path):
+    dead = 2**22 + 1  # above the largest number of a process
+    monkeypatch.setattr(namespaces, "RUN", tmp_path)
+    monkeypatch.setattr(features, "qdiscs", list)  # would make a namespace, and not find it to remove
+    for name in [f"nrw-{dead}-1-n{i}" for i in range(5)] + [f"nrw-{os.getpid()}-1-n0", "other"]:
+        (tmp_path / name).touch()
+    monkeypatch.setattr("sys.argv", ["narrows", "doctor"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"left by runs that were killed: 5 namespaces (nrw-{dead}-1-n0, nrw-{dead}-1-n1, nrw-{dead}-1-n2, "
+        f"nrw-{dead}-1-n3, ...); the next run --on kernel removes them, or: ip netns delete NAME"
+    )
 
 
 def test_soundness_in_words():

@@ -98,7 +98,18 @@ def test_a_run_that_is_ended_leaves_nothing(tmp_path, number):
     run.send_signal(number)
     _, words = run.communicate(timeout=30)
     assert run.returncode == 130
-    assert words == "interrupted: 0 of 1 runs finished, nothing is written\n"
+    assert words == "removing the network ...\ninterrupted: 0 of 1 runs finished, nothing is written\n"
+
+
+def test_pressing_ctrl_c_again_and_again_leaves_nothing(tmp_path):
+    run = _started(tmp_path)
+    for _ in range(100):
+        run.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+        if run.poll() is not None:
+            break
+    _, words = run.communicate(timeout=30)
+    assert not namespaces.ours(f"nrw-{run.pid}-"), words
 
 
 def test_a_killed_run_is_swept_by_the_next(tmp_path):

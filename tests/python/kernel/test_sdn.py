@@ -185,5 +185,5 @@ def test_a_run_that_is_ended_leaves_no_controller(tmp_path, into):
     started.send_signal(signal.SIGINT)
     _, words = started.communicate(timeout=30)
     assert started.returncode == 130
-    assert words == "interrupted: 0 of 1 runs finished, nothing is written\n"
+    assert words == "removing the network ...\ninterrupted: 0 of 1 runs finished, nothing is written\n"
     assert not namespaces.ours(f"nrw-{started.pid}-")

@@ -55,8 +55,8 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
         Command::Sender(args) => start(args.config("sender")?, agents),
         Command::Receiver(args) => start(args.config("receiver")?, agents),
         Command::Check { files } => {
-            let bad: Vec<_> = files.iter().filter_map(|file| Config::load(file).err()).collect();
-            bad.iter().for_each(|invalid| eprintln!("{invalid}"));
+            let bad: Vec<String> = files.iter().filter_map(|file| wrong_with(file)).collect();
+            bad.iter().for_each(|problem| eprintln!("{problem}"));
             Ok(if bad.is_empty() { 0 } else { WRONG_INPUT })
         }
         Command::Status { name, json, flows } => status(name.as_deref(), json, flows),
@@ -72,6 +72,18 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
             Ok(0)
         }
     }
+}
+
+/// What is wrong with a configuration, and with what it names on this machine.
+fn wrong_with(file: &Path) -> Option<String> {
+    let config = match Config::load(file) {
+        Ok(config) => config,
+        Err(invalid) => return Some(invalid.to_string()),
+    };
+    let Config::Switch(switch) = &config else { return None };
+    let secret = switch.controller.as_ref()?.secret_file.as_ref()?;
+    let trouble = std::fs::File::open(secret).err()?;
+    Some(format!("{}: controller.secret_file: {}: {trouble}", file.display(), secret.display()))
 }
 
 fn start(config: Config, agents: &dyn Agents) -> Result<u8, Failure> {
@@ -125,7 +137,22 @@ fn nobody(name: &str, running: &[String]) -> String {
     format!("no agent called {name:?} runs here{others}")
 }
 
+/// Of the agent called so, or of all that run here.
 fn status(name: Option<&str>, json: bool, flows: usize) -> Result<u8, Failure> {
+    let running = clean::running(Path::new(FOLDER));
+    if name.is_some() || running.len() < 2 {
+        return status_of(name, json, flows);
+    }
+    for (number, name) in running.iter().enumerate() {
+        if number > 0 && !json {
+            println!();
+        }
+        status_of(Some(name), json, flows)?;
+    }
+    Ok(0)
+}
+
+fn status_of(name: Option<&str>, json: bool, flows: usize) -> Result<u8, Failure> {
     let mut client = connect(name, &Request { flows, ..Request::default() })?;
     let snapshot = client.next().ok_or("the agent ended")??;
     let text = if json {

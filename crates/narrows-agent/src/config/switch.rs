@@ -245,6 +245,11 @@ fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {
     let address = table.need("address", host_and_port, "\"127.0.0.1:6690\"");
     let secret_file = table.get("secret_file", path);
     let name = table.get("name", |v| text(v).and_then(plain_name)).unwrap_or_else(|| own_name.to_owned());
+    // A name may be this host's; an address says it.
+    let elsewhere = address.as_deref().and_then(|a: &str| a.parse::<std::net::SocketAddr>().ok());
+    if elsewhere.is_some_and(|a| !a.ip().is_loopback()) && secret_file.is_none() {
+        table.problem("secret_file", "found nothing, expected a file, as the controller is on another host");
+    }
     table.done();
     Some(Controller { address: address?, secret_file, name })
 }

@@ -27,6 +27,14 @@ pub enum Error {
         /// The answer.
         source: libbpf_rs::Error,
     },
+    /// The folder for what is to outlive the agent cannot be made.
+    #[error("{}: {source}; is there a bpffs? `mount -t bpf bpf /sys/fs/bpf`", folder.display())]
+    Pin {
+        /// The folder.
+        folder: std::path::PathBuf,
+        /// The answer.
+        source: std::io::Error,
+    },
     /// A system call failed.
     #[error("{what}: {source}")]
     System {

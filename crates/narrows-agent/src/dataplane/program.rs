@@ -148,8 +148,7 @@ impl Switch {
 
     /// Puts program and maps into a folder of a bpffs, where they outlive the process.
     pub fn pin(&self, folder: &Path) -> Result<(), Error> {
-        std::fs::create_dir_all(folder)
-            .map_err(|source| Error::System { what: "make the pin folder", source })?;
+        std::fs::create_dir_all(folder).map_err(|source| Error::Pin { folder: folder.to_owned(), source })?;
         let pin = |object: BorrowedFd<'_>, name: &str| {
             // There is no program, so what is there is left of one that died while it pinned.
             let _ = std::fs::remove_file(folder.join(name));

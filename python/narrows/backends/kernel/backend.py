@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from narrows import _native
@@ -30,6 +31,9 @@ _NO_PREFIX = "nrw-0-0-"
 class Kernel:
     """Runs plans one after the other; what they make in the kernel is gone when they end, however they end.
 
+    Args:
+        say: told in a line what takes a while.
+
     Raises:
         KernelError: one line, if this machine or user lacks something.
     """
@@ -37,10 +41,11 @@ class Kernel:
     name = "kernel"
     most_jobs: int | None = 1
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
         features.require(features.root, features.tools, features.emulator, features.qdiscs)
         self._cancel = _native.Cancel()
         self._alone = threading.Lock()
+        self._say = say
 
     def facts(self) -> dict[str, Any]:
         """Where runs happen."""
@@ -103,6 +108,8 @@ class Kernel:
     def cancel(self) -> None:
         """Make all runs end soon."""
         self._cancel.set()
+        if self._alone.locked():
+            self._say("removing the network ...")
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Names that `cc` may take: what this kernel offers."""

@@ -19,6 +19,9 @@ from narrows.controller import needs
 
 CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
+BPFFS = "/sys/fs/bpf"
+"""Where narrows-agent keeps what is pinned."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -33,11 +36,14 @@ class Finding:
     remedy: str
     """What would do where it is missing."""
     detail: str = ""
+    tried: bool = True
+    """Whether it was looked for at all; what was not may be there, but is nothing to rely on."""
 
     @property
     def line(self) -> str:
         """The whole finding in a line, for an error."""
-        return f"found no {self.name}, needed for {self.use}; {self.remedy}"
+        found = "found no" if self.tried else "could not try"
+        return f"{found} {self.name}, needed for {self.use}; {self.remedy}"
 
 
 TOOLS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
@@ -99,7 +105,7 @@ def congestion_controls() -> list[str]:
 
 
 def qdiscs() -> list[Finding]:
-    """Queueing disciplines, tried on a device of a namespace that is made for it and removed."""
+    """Queueing disciplines, tried on a device of a namespace that is made for it and removed; as root."""
     prefix = namespaces.new_prefix()
     name = prefix + "try"
     found: list[Finding] = []
@@ -111,10 +117,9 @@ def qdiscs() -> list[Finding]:
             found.append(
                 Finding(f"qdisc {qdisc}", have, needed, use, f"load the module sch_{_module(qdisc)}")
             )
-    except KernelError:
-        return [
-            Finding(f"qdisc {q}", False, need, use, "not tried without root") for q, _, need, use in QDISCS
-        ]
+    except KernelError as error:
+        remedy = str(error) if root().have else root().remedy
+        return [Finding(f"qdisc {q}", False, need, use, remedy, tried=False) for q, _, need, use in QDISCS]
     finally:
         namespaces.clean(prefix)
     return found
@@ -160,6 +165,7 @@ def kernel() -> list[Finding]:
     version = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit())
     btf = Path("/sys/kernel/btf/vmlinux").exists()
     cgroup2 = any(line.split()[-1] == "cgroup2" for line in _lines("/proc/filesystems"))
+    bpffs = any(line.split()[1:3] == [BPFFS, "bpf"] for line in _lines("/proc/mounts"))
     return [
         Finding("BTF", btf, ("deploy",), "the eBPF programs", "a kernel with CONFIG_DEBUG_INFO_BTF"),
         Finding(
@@ -167,6 +173,7 @@ def kernel() -> list[Finding]:
         ),
         # Linux 6.6: "bpf: Add fd-based tcx multi-prog infra with link support".
         Finding("tcx", version >= (6, 6), (), "BRF's switch (else clsact)", "Linux 6.6 or later", release),
+        Finding("bpffs", bpffs, (), "pin = true of narrows-agent", f"mount -t bpf bpf {BPFFS}", BPFFS),
     ]
 
 

@@ -18,6 +18,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from narrows.signals import undisturbed
+
 RUN = Path("/run/netns")
 """Where ip(8) keeps named namespaces."""
 FILES = Path("/run/narrows")
@@ -70,11 +72,12 @@ def sweep() -> list[str]:
 
 
 def clean(prefix: str) -> None:
-    """Remove all that a run made."""
-    remove(ours(prefix))
-    shutil.rmtree(FILES / prefix, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        FILES.rmdir()  # the last one
+    """Remove all that a run made, however often Ctrl-C is pressed meanwhile."""
+    with undisturbed():
+        remove(ours(prefix))
+        shutil.rmtree(FILES / prefix, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            FILES.rmdir()  # the last one
 
 
 def remove(names: Iterable[str]) -> None:
