@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use narrows_control::feedback::header::{Bdr, Header, Rcp};
 use narrows_control::rate::bdr::Report;
-use narrows_control::rate::{PortCounters, RateController, registry, xcp};
+use narrows_control::rate::{PortCounters, registry, xcp};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 const PACKETS: u32 = 100_000;
