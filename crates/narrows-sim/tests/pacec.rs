@@ -66,7 +66,8 @@ fn the_printed_law_swings_and_leaves_half_of_the_link() {
             net.add(from, to, tcp("pacec"));
         }
         let results = net.run();
-        let between = |from, to| brf_common::samples(&results, "flow_samples", "flow", 0, "send_bps", from, to);
+        let between =
+            |from, to| brf_common::samples(&results, "flow_samples", "flow", 0, "send_bps", from, to);
         let (early, late) = (between(0.15, 1.5), between(3.0, 6.0));
         let least = early.iter().fold(f64::MAX, |l, v| l.min(*v)) / 1e6;
         let most = early.iter().fold(0.0f64, |m, v| m.max(*v)) / 1e6;

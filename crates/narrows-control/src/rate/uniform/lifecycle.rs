@@ -1,7 +1,8 @@
 //! Flows begin, are confirmed, report, fall idle and end: BRF's rules (section 3 of its specification), for one rate.
 //!
 //! A flow's life is reported once per RTT of it, by the first data that comes when an RTT is over. The SYN is its beginning
-//! (BDR-20: the first data reports the handshake), FIN, RST and idleness are its end.
+//! (BDR-20: the first data reports the handshake), FIN, RST and idleness are its end, or the last ACK
+//! of its data, if that is later (spec. section 8 of BDR: active until the FIN is acknowledged).
 
 use super::table::{Flow, FlowId};
 use super::{Law, Uniform, speaks};
@@ -109,6 +110,9 @@ impl<L: Law> Uniform<L> {
     fn heard(&mut self, now: Time, from: Side, packet: &PacketInfo, id: FlowId) {
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.last_seen = now;
+        if from == Side::Sender && packet.payload > Bytes::ZERO {
+            flow.last_data = now;
+        }
         // One data segment per RTT says so, and none of a sender with little to send; ACKs leave room for a rate.
         flow.speaks |= flow.guessed && speaks(packet);
         match (from, packet.timestamps) {
@@ -132,8 +136,9 @@ impl<L: Law> Uniform<L> {
                 Side::Sender => flow.fin.0 = true,
                 Side::Receiver => flow.fin.1 = true,
             }
+            let acknowledged = self.acknowledged(id);
             if from == Side::Sender {
-                self.finish(now, id, now);
+                self.finish(now, id, acknowledged.max(now));
             }
         }
     }
@@ -163,6 +168,12 @@ impl<L: Law> Uniform<L> {
             self.law.on_report(now, lived, first, false, &self.port);
         }
         false
+    }
+
+    /// When the ACK of the flow's last data is back at its sender: until then it lives, although it sends nothing.
+    fn acknowledged(&self, id: FlowId) -> Time {
+        let Some(flow) = self.table.get(id) else { return Time::ZERO };
+        flow.last_data + flow.rtt().unwrap_or(self.ageing.rtt_default)
     }
 
     /// The flow's last report: it lived until then.
@@ -202,12 +213,13 @@ impl<L: Law> Uniform<L> {
         let Some(flow) = self.table.get(id) else { return };
         let rtt = flow.rtt().unwrap_or(self.ageing.rtt_default);
         let (unseen, last_data) = (now.since(flow.last_seen), flow.last_data);
+        let over = self.acknowledged(id);
         let unanswered = flow.awaited.is_some() && now.since(flow.opened) >= self.ageing.handshake_timeout;
         if unanswered || unseen >= self.ageing.forget_after || flow.closed() && unseen >= rtt {
-            self.finish(now, id, last_data);
+            self.finish(now, id, over);
             self.table.remove(id);
         } else if now.since(last_data) >= self.ageing.idle_after.max(rtt.scale(2, 1)) {
-            self.finish(now, id, last_data);
+            self.finish(now, id, over);
         }
     }
 }

@@ -32,8 +32,8 @@ use self::table::Table;
 use super::aggregate::Aggregated;
 use super::half_open::{HalfOpenTable, Side};
 use super::{
-    Action, Admission, FlowKey, Leaf, Message, PacketInfo, PortCounters, Proto, RateController, RateOption,
-    brf,
+    Action, Admission, FlowKey, LEAVES, Leaf, Message, PacketInfo, PortCounters, Proto, RateController,
+    RateOption, brf,
 };
 use crate::feedback::code::as_heard;
 use crate::units::{Bytes, Rate, Span, Time};
@@ -67,7 +67,7 @@ pub(super) fn check_max_flows(found: usize) -> Result<(), String> {
 pub struct Port {
     /// Capacity as told.
     pub capacity: Rate,
-    /// L3 bytes queued, all leaves.
+    /// L3 bytes queued of flows that obey rates; what others queue does not hold them up.
     pub queued: Bytes,
     /// Limit of the queue, if there is one, for full packets.
     pub limit: Option<Bytes>,
@@ -77,16 +77,16 @@ impl Port {
     fn of(port: &PortCounters) -> Self {
         Port {
             capacity: port.capacity.unwrap_or_default(),
-            queued: port.backlog(),
+            queued: port.queued[Leaf::Mouse as usize] + port.queued[Leaf::Elephant as usize],
             limit: super::bdr::port::limit(port),
         }
     }
 }
 
-/// L3 bytes that passed a port since the last look.
+/// L3 bytes that passed a port since the last look: all of flows that obey rates, and of others what they are guaranteed.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Offered to it, all leaves.
+    /// Offered to it.
     pub arrived: Bytes,
     /// Sent, of flows that obey rates.
     pub own: Bytes,
@@ -124,19 +124,41 @@ pub trait Law: Send {
     fn trace(&self, now: Time, trace: &mut dyn FnMut(&'static str, f64));
 }
 
-/// Bytes that a port has counted since it came up.
-#[derive(Copy, Clone, Debug, Default)]
+/// Bytes that a port had counted at the last look, by leaf.
+#[derive(Clone, Debug)]
 struct Seen {
-    arrived: Bytes,
-    own: Bytes,
-    other: Bytes,
+    at: Time,
+    arrived: [Bytes; LEAVES],
+    departed: [Bytes; LEAVES],
 }
 
-impl Seen {
-    fn of(port: &PortCounters) -> Self {
-        let sum = |counts: &[Bytes]| counts.iter().copied().sum::<Bytes>();
-        let own = port.departed[Leaf::Mouse as usize] + port.departed[Leaf::Elephant as usize];
-        Seen { arrived: sum(&port.arrived), own, other: sum(&port.departed) - own }
+/// Makes [`Passed`] of counters.
+#[derive(Clone, Debug, Default)]
+struct Meter {
+    /// `None` before the first look: nobody knows how long what was counted until then took.
+    seen: Option<Seen>,
+    /// Of other TCP and of UDP: what arrived, what left.
+    guarantees: [[classes::Guarantee; 2]; 2],
+}
+
+impl Meter {
+    fn read(&mut self, now: Time, link: Rate, port: &PortCounters) -> Passed {
+        let seen = Seen { at: now, arrived: port.arrived, departed: port.departed };
+        let before = self.seen.replace(seen.clone()).unwrap_or(seen);
+        let elapsed = now.since(before.at);
+        let [arrivals, departures] = &mut self.guarantees;
+        let of =
+            |now: &[Bytes; LEAVES], before: &[Bytes; LEAVES], guarantees: &mut [classes::Guarantee; 2]| {
+                let passed = |leaf: Leaf| now[leaf as usize] - before[leaf as usize];
+                let own = passed(Leaf::Mouse) + passed(Leaf::Elephant);
+                let [tcp, udp] = guarantees;
+                let other = tcp.within(link, elapsed, passed(Leaf::OtherTcp))
+                    + udp.within(link, elapsed, passed(Leaf::Udp));
+                (own, other)
+            };
+        let arrived = of(&port.arrived, &before.arrived, arrivals);
+        let (own, other) = of(&port.departed, &before.departed, departures);
+        Passed { arrived: arrived.0 + arrived.1, own, other }
     }
 }
 
@@ -148,8 +170,7 @@ pub struct Uniform<L> {
     half_open: HalfOpenTable,
     /// As of the last look.
     port: Port,
-    /// `None` before the first: nobody knows how long what was counted until then took.
-    seen: Option<Seen>,
+    meter: Meter,
     /// The link's rate that the classes were computed from.
     shaped: Option<Rate>,
     /// The last moment that was heard of.
@@ -182,7 +203,7 @@ impl<L: Law> Uniform<L> {
                 rtt_default: p.rtt_default,
             },
             port: Port::default(),
-            seen: None,
+            meter: Meter::default(),
             shaped: None,
             at: Time::ZERO,
             swept: Time::ZERO,
@@ -232,7 +253,7 @@ impl<L: Law> RateController for Uniform<L> {
 
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
         self.look(now, port);
-        (self.seen, self.swept) = (None, now);
+        (self.meter, self.swept) = (Meter::default(), now);
         self.shape(actions);
         self.law.start(now, &self.port);
     }
@@ -282,13 +303,7 @@ impl<L: Law> RateController for Uniform<L> {
     fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
         self.look(now, port);
         self.shape(actions);
-        let seen = Seen::of(port);
-        let before = self.seen.replace(seen).unwrap_or(seen);
-        let passed = Passed {
-            arrived: seen.arrived - before.arrived,
-            own: seen.own - before.own,
-            other: seen.other - before.other,
-        };
+        let passed = self.meter.read(now, self.port.capacity, port);
         self.law.on_timer(now, &self.port, passed);
         self.sweep(now);
     }
@@ -303,7 +318,7 @@ impl<L: Law> RateController for Uniform<L> {
     }
 
     fn next_timer(&self) -> Time {
-        if self.seen.is_none() { Time::ZERO } else { self.law.next() }
+        if self.meter.seen.is_none() { Time::ZERO } else { self.law.next() }
     }
 
     fn allocation(&self, key: &FlowKey) -> Option<Rate> {
