@@ -52,7 +52,12 @@ impl Runner {
             prepare(&plane.ports.get(number).ok_or("too many ports")?, config);
             indices.push((link.index, number));
             if let Some(thresholds) = port.thresholds(mtu) {
-                told.push(Told { interface: link, capacity: capacity.unwrap_or(Rate::ZERO), thresholds });
+                told.push(Told {
+                    port: u32::from(number),
+                    interface: link,
+                    capacity: capacity.unwrap_or(Rate::ZERO),
+                    thresholds,
+                });
             }
         }
         // Ports that are not controlled share one record, behind the controlled ones.

@@ -136,6 +136,9 @@ impl<L: Law> Uniform<L> {
                 Side::Sender => flow.fin.0 = true,
                 Side::Receiver => flow.fin.1 = true,
             }
+            if flow.fin == (true, true) {
+                flow.closed_at.get_or_insert(now);
+            }
             let acknowledged = self.acknowledged(id);
             if from == Side::Sender {
                 self.finish(now, id, acknowledged.max(now));
@@ -214,8 +217,10 @@ impl<L: Law> Uniform<L> {
         let rtt = flow.rtt().unwrap_or(self.ageing.rtt_default);
         let (unseen, last_data) = (now.since(flow.last_seen), flow.last_data);
         let over = self.acknowledged(id);
+        // What comes in the RTT after is repeated, or an ACK of it.
+        let closed = flow.closed_at.is_some_and(|at| now.since(at) >= rtt);
         let unanswered = flow.awaited.is_some() && now.since(flow.opened) >= self.ageing.handshake_timeout;
-        if unanswered || unseen >= self.ageing.forget_after || flow.closed() && unseen >= rtt {
+        if unanswered || unseen >= self.ageing.forget_after || closed {
             self.finish(now, id, over);
             self.table.remove(id);
         } else if now.since(last_data) >= self.ageing.idle_after.max(rtt.scale(2, 1)) {

@@ -48,6 +48,8 @@ pub(super) struct Flow {
     pub(super) last_seen: Time,
     /// FIN of sender and receiver.
     pub(super) fin: (bool, bool),
+    /// When both had said that they are done.
+    pub(super) closed_at: Option<Time>,
 }
 
 impl Flow {
@@ -65,6 +67,7 @@ impl Flow {
             last_data: now,
             last_seen: now,
             fin: (false, false),
+            closed_at: None,
         }
     }
 
@@ -81,11 +84,6 @@ impl Flow {
     /// RTT within what is believed: hosts have a say in their samples.
     pub(super) fn rtt(&self) -> Option<Span> {
         self.rtt.get().map(|rtt| rtt.max(RTT_MIN).min(RTT_MAX))
-    }
-
-    /// Both sides have said that they are done.
-    pub(super) fn closed(&self) -> bool {
-        self.fin == (true, true)
     }
 }
 
