@@ -172,6 +172,6 @@ def program() -> Path:
     found = agents.find()
     if found is None:
         raise KernelError(
-            f"found no {agents.NAME}, needed for 'brf'; make agent, or say where it is in {agents.VARIABLE}"
+            f"found no {agents.NAME}, needed for 'brf', 'rcp' and 'bdr'; make agent, or say where it is in {agents.VARIABLE}"
         )
     return found

@@ -391,7 +391,7 @@ impl RateController for Brf {
 #[cfg(test)]
 mod composition_tests;
 #[cfg(test)]
-mod harness;
+pub(in crate::rate) mod harness;
 #[cfg(test)]
 mod random_tests;
 #[cfg(test)]

@@ -287,17 +287,17 @@ impl<L: Law> RateController for Uniform<L> {
             return None;
         }
         self.at = self.at.max(now);
-        // What the flow will have once it is here, which is less than what there is before.
+        // Asked before the law hears of the flow, as a data plane does that hands out what is ready.
         let answers = packet.flags.syn && packet.flags.ack;
-        let granted = if answers { self.law.grant(now, 1) } else { Rate::MAX };
+        let granted = answers.then(|| self.law.grant(now, 1).max(Rate::from_bytes_per_sec(1)));
         let found = self.on_tcp(now, Side::Receiver, packet);
         let (rated, rtt) = match found.and_then(|id| self.table.get(id)) {
             Some(flow) => (flow.is_rated(), flow.rtt()),
             // Too many to remember, but everybody's rate is the same.
             None => (packet.option != RateOption::Absent && !packet.flags.rst, None),
         };
-        let told = self.told(now, rtt).min(granted.max(Rate::from_bytes_per_sec(1)));
-        if rated { stamp(told, packet.option) } else { None }
+        let rate = granted.unwrap_or_else(|| self.told(now, rtt));
+        if rated { stamp(rate, packet.option) } else { None }
     }
 
     fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
@@ -336,3 +336,10 @@ impl<L: Law> RateController for Uniform<L> {
         trace("half_open", self.half_open.len() as f64);
     }
 }
+
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod random_tests;
+#[cfg(test)]
+mod tests;
