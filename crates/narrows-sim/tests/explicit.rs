@@ -5,8 +5,8 @@ mod common;
 
 use common::*;
 use narrows_control::units::{Rate, Time};
-use narrows_sim::plan::{AppPlan, ControllerPlan, FlowPlan, LimitPlan, Plan, SizePlan};
-use serde_json::{Value, json};
+use narrows_sim::plan::{AppPlan, FlowPlan, SizePlan};
+use serde_json::json;
 
 #[test]
 fn four_flows_share_a_link_equally_and_fill_it() {

@@ -332,6 +332,7 @@ impl<L: Law> RateController for Uniform<L> {
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
         self.law.trace(self.at, trace);
+        trace("link", self.port.capacity.as_f64());
         trace("flows_known", self.table.len() as f64);
         trace("half_open", self.half_open.len() as f64);
     }
