@@ -176,6 +176,8 @@ pub struct Uniform<L> {
     /// The last moment that was heard of.
     at: Time,
     swept: Time,
+    /// Between the last two looks of a host that counts.
+    between_looks: Span,
 }
 
 /// When flows are forgotten. BRF's own figures (BRF-15, BRF-16).
@@ -207,6 +209,7 @@ impl<L: Law> Uniform<L> {
             shaped: None,
             at: Time::ZERO,
             swept: Time::ZERO,
+            between_looks: Span::ZERO,
         }
     }
 

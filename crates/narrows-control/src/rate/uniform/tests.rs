@@ -290,6 +290,6 @@ proptest! {
             told.iter().sum::<f64>() / told.len() as f64
         };
         let (packets, counts) = (mean_told(0), mean_told(10));
-        prop_assert!((counts / packets - 1.0).abs() < 0.06, "{}: {packets} and {counts}", LAWS[law]);
+        prop_assert!((counts / packets - 1.0).abs() < 0.03, "{}: {packets} and {counts}", LAWS[law]);
     }
 }
