@@ -5,54 +5,8 @@ mod common;
 
 use common::*;
 use narrows_control::units::{Rate, Time};
-use narrows_sim::plan::{AppPlan, ControllerPlan, FlowPlan, LimitPlan, Plan, SizePlan};
-use serde_json::{Value, json};
-
-/// A controller of link 0.
-fn controller(kind: &str, params: Value) -> ControllerPlan {
-    ControllerPlan {
-        kind: kind.into(),
-        link: 0,
-        shape: None,
-        told: true,
-        limit: LimitPlan::default(),
-        params,
-        outages: Vec::new(),
-    }
-}
-
-/// One bottleneck of 100 Mbit/s under a controller.
-fn dumbbell(kind: &str, rtt: u64, buffer: u32, seconds: u64) -> Plan {
-    let mut plan = path(mbit(100), ms(rtt), fifo(packets(buffer)), seconds);
-    plan.controllers.push(controller(kind, Value::Null));
-    plan
-}
-
-fn group(cc: &str, count: u32, spacing: u64) -> FlowPlan {
-    FlowPlan { count, spacing: ms(spacing), ..bulk(cc) }
-}
-
-/// Goodput of each flow from `from` to `to` seconds, Mbit/s.
-fn shares(r: &narrows_sim::Results, flows: usize, from: f64, to: f64) -> Vec<f64> {
-    let (at, flow, goodput) =
-        (r.all("flow_samples", "t_s"), column(r, "flow"), r.all("flow_samples", "goodput_bps"));
-    (0..flows)
-        .map(|f| {
-            let of_flow = (0..at.len()).filter(|&i| flow[i] == f as u64 && at[i] > from && at[i] <= to);
-            let values: Vec<f64> = of_flow.map(|i| goodput[i]).collect();
-            values.iter().sum::<f64>() / values.len() as f64 / 1e6
-        })
-        .collect()
-}
-
-fn column(r: &narrows_sim::Results, name: &str) -> Vec<u64> {
-    let table = r.tables.iter().find(|t| t.name == "flow_samples").expect("samples");
-    table.u64(name).expect("whole numbers").to_vec()
-}
-
-fn utilisation(r: &narrows_sim::Results) -> f64 {
-    r.f("links", "utilisation", 0)
-}
+use narrows_sim::plan::{AppPlan, FlowPlan, SizePlan};
+use serde_json::json;
 
 #[test]
 fn four_flows_share_a_link_equally_and_fill_it() {

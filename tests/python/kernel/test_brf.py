@@ -79,6 +79,30 @@ def test_parameters_get_their_units_back(plan):
     }
 
 
+def test_rcp_and_bdr_are_the_agents_with_their_parameters(plan):
+    for kind, name in (("rcp", "rtt"), ("bdr", "tau_max")):
+        text = TWO.replace('kind = "brf"', f'kind = "{kind}"')
+        given = f'params = {{ signal = "ack", {name} = "1.5s", eta = 0.9 }}\n'
+        (port,) = agents_of(plan(text + given))[0].config["ports"]
+        assert port["controller"] == kind
+        assert port["params"] == {"signal": "ack", name: "1500000000ns", "eta": 0.9}
+
+
+def test_what_stock_hosts_do_not_send_is_refused(plan):
+    for kind, rest, complaint in (
+        (
+            "rcp",
+            "",
+            r"controllers.0.params.signal: found 'header', which stock hosts do not send, expected 'ack'",
+        ),
+        ("bdr", 'params = { signal = "header" }\n', r"controllers.0.params.signal: found 'header'"),
+        ("xcp", "", r"controllers.0.kind: found 'xcp', .* expected one of 'brf', 'rcp', 'bdr'"),
+    ):
+        made = plan(TWO.replace('kind = "brf"', f'kind = "{kind}"') + rest)
+        with pytest.raises(ScenarioError, match=complaint):
+            agents_of(made)
+
+
 def test_a_measured_port_is_shaped_all_the_same(plan):
     steps = '[{ time = "0s", rate = "80mbit" }, { time = "2s", rate = "40mbit" }]'
     switch = agents_of(plan(TWO + f'capacity = "measured"\nshape = {steps}\n'))[0]

@@ -71,6 +71,9 @@ pub(super) struct SwitchArgs {
     /// Another interface, by which ACKs leave
     #[arg(long, value_name = "INTERFACE")]
     also: Vec<String>,
+    /// The rate controller of all ports, whatever the file says: brf, rcp or bdr
+    #[arg(long, value_name = "NAME")]
+    controller: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -100,15 +103,18 @@ pub(super) trait Configured {
     fn file(&self) -> Option<&PathBuf>;
     /// What the file would hold if the options stood in one.
     fn table(&self, role: &str) -> Result<Table, Problem>;
+    /// Options that go before what the file says.
+    fn amend(&self, _table: &mut Table) {}
 
     fn config(&self, role: &'static str) -> Result<Config, Invalid> {
         let invalid = |source: &str, problem| Invalid { source: source.to_owned(), problems: vec![problem] };
         let Some(file) = self.file() else {
             const SOURCE: &str = "command line";
-            let table = self.table(role).map_err(|problem| invalid(SOURCE, problem))?;
+            let mut table = self.table(role).map_err(|problem| invalid(SOURCE, problem))?;
+            self.amend(&mut table);
             return Config::read(&table, SOURCE);
         };
-        let config = Config::load(file)?;
+        let config = Config::load_with(file, |table| self.amend(table))?;
         if config.role() != role {
             let text = format!("found [{}], expected [{role}]", config.role());
             return Err(invalid(&shown(file), Problem { key: String::new(), text }));
@@ -140,6 +146,14 @@ impl Configured for SwitchArgs {
         let ports = self.ports.iter().map(port).collect::<Result<Vec<_>, Problem>>()?;
         let own = Table::from_iter([("interfaces".to_owned(), strings(&self.also))]);
         Ok(Table::from_iter([(role.to_owned(), own.into()), ("ports".to_owned(), Value::Array(ports))]))
+    }
+
+    fn amend(&self, table: &mut Table) {
+        let Some(name) = &self.controller else { return };
+        let ports = table.get_mut("ports").and_then(Value::as_array_mut);
+        for port in ports.into_iter().flatten().filter_map(Value::as_table_mut) {
+            port.insert("controller".into(), name.as_str().into());
+        }
     }
 }
 
@@ -200,6 +214,30 @@ mod tests {
         };
         assert_eq!((&*sender.interfaces[0], sender.mode), ("eth0", Mode::Cap));
         assert!(matches!(config("narrows-agent receiver"), Ok(Config::Receiver(_))));
+    }
+
+    #[test]
+    fn the_controller_of_the_command_line_goes_before_the_files() {
+        let kinds = |line: &str| match config(line) {
+            Ok(Config::Switch(switch)) => {
+                Ok(switch.ports.iter().map(|port| port.controller.clone()).collect::<Vec<_>>())
+            }
+            Ok(other) => panic!("{other:?}"),
+            Err(wrong) => Err(wrong),
+        };
+        assert_eq!(kinds("narrows-agent switch --port a=1mbit --port b=2mbit").unwrap(), ["brf", "brf"]);
+        let line = "narrows-agent switch --port a=1mbit --port b=2mbit --controller rcp";
+        assert_eq!(kinds(line).unwrap(), ["rcp", "rcp"]);
+        let file = std::env::temp_dir().join(format!("narrows-args-{}.toml", std::process::id()));
+        let content = "[switch]\n[[ports]]\ninterface = 'a'\nrate = '1mbit'\ncontroller = 'rcp'\n";
+        std::fs::write(&file, content).unwrap();
+        let line = format!("narrows-agent switch {} --controller", file.display());
+        assert_eq!(kinds(&format!("{line} bdr")).unwrap(), ["bdr"]);
+        let wrong = kinds(&format!("{line} xcp")).unwrap_err();
+        std::fs::remove_file(&file).unwrap();
+        let expected = "ports[0].controller: found \"xcp\", which real switches do not have, expected \"brf\", \
+                        \"rcp\", \"bdr\"";
+        assert!(wrong.ends_with(expected), "{wrong}");
     }
 
     #[test]

@@ -84,21 +84,36 @@ impl Config {
     /// # Errors
     /// All that is wrong with it.
     pub fn load(path: &Path) -> Result<Config, Invalid> {
+        Config::load_with(path, |_| ())
+    }
+
+    /// Reads a file, changes what it says, and checks that.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn load_with(path: &Path, change: impl FnOnce(&mut Table)) -> Result<Config, Invalid> {
         let source = path.display().to_string();
         match std::fs::read_to_string(path) {
-            Ok(content) => Config::parse(&content, &source),
+            Ok(content) => {
+                let mut table = Config::table(&content, &source)?;
+                change(&mut table);
+                Config::read(&table, &source)
+            }
             Err(error) => Err(whole_file(&source, format!("cannot be read: {error}"))),
         }
     }
 
     /// Checks the text of a file; `source` is its name in errors.
     pub fn parse(content: &str, source: &str) -> Result<Config, Invalid> {
-        let table = content.parse::<Table>().map_err(|error| {
+        Config::read(&Config::table(content, source)?, source)
+    }
+
+    fn table(content: &str, source: &str) -> Result<Table, Invalid> {
+        content.parse::<Table>().map_err(|error| {
             let before = content.get(..error.span().map_or(0, |s| s.start)).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
             whole_file(source, format!("line {line} is not TOML: {}", error.message().replace('\n', "; ")))
-        })?;
-        Config::read(&table, source)
+        })
     }
 
     /// Checks a table, from wherever it came.

@@ -7,7 +7,8 @@ use toml::{Table, Value};
 use super::units;
 
 /// Parameters that are times. `narrows-control` reads plain numbers; a file has to say the unit.
-const SPANS: [&str; 10] = [
+const SPANS: [&str; 16] = [
+    // BRF's.
     "q_delay_max",
     "period_min",
     "period_max",
@@ -18,9 +19,31 @@ const SPANS: [&str; 10] = [
     "handshake_timeout",
     "forget_after",
     "ack_timer_min",
+    // RCP's.
+    "interval_max",
+    "rtt",
+    // BDR's.
+    "tau_min",
+    "tau_max",
+    "t_rep_initial",
+    "t_rep_max",
 ];
 /// Parameters that are rates.
 const RATES: [&str; 1] = ["capacity_initial"];
+
+/// The kinds that real switches have.
+pub(super) const KINDS: [&str; 3] = ["brf", "rcp", "bdr"];
+
+/// What a port of this kind has unless its parameters say otherwise: room for the flows of the whole switch, and rates in ACKs,
+/// as stock hosts send no congestion headers.
+pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Table) {
+    if KINDS.contains(&name) {
+        params.entry("max_flows").or_insert(i64::from(max_flows).into());
+    }
+    if matches!(name, "rcp" | "bdr") {
+        params.entry("signal").or_insert("ack".into());
+    }
+}
 
 /// The table with every unit word in base units; `problem` hears of keys that have none where one is needed.
 pub(super) fn in_base_units(given: &Table, problem: impl Fn(&str, String)) -> Table {
@@ -63,20 +86,25 @@ pub(super) fn brf(name: &str, params: &Table) -> Option<brf::Params> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_control::rate::brf::Params;
+    use narrows_control::rate::{bdr, rcp};
 
     /// The units are listed here by name; a parameter that `narrows-control` renames or adds must not slip through.
     #[test]
-    fn every_time_and_rate_of_brf_is_listed() {
-        let params = serde_json::to_value(Params::resolved()).unwrap();
+    fn every_time_and_rate_is_listed() {
         let counts =
             ["max_flows", "max_half_open", "predictor_entries", "predictor_samples", "q_packets_min"];
-        let in_base_units = params
-            .as_object()
-            .unwrap()
+        let all = [
+            serde_json::to_value(brf::Params::resolved()),
+            serde_json::to_value(rcp::Params::default()),
+            serde_json::to_value(bdr::Params::default()),
+        ]
+        .map(Result::unwrap);
+        let mut found: Vec<_> = all
             .iter()
-            .filter(|(key, value)| value.is_u64() && !counts.contains(&key.as_str()));
-        let mut found: Vec<_> = in_base_units.map(|(key, _)| key.as_str()).collect();
+            .flat_map(|params| params.as_object().unwrap())
+            .filter(|(key, value)| value.is_u64() && !counts.contains(&key.as_str()))
+            .map(|(key, _)| key.as_str())
+            .collect();
         let mut listed = [&SPANS[..], &RATES[..]].concat();
         found.sort_unstable();
         listed.sort_unstable();

@@ -83,9 +83,9 @@ pub struct Port {
     /// What SYNs may take of the link.
     pub syn_share: f64,
     /// Name of the rate controller (`narrows_control::rate::registry`).
-    controller: String,
+    pub(crate) controller: String,
     /// Its parameters in base units.
-    params: Table,
+    pub(crate) params: Table,
 }
 
 /// What is known of a link's rate.
@@ -217,17 +217,22 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     {
         params = params::in_base_units(given, |key, text| table.problem(&format!("params.{key}"), text));
     }
-    if controller == "brf" {
-        params.entry("max_flows").or_insert(i64::from(max_flows).into());
-    }
+    params::set_defaults(&controller, max_flows, &mut params);
     match params::build(&controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
         Err(trouble) => table.problem("params", trouble),
         // What has to see each packet, or headers that no stock host sends, runs in the simulator only.
+        Ok(built) if built.works_on_headers() && params.get("signal").is_some() => {
+            let text = "found \"header\", which stock hosts do not send, expected \"ack\"";
+            table.problem("params.signal", text);
+        }
         Ok(mut built) => {
             if built.aggregated().is_none() {
-                let found =
-                    format_args!("found {controller:?}, which real switches do not have, expected \"brf\"");
-                table.problem("controller", found);
+                let kinds = params::KINDS.map(|kind| format!("{kind:?}")).join(", ");
+                let text = format!("found {controller:?}, which real switches do not have, expected {kinds}");
+                table.problem("controller", text);
+            } else if built.must_be_told() && measured {
+                let text = format!("found \"measured\", expected `rate`: {controller} has to be told it");
+                table.problem("capacity", text);
             }
         }
     }

@@ -120,6 +120,61 @@ fn what_cannot_be_together_is_refused() {
     assert!(problems("[sender]\n[[ports]]\ninterface = 'a'")[0].contains("ports: found an unknown key"));
 }
 
+/// RCP and BDR as they are on real switches: rates in ACKs, and a capacity that is told.
+#[test]
+fn other_laws_than_brf() {
+    let port = |rest: &str| format!("[switch]\nmax_flows = 99\n[[ports]]\ninterface = 'a'\n{rest}");
+    for (kind, time) in [("rcp", "rtt"), ("bdr", "tau_max")] {
+        let content =
+            port(&format!("rate = '1mbit'\ncontroller = '{kind}'\nparams = {{ {time} = '1500ms' }}"));
+        let Config::Switch(switch) = Config::parse(&content, "f").unwrap() else { panic!() };
+        let port = &switch.ports[0];
+        let expected = format!("{time} = 1500000000\nmax_flows = 99\nsignal = \"ack\"\n");
+        let mut lines: Vec<_> = port.params.to_string().lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        let mut wanted: Vec<_> = expected.lines().collect();
+        wanted.sort_unstable();
+        assert_eq!(lines, wanted);
+        let mut built = port.rate_controller(0, Bytes::new(1500)).unwrap();
+        assert!(built.name() == kind && built.aggregated().is_some());
+        assert_eq!(port.thresholds(Bytes::new(1500)), None);
+        let header = port_problem(&port_of(kind, "params = { signal = 'header' }"));
+        assert_eq!(
+            header,
+            "params.signal: found \"header\", which stock hosts do not send, expected \"ack\""
+        );
+        let word = port_problem(&port_of(kind, &format!("params = {{ {time} = 20 }}")));
+        assert_eq!(word, format!("params.{time}: found 20, expected a time such as \"20ms\" or \"30s\""));
+    }
+    let measured = port("capacity = 'measured'\ncontroller = 'rcp'");
+    assert_eq!(
+        problems(&measured),
+        ["f.toml: ports[0].capacity: found \"measured\", expected `rate`: rcp has to be told it"]
+    );
+    for kind in ["xcp", "pacec"] {
+        let expected = format!(
+            "controller: found \"{kind}\", which real switches do not have, expected \"brf\", \"rcp\", \"bdr\""
+        );
+        assert_eq!(port_problem(&port_of(kind, "")), expected);
+    }
+    let literal = port_problem(&port_of("bdr", "params = { mode = 'literal' }"));
+    assert!(
+        literal.starts_with("params: mode is literal, but must be resolved where signal is ack"),
+        "{literal}"
+    );
+}
+
+fn port_of(kind: &str, rest: &str) -> String {
+    format!("[switch]\n[[ports]]\ninterface = 'a'\nrate = '1mbit'\ncontroller = '{kind}'\n{rest}")
+}
+
+/// The only thing that is wrong with the only port.
+fn port_problem(content: &str) -> String {
+    let problems = problems(content);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    problems[0].trim_start_matches("f.toml: ports[0].").to_owned()
+}
+
 #[test]
 fn a_receiver_needs_nothing() {
     assert_eq!(problems("[receiver]"), [""; 0]);

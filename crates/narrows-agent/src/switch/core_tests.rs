@@ -72,16 +72,20 @@ fn mbit(orders: Option<Orders>) -> f64 {
 }
 
 impl Net {
-    /// A port of 100 Mbit/s.
+    /// A port of 100 Mbit/s under BRF.
     fn new() -> Net {
+        Net::under(Box::new(Brf::new(Params::resolved(), 0, Bytes::new(1500))))
+    }
+
+    /// A port of 100 Mbit/s.
+    fn under(controller: Box<dyn RateController>) -> Net {
         let plane = Plane { slots: Rc::new(RefCell::new(vec![Slot::default(); 8])), released: Rc::default() };
         let counters = PortCounters {
             capacity: Some(Rate::from_bits_per_sec(100_000_000)),
             limit_packets: [1000; LEAVES],
             ..PortCounters::default()
         };
-        let brf = Brf::new(Params::resolved(), 0, Bytes::new(1500));
-        let port = Port::new(Box::new(brf), counters, Bytes::new(1500));
+        let port = Port::new(controller, counters, Bytes::new(1500));
         let mut switch = Switch::new(plane.clone(), vec![port]);
         let (now, mut asked) = (Time::from_nanos(5_000_000_000), Vec::new());
         switch.start(now, &mut asked);
@@ -117,6 +121,7 @@ impl Net {
     fn run(&mut self, ms: u64) {
         for _ in 0..ms {
             self.now += Span::from_millis(1);
+            let mut sent = Bytes::ZERO;
             for slot in self.plane.slots.borrow_mut().iter_mut().filter(|slot| slot.head.live) {
                 let orders = slot.orders.or(Some(Orders {
                     code: RateCode::from_bits(slot.tail.code),
@@ -128,8 +133,13 @@ impl Net {
                     slot.credit -= 1500.0;
                     slot.head.bytes += 1500;
                     slot.tail.last_ns = self.now.as_nanos();
+                    sent += Bytes::new(1500);
                 }
             }
+            // The link is as fast as it has to be: there is never a queue.
+            let counters = &mut self.switch.ports_mut()[0].counters;
+            counters.arrived[Leaf::Elephant as usize] += sent;
+            counters.departed[Leaf::Elephant as usize] += sent;
             if self.now.as_nanos().is_multiple_of(10_000_000) || self.now >= self.switch.next_timer() {
                 self.switch.tick(self.now, &mut self.asked);
             }
@@ -244,4 +254,53 @@ fn other_tcp_gets_no_rate_and_its_own_leaf() {
     net.handshake(1, 2);
     net.run(50);
     assert!((net.told(1) - 49.0).abs() < 0.5, "half for each class: {}", net.told(1));
+}
+
+fn stamped(kind: &str) -> Net {
+    let params = toml::Table::from_iter([("signal".to_owned(), "ack".into())]);
+    Net::under(narrows_control::rate::registry::build(kind, params, 0, Bytes::new(1500)).unwrap())
+}
+
+#[test]
+fn a_law_of_one_rate_shares_out_too() {
+    for (kind, near) in [("rcp", 0.03), ("bdr", 0.15)] {
+        let mut net = stamped(kind);
+        let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < near;
+        net.handshake(0, 1);
+        net.run(3000);
+        assert!(near(net.told(0), 100.0), "{kind}: {}", net.told(0));
+        net.handshake(1, 2);
+        net.run(3000);
+        assert!(
+            near(net.told(0), 50.0) && near(net.told(1), 50.0),
+            "{kind}: {} {}",
+            net.told(0),
+            net.told(1)
+        );
+        net.flag(0, Flags(Flags::FIN_SENDER.0 | Flags::FIN_RECEIVER.0));
+        net.run(3000);
+        assert!(near(net.told(1), 100.0), "{kind}: {}", net.told(1));
+        assert_eq!((net.plane.released.get(), net.switch.work().live), (1, 1), "{kind}");
+    }
+}
+
+#[test]
+fn a_law_of_one_rate_knows_forged_and_other_flows() {
+    for kind in ["rcp", "bdr"] {
+        let mut net = stamped(kind);
+        net.open(0, 1, Flags::RATED, true);
+        net.open(1, 2, Flags::default(), true);
+        net.flag(1, Flags(Flags::SENDER_HEARD.0 | Flags::RECEIVER_HEARD.0));
+        net.set(0, |s| s.tail.code = RateCode::UNASSIGNED.to_bits());
+        net.plane.slots.borrow_mut()[0].orders = None;
+        for _ in 0..80 {
+            net.set(0, |s| s.orders = s.orders.map(|o| Orders { code: RateCode::UNASSIGNED, ..o }));
+            net.set(1, |s| s.head.bytes += 1500);
+            net.run(100);
+        }
+        assert_eq!((net.plane.released.get(), net.switch.work().live), (1, 1), "{kind}");
+        let slot = net.plane.slots.borrow()[1];
+        assert!(slot.orders.is_none_or(|o| o.code == RateCode::UNASSIGNED && o.leaf == Leaf::OtherTcp));
+        assert!(slot.head.live, "{kind}: the other's slot stays");
+    }
 }

@@ -19,6 +19,8 @@ const FLOWS_EVERY: Span = Span::from_secs(1);
 
 /// What the controller is told of a port at the beginning.
 pub(super) struct Told {
+    /// Its number.
+    pub(super) port: u32,
     pub(super) interface: htb::Link,
     pub(super) capacity: Rate,
     pub(super) thresholds: Thresholds,
@@ -36,10 +38,10 @@ impl Link {
         let controller = config.address.to_socket_addrs()?.next().ok_or_else(unknown)?;
         let secret = config.secret_file.clone();
         let channel_config = ChannelConfig { controller, name: config.name.clone(), secret };
-        let ports = (0..)
-            .zip(ports)
-            .map(|(port, told)| PortInfo {
-                port,
+        let ports = ports
+            .into_iter()
+            .map(|told| PortInfo {
+                port: told.port,
                 interface: told.interface.name,
                 ifindex: told.interface.index,
                 mac: told.interface.mac,

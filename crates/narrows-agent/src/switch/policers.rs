@@ -3,7 +3,7 @@
 use narrows_control::rate::brf::burst;
 use narrows_control::units::{Bytes, Rate, Span};
 
-/// UDP whose class was given `rate` (BRF-22, BRF-23).
+/// UDP whose class may have `rate`, what it borrows included (BRF-22; BRF lets it borrow nothing, BRF-23).
 ///
 /// The controller gives UDP a share when it has seen some; the first datagrams must not all be lost until the next tick, so
 /// a hundredth of the link is let through always.

@@ -249,7 +249,7 @@ impl Runner {
                     match class {
                         Class::Udp => {
                             let capacity = port.capacity.unwrap_or(*rate);
-                            let (rate, burst) = policers::udp(*rate, capacity, Bytes::new(port.framing.mtu));
+                            let (rate, burst) = policers::udp(*ceil, capacity, Bytes::new(port.framing.mtu));
                             record.set_udp(rate, burst);
                         }
                         // It may borrow the whole link, told or measured.

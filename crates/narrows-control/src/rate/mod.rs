@@ -9,12 +9,15 @@ pub mod bdr;
 pub mod brf;
 pub mod demand_index;
 pub mod domain;
+mod half_open;
 pub mod pacec;
 pub mod policer;
 pub mod rcp;
 pub mod registry;
+mod rtt;
 pub mod sdn;
 pub mod service;
+pub mod uniform;
 pub mod waterfill;
 pub mod xcp;
 

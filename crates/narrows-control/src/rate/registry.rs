@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
 use super::domain::{DomainController, Settings};
+use super::uniform::{self, Signal, Uniform};
 use super::{PortId, RateController, bdr, brf, pacec, rcp, sdn, xcp};
 use crate::units::{Bytes, Time};
 
@@ -63,15 +64,21 @@ controllers! {
         ports.into_iter().map(|(port, params)| (port, sdn::Params::of(&params, settings, mtu))), now));
     "rcp", "Rate control protocol: one rate for all flows of a port, from spare capacity and queue": rcp::Params => |params, _, _| {
         params.check()?;
-        Ok(Box::new(rcp::RcpPort::new(params)))
+        Ok(match (params.signal, params.max_flows) {
+            (Signal::Header, _) => Box::new(rcp::RcpPort::new(params)),
+            (Signal::Ack, flows) => Box::new(Uniform::new(uniform::Rcp::new(params), flows)),
+        })
     };
     "xcp", "Explicit control protocol: a change of the window for each packet, by header": xcp::Params => |params, _, _| {
         params.check()?;
         Ok(Box::new(xcp::XcpPort::new(params)))
     };
-    "bdr", "Per-flow bandwidth distribution: flows counted from designated packets, an equal share for each": bdr::Params => |params, _, _| {
+    "bdr", "Per-flow bandwidth distribution: flows counted from designated packets, an equal share for each": bdr::Params => |params, _, mtu| {
         params.check().map_err(|trouble| trouble.to_string())?;
-        Ok(Box::new(bdr::BdrPort::new(params)))
+        Ok(match (params.signal, params.max_flows) {
+            (Signal::Header, _) => Box::new(bdr::BdrPort::new(params)),
+            (Signal::Ack, flows) => Box::new(Uniform::new(uniform::Bdr::new(params, mtu), flows)),
+        })
     };
     "pacec", "Path associativity centralized explicit congestion control: max-min rates from one controller (IJECE 2018)": pacec::Params => |params, port, mtu| {
         params.check()?;

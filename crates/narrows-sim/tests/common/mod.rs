@@ -6,8 +6,10 @@ use std::sync::atomic::AtomicBool;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::Results;
 use narrows_sim::plan::{
-    AppPlan, FlowPlan, LimitPlan, LinkPlan, MarkPlan, Plan, ProbePlan, QueuePlan, RatePlan, TransportPlan,
+    AppPlan, ControllerPlan, FlowPlan, LimitPlan, LinkPlan, MarkPlan, Plan, ProbePlan, QueuePlan, RatePlan,
+    TransportPlan,
 };
+use serde_json::Value;
 
 pub fn ms(n: u64) -> Span {
     Span::from_millis(n)
@@ -96,6 +98,52 @@ pub fn sized(cc: &str, bytes: u64) -> FlowPlan {
 /// A constant stream of 1500-byte packets.
 pub fn udp(rate: Rate) -> FlowPlan {
     flow(TransportPlan::Udp { rate, packet: 1500 }, AppPlan::Bulk)
+}
+
+/// A controller of link 0.
+pub fn controller(kind: &str, params: Value) -> ControllerPlan {
+    ControllerPlan {
+        kind: kind.into(),
+        link: 0,
+        shape: None,
+        told: true,
+        limit: LimitPlan::default(),
+        params,
+        outages: Vec::new(),
+    }
+}
+
+/// One bottleneck of 100 Mbit/s under a controller.
+pub fn dumbbell(kind: &str, rtt: u64, buffer: u32, seconds: u64) -> Plan {
+    let mut plan = path(mbit(100), ms(rtt), fifo(packets(buffer)), seconds);
+    plan.controllers.push(controller(kind, Value::Null));
+    plan
+}
+
+pub fn group(cc: &str, count: u32, spacing: u64) -> FlowPlan {
+    FlowPlan { count, spacing: ms(spacing), ..bulk(cc) }
+}
+
+/// Goodput of each flow from `from` to `to` seconds, Mbit/s.
+pub fn shares(r: &Results, flows: usize, from: f64, to: f64) -> Vec<f64> {
+    let (at, flow, goodput) =
+        (r.all("flow_samples", "t_s"), column(r, "flow"), r.all("flow_samples", "goodput_bps"));
+    (0..flows)
+        .map(|f| {
+            let of_flow = (0..at.len()).filter(|&i| flow[i] == f as u64 && at[i] > from && at[i] <= to);
+            let values: Vec<f64> = of_flow.map(|i| goodput[i]).collect();
+            values.iter().sum::<f64>() / values.len() as f64 / 1e6
+        })
+        .collect()
+}
+
+fn column(r: &Results, name: &str) -> Vec<u64> {
+    let table = r.tables.iter().find(|t| t.name == "flow_samples").expect("samples");
+    table.u64(name).expect("whole numbers").to_vec()
+}
+
+pub fn utilisation(r: &Results) -> f64 {
+    r.f("links", "utilisation", 0)
 }
 
 pub fn run(plan: &Plan) -> Results {

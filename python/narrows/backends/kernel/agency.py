@@ -172,6 +172,7 @@ def program() -> Path:
     found = agents.find()
     if found is None:
         raise KernelError(
-            f"found no {agents.NAME}, needed for 'brf'; make agent, or say where it is in {agents.VARIABLE}"
+            f"found no {agents.NAME}, needed for 'brf' and for controllers; make agent, "
+            f"or say where it is in {agents.VARIABLE}"
         )
     return found

@@ -23,7 +23,9 @@ from narrows.scenario.parts import Plan
 NAME = "narrows-agent"
 VARIABLE = "NARROWS_AGENT"
 BRF = "brf"
-"""Of congestion and rate controllers: what agents bring."""
+"""The congestion control that agents bring."""
+KINDS = (BRF, "rcp", "bdr")
+"""The rate controllers that agents bring (crates/narrows-agent/src/config/params.rs)."""
 HTB = "4e57"
 """Major number of the agent's HTB (crates/narrows-agent/src/htb/layout.rs)."""
 LEAVES = ("11", "12", "20", "30")
@@ -37,6 +39,7 @@ _SPANS = frozenset(
     [
         *("q_delay_max", "period_min", "period_max", "poll", "controller_timeout", "rtt_default"),
         *("idle_after", "handshake_timeout", "forget_after", "ack_timer_min"),
+        *("interval_max", "rtt", "tau_min", "tau_max", "t_rep_initial", "t_rep_max"),
     ]
 )
 _RATES = frozenset({"capacity_initial"})
@@ -167,6 +170,7 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
     tables = []
     for number, controller in zip(numbers, controllers, strict=True):
         device = layout.ports[controller["link"]].device
+        _check_kind(controller, number)
         steps = port_rate(plan, number)
         rates += [(when, device, rate) for when, rate in steps[1:]]
         tables.append(_port(controller, device, steps[0][1], layout.mtu))
@@ -175,6 +179,21 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
         config["controller"] = control.uplink(node, prefix)
     name = layout.namespace(node)
     return Agent("switch", name, name, config, links, tuple(sorted(rates)), tuple((a, b) for a, b in outages))
+
+
+def _check_kind(controller: Plan, number: int) -> None:
+    """Refuse what needs headers that stock hosts do not send."""
+    kind, signal = controller["kind"], controller["params"].get("signal", "header")
+    if kind not in KINDS:
+        raise ScenarioError(
+            f"found {kind!r}, which real switches do not have, expected one of {', '.join(map(repr, KINDS))}",
+            f"controllers.{number}.kind",
+        )
+    if kind != BRF and signal != "ack":
+        raise ScenarioError(
+            f"found {signal!r}, which stock hosts do not send, expected 'ack'",
+            f"controllers.{number}.params.signal",
+        )
 
 
 def port_rate(plan: Plan, number: int) -> list[tuple[int, int]]:

@@ -12,7 +12,7 @@ from typing import Any
 from narrows import _native
 from narrows.backends import Output
 from narrows.backends.kernel import agency, changes, control, features, iperf3, record, sdn, soundness
-from narrows.backends.kernel.agents import BRF, Agent, agents
+from narrows.backends.kernel.agents import BRF, KINDS, Agent, agents
 from narrows.backends.kernel.build import built
 from narrows.backends.kernel.commands import OFFLOADS_OFF
 from narrows.backends.kernel.layout import WIRE, Layout, lay_out
@@ -120,7 +120,7 @@ class Kernel:
 
     def rate_controllers(self) -> list[tuple[str, str]]:
         """Names that a controller's `kind` may take: what the agent offers."""
-        return [(BRF, "by narrows-agent")]
+        return [(kind, "by narrows-agent") for kind in KINDS]
 
     def _layout(self, plan: Plan) -> Layout:
         return lay_out(plan, _options(plan)["forwarding"])

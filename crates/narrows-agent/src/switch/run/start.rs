@@ -54,7 +54,12 @@ impl Runner {
             indices.push((link.index, number));
             interfaces.push((port.interface.clone(), link.index));
             if let Some(thresholds) = port.thresholds(mtu) {
-                told.push(Told { interface: link, capacity: capacity.unwrap_or(Rate::ZERO), thresholds });
+                told.push(Told {
+                    port: u32::from(number),
+                    interface: link,
+                    capacity: capacity.unwrap_or(Rate::ZERO),
+                    thresholds,
+                });
             }
         }
         // Ports that are not controlled share one record, behind the controlled ones.

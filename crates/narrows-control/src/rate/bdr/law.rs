@@ -187,8 +187,19 @@ impl Law {
     /// The rate that any flow may have now, L3 bytes/s: B_fair times g (BDR-23, BDR-24), for packets that are stamped
     /// without being designated. In literal mode the paper's other reading, C / N (BDR-D3).
     pub fn rate(&self, now: Time) -> Rate {
+        self.share_of(self.flows(now))
+    }
+
+    /// What [`rate`](Law::rate) would be with so many more flows.
+    pub fn rate_with(&self, now: Time, more: u64) -> Rate {
+        let counted = self.count.read(now, self.tau()).max(0.0);
+        let excess = self.flows(now) - counted.max(1.0);
+        self.share_of((counted + more as f64).max(1.0) + excess.max(0.0))
+    }
+
+    fn share_of(&self, flows: f64) -> Rate {
         if self.literal() {
-            return Rate::from_f64(self.capacity.as_f64() / self.flows(now).max(1.0));
+            return Rate::from_f64(self.capacity.as_f64() / flows.max(1.0));
         }
         let port = Port {
             capacity: self.capacity.as_f64(),
@@ -197,7 +208,7 @@ impl Law {
             queued: self.queued.as_f64(),
             drain: self.drain(),
         };
-        Rate::from_f64(port.share(self.flows(now), self.redistribution.factor()))
+        Rate::from_f64(port.share(flows, self.redistribution.factor()))
     }
 
     /// The rate that a packet carries on, when `field` is what earlier switches wrote into it (BDR-3, BDR-25).
@@ -229,6 +240,16 @@ impl Law {
     /// The mean time between a flow's reports, for traces.
     pub fn mean_report(&self) -> Span {
         Span::from_secs_f64(self.mean())
+    }
+
+    /// Names and values of the state, for traces: a count, bytes/s, seconds.
+    pub fn trace(&self, now: Time, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("flows", self.flows(now));
+        trace("share", self.rate(now).as_f64());
+        trace("redistribution", self.redistribution());
+        trace("utilisation", self.utilisation());
+        trace("background", self.background().as_f64());
+        trace("mean_report", self.mean_report().as_secs_f64());
     }
 
     fn literal(&self) -> bool {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::rate::brf::Mode;
+use crate::rate::uniform::{self, Signal};
 use crate::units::Span;
 
 /// How resolved mode counts flows (BDR-21). Literal mode knows only the paper's average over the life of the router.
@@ -49,6 +50,11 @@ pub struct Params {
     /// A report counts for no more than this (ours): who reports more was idle, or lies. The greatest tau, so that one
     /// report cannot be more than a flow for as long as the filter remembers it.
     pub t_rep_max: Span,
+    /// How the rate gets to the senders: by header, as published, or in ACKs with BRF's option (ours). An ACK carries a
+    /// rate, not a gain: resolved mode only.
+    pub signal: Signal,
+    /// Most flows that the port reports on; with `signal = "ack"` (ours).
+    pub max_flows: usize,
 }
 
 impl Default for Params {
@@ -68,6 +74,8 @@ impl Default for Params {
             estimator: Estimator::Exponential,
             t_rep_initial: Span::from_millis(100),
             t_rep_max: Span::from_secs(2),
+            signal: Signal::Header,
+            max_flows: uniform::MAX_FLOWS,
         }
     }
 }
@@ -122,6 +130,14 @@ impl Params {
         if self.tau_min > self.tau_max {
             let found = format!("{:?}", self.tau_min);
             return Err(OutOfRange { name: "tau_min", found, range: "tau_max or less" });
+        }
+        if self.signal == Signal::Ack && self.mode == Mode::Literal {
+            let range = "resolved where signal is ack: an ACK carries a rate, and literal BDR gives gains";
+            return Err(OutOfRange { name: "mode", found: "literal".into(), range });
+        }
+        if uniform::check_max_flows(self.max_flows).is_err() {
+            let found = self.max_flows.to_string();
+            return Err(OutOfRange { name: "max_flows", found, range: uniform::MAX_FLOWS_RANGE });
         }
         Ok(())
     }

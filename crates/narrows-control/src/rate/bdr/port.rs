@@ -37,7 +37,7 @@ impl BdrPort {
 }
 
 /// The limit of the port's queue, if packets of `size` are what it counts.
-fn limit(port: &PortCounters) -> Option<Bytes> {
+pub(in crate::rate) fn limit(port: &PortCounters) -> Option<Bytes> {
     let packets = port.limit_packets[Leaf::Elephant as usize];
     (packets > 0).then(|| Bytes::new(u64::from(packets) * 1500))
 }
@@ -114,11 +114,6 @@ impl RateController for BdrPort {
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
-        trace("flows", self.law.flows(self.at));
-        trace("share", self.law.rate(self.at).as_f64());
-        trace("redistribution", self.law.redistribution());
-        trace("utilisation", self.law.utilisation());
-        trace("background", self.law.background().as_f64());
-        trace("mean_report", self.law.mean_report().as_secs_f64());
+        self.law.trace(self.at, trace);
     }
 }

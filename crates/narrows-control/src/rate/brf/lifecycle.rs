@@ -2,9 +2,10 @@
 
 use super::allocate::AppClass;
 use super::newcomer::{initial, literal_factor};
-use super::table::{Flow, FlowId, List, Side};
+use super::table::{Flow, FlowId, List};
 use super::timers::Due;
 use super::{Brf, allocate};
+use crate::rate::half_open::Side;
 use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, FlowKey, PacketInfo, RateOption};
 use crate::units::{Bytes, Rate, Span, Time};

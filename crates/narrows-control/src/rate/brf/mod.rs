@@ -7,14 +7,14 @@
 //! | module | idea |
 //! | --- | --- |
 //! | [`params`] | every constant and its source |
-//! | `table`, `half_open` | who is here; bounded, and nothing is searched per packet |
+//! | `table`, `rate::half_open` | who is here; bounded, and nothing is searched per packet |
 //! | `lifecycle` | packets that begin, confirm and end flows |
 //! | `newcomer`, `predictor` | the rate of a flow nobody knows yet |
 //! | `cycle` | the port's phases: settle, measure, allocate, reduce |
 //! | `judge` | what a flow was seen to send, and so will ask for |
 //! | `allocate`, `layers`, `split` | who gets what, in which queue, of which class |
 //! | [`congestion`] | the detector, here and at the controller |
-//! | `feedback`, `rtt` | which ACK carries a rate |
+//! | `feedback`, `rate::rtt` | which ACK carries a rate |
 //! | `acks` | what ACKs of the other direction need |
 //! | `obedience` | flows that claim to obey and do not |
 //! | `advert` | flows whose ACKs take another path |
@@ -32,7 +32,6 @@ mod capacity;
 pub mod congestion;
 mod cycle;
 mod feedback;
-mod half_open;
 mod judge;
 mod layers;
 mod lifecycle;
@@ -40,7 +39,6 @@ mod newcomer;
 mod obedience;
 pub mod params;
 mod predictor;
-mod rtt;
 mod split;
 mod table;
 mod timers;
@@ -49,6 +47,7 @@ use std::collections::VecDeque;
 
 pub use lifecycle::UNCONFIRMED_MIN;
 pub use params::{Mode, Params};
+pub(in crate::rate) use split::LEAST_RATE;
 pub use split::burst;
 
 use self::acks::Acks;
@@ -57,12 +56,12 @@ use self::allocate::{AppClass, Shares};
 use self::capacity::Estimator;
 use self::congestion::{Detector, Thresholds};
 use self::cycle::Phase;
-use self::half_open::HalfOpenTable;
 use self::predictor::Predictor;
 use self::split::{Basis, Splitter};
-use self::table::{FlowId, List, Side, Table};
+use self::table::{FlowId, List, Table};
 use self::timers::Timers;
 use crate::rate::aggregate::Aggregated;
+use crate::rate::half_open::{HalfOpenTable, Side};
 use crate::rate::policer::Policer;
 use crate::rate::{
     Action, Admission, Class, CongestionKind, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId,
@@ -392,7 +391,7 @@ impl RateController for Brf {
 #[cfg(test)]
 mod composition_tests;
 #[cfg(test)]
-mod harness;
+pub(in crate::rate) mod harness;
 #[cfg(test)]
 mod random_tests;
 #[cfg(test)]

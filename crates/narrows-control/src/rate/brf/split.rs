@@ -4,7 +4,7 @@ use crate::rate::{Action, Class};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// HTB refuses a rate of zero; an empty class keeps a packet per second and borrows when it wakes.
-const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
+pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
 /// ACKs take no more of the link than this part, whatever is seen of them.
 const ACKS_MOST: f64 = 0.5;

@@ -5,7 +5,8 @@ use rustc_hash::FxHashMap;
 use super::allocate::AppClass;
 use super::feedback::Gate;
 use super::layers::Layer;
-use super::rtt::RttEstimate;
+use crate::rate::half_open::Side;
+use crate::rate::rtt::RttEstimate;
 use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Class, FlowKey};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -39,15 +40,6 @@ pub(super) enum List {
     Idle = 2,
     /// Flows not yet seen from both sides, and flows closed from both.
     Waiting = 3,
-}
-
-/// From which side a handshake began, or which side is yet to be heard from.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    /// The side that sends the data.
-    Sender,
-    /// The side that receives it.
-    Receiver,
 }
 
 /// What a flow is allocated and what it is seen to use.

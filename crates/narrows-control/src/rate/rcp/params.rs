@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::law::{RTT_MAX, RTT_MIN};
+use crate::rate::uniform::{self, Signal};
 use crate::units::Span;
 
 /// Parameters of RCP. The defaults have a phase margin of 12.6 degrees (RCP-6); [`Params::published`] has none.
@@ -22,6 +23,10 @@ pub struct Params {
     pub first_share: f64,
     /// d before the first packet has told an RTT. 100 ms, ours.
     pub rtt: Span,
+    /// How the rate gets to the senders: by header, as published, or in ACKs with BRF's option (ours).
+    pub signal: Signal,
+    /// Most flows whose RTTs the port measures; with `signal = "ack"` (ours).
+    pub max_flows: usize,
 }
 
 impl Default for Params {
@@ -33,6 +38,8 @@ impl Default for Params {
             interval_max: Span::from_millis(10),
             first_share: 0.05,
             rtt: Span::from_millis(100),
+            signal: Signal::Header,
+            max_flows: uniform::MAX_FLOWS,
         }
     }
 }
@@ -61,7 +68,7 @@ impl Params {
                 return Err(format!("{name} is {found:?}, but must be from {RTT_MIN:?} to {RTT_MAX:?}"));
             }
         }
-        Ok(())
+        uniform::check_max_flows(self.max_flows)
     }
 }
 

@@ -50,7 +50,7 @@ impl Half {
 
 /// Both halves of one flow.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct RttEstimate {
+pub(in crate::rate) struct RttEstimate {
     receiver: Half,
     sender: Half,
     last_data: Option<Time>,
@@ -58,7 +58,7 @@ pub(super) struct RttEstimate {
 
 impl RttEstimate {
     /// The RTT, `None` before anything was measured. One half alone is better than nothing.
-    pub(super) fn get(&self) -> Option<Span> {
+    pub(in crate::rate) fn get(&self) -> Option<Span> {
         match (self.receiver.smoothed, self.sender.smoothed) {
             (None, None) => None,
             (a, b) => Some(a.unwrap_or(Span::ZERO) + b.unwrap_or(Span::ZERO)),
@@ -66,17 +66,17 @@ impl RttEstimate {
     }
 
     /// The handshake gave the receiver's half.
-    pub(super) fn receiver_half(&mut self, sample: Span) {
+    pub(in crate::rate) fn receiver_half(&mut self, sample: Span) {
         self.receiver.sample(sample);
     }
 
     /// The handshake gave the sender's half.
-    pub(super) fn sender_half(&mut self, sample: Span) {
+    pub(in crate::rate) fn sender_half(&mut self, sample: Span) {
         self.sender.sample(sample);
     }
 
     /// A data packet with these timestamps (value, echo) passes.
-    pub(super) fn on_data(&mut self, now: Time, (value, echo): (u32, u32)) {
+    pub(in crate::rate) fn on_data(&mut self, now: Time, (value, echo): (u32, u32)) {
         // After a pause of the application the span since the ACK is the pause, not the path.
         let paused =
             self.last_data.is_none_or(|at| now.since(at).scale(2, 1) > self.get().unwrap_or(Span::MAX));
@@ -90,7 +90,7 @@ impl RttEstimate {
     }
 
     /// A packet of the opposite direction with these timestamps (value, echo) passes.
-    pub(super) fn on_reverse(&mut self, now: Time, (value, echo): (u32, u32)) {
+    pub(in crate::rate) fn on_reverse(&mut self, now: Time, (value, echo): (u32, u32)) {
         if let Some(sample) = self.receiver.returns(now, echo) {
             self.receiver.sample(sample);
         }

@@ -4,28 +4,36 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use super::table::Side;
 use crate::rate::FlowKey;
 use crate::units::{Span, Time};
 
+/// From which side a handshake began, or which side is yet to be heard from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::rate) enum Side {
+    /// The side that sends the data.
+    Sender,
+    /// The side that receives it.
+    Receiver,
+}
+
 /// A SYN that passed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct HalfOpen {
-    pub(super) syn_at: Time,
+pub(in crate::rate) struct HalfOpen {
+    pub(in crate::rate) syn_at: Time,
     /// Who sent it.
-    pub(super) opener: Side,
+    pub(in crate::rate) opener: Side,
     /// It carried the rate option (BRF-10).
-    pub(super) permitted: bool,
+    pub(in crate::rate) permitted: bool,
     /// It was sent more than once, so what its answer took is anyone's guess (Karn).
-    pub(super) repeated: bool,
+    pub(in crate::rate) repeated: bool,
     /// When its SYN-ACK passed, if the flow got no record then.
-    pub(super) answered: Option<Time>,
+    pub(in crate::rate) answered: Option<Time>,
 }
 
 /// SYNs without an answer, oldest first. When full the oldest gives way: a flood then outlasts only handshakes that
 /// take longer than it needs to fill the table, and never touches an established flow.
 #[derive(Debug)]
-pub(super) struct HalfOpenTable {
+pub(in crate::rate) struct HalfOpenTable {
     by_key: FxHashMap<FlowKey, HalfOpen>,
     /// In the order of arrival; entries of `by_key` removed since are skipped.
     order: VecDeque<(Time, FlowKey)>,
@@ -34,11 +42,11 @@ pub(super) struct HalfOpenTable {
 }
 
 impl HalfOpenTable {
-    pub(super) fn new(max: usize, timeout: Span) -> Self {
+    pub(in crate::rate) fn new(max: usize, timeout: Span) -> Self {
         HalfOpenTable { by_key: FxHashMap::default(), order: VecDeque::new(), max, timeout }
     }
 
-    pub(super) fn insert(&mut self, now: Time, key: FlowKey, opener: Side, permitted: bool) {
+    pub(in crate::rate) fn insert(&mut self, now: Time, key: FlowKey, opener: Side, permitted: bool) {
         self.expire(now);
         if let Some(known) = self.by_key.get_mut(&key) {
             // The first one's place in the order stays: a SYN repeated for ever is forgotten like any other.
@@ -55,16 +63,16 @@ impl HalfOpenTable {
         self.by_key.insert(key, HalfOpen { syn_at: now, opener, permitted, repeated: false, answered: None });
     }
 
-    pub(super) fn get_mut(&mut self, key: &FlowKey) -> Option<&mut HalfOpen> {
+    pub(in crate::rate) fn get_mut(&mut self, key: &FlowKey) -> Option<&mut HalfOpen> {
         self.by_key.get_mut(key)
     }
 
-    pub(super) fn remove(&mut self, key: &FlowKey) -> Option<HalfOpen> {
+    pub(in crate::rate) fn remove(&mut self, key: &FlowKey) -> Option<HalfOpen> {
         self.by_key.remove(key)
     }
 
     /// Forgets what is older than the timeout. Amortised O(1).
-    pub(super) fn expire(&mut self, now: Time) {
+    pub(in crate::rate) fn expire(&mut self, now: Time) {
         while let Some((at, key)) = self.order.front().copied()
             && at + self.timeout <= now
         {
@@ -79,7 +87,7 @@ impl HalfOpenTable {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::rate) fn len(&self) -> usize {
         self.by_key.len()
     }
 }

@@ -1,0 +1,73 @@
+//! Counts in place of packets, for a data plane that counts for itself.
+//!
+//! The laws do not notice the difference but in two points: a flow's reports fall on looks at the counts, so that the time
+//! between them is a whole number of those, and all of a port's flows may report at once. And what is decided stands until
+//! the next look, while a count that was just reported to fades: it is read as of the middle of that time (without, BDR's
+//! rates were 2.5 % low with looks every 10 ms and tau = 200 ms).
+
+use super::table::FlowId;
+use super::{Law, Uniform};
+use crate::feedback::code::RateCode;
+use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
+use crate::rate::{Action, FlowKey, Leaf};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// No host looks more rarely than this.
+const LOOK_MAX: Span = Span::from_millis(200);
+
+impl<L: Law> Uniform<L> {
+    /// The middle of the time for which a decision of now will stand.
+    fn ahead(&self, now: Time) -> Time {
+        now + self.between_looks.scale(1, 2)
+    }
+}
+
+impl<L: Law> Aggregated for Uniform<L> {
+    fn handle(&self, key: &FlowKey) -> Option<FlowHandle> {
+        self.table.find(key).map(|id| FlowHandle(id.to_bits()))
+    }
+
+    fn on_counts(
+        &mut self,
+        now: Time,
+        flow: FlowHandle,
+        counts: &Counts,
+        _actions: &mut Vec<Action>,
+    ) -> Standing {
+        let id = FlowId::from_bits(flow.0);
+        self.at = self.at.max(now);
+        let Some(flow) = self.table.get_mut(id) else { return Standing::Gone };
+        let before = flow.rtt();
+        self.between_looks = now.since(counts.since).min(LOOK_MAX);
+        counts.receiver_half.into_iter().for_each(|sample| flow.rtt.receiver_half(sample));
+        counts.sender_half.into_iter().for_each(|sample| flow.rtt.sender_half(sample));
+        let mut changed = flow.rtt() != before;
+        // What another switch wrote stands if it is less: the data plane sees to that in each ACK.
+        if counts.bytes > Bytes::ZERO {
+            changed |= self.sends(now, id, counts.bytes);
+        }
+        if changed { Standing::Changed } else { Standing::Same }
+    }
+
+    fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision> {
+        let flow = self.table.get(FlowId::from_bits(flow.0))?;
+        let (rated, known) = (flow.is_rated(), flow.rtt());
+        let leaf = if rated { Leaf::Elephant } else { Leaf::OtherTcp };
+        let rate = rated.then(|| self.told(self.ahead(now), known));
+        self.at = self.at.max(now);
+        Some(Decision { rate, leaf, rtt: known.unwrap_or(self.ageing.rtt_default) })
+    }
+
+    /// What all are told is all that can change for many.
+    fn version(&self) -> u64 {
+        RateCode::encode(self.law.rate(self.ahead(self.at))).to_bits().into()
+    }
+
+    fn advertised(&self, _now: Time, _key: &FlowKey) -> Option<(Rate, Time)> {
+        None
+    }
+
+    fn grant(&self, _key: Option<&FlowKey>, newcomers: u64) -> Rate {
+        self.law.grant(self.at, newcomers).max(Rate::from_bytes_per_sec(1))
+    }
+}

@@ -1,0 +1,66 @@
+//! BDR fed by what a port counts: the port itself says of each flow what its designated packets would.
+//!
+//! The estimators do not change, but they could: a port that has a table of its flows could count them.
+
+use super::{Law, Passed, Port};
+use crate::rate::bdr::{self, Report};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// BDR of one port.
+#[derive(Clone, Debug)]
+pub struct Bdr {
+    params: bdr::Params,
+    law: bdr::Law,
+    mtu: Bytes,
+}
+
+impl Bdr {
+    /// With these parameters (see [`bdr::Params::check`]) where full packets are `mtu` long.
+    pub fn new(params: bdr::Params, mtu: Bytes) -> Self {
+        let law = bdr::Law::new(params.clone(), Rate::ZERO, Time::ZERO);
+        Bdr { params, law, mtu }
+    }
+}
+
+impl Law for Bdr {
+    const NAME: &'static str = "bdr";
+
+    fn start(&mut self, now: Time, port: &Port) {
+        self.law = bdr::Law::new(self.params.clone(), port.capacity, now);
+    }
+
+    fn on_begin(&mut self, now: Time, port: &Port) {
+        self.law.on_report(now, &Report { syn: true, ..Report::default() }, port.queued, port.limit);
+    }
+
+    fn on_report(&mut self, now: Time, lived: Span, first: bool, last: bool, port: &Port) {
+        let report = Report { first_data: first, fin: last, t_rep: lived, ..Report::default() };
+        self.law.on_report(now, &report, port.queued, port.limit);
+    }
+
+    fn on_timer(&mut self, now: Time, port: &Port, passed: Passed) {
+        self.law.on_bytes(passed.own, passed.other);
+        self.law.on_timer(now, port.capacity, port.queued, port.limit);
+    }
+
+    fn next(&self) -> Time {
+        self.law.next()
+    }
+
+    fn rate(&self, now: Time) -> Rate {
+        self.law.rate(now)
+    }
+
+    fn grant(&self, now: Time, newcomers: u64) -> Rate {
+        self.law.rate_with(now, newcomers)
+    }
+
+    /// BDR-25's least window of one packet, as a rate: a flow that sends nothing hears nothing.
+    fn least(&self, rtt: Span) -> Rate {
+        Rate::of(self.mtu, rtt).min(self.law.capacity()).max(Rate::from_bytes_per_sec(1))
+    }
+
+    fn trace(&self, now: Time, trace: &mut dyn FnMut(&'static str, f64)) {
+        self.law.trace(now, trace);
+    }
+}

@@ -1,0 +1,84 @@
+//! The link between the three classes: fixed shares, as these laws do not divide it by the number of flows.
+//!
+//! The shares are guarantees: 5 % each for other TCP and for UDP, the part that BRF keeps for UDP (BRF-21), the rest for those
+//! who obey. All may borrow up to the link, UDP too (not as BRF-23).
+//!
+//! What the others send beyond their guarantee they borrow, and have to give back when somebody who obeys wants it. So the
+//! law does not see it: a law that did would take a queue of CUBIC's for its own flows', and give them nothing.
+
+use crate::rate::brf::{LEAST_RATE, Params};
+use crate::rate::{Action, Class};
+use crate::units::{Bytes, Rate, Span};
+
+/// So much of a guarantee that was not used can be used at once later: bursts that are within it on average count whole.
+const SAVED: Span = Span::from_millis(100);
+
+/// What other TCP and UDP are guaranteed, each.
+fn share(link: Rate) -> Rate {
+    link.mul_f64(Params::resolved().udp_share)
+}
+
+/// Class rates for a link of this capacity.
+pub(super) fn set(link: Rate, actions: &mut Vec<Action>) {
+    let share = share(link);
+    for (class, rate) in [(Class::Rated, link - share - share), (Class::OtherTcp, share), (Class::Udp, share)]
+    {
+        let rate = rate.max(LEAST_RATE);
+        actions.push(Action::SetClass { class, rate, ceil: link.max(rate) });
+    }
+}
+
+/// Tells what a class sends within its guarantee from what it borrows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Guarantee {
+    unused: Bytes,
+}
+
+impl Guarantee {
+    /// How much of what passed in `elapsed` was within the guarantee.
+    pub(super) fn within(&mut self, link: Rate, elapsed: Span, passed: Bytes) -> Bytes {
+        let share = share(link);
+        let saved = self.unused.min(share.bytes_in(SAVED));
+        let due = saved + share.bytes_in(elapsed);
+        let within = passed.min(due);
+        self.unused = due - within;
+        within
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: Rate = Rate::from_bytes_per_sec(20_000_000);
+
+    fn within(of: &mut Guarantee, millis: u64, passed: u64) -> u64 {
+        of.within(LINK, Span::from_millis(millis), Bytes::new(passed)).get()
+    }
+
+    #[test]
+    fn what_is_borrowed_does_not_count() {
+        let mut of = Guarantee::default();
+        assert_eq!(within(&mut of, 10, 4_000), 4_000, "of 10,000");
+        assert_eq!(within(&mut of, 10, 15_000), 15_000, "6,000 were saved");
+        assert_eq!(within(&mut of, 10, 200_000), 11_000);
+        assert_eq!(within(&mut of, 10, 200_000), 10_000);
+        within(&mut of, 60_000, 0);
+        assert_eq!(within(&mut of, 0, 1_000_000), 100_000, "no more than 100 ms are saved");
+    }
+
+    #[test]
+    fn the_guarantees_are_the_link_and_all_may_borrow_it() {
+        let mut actions = Vec::new();
+        set(LINK, &mut actions);
+        let classes: Vec<_> = actions
+            .iter()
+            .map(|a| match a {
+                Action::SetClass { class, rate, ceil } => (*class, rate.as_bytes_per_sec(), *ceil),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let expected = [(Class::Rated, 18_000_000), (Class::OtherTcp, 1_000_000), (Class::Udp, 1_000_000)];
+        assert_eq!(classes, expected.map(|(class, rate)| (class, rate, LINK)));
+    }
+}

@@ -1,0 +1,230 @@
+//! Flows begin, are confirmed, report, fall idle and end: BRF's rules (section 3 of its specification), for one rate.
+//!
+//! A flow's life is reported once per RTT of it, by the first data that comes when an RTT is over. The SYN is its beginning
+//! (BDR-20: the first data reports the handshake), FIN, RST and idleness are its end, or the last ACK
+//! of its data, if that is later (spec. section 8 of BDR: active until the FIN is acknowledged).
+
+use super::table::{Flow, FlowId};
+use super::{Law, Uniform, speaks};
+use crate::rate::brf::UNCONFIRMED_MIN;
+use crate::rate::half_open::Side;
+use crate::rate::{PacketInfo, RateOption};
+use crate::units::{Bytes, Span, Time};
+
+/// The whole table is looked at this often, a part of it at each timer.
+const SWEEP_EVERY: Span = Span::from_millis(200);
+
+impl<L: Law> Uniform<L> {
+    /// Brings the table up to date for a TCP packet from this side, and returns the packet's flow.
+    pub(super) fn on_tcp(&mut self, now: Time, from: Side, packet: &PacketInfo) -> Option<FlowId> {
+        let flags = packet.flags;
+        let found = self.table.find(&packet.key);
+        if flags.rst {
+            self.half_open.remove(&packet.key);
+            if let Some(id) = found {
+                self.remove(now, id);
+            }
+            return None;
+        }
+        if flags.syn && !flags.ack {
+            // A known flow is left alone: whether this is a new one or a forgery shows with the answer.
+            self.half_open.insert(now, packet.key, from, packet.option != RateOption::Absent);
+            return None;
+        }
+        let id = match found {
+            _ if flags.syn => self.on_syn_ack(now, from, packet, found)?,
+            Some(id) => id,
+            None => self.adopt(now, from, packet)?,
+        };
+        self.heard(now, from, packet, id);
+        Some(id)
+    }
+
+    fn on_syn_ack(
+        &mut self,
+        now: Time,
+        from: Side,
+        packet: &PacketInfo,
+        found: Option<FlowId>,
+    ) -> Option<FlowId> {
+        // Sent again, otherwise: it is told the rate like any other.
+        let Some(half) = self.half_open.get_mut(&packet.key).filter(|half| half.opener != from) else {
+            return found;
+        };
+        half.answered = Some(now);
+        let half = *half;
+        if let Some(old) = found {
+            self.remove(now, old);
+        }
+        if !self.has_room() {
+            return None;
+        }
+        self.half_open.remove(&packet.key);
+        let mut flow = Flow::new(now, packet.key, half.permitted, Some(half.opener));
+        flow.syn_ack_at = Some(now);
+        if !half.repeated {
+            match half.opener {
+                Side::Sender => flow.rtt.receiver_half(now.since(half.syn_at)),
+                Side::Receiver => flow.rtt.sender_half(now.since(half.syn_at)),
+            }
+        }
+        if flow.speaks {
+            flow.reported = Some(half.syn_at);
+            self.law.on_begin(now, &self.port);
+        }
+        self.table.insert(flow)
+    }
+
+    /// A packet of a flow without a record: its handshake got none, or was not seen.
+    fn adopt(&mut self, now: Time, from: Side, packet: &PacketInfo) -> Option<FlowId> {
+        let half = self.half_open.get_mut(&packet.key).copied();
+        let flow = match half {
+            // Its handshake is complete; there was no room for it before.
+            Some(half) if half.answered.is_some() && half.opener == from => {
+                Flow::new(now, packet.key, half.permitted, None)
+            }
+            // Data behind a SYN whose answer took another path, or from before this switch began.
+            _ if from == Side::Sender && packet.payload > Bytes::ZERO && !packet.flags.fin => {
+                let rated = half.map_or(speaks(packet), |half| half.permitted);
+                let mut flow = Flow::new(now, packet.key, rated, Some(Side::Receiver));
+                flow.guessed = half.is_none();
+                flow
+            }
+            _ => return None,
+        };
+        if !self.has_room() {
+            return None;
+        }
+        self.half_open.remove(&packet.key);
+        self.table.insert(flow)
+    }
+
+    /// For one more that was heard from one side only: no more of them than of others, so that a flood of forged packets
+    /// gets nothing (BRF-104, BRF-105).
+    fn has_room(&self) -> bool {
+        let (unconfirmed, confirmed) = self.table.unconfirmed_and_confirmed();
+        unconfirmed < confirmed.max(UNCONFIRMED_MIN)
+    }
+
+    /// A packet of a known flow from this side.
+    fn heard(&mut self, now: Time, from: Side, packet: &PacketInfo, id: FlowId) {
+        let Some(flow) = self.table.get_mut(id) else { return };
+        flow.last_seen = now;
+        if from == Side::Sender && packet.payload > Bytes::ZERO {
+            flow.last_data = now;
+        }
+        // One data segment per RTT says so, and none of a sender with little to send; ACKs leave room for a rate.
+        flow.speaks |= flow.guessed && speaks(packet);
+        match (from, packet.timestamps) {
+            (Side::Sender, Some(stamps)) if packet.payload > Bytes::ZERO => flow.rtt.on_data(now, stamps),
+            (Side::Receiver, Some(stamps)) => flow.rtt.on_reverse(now, stamps),
+            _ => {}
+        }
+        if !packet.flags.syn && flow.awaited == Some(from) {
+            if let Some(at) = flow.syn_ack_at.take() {
+                match from {
+                    Side::Sender => flow.rtt.sender_half(now.since(at)),
+                    Side::Receiver => flow.rtt.receiver_half(now.since(at)),
+                }
+            }
+            self.table.confirm(id);
+        }
+        if packet.flags.fin
+            && let Some(flow) = self.table.get_mut(id)
+        {
+            match from {
+                Side::Sender => flow.fin.0 = true,
+                Side::Receiver => flow.fin.1 = true,
+            }
+            if flow.fin == (true, true) {
+                flow.closed_at.get_or_insert(now);
+            }
+            let acknowledged = self.acknowledged(id);
+            if from == Side::Sender {
+                self.finish(now, id, acknowledged.max(now));
+            }
+        }
+    }
+
+    /// Data of a known flow has arrived. Returns whether it was idle.
+    pub(super) fn sends(&mut self, now: Time, id: FlowId, bytes: Bytes) -> bool {
+        let Some(flow) = self.table.get_mut(id) else { return false };
+        (flow.last_data, flow.last_seen) = (now, now);
+        if !flow.is_counted() {
+            return false;
+        }
+        let rtt = flow.rtt();
+        self.law.on_data(bytes, rtt);
+        // What comes behind a FIN was sent before it.
+        if flow.fin.0 {
+            return false;
+        }
+        let Some(since) = flow.reported else {
+            (flow.reported, flow.fresh) = (Some(now), true);
+            self.law.on_begin(now, &self.port);
+            return true;
+        };
+        let lived = now.since(since);
+        if lived >= rtt.unwrap_or(self.ageing.rtt_default) {
+            let first = core::mem::take(&mut flow.fresh);
+            flow.reported = Some(now);
+            self.law.on_report(now, lived, first, false, &self.port);
+        }
+        false
+    }
+
+    /// When the ACK of the flow's last data is back at its sender: until then it lives, although it sends nothing.
+    fn acknowledged(&self, id: FlowId) -> Time {
+        let Some(flow) = self.table.get(id) else { return Time::ZERO };
+        flow.last_data + flow.rtt().unwrap_or(self.ageing.rtt_default)
+    }
+
+    /// The flow's last report: it lived until then.
+    fn finish(&mut self, now: Time, id: FlowId, until: Time) {
+        let Some(flow) = self.table.get_mut(id) else { return };
+        let counted = flow.is_counted();
+        if let Some(since) = flow.reported.take()
+            && counted
+        {
+            let first = core::mem::take(&mut flow.fresh);
+            self.law.on_report(now, until.since(since), first, true, &self.port);
+        }
+    }
+
+    pub(super) fn remove(&mut self, now: Time, id: FlowId) {
+        self.finish(now, id, now);
+        self.table.remove(id);
+    }
+
+    /// Ageing, for the part of the table that is due.
+    pub(super) fn sweep(&mut self, now: Time) {
+        let slots = self.table.slots();
+        let passed = now.since(self.swept).min(SWEEP_EVERY);
+        self.swept = now;
+        // At most `slots`.
+        let part = (slots as u128 * u128::from(passed.as_nanos()))
+            .div_ceil(u128::from(SWEEP_EVERY.as_nanos())) as usize;
+        for _ in 0..part {
+            if let Some(id) = self.table.walk() {
+                self.age(now, id);
+            }
+        }
+        self.half_open.expire(now);
+    }
+
+    fn age(&mut self, now: Time, id: FlowId) {
+        let Some(flow) = self.table.get(id) else { return };
+        let rtt = flow.rtt().unwrap_or(self.ageing.rtt_default);
+        let (unseen, last_data) = (now.since(flow.last_seen), flow.last_data);
+        let over = self.acknowledged(id);
+        // What comes in the RTT after is repeated, or an ACK of it.
+        let closed = flow.closed_at.is_some_and(|at| now.since(at) >= rtt);
+        let unanswered = flow.awaited.is_some() && now.since(flow.opened) >= self.ageing.handshake_timeout;
+        if unanswered || unseen >= self.ageing.forget_after || closed {
+            self.finish(now, id, over);
+            self.table.remove(id);
+        } else if now.since(last_data) >= self.ageing.idle_after.max(rtt.scale(2, 1)) {
+            self.finish(now, id, over);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The flows of a port: bounded, found by key, walked round and round by their ageing.
+
+use rustc_hash::FxHashMap;
+
+use crate::rate::FlowKey;
+use crate::rate::half_open::Side;
+use crate::rate::rcp::law::{RTT_MAX, RTT_MIN};
+use crate::rate::rtt::RttEstimate;
+use crate::units::{Span, Time};
+
+/// Names a record while it lives. A slot is used again, its generation is not.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct FlowId {
+    slot: u32,
+    generation: u32,
+}
+
+impl FlowId {
+    /// As one number, for a [`FlowHandle`](crate::rate::aggregate::FlowHandle).
+    pub(super) fn to_bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.slot)
+    }
+
+    pub(super) fn from_bits(bits: u64) -> Self {
+        FlowId { slot: bits as u32, generation: (bits >> 32) as u32 }
+    }
+}
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    pub(super) key: FlowKey,
+    /// It speaks the rate option.
+    pub(super) speaks: bool,
+    /// Its handshake was not seen, and `speaks` is what its packets so far suggest.
+    pub(super) guessed: bool,
+    /// The side whose next packet shows that this is no forgery; `None`: both have been heard.
+    pub(super) awaited: Option<Side>,
+    /// When the SYN-ACK passed, while the last packet of the handshake is awaited.
+    pub(super) syn_ack_at: Option<Time>,
+    pub(super) rtt: RttEstimate,
+    /// Until when its life has been reported; `None` while it is idle, or has said that it ends.
+    pub(super) reported: Option<Time>,
+    /// It has not been reported since it began.
+    pub(super) fresh: bool,
+    pub(super) opened: Time,
+    pub(super) last_data: Time,
+    pub(super) last_seen: Time,
+    /// FIN of sender and receiver.
+    pub(super) fin: (bool, bool),
+    /// When both had said that they are done.
+    pub(super) closed_at: Option<Time>,
+}
+
+impl Flow {
+    pub(super) fn new(now: Time, key: FlowKey, speaks: bool, awaited: Option<Side>) -> Self {
+        Flow {
+            key,
+            speaks,
+            guessed: false,
+            awaited,
+            syn_ack_at: None,
+            rtt: RttEstimate::default(),
+            reported: None,
+            fresh: true,
+            opened: now,
+            last_data: now,
+            last_seen: now,
+            fin: (false, false),
+            closed_at: None,
+        }
+    }
+
+    /// It obeys, and can be told: something of its receiver has passed here.
+    pub(super) fn is_rated(&self) -> bool {
+        self.speaks && self.awaited != Some(Side::Receiver)
+    }
+
+    /// The law hears of it.
+    pub(super) fn is_counted(&self) -> bool {
+        self.speaks && self.awaited.is_none()
+    }
+
+    /// RTT within what is believed: hosts have a say in their samples.
+    pub(super) fn rtt(&self) -> Option<Span> {
+        self.rtt.get().map(|rtt| rtt.max(RTT_MIN).min(RTT_MAX))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    flow: Option<Flow>,
+}
+
+/// All flows. Keys are hashed without a secret, so that runs repeat; who can complete handshakes at will can collide them.
+#[derive(Debug)]
+pub(super) struct Table {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    by_key: FxHashMap<FlowKey, u32>,
+    unconfirmed: usize,
+    max: usize,
+    /// The slot at which the next walk goes on.
+    hand: usize,
+}
+
+impl Table {
+    pub(super) fn new(max: usize) -> Self {
+        Table {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_key: FxHashMap::default(),
+            unconfirmed: 0,
+            max: max.min(u32::MAX as usize),
+            hand: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Slots that a whole walk passes.
+    pub(super) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Records of flows that one side only was heard of, and of those heard from both.
+    pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
+        (self.unconfirmed, self.len().saturating_sub(self.unconfirmed))
+    }
+
+    pub(super) fn find(&self, key: &FlowKey) -> Option<FlowId> {
+        let slot = *self.by_key.get(key)?;
+        self.slots.get(slot as usize).map(|place| FlowId { slot, generation: place.generation })
+    }
+
+    pub(super) fn get(&self, id: FlowId) -> Option<&Flow> {
+        let place = self.slots.get(id.slot as usize)?;
+        place.flow.as_ref().filter(|_| place.generation == id.generation)
+    }
+
+    pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+        let place = self.slots.get_mut(id.slot as usize)?;
+        place.flow.as_mut().filter(|_| place.generation == id.generation)
+    }
+
+    /// `None` when the table is full or has the key.
+    pub(super) fn insert(&mut self, flow: Flow) -> Option<FlowId> {
+        if self.len() >= self.max || self.by_key.contains_key(&flow.key) {
+            return None;
+        }
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                let slot = u32::try_from(self.slots.len()).ok()?;
+                self.slots.push(Slot::default());
+                slot
+            }
+        };
+        let place = self.slots.get_mut(slot as usize)?;
+        self.unconfirmed += usize::from(flow.awaited.is_some());
+        self.by_key.insert(flow.key, slot);
+        place.flow = Some(flow);
+        Some(FlowId { slot, generation: place.generation })
+    }
+
+    pub(super) fn remove(&mut self, id: FlowId) -> Option<Flow> {
+        let place = self.slots.get_mut(id.slot as usize).filter(|place| place.generation == id.generation)?;
+        let flow = place.flow.take()?;
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(id.slot);
+        self.by_key.remove(&flow.key);
+        self.unconfirmed -= usize::from(flow.awaited.is_some());
+        Some(flow)
+    }
+
+    /// The flow has been heard from the side that was awaited.
+    pub(super) fn confirm(&mut self, id: FlowId) {
+        if let Some(flow) = self.get_mut(id)
+            && flow.awaited.take().is_some()
+        {
+            self.unconfirmed -= 1;
+        }
+    }
+
+    /// The next slot of an endless walk; `None` if nobody has it.
+    pub(super) fn walk(&mut self) -> Option<FlowId> {
+        let at = if self.hand < self.slots.len() { self.hand } else { 0 };
+        self.hand = at + 1;
+        let place = self.slots.get(at).filter(|place| place.flow.is_some())?;
+        Some(FlowId { slot: u32::try_from(at).ok()?, generation: place.generation })
+    }
+}

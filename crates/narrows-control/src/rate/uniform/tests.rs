@@ -1,0 +1,297 @@
+use proptest::prelude::*;
+
+use super::harness::Net;
+use super::*;
+use crate::rate::brf::harness::{ACK, RST, SYN, SYN_ACK, key, mbit, ms, packet};
+use crate::rate::{Class, bdr, rcp};
+
+const MTU: Bytes = Bytes::new(1500);
+const LAWS: [&str; 2] = ["rcp", "bdr"];
+
+pub(super) fn controller(kind: &str, max_flows: usize) -> Box<dyn RateController> {
+    match kind {
+        "rcp" => Box::new(Uniform::new(Rcp::new(rcp::Params::default()), max_flows)),
+        _ => Box::new(Uniform::new(Bdr::new(bdr::Params::default(), MTU), max_flows)),
+    }
+}
+
+fn net(kind: &str, report_every: u64) -> Net {
+    Net::new(controller(kind, 1000), mbit(100.0), report_every)
+}
+
+#[test]
+fn signal_chooses_the_form() {
+    use crate::rate::registry::build;
+    use serde::de::value::{Error, MapDeserializer};
+    for kind in LAWS {
+        for (signal, stamped) in [("header", false), ("ack", true)] {
+            let params = MapDeserializer::<_, Error>::new([("signal", signal)].into_iter());
+            let mut built = build(kind, params, 0, MTU).unwrap();
+            assert_eq!((built.name(), built.works_on_headers()), (kind, !stamped));
+            assert_eq!(built.aggregated().is_some(), stamped);
+            assert!(built.must_be_told());
+        }
+        let params = MapDeserializer::<_, Error>::new([("signal", "smoke")].into_iter());
+        assert!(build(kind, params, 0, MTU).err().unwrap().to_string().contains("smoke"));
+    }
+    let pairs = [("signal", "ack"), ("mode", "literal")];
+    let wrong = build("bdr", MapDeserializer::<_, Error>::new(pairs.into_iter()), 0, MTU).err().unwrap();
+    assert!(wrong.to_string().contains("must be resolved where signal is ack"), "{wrong}");
+    let params = MapDeserializer::<_, Error>::new([("max_flows", 0u64)].into_iter());
+    let wrong = build("rcp", params, 0, MTU).err().unwrap();
+    assert_eq!(wrong.to_string(), "max_flows is 0, but must be from 1 to 2^31");
+}
+
+/// N flows have a Nth each, and without a queue worth the name; so has everybody else when one ends.
+#[test]
+fn flows_share_equally_whoever_counts() {
+    for (kind, near) in [("rcp", 0.04), ("bdr", 0.12)] {
+        for report_every in [0, 10] {
+            let mut net = net(kind, report_every);
+            (1..=4).for_each(|n| net.sender(n, 20, u64::from(n) * 10, if n == 4 { 4_000 } else { 9_000 }));
+            net.run(4_000);
+            net.longest = Bytes::ZERO;
+            for (until, flows) in [(4_000, 4.0), (8_000, 3.0)] {
+                net.run(until);
+                for n in 1..=flows as u32 {
+                    let told = net.told(n);
+                    let expected = if kind == "rcp" { 100.0 } else { 98.0 } / flows;
+                    assert!(
+                        (told / expected - 1.0).abs() < near,
+                        "{kind}, {report_every}: {told} of {expected}"
+                    );
+                }
+            }
+            assert!(net.longest < Bytes::new(60_000), "{kind}, {report_every}: {:?}", net.longest);
+        }
+    }
+}
+
+/// BDR-20: what a port reports of a flow adds up to its life, from the SYN until the last data is acknowledged.
+#[test]
+fn reports_add_up_to_lives() {
+    #[derive(Default)]
+    struct Ear {
+        lived: Span,
+        begun: u32,
+        firsts: u32,
+        lasts: u32,
+        weight: f64,
+    }
+    impl Law for Ear {
+        const NAME: &'static str = "ear";
+        fn start(&mut self, _now: Time, _port: &Port) {}
+        fn on_begin(&mut self, _now: Time, _port: &Port) {
+            self.begun += 1;
+        }
+        fn on_data(&mut self, bytes: Bytes, rtt: Option<Span>) {
+            assert!(rtt.is_some_and(|rtt| rtt >= Span::from_millis(20)), "{rtt:?}");
+            self.weight += bytes.as_f64();
+        }
+        fn on_report(&mut self, _now: Time, lived: Span, first: bool, last: bool, _port: &Port) {
+            self.lived += lived;
+            self.firsts += u32::from(first);
+            self.lasts += u32::from(last);
+        }
+        fn on_timer(&mut self, _now: Time, _port: &Port, _passed: Passed) {}
+        fn next(&self) -> Time {
+            ms(0)
+        }
+        fn rate(&self, _now: Time) -> Rate {
+            mbit(6.0)
+        }
+        fn grant(&self, _now: Time, _newcomers: u64) -> Rate {
+            mbit(6.0)
+        }
+        fn trace(&self, _now: Time, trace: &mut dyn FnMut(&'static str, f64)) {
+            trace("lived", self.lived.as_secs_f64());
+            trace("begun", self.begun.into());
+            trace("firsts", self.firsts.into());
+            trace("lasts", self.lasts.into());
+            trace("weight", self.weight);
+        }
+    }
+    for report_every in [0, 10] {
+        let mut net = Net::new(Box::new(Uniform::new(Ear::default(), 10)), mbit(100.0), report_every);
+        net.sender(1, 20, 100, 400);
+        net.sender(2, 50, 200, 1_000);
+        net.run(3_000);
+        let [lived, begun, firsts, lasts] = ["lived", "begun", "firsts", "lasts"].map(|key| net.traced(key));
+        // 300 and 800 ms until the FIN, and the RTT after the last data.
+        assert!((lived - 1.17).abs() < 0.02, "{report_every}: {lived}");
+        assert_eq!((begun, firsts, lasts), (2.0, 2.0, 2.0), "{report_every}");
+        let sent = net.port.departed[Leaf::Elephant as usize].as_f64() - net.traced("weight");
+        assert!((0.0..10_000.0).contains(&sent), "all but the handshakes, and what was counted and not told");
+    }
+}
+
+#[test]
+fn an_idle_flow_is_not_counted_and_begins_anew() {
+    let mut net = net("bdr", 0);
+    net.sender(1, 20, 10, 2_000);
+    net.sender(2, 20, 20, 2_000);
+    net.run(1_500);
+    let data = packet(1, 1448, ACK, RateOption::Absent);
+    net.senders.retain(|s| s.n == 2);
+    net.run(1_999);
+    let alone = net.controller.allocation(&key(2)).unwrap();
+    assert!(alone > mbit(80.0), "{alone:?}");
+    net.offer(&data);
+    let after = net.controller.allocation(&key(2)).unwrap();
+    assert!(after < alone.mul_f64(0.8), "half a newcomer: {alone:?}, {after:?}");
+}
+
+/// BRF-61: the smallest on the path, compared as the code can say it.
+#[test]
+fn the_smallest_rate_on_the_path_stands() {
+    let rate = Rate::from_bytes_per_sec;
+    assert_eq!(stamp(rate(6559), RateOption::Assigned(rate(6550))), Some(rate(6559)));
+    assert_eq!(stamp(rate(6560), RateOption::Assigned(rate(6550))), None);
+    assert_eq!(stamp(rate(6560), RateOption::Unassigned), Some(rate(6560)));
+    assert_eq!(stamp(rate(6560), RateOption::Absent), Some(rate(6560)));
+}
+
+fn handshake(net: &mut Net, n: u32, option: RateOption) -> Option<Rate> {
+    net.offer(&packet(n, 0, SYN, option));
+    let granted = net.reverse(&packet(n, 0, SYN_ACK, option));
+    net.offer(&packet(n, 0, ACK, option));
+    granted
+}
+
+/// Who does not ask gets no rate, and who does gets one in each ACK, even if the table is full.
+#[test]
+fn every_ack_of_those_who_ask_has_a_rate() {
+    for kind in LAWS {
+        let mut net = Net::new(controller(kind, 2), mbit(100.0), 0);
+        assert!(handshake(&mut net, 1, RateOption::Unassigned).is_some());
+        assert_eq!(handshake(&mut net, 2, RateOption::Absent), None);
+        let ack = |n, option| packet(n, 0, ACK, option);
+        for _ in 0..3 {
+            assert!(net.reverse(&ack(1, RateOption::Unassigned)).is_some());
+            assert_eq!(net.reverse(&ack(2, RateOption::Absent)), None);
+        }
+        assert!(handshake(&mut net, 3, RateOption::Unassigned).is_some());
+        assert_eq!(net.controller.aggregated().unwrap().handle(&key(3)), None, "no room");
+        assert!(net.reverse(&ack(3, RateOption::Unassigned)).is_some());
+        assert_eq!(net.reverse(&ack(3, RateOption::Absent)), None);
+    }
+}
+
+/// BRF-104: forged SYNs and data, however many, are not counted, and the table forgets them.
+#[test]
+fn forged_packets_take_little_and_not_for_long() {
+    let mut net = net("bdr", 0);
+    net.sender(1, 20, 10, 60_000);
+    net.run(1_000);
+    for n in 1_000..3_000 {
+        net.offer(&packet(n, 1448, ACK, RateOption::Unassigned));
+        net.offer(&packet(n + 5_000, 0, SYN, RateOption::Unassigned));
+    }
+    assert!(net.traced("flows_known") <= 65.0, "{}", net.traced("flows_known"));
+    // The burst made a queue, but the count of flows is what it was.
+    assert!((0.9..1.2).contains(&net.traced("flows")), "{}", net.traced("flows"));
+    net.run(5_500);
+    assert_eq!((net.traced("flows_known"), net.traced("half_open")), (1.0, 0.0));
+}
+
+#[test]
+fn a_reset_ends_a_flow_and_its_handle() {
+    for kind in LAWS {
+        let mut net = net(kind, 0);
+        handshake(&mut net, 1, RateOption::Unassigned);
+        let handle = net.controller.aggregated().unwrap().handle(&key(1)).unwrap();
+        net.offer(&packet(1, 0, RST, RateOption::Absent));
+        let controller = net.controller.aggregated().unwrap();
+        assert_eq!(controller.decide(ms(1), handle), None);
+        // The slot is another's now.
+        handshake(&mut net, 2, RateOption::Unassigned);
+        let controller = net.controller.aggregated().unwrap();
+        assert_eq!(controller.decide(ms(2), handle), None);
+        assert!(controller.handle(&key(2)).is_some());
+    }
+}
+
+/// What is granted in a handshake is what the next SYN-ACK gets, and does not grow with those who come.
+#[test]
+fn grants_are_what_newcomers_get() {
+    for kind in LAWS {
+        let mut net = net(kind, 10);
+        for n in 1..=4 {
+            let start = net.now + 1;
+            net.sender(n, 20, start, 60_000);
+            net.run(start + 20);
+            let controller = net.controller.aggregated().unwrap();
+            let [first, second] = [1, 2].map(|n| controller.grant(None, n));
+            assert!(second <= first, "{kind}");
+            net.run(start + 21);
+            let got = net.told(n) * 1e6 / 8.0;
+            assert!((got / first.as_f64() - 1.0).abs() < 0.05, "{kind}, {n}: {first:?}, {got}");
+            net.run(start + 400);
+        }
+    }
+}
+
+/// The classes are set at the start, and again when the link has another rate.
+#[test]
+fn classes_follow_the_link() {
+    for kind in LAWS {
+        let mut net = net(kind, 0);
+        net.run(50);
+        net.port.capacity = Some(mbit(40.0));
+        net.run(100);
+        let rated: Vec<_> = net
+            .actions
+            .iter()
+            .filter_map(|a| match a {
+                Action::SetClass { class: Class::Rated, rate, ceil } => Some((*rate, *ceil)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(rated, [(mbit(90.0), mbit(100.0)), (mbit(36.0), mbit(40.0))], "{kind}");
+    }
+}
+
+/// A flow that cannot be told is other TCP: its ACKs take another path.
+#[test]
+fn a_flow_without_acks_here_is_other_tcp() {
+    for kind in LAWS {
+        let mut net = net(kind, 0);
+        let data = packet(1, 1448, ACK, RateOption::Unassigned);
+        let mut leaf = || net.controller.on_data(ms(1), &data, &net.port, &mut Vec::new());
+        assert_eq!(leaf(), Admission::Queue(Leaf::OtherTcp));
+        assert_eq!(leaf(), Admission::Queue(Leaf::OtherTcp));
+        net.reverse(&packet(1, 0, ACK, RateOption::Unassigned));
+        let admitted = net.controller.on_data(ms(2), &data, &net.port, &mut Vec::new());
+        assert_eq!(admitted, Admission::Queue(Leaf::Elephant));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// A data plane that counts every 10 ms comes to what one that sees each packet comes to.
+    #[test]
+    fn counts_decide_as_packets_do(
+        law in 0..2usize,
+        // A step of this network is a millisecond, and its bursts are a queue to flows with RTTs of a few.
+        flows in prop::collection::vec((20..80u64, 0..1000u64, prop::option::of(1500..2500u64)), 2..7),
+    ) {
+        let mean_told = |report_every| {
+            let mut net = net(LAWS[law], report_every);
+            for (n, (rtt, start, end)) in (1..).zip(&flows) {
+                net.sender(n, *rtt, *start, end.unwrap_or(60_000));
+            }
+            // The last one stays, so that there is somebody to ask.
+            if let Some(last) = net.senders.last_mut() {
+                last.end = 60_000;
+            }
+            let last = net.senders.len() as u32;
+            net.run(6_000);
+            let told: Vec<f64> = (0..200).map(|_| { net.run(net.now + 10); net.told(last) }).collect();
+            told.iter().sum::<f64>() / told.len() as f64
+        };
+        let (packets, counts) = (mean_told(0), mean_told(10));
+        // A count of one flow ripples by a tenth, and is not read below one: who looks when decides a part of that.
+        prop_assert!((counts / packets - 1.0).abs() < 0.05, "{}: {packets} and {counts}", LAWS[law]);
+    }
+}
