@@ -96,12 +96,24 @@ def plain_parameters(kind: str) -> Iterator[Parameter]:
     for match in _PUBLIC.finditer(fields):
         lines = [line.strip().removeprefix("///").strip() for line in match["doc"].strip().splitlines()]
         meaning = re.sub(r"\[(`[^`]+`)\]", r"\1", " ".join(lines))
-        rust = defaults[match["name"]]
+        rust = _constant(defaults[match["name"]])
         if "::" in rust and _CALL.fullmatch(rust) is None:
             rust = f'"{re.sub(r"(?<!^)(?=[A-Z])", "-", rust.rpartition("::")[2]).lower()}"'
         value = "-" if rust == "None" else _value(rust)
         takes = _TAKES.get(match["type"].removeprefix("Option<").removesuffix(">"), "word")
         yield Parameter(match["name"], takes, value, value, meaning)
+
+
+def _constant(rust: str) -> str:
+    """What `module::NAME` of the rate controllers stands for; other expressions as they are."""
+    named = re.fullmatch(r"(\w+)::([A-Z][A-Z0-9_]+)", rust)
+    if named is None:
+        return rust
+    source = (PARAMS.parent.parent / named[1] / "mod.rs").read_text(encoding="utf-8")
+    value = re.search(rf"const {named[2]}: \w+ = (.*);", source)
+    if value is None:
+        raise ValueError(f"{rust}: no such constant")
+    return value[1]
 
 
 def other_parameters() -> str:
