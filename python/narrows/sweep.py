@@ -34,6 +34,9 @@ RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
 MAX_JOBS = 1024
 """Most runs at a time."""
 
+_NAP_SECONDS = 0.2
+"""Longest wait of the main thread for a run, before it looks at signals."""
+
 
 class Interrupted(KeyboardInterrupt):
     """The user stopped a sweep; `results` has the finished runs."""
@@ -175,7 +178,10 @@ def _run_all(
                     break
             if not active:
                 break
-            finished, active = wait(active, return_when=FIRST_COMPLETED)
+            finished: set[Future[None]] = set()
+            while not finished:
+                # Ctrl-C while another thread starts a program does not always wake this one (1 of 12 tries).
+                finished, active = wait(active, _NAP_SECONDS, FIRST_COMPLETED)
             for future in finished:
                 future.result()
                 done += 1

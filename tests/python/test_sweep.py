@@ -12,7 +12,6 @@ from pathlib import Path
 import narrows
 import numpy as np
 import pytest
-from conftest import FakeBackend
 from narrows import sweep
 from narrows.errors import OutputError, ScenarioError
 from narrows.results import exchange, summary
@@ -433,7 +432,7 @@ def test_two_runs_do_not_write_into_one_folder(tmp_path, backend):
 
     def meddling(plan):
         with pytest.raises(OutputError, match="keep: another run is writing there"):
-            sweep.run(scenario(), out=tmp_path / "keep", backend=FakeBackend())
+            sweep.run(scenario(), out=tmp_path / "keep", backend=type(backend)())
         return run(plan)
 
     backend.run = meddling
