@@ -15,7 +15,8 @@
 //! | `share` | the fair share, the gain, and what others leave over |
 //! | `law` | the events of one port (section 5 of the specification) |
 //!
-//! The sender's side is [`congestion::bdr`](crate::congestion::bdr).
+//! The sender's side is [`congestion::bdr`](crate::congestion::bdr). On switches without its header:
+//! [`uniform`](super::uniform).
 
 mod count;
 mod law;
