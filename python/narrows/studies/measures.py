@@ -122,7 +122,7 @@ def jain_min(run: Run, flows: str = "*", bin_s: float = 1.0, after_s: float = 0.
 
 @measure("Jain's index against max-min shares", "", "MET-31")
 def jain_max_min(run: Run, shares_mbit: dict[str, float]) -> float:
-    """Jain's index of goodputs over max-min shares: `shares_mbit` is patterns of flows to each one's share."""
+    """Jain's index of goodputs over max-min shares; `shares_mbit`: patterns of flows, the share of each."""
     rates = run.column("flows", "goodput_bps")
     parts = [rates[run.flows(pattern)] / (1e6 * share) for pattern, share in shares_mbit.items()]
     return metrics.jain(np.concatenate(parts))
