@@ -309,7 +309,7 @@ pub struct Report {
     pub period: Span,
 }
 
-/// A rate controller of one port: a pure state machine.
+/// A rate controller of one port: a pure state machine. What a controller does not use of it has a default.
 pub trait RateController: Send {
     /// The name in scenarios and results, e.g. `brf`.
     fn name(&self) -> &'static str;
@@ -320,11 +320,13 @@ pub trait RateController: Send {
     /// A packet of the data direction is about to join the controlled port's queue.
     fn on_data(
         &mut self,
-        now: Time,
+        _now: Time,
         packet: &PacketInfo,
-        port: &PortCounters,
-        actions: &mut Vec<Action>,
-    ) -> Admission;
+        _port: &PortCounters,
+        _actions: &mut Vec<Action>,
+    ) -> Admission {
+        Admission::Queue(plain_leaf(packet))
+    }
 
     /// How the port queues.
     fn queueing(&self) -> Queueing {
@@ -355,7 +357,9 @@ pub trait RateController: Send {
     }
 
     /// A packet of the opposite direction passes the switch. Returns the rate to write into it, if any.
-    fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate>;
+    fn on_reverse(&mut self, _now: Time, _packet: &PacketInfo, _actions: &mut Vec<Action>) -> Option<Rate> {
+        None
+    }
 
     /// The rate that the last `on_reverse` of this flow returned did not fit into its packet (BRF-11).
     fn on_write_failed(&mut self, _key: &FlowKey) {}
@@ -364,13 +368,22 @@ pub trait RateController: Send {
     fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>);
 
     /// A message from the SDN controller has arrived.
-    fn on_message(&mut self, now: Time, message: &Message, port: &PortCounters, actions: &mut Vec<Action>);
+    fn on_message(
+        &mut self,
+        _now: Time,
+        _message: &Message,
+        _port: &PortCounters,
+        _actions: &mut Vec<Action>,
+    ) {
+    }
 
     /// When `on_timer` wants to be called next.
     fn next_timer(&self) -> Time;
 
-    /// What a flow is allowed now, for traces. `None` if the flow is not in the table.
-    fn allocation(&self, key: &FlowKey) -> Option<Rate>;
+    /// What a flow is allowed now, for traces. `None` if the flow is not in the table, or there is none.
+    fn allocation(&self, _key: &FlowKey) -> Option<Rate> {
+        None
+    }
 
     /// This controller as one that takes counts in place of packets, if it does.
     fn aggregated(&mut self) -> Option<&mut dyn aggregate::Aggregated> {

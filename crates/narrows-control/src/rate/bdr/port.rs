@@ -3,9 +3,7 @@
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{
-    Action, Admission, FlowKey, Leaf, Message, PacketInfo, PortCounters, Queueing, RateController, plain_leaf,
-};
+use crate::rate::{Action, Leaf, PortCounters, Queueing, RateController};
 use crate::units::{Bytes, Rate, Time};
 
 /// A BDR router's port.
@@ -75,42 +73,14 @@ impl RateController for BdrPort {
         }
     }
 
-    fn on_data(
-        &mut self,
-        _now: Time,
-        packet: &PacketInfo,
-        _port: &PortCounters,
-        _actions: &mut Vec<Action>,
-    ) -> Admission {
-        Admission::Queue(plain_leaf(packet))
-    }
-
-    fn on_reverse(&mut self, _now: Time, _packet: &PacketInfo, _actions: &mut Vec<Action>) -> Option<Rate> {
-        None
-    }
-
     /// BDR-43.
     fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
         self.count(now, port);
         self.law.on_timer(now, port.capacity.unwrap_or_default(), port.backlog(), limit(port));
     }
 
-    fn on_message(
-        &mut self,
-        _now: Time,
-        _message: &Message,
-        _port: &PortCounters,
-        _actions: &mut Vec<Action>,
-    ) {
-    }
-
     fn next_timer(&self) -> Time {
         self.law.next()
-    }
-
-    /// Nobody's in particular.
-    fn allocation(&self, _key: &FlowKey) -> Option<Rate> {
-        None
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {

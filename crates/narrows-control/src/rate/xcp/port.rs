@@ -2,9 +2,7 @@
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{
-    Action, Admission, FlowKey, Message, PacketInfo, PortCounters, Queueing, RateController, plain_leaf,
-};
+use crate::rate::{Action, PortCounters, Queueing, RateController};
 use crate::units::{Bytes, Rate, Time};
 
 /// An XCP router's port.
@@ -50,16 +48,6 @@ impl RateController for XcpPort {
         }
     }
 
-    fn on_data(
-        &mut self,
-        _now: Time,
-        packet: &PacketInfo,
-        _port: &PortCounters,
-        _actions: &mut Vec<Action>,
-    ) -> Admission {
-        Admission::Queue(plain_leaf(packet))
-    }
-
     /// XCP-3, XCP-4.
     fn on_departure(&mut self, now: Time, size: Bytes, header: &mut Header, port: &PortCounters) {
         match header {
@@ -68,30 +56,12 @@ impl RateController for XcpPort {
         }
     }
 
-    fn on_reverse(&mut self, _now: Time, _packet: &PacketInfo, _actions: &mut Vec<Action>) -> Option<Rate> {
-        None
-    }
-
     fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
         self.law.on_interval(now, port.capacity.unwrap_or_default());
     }
 
-    fn on_message(
-        &mut self,
-        _now: Time,
-        _message: &Message,
-        _port: &PortCounters,
-        _actions: &mut Vec<Action>,
-    ) {
-    }
-
     fn next_timer(&self) -> Time {
         self.law.next()
-    }
-
-    /// Changes of windows are handed out, not rates.
-    fn allocation(&self, _key: &FlowKey) -> Option<Rate> {
-        None
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
