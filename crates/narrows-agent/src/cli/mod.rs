@@ -55,8 +55,14 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
         Command::Sender(args) => start(args.config("sender")?, agents),
         Command::Receiver(args) => start(args.config("receiver")?, agents),
         Command::Check { files } => {
-            let bad: Vec<String> = files.iter().filter_map(|file| wrong_with(file)).collect();
-            bad.iter().for_each(|problem| eprintln!("{problem}"));
+            let (good, bad): (Vec<_>, Vec<_>) =
+                files.iter().map(|file| (file, Config::load(file))).partition(|(_, config)| config.is_ok());
+            bad.iter()
+                .filter_map(|(_, config)| config.as_ref().err())
+                .for_each(|invalid| eprintln!("{invalid}"));
+            good.iter()
+                .filter_map(|(file, config)| missing(file, config.as_ref().ok()?))
+                .for_each(|what| eprintln!("{what}"));
             Ok(if bad.is_empty() { 0 } else { WRONG_INPUT })
         }
         Command::Status { name, json, flows } => status(name.as_deref(), json, flows),
@@ -74,16 +80,14 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
     }
 }
 
-/// What is wrong with a configuration, and with what it names on this machine.
-fn wrong_with(file: &Path) -> Option<String> {
-    let config = match Config::load(file) {
-        Ok(config) => config,
-        Err(invalid) => return Some(invalid.to_string()),
-    };
-    let Config::Switch(switch) = &config else { return None };
+/// What a good configuration names and this machine does not have: it may come before the agent starts, and may be elsewhere
+/// than where the file is checked.
+fn missing(file: &Path, config: &Config) -> Option<String> {
+    let Config::Switch(switch) = config else { return None };
     let secret = switch.controller.as_ref()?.secret_file.as_ref()?;
     let trouble = std::fs::File::open(secret).err()?;
-    Some(format!("{}: controller.secret_file: {}: {trouble}", file.display(), secret.display()))
+    let (file, secret) = (file.display(), secret.display());
+    Some(format!("{file}: warning: controller.secret_file: {secret}: {trouble}; the switch will need it"))
 }
 
 fn start(config: Config, agents: &dyn Agents) -> Result<u8, Failure> {
