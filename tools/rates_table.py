@@ -12,15 +12,15 @@ from statistics import fmean
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "rate-controllers.md"
 CONTROLLERS = ("brf", "pacec", "rcp", "xcp", "bdr", "cubic")
 ROWS = (
-    ("few", "four flows, 4 s apart"),
-    ("many", "200 flows"),
-    ("short", "short flows, 60 %"),
-    ("rtts", "RTT 10 and 200 ms"),
-    ("two", "two bottlenecks"),
-    ("limited", "limited flows beside"),
-    ("loss", "2 % random loss"),
-    ("cellular", "radio link"),
-    ("halving", "capacity halved for 10 s"),
+    ("R1", "four flows, 4 s apart"),
+    ("R2", "200 flows"),
+    ("R3", "short flows, 60 %"),
+    ("R4", "RTT 10 and 200 ms"),
+    ("R5", "two bottlenecks"),
+    ("R6", "limited flows beside"),
+    ("R7", "2 % random loss"),
+    ("R8", "radio link"),
+    ("R9", "capacity halved for 10 s"),
 )
 FIGURES = {
     "utilisation": ("utilisation, %", 100.0, 0),

@@ -50,7 +50,8 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 			return TC_ACT_SHOT;	/* before anybody has heard of it */
 		else
 			nrw_syn(h);
-		own = nrw_find(&p->key, &index);
+		if (nrw_controlled(h->port))
+			own = nrw_find(&p->key, &index);
 	} else {
 		nrw_find_both(h, &reverse, &own, &other);
 		if (other) {

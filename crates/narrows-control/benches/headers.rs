@@ -56,7 +56,7 @@ fn main() {
                 at += Span::from_nanos(1_200);
                 let mut carried = header(kind, n);
                 controller.on_arrival(at, SIZE, &mut carried, &port);
-                controller.on_departure(at, SIZE, &mut carried, &port);
+                controller.on_departure(at, SIZE, &mut carried, port.backlog());
                 port.departed[1] += SIZE;
                 sum = sum.wrapping_add(u64::from(carried.wire_bytes()));
             }

@@ -117,7 +117,11 @@ def app(flow: Flow, duration: int, key: str) -> Plan:
 
 
 def param(value: Any) -> Any:
-    """A controller's parameter: times to ns, rates to bytes/s, sizes to bytes, % to parts, or as given."""
+    """A controller's parameter: times to ns, rates to bytes/s, sizes to bytes, % to parts, or as given.
+
+    Raises:
+        Expected: if it begins like a figure and has no unit.
+    """
     if isinstance(value, dict):
         return {str(key): param(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -129,7 +133,8 @@ def param(value: Any) -> Any:
             return parse(value) // divisor
         except Expected:
             continue
-    try:
-        return units.parse_probability(value) if value.endswith("%") else value
-    except Expected:
-        return value
+    if value.endswith("%"):
+        return units.parse_probability(value)
+    if value[:1].isdigit():
+        raise Expected("a number, or a time, rate or size with its unit, e.g. '10ms'")
+    return value

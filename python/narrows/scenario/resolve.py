@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows import units
-from narrows.errors import ScenarioError, found, one_of
+from narrows.errors import Expected, ScenarioError, found, one_of
 from narrows.scenario import fitting, network, parts
 from narrows.scenario.entries import Entry, entries
 from narrows.scenario.graph import Direction, Graph
@@ -341,7 +341,9 @@ class _Resolver:
             "shape": shape,
             "told": controller.capacity == "told",
             "limit": self._limit(limit, link, index, f"{key}.queue" if controller.queue else ""),
-            "params": {name: parts.param(value) for name, value in controller.params.items()},
+            "params": {
+                name: _param(value, f"{key}.params.{name}") for name, value in controller.params.items()
+            },
             "outages": controller.outages,
         }
 
@@ -367,3 +369,10 @@ class _Resolver:
                     "probes.interval",
                 )
         return {"interval": probes.interval, "links": links, "flows": probes.flows, "traces": probes.traces}
+
+
+def _param(value: Any, key: str) -> Any:
+    try:
+        return parts.param(value)
+    except Expected as expected:
+        raise ScenarioError(f"found {found(value)}, expected {expected}", key) from None

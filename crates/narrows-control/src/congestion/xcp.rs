@@ -4,10 +4,11 @@
 //! answered as Reno answers it, since a router that speaks no XCP may be in the way. On a path without XCP nobody lowers the
 //! request: a sender whose SYN found no router cannot know that, so the echo of an untouched request is ignored.
 
-use super::{Ack, Congestion, Controller, Departing, State, Window};
+use super::slow_start::slow_start;
+use super::{Ack, Congestion, Connection, Controller, Departing, INFINITE_SSTHRESH, State, Window};
 use crate::feedback::header::{Echo, Header};
 use crate::rate::xcp;
-use crate::units::Span;
+use crate::units::{Span, Time};
 
 /// "As much as there is": an untouched request is told from any grant by it.
 const ALL: i64 = i32::MAX as i64;
@@ -36,12 +37,14 @@ impl Controller for Xcp {
         "xcp"
     }
 
-    fn on_established(&mut self, connection: &super::Connection, _window: &mut Window) {
+    fn on_established(&mut self, connection: &Connection, _window: &mut Window) {
         self.packet = f64::from(connection.packet_bytes.max(1));
     }
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
-        if !matches!(ack.state, State::Open | State::Disorder) {
+        if ack.state == State::Loss {
+            // Out of a timeout as any TCP, up to half of what was lost with it; from there on the network decides again.
+            slow_start(window, ack.acked);
             return;
         }
         if let Some(Echo::Change(change)) = ack.echo
@@ -56,10 +59,9 @@ impl Controller for Xcp {
         window.ssthresh = (window.cwnd / 2).max(2);
     }
 
-    fn on_recovered(&mut self, _now: crate::units::Time, window: &mut Window) {
-        // After a timeout the window is one segment, and it is the network's to open it again: there is no slow start.
-        window.cwnd = window.cwnd.max(window.ssthresh.min(super::INFINITE_SSTHRESH - 1)).max(1);
-        window.ssthresh = super::INFINITE_SSTHRESH;
+    /// There is no slow start but after a timeout.
+    fn on_recovered(&mut self, _now: Time, window: &mut Window) {
+        window.ssthresh = INFINITE_SSTHRESH;
     }
 
     fn header_bytes(&self) -> u16 {
@@ -76,5 +78,93 @@ impl Controller for Xcp {
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
         trace("rest", self.rest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Signal;
+    use crate::congestion::harness::ack_at;
+
+    const RTT: Span = Span::from_millis(40);
+
+    fn established() -> (Xcp, Window) {
+        let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+        let connection = Connection {
+            now: Time::ZERO,
+            packet_bytes: 1500,
+            rtt: Some(RTT),
+            feedback: None,
+            feedback_possible: false,
+            echo: None,
+            seed: 1,
+        };
+        let mut xcp = Xcp::default();
+        xcp.on_established(&connection, &mut window);
+        (xcp, window)
+    }
+
+    fn ack(change: i64, state: State) -> Ack {
+        Ack { srtt: RTT, state, echo: Some(Echo::Change(change)), ..ack_at(Time::ZERO) }
+    }
+
+    /// XCP-5: 15,000 bytes/s over 40 ms are 600 bytes, two and a half of them a segment.
+    #[test]
+    fn xcp_5_changes_add_up_to_segments_and_never_to_none() {
+        let (mut xcp, mut window) = established();
+        let windows: Vec<u32> = (0..5)
+            .map(|_| {
+                xcp.on_ack(&ack(15_000, State::Open), &mut window);
+                window.cwnd
+            })
+            .collect();
+        assert_eq!(windows, [10, 10, 11, 11, 12]);
+        xcp.on_ack(&ack(-1_000_000_000, State::Open), &mut window);
+        assert_eq!(window.cwnd, 1);
+    }
+
+    #[test]
+    fn a_request_that_no_router_touched_is_no_grant() {
+        let (mut xcp, mut window) = established();
+        let departing = Departing {
+            now: Time::ZERO,
+            syn: false,
+            fin: false,
+            again: false,
+            seq: 0,
+            srtt: RTT,
+            min_rtt: RTT,
+            rto: RTT,
+            packet_bytes: 1500,
+        };
+        let Header::Xcp(header) = xcp.header(&departing, &window) else { panic!("XCP's header") };
+        assert_eq!((header.rtt, header.x), (40_000, 4_000_000));
+        // One ACK may answer several packets.
+        for packets in 1..4 {
+            xcp.on_ack(&ack(packets * header.delta, State::Open), &mut window);
+            assert_eq!(window.cwnd, 10);
+        }
+        let Header::Xcp(first) = xcp.header(&Departing { srtt: Span::ZERO, ..departing }, &window) else {
+            panic!("XCP's header")
+        };
+        assert_eq!((first.rtt, first.delta), (0, 0), "XCP-4: who knows no RTT asks for nothing");
+    }
+
+    /// A timeout that turned out to be none leaves the threshold infinite: the window must not follow it there.
+    #[test]
+    fn after_a_timeout_half_is_won_back_and_after_a_mistaken_one_nothing_more() {
+        let (mut xcp, mut window) = established();
+        window.cwnd = 40;
+        let event = Congestion { signal: Signal::Timeout, now: Time::ZERO, in_flight: 40, srtt: RTT };
+        xcp.on_congestion(&event, &mut window);
+        window.cwnd = 1;
+        for _ in 0..100 {
+            xcp.on_ack(&ack(15_000, State::Loss), &mut window);
+        }
+        assert_eq!((window.cwnd, window.ssthresh), (20, 20));
+        window.ssthresh = INFINITE_SSTHRESH;
+        xcp.on_recovered(Time::ZERO, &mut window);
+        assert_eq!((window.cwnd, window.ssthresh), (20, INFINITE_SSTHRESH));
     }
 }

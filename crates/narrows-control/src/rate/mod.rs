@@ -9,9 +9,11 @@ pub mod bdr;
 pub mod brf;
 pub mod demand_index;
 pub mod domain;
+mod flow_id;
 mod half_open;
 pub mod pacec;
 pub mod policer;
+mod ranges;
 pub mod rcp;
 pub mod registry;
 mod rtt;
@@ -120,10 +122,19 @@ pub struct PortCounters {
     pub limit_packets: [u32; LEAVES],
 }
 
+/// L3 bytes of a full packet, where limits in packets have to be compared with bytes.
+const FULL_PACKET: u64 = 1500;
+
 impl PortCounters {
     /// L3 bytes queued, all leaves.
     pub fn backlog(&self) -> Bytes {
         self.queued.iter().copied().sum()
+    }
+
+    /// Limit of the rated flows' queue, of full packets; `None`: no limit.
+    pub fn limit(&self) -> Option<Bytes> {
+        let packets = u64::from(self.limit_packets[Leaf::Elephant as usize]);
+        (packets > 0).then(|| Bytes::new(packets * FULL_PACKET))
     }
 }
 
@@ -328,9 +339,9 @@ pub trait RateController: Send {
         Admission::Queue(plain_leaf(packet))
     }
 
-    /// How the port queues.
+    /// How the port queues: with headers there are no classes of flows to keep apart.
     fn queueing(&self) -> Queueing {
-        Queueing::Classes
+        if self.works_on_headers() { Queueing::Own } else { Queueing::Classes }
     }
 
     /// Whether it works on congestion headers: [`on_arrival`](RateController::on_arrival) and
@@ -343,12 +354,12 @@ pub trait RateController: Send {
     /// may be [`Header::None`], may be rewritten.
     fn on_arrival(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _port: &PortCounters) {}
 
-    /// A packet of the data direction begins to leave; `port` counts it as gone. Its header may be rewritten.
-    fn on_departure(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _port: &PortCounters) {}
+    /// A packet of the data direction begins to leave, and `queued` L3 bytes wait behind it. Its header may be rewritten.
+    fn on_departure(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _queued: Bytes) {}
 
     /// Whether it has to be told the capacity; others measure it if they are not.
     fn must_be_told(&self) -> bool {
-        false
+        self.works_on_headers()
     }
 
     /// Whether it does nothing without a [`domain::DomainController`].

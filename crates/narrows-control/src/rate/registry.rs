@@ -74,7 +74,7 @@ controllers! {
         Ok(Box::new(xcp::XcpPort::new(params)))
     };
     "bdr", "Per-flow bandwidth distribution: flows counted from designated packets, an equal share for each": bdr::Params => |params, _, mtu| {
-        params.check().map_err(|trouble| trouble.to_string())?;
+        params.check()?;
         Ok(match (params.signal, params.max_flows) {
             (Signal::Header, _) => Box::new(bdr::BdrPort::new(params)),
             (Signal::Ack, flows) => Box::new(Uniform::new(uniform::Bdr::new(params, mtu), flows)),

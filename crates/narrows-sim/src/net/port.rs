@@ -79,13 +79,6 @@ pub(crate) struct Port {
     own_queue: bool,
 }
 
-/// The rate controller of a port that sees packets off.
-pub(crate) struct Writer<'c> {
-    pub(crate) controller: &'c mut dyn RateController,
-    /// It is told the capacity.
-    pub(crate) told: bool,
-}
-
 enum Queue {
     Fifo(Fifo),
     Scheduled(Box<Scheduled>),
@@ -261,7 +254,7 @@ impl Port {
         me: u32,
         packets: &mut Slab<Packet>,
         events: &mut EventQueue,
-        writer: Option<Writer<'_>>,
+        writer: Option<&mut dyn RateController>,
     ) {
         let Queue::Scheduled(scheduled) = &mut self.queue else { return };
         if scheduled.wake != Some(now) {
@@ -316,15 +309,15 @@ impl Port {
         }
     }
 
-    /// Lets the rate controller see a packet off.
-    fn see_off(&mut self, now: Time, packet: &mut Packet, writer: Writer<'_>) {
+    /// Lets the rate controller see a packet off, which is out of the queue already.
+    fn see_off(&self, now: Time, packet: &mut Packet, writer: &mut dyn RateController) {
         if packet.is(flag::REVERSE) {
             return;
         }
-        let counters = self.counters(now, writer.told);
+        let queued = self.leaf_counters.as_ref().map_or(Bytes::ZERO, |c| c.queued.iter().copied().sum());
         let before = packet.header();
         let mut header = before;
-        writer.controller.on_departure(now, Bytes::new(packet.size as u64), &mut header, &counters);
+        writer.on_departure(now, Bytes::new(packet.size as u64), &mut header, queued);
         if header != before {
             packet.set_header(header);
         }

@@ -1,6 +1,5 @@
 //! Switches: where the rate controllers of `narrows-control` meet packets.
 
-use crate::net::Writer;
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{
     Action, Admission, FlowKey, Leaf, Message, PacketInfo, PortCounters, Proto, RateController, RateOption,
@@ -152,18 +151,17 @@ impl World<'_> {
         if p.is(flag::REVERSE) || self.switches[index as usize].controller.is_none() {
             return Some(Leaf::OtherTcp as usize);
         }
-        if self.switches[index as usize].headers {
-            let before = p.header();
-            let mut header = before;
-            let size = Bytes::new(p.size as u64);
-            self.with_port(index, |c, now, port, _| c.on_arrival(now, size, &mut header, port));
-            if header != before {
-                self.packets.get_mut(packet).set_header(header);
+        let headers = self.switches[index as usize].headers;
+        let mut info = self.packet_info(&p);
+        let admission = self.with_port(index, |c, now, port, actions| {
+            if headers {
+                c.on_arrival(now, info.size, &mut info.header, port);
             }
+            Some(c.on_data(now, &info, port, actions))
+        });
+        if headers && info.header != p.header() {
+            self.packets.get_mut(packet).set_header(info.header);
         }
-        let info = self.packet_info(&p);
-        let admission =
-            self.with_port(index, |c, now, port, actions| Some(c.on_data(now, &info, port, actions)));
         match admission {
             Some(Admission::Queue(leaf)) => Some(leaf as usize),
             Some(Admission::Drop) => None,
@@ -175,10 +173,7 @@ impl World<'_> {
     pub(super) fn ready(&mut self, link: u32) {
         let port = &mut self.ports[link as usize];
         let switch = port.switch.map(|index| &mut self.switches[index as usize]).filter(|s| s.headers);
-        let writer = switch.and_then(|s| {
-            let controller = s.controller.as_deref_mut()?;
-            Some(Writer { controller, told: s.plan.told })
-        });
+        let writer = switch.and_then(|s| s.controller.as_deref_mut()).map(|c| c as &mut dyn RateController);
         port.ready(self.now, link, &mut self.packets, &mut self.events, writer);
     }
 

@@ -91,14 +91,15 @@ def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def flow_count(spec: FigureSpec, runs: Runs) -> Figure:
-    """The number of flows that a BDR port counts, over time, and the true one. First seed.
+    """The number of flows that a BDR port counts, over time, and the true one, in a panel per controller.
 
-    The study's args: link, panels.
+    Each controller has a true number of its own: who is slower has more flows under way. First seed. The
+    study's args: link.
     """
     link = str(spec.args["link"])
     names = controllers(runs)
     panels = []
-    for title, group in panels_of(Runs(first_seed(runs)), spec.args.get("panels")):
+    for title, group in panels_of(Runs(first_seed(runs)), CONTROLLER):
         values: list[dict[str, Any]] = []
         true: list[dict[str, Any]] = []
         for run in group:

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::rate::brf::Mode;
+use crate::rate::ranges;
 use crate::rate::uniform::{self, Signal};
 use crate::units::Span;
 
@@ -80,66 +81,30 @@ impl Default for Params {
     }
 }
 
-/// A parameter is not in its range. Says which, what was found and what would do.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OutOfRange {
-    /// The parameter.
-    pub name: &'static str,
-    /// What was found; a span in its own text.
-    pub found: String,
-    /// What would do.
-    pub range: &'static str,
-}
-
-impl core::fmt::Display for OutOfRange {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{} is {}, but must be {}", self.name, self.found, self.range)
-    }
-}
-
-impl std::error::Error for OutOfRange {}
-
 impl Params {
-    /// Checks that every value can be worked with.
-    pub fn check(&self) -> Result<(), OutOfRange> {
-        let numbers: [(&'static str, f64, f64, f64, &'static str); 6] = [
-            ("eta", self.eta, 0.01, 1.0, "from 0.01 to 1"),
-            ("tau_factor", self.tau_factor, 0.1, 1000.0, "from 0.1 to 1000"),
-            ("t_q_factor", self.t_q_factor, 0.1, 1000.0, "from 0.1 to 1000"),
-            ("redistribution_step", self.redistribution_step, 0.0, 1.0, "from 0 to 1"),
-            ("u_threshold", self.u_threshold, 0.0, 1.0, "from 0 to 1"),
-            ("queue_threshold", self.queue_threshold, 0.0, 1.0, "from 0 to 1"),
-        ];
-        for (name, found, least, most, range) in numbers {
-            if !(least..=most).contains(&found) {
-                return Err(OutOfRange { name, found: found.to_string(), range });
-            }
-        }
-        let spans = [
-            ("tau_min", self.tau_min),
-            ("tau_max", self.tau_max),
-            ("t_rep_initial", self.t_rep_initial),
-            ("t_rep_max", self.t_rep_max),
-        ];
-        for (name, span) in spans {
-            if span < Span::from_millis(1) || span > Span::from_secs(3600) {
-                let range = "from 1 ms to 1 h";
-                return Err(OutOfRange { name, found: format!("{span:?}"), range });
-            }
-        }
-        if self.tau_min > self.tau_max {
-            let found = format!("{:?}", self.tau_min);
-            return Err(OutOfRange { name: "tau_min", found, range: "tau_max or less" });
-        }
+    /// Checks the parameters; an error names the first that will not do, what was found and what would do.
+    pub fn check(&self) -> Result<(), String> {
+        ranges::numbers(&[
+            ("eta", self.eta, 0.01, 1.0),
+            ("tau_factor", self.tau_factor, 0.1, 1000.0),
+            ("t_q_factor", self.t_q_factor, 0.1, 1000.0),
+            ("redistribution_step", self.redistribution_step, 0.0, 1.0),
+            ("u_threshold", self.u_threshold, 0.0, 1.0),
+            ("queue_threshold", self.queue_threshold, 0.0, 1.0),
+        ])?;
+        let (least, most) = (Span::from_millis(1), Span::from_secs(3600));
+        ranges::spans(&[
+            ("tau_max", self.tau_max, least, most),
+            ("tau_min", self.tau_min, least, self.tau_max),
+            ("t_rep_initial", self.t_rep_initial, least, most),
+            ("t_rep_max", self.t_rep_max, least, most),
+        ])?;
         if self.signal == Signal::Ack && self.mode == Mode::Literal {
-            let range = "resolved where signal is ack: an ACK carries a rate, and literal BDR gives gains";
-            return Err(OutOfRange { name: "mode", found: "literal".into(), range });
+            return Err("mode is literal, but must be resolved where signal is ack: an ACK carries a rate, and literal BDR gives \
+                        gains"
+                .into());
         }
-        if uniform::check_max_flows(self.max_flows).is_err() {
-            let found = self.max_flows.to_string();
-            return Err(OutOfRange { name: "max_flows", found, range: uniform::MAX_FLOWS_RANGE });
-        }
-        Ok(())
+        uniform::check_max_flows(self.max_flows)
     }
 
     /// The time constant of the flow count where reports come `mean` seconds apart (BDR-21), seconds. Never nothing,
@@ -170,14 +135,14 @@ mod tests {
 
     #[test]
     fn what_is_out_of_range_is_named_with_what_would_do() {
-        let said = |params: Params| params.check().unwrap_err().to_string();
+        let said = |params: Params| params.check().unwrap_err();
         let d = Params::default;
         assert_eq!(d().check(), Ok(()));
         assert_eq!(said(Params { eta: 2.0, ..d() }), "eta is 2, but must be from 0.01 to 1");
         assert_eq!(said(Params { eta: f64::NAN, ..d() }), "eta is NaN, but must be from 0.01 to 1");
         let span = said(Params { t_rep_max: Span::ZERO, ..d() });
-        assert_eq!(span, "t_rep_max is 0.000000ms, but must be from 1 ms to 1 h");
+        assert_eq!(span, "t_rep_max is 0us, but must be from 1ms to 3600s");
         let order = said(Params { tau_min: Span::from_secs(3), ..d() });
-        assert_eq!(order, "tau_min is 3000.000000ms, but must be tau_max or less");
+        assert_eq!(order, "tau_min is 3s, but must be from 1ms to 2s");
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{Action, Leaf, PortCounters, Queueing, RateController};
+use crate::rate::{Action, Leaf, PortCounters, RateController};
 use crate::units::{Bytes, Rate, Time};
 
 /// A BDR router's port.
@@ -27,17 +27,16 @@ impl BdrPort {
     /// BDR-42, at the moments that matter instead of at each packet.
     fn count(&mut self, now: Time, port: &PortCounters) {
         self.at = now;
-        let own = port.departed[Leaf::Mouse as usize] + port.departed[Leaf::Elephant as usize];
-        let other = port.departed.iter().copied().sum::<Bytes>() - own;
+        let (own, other) = departed(port);
         self.law.on_bytes(own - self.seen.0, other - self.seen.1);
         self.seen = (own, other);
     }
 }
 
-/// The limit of the port's queue, if packets of `size` are what it counts.
-pub(in crate::rate) fn limit(port: &PortCounters) -> Option<Bytes> {
-    let packets = port.limit_packets[Leaf::Elephant as usize];
-    (packets > 0).then(|| Bytes::new(u64::from(packets) * 1500))
+/// Bytes that have left the port so far: of flows that carry the header, of all others.
+fn departed(port: &PortCounters) -> (Bytes, Bytes) {
+    let own = port.departed[Leaf::Mouse as usize] + port.departed[Leaf::Elephant as usize];
+    (own, port.departed.iter().copied().sum::<Bytes>() - own)
 }
 
 impl RateController for BdrPort {
@@ -45,27 +44,21 @@ impl RateController for BdrPort {
         "bdr"
     }
 
-    fn queueing(&self) -> Queueing {
-        Queueing::Own
-    }
-
     fn works_on_headers(&self) -> bool {
-        true
-    }
-
-    fn must_be_told(&self) -> bool {
         true
     }
 
     fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
         self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
+        // A router that comes back finds a port that has counted all the while.
+        self.seen = departed(port);
     }
 
     /// BDR-41.
     fn on_arrival(&mut self, now: Time, _size: Bytes, header: &mut Header, port: &PortCounters) {
         if let Header::Bdr(header) = header {
             self.count(now, port);
-            let ours = self.law.on_report(now, &header.report, port.backlog(), limit(port));
+            let ours = self.law.on_report(now, &header.report, port.backlog(), port.limit());
             // A handshake has no window that a gain could be added to (BDR-D6).
             if !(header.report.syn && matches!(ours, super::Recommendation::Gain(_))) {
                 header.advice = Some(ours.stamp(header.advice));
@@ -76,7 +69,7 @@ impl RateController for BdrPort {
     /// BDR-43.
     fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
         self.count(now, port);
-        self.law.on_timer(now, port.capacity.unwrap_or_default(), port.backlog(), limit(port));
+        self.law.on_timer(now, port.capacity.unwrap_or_default(), port.backlog(), port.limit());
     }
 
     fn next_timer(&self) -> Time {

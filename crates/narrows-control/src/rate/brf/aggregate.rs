@@ -65,7 +65,7 @@ impl Brf {
 
 impl Aggregated for Brf {
     fn handle(&self, key: &FlowKey) -> Option<FlowHandle> {
-        self.table.find(key).map(|id| FlowHandle(id.to_bits()))
+        self.table.find(key).map(FlowHandle::from)
     }
 
     fn on_counts(
@@ -75,7 +75,7 @@ impl Aggregated for Brf {
         counts: &Counts,
         actions: &mut Vec<Action>,
     ) -> Standing {
-        let id = FlowId::from_bits(flow.0);
+        let id = FlowId::from(flow);
         let Some(list) = self.table.list(id) else { return Standing::Gone };
         // What an advertisement allows changes with any message and with time.
         let mut changed = !self.adverts.is_empty();
@@ -107,7 +107,7 @@ impl Aggregated for Brf {
     }
 
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision> {
-        let id = FlowId::from_bits(flow.0);
+        let id = FlowId::from(flow);
         let (list, meter) = self.table.standing(id)?;
         let rtt = meter.rtt;
         if list != List::Rated {

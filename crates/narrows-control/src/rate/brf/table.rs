@@ -5,29 +5,12 @@ use rustc_hash::FxHashMap;
 use super::allocate::AppClass;
 use super::feedback::Gate;
 use super::layers::Layer;
+pub(super) use crate::rate::flow_id::FlowId;
 use crate::rate::half_open::Side;
 use crate::rate::rtt::RttEstimate;
 use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Class, FlowKey};
 use crate::units::{Bytes, Rate, Span, Time};
-
-/// Names a record while it lives. A slot is used again, its generation is not.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct FlowId {
-    slot: u32,
-    generation: u32,
-}
-
-impl FlowId {
-    /// As one number, for a [`FlowHandle`](crate::rate::aggregate::FlowHandle).
-    pub(super) fn to_bits(self) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(self.slot)
-    }
-
-    pub(super) fn from_bits(bits: u64) -> Self {
-        FlowId { slot: bits as u32, generation: (bits >> 32) as u32 }
-    }
-}
 
 /// Which list a record is on; every record is on one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::rate::ranges;
 use crate::units::{Bytes, Rate, Span};
 
 /// Which law turns reports into rates.
@@ -88,31 +89,19 @@ impl Default for Params {
 impl Params {
     /// Checks the parameters; an error names the first that will not do, what was found and what would do.
     pub fn check(&self) -> Result<(), String> {
-        let ranges = [
-            ("eta", self.eta, 0.01, 1.0, "from 0.01 to 1"),
-            ("queue_weight", self.queue_weight(), 0.0, 10.0, "from 0 to 10"),
-            ("drain", self.drain, 0.0, 10.0, "from 0 to 10"),
-            ("kappa", self.kappa, 0.01, 1.0, "from 0.01 to 1"),
-            ("samples", f64::from(self.samples), 1.0, 1000.0, "from 1 to 1000"),
-            ("max_flows", self.max_flows as f64, 1.0, 268_435_456.0, "from 1 to 2^28"),
-            // Last, as its default depends on the mode only.
-            ("floor_packets", self.floor_packets(), 0.0, 1000.0, "from 0 to 1000"),
-        ];
-        for (name, found, least, most, range) in ranges {
-            if !(least..=most).contains(&found) {
-                return Err(format!("{name} is {found}, but must be {range}"));
-            }
-        }
-        let spans = [
+        ranges::numbers(&[
+            ("eta", self.eta, 0.01, 1.0),
+            ("queue_weight", self.queue_weight(), 0.0, 10.0),
+            ("drain", self.drain, 0.0, 10.0),
+            ("kappa", self.kappa, 0.01, 1.0),
+            ("samples", f64::from(self.samples), 1.0, 1000.0),
+            ("max_flows", self.max_flows as f64, 1.0, 268_435_456.0),
+            ("floor_packets", self.floor_packets(), 0.0, 1000.0),
+        ])?;
+        ranges::spans(&[
             ("sample", self.sample, Span::from_micros(100), Span::from_secs(10)),
             ("idle_after", self.idle_after, Span::from_millis(10), Span::from_secs(3600)),
-        ];
-        for (name, found, least, most) in spans {
-            if !(least..=most).contains(&found) {
-                return Err(format!("{name} is {found:?}, but must be from {least:?} to {most:?}"));
-            }
-        }
-        Ok(())
+        ])
     }
 
     /// Tc.
@@ -178,7 +167,7 @@ mod tests {
             (Params { samples: 0, ..Params::default() }, "samples is 0, but must be from 1 to 1000"),
             (
                 Params { sample: Span::ZERO, ..Params::default() },
-                "sample is 0.000000ms, but must be from 0.100000ms to 10000.000000ms",
+                "sample is 0us, but must be from 0.1ms to 10s",
             ),
         ] {
             assert_eq!(bad.check(), Err(text.into()));

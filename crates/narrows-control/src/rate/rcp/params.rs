@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::law::{RTT_MAX, RTT_MIN};
+use crate::rate::ranges;
 use crate::rate::uniform::{self, Signal};
 use crate::units::Span;
 
@@ -52,22 +53,16 @@ impl Params {
 
     /// Checks the parameters; an error names the first that will not do, what was found and what would do.
     pub fn check(&self) -> Result<(), String> {
-        let ranges = [
-            ("alpha", self.alpha, 0.01, 2.0, "from 0.01 to 2"),
-            ("beta", self.beta, 0.0, 2.0, "from 0 to 2"),
-            ("eta", self.eta, 0.01, 1.0, "from 0.01 to 1"),
-            ("first_share", self.first_share, 0.0001, 1.0, "from 0.0001 to 1"),
-        ];
-        for (name, found, least, most, range) in ranges {
-            if !(least..=most).contains(&found) {
-                return Err(format!("{name} is {found}, but must be {range}"));
-            }
-        }
-        for (name, found) in [("interval_max", self.interval_max), ("rtt", self.rtt)] {
-            if !(RTT_MIN..=RTT_MAX).contains(&found) {
-                return Err(format!("{name} is {found:?}, but must be from {RTT_MIN:?} to {RTT_MAX:?}"));
-            }
-        }
+        ranges::numbers(&[
+            ("alpha", self.alpha, 0.01, 2.0),
+            ("beta", self.beta, 0.0, 2.0),
+            ("eta", self.eta, 0.01, 1.0),
+            ("first_share", self.first_share, 0.0001, 1.0),
+        ])?;
+        ranges::spans(&[
+            ("interval_max", self.interval_max, RTT_MIN, RTT_MAX),
+            ("rtt", self.rtt, RTT_MIN, RTT_MAX),
+        ])?;
         uniform::check_max_flows(self.max_flows)
     }
 }
@@ -97,7 +92,7 @@ mod tests {
             (Params { eta: 1.5, ..Params::default() }, "eta is 1.5, but must be from 0.01 to 1"),
             (
                 Params { interval_max: Span::ZERO, ..Params::default() },
-                "interval_max is 0.000000ms, but must be from 0.100000ms to 2000.000000ms",
+                "interval_max is 0us, but must be from 0.1ms to 2s",
             ),
         ] {
             assert_eq!(bad.check(), Err(text.into()));

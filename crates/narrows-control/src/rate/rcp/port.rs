@@ -2,7 +2,7 @@
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{Action, PortCounters, Queueing, RateController};
+use crate::rate::{Action, PortCounters, RateController};
 use crate::units::{Bytes, Rate, Time};
 
 /// An RCP router's port.
@@ -27,15 +27,7 @@ impl RateController for RcpPort {
         "rcp"
     }
 
-    fn queueing(&self) -> Queueing {
-        Queueing::Own
-    }
-
     fn works_on_headers(&self) -> bool {
-        true
-    }
-
-    fn must_be_told(&self) -> bool {
         true
     }
 
@@ -50,7 +42,7 @@ impl RateController for RcpPort {
     }
 
     /// RCP-4.
-    fn on_departure(&mut self, _now: Time, _size: Bytes, header: &mut Header, _port: &PortCounters) {
+    fn on_departure(&mut self, _now: Time, _size: Bytes, header: &mut Header, _queued: Bytes) {
         if let Header::Rcp(header) = header {
             header.rate = self.law.stamp(header.rate);
         }

@@ -24,7 +24,7 @@ impl<L: Law> Uniform<L> {
 
 impl<L: Law> Aggregated for Uniform<L> {
     fn handle(&self, key: &FlowKey) -> Option<FlowHandle> {
-        self.table.find(key).map(|id| FlowHandle(id.to_bits()))
+        self.table.find(key).map(FlowHandle::from)
     }
 
     fn on_counts(
@@ -34,7 +34,7 @@ impl<L: Law> Aggregated for Uniform<L> {
         counts: &Counts,
         _actions: &mut Vec<Action>,
     ) -> Standing {
-        let id = FlowId::from_bits(flow.0);
+        let id = FlowId::from(flow);
         self.at = self.at.max(now);
         let Some(flow) = self.table.get_mut(id) else { return Standing::Gone };
         let before = flow.rtt();
@@ -50,7 +50,7 @@ impl<L: Law> Aggregated for Uniform<L> {
     }
 
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision> {
-        let flow = self.table.get(FlowId::from_bits(flow.0))?;
+        let flow = self.table.get(FlowId::from(flow))?;
         let (rated, known) = (flow.is_rated(), flow.rtt());
         let leaf = if rated { Leaf::Elephant } else { Leaf::OtherTcp };
         let rate = rated.then(|| self.told(self.ahead(now), known));

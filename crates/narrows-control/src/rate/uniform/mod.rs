@@ -32,8 +32,8 @@ use self::table::Table;
 use super::aggregate::Aggregated;
 use super::half_open::{HalfOpenTable, Side};
 use super::{
-    Action, Admission, FlowKey, LEAVES, Leaf, Message, PacketInfo, PortCounters, Proto, RateController,
-    RateOption, brf,
+    Action, Admission, FlowKey, LEAVES, Leaf, PacketInfo, PortCounters, Proto, RateController, RateOption,
+    brf,
 };
 use crate::feedback::code::as_heard;
 use crate::units::{Bytes, Rate, Span, Time};
@@ -78,7 +78,7 @@ impl Port {
         Port {
             capacity: port.capacity.unwrap_or_default(),
             queued: port.queued[Leaf::Mouse as usize] + port.queued[Leaf::Elephant as usize],
-            limit: super::bdr::port::limit(port),
+            limit: port.limit(),
         }
     }
 }
@@ -309,15 +309,6 @@ impl<L: Law> RateController for Uniform<L> {
         let passed = self.meter.read(now, self.port.capacity, port);
         self.law.on_timer(now, &self.port, passed);
         self.sweep(now);
-    }
-
-    fn on_message(
-        &mut self,
-        _now: Time,
-        _message: &Message,
-        _port: &PortCounters,
-        _actions: &mut Vec<Action>,
-    ) {
     }
 
     fn next_timer(&self) -> Time {

@@ -3,28 +3,11 @@
 use rustc_hash::FxHashMap;
 
 use crate::rate::FlowKey;
+pub(super) use crate::rate::flow_id::FlowId;
 use crate::rate::half_open::Side;
 use crate::rate::rcp::law::{RTT_MAX, RTT_MIN};
 use crate::rate::rtt::RttEstimate;
 use crate::units::{Span, Time};
-
-/// Names a record while it lives. A slot is used again, its generation is not.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct FlowId {
-    slot: u32,
-    generation: u32,
-}
-
-impl FlowId {
-    /// As one number, for a [`FlowHandle`](crate::rate::aggregate::FlowHandle).
-    pub(super) fn to_bits(self) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(self.slot)
-    }
-
-    pub(super) fn from_bits(bits: u64) -> Self {
-        FlowId { slot: bits as u32, generation: (bits >> 32) as u32 }
-    }
-}
 
 /// One flow.
 #[derive(Clone, Debug)]

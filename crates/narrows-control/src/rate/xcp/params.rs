@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::rate::ranges;
 use crate::units::Span;
 
 /// Parameters of XCP; the defaults are those of the paper and the draft.
@@ -38,27 +39,16 @@ impl Default for Params {
 impl Params {
     /// Checks the parameters; an error names the first that will not do, what was found and what would do.
     pub fn check(&self) -> Result<(), String> {
-        let ranges = [
-            ("alpha", self.alpha, 0.01, 2.0, "from 0.01 to 2"),
-            ("beta", self.beta, 0.0, 2.0, "from 0 to 2"),
-            ("shuffle", self.shuffle, 0.0, 1.0, "from 0 to 1"),
-        ];
-        for (name, found, least, most, range) in ranges {
-            if !(least..=most).contains(&found) {
-                return Err(format!("{name} is {found}, but must be {range}"));
-            }
-        }
-        let longest = Span::from_secs(10);
-        for (name, found, least, most) in [
-            ("rtt_max", self.rtt_max, Span::from_millis(1), longest),
+        ranges::numbers(&[
+            ("alpha", self.alpha, 0.01, 2.0),
+            ("beta", self.beta, 0.0, 2.0),
+            ("shuffle", self.shuffle, 0.0, 1.0),
+        ])?;
+        ranges::spans(&[
+            ("rtt_max", self.rtt_max, Span::from_millis(1), Span::from_secs(10)),
             ("te_min", self.te_min, Span::from_micros(100), self.rtt_max),
             ("te_first", self.te_first, self.te_min, self.rtt_max),
-        ] {
-            if !(least..=most).contains(&found) {
-                return Err(format!("{name} is {found:?}, but must be from {least:?} to {most:?}"));
-            }
-        }
-        Ok(())
+        ])
     }
 }
 
@@ -85,7 +75,7 @@ mod tests {
             (Params { shuffle: -0.1, ..Params::default() }, "shuffle is -0.1, but must be from 0 to 1"),
             (
                 Params { te_min: Span::from_secs(2), ..Params::default() },
-                "te_min is 2000.000000ms, but must be from 0.100000ms to 1000.000000ms",
+                "te_min is 2s, but must be from 0.1ms to 1s",
             ),
         ] {
             assert_eq!(bad.check(), Err(text.into()));

@@ -2,7 +2,7 @@
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{Action, PortCounters, Queueing, RateController};
+use crate::rate::{Action, PortCounters, RateController};
 use crate::units::{Bytes, Rate, Time};
 
 /// An XCP router's port.
@@ -24,15 +24,7 @@ impl RateController for XcpPort {
         "xcp"
     }
 
-    fn queueing(&self) -> Queueing {
-        Queueing::Own
-    }
-
     fn works_on_headers(&self) -> bool {
-        true
-    }
-
-    fn must_be_told(&self) -> bool {
         true
     }
 
@@ -49,10 +41,10 @@ impl RateController for XcpPort {
     }
 
     /// XCP-3, XCP-4.
-    fn on_departure(&mut self, now: Time, size: Bytes, header: &mut Header, port: &PortCounters) {
+    fn on_departure(&mut self, now: Time, size: Bytes, header: &mut Header, queued: Bytes) {
         match header {
-            Header::Xcp(header) => self.law.on_departure(header, size, port.backlog(), now),
-            _ => self.law.on_departure(&mut super::Header::default(), size, port.backlog(), now),
+            Header::Xcp(header) => self.law.on_departure(header, size, queued, now),
+            _ => self.law.on_departure(&mut super::Header::default(), size, queued, now),
         }
     }
 
