@@ -104,13 +104,9 @@ fn update(mode: Mode, routes: u32, greedy: u32) {
         };
         let demand = demand(&mut random, n, greedy);
         let demand = (demand != UNBOUNDED).then(|| Rate::from_bytes_per_sec(demand));
-        pacec.on_message(
-            Time::ZERO,
-            network.of(n)[0],
-            &Message::Flow { key, begun: true, demand },
-            &network,
-            &mut out,
-        );
+        let port = network.of(n)[0];
+        let message = Message::Flow { port, key, begun: true, demand };
+        pacec.on_message(Time::ZERO, port, &message, &network, &mut out);
     }
     announced.push(start.elapsed() / FLOWS);
     let (mut reports, mut all, mut grants) = (Vec::new(), Vec::new(), 0);

@@ -19,6 +19,7 @@ pub mod registry;
 mod rtt;
 pub mod sdn;
 pub mod service;
+mod slots;
 pub mod uniform;
 pub mod waterfill;
 pub mod xcp;
@@ -261,6 +262,8 @@ pub enum Message {
     },
     /// Ingress to controller: a flow has begun or has ended here (PAC-21).
     Flow {
+        /// The port that says so.
+        port: PortId,
         /// The flow.
         key: FlowKey,
         /// It has begun; otherwise it has ended.
@@ -270,6 +273,8 @@ pub enum Message {
     },
     /// Controller to ingress: rates of flows that began there, and of those that may begin until the next word (PAC-22).
     Grants {
+        /// The port that is told.
+        port: PortId,
         /// Rates of flows, L3 bytes/s.
         flows: Vec<(FlowKey, Rate)>,
         /// The rate for a newcomer to a destination, L3 bytes/s.

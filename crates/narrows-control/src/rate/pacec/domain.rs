@@ -70,25 +70,22 @@ struct OfPath {
 
 impl Pacec {
     /// A controller of these ports, whose full packets are `mtu` long. It knows no flow yet.
+    ///
+    /// Which law it has, and when it acts, is its first port's to say. Not so between the two laws that fill: a port whose counters do not
+    /// tell classes of traffic apart is [`Mode::Incremental`] beside others that are [`Mode::Resolved`].
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, mtu: Bytes, now: Time) -> Self {
         let mut ports: Vec<_> = ports.into_iter().collect();
         ports.sort_by_key(|(port, _)| *port);
         ports.dedup_by_key(|(port, _)| *port);
         let of_all = ports.first().map(|(_, params)| params.clone()).unwrap_or_default();
-        let (ports, links): (Vec<_>, Vec<_>) = ports
-            .into_iter()
-            .map(|(port, params)| {
-                (
-                    port,
-                    Link::new(Params {
-                        sample: of_all.sample,
-                        samples: of_all.samples,
-                        mode: of_all.mode,
-                        ..params
-                    }),
-                )
-            })
-            .unzip();
+        let link = |(port, params): (PortId, Params)| {
+            let mode = match (of_all.mode, params.mode) {
+                (Mode::Literal, _) | (_, Mode::Literal) => of_all.mode,
+                (_, own) => own,
+            };
+            (port, Link::new(Params { sample: of_all.sample, samples: of_all.samples, mode, ..params }))
+        };
+        let (ports, links): (Vec<_>, Vec<_>) = ports.into_iter().map(link).unzip();
         Pacec {
             mode: of_all.mode,
             period: of_all.period(),
@@ -150,7 +147,8 @@ impl Pacec {
             && let Some(port) = self.ports.get(from as usize)
         {
             // Passes there only: no limit of that port's making.
-            out.push((*port, Message::Grants { flows: vec![(key, Rate::MAX)], newcomers: Vec::new() }));
+            let (flows, newcomers) = (vec![(key, Rate::MAX)], Vec::new());
+            out.push((*port, Message::Grants { port: *port, flows, newcomers }));
         }
     }
 
@@ -186,7 +184,7 @@ impl Pacec {
             }
         }
         let mut granted = vec![0u64; links.len()];
-        if self.mode == Mode::Incremental {
+        if links.iter().any(|link| link.mode() == Mode::Incremental) {
             for (at, path) in self.paths.iter().enumerate() {
                 for hop in book.paths.get(at as u32) {
                     if let Some(sum) = granted.get_mut(*hop as usize) {
@@ -197,7 +195,7 @@ impl Pacec {
         }
         for (at, (available, link)) in self.available.iter_mut().zip(links).enumerate() {
             let utilisation = self.matrix.get(at, 0).unwrap_or(0.0);
-            *available = link.available(self.mode, utilisation, granted.get(at).copied().unwrap_or(0));
+            *available = link.available(utilisation, granted.get(at).copied().unwrap_or(0));
         }
     }
 
@@ -337,10 +335,11 @@ impl DomainController for Pacec {
                 }
                 link.on_report(report);
             }
-            Message::Flow { key, begun, demand } => {
+            Message::Flow { port, key, begun, demand } if *port == from => {
                 self.on_flow(now, at, (*key, *begun, *demand), network, out);
             }
             Message::Report(_)
+            | Message::Flow { .. }
             | Message::Poll
             | Message::Congestion { .. }
             | Message::FlowAdvertisement { .. }
@@ -360,7 +359,7 @@ impl DomainController for Pacec {
         for (port, (flows, newcomers)) in self.ports.iter().zip(&mut self.outbox) {
             if !flows.is_empty() || !newcomers.is_empty() {
                 let (flows, newcomers) = (core::mem::take(flows), core::mem::take(newcomers));
-                out.push((*port, Message::Grants { flows, newcomers }));
+                out.push((*port, Message::Grants { port: *port, flows, newcomers }));
             }
         }
     }

@@ -23,8 +23,11 @@ impl Domain {
     }
 
     fn with(params: Params, ports: &[PortId], paths: &[&[PortId]]) -> Self {
+        Domain::of(ports.iter().map(|port| (*port, params.clone())), paths)
+    }
+
+    fn of(ports: impl IntoIterator<Item = (PortId, Params)>, paths: &[&[PortId]]) -> Self {
         let routes = Routes(paths.iter().enumerate().map(|(n, p)| (key(n as u32), p.to_vec())).collect());
-        let ports = ports.iter().map(|port| (*port, params.clone()));
         Domain { pacec: Pacec::new(ports, MTU, Time::ZERO), routes }
     }
 
@@ -35,7 +38,7 @@ impl Domain {
     }
 
     fn flow(&mut self, at: Time, from: PortId, n: u32) -> Vec<(PortId, Message)> {
-        self.hear(at, from, Message::Flow { key: key(n), begun: true, demand: None })
+        self.hear(at, from, Message::Flow { port: from, key: key(n), begun: true, demand: None })
     }
 
     /// Idle links of these Mbit/s report twice.
@@ -77,7 +80,7 @@ fn newcomers(out: Vec<(PortId, Message)>) -> Vec<(IpAddr, Rate)> {
 fn flows_count_from_their_first_port_only() {
     let mut domain = Domain::new(&[1, 2, 5], &[&[7, 2, 1], &[9], &[]]);
     domain.reports(&[(1, 50.0), (2, 100.0)]);
-    let elsewhere = Message::Grants { flows: vec![(key(0), Rate::MAX)], newcomers: vec![] };
+    let elsewhere = Message::Grants { port: 1, flows: vec![(key(0), Rate::MAX)], newcomers: vec![] };
     assert_eq!(domain.flow(ms(1), 1, 0), [(1, elsewhere)]);
     for (from, n) in [(5, 0), (7, 0), (9, 1), (1, 1), (1, 2), (1, 77)] {
         assert_eq!(domain.flow(ms(1), from, n), [], "flow {n} from port {from}");
@@ -85,9 +88,9 @@ fn flows_count_from_their_first_port_only() {
     assert_eq!(domain.pacec.flows(), 0);
     domain.flow(ms(1), 2, 0);
     assert_eq!(told(&domain.tick()), [(2, key(0), 49.0)]);
-    domain.hear(ms(60), 1, Message::Flow { key: key(0), begun: false, demand: None });
+    domain.hear(ms(60), 1, Message::Flow { port: 1, key: key(0), begun: false, demand: None });
     assert_eq!(domain.pacec.flows(), 1, "only its own ingress ends it");
-    domain.hear(ms(60), 2, Message::Flow { key: key(0), begun: false, demand: None });
+    domain.hear(ms(60), 2, Message::Flow { port: 2, key: key(0), begun: false, demand: None });
     assert_eq!(domain.pacec.flows(), 0);
 }
 
@@ -154,13 +157,14 @@ fn newcomers_are_told_by_destination_when_something_changed() {
     domain.reports(&[(1, 100.0), (2, 40.0)]);
     for n in [0, 1] {
         let demand = Some(mbit(10.0));
-        domain.hear(ms(1), 1, Message::Flow { key: key(n), begun: true, demand });
+        domain.hear(ms(1), 1, Message::Flow { port: 1, key: key(n), begun: true, demand });
     }
     let offers = [(key(0).daddr, mbit(78.0)), (key(1).daddr, mbit(29.2))];
     assert_eq!(newcomers(domain.tick()), offers);
     assert_eq!(newcomers(domain.tick()), [], "nothing new");
     for begun in [false, true] {
-        domain.hear(ms(101), 1, Message::Flow { key: key(0), begun, demand: Some(mbit(10.0)) });
+        let demand = Some(mbit(10.0));
+        domain.hear(ms(101), 1, Message::Flow { port: 1, key: key(0), begun, demand });
     }
     assert_eq!(newcomers(domain.tick()), offers, "one came and took of it");
     domain.flow(ms(151), 1, 0);
@@ -216,4 +220,32 @@ fn a_late_timer_does_not_make_up_for_lost_periods() {
     domain.pacec.on_timer(ms(1000), &domain.routes, &mut out);
     assert_eq!(domain.pacec.next_timer(), ms(1050));
     assert_eq!(Pacec::new([], Bytes::ZERO, ms(0)).next_timer(), Time::NEVER);
+}
+
+/// A switch that only counts packets, as OpenFlow's do, beside one that tells its flows' traffic from other traffic.
+#[test]
+fn a_link_whose_counters_know_no_classes_is_shared_all_the_same() {
+    let by_class = Params::default();
+    let plain = Params { mode: Mode::Incremental, ..Params::default() };
+    let mut domain = Domain::of([(1, by_class), (2, plain)], &[&[1, 2], &[1]]);
+    let (mut sent, mut rates) = ([0u64; 2], [0.0; 2]);
+    for period in 0..40 {
+        for at in (0..50).step_by(10) {
+            let at = ms(50 * period + at);
+            sent[0] += (rates[0] * 1e6 / 8.0 * 0.01) as u64;
+            sent[1] += (rates[1] * 1e6 / 8.0 * 0.01) as u64;
+            let first = Report { at, departed: Bytes::new(sent[0] + sent[1]), ..report(1, mbit(100.0)) };
+            let first = Report { rated_departed: first.departed, ..first };
+            let second = Report { at, departed: Bytes::new(sent[0]), ..report(2, mbit(40.0)) };
+            domain.hear(at, 1, Message::Report(first));
+            domain.hear(at, 2, Message::Report(second));
+        }
+        for n in [0, 1] {
+            domain.flow(ms(50 * period + 45), 1, n);
+        }
+        for (_, flow, rate) in told(&domain.tick()) {
+            rates[usize::from(flow == key(1))] = rate;
+        }
+    }
+    assert!((rates[0] - 39.2).abs() < 0.2 && (rates[1] - 58.8).abs() < 0.4, "{rates:?}");
 }

@@ -13,6 +13,8 @@ use rustc_hash::FxHashMap;
 use super::params::{Params, Signal};
 use super::table::{Flow, State, Table};
 use crate::feedback::code::as_heard;
+use crate::rate::aggregate::Aggregated;
+use crate::rate::uniform::classes;
 use crate::rate::{
     Action, Admission, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId, Proto, Queueing,
     RateController, RateOption, Report,
@@ -26,14 +28,20 @@ const OFFERS_KEPT: u64 = 10;
 
 /// PACEC at a port.
 pub struct PacecPort {
-    params: Params,
+    pub(super) params: Params,
     port: PortId,
-    floor: Rate,
-    table: Table,
+    pub(super) floor: Rate,
+    pub(super) table: Table,
     /// What a newcomer to each destination may have, by the controller's last word, and what newcomers have got since.
     offers: FxHashMap<IpAddr, Rate>,
+    /// The least of them: of a newcomer whose destination is not known.
+    least_offer: Rate,
     offered_at: Time,
     taken: Rate,
+    /// Of the last news of any flow's rate.
+    pub(super) version: u64,
+    /// The last moment that was heard of.
+    pub(super) at: Time,
     capacity: Option<Rate>,
     sample_at: Time,
     window_at: Time,
@@ -54,6 +62,9 @@ impl PacecPort {
             params,
             port,
             offers: FxHashMap::default(),
+            least_offer: Rate::ZERO,
+            version: 0,
+            at: Time::ZERO,
             offered_at: Time::ZERO,
             taken: Rate::ZERO,
             capacity: None,
@@ -66,15 +77,24 @@ impl PacecPort {
     /// What a newcomer may have at once (PAC-22). Two that begin between the same updates pass this port at least, and what
     /// the first got is not there for the second, whatever their destinations. Newcomers elsewhere are not known here.
     fn offer(&mut self, now: Time, to: &IpAddr) -> Rate {
-        let fresh = now.since(self.offered_at) < self.params.period().scale(OFFERS_KEPT, 1);
-        let offered = self.offers.get(to).copied().filter(|_| fresh).unwrap_or(Rate::ZERO);
-        let rate = (offered - self.taken).max(self.floor);
+        let rate = self.ready(now, Some(to));
         self.taken += rate;
         rate
     }
 
+    /// What the next newcomer would get.
+    pub(super) fn ready(&self, now: Time, to: Option<&IpAddr>) -> Rate {
+        let fresh = now.since(self.offered_at) < self.params.period().scale(OFFERS_KEPT, 1);
+        let offered = match to {
+            _ if !fresh => Rate::ZERO,
+            Some(to) => self.offers.get(to).copied().unwrap_or(Rate::ZERO),
+            None => self.least_offer,
+        };
+        (offered - self.taken).max(self.floor)
+    }
+
     /// A flow begins, or begins again. With a rate if this is its beginning for certain.
-    fn begin(&mut self, now: Time, key: FlowKey, anew: bool, actions: &mut Vec<Action>) {
+    pub(super) fn begin(&mut self, now: Time, key: FlowKey, anew: bool, actions: &mut Vec<Action>) {
         // What was told of an earlier one does not hold.
         self.close(&key, actions);
         if self.table.is_full() && self.table.get(&key).is_none() {
@@ -87,7 +107,7 @@ impl PacecPort {
 
     fn announce(&self, key: FlowKey, begun: bool, demand: Option<Rate>, actions: &mut Vec<Action>) {
         if self.params.edge {
-            actions.push(Action::ToController(Message::Flow { key, begun, demand }));
+            actions.push(Action::ToController(Message::Flow { port: self.port, key, begun, demand }));
         }
     }
 
@@ -154,8 +174,8 @@ impl PacecPort {
         let (idle_after, floor) = (self.params.idle_after, self.floor);
         // Who has fallen silent makes room for newcomers.
         let remembered = if self.table.is_full() { idle_after } else { REMEMBERED.max(idle_after) };
-        for at in (0..self.table.len()).rev() {
-            let Some(flow) = self.table.at_mut(at) else { continue };
+        for slot in 0..self.table.slots() {
+            let Some(flow) = self.table.in_slot(slot).and_then(|id| self.table.at_mut(id)) else { continue };
             let (key, silent) = (flow.key, now.since(flow.heard));
             match flow.state {
                 State::Active if silent >= idle_after => {
@@ -181,6 +201,15 @@ impl PacecPort {
                 State::Closed if silent >= idle_after => self.table.remove(&key),
                 State::Idle | State::Closed => {}
             }
+        }
+    }
+
+    fn set_capacity(&mut self, port: &PortCounters, actions: &mut Vec<Action>) {
+        self.capacity = port.capacity;
+        if let Some(capacity) = port.capacity
+            && self.queueing() == Queueing::Classes
+        {
+            classes::set(capacity, actions);
         }
     }
 
@@ -220,6 +249,7 @@ impl PacecPort {
             if let Some(flow) = self.table.get_mut(key)
                 && flow.state == State::Active
             {
+                self.version += u64::from(flow.granted != Some(*rate));
                 flow.granted = Some(*rate);
                 self.tell(now, key, actions);
             }
@@ -227,6 +257,7 @@ impl PacecPort {
         if !newcomers.is_empty() {
             self.offers.clear();
             self.offers.extend(newcomers.iter().take(self.params.max_flows).copied());
+            self.least_offer = self.offers.values().copied().min().unwrap_or(Rate::ZERO);
             (self.offered_at, self.taken) = (now, Rate::ZERO);
         }
     }
@@ -241,12 +272,21 @@ impl RateController for PacecPort {
         true
     }
 
+    /// In band it is what a real switch is: one with classes.
     fn queueing(&self) -> Queueing {
-        Queueing::Own
+        match self.params.signal {
+            Signal::InBand => Queueing::Classes,
+            Signal::OutOfBand => Queueing::Own,
+        }
+    }
+
+    fn must_be_told(&self) -> bool {
+        true
     }
 
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
-        self.capacity = port.capacity;
+        self.at = now;
+        self.set_capacity(port, actions);
         self.sample_at = now + self.params.sample;
         self.window_at = now + self.params.period();
         self.window_from = now;
@@ -302,8 +342,11 @@ impl RateController for PacecPort {
     }
 
     fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+        self.at = now;
         let changed = port.capacity != self.capacity;
-        self.capacity = port.capacity;
+        if changed {
+            self.set_capacity(port, actions);
+        }
         if now >= self.sample_at || changed {
             self.report(now, port, actions);
         }
@@ -320,7 +363,9 @@ impl RateController for PacecPort {
 
     fn on_message(&mut self, now: Time, message: &Message, _port: &PortCounters, actions: &mut Vec<Action>) {
         match message {
-            Message::Grants { flows, newcomers } => self.on_grants(now, flows, newcomers, actions),
+            Message::Grants { port, flows, newcomers } if *port == self.port => {
+                self.on_grants(now, flows, newcomers, actions);
+            }
             // The controller has just begun and asks who is here.
             Message::Poll => {
                 for flow in self.table.iter().filter(|flow| flow.state == State::Active) {
@@ -333,6 +378,7 @@ impl RateController for PacecPort {
                 }
             }
             Message::Report(_)
+            | Message::Grants { .. }
             | Message::Congestion { .. }
             | Message::FlowAdvertisement { .. }
             | Message::Flow { .. } => {}
@@ -346,6 +392,14 @@ impl RateController for PacecPort {
     fn allocation(&self, key: &FlowKey) -> Option<Rate> {
         let flow = self.table.get(key)?;
         flow.rate().filter(|_| flow.state == State::Active)
+    }
+
+    /// Real switches write into ACKs, and into nothing else.
+    fn aggregated(&mut self) -> Option<&mut dyn Aggregated> {
+        match self.params.signal {
+            Signal::InBand => Some(self),
+            Signal::OutOfBand => None,
+        }
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {

@@ -2,12 +2,14 @@
 
 use super::harness::{ACK, FIN, MTU, SYN, SYN_ACK, key, mbit, packet};
 use super::{PacecPort, Params, Signal};
+use crate::rate::aggregate::{Aggregated, Counts, Standing};
 use crate::rate::{
-    Action, Admission, FlowKey, Leaf, Message, PortCounters, Proto, Queueing, RateController, RateOption,
-    TcpFlags,
+    Action, Admission, FlowKey, Leaf, Message, PortCounters, PortId, Proto, Queueing, RateController,
+    RateOption, TcpFlags,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
+pub(super) const PORT: PortId = 1;
 const UNASSIGNED: RateOption = RateOption::Unassigned;
 
 fn ms(n: u64) -> Time {
@@ -23,7 +25,7 @@ struct Port {
 impl Port {
     fn new(params: Params) -> Self {
         let counters = PortCounters { capacity: Some(mbit(100.0)), ..PortCounters::default() };
-        let mut port = Port { pacec: PacecPort::new(params, 1, MTU), counters, actions: Vec::new() };
+        let mut port = Port { pacec: PacecPort::new(params, PORT, MTU), counters, actions: Vec::new() };
         port.pacec.on_start(Time::ZERO, &port.counters, &mut port.actions);
         port.actions.clear();
         port
@@ -43,11 +45,11 @@ impl Port {
     }
 
     fn grant(&mut self, at: u64, n: u32, rate: Rate) {
-        self.hear(at, Message::Grants { flows: vec![(key(n), rate)], newcomers: vec![] });
+        self.hear(at, Message::Grants { port: PORT, flows: vec![(key(n), rate)], newcomers: vec![] });
     }
 
     fn offer(&mut self, at: u64, n: u32, rate: Rate) {
-        self.hear(at, Message::Grants { flows: vec![], newcomers: vec![(key(n).daddr, rate)] });
+        self.hear(at, Message::Grants { port: PORT, flows: vec![], newcomers: vec![(key(n).daddr, rate)] });
     }
 
     fn hear(&mut self, at: u64, message: Message) {
@@ -64,7 +66,7 @@ impl Port {
     /// Announcements since: (flow, begun, demand).
     fn announced(&mut self) -> Vec<(FlowKey, bool, Option<Rate>)> {
         let announced = |action| match action {
-            Action::ToController(Message::Flow { key, begun, demand }) => Some((key, begun, demand)),
+            Action::ToController(Message::Flow { key, begun, demand, .. }) => Some((key, begun, demand)),
             _ => None,
         };
         self.actions.drain(..).filter_map(announced).collect()
@@ -333,4 +335,94 @@ fn a_full_table_counts_by_what_packets_say() {
     assert_eq!(port.data(3, key(2), ACK, RateOption::Absent), Leaf::OtherTcp);
     assert_eq!(port.announced(), [(key(1), true, None)]);
     assert_eq!(port.reverse(4, 2, SYN_ACK, UNASSIGNED), None);
+}
+
+/// What a data plane is told of a flow: (rate, leaf, pause).
+fn decided(port: &mut Port, at: u64, n: u32) -> Option<(Option<Rate>, Leaf, Span)> {
+    let of = port.pacec.aggregated().unwrap();
+    let handle = of.handle(&key(n))?;
+    of.decide(ms(at), handle).map(|d| (d.rate, d.leaf, d.rtt))
+}
+
+fn counted(port: &mut Port, at: u64, n: u32, bytes: u64) -> Standing {
+    let counts = Counts { since: ms(at.saturating_sub(10)), bytes: Bytes::new(bytes), ..Counts::default() };
+    let Port { pacec, actions, .. } = port;
+    let handle = Aggregated::handle(pacec, &key(n)).unwrap();
+    pacec.on_counts(ms(at), handle, &counts, actions)
+}
+
+#[test]
+fn counts_stand_for_packets() {
+    let (mut port, tc) = (Port::new(in_band()), Params::default().period());
+    port.data(0, key(1), SYN, UNASSIGNED);
+    port.reverse(10, 1, SYN_ACK, UNASSIGNED);
+    let floor = Params::default().floor(MTU);
+    assert_eq!(decided(&mut port, 10, 1), Some((Some(floor), Leaf::Elephant, tc)));
+    let version = port.pacec.version();
+    port.grant(20, 1, mbit(40.0));
+    assert_ne!(port.pacec.version(), version, "all are asked anew");
+    port.grant(70, 1, mbit(40.0));
+    assert_eq!(port.pacec.version(), version + 1, "nothing new");
+    assert_eq!(decided(&mut port, 70, 1), Some((Some(mbit(40.0)), Leaf::Elephant, tc)));
+    // Half of what it may have: measured from counts as from packets (here 20 Mbit/s in windows of Tc).
+    port.announced();
+    for at in (80..=400).step_by(10) {
+        port.until(at - 1);
+        assert_eq!(counted(&mut port, at, 1, 25_000), Standing::Same);
+    }
+    port.until(500);
+    let demands: Vec<_> = port.announced().into_iter().map(|(_, _, demand)| demand).collect();
+    assert_eq!(demands, [Some(mbit(22.0))]);
+    // A second of silence, and on.
+    port.until(1_399);
+    port.announced();
+    port.until(1_400);
+    assert_eq!(port.announced(), [(key(1), false, None)]);
+    assert_eq!(counted(&mut port, 1_500, 1, 1_500), Standing::Changed);
+    assert_eq!(port.announced(), [(key(1), true, None)]);
+    assert_eq!(decided(&mut port, 1_500, 1), Some((Some(floor), Leaf::Elephant, tc)));
+    port.grant(1_510, 1, Rate::MAX);
+    assert_eq!(decided(&mut port, 1_510, 1), Some((None, Leaf::Elephant, tc)), "it begins elsewhere");
+    let handle = port.pacec.handle(&key(1)).unwrap();
+    port.data(1_520, key(1), FIN, RateOption::Absent);
+    port.until(3_000);
+    assert_eq!(port.pacec.decide(ms(3_000), handle), None);
+    let standing = port.pacec.on_counts(ms(3_000), handle, &Counts::default(), &mut port.actions);
+    assert_eq!(standing, Standing::Gone);
+}
+
+/// PAC-22, handed out before the controller hears of anybody.
+#[test]
+fn the_first_newcomer_gets_what_is_left_and_others_the_floor() {
+    let mut port = Port::new(in_band());
+    let floor = Params::default().floor(MTU);
+    for (n, rate) in [(1, 30.0), (2, 10.0)] {
+        let newcomers = vec![(key(n).daddr, mbit(rate)), (key(9).daddr, mbit(50.0))];
+        port.hear(n.into(), Message::Grants { port: PORT, flows: vec![], newcomers });
+    }
+    let grant = |port: &Port, n: Option<u32>, newcomers| port.pacec.grant(n.map(key).as_ref(), newcomers);
+    assert_eq!([1, 2, 3].map(|n| grant(&port, None, n)), [mbit(10.0), floor, floor]);
+    assert_eq!([2, 9, 5].map(|n| grant(&port, Some(n), 1)), [mbit(10.0), mbit(50.0), floor]);
+    port.data(3, key(9), SYN, UNASSIGNED);
+    assert_eq!(port.pacec.allocation(&key(9)), Some(mbit(50.0)));
+    assert_eq!([1, 2].map(|n| grant(&port, None, n)), [floor, floor], "it has taken all that there was");
+    let inner = Port::new(Params { edge: false, ..in_band() });
+    assert_eq!(grant(&inner, None, 1), Rate::MAX);
+    let words_for_other_ports =
+        Message::Grants { port: 7, flows: vec![(key(9), mbit(1.0))], newcomers: vec![] };
+    port.hear(4, words_for_other_ports);
+    assert_eq!(port.pacec.allocation(&key(9)), Some(mbit(50.0)));
+}
+
+#[test]
+fn in_band_the_link_has_classes_and_counts_are_taken() {
+    let counters = PortCounters { capacity: Some(mbit(100.0)), ..PortCounters::default() };
+    let classes = |params: Params| {
+        let (mut pacec, mut actions) = (PacecPort::new(params, PORT, MTU), Vec::new());
+        pacec.on_start(Time::ZERO, &counters, &mut actions);
+        let set = actions.iter().filter(|action| matches!(action, Action::SetClass { .. })).count();
+        (pacec.queueing(), set, pacec.aggregated().is_some())
+    };
+    assert_eq!(classes(in_band()), (Queueing::Classes, 3, true));
+    assert_eq!(classes(Params::default()), (Queueing::Own, 0, false));
 }

@@ -83,14 +83,19 @@ impl Link {
         self.silent > STALE || self.samples.is_empty()
     }
 
+    /// By which law the link is shared out.
+    pub(super) fn mode(&self) -> Mode {
+        self.params.mode
+    }
+
     /// eta * C.
     pub(super) fn target(&self) -> Rate {
         self.capacity.mul_f64(self.params.eta)
     }
 
     /// What the flows may have together, whose rates so far, on this link, add up to `granted`.
-    pub(super) fn available(&self, mode: Mode, utilisation: f64, granted: u64) -> u64 {
-        let available = match mode {
+    pub(super) fn available(&self, utilisation: f64, granted: u64) -> u64 {
+        let available = match self.params.mode {
             _ if !self.is_known() => Rate::MAX,
             _ if self.is_blind() => self.target(),
             Mode::Literal => residual(self.capacity, utilisation),
@@ -125,7 +130,7 @@ mod tests {
 
     fn available(link: &mut Link) -> u64 {
         let utilisation = link.end_period();
-        link.available(Mode::Resolved, utilisation, 0)
+        link.available(utilisation, 0)
     }
 
     #[test]
@@ -176,7 +181,7 @@ mod tests {
             }
             link.end_period();
         }
-        assert_eq!(link.available(Mode::Resolved, 0.0, 0), 880_000);
+        assert_eq!(link.available(0.0, 0), 880_000);
     }
 
     #[test]
@@ -195,7 +200,7 @@ mod tests {
         link.on_report(&report(0, 0, 0, 0));
         link.on_report(&report(10, 1_000, 1_000, 0));
         let utilisation = link.end_period();
-        assert_eq!(link.available(Mode::Incremental, utilisation, 100_000), 540_000);
-        assert_eq!(link.available(Mode::Incremental, utilisation, 900_000), 980_000);
+        assert_eq!(link.available(utilisation, 100_000), 540_000);
+        assert_eq!(link.available(utilisation, 900_000), 980_000);
     }
 }

@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`params`] | every constant and its source |
 //! | [`ingress`] | a port: reports, the flows that begin here, and their sources |
+//! | `aggregate` | counts in place of packets, on a real switch |
 //! | `table` | the flows of a port |
 //! | `demand` | what a flow was seen to use, and so will ask for |
 //! | [`domain`] | the controller: once per Tc from reports to rates |
@@ -17,6 +18,7 @@
 //! | [`utilisation`] | equations 5 to 9, and what is available instead |
 //! | [`fill`] | max-min fair rates across many links |
 
+mod aggregate;
 mod book;
 mod demand;
 pub mod domain;

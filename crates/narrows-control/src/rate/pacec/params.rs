@@ -34,7 +34,8 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::E
     f64::deserialize(deserializer).map(Some)
 }
 
-/// Parameters of PACEC. Mode, sample and samples hold for the domain: its controller takes those of its first port.
+/// Parameters of PACEC. Sample and samples hold for the domain, and so does the mode if it is literal: its
+/// controller takes those of its first port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {

@@ -48,10 +48,10 @@ fn any_report() -> impl Strategy<Value = Report> {
 fn message() -> impl Strategy<Value = Message> {
     prop_oneof![
         6 => any_report().prop_map(Message::Report),
-        6 => (flow(), any::<bool>(), proptest::option::of(rate()))
-            .prop_map(|(key, begun, demand)| Message::Flow { key, begun, demand }),
-        6 => (vec((flow(), rate()), 0..4), vec((flow().prop_map(|key| key.daddr), rate()), 0..4))
-            .prop_map(|(flows, newcomers)| Message::Grants { flows, newcomers }),
+        6 => (0..7u32, flow(), any::<bool>(), proptest::option::of(rate()))
+            .prop_map(|(port, key, begun, demand)| Message::Flow { port, key, begun, demand }),
+        6 => (0..7u32, vec((flow(), rate()), 0..4), vec((flow().prop_map(|key| key.daddr), rate()), 0..4))
+            .prop_map(|(port, flows, newcomers)| Message::Grants { port, flows, newcomers }),
         1 => Just(Message::Poll),
         1 => Just(Message::Congestion { kind: Some(CongestionKind::Queue), port: 1 }),
         1 => (flow(), rate()).prop_map(|(key, rate)| Message::FlowAdvertisement {
@@ -179,6 +179,7 @@ proptest! {
                 Action::ToController(Message::Report(_)) | Action::Log { .. } => {}
                 Action::ToController(Message::Flow { .. }) => prop_assert!(edge),
                 Action::ToSource { rate, .. } => prop_assert!(!in_band && edge && rate != Rate::MAX),
+                Action::SetClass { rate, ceil, .. } => prop_assert!(in_band && rate <= ceil),
                 other => prop_assert!(false, "{other:?}"),
             }
         }
@@ -220,7 +221,7 @@ proptest! {
         let (mut pacec, mut out) = (Pacec::new(ports, MTU, Time::ZERO), Vec::new());
         for (n, (path, demand)) in paths.iter().zip(&demands).enumerate() {
             let demand = demand.map(Rate::from_bytes_per_sec);
-            let message = Message::Flow { key: key(n as u32), begun: true, demand };
+            let message = Message::Flow { port: path[0], key: key(n as u32), begun: true, demand };
             pacec.on_message(Time::ZERO, path[0], &message, &routes, &mut out);
         }
         for sample in 0..=5 * periods {

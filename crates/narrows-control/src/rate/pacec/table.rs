@@ -4,6 +4,8 @@ use rustc_hash::FxHashMap;
 
 use super::demand::Meter;
 use crate::rate::FlowKey;
+pub(super) use crate::rate::flow_id::FlowId;
+use crate::rate::slots::Slots;
 use crate::units::{Rate, Time};
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -70,62 +72,72 @@ impl Flow {
     }
 }
 
-/// All of them, in no order that means anything.
+/// All of them.
 #[derive(Debug)]
 pub(super) struct Table {
-    flows: Vec<Flow>,
-    index: FxHashMap<FlowKey, usize>,
+    flows: Slots<Flow>,
+    by_key: FxHashMap<FlowKey, FlowId>,
     most: usize,
 }
 
 impl Table {
     pub(super) fn new(most: usize) -> Self {
-        Table { flows: Vec::new(), index: FxHashMap::default(), most }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.flows.len()
+        Table { flows: Slots::default(), by_key: FxHashMap::default(), most }
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.flows.len() >= self.most
+        self.by_key.len() >= self.most
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> {
         self.flows.iter()
     }
 
+    /// Slots that a whole walk passes.
+    pub(super) fn slots(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// The flow in this slot, if there is one.
+    pub(super) fn in_slot(&self, slot: usize) -> Option<FlowId> {
+        self.flows.id(slot)
+    }
+
+    pub(super) fn find(&self, key: &FlowKey) -> Option<FlowId> {
+        self.by_key.get(key).copied()
+    }
+
+    pub(super) fn at(&self, id: FlowId) -> Option<&Flow> {
+        self.flows.get(id)
+    }
+
+    pub(super) fn at_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+        self.flows.get_mut(id)
+    }
+
     pub(super) fn get(&self, key: &FlowKey) -> Option<&Flow> {
-        self.flows.get(*self.index.get(key)?)
+        self.at(self.find(key)?)
     }
 
     pub(super) fn get_mut(&mut self, key: &FlowKey) -> Option<&mut Flow> {
-        self.flows.get_mut(*self.index.get(key)?)
-    }
-
-    /// The flow at this place. [`remove`](Table::remove) moves the last one into the gap.
-    pub(super) fn at_mut(&mut self, at: usize) -> Option<&mut Flow> {
-        self.flows.get_mut(at)
+        self.at_mut(self.find(key)?)
     }
 
     /// Takes the place of the one of the same key, if there is one. Otherwise there must be room.
     pub(super) fn insert(&mut self, flow: Flow) {
-        let full = self.is_full();
-        match self.get_mut(&flow.key) {
-            Some(old) => *old = flow,
-            None if !full => {
-                self.index.insert(flow.key, self.flows.len());
-                self.flows.push(flow);
-            }
-            None => {}
+        let key = flow.key;
+        if let Some(old) = self.get_mut(&key) {
+            *old = flow;
+        } else if !self.is_full()
+            && let Some(id) = self.flows.insert(flow)
+        {
+            self.by_key.insert(key, id);
         }
     }
 
     pub(super) fn remove(&mut self, key: &FlowKey) {
-        let Some(at) = self.index.remove(key) else { return };
-        self.flows.swap_remove(at);
-        if let Some(moved) = self.flows.get(at) {
-            self.index.insert(moved.key, at);
+        if let Some(id) = self.by_key.remove(key) {
+            self.flows.remove(id);
         }
     }
 }

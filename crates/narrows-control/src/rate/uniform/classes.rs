@@ -19,7 +19,7 @@ fn share(link: Rate) -> Rate {
 }
 
 /// Class rates for a link of this capacity.
-pub(super) fn set(link: Rate, actions: &mut Vec<Action>) {
+pub(in crate::rate) fn set(link: Rate, actions: &mut Vec<Action>) {
     let share = share(link);
     for (class, rate) in [(Class::Rated, link - share - share), (Class::OtherTcp, share), (Class::Udp, share)]
     {

@@ -19,7 +19,7 @@
 
 mod aggregate;
 pub mod bdr;
-mod classes;
+pub(super) mod classes;
 mod lifecycle;
 pub mod rcp;
 mod table;

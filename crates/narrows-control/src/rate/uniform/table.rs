@@ -7,6 +7,7 @@ pub(super) use crate::rate::flow_id::FlowId;
 use crate::rate::half_open::Side;
 use crate::rate::rcp::law::{RTT_MAX, RTT_MIN};
 use crate::rate::rtt::RttEstimate;
+use crate::rate::slots::Slots;
 use crate::units::{Span, Time};
 
 /// One flow.
@@ -70,18 +71,11 @@ impl Flow {
     }
 }
 
-#[derive(Debug, Default)]
-struct Slot {
-    generation: u32,
-    flow: Option<Flow>,
-}
-
 /// All flows. Keys are hashed without a secret, so that runs repeat; who can complete handshakes at will can collide them.
 #[derive(Debug)]
 pub(super) struct Table {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    by_key: FxHashMap<FlowKey, u32>,
+    slots: Slots<Flow>,
+    by_key: FxHashMap<FlowKey, FlowId>,
     unconfirmed: usize,
     max: usize,
     /// The slot at which the next walk goes on.
@@ -91,8 +85,7 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn new(max: usize) -> Self {
         Table {
-            slots: Vec::new(),
-            free: Vec::new(),
+            slots: Slots::default(),
             by_key: FxHashMap::default(),
             unconfirmed: 0,
             max: max.min(u32::MAX as usize),
@@ -115,18 +108,15 @@ impl Table {
     }
 
     pub(super) fn find(&self, key: &FlowKey) -> Option<FlowId> {
-        let slot = *self.by_key.get(key)?;
-        self.slots.get(slot as usize).map(|place| FlowId { slot, generation: place.generation })
+        self.by_key.get(key).copied()
     }
 
     pub(super) fn get(&self, id: FlowId) -> Option<&Flow> {
-        let place = self.slots.get(id.slot as usize)?;
-        place.flow.as_ref().filter(|_| place.generation == id.generation)
+        self.slots.get(id)
     }
 
     pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
-        let place = self.slots.get_mut(id.slot as usize)?;
-        place.flow.as_mut().filter(|_| place.generation == id.generation)
+        self.slots.get_mut(id)
     }
 
     /// `None` when the table is full or has the key.
@@ -134,26 +124,15 @@ impl Table {
         if self.len() >= self.max || self.by_key.contains_key(&flow.key) {
             return None;
         }
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None => {
-                let slot = u32::try_from(self.slots.len()).ok()?;
-                self.slots.push(Slot::default());
-                slot
-            }
-        };
-        let place = self.slots.get_mut(slot as usize)?;
-        self.unconfirmed += usize::from(flow.awaited.is_some());
-        self.by_key.insert(flow.key, slot);
-        place.flow = Some(flow);
-        Some(FlowId { slot, generation: place.generation })
+        let (key, awaited) = (flow.key, flow.awaited.is_some());
+        let id = self.slots.insert(flow)?;
+        self.unconfirmed += usize::from(awaited);
+        self.by_key.insert(key, id);
+        Some(id)
     }
 
     pub(super) fn remove(&mut self, id: FlowId) -> Option<Flow> {
-        let place = self.slots.get_mut(id.slot as usize).filter(|place| place.generation == id.generation)?;
-        let flow = place.flow.take()?;
-        place.generation = place.generation.wrapping_add(1);
-        self.free.push(id.slot);
+        let flow = self.slots.remove(id)?;
         self.by_key.remove(&flow.key);
         self.unconfirmed -= usize::from(flow.awaited.is_some());
         Some(flow)
@@ -172,7 +151,6 @@ impl Table {
     pub(super) fn walk(&mut self) -> Option<FlowId> {
         let at = if self.hand < self.slots.len() { self.hand } else { 0 };
         self.hand = at + 1;
-        let place = self.slots.get(at).filter(|place| place.flow.is_some())?;
-        Some(FlowId { slot: u32::try_from(at).ok()?, generation: place.generation })
+        self.slots.id(at)
     }
 }

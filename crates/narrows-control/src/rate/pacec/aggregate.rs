@@ -1,0 +1,62 @@
+//! Counts in place of packets, for a data plane that counts for itself.
+
+use super::ingress::PacecPort;
+use super::table::{FlowId, State};
+use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
+use crate::rate::{Action, FlowKey, Leaf};
+use crate::units::{Bytes, Rate, Time};
+
+/// No option can say less, and a flow that is told nothing is not bounded.
+const LEAST: Rate = Rate::from_bytes_per_sec(1);
+
+impl Aggregated for PacecPort {
+    fn handle(&self, key: &FlowKey) -> Option<FlowHandle> {
+        self.table.find(key).map(FlowHandle::from)
+    }
+
+    fn on_counts(
+        &mut self,
+        now: Time,
+        flow: FlowHandle,
+        counts: &Counts,
+        actions: &mut Vec<Action>,
+    ) -> Standing {
+        self.at = self.at.max(now);
+        let Some(flow) = self.table.at_mut(FlowId::from(flow)) else { return Standing::Gone };
+        if counts.bytes == Bytes::ZERO {
+            return Standing::Same;
+        }
+        (flow.heard, flow.had_data) = (now, true);
+        flow.meter.count(counts.bytes);
+        let (key, state) = (flow.key, flow.state);
+        if state != State::Idle {
+            return Standing::Same;
+        }
+        self.begin(now, key, true, actions);
+        Standing::Changed
+    }
+
+    /// The time between two words to a source is Tc (PAC-3a), not its RTT.
+    fn decide(&mut self, _now: Time, flow: FlowHandle) -> Option<Decision> {
+        let flow = self.table.at(FlowId::from(flow))?;
+        let rate = flow.rate().filter(|_| self.params.edge).map(|rate| rate.max(LEAST));
+        Some(Decision { rate, leaf: Leaf::Elephant, rtt: self.params.period() })
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn advertised(&self, _now: Time, _key: &FlowKey) -> Option<(Rate, Time)> {
+        None
+    }
+
+    /// The first takes all that was offered, as it does when its SYN is seen. What begins elsewhere has no limit here.
+    fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Rate {
+        match newcomers {
+            _ if !self.params.edge => Rate::MAX,
+            0 | 1 => self.ready(self.at, key.map(|key| &key.daddr)).max(LEAST),
+            _ => self.floor.max(LEAST),
+        }
+    }
+}
