@@ -24,6 +24,13 @@ pub enum ToController {
         /// At most [`FLOWS_MAX`].
         flows: Vec<FlowInfo>,
     },
+    /// Flows that have begun, ended or changed at a port, in order.
+    FlowChanges {
+        /// The port.
+        port: PortId,
+        /// At most [`FLOWS_MAX`].
+        changes: Vec<FlowChange>,
+    },
     /// A report or an advertisement.
     #[serde(untagged)]
     Message(Message),
@@ -51,8 +58,24 @@ pub struct PortInfo {
     pub mtu: u32,
     /// Capacity, L3 bytes/s.
     pub capacity: Rate,
-    /// What counts as congestion here.
-    pub thresholds: Thresholds,
+    /// The rate controller, e.g. `brf`.
+    pub controller: String,
+    /// Its parameters in base units.
+    pub params: toml::Table,
+    /// What counts as congestion here, if the rate controller has such a notion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thresholds: Option<Thresholds>,
+}
+
+/// A flow's [`Message::Flow`], of which there may be many at a time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowChange {
+    /// The flow.
+    pub key: FlowKey,
+    /// It has begun; otherwise it has ended.
+    pub begun: bool,
+    /// All that it can use, L3 bytes/s.
+    pub demand: Option<Rate>,
 }
 
 /// A flow, for people to see.

@@ -21,7 +21,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use thiserror::Error;
 
 pub use auth::Secret;
-pub use body::{FLOWS_MAX, FlowInfo, PortInfo, ToController};
+pub use body::{FLOWS_MAX, FlowChange, FlowInfo, PortInfo, ToController};
 
 /// Bodies that wait to be sent, at most.
 const WAITING_MAX: usize = 1024;

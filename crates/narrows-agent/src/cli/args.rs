@@ -236,7 +236,7 @@ mod tests {
         let wrong = kinds(&format!("{line} xcp")).unwrap_err();
         std::fs::remove_file(&file).unwrap();
         let expected = "ports[0].controller: found \"xcp\", which real switches do not have, expected \"brf\", \
-                        \"rcp\", \"bdr\"";
+                        \"rcp\", \"bdr\", \"pacec\"";
         assert!(wrong.ends_with(expected), "{wrong}");
     }
 

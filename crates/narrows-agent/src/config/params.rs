@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::units;
 
 /// Parameters that are times. `narrows-control` reads plain numbers; a file has to say the unit.
-const SPANS: [&str; 16] = [
+const SPANS: [&str; 17] = [
     // BRF's.
     "q_delay_max",
     "period_min",
@@ -27,21 +27,31 @@ const SPANS: [&str; 16] = [
     "tau_max",
     "t_rep_initial",
     "t_rep_max",
+    // PACEC's.
+    "sample",
 ];
 /// Parameters that are rates.
 const RATES: [&str; 1] = ["capacity_initial"];
 
 /// The kinds that real switches have.
-pub(super) const KINDS: [&str; 3] = ["brf", "rcp", "bdr"];
+pub(super) const KINDS: [&str; 4] = ["brf", "rcp", "bdr", "pacec"];
 
-/// What a port of this kind has unless its parameters say otherwise: room for the flows of the whole switch, and rates in ACKs,
-/// as stock hosts send no congestion headers.
+/// What `signal` has to be where the kind has it: stock hosts send no congestion headers, and hear of rates in ACKs only.
+pub(super) fn signal(name: &str) -> Option<&'static str> {
+    match name {
+        "rcp" | "bdr" => Some("ack"),
+        "pacec" => Some("in-band"),
+        _ => None,
+    }
+}
+
+/// What a port of this kind has unless its parameters say otherwise: room for the flows of the whole switch, and rates in ACKs.
 pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Table) {
     if KINDS.contains(&name) {
         params.entry("max_flows").or_insert(i64::from(max_flows).into());
     }
-    if matches!(name, "rcp" | "bdr") {
-        params.entry("signal").or_insert("ack".into());
+    if let Some(signal) = signal(name) {
+        params.entry("signal").or_insert(signal.into());
     }
 }
 
@@ -86,17 +96,24 @@ pub(super) fn brf(name: &str, params: &Table) -> Option<brf::Params> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_control::rate::{bdr, rcp};
+    use narrows_control::rate::{bdr, pacec, rcp};
 
     /// The units are listed here by name; a parameter that `narrows-control` renames or adds must not slip through.
     #[test]
     fn every_time_and_rate_is_listed() {
-        let counts =
-            ["max_flows", "max_half_open", "predictor_entries", "predictor_samples", "q_packets_min"];
+        let counts = [
+            "max_flows",
+            "max_half_open",
+            "predictor_entries",
+            "predictor_samples",
+            "q_packets_min",
+            "samples",
+        ];
         let all = [
             serde_json::to_value(brf::Params::resolved()),
             serde_json::to_value(rcp::Params::default()),
             serde_json::to_value(bdr::Params::default()),
+            serde_json::to_value(pacec::Params::default()),
         ]
         .map(Result::unwrap);
         let mut found: Vec<_> = all
@@ -107,6 +124,7 @@ mod tests {
             .collect();
         let mut listed = [&SPANS[..], &RATES[..]].concat();
         found.sort_unstable();
+        found.dedup();
         listed.sort_unstable();
         assert_eq!(found, listed);
     }

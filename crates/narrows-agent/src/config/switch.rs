@@ -84,6 +84,8 @@ pub struct Port {
     pub syn_share: f64,
     /// Name of the rate controller (`narrows_control::rate::registry`).
     pub(crate) controller: String,
+    /// It does nothing without the SDN controller.
+    pub(crate) needs_controller: bool,
     /// Its parameters in base units.
     pub(crate) params: Table,
 }
@@ -167,8 +169,14 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
         table.done();
         port
     });
-    let ports = ports.collect();
-    let controller = root.table("controller").and_then(|table| controller(table, &common.name));
+    let ports: Vec<Port> = ports.collect();
+    let given = root.table("controller");
+    if let (None, Some(port)) = (&given, ports.iter().find(|port: &&Port| port.needs_controller)) {
+        let text =
+            format!("found nothing, expected a table, as {} does nothing without one", port.controller);
+        root.problem("controller", text);
+    }
+    let controller = given.and_then(|table| controller(table, &common.name));
     Some(Switch {
         common,
         tick,
@@ -217,16 +225,20 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     {
         params = params::in_base_units(given, |key, text| table.problem(&format!("params.{key}"), text));
     }
+    let mut needs_controller = false;
     params::set_defaults(&controller, max_flows, &mut params);
     match params::build(&controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
         Err(trouble) => table.problem("params", trouble),
         // What has to see each packet, or headers that no stock host sends, runs in the simulator only.
-        Ok(built) if built.works_on_headers() && params.get("signal").is_some() => {
-            let text = "found \"header\", which stock hosts do not send, expected \"ack\"";
-            table.problem("params.signal", text);
-        }
         Ok(mut built) => {
-            if built.aggregated().is_none() {
+            needs_controller = built.needs_domain();
+            let (signal, expected) = (params.get("signal"), params::signal(&controller));
+            if let (Some(signal), Some(expected)) = (signal, expected)
+                && signal.as_str() != Some(expected)
+            {
+                let text = format!("found {signal}, which stock hosts do not know, expected {expected:?}");
+                table.problem("params.signal", text);
+            } else if built.aggregated().is_none() {
                 let kinds = params::KINDS.map(|kind| format!("{kind:?}")).join(", ");
                 let text = format!("found {controller:?}, which real switches do not have, expected {kinds}");
                 table.problem("controller", text);
@@ -237,7 +249,18 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
         }
     }
     let (interface, capacity) = (interface?, capacity?);
-    Some(Port { interface, capacity, shape, overhead, limit, mtu, syn_share, controller, params })
+    Some(Port {
+        interface,
+        capacity,
+        shape,
+        overhead,
+        limit,
+        mtu,
+        syn_share,
+        controller,
+        needs_controller,
+        params,
+    })
 }
 
 fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {

@@ -141,7 +141,7 @@ fn other_laws_than_brf() {
         let header = port_problem(&port_of(kind, "params = { signal = 'header' }"));
         assert_eq!(
             header,
-            "params.signal: found \"header\", which stock hosts do not send, expected \"ack\""
+            "params.signal: found \"header\", which stock hosts do not know, expected \"ack\""
         );
         let word = port_problem(&port_of(kind, &format!("params = {{ {time} = 20 }}")));
         assert_eq!(word, format!("params.{time}: found 20, expected a time such as \"20ms\" or \"30s\""));
@@ -151,16 +151,33 @@ fn other_laws_than_brf() {
         problems(&measured),
         ["f.toml: ports[0].capacity: found \"measured\", expected `rate`: rcp has to be told it"]
     );
-    for kind in ["xcp", "pacec"] {
-        let expected = format!(
-            "controller: found \"{kind}\", which real switches do not have, expected \"brf\", \"rcp\", \"bdr\""
-        );
-        assert_eq!(port_problem(&port_of(kind, "")), expected);
-    }
+    let expected = "controller: found \"xcp\", which real switches do not have, expected \"brf\", \"rcp\", \"bdr\", \"pacec\"";
+    assert_eq!(port_problem(&port_of("xcp", "")), expected);
     let literal = port_problem(&port_of("bdr", "params = { mode = 'literal' }"));
     assert!(
         literal.starts_with("params: mode is literal, but must be resolved where signal is ack"),
         "{literal}"
+    );
+}
+
+/// It does what its controller says.
+#[test]
+fn pacec_is_signalled_in_band_and_needs_its_controller() {
+    let own = port_of("pacec", "params = { sample = '20ms', edge = false }");
+    assert_eq!(
+        problems(&own),
+        ["f.toml: controller: found nothing, expected a table, as pacec does nothing without one"]
+    );
+    let with = |own: &str| format!("{own}\n[controller]\naddress = '127.0.0.1:6690'");
+    let Config::Switch(switch) = Config::parse(&with(&own), "f").unwrap() else { panic!() };
+    let port = &switch.ports[0];
+    assert_eq!(port.params.get("sample").and_then(toml::Value::as_integer), Some(20_000_000));
+    assert_eq!(port.params.get("signal").and_then(toml::Value::as_str), Some("in-band"));
+    assert!(port.rate_controller(0, Bytes::new(1500)).unwrap().aggregated().is_some());
+    let aside = port_problem(&with(&port_of("pacec", "params = { signal = 'out-of-band' }")));
+    assert_eq!(
+        aside,
+        "params.signal: found \"out-of-band\", which stock hosts do not know, expected \"in-band\""
     );
 }
 

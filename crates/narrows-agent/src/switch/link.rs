@@ -1,5 +1,6 @@
 //! The SDN controller, as the loop needs it.
 
+use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
 
 use narrows_control::rate::Message;
@@ -9,7 +10,9 @@ use narrows_control::units::{Rate, Span, Time};
 use super::core::{Flow, Switch};
 use super::table::FlowTable;
 use super::view::{Meters, Seen};
-use crate::channel::{Channel, ChannelConfig, ChannelState, FLOWS_MAX, FlowInfo, PortInfo, ToController};
+use crate::channel::{
+    Channel, ChannelConfig, ChannelState, FLOWS_MAX, FlowChange, FlowInfo, PortInfo, ToController,
+};
 use crate::cli::Failure;
 use crate::config;
 use crate::htb;
@@ -23,12 +26,16 @@ pub(super) struct Told {
     pub(super) port: u32,
     pub(super) interface: htb::Link,
     pub(super) capacity: Rate,
-    pub(super) thresholds: Thresholds,
+    pub(super) controller: String,
+    pub(super) params: toml::Table,
+    pub(super) thresholds: Option<Thresholds>,
 }
 
 /// The channel.
 pub(super) struct Link {
     channel: Channel,
+    /// Said and not sent yet.
+    changes: BTreeMap<u32, Vec<FlowChange>>,
     listed: Time,
 }
 
@@ -47,14 +54,32 @@ impl Link {
                 mac: told.interface.mac,
                 mtu: told.interface.mtu,
                 capacity: told.capacity,
+                controller: told.controller,
+                params: told.params,
                 thresholds: told.thresholds,
             })
             .collect();
-        Ok(Link { channel: Channel::start(channel_config, ports)?, listed: Time::ZERO })
+        let channel = Channel::start(channel_config, ports)?;
+        Ok(Link { channel, changes: BTreeMap::new(), listed: Time::ZERO })
     }
 
-    pub(super) fn send(&self, message: &Message) {
-        self.channel.send(ToController::Message(message.clone()));
+    /// Changes of flows wait for [`flush`](Link::flush).
+    pub(super) fn send(&mut self, message: &Message) {
+        match message {
+            Message::Flow { port, key, begun, demand } => {
+                let change = FlowChange { key: *key, begun: *begun, demand: *demand };
+                self.changes.entry(*port).or_default().push(change);
+            }
+            message => self.channel.send(ToController::Message(message.clone())),
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        for (port, changes) in core::mem::take(&mut self.changes) {
+            for changes in changes.chunks(FLOWS_MAX) {
+                self.channel.send(ToController::FlowChanges { port, changes: changes.to_vec() });
+            }
+        }
     }
 
     pub(super) fn try_recv(&self) -> Option<Message> {

@@ -219,7 +219,7 @@ impl Runner {
     fn hear(&mut self, now: Time, message: &Message) {
         let ports = 0..self.ports.len();
         match message {
-            Message::Congestion { port, .. } => {
+            Message::Congestion { port, .. } | Message::Grants { port, .. } => {
                 self.switch.on_message(now, *port as usize, message, &mut self.asked);
             }
             _ => ports.for_each(|port| self.switch.on_message(now, port, message, &mut self.asked)),
@@ -261,7 +261,7 @@ impl Runner {
                     }
                 }
                 Action::ToController(message) => {
-                    if let Some(link) = &self.link {
+                    if let Some(link) = &mut self.link {
                         link.send(message);
                     }
                 }
@@ -274,6 +274,9 @@ impl Runner {
                     _ => {}
                 },
             }
+        }
+        if let Some(link) = &mut self.link {
+            link.flush();
         }
         for port in self.ports.iter_mut().filter(|port| port.changed) {
             port.give_classes()?;

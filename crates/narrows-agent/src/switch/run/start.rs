@@ -53,14 +53,14 @@ impl Runner {
             prepare(&plane.ports.get(number).ok_or("too many ports")?, config);
             indices.push((link.index, number));
             interfaces.push((port.interface.clone(), link.index));
-            if let Some(thresholds) = port.thresholds(mtu) {
-                told.push(Told {
-                    port: u32::from(number),
-                    interface: link,
-                    capacity: capacity.unwrap_or(Rate::ZERO),
-                    thresholds,
-                });
-            }
+            told.push(Told {
+                port: u32::from(number),
+                interface: link,
+                capacity: capacity.unwrap_or(Rate::ZERO),
+                controller: port.controller.clone(),
+                params: port.params.clone(),
+                thresholds: port.thresholds(mtu),
+            });
         }
         // Ports that are not controlled share one record, behind the controlled ones.
         let plain = u8::try_from(config.ports.len())?;
