@@ -1,6 +1,6 @@
 """The simulator (crates/narrows-py)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 version: str
@@ -86,6 +86,55 @@ class Sdn:
 
     def verdict(self, port: int) -> tuple[float, float, float] | None:
         """The last figures of a port: eq 5, eq 6, and arrivals as part of the rated class's share."""
+
+class Pacec:
+    """PACEC's controller of some ports (`rate::pacec::Pacec`).
+
+    What methods return is to be sent: pairs of port and message.
+
+    Args:
+        now_ns: the time.
+        mtu: largest IP datagram, bytes.
+        ports_json: pairs of port and parameters (base units).
+
+    Raises:
+        ValueError: one line, if the parameters are not in order.
+    """
+
+    def __init__(self, now_ns: int, mtu: int, ports_json: str) -> None: ...
+    def on_report(self, now_ns: int, port: int, message_json: str) -> list[tuple[int, str]]:
+        """A report of a port.
+
+        Raises:
+            ValueError: one line, if it is none.
+        """
+
+    def on_flows(
+        self, now_ns: int, port: int, changes_json: str, find: Callable[[str, str], list[int]]
+    ) -> list[tuple[int, str]]:
+        """Flows that have begun, ended or changed at a port, as a list of `key`, `begun`, `demand`.
+
+        Args:
+            now_ns: the time.
+            port: which port says so.
+            changes_json: the list.
+            find: gives the ports that data pass from one address to another, first to last.
+
+        Raises:
+            ValueError: one line, if it is no such list.
+        """
+
+    def on_timer(self, now_ns: int) -> list[tuple[int, str]]:
+        """The end of a control period: new rates."""
+
+    def next_timer(self) -> int | None:
+        """When `on_timer` wants to be called next; None without ports."""
+
+    def flows(self) -> int:
+        """Flows that it knows."""
+
+    def verdict(self, port: int) -> tuple[float, int] | None:
+        """By the last update: utilisation of the port's link, and L3 bytes/s that its flows may have."""
 
 def netcard_rate(packets: int, packet_bytes: int, dt_ns: int, capacity_bytes_per_s: int) -> float:
     """Paper eq 5: packets that left as part of what the link could have carried; 0 without a capacity."""

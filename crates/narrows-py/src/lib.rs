@@ -5,6 +5,7 @@
 mod controller;
 #[cfg(target_os = "linux")]
 mod emulator;
+mod path_rates;
 mod sdn;
 
 use std::collections::BTreeMap;
@@ -138,6 +139,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("PlanError", m.py().get_type::<PlanError>())?;
     m.add_class::<Cancel>()?;
     m.add_class::<PyWindow>()?;
+    m.add_class::<path_rates::PyPacec>()?;
     m.add_class::<sdn::PySdn>()?;
     m.add_function(wrap_pyfunction!(sdn::netcard_rate, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;

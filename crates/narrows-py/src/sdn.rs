@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// What to send: the port, and the message as JSON.
-type Outgoing = Vec<(PortId, String)>;
+pub(crate) type Outgoing = Vec<(PortId, String)>;
 
 /// `rate::sdn::Sdn` as Python sees it.
 #[pyclass(name = "Sdn")]
@@ -16,16 +16,6 @@ type Outgoing = Vec<(PortId, String)>;
 pub(crate) struct PySdn {
     sdn: Sdn,
     out: Vec<(PortId, Message)>,
-}
-
-impl PySdn {
-    fn drain(&mut self) -> PyResult<Outgoing> {
-        let json = |(port, message)| match serde_json::to_string(&message) {
-            Ok(text) => Ok((port, text)),
-            Err(e) => Err(refuse("message", &e)),
-        };
-        self.out.drain(..).map(json).collect()
-    }
 }
 
 #[pymethods]
@@ -48,12 +38,12 @@ impl PySdn {
     fn on_message(&mut self, now_ns: u64, port: PortId, message_json: &str) -> PyResult<Outgoing> {
         let message: Message = serde_json::from_str(message_json).map_err(|e| refuse("message", &e))?;
         self.sdn.on_message(Time::from_nanos(now_ns), port, &message, &mut self.out);
-        self.drain()
+        to_json(&mut self.out)
     }
 
     fn on_timer(&mut self, now_ns: u64) -> PyResult<Outgoing> {
         self.sdn.on_timer(Time::from_nanos(now_ns), &mut self.out);
-        self.drain()
+        to_json(&mut self.out)
     }
 
     fn next_timer(&self) -> Option<u64> {
@@ -77,6 +67,14 @@ pub(crate) fn netcard_rate(packets: u64, packet_bytes: u64, dt_ns: u64, capacity
     )
 }
 
-fn refuse(what: &str, error: &serde_json::Error) -> PyErr {
+pub(crate) fn to_json(out: &mut Vec<(PortId, Message)>) -> PyResult<Outgoing> {
+    let json = |(port, message)| match serde_json::to_string(&message) {
+        Ok(text) => Ok((port, text)),
+        Err(e) => Err(refuse("message", &e)),
+    };
+    out.drain(..).map(json).collect()
+}
+
+pub(crate) fn refuse(what: &str, error: &serde_json::Error) -> PyErr {
     PyValueError::new_err(format!("{what}: {error}"))
 }

@@ -25,7 +25,11 @@ class PortInfo(_Body):
     mtu: Count
     capacity: Count
     """L3 bytes/s."""
-    thresholds: dict[str, object]
+    controller: Word = "brf"
+    """The rate controller."""
+    params: dict[str, object] = {}
+    """Its parameters in base units; who uses them checks them."""
+    thresholds: dict[str, object] | None = None
     """`brf::congestion::Thresholds`; the detector checks it."""
 
 
@@ -68,6 +72,14 @@ class Flows(_Body):
     flows: Annotated[list[FlowInfo], Field(max_length=1000)]
 
 
+class FlowChanges(_Body):
+    """Flows that have begun, ended or changed at a port: who uses them checks them."""
+
+    type: Literal["flow-changes"]
+    port: Count
+    changes: Annotated[list[object], Field(max_length=1000)]
+
+
 class Relayed(BaseModel):
     """A report or an advertisement: all else in it the detector checks."""
 
@@ -76,7 +88,7 @@ class Relayed(BaseModel):
     port: Count
 
 
-Body = Ports | Flows | Relayed
+Body = Ports | Flows | FlowChanges | Relayed
 _ADAPTER: TypeAdapter[Body] = TypeAdapter(Annotated[Body, Field(discriminator="type")])
 
 

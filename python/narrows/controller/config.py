@@ -106,6 +106,7 @@ class PortConfig(_Table):
     port: Annotated[PortKey, BeforeValidator(_port_key)]
     rate: Rate | None = None
     delay: Delay = 0
+    counted: bool = True
 
 
 class Config(_Table):
@@ -130,7 +131,7 @@ class Config(_Table):
             poll_ns=detection.poll,
             host_idle_s=max(1, min(65535, ways.host_idle // SECOND)),
             hold_ns=ways.hold,
-            ports={port.port: PortParams(port.rate, port.delay) for port in self.ports},
+            ports={port.port: PortParams(port.rate, port.delay, port.counted) for port in self.ports},
         )
 
 

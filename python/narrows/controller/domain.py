@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from narrows.controller import forwarding
+from narrows.controller import forwarding, path_rates
+from narrows.controller.agents import Agents, Numbers
 from narrows.controller.congestion import Congestion
 from narrows.controller.hosts import Hosts, Learnt
 from narrows.controller.loads import Loads
@@ -16,6 +17,7 @@ from narrows.controller.messages import (
     AskCounters,
     Barrier,
     BarrierDone,
+    Counters,
     CountersRead,
     Effect,
     Event,
@@ -34,6 +36,8 @@ from narrows.controller.messages import (
     SwitchDown,
     SwitchUp,
 )
+from narrows.controller.path_rates import PathRates, Place
+from narrows.controller.routes import Routes
 from narrows.controller.topology import Kind, Link, Topology
 
 SECOND = 1_000_000_000
@@ -49,6 +53,8 @@ class PortParams:
     """Capacity of the link out of it, bit/s."""
     delay_ns: int = 0
     """Its propagation delay."""
+    counted: bool = True
+    """PACEC reads its counters, if it has a rate and no agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,9 @@ class Domain:
         self.hosts = Hosts()
         self.loads = Loads()
         self.congestion = Congestion(params.poll_ns)
+        numbers = Numbers()
+        self.path_rates = PathRates(numbers, self._path)
+        self.agents = Agents(numbers, {"brf": self.congestion, path_rates.NAME: self.path_rates})
         self.installed: dict[int, dict[RuleKey, Rule]] = {}
         """What each connected switch holds, or will when it has worked off what was sent."""
         self._hold_until_ns = now_ns + params.hold_ns
@@ -98,6 +107,11 @@ class Domain:
         self._dirty = False
         self._lldp_at_ns = now_ns
         self._counters_at_ns = now_ns
+        self._sample_at_ns = now_ns
+        """When PACEC's counters are read next."""
+        self._routes: Routes | None = None
+        self._controlled: dict[PortKey, int] | None = None
+        """Numbers of switches' ports that are agents' ports. Like the routes known while nothing changes."""
 
     def handle(self, now_ns: int, event: Event) -> list[Effect]:
         """Something has happened."""
@@ -121,16 +135,16 @@ class Domain:
         for dpid in [dpid for dpid, (_, until) in self._waiting.items() if until <= now_ns]:
             del self._waiting[dpid]
             self._dirty = True
-        return effects + self.congestion.tick(now_ns) + self._sync(now_ns)
+        return effects + self._sample(now_ns) + self.agents.tick(now_ns) + self._sync(now_ns)
 
     def next_timer_ns(self) -> int:
         """When `tick` wants to be called next."""
         times = [self._lldp_at_ns, self._counters_at_ns, *(until for _, until in self._waiting.values())]
-        times += [
-            at for at in (self.topology.next_timer_ns(), self.congestion.next_timer_ns()) if at is not None
-        ]
+        times += [at for at in (self.topology.next_timer_ns(), self.agents.next_timer_ns()) if at is not None]
         if self._held:
             times.append(self._hold_until_ns)
+        if self.path_rates.switches():
+            times.append(self._sample_at_ns)
         return min(times)
 
     def is_held(self, dpid: int) -> bool:
@@ -142,7 +156,7 @@ class Domain:
         known = self.topology.port(port)
         if known is None:
             return None
-        for _, controlled in self.congestion.ports():
+        for _, controlled in self.agents.ports():
             if same_interface(
                 controlled.info.mac, controlled.info.interface, known.desc.mac, known.desc.name
             ):
@@ -192,20 +206,83 @@ class Domain:
             case RuleGone(dpid, rule):
                 return self._rule_gone(dpid, rule)
             case CountersRead(dpid, ports):
-                for number, counters in ports.items():
-                    if self.topology.port((dpid, number)) is not None:
-                        self.loads.read(now_ns, (dpid, number), counters, self.capacity_bps((dpid, number)))
+                return self._read(now_ns, dpid, ports)
             case BarrierDone(dpid, number):
                 if self._waiting.get(dpid, (None, 0))[0] == number:
                     del self._waiting[dpid]
                     self._dirty = True
             case AgentUp(agent, address):
-                return self.congestion.up(now_ns, agent, address)
+                self._controlled = None
+                return self.agents.up(now_ns, agent, address)
             case AgentDown(agent, reason):
-                return self.congestion.down(agent, reason)
+                self._controlled = None
+                return self.agents.down(agent, reason)
             case AgentSays(agent, body):
-                return self.congestion.says(now_ns, agent, body)
+                return self._said(now_ns, agent, body)
         return []
+
+    def _said(self, now_ns: int, agent: str, body: str) -> list[Effect]:
+        before = list(self.agents.by_name[agent].ports) if agent in self.agents.by_name else []
+        effects = self.agents.says(now_ns, agent, body)
+        if agent in self.agents.by_name and list(self.agents.by_name[agent].ports) != before:
+            self._controlled = None
+        return effects
+
+    def _sample(self, now_ns: int) -> list[Effect]:
+        """PACEC's counters, more often than people want to see them."""
+        self._place()
+        switches = self.path_rates.switches()
+        if not switches or now_ns < self._sample_at_ns:
+            return []
+        interval = self.path_rates.interval_ns
+        self._sample_at_ns = max(self._sample_at_ns + interval, now_ns + interval // 2)
+        return [AskCounters(dpid) for dpid in switches]
+
+    def _read(self, now_ns: int, dpid: int, ports: dict[int, Counters]) -> list[Effect]:
+        effects: list[Effect] = []
+        for number, counters in ports.items():
+            port = (dpid, number)
+            if self.topology.port(port) is None:
+                continue
+            # An answer may be early or late by what a switch is busy.
+            often = bool(self.path_rates.switches())
+            if not often or self.loads.is_due(now_ns, port, self.params.counters_ns * 3 // 4):
+                self.loads.read(now_ns, port, counters, self.capacity_bps(port))
+            effects += self.agents.translate(now_ns, None, self.path_rates.read(now_ns, port, counters))
+        return effects
+
+    def _place(self) -> dict[PortKey, int]:
+        """The agents' ports among the switches', and with them the ports that PACEC has to read itself."""
+        if self._controlled is not None:
+            return self._controlled
+        by_interface = {
+            (port.info.mac.lower(), port.info.interface): port.id for _, port in self.agents.ports()
+        }
+        found: dict[PortKey, int] = {}
+        counted: list[Place] = []
+        for dpid, ports in self.topology.switches.items():
+            for number, port in ports.items():
+                own = by_interface.get((port.desc.mac.lower(), port.desc.name))
+                params = self.params.ports.get((dpid, number), PortParams())
+                if own is not None:
+                    found[dpid, number] = own
+                elif params.counted and (rate := self.capacity_bps((dpid, number))) is not None:
+                    counted.append(Place((dpid, number), rate))
+        self._controlled = found
+        self.path_rates.set_counted(counted)
+        return found
+
+    def _path(self, source: str, to: str) -> list[int]:
+        """Numbers of the ports from one address to another, of those that have any."""
+        a, b = self.hosts.find(source), self.hosts.find(to)
+        if a is None or b is None:
+            return []
+        if self._routes is None:
+            self._routes = Routes(self.topology, self.delay_ns)
+        controlled = self._place()
+        hops = self._routes.path(a.at, b.at)
+        numbers = (controlled.get(hop, self.path_rates.number(hop)) for hop in hops)
+        return [number for number in numbers if number is not None]
 
     def _switch_up(self, now_ns: int, event: SwitchUp) -> list[Effect]:
         self._forget_switch(event.dpid)
@@ -258,6 +335,7 @@ class Domain:
         if not self._dirty:
             return []
         self._dirty = False
+        self._routes = self._controlled = None
         effects: list[Effect] = [*self._link_notes()]
         rules = forwarding.desired(
             self.topology, self.hosts.by_mac.values(), self.delay_ns, self.params.host_idle_s

@@ -10,7 +10,7 @@ from narrows.controller.messages import PortKey
 HOSTS_PER_PORT = 1024
 """A bound against made-up addresses. Beyond it hosts are reached by flooding, as unknown ones are."""
 ADDRESSES_PER_HOST = 16
-"""The same for a host's IP addresses; they are for people to see and decide nothing."""
+"""The same for a host's IP addresses. Packets are forwarded without them; PACEC knows flows by them."""
 
 
 @dataclass(slots=True)
@@ -38,6 +38,8 @@ class Hosts:
 
     def __init__(self) -> None:
         self.by_mac: dict[str, Host] = {}
+        self._by_ip: dict[str, str] = {}
+        """Who said last that an address is its own."""
 
     def learn(self, now_ns: int, at: PortKey, mac: str, ip: str | None) -> Learnt:
         """A frame from `mac` came in at the edge port `at`."""
@@ -56,19 +58,34 @@ class Hosts:
         if ip is not None:
             host.ips.pop(ip, None)
             host.ips[ip] = None
+            self._by_ip[ip] = mac
             while len(host.ips) > ADDRESSES_PER_HOST:
-                del host.ips[next(iter(host.ips))]
+                self._forget_address(next(iter(host.ips)), host)
         return learnt
+
+    def find(self, ip: str) -> Host | None:
+        """The host with this address."""
+        return self.by_mac.get(self._by_ip.get(ip, ""))
 
     def forget(self, mac: str) -> bool:
         """A host has not been heard of for long."""
-        return self.by_mac.pop(mac, None) is not None
+        host = self.by_mac.pop(mac, None)
+        if host is None:
+            return False
+        for ip in list(host.ips):
+            self._forget_address(ip, host)
+        return True
+
+    def _forget_address(self, ip: str, host: Host) -> None:
+        del host.ips[ip]
+        if self._by_ip.get(ip) == host.mac:
+            del self._by_ip[ip]
 
     def forget_at(self, gone: PortKey) -> bool:
         """A port is no edge any more."""
         macs = [mac for mac, host in self.by_mac.items() if host.at == gone]
         for mac in macs:
-            del self.by_mac[mac]
+            self.forget(mac)
         return bool(macs)
 
 

@@ -48,6 +48,11 @@ class Loads:
         used = tx_bps / capacity_bps if capacity_bps else None
         self.by_port[port] = Load(tx_bps, rx_bps, eq5, used, max(0, dropped))
 
+    def is_due(self, now_ns: int, port: PortKey, interval_ns: int) -> bool:
+        """Whether the last reading is long enough ago: what is read more often is too coarse for people."""
+        last = self._last.get(port)
+        return last is None or now_ns - last[0] >= interval_ns
+
     def forget(self, dpid: int, port: int | None = None) -> None:
         """A port, or all of a switch, is gone."""
         for table in (self.by_port, self._last):

@@ -70,6 +70,8 @@ class Counters:
     tx_bytes: int
     rx_dropped: int
     tx_dropped: int
+    age_ns: int = 0
+    """How long the port has been there, by the switch's own clock: when it was read."""
 
 
 # Events

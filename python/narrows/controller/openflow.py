@@ -43,6 +43,7 @@ from narrows.controller.messages import (
 
 LOG = logging.getLogger("narrows.controller.openflow")
 
+SECOND = 1_000_000_000
 COOKIE = 0x6E61_7272_0000_0000
 COOKIE_MASK = 0xFFFF_FFFF_0000_0000
 """Marks our entries; all others are left alone."""
@@ -244,6 +245,7 @@ class OpenFlow(OSKenApp):
                 entry.tx_bytes,
                 entry.rx_dropped,
                 entry.tx_dropped,
+                entry.duration_sec * SECOND + entry.duration_nsec,
             )
             for entry in event.msg.body
             if entry.port_no <= switch.datapath.ofproto.OFPP_MAX

@@ -114,6 +114,9 @@ class CongestionState(_Model):
     queue_utilisation: float | None = Field(description="Paper eq 6.")
     arrivals: float | None = Field(description="Arrivals of the rated class as part of its share.")
     reports: int
+    controller: str = Field(description="The rate controller.")
+    utilisation: float | None = Field(description="PACEC: of the link, in the last control period.")
+    available_bps: int | None = Field(description="PACEC: what its flows may have together, bit/s, L3.")
 
 
 class Agent(_Model):
@@ -173,7 +176,7 @@ def _load(domain: Domain, key: PortKey) -> Load | None:
 def _places(domain: Domain) -> dict[int, PortKey]:
     """Controlled ports (by their number in the domain) that are ports of switches."""
     places = {}
-    for _, controlled in domain.congestion.ports():
+    for _, controlled in domain.agents.ports():
         for dpid, ports in domain.topology.switches.items():
             for number, port in ports.items():
                 info = controlled.info
@@ -184,7 +187,7 @@ def _places(domain: Domain) -> dict[int, PortKey]:
 
 def _kinds(domain: Domain) -> dict[PortKey, str]:
     places = _places(domain)
-    congested = ((places.get(port.id), port.kind) for _, port in domain.congestion.ports())
+    congested = ((places.get(port.id), port.kind) for _, port in domain.agents.ports())
     return {place: kind for place, kind in congested if place is not None and kind is not None}
 
 
@@ -258,7 +261,7 @@ def flows(domain: Domain) -> list[Flow]:
             rate_bps=8 * flow.rate,
             rtt_s=None if flow.rtt is None else flow.rtt / 1e9,
         )
-        for agent, port in domain.congestion.ports()
+        for agent, port in domain.agents.ports()
         for flow in port.flows
     ]
     return sorted(all_flows, key=lambda flow: -flow.rate_bps)
@@ -268,8 +271,9 @@ def congestion(domain: Domain, now_ns: int) -> list[CongestionState]:
     """Controlled ports."""
     places = _places(domain)
     states = []
-    for agent, port in domain.congestion.ports():
-        eq5, eq6, arrivals = domain.congestion.verdict(port) or (None, None, None)
+    for agent, port in domain.agents.ports():
+        eq5, eq6, arrivals = domain.congestion.verdict(port.id) or (None, None, None)
+        used, available = domain.path_rates.verdict(port.id) or (None, None)
         place = places.get(port.id)
         states.append(
             CongestionState(
@@ -286,6 +290,9 @@ def congestion(domain: Domain, now_ns: int) -> list[CongestionState]:
                 queue_utilisation=eq6,
                 arrivals=arrivals,
                 reports=port.reports,
+                controller=port.info.controller,
+                utilisation=used,
+                available_bps=None if available is None else 8 * available,
             )
         )
     return states
@@ -301,5 +308,5 @@ def agents(domain: Domain, now_ns: int) -> list[Agent]:
             ports=[port.info.interface for port in agent.ports.values()],
             refused=agent.refused,
         )
-        for _, agent in sorted(domain.congestion.agents.items())
+        for _, agent in sorted(domain.agents.by_name.items())
     ]

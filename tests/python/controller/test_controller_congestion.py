@@ -75,13 +75,13 @@ def test_advertisements_go_to_the_other_agents_with_the_domains_number():
     agents.say("b", advertisement(port=2))
     relayed = agents.take("flow-advertisement")
     assert [name for name, _ in relayed] == ["a", "c"]
-    port = agents.domain.congestion.agents["b"].ports[2].id
+    port = agents.domain.agents.by_name["b"].ports[2].id
     assert all(body == advertisement(port=port) for _, body in relayed)
 
 
 def test_an_agent_that_is_gone_is_asked_no_more_and_keeps_its_numbers():
     agents = Agents("a", "b")
-    before = agents.domain.congestion.agents["a"].ports[1].id
+    before = agents.domain.agents.by_name["a"].ports[1].id
     agents.take("poll")
     agents.event(AgentDown("a", "x"))
     agents.now += SECOND
@@ -89,7 +89,7 @@ def test_an_agent_that_is_gone_is_asked_no_more_and_keeps_its_numbers():
     assert agents.take("poll") == [("b", {"type": "poll"})]
     agents.event(AgentUp("a", "127.0.0.1:2"))
     agents.say("a", {"type": "ports", "ports": [port_info(1)]})
-    assert agents.domain.congestion.agents["a"].ports[1].id == before
+    assert agents.domain.agents.by_name["a"].ports[1].id == before
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_is_not_in_order_is_refused_once_said_and_harmless(body):
         agents.event(AgentSays("a", body))
     assert [e.kind for e in agents.out if isinstance(e, Note)] == ["agent-refused"]
     assert "\n" not in agents.out[0].text
-    assert agents.domain.congestion.agents["a"].refused == 2
+    assert agents.domain.agents.by_name["a"].refused == 2
     agents.say("a", {"type": "ports", "ports": [port_info()]})
     assert agents.take("poll")
 

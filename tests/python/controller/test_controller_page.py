@@ -131,7 +131,7 @@ def test_it_says_that_the_controller_is_gone(visit):
 
 def test_names_from_the_network_are_text(visit, site):
     shown = runtime()
-    (agent,) = shown.domain.congestion.agents.values()
+    (agent,) = shown.domain.agents.by_name.values()
     agent.name = "<img src=x onerror=alert(1)>"
     url = site(shown)
     page = visit(url)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.backends.kernel import control
-from narrows.backends.kernel.layout import Layout
+from narrows.backends.kernel.layout import PACEC, Layout, has_agent
 from narrows.backends.kernel.namespaces import path
 from narrows.errors import ScenarioError
 from narrows.scenario.parts import Plan
@@ -24,7 +24,7 @@ NAME = "narrows-agent"
 VARIABLE = "NARROWS_AGENT"
 BRF = "brf"
 """The congestion control that agents bring."""
-KINDS = (BRF, "rcp", "bdr")
+KINDS = (BRF, "rcp", "bdr", PACEC)
 """The rate controllers that agents bring (crates/narrows-agent/src/config/params.rs)."""
 HTB = "4e57"
 """Major number of the agent's HTB (crates/narrows-agent/src/htb/layout.rs)."""
@@ -39,11 +39,15 @@ _SPANS = frozenset(
     [
         *("q_delay_max", "period_min", "period_max", "poll", "controller_timeout", "rtt_default"),
         *("idle_after", "handshake_timeout", "forget_after", "ack_timer_min"),
-        *("interval_max", "rtt", "tau_min", "tau_max", "t_rep_initial", "t_rep_max"),
+        *("sample", "interval_max", "rtt", "tau_min", "tau_max", "t_rep_initial", "t_rep_max"),
     ]
 )
 _RATES = frozenset({"capacity_initial"})
 """Parameters that the agent wants with a unit (crates/narrows-agent/src/config/params.rs)."""
+
+
+_SIGNALS = {"rcp": ("header", "ack"), "bdr": ("header", "ack"), PACEC: ("out-of-band", "in-band")}
+"""How senders hear of their rates: what is simulated unless told otherwise, and what real switches can do."""
 
 
 def find() -> Path | None:
@@ -150,6 +154,9 @@ def _by_node(plan: Plan) -> dict[int, list[int]]:
     """Numbers of the controllers at each node."""
     nodes: dict[int, list[int]] = {}
     for number, controller in enumerate(plan["controllers"]):
+        _check_kind(controller, number)
+        if not has_agent(controller):
+            continue
         nodes.setdefault(plan["links"][controller["link"]]["from"], []).append(number)
     return nodes
 
@@ -170,7 +177,6 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
     tables = []
     for number, controller in zip(numbers, controllers, strict=True):
         device = layout.ports[controller["link"]].device
-        _check_kind(controller, number)
         steps = port_rate(plan, number)
         rates += [(when, device, rate) for when, rate in steps[1:]]
         tables.append(_port(controller, device, steps[0][1], layout.mtu))
@@ -182,16 +188,18 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
 
 
 def _check_kind(controller: Plan, number: int) -> None:
-    """Refuse what needs headers that stock hosts do not send."""
-    kind, signal = controller["kind"], controller["params"].get("signal", "header")
+    """Refuse what needs headers or messages that stock hosts do not know."""
+    kind = controller["kind"]
     if kind not in KINDS:
         raise ScenarioError(
             f"found {kind!r}, which real switches do not have, expected one of {', '.join(map(repr, KINDS))}",
             f"controllers.{number}.kind",
         )
-    if kind != BRF and signal != "ack":
+    default, expected = _SIGNALS.get(kind, ("", ""))
+    signal = controller["params"].get("signal", default)
+    if signal != expected:
         raise ScenarioError(
-            f"found {signal!r}, which stock hosts do not send, expected 'ack'",
+            f"found {signal!r}, which stock hosts do not know, expected {expected!r}",
             f"controllers.{number}.params.signal",
         )
 

@@ -57,6 +57,7 @@ class Kernel:
         if _options(plan)["tool"] == iperf3.TOOL:
             iperf3.check(plan)
             features.require(features.iperf3)
+        control.check_kinds(plan, _options(plan)["forwarding"])
         todo = agents(plan, layout, _NO_PREFIX)
         if todo:
             features.require(features.agent, features.kernel, parts=("deploy",))

@@ -16,7 +16,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from narrows.backends.kernel import namespaces
-from narrows.backends.kernel.layout import CONTROL, Layout, Port, reverse_links
+from narrows.backends.kernel.layout import CONTROL, PACEC, Layout, Port, has_agent, reverse_links
 from narrows.errors import ScenarioError
 from narrows.scenario.parts import Plan
 from narrows.units import NANOS_PER_SEC
@@ -102,13 +102,20 @@ def _poll(plan: Plan) -> int:
 
 
 def _ports(plan: Plan, layout: Layout) -> Iterator[dict[str, Any]]:
+    counted = {c["link"] for c in plan["controllers"] if c["kind"] == PACEC and not has_agent(c)}
     for port in layout.ports:
         if layout.kinds[port.node] == "ovs":
             link = plan["links"][port.link]
             rates = link["rate"].get("steps")
             rate = {"rate": f"{rates[0][1] * 8}bit"} if rates else {}
             name = f"{datapath(port.node):#x}:{port_number(port.link)}"
-            yield {"port": name, **rate, "delay": f"{link['delay'][0][1]}ns"}
+            yield {
+                "port": name,
+                **rate,
+                "delay": f"{link['delay'][0][1]}ns",
+                # What the scenario does not have controlled is no link of PACEC's in the simulator either.
+                "counted": port.link in counted,
+            }
 
 
 End = tuple[int, int]
@@ -142,13 +149,34 @@ class Known:
 
 def known(plan: Plan, layout: Layout) -> Known:
     """What there is to know."""
-    agents = frozenset(f"n{plan['links'][c['link']]['from']}" for c in plan["controllers"])
+    agents = frozenset(f"n{plan['links'][c['link']]['from']}" for c in plan["controllers"] if has_agent(c))
     links = set()
     for port, other in _pairs(plan, layout):
         if {layout.kinds[port.node], layout.kinds[other.node]} == {"ovs"}:
             ends = sorted((datapath(end.node), port_number(end.link)) for end in (port, other))
             links.add((ends[0], ends[1]))
     return Known(agents, frozenset(links), frozenset(port.mac for port in edges(plan, layout)))
+
+
+def check_kinds(plan: Plan, forwarding: str) -> None:
+    """Check that the controller can do what the plan's rate controllers need of it.
+
+    Raises:
+        ScenarioError: for PACEC without Open vSwitch, whose topology it has to know.
+    """
+    if any(c["kind"] == PACEC for c in plan["controllers"]) and forwarding != "ovs":
+        raise ScenarioError(
+            f"found {forwarding!r}, expected 'ovs': {PACEC!r} has to know the flows' paths",
+            "kernel.forwarding",
+        )
+
+
+def addresses(layout: Layout, port: Port) -> list[str]:
+    """A host's addresses on the link of this port: its own, and those of the flows that pass it."""
+    ends = layout.endpoints
+    of_flows = [end.source_address for end in ends if end.forth[0] == port.link]
+    of_flows += [end.to_address for end in ends if end.back[0] == port.link]
+    return list(dict.fromkeys([port.address, *of_flows]))
 
 
 def edges(plan: Plan, layout: Layout) -> list[Port]:

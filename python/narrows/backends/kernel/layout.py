@@ -32,6 +32,8 @@ WIRE = "wire"
 """The namespace in which relays carry packets from one node to the next."""
 CONTROL = "sdn"
 """The namespace of the SDN controller, where a plan has one: see `control`."""
+PACEC = "pacec"
+"""The rate controller whose rates the SDN controller computes."""
 
 FULL_PACKET = 1500
 """L3 bytes of the largest packet, unless a flow sends larger ones."""
@@ -165,6 +167,14 @@ class Layout:
         return [*names, CONTROL] if self.control else names
 
 
+def has_agent(controller: Plan) -> bool:
+    """Whether an agent is at a controlled port.
+
+    PACEC's ports at which no flow begins (`edge = false`) need none: the SDN controller reads their counters.
+    """
+    return not (controller["kind"] == PACEC and controller["params"].get("edge") is False)
+
+
 def lay_out(plan: Plan, forwarding: str = "route") -> Layout:
     """Place a plan.
 
@@ -187,7 +197,7 @@ class _Placement:
             len(plan["nodes"]), [(link["from"], link["to"], link["delay"][0][1]) for link in self.links]
         )
         self.paths = [flow_paths(routes, flow) for flow in plan["flows"]]
-        self.controlled = {controller["link"] for controller in plan["controllers"]}
+        self.controlled = {c["link"] for c in plan["controllers"] if has_agent(c)}
         kinds = self._kinds(forwarding)
         self.layout = Layout(
             plan["nodes"], kinds, _mtu(plan), [self._port(i) for i in range(len(self.links))]

@@ -107,7 +107,8 @@ class Domain:
                         f"the SDN controller did not get to know {lacking} in {_START_SECONDS:g} s"
                     )
                 for port in edges:
-                    self._announce(port)
+                    for address in control.addresses(self._layout, port):
+                        self._announce(port, address)
                 with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
                     lacking = wanted.lacks(self._ask("state"))
                 time.sleep(_ASK_SECONDS if lacking else 0)
@@ -167,9 +168,9 @@ class Domain:
             client.request("GET", f"/api/v1/{what}")
             return json.loads(client.getresponse().read())
 
-    def _announce(self, port: Port) -> None:
+    def _announce(self, port: Port, text: str) -> None:
         """Say that a host is there (RFC 5227: an ARP request for its own address)."""
-        mac, address = bytes.fromhex(port.mac.replace(":", "")), IPv4Address(port.address).packed
+        mac, address = bytes.fromhex(port.mac.replace(":", "")), IPv4Address(text).packed
         frame = b"\xff" * 6 + mac + _ETH_ARP.to_bytes(2, "big")
         # Ethernet, IPv4, lengths of their addresses, a request (RFC 826).
         frame += bytes.fromhex("0001080006040001") + mac + address + bytes(6) + address

@@ -6,7 +6,7 @@ from typing import Any
 
 from narrows.backends.kernel.agents import HTB, LEAVES, algorithm, is_brf, port_rate
 from narrows.backends.kernel.commands import leaf_classes
-from narrows.backends.kernel.layout import WIRE, Layout, Port
+from narrows.backends.kernel.layout import WIRE, Layout, Port, has_agent
 from narrows.backends.kernel.namespaces import path
 from narrows.scenario.parts import Plan
 
@@ -49,7 +49,7 @@ def spec(
     def place(namespace: str, device: str) -> dict[str, str]:
         return {"netns": path(prefix + namespace), "interface": device}
 
-    controlled = {controller["link"] for controller in plan["controllers"]}
+    controlled = {controller["link"] for controller in plan["controllers"] if has_agent(controller)}
     ports = source_ports(plan)
     ends = sorted({node for flow in plan["flows"] for node in (flow["from"], flow["to"])})
     return {
@@ -102,6 +102,8 @@ def _links(plan: Plan) -> list[Plan]:
     """The links as they serve: one whose port is shaped has that rate."""
     links = list(plan["links"])
     for number, controller in enumerate(plan["controllers"]):
+        if not has_agent(controller):
+            continue
         rate = {"kind": "steps", "steps": port_rate(plan, number)}
         links[controller["link"]] = {**links[controller["link"]], "rate": rate}
     return links

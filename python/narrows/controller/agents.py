@@ -1,0 +1,226 @@
+"""Agents, their ports, and who decides for which of these.
+
+Agents number their ports themselves; what decides knows one number for each port of the domain. This is the
+translation, and what people may want to see of it. What decides is an `Application`, one for each kind of
+rate controller that needs any.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from narrows.controller import bodies
+from narrows.controller.messages import Effect, Note, Say
+
+Outgoing = list[tuple[int, str]]
+"""Messages (JSON) and the ports that they are for."""
+
+
+class Application(Protocol):
+    """Decides for the ports of one kind of rate controller. Ports have their number in the domain."""
+
+    def attach(self, now_ns: int, port: int, info: bodies.PortInfo) -> None:
+        """A port joins, or begins anew.
+
+        Raises:
+            ValueError: its parameters are not in order.
+        """
+
+    def detach(self, port: int) -> None:
+        """A port leaves."""
+
+    def hear(self, now_ns: int, port: int, body: bodies.Relayed | bodies.FlowChanges, text: str) -> Outgoing:
+        """A port says something; `text` is the body with the port's number in the domain.
+
+        Raises:
+            ValueError: it is not in order.
+        """
+
+    def tick(self, now_ns: int) -> Outgoing:
+        """Time has passed."""
+
+    def next_timer_ns(self) -> int | None:
+        """When `tick` wants to be called next."""
+
+
+@dataclass(slots=True)
+class AgentPort:
+    """A controlled port."""
+
+    id: int
+    """Its number in the domain."""
+    info: bodies.PortInfo
+    kind: str | None = None
+    """The congestion: `queue`, `burst` or none."""
+    since_ns: int = 0
+    reports: int = 0
+    report_ns: int | None = None
+    """When the last report came in."""
+    queued_bytes: int = 0
+    """L3 bytes of the rated class in the queue, by the last report."""
+    flows: tuple[bodies.FlowInfo, ...] = ()
+
+
+@dataclass(slots=True)
+class Agent:
+    """A connected agent."""
+
+    name: str
+    address: str
+    since_ns: int
+    ports: dict[int, AgentPort] = field(default_factory=dict)
+    """By the agent's number."""
+    refused: int = 0
+    """Bodies that were not in order."""
+
+
+class Numbers:
+    """Numbers of ports in the domain, kept over reconnections: what others hold of a port stays its own."""
+
+    def __init__(self) -> None:
+        self._of: dict[Hashable, int] = {}
+
+    def of(self, port: Hashable) -> int:
+        """The number of a port, by whatever names it."""
+        return self._of.setdefault(port, len(self._of) + 1)
+
+
+class Agents:
+    """The agents' side of the domain.
+
+    Args:
+        numbers: of the domain's ports.
+        applications: by kind of rate controller.
+    """
+
+    def __init__(self, numbers: Numbers, applications: Mapping[str, Application]) -> None:
+        self.by_name: dict[str, Agent] = {}
+        self._numbers = numbers
+        self._applications = applications
+        self._owners: dict[int, tuple[str, int]] = {}
+
+    def up(self, now_ns: int, name: str, address: str) -> list[Effect]:
+        """An agent has connected."""
+        effects = self.down(name, "it connected anew") if name in self.by_name else []
+        self.by_name[name] = Agent(name, address, now_ns)
+        return [*effects, Note("agent-up", f"agent {name} connected from {address}", {"agent": name})]
+
+    def down(self, name: str, reason: str) -> list[Effect]:
+        """An agent is gone. Its switch goes on with what it knows."""
+        agent = self.by_name.pop(name, None)
+        if agent is None:
+            return []
+        self._detach(agent)
+        return [Note("agent-down", f"agent {name} is gone: {reason}", {"agent": name})]
+
+    def says(self, now_ns: int, name: str, text: str) -> list[Effect]:
+        """A body from an agent."""
+        agent = self.by_name.get(name)
+        if agent is None:
+            return []
+        try:
+            body = bodies.parse(text)
+            if isinstance(body, bodies.Ports):
+                return self._ports(now_ns, agent, body)
+            port = agent.ports.get(body.port)
+            if port is None:
+                raise ValueError(f"port {body.port} was not announced")
+            if isinstance(body, bodies.Flows):
+                port.flows = tuple(body.flows)
+                return []
+            return self._relay(now_ns, agent, port, body, json.loads(text))
+        except ValueError as error:
+            agent.refused += 1
+            if agent.refused > 1:
+                return []
+            why = str(error).replace("\n", " ")[:200]
+            return [Note("agent-refused", f"agent {name}: a body is not in order: {why}", {"agent": name})]
+
+    def tick(self, now_ns: int) -> list[Effect]:
+        """Time has passed."""
+        out = [message for app in self._applications.values() for message in app.tick(now_ns)]
+        return self.translate(now_ns, None, out)
+
+    def next_timer_ns(self) -> int | None:
+        """When `tick` wants to be called next."""
+        times = (app.next_timer_ns() for app in self._applications.values())
+        return min((at for at in times if at is not None), default=None)
+
+    def ports(self) -> Iterator[tuple[Agent, AgentPort]]:
+        """All controlled ports, in order."""
+        for name in sorted(self.by_name):
+            for number in sorted(self.by_name[name].ports):
+                yield self.by_name[name], self.by_name[name].ports[number]
+
+    def translate(self, now_ns: int, sender: str | None, out: Outgoing) -> list[Effect]:
+        """Messages for ports as bodies for agents: one poll for each agent, advertisements not back.
+
+        A port without an agent has nobody to tell.
+        """
+        effects: list[Effect] = []
+        told: set[tuple[str, str]] = set()
+        for number, text in out:
+            name, local = self._owners.get(number, ("", 0))
+            if name not in self.by_name:
+                continue
+            body = json.loads(text)
+            if body["type"] in ("congestion", "grants"):
+                body["port"] = local
+            elif (name, body["type"]) in told or (body["type"] == "flow-advertisement" and name == sender):
+                continue
+            if body["type"] == "congestion":
+                effects += self._congested(now_ns, name, local, body["kind"])
+            told.add((name, body["type"]))
+            effects.append(Say(name, body))
+        return effects
+
+    def _detach(self, agent: Agent) -> None:
+        for port in agent.ports.values():
+            if (app := self._applications.get(port.info.controller)) is not None:
+                app.detach(port.id)
+
+    def _ports(self, now_ns: int, agent: Agent, body: bodies.Ports) -> list[Effect]:
+        self._detach(agent)
+        before, agent.ports = agent.ports, {}
+        for info in body.ports:
+            key = (agent.name, info.port)
+            number = self._numbers.of(key)
+            self._owners[number] = key
+            if (app := self._applications.get(info.controller)) is not None:
+                app.attach(now_ns, number, info)
+            agent.ports[info.port] = AgentPort(number, info)
+            if info.port in before:
+                agent.ports[info.port].flows = before[info.port].flows
+        return self.tick(now_ns)
+
+    def _relay(
+        self,
+        now_ns: int,
+        agent: Agent,
+        port: AgentPort,
+        body: bodies.Relayed | bodies.FlowChanges,
+        message: dict[str, Any],
+    ) -> list[Effect]:
+        app = self._applications.get(port.info.controller)
+        if app is None:
+            raise ValueError(f"{port.info.controller!r} has nothing to say")
+        message["port"] = port.id
+        out = app.hear(now_ns, port.id, body, json.dumps(message))
+        if body.type == "report":
+            port.reports += 1
+            port.report_ns = now_ns
+            queued = message.get("rated_queued")
+            port.queued_bytes = queued if isinstance(queued, int) else 0
+        return self.translate(now_ns, agent.name, out)
+
+    def _congested(self, now_ns: int, name: str, local: int, kind: str | None) -> list[Effect]:
+        port = self.by_name[name].ports[local]
+        if port.kind == kind:
+            return []
+        port.kind, port.since_ns = kind, now_ns
+        what = f"congested ({kind})" if kind else "no longer congested"
+        text = f"{port.info.interface} of {name} is {what}"
+        return [Note("congestion" if kind else "clear", text, {"agent": name, "port": local, "kind": kind})]

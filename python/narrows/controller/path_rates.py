@@ -1,0 +1,162 @@
+"""PACEC: what each flow may send on its path, from all links' counters (PAC-1).
+
+The law is the simulator's own (`rate::pacec::Pacec`, in Rust). Links are counted in two ways: agents of PACEC
+report for their ports, by class of traffic and with the queue; ports of switches without one are read by
+OpenFlow, which tells bytes and packets only, and get PACEC's incremental law (PAC-19) for that reason. What
+is decided goes to the agents at which flows begin.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from narrows._native import Pacec
+from narrows.controller import bodies
+from narrows.controller.agents import Numbers, Outgoing
+from narrows.controller.messages import Counters, PortKey
+
+NAME = "pacec"
+ETHERNET_BYTES = 14
+"""Of a frame's header, which OpenFlow's counters have in them."""
+MTU = 1500
+LEAST_INTERVAL_NS = 20_000_000
+"""Between two readings of a switch's counters: an answer may take 12 ms (p95)."""
+_SAMPLE_NS, _SAMPLES = 10_000_000, 5
+"""`pacec::Params`' defaults."""
+_KIND = "counted"
+"""Of the ports without an agent, in the domain's numbering."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A port without an agent."""
+
+    port: PortKey
+    capacity_bps: int
+
+
+class PathRates:
+    """The application of PACEC's ports.
+
+    Args:
+        numbers: of the domain's ports.
+        find: the numbers of the ports from one address to another, first to last; of those that it does not
+            know itself none.
+    """
+
+    def __init__(self, numbers: Numbers, find: Callable[[str, str], list[int]]) -> None:
+        self._numbers = numbers
+        self._find = find
+        self._agents: dict[int, bodies.PortInfo] = {}
+        self._counted: dict[int, Place] = {}
+        self._pacec: Pacec | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether anybody is there to be told rates."""
+        return bool(self._agents)
+
+    @property
+    def interval_ns(self) -> int:
+        """How often counters are to be read: once in a control period."""
+        return max(LEAST_INTERVAL_NS, self._period_ns())
+
+    def attach(self, now_ns: int, port: int, info: bodies.PortInfo) -> None:
+        """A port joins, or begins anew."""
+        # Whether they are in order is known at once, and of a port that is not nothing is kept.
+        Pacec(now_ns, MTU, json.dumps([(port, info.params)]))
+        self._agents[port] = info
+        self._pacec = None
+
+    def detach(self, port: int) -> None:
+        """A port leaves. The flows that began there are forgotten."""
+        if self._agents.pop(port, None) is not None:
+            self._pacec = None
+
+    def set_counted(self, places: Iterable[Place]) -> None:
+        """These ports, and no others, have no agent and are read by OpenFlow."""
+        counted = {self._numbers.of((_KIND, place.port)): place for place in places}
+        if counted != self._counted:
+            self._counted = counted
+            self._pacec = None
+
+    def switches(self) -> list[int]:
+        """Datapath ids of the switches whose counters are to be read."""
+        return sorted({place.port[0] for place in self._counted.values()}) if self.active else []
+
+    def number(self, port: PortKey) -> int | None:
+        """The number of a port without an agent, if it is read."""
+        number = self._numbers.of((_KIND, port))
+        return number if number in self._counted else None
+
+    def hear(self, now_ns: int, port: int, body: bodies.Relayed | bodies.FlowChanges, text: str) -> Outgoing:
+        """A report, or flows that have begun, ended or changed."""
+        pacec = self._law(now_ns)
+        if isinstance(body, bodies.FlowChanges):
+            changes = json.dumps(json.loads(text)["changes"])
+            return pacec.on_flows(now_ns, port, changes, self._find)
+        if body.type != "report":
+            raise ValueError(f"found {body.type}, which PACEC has not")
+        return pacec.on_report(now_ns, port, text)
+
+    def read(self, now_ns: int, port: PortKey, counters: Counters) -> Outgoing:
+        """Counters of a port; those of one that is not counted mean nothing."""
+        number = self.number(port)
+        if number is None or not self.active:
+            return []
+        capacity = self._counted[number].capacity_bps // 8
+        departed = max(0, counters.tx_bytes - ETHERNET_BYTES * counters.tx_packets)
+        report = {
+            "type": "report",
+            "port": number,
+            "at": counters.age_ns,
+            "capacity": capacity,
+            "rated_share": capacity,
+            "rated_arrived": 0,
+            "departed": departed,
+            "departed_packets": counters.tx_packets,
+            "rated_queued": 0,
+            "rated_packets": [0, 0],
+            "all_packets": [0, 0],
+            "period": self.interval_ns,
+        }
+        return self._law(now_ns).on_report(now_ns, number, json.dumps(report))
+
+    def tick(self, now_ns: int) -> Outgoing:
+        """New rates, at the end of a control period."""
+        return self._law(now_ns).on_timer(now_ns) if self.active else []
+
+    def next_timer_ns(self) -> int | None:
+        """When `tick` wants to be called next."""
+        return self._pacec.next_timer() if self.active and self._pacec is not None else None
+
+    def verdict(self, port: int) -> tuple[float, int] | None:
+        """Of a link: utilisation in the last period, and what its flows may have together, L3 bytes/s."""
+        return None if self._pacec is None else self._pacec.verdict(port)
+
+    def flows(self) -> int:
+        """Flows that have rates."""
+        return 0 if self._pacec is None else self._pacec.flows()
+
+    def _law(self, now_ns: int) -> Pacec:
+        """PACEC of all ports. It begins anew when these change; all flows are announced again in a moment."""
+        if self._pacec is None:
+            ports: list[tuple[int, dict[str, object]]] = [
+                (n, dict(p.params)) for n, p in self._agents.items()
+            ]
+            # Timing and the kind of law are the first port's to say: an agent's.
+            ports.sort()
+            first = ports[0][1] if ports else {}
+            law = {"eta": first["eta"]} if "eta" in first else {}
+            plain = {**law, "mode": "incremental", "sample": self._period_ns(), "samples": 1, "edge": False}
+            ports += [(number, plain) for number in self._counted]
+            self._pacec = Pacec(now_ns, MTU, json.dumps(ports))
+        return self._pacec
+
+    def _period_ns(self) -> int:
+        """Tc, by the first port."""
+        params = self._agents[min(self._agents)].params if self._agents else {}
+        sample, samples = params.get("sample", _SAMPLE_NS), params.get("samples", _SAMPLES)
+        return int(sample) * int(samples) if isinstance(sample, int) and isinstance(samples, int) else 0

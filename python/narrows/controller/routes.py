@@ -1,0 +1,39 @@
+"""The way that packets take by the entries that `forwarding` makes."""
+
+from __future__ import annotations
+
+import networkx as nx
+
+from narrows.controller import forwarding
+from narrows.controller.messages import PortKey
+from narrows.controller.topology import Topology
+
+
+class Routes:
+    """Shortest paths in a network as it is now; made anew when it changes."""
+
+    def __init__(self, topology: Topology, delay: forwarding.Delay) -> None:
+        self._graph: nx.Graph[int] = forwarding.graph_of(topology, topology.links(), delay)
+        self._out: dict[int, dict[int, int]] = {}
+        """By last switch: each other switch's port on the way to it."""
+
+    def path(self, source: PortKey, to: PortKey) -> list[PortKey]:
+        """Ports that a packet leaves switches by between two edge ports; empty if there is no way.
+
+        Args:
+            source: where it comes in.
+            to: where it goes out: the last of the ports.
+        """
+        last = to[0]
+        if last not in self._graph or source[0] not in self._graph:
+            return []
+        if last not in self._out:
+            self._out[last] = dict(forwarding.next_hops(self._graph, last))
+        at, path = source[0], []
+        while at != last:
+            out = self._out[last].get(at)
+            if out is None:
+                return []
+            path.append((at, out))
+            at = next(n for n, edge in self._graph[at].items() if edge["ports"][at] == out)
+        return [*path, to]
