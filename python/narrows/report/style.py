@@ -71,6 +71,7 @@ LOOKS: dict[str, Look] = {
     "bdr-plain": Look("BDR, nothing redistributed", "#c9a227", "#f0d37a", _DOTTED, "diamond"),
     "bdr-literal": Look("BDR, as printed", "#6b4f1d", "#b99556", _DASH_DOT, "diamond"),
     "pacec-literal": Look("PACEC, as printed", "#3b6f9e", "#86b8e6", _DOTTED, "circle"),
+    "pacec-counted": Look("PACEC, OpenFlow's counters", "#2b5c8a", "#7fb0dd", _DASH_DOT, "circle"),
     "rcp-published": Look("RCP (0.4, 0.4)", "#b07cc6", "#dcb8ec", _DOTTED, "triangle-up"),
     "hpcc": Look("HPCC", "#356a6a", "#84c4c4", _DASH_DOT, "diamond"),
     "abc": Look("ABC", "#6a8f5a", "#b0d8a0", _DOTTED, "stroke"),
