@@ -1,0 +1,242 @@
+"""PACEC in the controller: whose ports are links, which way flows go, who is told what."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from fake_agent import port_info
+from fake_switches import SECOND, Network
+from narrows.controller import view
+from narrows.controller.domain import Params, PortParams
+from narrows.controller.messages import (
+    AgentDown,
+    AgentSays,
+    AgentUp,
+    AskCounters,
+    Counters,
+    CountersRead,
+    FrameSeen,
+    Note,
+    Say,
+)
+
+MS = 1_000_000
+MBIT = 125_000
+A, B, C = (f"0a:00:00:00:00:0{n}" for n in (1, 2, 3))
+IPS = {A: "10.0.0.1", B: "10.0.0.2", C: "10.0.0.3"}
+HOSTS = {A: (1, 8), B: (2, 8), C: (3, 8)}
+LINE = [((1, 2), (2, 1)), ((2, 2), (3, 1))]
+FIRST, SECOND_LINK = 40 * MBIT, 10 * MBIT
+
+
+def key(source, to, port=40_000):
+    return {"saddr": IPS[source], "daddr": IPS[to], "sport": port, "dport": 80, "proto": "tcp"}
+
+
+def pacec_port(number=0, at="s1-2", mac="02:00:00:00:01:02", **params):
+    info = port_info(number, at, mac, FIRST)
+    del info["thresholds"]
+    return info | {"controller": "pacec", "params": {"signal": "in-band", **params}}
+
+
+class Line(Network):
+    """Three switches in a line, an agent at the first one, and what flows do with what they are granted."""
+
+    def __init__(self, told=SECOND_LINK):
+        ports = {(2, 2): PortParams(rate_bps=8 * told)} if told else {}
+        super().__init__(LINE, HOSTS, Params(hold_ns=0, ports=ports))
+        for dpid in self.switches:
+            self.connect(dpid)
+        self.run(4)
+        for mac, end in HOSTS.items():
+            self.event(FrameSeen(*end, mac, IPS[mac]))
+        self.flows, self.granted = [], {}
+        self.sent = {(1, 2): 0, (2, 2): 0}
+        self.asked = 0
+
+    def join(self, *infos):
+        self.event(AgentUp("edge", "127.0.0.1:1"))
+        self.say({"type": "ports", "ports": list(infos or [pacec_port()])})
+
+    def say(self, body):
+        self.event(AgentSays("edge", json.dumps(body)))
+
+    def change(self, flow, begun=True, demand=None, port=0):
+        self.flows = [f for f in self.flows if f != flow] + ([flow] if begun else [])
+        changes = [{"key": flow, "begun": begun, "demand": demand}]
+        self.say({"type": "flow-changes", "port": port, "changes": changes})
+
+    def work(self, seconds, background=0):
+        """Flows send what they may, agent and switches count. `background`: bytes/s on the second link."""
+        for _ in range(int(seconds * 100)):
+            self.run(0.01)
+            for flow in self.flows:
+                rate = self.granted.get(flow["daddr"], 0)
+                self.sent[1, 2] += rate // 100
+                self.sent[2, 2] += rate // 100 if flow["daddr"] == IPS[C] else 0
+            self.sent[2, 2] += background // 100
+            self.say(
+                {
+                    "type": "report",
+                    "port": 0,
+                    "at": self.now,
+                    "capacity": FIRST,
+                    "rated_share": FIRST,
+                    "rated_arrived": self.sent[1, 2],
+                    "rated_departed": self.sent[1, 2],
+                    "departed": self.sent[1, 2],
+                    "departed_packets": 0,
+                    "rated_queued": 0,
+                    "rated_packets": [0, 1000],
+                    "all_packets": [0, 1000],
+                    "period": 10 * MS,
+                }
+            )
+            for flow in self.flows:
+                if self.now % SECOND < 10 * MS:
+                    self.change(flow)
+            self.listen()
+
+    def listen(self):
+        notes, self.notes = self.notes, []
+        for effect in notes:
+            match effect:
+                case AskCounters(2):
+                    self.asked += 1
+                    packets = self.sent[2, 2] // 1500
+                    counters = Counters(0, packets, 0, self.sent[2, 2] + 14 * packets, 0, 0, self.now)
+                    self.event(CountersRead(2, {2: counters}))
+                case Say("edge", {"type": "grants", "flows": flows, "port": 0}):
+                    self.granted |= {flow["daddr"]: rate for flow, rate in flows}
+                case Say() | Note():
+                    self.notes.append(effect)
+
+
+def mbit(rate):
+    return rate / MBIT
+
+
+def test_a_link_that_is_only_counted_bounds_the_flows_that_cross_it():
+    line = Line()
+    line.join()
+    line.change(key(A, C))
+    line.change(key(A, B))
+    line.work(4)
+    rates = {to: mbit(line.granted[IPS[to]]) for to in (B, C)}
+    assert rates == {C: pytest.approx(9.8, rel=0.02), B: pytest.approx(29.4, rel=0.02)}
+    assert 70 <= line.asked <= 90, "once in a control period of 50 ms"
+    (state,) = view.congestion(line.domain, line.now)
+    assert (state.controller, state.kind) == ("pacec", None)
+    assert state.available_bps == pytest.approx(39.2e6, rel=0.01)
+    assert state.utilisation == pytest.approx(0.98, abs=0.02)
+    line.change(key(A, C), begun=False)
+    line.work(1)
+    assert mbit(line.granted[IPS[B]]) == pytest.approx(39.2, rel=0.02), "what one leaves the other has"
+
+
+def test_what_others_send_over_it_is_left_to_them():
+    line = Line()
+    line.join()
+    line.change(key(A, C))
+    line.work(4, background=4 * MBIT)
+    assert mbit(line.granted[IPS[C]]) == pytest.approx(5.8, rel=0.03)
+
+
+def test_without_a_rate_or_an_agent_nothing_is_read():
+    line = Line(told=None)
+    line.join()
+    line.change(key(A, C))
+    line.listen()
+    line.asked = 0
+    line.work(1)
+    assert line.asked <= 1, "once in a second, for people"
+    assert mbit(line.granted[IPS[C]]) == pytest.approx(39.2, rel=0.01)
+    line.event(AgentDown("edge", "gone"))
+    line.domain.params.ports[2, 2] = PortParams(rate_bps=8 * SECOND_LINK)
+    line.notes.clear()
+    line.run(1)
+    asked = [effect for effect in line.notes if effect == AskCounters(2)]
+    assert len(asked) == 1, "nobody is there to be told"
+
+
+def test_a_flow_whose_ends_are_not_known_is_told_nothing():
+    line = Line()
+    line.join()
+    stranger = key(A, C) | {"daddr": "10.9.9.9"}
+    line.change(stranger)
+    line.work(0.5)
+    assert line.granted == {}
+    line.event(FrameSeen(3, 8, C, "10.9.9.9"))
+    line.change(stranger)
+    line.work(2)
+    assert mbit(line.granted["10.9.9.9"]) == pytest.approx(9.8, rel=0.02)
+
+
+def test_a_host_that_moves_takes_another_way():
+    line = Line()
+    line.join()
+    line.change(key(A, C))
+    line.work(2)
+    assert mbit(line.granted[IPS[C]]) == pytest.approx(9.8, rel=0.02)
+    line.event(FrameSeen(2, 8, C, IPS[C]))
+    line.work(2)
+    assert mbit(line.granted[IPS[C]]) == pytest.approx(39.2, rel=0.02), (
+        "within a second it is announced again"
+    )
+
+
+def test_a_controller_that_begins_anew_asks_who_is_there():
+    line = Line()
+    line.join()
+    line.change(key(A, C))
+    line.work(1)
+    line.notes.clear()
+    line.join()  # the same agent, connected anew: nothing of its flows is known
+    line.flows = []
+    line.run(0.01)
+    line.work(0.03)
+    said = [effect.body["type"] for effect in line.notes if isinstance(effect, Say)]
+    assert "poll" in said
+    assert line.domain.path_rates.flows() == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({"type": "flow-changes", "port": 0, "changes": [{"key": 1}]}, "changes: "),
+        ({"type": "flow-changes", "port": 0, "changes": [{}] * 1001}, "1000"),
+        ({"type": "flow-changes", "port": 7, "changes": []}, "port 7 was not announced"),
+        ({"type": "ports", "ports": [pacec_port(eta=7)]}, "eta is 7, but must be from 0.01 to 1"),
+        ({"type": "ports", "ports": [pacec_port(etta=7)]}, "unknown field `etta`"),
+        ({"type": "ports", "ports": [pacec_port(sample="soon")]}, "params: "),
+        ({"type": "flow-advertisement", "port": 0}, "which PACEC has not"),
+    ],
+)
+def test_what_is_not_in_order_is_refused_in_a_line(body, why):
+    line = Line()
+    line.join()
+    line.notes.clear()
+    line.say(body)
+    (note,) = [effect for effect in line.notes if isinstance(effect, Note)]
+    assert note.kind == "agent-refused" and why in note.text and "\n" not in note.text
+    line.run(1)
+
+
+def test_ports_of_other_controllers_are_known_and_told_nothing():
+    line = Line()
+    rcp = pacec_port() | {"controller": "rcp"}
+    line.join(rcp)
+    line.say({"type": "report", "port": 0})
+    (note,) = [effect for effect in line.notes if isinstance(effect, Note) and "refused" in effect.kind]
+    assert "'rcp' has nothing to say" in note.text
+    assert [state.controller for state in view.congestion(line.domain, line.now)] == ["rcp"]
+    assert line.domain.capacity_bps((1, 2)) == 8 * FIRST
+
+
+def test_an_agents_port_is_not_read_twice():
+    line = Line()
+    second = pacec_port(1, "s2-2", "02:00:00:00:02:02") | {"capacity": SECOND_LINK}
+    line.join(pacec_port(), second)
+    line.run(1)
+    assert line.domain.path_rates.switches() == []
