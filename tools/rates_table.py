@@ -28,6 +28,8 @@ FIGURES = {
     "jain_max_min": ("fairness", 1.0, 3),
     "convergence": ("newcomer has its share after, s", 1.0, 2),
     "slowdown": ("slowdown, mean / p99", 1.0, 1),
+    "signalling_bytes": ("signalling, % of bytes", 1.0, 2),
+    "signalling_work": ("messages / packets rewritten, 1/s", 1.0, 0),
 }
 
 

@@ -82,8 +82,11 @@ def _value(rust: str) -> str:
 _PUBLIC = re.compile(
     r"(?P<doc>(?:^ +/// .*\n)+)(?:^ +#\[.*\n)* +pub (?P<name>\w+): (?P<type>[\w<>]+),$", re.MULTILINE
 )
-_DEFAULT = re.compile(r"^ +(?P<name>\w+): (?P<value>.*),$", re.MULTILINE)
-OTHERS = ("pacec", "rcp", "xcp", "bdr")
+# A field on a line of its own, or one of several between braces.
+_DEFAULT = re.compile(
+    r"(?:^ +|\{ |, )(?P<name>\w+): (?P<value>[^,\n]+?)(?:,$|(?=, \w+: )| \}$)", re.MULTILINE
+)
+OTHERS = ("pacec", "rcp", "xcp", "bdr", "obp")
 """Rate controllers whose parameters are a plain structure with an `impl Default`."""
 
 

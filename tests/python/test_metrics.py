@@ -121,6 +121,8 @@ def test_undefined_is_nan() -> None:
         metrics.mean_ci([1.0]).low,
         metrics.mean_censored([]).seconds,
         metrics.count_error([1], [0]).bias,
+        metrics.feedback_share(0, 0),
+        metrics.feedback_rate(3, 0),
     ]
     assert all(math.isnan(value) for value in undefined)
 
@@ -130,6 +132,7 @@ def test_undefined_is_nan() -> None:
     [
         lambda: metrics.jain([1, -1]),
         lambda: metrics.drop_rate(3, 2),
+        lambda: metrics.feedback_share(3, 2),
         lambda: metrics.paired_difference([1, 2], [1]),
         lambda: metrics.t_quantile(1.0, 3),
         lambda: metrics.rebin([1.0], [1.0, 2.0], 0.1),
@@ -282,6 +285,12 @@ def test_processor_sharing_and_estimates() -> None:
     assert (error.mean_absolute, error.bias, error.rms) == pytest.approx((0.1, 0.0, 0.1))
     assert metrics.allocation_error([11.0], [10.0])[0] == pytest.approx(0.1)
     assert metrics.time_above_capacity([[5, 6], [5, 5]], 10) == 0.5
+
+
+def test_what_feedback_costs() -> None:
+    # Twelve bytes in a full packet, eight in an ACK of 60 bytes (MET-82).
+    assert metrics.feedback_share(12 + 8, 1500 + 60) == pytest.approx(0.01282, abs=1e-5)
+    assert metrics.feedback_rate(500, 20.0) == 25.0
 
 
 def test_starvation_lasts_more_than_ten_seconds() -> None:

@@ -121,6 +121,9 @@ pub(crate) struct Meta {
     /// In-order bytes when the measurement interval began and ended for this flow.
     pub(crate) delivered_at_start: u64,
     pub(crate) delivered_at_stop: Option<u64>,
+    /// L3 bytes that both ends sent, and those of them that are there for rate control (MET-82).
+    pub(crate) sent_bytes: u64,
+    pub(crate) signal_bytes: u64,
     /// Figures at the previous sample.
     pub(crate) last: LastSample,
 }

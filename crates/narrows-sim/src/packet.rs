@@ -162,6 +162,20 @@ impl Packet {
         self.size += ECHO_BYTES;
     }
 
+    /// Bytes of it that are there for rate control: the congestion header or its echo, the rate option (MET-82).
+    #[inline]
+    pub(crate) fn signal_bytes(&self) -> u16 {
+        if !self.is(flag::HEADER | flag::RATE) {
+            return 0;
+        }
+        let header = match (self.is(flag::HEADER), self.is(flag::REVERSE)) {
+            (false, _) => 0,
+            (true, false) => self.header().wire_bytes(),
+            (true, true) => ECHO_BYTES,
+        };
+        header + if self.is(flag::RATE) { RATE_OPTION as u16 } else { 0 }
+    }
+
     /// The leaf that the last controlled port counted it in.
     pub(crate) fn leaf(&self) -> usize {
         (self.flags >> flag::LEAF_AT) as usize & 3

@@ -1,4 +1,4 @@
-//! RCP, XCP and BDR in a network: their routers, headers and senders together.
+//! RCP, XCP, BDR and OBP in a network: their routers, headers and senders together.
 #![allow(missing_docs)]
 
 mod common;
@@ -25,7 +25,7 @@ fn four_flows_share_a_link_equally_and_fill_it() {
 /// Its router sees nobody else: on a path without a router each of them is an ordinary sender.
 #[test]
 fn without_a_router_all_but_xcp_fall_back_to_cubic() {
-    for cc in ["rcp", "bdr", "pacec"] {
+    for cc in ["rcp", "bdr", "pacec", "obp"] {
         let mut plan = path(mbit(20), ms(20), fifo(packets(100)), 10);
         plan.flows.push(bulk(cc));
         let alone = run(&plan);
@@ -122,6 +122,27 @@ fn rcp_7_a_flash_crowd_queues_more_under_rcp_than_under_xcp() {
     assert!(rcp > 3.0 * xcp, "RCP {rcp}, XCP {xcp}");
 }
 
+/// OBP-1: two flows share a link equally, and queue four BDP at most on the way there. For more than 1 + 1 / a' flows the law has
+/// no point of rest: four queue up whatever buffer there is (here 300 BDP), though their shares come near each other.
+#[test]
+fn obp_holds_two_flows_and_not_four() {
+    let run_of = |flows: u32| {
+        let mut plan = dumbbell("obp", 40, 100_000, 20);
+        plan.warmup = ms(8_000);
+        plan.flows.push(group("obp", flows, 1_000));
+        let r = run(&plan);
+        let samples = r.tables.iter().find(|t| t.name == "link_samples").expect("samples");
+        let queued =
+            samples.u64("queue_bytes").expect("whole numbers").iter().copied().max().expect("samples");
+        (utilisation(&r), shares(&r, flows as usize, 8.0, 20.0), queued as f64 / 500_000.0)
+    };
+    let (used, two, queue) = run_of(2);
+    assert!(jain(&two) > 0.99 && used > 0.93, "{used} of the link, {two:?}");
+    assert!(queue < 4.0, "{queue} BDP");
+    let (_, four, queue) = run_of(4);
+    assert!(jain(&four) > 0.9 && queue > 20.0, "{queue} BDP, {four:?}");
+}
+
 /// A header takes its bytes from the payload of a full packet, so goodput falls by just that.
 #[test]
 fn headers_are_paid_for() {
@@ -132,7 +153,7 @@ fn headers_are_paid_for() {
         let r = run(&plan);
         r.goodput(0) / (utilisation(&r) * 100.0)
     };
-    for (kind, header) in [("rcp", 12.0), ("xcp", 20.0)] {
+    for (kind, header) in [("rcp", 12.0), ("xcp", 20.0), ("obp", 20.0)] {
         let part = goodput(kind);
         let expected = (1448.0 - header) / 1500.0;
         assert!((part - expected).abs() < 0.002, "{kind}: {part}, expected {expected}");
@@ -150,7 +171,7 @@ fn who_has_to_be_told_the_capacity_says_so() {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
-    for kind in ["rcp", "xcp", "bdr"] {
+    for kind in ["rcp", "xcp", "bdr", "obp"] {
         let mut plan = dumbbell(kind, 40, 200, 3);
         plan.probes.traces = true;
         plan.flows.push(group(kind, 3, 100));

@@ -40,6 +40,7 @@ from narrows.metrics.fct import ideal_fct, processor_sharing_fct, slowdown, slow
 from narrows.metrics.loss import drop_rate, mark_rate, retransmission_rate
 from narrows.metrics.power import log_score, normalised_power, power
 from narrows.metrics.rates import bin_width, gain, payload_efficiency, rebin, throughput, utilisation
+from narrows.metrics.signalling import feedback_rate, feedback_share
 from narrows.metrics.smoothness import Smoothness, coefficient_of_variation, smoothness
 from narrows.metrics.statistics import Interval, mean_ci, paired_difference, t_quantile
 
@@ -57,6 +58,8 @@ __all__ = [
     "demand_aware_jain",
     "drop_rate",
     "epsilon_fair",
+    "feedback_rate",
+    "feedback_share",
     "gain",
     "harm",
     "ideal_fct",

@@ -73,6 +73,7 @@ LOOKS: dict[str, Look] = {
     "pacec-literal": Look("PACEC, as printed", "#3b6f9e", "#86b8e6", _DOTTED, "circle"),
     "pacec-counted": Look("PACEC, OpenFlow's counters", "#2b5c8a", "#7fb0dd", _DASH_DOT, "circle"),
     "rcp-published": Look("RCP (0.4, 0.4)", "#b07cc6", "#dcb8ec", _DOTTED, "triangle-up"),
+    "obp": Look("OBP", "#5d6b1f", "#b9c96a", _DOTTED, "cross"),
     "hpcc": Look("HPCC", "#356a6a", "#84c4c4", _DASH_DOT, "diamond"),
     "abc": Look("ABC", "#6a8f5a", "#b0d8a0", _DOTTED, "stroke"),
     "rate": Look("Told rate", "#444444", "#bbbbbb", _SOLID, "stroke"),

@@ -83,6 +83,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         rtt_max_s | float | s | Largest.
         rtt_jitter_s | float | s | Mean absolute difference of consecutive samples (MET-14).
         min_rtt_s | float | s | Smallest RTT of the whole run.
+        sent_bytes | u64 | bytes | L3 bytes that both ends sent, whole run.
+        signal_bytes | u64 | bytes | Of these, congestion headers, their echoes and rate options (MET-82).
     """),
     "flow_samples": _columns("""
         t_s | float | s | End of the interval.
@@ -127,6 +129,17 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         drops | u64 | packets | Dropped by the queue since the start of the run.
         marks | u64 | packets | Marked since the start of the run.
         random_losses | u64 | packets | Lost behind the queue since the start of the run.
+    """),
+    "signalling": _columns("""
+        link | u32 | | Number of the directed link of a controlled port.
+        name | str | | Its name.
+        controller | str | | The rate controller.
+        duration_s | float | s | Length of the run, over which everything here is counted.
+        rewritten_data | u64 | packets | Packets whose congestion header the port changed.
+        rewritten_acks | u64 | packets | Packets of the other direction that it wrote a rate into.
+        messages | u64 | | Messages between it and the domain's controller, both ways.
+        message_flows | u64 | | Flows, and destinations of newcomers, that they say something of.
+        notices | u64 | | Messages with a rate to sources.
     """),
     "distributions": _columns("""
         entity | str | | `flow` or `link`.

@@ -135,6 +135,11 @@ class Results:
         return self.table("link_samples")
 
     @property
+    def signalling(self) -> pa.Table:
+        """A row per run and controlled port; simulations only."""
+        return self.table("signalling")
+
+    @property
     def distributions(self) -> pa.Table:
         """Quantiles of RTT and sojourn times."""
         return self.table("distributions")

@@ -10,10 +10,10 @@ pub mod brf;
 pub mod cubic;
 pub mod filter;
 pub mod hystart;
-pub mod rcp;
 pub mod registry;
 pub mod reno;
 pub mod slow_start;
+pub mod stamped;
 pub mod xcp;
 
 #[cfg(test)]

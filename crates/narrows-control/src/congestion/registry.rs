@@ -5,8 +5,8 @@ use super::bbr::Bbr;
 use super::bdr::Bdr;
 use super::brf::{self, Brf};
 use super::cubic::Cubic;
-use super::rcp::Rcp;
 use super::reno::Reno;
+use super::stamped::Stamped;
 use super::xcp::Xcp;
 
 /// A controller that a scenario can name.
@@ -38,8 +38,9 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "brf", summary: "obeys the rate that the network writes into ACKs, with fallback (BRF, resolved)", build: || Box::new(Brf::default()) },
     Entry { name: "brf-literal", summary: "obeys the rate as the BRF paper has it: no bounds, no fallback once rated", build: || Box::new(Brf::literal()) },
     Entry { name: "cubic", summary: "CUBIC with HyStart, Linux's default (RFC 9438)", build: || Box::new(Cubic::default()) },
+    Entry { name: "obp", summary: "takes what the routers say is left of its path, in a header of each packet (OBP)", build: || Box::new(Stamped::obp()) },
     Entry { name: "pacec", summary: "obeys the rate that the ingress switch hands on from the domain's controller (PACEC)", build: || Box::new(Brf::new("pacec", brf::Params::pacec())) },
-    Entry { name: "rcp", summary: "obeys the one rate of the bottleneck router, in a header of each packet (RCP)", build: || Box::new(Rcp::default()) },
+    Entry { name: "rcp", summary: "obeys the one rate of the bottleneck router, in a header of each packet (RCP)", build: || Box::new(Stamped::rcp()) },
     Entry { name: "reno", summary: "additive increase, halving on congestion (RFC 5681)", build: || Box::new(Reno::default()) },
     Entry { name: "xcp", summary: "lets the network move its window, by a header of each packet (XCP)", build: || Box::new(Xcp::default()) },
 ];

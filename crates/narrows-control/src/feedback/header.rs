@@ -1,7 +1,7 @@
 //! The congestion header: what a flow's packets say to the routers on their path, and what comes back in ACKs.
 //!
-//! XCP, RCP and BDR put a header of their own between IP and TCP (XCP: draft-falk-xcp-spec-03; RCP: Dukkipati's thesis, chapter
-//! 6; BDR: an IP option, BDR-6). Here they are one type with a fixed layout of 32-bit words, so that a packet can carry any
+//! XCP, RCP, BDR and OBP put a header of their own between IP and TCP (XCP: draft-falk-xcp-spec-03; RCP: Dukkipati's thesis,
+//! chapter 6; BDR: an IP option, BDR-6; OBP's is not known). Here they are one type with a fixed layout of 32-bit words, so that a packet can carry any
 //! of them, routers rewrite them in place, and the bytes they cost are counted. The layout is ours; the fields are theirs.
 //! A router writes into the header of a data packet, the receiver copies its answer into ACKs as one word ([`Echo`]).
 
@@ -22,6 +22,7 @@ const KIND_RCP: u32 = 1;
 const KIND_XCP: u32 = 2;
 const KIND_BDR: u32 = 3;
 const KIND_MEMBER: u32 = 4;
+const KIND_OBP: u32 = 5;
 
 /// A congestion header.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
@@ -37,6 +38,8 @@ pub enum Header {
     Bdr(Bdr),
     /// BDR-42: a packet of a BDR flow that is not designated; one bit of the IP header's.
     Member,
+    /// OBP-1.
+    Obp(Obp),
 }
 
 /// What RCP's packets carry (RCP-4).
@@ -46,6 +49,19 @@ pub struct Rcp {
     pub rate: Rate,
     /// The sender's RTT; `None` while it knows none.
     pub rtt: Option<Span>,
+}
+
+/// What OBP's packets carry (OBP-1; the fields are ours).
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Obp {
+    /// The rate that the sender has; `None` while it has none from the network.
+    pub own: Option<Rate>,
+    /// The least on the path so far of what is left of a link; [`Rate::MAX`]: no router yet.
+    pub available: Rate,
+    /// The least capacity on the path so far; [`Rate::MAX`]: no router yet.
+    pub capacity: Rate,
+    /// What follows from these for the sender; [`Rate::MAX`]: no router yet.
+    pub rate: Rate,
 }
 
 /// What a designated packet carries (BDR-6, BDR-20).
@@ -79,6 +95,8 @@ impl Header {
             Header::Xcp(_) => 20,
             // BDR-6: 13 bytes with those of an IP option around them, padded.
             Header::Bdr(_) => 16,
+            // Kind, length and reserved (4), four rates.
+            Header::Obp(_) => 20,
         }
     }
 
@@ -90,6 +108,10 @@ impl Header {
             Header::Member => [KIND_MEMBER, 0, 0, 0, 0],
             Header::Rcp(h) => [KIND_RCP, rate_word(h.rate), rtt_word(h.rtt), 0, 0],
             Header::Xcp(h) => [KIND_XCP, h.rtt, h.x, signed_word(h.delta), 0],
+            Header::Obp(h) => {
+                let own = h.own.map_or(UNSET, |rate| rate_word(rate).min(UNSET - 1));
+                [KIND_OBP, own, rate_word(h.available), rate_word(h.capacity), rate_word(h.rate)]
+            }
             Header::Bdr(Bdr { report, advice }) => {
                 let (advice, value) = match advice {
                     None => (0, UNSET),
@@ -132,6 +154,12 @@ impl Header {
                 };
                 Header::Bdr(Bdr { report, advice })
             }
+            KIND_OBP => Header::Obp(Obp {
+                own: (a != UNSET).then(|| word_rate(a)),
+                available: word_rate(b),
+                capacity: word_rate(c),
+                rate: word_rate(d),
+            }),
             _ => Header::None,
         }
     }
@@ -141,7 +169,7 @@ impl Header {
     pub fn echo(&self, unsent: Option<Echo>) -> Option<Echo> {
         match self {
             Header::None | Header::Member => unsent,
-            Header::Rcp(h) => Some(Echo::Rate(h.rate)),
+            Header::Rcp(Rcp { rate, .. }) | Header::Obp(Obp { rate, .. }) => Some(Echo::Rate(*rate)),
             Header::Xcp(h) => {
                 let earlier = if let Some(Echo::Change(change)) = unsent { change } else { 0 };
                 Some(Echo::Change(earlier.saturating_add(h.delta)))

@@ -11,6 +11,7 @@ pub mod demand_index;
 pub mod domain;
 mod flow_id;
 mod half_open;
+pub mod obp;
 pub mod pacec;
 pub mod policer;
 mod ranges;

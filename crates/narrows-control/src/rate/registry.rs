@@ -5,7 +5,7 @@ use serde::de::{Deserializer, Error};
 
 use super::domain::{DomainController, Settings};
 use super::uniform::{self, Signal, Uniform};
-use super::{PortId, RateController, bdr, brf, pacec, rcp, sdn, xcp};
+use super::{PortId, RateController, bdr, brf, obp, pacec, rcp, sdn, xcp};
 use crate::units::{Bytes, Time};
 
 /// The domain's controller of some ports with their parameters.
@@ -79,6 +79,10 @@ controllers! {
             (Signal::Header, _) => Box::new(bdr::BdrPort::new(params)),
             (Signal::Ack, flows) => Box::new(Uniform::new(uniform::Bdr::new(params, mtu), flows)),
         })
+    };
+    "obp", "Open box protocol, as far as it is known: what is left of a path, by header (an optional baseline)": obp::Params => |params, _, _| {
+        params.check()?;
+        Ok(Box::new(obp::ObpPort::new(params)))
     };
     "pacec", "Path associativity centralized explicit congestion control: max-min rates from one controller (IJECE 2018)": pacec::Params => |params, port, mtu| {
         params.check()?;

@@ -25,6 +25,8 @@ pub(crate) struct PortStats {
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
     pub(crate) random_losses: u64,
+    /// Congestion headers that the rate controller changed.
+    pub(crate) rewritten: u64,
     /// L3 bytes accepted; less the backlog this is what has begun to leave.
     pub(crate) accepted_bytes: u64,
     /// Sum of the times in the queue and number of packets, in the measurement interval.
@@ -310,7 +312,7 @@ impl Port {
     }
 
     /// Lets the rate controller see a packet off, which is out of the queue already.
-    fn see_off(&self, now: Time, packet: &mut Packet, writer: &mut dyn RateController) {
+    fn see_off(&mut self, now: Time, packet: &mut Packet, writer: &mut dyn RateController) {
         if packet.is(flag::REVERSE) {
             return;
         }
@@ -320,6 +322,7 @@ impl Port {
         writer.on_departure(now, Bytes::new(packet.size as u64), &mut header, queued);
         if header != before {
             packet.set_header(header);
+            self.stats.rewritten += 1;
         }
     }
 

@@ -13,6 +13,8 @@ pub struct Recorder {
     pub links: Table,
     /// A row per link and probe interval.
     pub link_samples: Table,
+    /// A row per controlled port: what its signalling costs.
+    pub signalling: Table,
     /// Quantiles.
     pub distributions: Table,
     /// What happened when.
@@ -54,6 +56,8 @@ impl Recorder {
                 ("rtt_max_s", 'f'),
                 ("rtt_jitter_s", 'f'),
                 ("min_rtt_s", 'f'),
+                ("sent_bytes", 'u'),
+                ("signal_bytes", 'u'),
             ],
         );
         let flow_samples = Table::new(
@@ -109,13 +113,27 @@ impl Recorder {
                 ("random_losses", 'u'),
             ],
         );
+        let signalling = Table::new(
+            "signalling",
+            &[
+                ("link", 'u'),
+                ("name", 's'),
+                ("controller", 's'),
+                ("duration_s", 'f'),
+                ("rewritten_data", 'u'),
+                ("rewritten_acks", 'u'),
+                ("messages", 'u'),
+                ("message_flows", 'u'),
+                ("notices", 'u'),
+            ],
+        );
         let distributions = Table::new(
             "distributions",
             &[("entity", 's'), ("id", 'u'), ("quantity", 's'), ("quantile", 'f'), ("value_s", 'f')],
         );
         let events = Table::new("events", &[("t_s", 'f'), ("kind", 's'), ("entity", 's'), ("value", 'f')]);
         let traces = Table::new("traces", &[("t_s", 'f'), ("entity", 's'), ("key", 's'), ("value", 'f')]);
-        Recorder { flows, flow_samples, links, link_samples, distributions, events, traces }
+        Recorder { flows, flow_samples, links, link_samples, signalling, distributions, events, traces }
     }
 
     /// Quantiles of a histogram: every per cent, and the tail.
@@ -136,6 +154,7 @@ impl Recorder {
             self.flow_samples,
             self.links,
             self.link_samples,
+            self.signalling,
             self.distributions,
             self.events,
             self.traces,

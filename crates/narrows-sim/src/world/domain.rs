@@ -103,6 +103,7 @@ impl World<'_> {
 
     pub(super) fn send_to_domain(&mut self, from: PortId, message: Message) {
         let Some(index) = self.domains.iter().position(|domain| domain.ports.contains(&from)) else { return };
+        self.switches[from as usize].work.message(&message);
         let domain = &mut self.domains[index];
         domain.to_controller.push_back((self.now + domain.delay, from, message));
         self.schedule_domain(index);
@@ -123,7 +124,7 @@ impl World<'_> {
         }
         self.domains[index].event_at = Time::NEVER;
         self.fail_or_recover(index);
-        let World { domains, flows, live, sources, paths, ports, now, .. } = self;
+        let World { domains, flows, live, sources, paths, ports, switches, now, .. } = self;
         let (domain, now) = (&mut domains[index], *now);
         let routes = Routes { flows, live, sources, paths, ports };
         while let Some((_, from, message)) = arrived(&mut domain.to_controller, now) {
@@ -137,7 +138,12 @@ impl World<'_> {
             controller.on_timer(now, &routes, &mut domain.out);
         }
         let arrives = now + domain.delay;
-        domain.to_switch.extend(domain.out.drain(..).map(|(port, message)| (arrives, port, message)));
+        for (port, message) in domain.out.drain(..) {
+            if let Some(switch) = switches.get_mut(port as usize) {
+                switch.work.message(&message);
+            }
+            domain.to_switch.push_back((arrives, port, message));
+        }
         while let Some((_, port, message)) = arrived(&mut self.domains[index].to_switch, self.now) {
             self.message_to_switch(port, &message);
         }

@@ -148,6 +148,8 @@ impl World<'_> {
             sampled: !poisson && self.plan.probes.flows && id < SAMPLED_FLOWS,
             delivered_at_start: 0,
             delivered_at_stop: None,
+            sent_bytes: 0,
+            signal_bytes: 0,
             last: LastSample::default(),
         };
         let template = Template {
@@ -227,7 +229,11 @@ impl World<'_> {
         let over = flow.is_over();
         for k in 0..self.outbox.len() {
             let packet = self.outbox[k];
-            let link = self.paths.link(self.packets.get(packet).hop);
+            let p = self.packets.get(packet);
+            let meta = &mut self.flows[slot as usize].meta;
+            meta.sent_bytes += u64::from(p.size);
+            meta.signal_bytes += u64::from(p.signal_bytes());
+            let link = self.paths.link(p.hop);
             self.forward(link, packet);
         }
         self.outbox.clear();

@@ -5,6 +5,7 @@ mod domain;
 mod flows;
 mod notices;
 mod samples;
+mod signalling;
 mod switches;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +30,7 @@ pub(crate) use switches::build_rate_controller;
 /// What a run gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
-    /// Tables: flows, flow_samples, links, link_samples, distributions, events, traces.
+    /// Tables: flows, flow_samples, links, link_samples, signalling, distributions, events, traces.
     pub tables: Vec<Table>,
     /// What the run was worth.
     pub counts: Counts,

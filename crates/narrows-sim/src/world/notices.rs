@@ -1,6 +1,6 @@
 //! Rates that reach a source by a message of their own rather than in an ACK (PAC-3b).
 
-use narrows_control::rate::FlowKey;
+use narrows_control::rate::{FlowKey, PortId};
 use narrows_control::units::{Rate, Span};
 
 use super::World;
@@ -19,11 +19,13 @@ pub(super) struct Notice {
 impl World<'_> {
     /// A switch sends a rate to a flow's source: the message takes as long as the links between them delay it. It takes none of
     /// their capacity.
-    pub(super) fn notify_source(&mut self, link: u32, key: &FlowKey, rate: Rate) {
+    pub(super) fn notify_source(&mut self, port: PortId, key: &FlowKey, rate: Rate) {
         let slot = slot_of(key);
         let known = self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key);
         let Some(flow) = known else { return };
-        let switch = self.ports[link as usize].from;
+        let sender = &mut self.switches[port as usize];
+        sender.work.notices += 1;
+        let switch = self.ports[sender.link as usize].from;
         let path = self.paths.links_of(self.sources[flow.meta.plan as usize].reverse());
         let rest = path.iter().skip_while(|&&l| self.ports[l as usize].from != switch);
         let delay: Span = rest.map(|&l| self.ports[l as usize].delay_at(self.now)).sum();

@@ -246,6 +246,7 @@ impl World<'_> {
                 ]);
             }
         }
+        cells.extend(row![m.sent_bytes, m.signal_bytes]);
         self.recorder.flows.push(cells);
     }
 
@@ -288,6 +289,9 @@ impl World<'_> {
         }
         for link in 0..self.ports.len() {
             self.record_link(link);
+        }
+        for port in 0..self.switches.len() {
+            self.record_signalling(port as u32);
         }
         Results { tables: self.recorder.into_tables(), counts: self.counts }
     }

@@ -8,6 +8,7 @@ use narrows_control::rate::{
 use narrows_control::units::{Bytes, Rate, Time};
 
 use super::World;
+use super::signalling::Work;
 use crate::engine::Kind;
 use crate::error::Error;
 use crate::flow::flow_key;
@@ -26,6 +27,7 @@ pub(super) struct Switch {
     /// A Switch event is pending for this time.
     timer_at: Time,
     actions: Vec<Action>,
+    pub(super) work: Work,
 }
 
 impl World<'_> {
@@ -46,6 +48,7 @@ impl World<'_> {
                 plan: plan.clone(),
                 timer_at: Time::NEVER,
                 actions: Vec::new(),
+                work: Work::default(),
             });
             self.with_port(i as u32, |c, now, port, actions| c.on_start(now, port, actions));
         }
@@ -112,7 +115,7 @@ impl World<'_> {
                 port.kick(self.now, link, &mut self.events);
             }
             Action::ToController(message) => self.send_to_domain(index, message),
-            Action::ToSource { flow, rate } => self.notify_source(link, &flow, rate),
+            Action::ToSource { flow, rate } => self.notify_source(index, &flow, rate),
             Action::Log { event, flow, value } => {
                 let entity = match flow {
                     Some(key) => self.name_of(&key),
@@ -161,6 +164,7 @@ impl World<'_> {
         });
         if headers && info.header != p.header() {
             self.packets.get_mut(packet).set_header(info.header);
+            self.ports[link as usize].stats.rewritten += 1;
         }
         match admission {
             Some(Admission::Queue(leaf)) => Some(leaf as usize),
@@ -194,6 +198,7 @@ impl World<'_> {
                     let code = RateCode::encode(rate);
                     debug_assert!(crate::wire::carries(p, code), "{code:?} into {p:?}");
                     p.rate_code = code.to_bits();
+                    self.switches[index as usize].work.acks += 1;
                 } else {
                     // A header without room for the option (BRF-11).
                     self.with_switch(index, |c, _, _| c.on_write_failed(&info.key));

@@ -1,0 +1,60 @@
+//! The constants of OBP in one place, with where they come from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::rate::ranges;
+use crate::units::Span;
+
+/// Parameters of OBP.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// a: part of what is left that a newcomer takes (OBP-1). 1, the specification's.
+    pub a: f64,
+    /// b: part of the narrowest link's capacity that a newcomer takes besides (OBP-1). 0.1, the specification's.
+    pub b: f64,
+    /// a': part of its own rate and of what is left that a flow has from then on (OBP-1). Below 1, or a full link stays as
+    /// unequally shared as it became full; (N - 1) a' must be below 1 for N flows to come to rest. 0.9, ours: two do.
+    pub a_later: f64,
+    /// Time over which a port measures what it carries. 10 ms, ours, as RCP's.
+    pub interval: Span,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { a: 1.0, b: 0.1, a_later: 0.9, interval: Span::from_millis(10) }
+    }
+}
+
+impl Params {
+    /// Checks the parameters; an error names the first that will not do, what was found and what would do.
+    pub fn check(&self) -> Result<(), String> {
+        ranges::numbers(&[
+            ("a", self.a, 0.0, 1.0),
+            ("b", self.b, 0.0, 1.0),
+            ("a_later", self.a_later, 0.01, 1.0),
+        ])?;
+        ranges::spans(&[("interval", self.interval, Span::from_micros(100), Span::from_secs(2))])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::value::{Error, MapDeserializer};
+
+    fn parse(pairs: &[(&'static str, f64)]) -> Result<Params, Error> {
+        Params::deserialize(MapDeserializer::new(pairs.iter().copied()))
+    }
+
+    #[test]
+    fn what_is_not_named_is_the_default_and_what_is_absurd_is_refused() {
+        assert_eq!(parse(&[]).unwrap(), Params::default());
+        assert!(parse(&[("c", 0.4)]).unwrap_err().to_string().contains("unknown field `c`"));
+        assert_eq!(Params::default().check(), Ok(()));
+        let said = |params: Params| params.check().unwrap_err();
+        assert_eq!(said(Params { b: f64::NAN, ..Params::default() }), "b is NaN, but must be from 0 to 1");
+        let none = Params { interval: Span::ZERO, ..Params::default() };
+        assert_eq!(said(none), "interval is 0us, but must be from 0.1ms to 2s");
+    }
+}

@@ -1,0 +1,57 @@
+//! OBP at a port: the law behind the contract. No table of flows.
+
+use super::{Law, Params};
+use crate::feedback::header::Header;
+use crate::rate::{Action, PortCounters, RateController};
+use crate::units::{Bytes, Time};
+
+/// An OBP router's port.
+#[derive(Clone, Debug)]
+pub struct ObpPort {
+    law: Law,
+}
+
+impl ObpPort {
+    /// A port with these parameters (see [`Params::check`]).
+    pub fn new(params: Params) -> Self {
+        ObpPort { law: Law::new(params) }
+    }
+
+    fn update(&mut self, now: Time, port: &PortCounters) {
+        let departed = port.departed.iter().copied().sum();
+        self.law.on_interval(now, departed, port.backlog(), port.capacity.unwrap_or_default());
+    }
+}
+
+impl RateController for ObpPort {
+    fn name(&self) -> &'static str {
+        "obp"
+    }
+
+    fn works_on_headers(&self) -> bool {
+        true
+    }
+
+    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+        self.update(now, port);
+    }
+
+    /// OBP-1, with what is left when the packet leaves.
+    fn on_departure(&mut self, _now: Time, _size: Bytes, header: &mut Header, _queued: Bytes) {
+        if let Header::Obp(header) = header {
+            self.law.stamp(header);
+        }
+    }
+
+    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+        self.update(now, port);
+    }
+
+    fn next_timer(&self) -> Time {
+        self.law.next()
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        self.law.trace(trace);
+    }
+}
