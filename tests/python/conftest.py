@@ -72,7 +72,7 @@ class FakeBackend:
         return [("reno", "r"), ("cubic", "c"), ("bbr", "b"), ("brf", "f")]
 
     def rate_controllers(self):
-        return [("bdr", "d"), ("brf", "f"), ("rcp", "r")]
+        return [("bdr", "d"), ("brf", "f"), ("pacec", "p"), ("rcp", "r")]
 
 
 @pytest.fixture

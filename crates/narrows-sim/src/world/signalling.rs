@@ -24,7 +24,7 @@ fn flows_in(message: &Message) -> u64 {
     match message {
         Message::Poll | Message::Report(_) | Message::Congestion { .. } => 0,
         Message::FlowAdvertisement { .. } | Message::Flow { .. } => 1,
-        Message::Grants { flows, newcomers } => (flows.len() + newcomers.len()) as u64,
+        Message::Grants { flows, newcomers, .. } => (flows.len() + newcomers.len()) as u64,
     }
 }
 
