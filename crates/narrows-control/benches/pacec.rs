@@ -76,9 +76,10 @@ fn fill(routes: u32, greedy: u32) {
     let capacities: Vec<u64> =
         (0..LINKS).map(|_| CAPACITY.as_bytes_per_sec() / 100 * (1 + random.below(100))).collect();
     let mut filler = Filler::default();
-    let times = (0..21).map(|_| {
+    let times = (0..21).map(|n| {
         let start = now();
-        filler.fill(&capacities, &paths, &claims, 60_000);
+        // Another floor: nothing of the last time will do.
+        filler.fill(&capacities, &paths, &claims, 60_000 + n);
         std::hint::black_box(filler.rates());
         start.elapsed()
     });
@@ -86,22 +87,31 @@ fn fill(routes: u32, greedy: u32) {
     print(&what, times.collect());
 }
 
-fn update(mode: Mode, routes: u32, greedy: u32) {
+/// What happens between two updates.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Change {
+    /// Nothing.
+    Nothing,
+    /// Every link carries more or less than before.
+    Links,
+    /// One flow can use more or less than before.
+    OneFlow,
+}
+
+fn update(mode: Mode, routes: u32, greedy: u32, change: Change) {
     let (network, mut random) = (Routes::new(routes), Random(3));
     let params =
         Params { mode, max_flows: FLOWS as usize, idle_after: Span::from_secs(3600), ..Params::default() };
     let mut pacec = Pacec::new((0..LINKS).map(|port| (port, params.clone())), Bytes::new(1500), Time::ZERO);
     let mut out = Vec::new();
     let (mut announced, start) = (Vec::new(), now());
-    for n in 0..FLOWS {
+    let key = |n: u32| {
         let host = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(n));
-        let key = FlowKey {
-            saddr: host(n),
-            daddr: host(0x0b00_0000 + n % routes),
-            sport: 1,
-            dport: 2,
-            proto: Proto::Tcp,
-        };
+        let (saddr, daddr) = (host(n), host(0x0b00_0000 + n % routes));
+        FlowKey { saddr, daddr, sport: 1, dport: 2, proto: Proto::Tcp }
+    };
+    for n in 0..FLOWS {
+        let key = key(n);
         let demand = demand(&mut random, n, greedy);
         let demand = (demand != UNBOUNDED).then(|| Rate::from_bytes_per_sec(demand));
         let port = network.of(n)[0];
@@ -111,11 +121,14 @@ fn update(mode: Mode, routes: u32, greedy: u32) {
     announced.push(start.elapsed() / FLOWS);
     let (mut reports, mut all, mut grants) = (Vec::new(), Vec::new(), 0);
     let background: Vec<u64> = (0..LINKS).map(|_| random.below(10_000_000)).collect();
+    let mut departed: Vec<u64> = vec![0; LINKS as usize];
     for sample in 0..=105u64 {
         let at = Time::ZERO + Span::from_millis(10 * sample);
         let started = now();
         for port in 0..LINKS {
-            let departed = Bytes::new(background[port as usize] * sample);
+            let more = if change == Change::Links { random.below(10_000) } else { 0 };
+            departed[port as usize] += background[port as usize] + more;
+            let departed = Bytes::new(departed[port as usize]);
             let report = Report {
                 port,
                 at,
@@ -134,6 +147,11 @@ fn update(mode: Mode, routes: u32, greedy: u32) {
             pacec.on_message(at, port, &Message::Report(report), &network, &mut out);
         }
         reports.push(started.elapsed() / LINKS);
+        if change == Change::OneFlow {
+            let (key, demand) = (key(7), Some(Rate::from_bytes_per_sec(100_000 + sample)));
+            let message = Message::Flow { key, begun: true, demand };
+            pacec.on_message(at, network.of(7)[0], &message, &network, &mut out);
+        }
         out.clear();
         if pacec.next_timer() <= at {
             let started = now();
@@ -144,7 +162,10 @@ fn update(mode: Mode, routes: u32, greedy: u32) {
             }
         }
     }
-    println!("{mode:?}, {routes} paths, one flow in {greedy} greedy, {} flows:", pacec.flows());
+    println!(
+        "{mode:?}, {routes} paths, one flow in {greedy} greedy, {} flows, changes: {change:?}:",
+        pacec.flows()
+    );
     print("  a flow announced", announced);
     print("  a report", reports);
     let periods = all.len();
@@ -157,7 +178,11 @@ fn main() {
         fill(routes, greedy);
     }
     for mode in [Mode::Resolved, Mode::Incremental, Mode::Literal] {
-        update(mode, 2_000, 10);
+        update(mode, 2_000, 10, Change::Links);
     }
-    update(Mode::Resolved, FLOWS, 10);
+    for routes in [2_000, FLOWS] {
+        for change in [Change::Nothing, Change::Links, Change::OneFlow] {
+            update(Mode::Resolved, routes, 10, change);
+        }
+    }
 }

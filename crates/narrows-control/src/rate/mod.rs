@@ -25,6 +25,9 @@ pub mod uniform;
 pub mod waterfill;
 pub mod xcp;
 
+#[cfg(test)]
+mod header_tests;
+
 use core::net::IpAddr;
 
 use serde::{Deserialize, Serialize};

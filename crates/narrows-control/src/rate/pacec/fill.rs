@@ -6,16 +6,21 @@
 //! up. Rates are whole bytes/s and levels are rounded down, so that the sum on a link exceeds its capacity only where the
 //! floors alone do.
 //!
-//! O(claims * (log claims + hops) + stops * log links), from scratch every time. What depends on a changed link is
-//! often most of the network, and the whole takes less than a control period by far (`benches/pacec.rs`).
+//! O(claims * (log claims + hops) + stops * log links). What depends on a changed link is often most of the network, so the
+//! level rises from the floor every time. What it needs in order (claims by path, paths by link, demands by size) stays from
+//! the last time where claims and paths are the same, or few claims ask for other amounts; where capacities are the same,
+//! too, the rates stand (`benches/pacec.rs`).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 pub use crate::rate::waterfill::UNBOUNDED;
 
+/// Claims that may ask for something else before everything is put in order anew: each costs a move in a sorted list.
+const FEW: usize = 16;
+
 /// Paths by number, each the links that it takes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
     links: usize,
     ends: Vec<usize>,
@@ -140,10 +145,41 @@ impl Progress {
     }
 }
 
+/// What was asked for last.
+#[derive(Debug, Default)]
+struct Asked {
+    capacities: Vec<u64>,
+    paths: Paths,
+    claims: Vec<Claim>,
+    least: u64,
+}
+
+impl Asked {
+    /// The claims that are not as they were; `None` if these are more than a few, or stand elsewhere.
+    fn changed(&self, paths: &Paths, claims: &[Claim], least: u64) -> Option<Vec<u32>> {
+        if self.least != least || self.claims.len() != claims.len() || self.paths != *paths {
+            return None;
+        }
+        let pairs = self.claims.iter().zip(claims).enumerate();
+        let changed: Vec<u32> =
+            pairs.filter(|(_, (old, new))| old != new).map(|(at, _)| at as u32).take(FEW + 1).collect();
+        let stays = |at: &u32| self.claims[*at as usize].path == claims[*at as usize].path;
+        (changed.len() <= FEW && changed.iter().all(stays)).then_some(changed)
+    }
+}
+
+/// The demand of a claim with its number, if it has a bound by demand.
+fn bound(claim: &Claim, at: u32, least: u64) -> Option<(u64, u32)> {
+    (claim.demand != UNBOUNDED).then(|| (claim.demand.max(least), at))
+}
+
 /// The filling, with the room that it works in.
 #[derive(Debug, Default)]
 pub struct Filler {
+    asked: Asked,
     progress: Progress,
+    /// By link: flows on it.
+    flows_on: Vec<u64>,
     paths_of: Groups,
     claims_of: Groups,
     /// Claims with a bound by demand.
@@ -156,6 +192,13 @@ impl Filler {
     /// Shares out `capacities` (bytes/s by link; a link without one has no limit). Nobody gets less than `least`: on every
     /// link the sum is at most the capacity, or `least` for each where that is more.
     pub fn fill(&mut self, capacities: &[u64], paths: &Paths, claims: &[Claim], least: u64) {
+        match self.asked.changed(paths, claims, least) {
+            Some(changed) if changed.is_empty() && self.asked.capacities == capacities => return,
+            Some(changed) => self.put_few_in_order(&changed, paths, claims),
+            None => self.put_in_order(paths, claims, least),
+        }
+        self.asked.capacities.clear();
+        self.asked.capacities.extend_from_slice(capacities);
         self.begin(capacities, paths, claims, least);
         let mut bounded = self.bounded.iter().copied().peekable();
         while let Some(Reverse((level, link))) = self.levels.peek().copied() {
@@ -185,6 +228,58 @@ impl Filler {
         }
     }
 
+    /// Other amounts of claims that stay where they are in the groups.
+    fn put_few_in_order(&mut self, changed: &[u32], paths: &Paths, claims: &[Claim]) {
+        for at in changed {
+            let (old, new) = (self.asked.claims[*at as usize], claims[*at as usize]);
+            if let Some(old) = bound(&old, *at, self.asked.least)
+                && let Ok(place) = self.bounded.binary_search(&old)
+            {
+                self.bounded.remove(place);
+            }
+            if let Some(new) = bound(&new, *at, self.asked.least)
+                && let Err(place) = self.bounded.binary_search(&new)
+            {
+                self.bounded.insert(place, new);
+            }
+            self.asked.claims[*at as usize] = new;
+        }
+        if !changed.is_empty() {
+            self.count_flows(paths, claims);
+        }
+    }
+
+    fn put_in_order(&mut self, paths: &Paths, claims: &[Claim], least: u64) {
+        let routed = claims.iter().enumerate().filter(|(_, claim)| (claim.path as usize) < paths.len());
+        self.claims_of.build(paths.len(), routed.map(|(at, claim)| (claim.path, at as u32)));
+        let claims_of = &self.claims_of;
+        let used = (0..paths.len() as u32).filter(|path| !claims_of.get(*path).is_empty());
+        let hops = used.flat_map(|path| paths.get(path).iter().map(move |link| (*link, path)));
+        self.paths_of.build(paths.links, hops);
+        self.bounded.clear();
+        self.bounded
+            .extend(claims.iter().enumerate().filter_map(|(at, claim)| bound(claim, at as u32, least)));
+        self.bounded.sort_unstable();
+        self.count_flows(paths, claims);
+        self.asked.least = least;
+        self.asked.claims.clear();
+        self.asked.claims.extend_from_slice(claims);
+        if self.asked.paths != *paths {
+            self.asked.paths.clone_from(paths);
+        }
+    }
+
+    fn count_flows(&mut self, paths: &Paths, claims: &[Claim]) {
+        self.flows_on.clear();
+        self.flows_on.resize(paths.links, 0);
+        for claim in claims {
+            for link in paths.get(claim.path) {
+                let flows = &mut self.flows_on[*link as usize];
+                *flows = flows.saturating_add(claim.flows);
+            }
+        }
+    }
+
     fn begin(&mut self, capacities: &[u64], paths: &Paths, claims: &[Claim], least: u64) {
         let progress = &mut self.progress;
         progress.least = least;
@@ -192,30 +287,11 @@ impl Filler {
         progress.left.extend(capacities.iter().take(paths.links));
         progress.left.resize(paths.links, UNBOUNDED);
         progress.open.clear();
-        progress.open.resize(paths.links, 0);
+        progress.open.extend_from_slice(&self.flows_on);
         progress.rates.clear();
         progress.rates.resize(claims.len(), 0);
         progress.stopped.clear();
         progress.stopped.resize(claims.len(), false);
-
-        let routed = claims.iter().enumerate().filter(|(_, claim)| (claim.path as usize) < paths.len());
-        self.claims_of.build(paths.len(), routed.map(|(at, claim)| (claim.path, at as u32)));
-        let claims_of = &self.claims_of;
-        let used = (0..paths.len() as u32).filter(|path| !claims_of.get(*path).is_empty());
-        let hops = used.flat_map(|path| paths.get(path).iter().map(move |link| (*link, path)));
-        self.paths_of.build(paths.links, hops);
-
-        self.bounded.clear();
-        for (at, claim) in claims.iter().enumerate() {
-            for link in paths.get(claim.path) {
-                let open = &mut progress.open[*link as usize];
-                *open = open.saturating_add(claim.flows);
-            }
-            if claim.demand != UNBOUNDED {
-                self.bounded.push((claim.demand.max(least), at as u32));
-            }
-        }
-        self.bounded.sort_unstable();
         self.levels.clear();
         let levels = (0..paths.links as u32).filter_map(|link| Some(Reverse((progress.level(link)?, link))));
         self.levels.extend(levels);

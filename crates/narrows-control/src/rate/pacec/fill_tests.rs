@@ -159,4 +159,88 @@ proptest! {
             prop_assert_eq!(used.spare(b.1.get(path)), fresh.spare(b.1.get(path)));
         }
     }
+
+    /// What stays in order from the last time changes no rate: step by step the same as from scratch.
+    #[test]
+    fn step_by_step_equals_from_scratch((capacities, paths, claims, least) in network(), steps in steps()) {
+        let (mut capacities, mut paths, mut claims, mut least) = (capacities, paths, claims, least);
+        let mut used = Filler::default();
+        for step in steps {
+            step.apply(&mut capacities, &mut paths, &mut claims, &mut least);
+            let mut fresh = Filler::default();
+            used.fill(&capacities, &paths, &claims, least);
+            fresh.fill(&capacities, &paths, &claims, least);
+            prop_assert_eq!(used.rates(), fresh.rates(), "{:?}", step);
+            for link in 0..capacities.len() as u32 {
+                prop_assert_eq!(used.spare(&[link]), fresh.spare(&[link]), "{:?}", step);
+            }
+        }
+    }
+}
+
+/// One change of what is asked for.
+#[derive(Clone, Debug)]
+enum Step {
+    Nothing,
+    Capacity(prop::sample::Index, u64),
+    Demands(Vec<(prop::sample::Index, u64)>),
+    Flows(prop::sample::Index, u64),
+    Moves(prop::sample::Index, prop::sample::Index),
+    Begins(Claim),
+    Ends(prop::sample::Index),
+    Path(Vec<u32>),
+    Least(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let at = any::<prop::sample::Index>;
+    let demand = || prop_oneof![Just(UNBOUNDED), 0u64..60, 0u64..1_000_000_000];
+    let step = prop_oneof![
+        Just(Step::Nothing),
+        (at(), 0u64..100).prop_map(|(at, capacity)| Step::Capacity(at, capacity)),
+        // Few, and more than a few.
+        proptest::collection::vec((at(), demand()), 1..4).prop_map(Step::Demands),
+        proptest::collection::vec((at(), demand()), 2 * FEW).prop_map(Step::Demands),
+        (at(), 1u64..5).prop_map(|(at, flows)| Step::Flows(at, flows)),
+        (at(), at()).prop_map(|(at, path)| Step::Moves(at, path)),
+        (0u32..4, demand(), 1u64..5).prop_map(|(path, demand, flows)| Step::Begins(Claim {
+            path,
+            demand,
+            flows
+        })),
+        at().prop_map(Step::Ends),
+        proptest::collection::vec(0u32..8, 1..4).prop_map(Step::Path),
+        (0u64..30).prop_map(Step::Least),
+    ];
+    proptest::collection::vec(step, 1..30)
+}
+
+impl Step {
+    fn apply(&self, capacities: &mut [u64], paths: &mut Paths, claims: &mut Vec<Claim>, least: &mut u64) {
+        match self {
+            Step::Capacity(at, capacity) => capacities[at.index(capacities.len())] = *capacity,
+            Step::Begins(claim) => claims.push(*claim),
+            Step::Path(path) => {
+                paths.push(path);
+            }
+            Step::Least(new) => *least = *new,
+            _ if claims.is_empty() => {}
+            Step::Nothing => {}
+            Step::Demands(all) => all.iter().for_each(|(at, demand)| {
+                let at = at.index(claims.len());
+                claims[at].demand = *demand;
+            }),
+            Step::Flows(at, flows) => {
+                let at = at.index(claims.len());
+                claims[at].flows = *flows;
+            }
+            Step::Moves(at, path) => {
+                let at = at.index(claims.len());
+                claims[at].path = path.index(paths.len()) as u32;
+            }
+            Step::Ends(at) => {
+                claims.swap_remove(at.index(claims.len()));
+            }
+        }
+    }
 }
