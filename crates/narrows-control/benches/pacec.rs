@@ -149,8 +149,9 @@ fn update(mode: Mode, routes: u32, greedy: u32, change: Change) {
         reports.push(started.elapsed() / LINKS);
         if change == Change::OneFlow {
             let (key, demand) = (key(7), Some(Rate::from_bytes_per_sec(100_000 + sample)));
-            let message = Message::Flow { key, begun: true, demand };
-            pacec.on_message(at, network.of(7)[0], &message, &network, &mut out);
+            let port = network.of(7)[0];
+            let message = Message::Flow { port, key, begun: true, demand };
+            pacec.on_message(at, port, &message, &network, &mut out);
         }
         out.clear();
         if pacec.next_timer() <= at {

@@ -67,13 +67,10 @@ fn message() -> impl Strategy<Value = Message> {
         (key(), rate(), any::<PortId>(), any::<u64>(), number()).prop_map(|(key, rate, port, seq, span)| {
             Message::FlowAdvertisement { key, rate, port, seq, valid_for: Span::from_nanos(span) }
         }),
-        (key(), any::<bool>(), proptest::option::of(rate())).prop_map(|(key, begun, demand)| Message::Flow {
-            key,
-            begun,
-            demand
-        }),
-        (vec((key(), rate()), 0..4), vec((any::<IpAddr>(), rate()), 0..4))
-            .prop_map(|(flows, newcomers)| Message::Grants { flows, newcomers }),
+        (0..4u32, key(), any::<bool>(), proptest::option::of(rate()))
+            .prop_map(|(port, key, begun, demand)| Message::Flow { port, key, begun, demand }),
+        (0..4u32, vec((key(), rate()), 0..4), vec((any::<IpAddr>(), rate()), 0..4))
+            .prop_map(|(port, flows, newcomers)| Message::Grants { port, flows, newcomers }),
     ]
 }
 
