@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The congestion control: obeys the rate, and copes without (BRF-90 to BRF-94, BRF-104, BRF-105). The state machine is
- * that of congestion/brf.rs.
+ * that of congestion/network/brf.rs.
  */
 #ifndef NRW_BRF_H
 #define NRW_BRF_H
@@ -188,7 +188,7 @@ static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock 
 		nrw_cubic_restart(conn, tp, idle);
 		return;
 	}
-	/* Nobody answers while nothing is sent: only that time is forgiven (congestion/brf.rs, on_restart). */
+	/* Nobody answers while nothing is sent: only that time is forgiven (congestion/network/brf.rs, on_restart). */
 	conn->heard_us = nrw_min(conn->heard_us + idle, now);
 	if (idle > (__u64)conn->srtt + NRW_RTO_FLOOR_US) {
 		conn->restart = nrw_max(nrw_segments_in(tp, NRW_RESTART_SEGMENTS, conn->recent), 1);

@@ -19,7 +19,7 @@ const volatile char nrw_name[16] = "brf";
  * overflows with it. */
 const volatile __u64 nrw_max_rate = 125000000000ULL;
 
-/* The rest is as congestion/brf.rs (struct Params) has it; times in us. */
+/* The rest is as congestion/network/brf.rs (struct Params) has it; times in us. */
 #define NRW_SLOWEST_SEGMENT_US	1000000	/* a segment goes out at least this often (RFC 6298, 2.4) */
 #define NRW_SILENCE_SRTTS	4	/* feedback is missed after so many srtt ... */
 #define NRW_SILENCE_LEAST_US	200000	/* ... but not before this (BRF-92) */
@@ -41,7 +41,7 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10
 
-/* nrw_conn.mode: who decides; as Mode in congestion/brf.rs */
+/* nrw_conn.mode: who decides; as Mode in congestion/network/brf.rs */
 #define NRW_MODE_NONE		0	/* the handshake is not over */
 #define NRW_MODE_RATED		1	/* the network's rate */
 #define NRW_MODE_ORPHANED	2	/* CUBIC, until feedback comes */
@@ -62,7 +62,7 @@ struct nrw_conn {
 	__u8 halvings;
 	__u8 paced;		/* pacing was switched on here */
 
-	/* rates, L3 bytes/s: as in congestion/brf.rs */
+	/* rates, L3 bytes/s: as in congestion/network/brf.rs */
 	__u64 target;
 	__u64 granted;
 	__u64 base;

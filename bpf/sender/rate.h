@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The rate in force: what the network said, within this host's bounds (BRF-92, BRF-94, BRF-104). The functions are
- * those of congestion/brf.rs, where the reasons are.
+ * those of congestion/network/brf.rs, where the reasons are.
  */
 #ifndef NRW_RATE_H
 #define NRW_RATE_H

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use narrows_control::congestion::reno::Reno;
+use narrows_control::congestion::linux::reno::Reno;
 use narrows_control::units::Span;
 use narrows_sim::plan::{AppPlan, Plan, TransportPlan};
 

@@ -277,6 +277,7 @@ impl Sender {
             feedback: (self.path.feedback)(self.now),
             ..ack_at(self.now)
         };
+        self.controller.on_sample(&ack);
         if state == State::Open || self.controller.recovery() == Recovery::Controller {
             self.controller.on_ack(&ack, &mut self.window);
         }

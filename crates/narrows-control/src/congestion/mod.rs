@@ -5,16 +5,10 @@
 //! Reduction; the controller owns [`Window`]. Windows are in segments, as in Linux; rates are L3 bytes/s.
 
 pub mod bbr;
-pub mod bdr;
-pub mod brf;
-pub mod cubic;
 pub mod filter;
-pub mod hystart;
+pub mod linux;
+pub mod network;
 pub mod registry;
-pub mod reno;
-pub mod slow_start;
-pub mod stamped;
-pub mod xcp;
 
 #[cfg(test)]
 pub(crate) mod harness;
@@ -199,6 +193,10 @@ pub trait Controller: Send {
 
     /// The handshake is done. `window` holds the initial window (10) and an infinite `ssthresh`.
     fn on_established(&mut self, _connection: &Connection, _window: &mut Window) {}
+
+    /// An ACK was processed, in whatever state, before [`on_ack`](Controller::on_ack): for what is only measured (Linux's
+    /// `pkts_acked`).
+    fn on_sample(&mut self, _ack: &Ack) {}
 
     /// An ACK was processed. Called in every state; with [`Recovery::Transport`] the transport leaves it out
     /// while PRR owns the window (CWR, Recovery).

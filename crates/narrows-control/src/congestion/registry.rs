@@ -2,12 +2,12 @@
 
 use super::Controller;
 use super::bbr::Bbr;
-use super::bdr::Bdr;
-use super::brf::{self, Brf};
-use super::cubic::Cubic;
-use super::reno::Reno;
-use super::stamped::Stamped;
-use super::xcp::Xcp;
+use super::linux::cubic::Cubic;
+use super::linux::reno::Reno;
+use super::network::bdr::Bdr;
+use super::network::brf::{self, Brf};
+use super::network::stamped::Stamped;
+use super::network::xcp::Xcp;
 
 /// A controller that a scenario can name.
 #[derive(Clone, Copy, Debug)]

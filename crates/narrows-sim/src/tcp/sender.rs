@@ -479,17 +479,6 @@ impl Sender {
         let lost = (self.sampler.lost - progress.lost_before) as u32;
         let by_prr =
             matches!(self.state, State::Cwr | State::Recovery) && self.cc.recovery() == Recovery::Transport;
-        if by_prr {
-            let in_flight = self.board.in_flight();
-            let w = self.prr.window(acked, lost, progress.una_advanced, in_flight, self.window.ssthresh);
-            self.window.cwnd = w.unwrap_or(self.window.cwnd).max(1);
-            return;
-        }
-        // Linux tcp_may_raise_cwnd: without reordering, an ACK that only SACKs does not grow the window.
-        let progressed = progress.una_advanced || (self.rack.reordering_seen && acked > 0);
-        if !progressed && self.cc.recovery() == Recovery::Transport {
-            return;
-        }
         let ack = Ack {
             now,
             acked,
@@ -512,6 +501,18 @@ impl Sender {
             feedback,
             echo,
         };
+        self.cc.on_sample(&ack);
+        if by_prr {
+            let in_flight = self.board.in_flight();
+            let w = self.prr.window(acked, lost, progress.una_advanced, in_flight, self.window.ssthresh);
+            self.window.cwnd = w.unwrap_or(self.window.cwnd).max(1);
+            return;
+        }
+        // Linux tcp_may_raise_cwnd: without reordering, an ACK that only SACKs does not grow the window.
+        let progressed = progress.una_advanced || (self.rack.reordering_seen && acked > 0);
+        if !progressed && self.cc.recovery() == Recovery::Transport {
+            return;
+        }
         self.cc.on_ack(&ack, &mut self.window);
         self.window.cwnd = self.window.cwnd.max(1);
     }

@@ -1,6 +1,6 @@
 //! Flows in a run: where they come from, how they are woken, how they end and give back what they held.
 
-use narrows_control::congestion::reno::Reno;
+use narrows_control::congestion::linux::reno::Reno;
 use narrows_control::rate::Proto;
 use narrows_control::units::{Bytes, Time};
 

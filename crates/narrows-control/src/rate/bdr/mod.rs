@@ -15,7 +15,7 @@
 //! | `share` | the fair share, the gain, and what others leave over |
 //! | `law` | the events of one port (section 5 of the specification) |
 //!
-//! The sender's side is [`congestion::bdr`](crate::congestion::bdr). On switches without its header:
+//! The sender's side is [`congestion::network::bdr`](crate::congestion::network::bdr). On switches without its header:
 //! [`uniform`](super::uniform).
 
 mod count;

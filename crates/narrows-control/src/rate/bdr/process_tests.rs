@@ -4,7 +4,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
 use super::*;
-use crate::congestion::bdr::designator::Designator;
+use crate::congestion::network::bdr::designator::Designator;
 use crate::units::{Bytes, Rate, Span, Time};
 
 const PACKET: Bytes = Bytes::new(1000);

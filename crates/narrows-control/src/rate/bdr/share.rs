@@ -103,7 +103,7 @@ impl Redistribution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::bdr::designator::{apply_gain, window};
+    use crate::congestion::network::bdr::designator::{apply_gain, window};
     use crate::units::{Bytes, Rate, Span};
 
     const MBIT: f64 = 1e6 / 8.0;

@@ -1,7 +1,7 @@
 //! The law as a whole: steps, steady streams of short flows, and two flows in a closed loop.
 
 use super::*;
-use crate::congestion::bdr::designator::{apply_gain, window};
+use crate::congestion::network::bdr::designator::{apply_gain, window};
 use crate::units::{Bytes, Rate, Span, Time};
 
 const PACKET: Bytes = Bytes::new(1000);

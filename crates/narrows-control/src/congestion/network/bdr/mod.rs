@@ -4,8 +4,8 @@
 pub mod designator;
 
 use self::designator::{Backoff, Designator, after_idle, apply_gain, window as window_of};
-use super::cubic::Cubic;
-use super::{Ack, Congestion, Connection, Controller, Departing, Recovery, Signal, Window};
+use crate::congestion::linux::cubic::Cubic;
+use crate::congestion::{Ack, Congestion, Connection, Controller, Departing, Recovery, Signal, Window};
 use crate::feedback::header::{Bdr as BdrHeader, Echo, Header};
 use crate::rate::bdr::{Mode, Report};
 use crate::units::{Bytes, Rate, Span, Time};

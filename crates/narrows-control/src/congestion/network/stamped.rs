@@ -2,7 +2,7 @@
 //! packet instead of an option in ACKs (RCP-4, OBP-1).
 
 use super::brf::{Brf, Params};
-use super::{Ack, Congestion, Connection, Controller, Departing, Recovery, Window};
+use crate::congestion::{Ack, Congestion, Connection, Controller, Departing, Recovery, Window};
 use crate::feedback::header::{Header, Obp, Rcp};
 use crate::units::{Rate, Span, Time};
 

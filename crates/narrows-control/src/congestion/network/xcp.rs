@@ -4,8 +4,10 @@
 //! answered as Reno answers it, since a router that speaks no XCP may be in the way. On a path without XCP nobody lowers the
 //! request: a sender whose SYN found no router cannot know that, so the echo of an untouched request is ignored.
 
-use super::slow_start::slow_start;
-use super::{Ack, Congestion, Connection, Controller, Departing, INFINITE_SSTHRESH, State, Window};
+use crate::congestion::linux::slow_start::slow_start;
+use crate::congestion::{
+    Ack, Congestion, Connection, Controller, Departing, INFINITE_SSTHRESH, State, Window,
+};
 use crate::feedback::header::{Echo, Header};
 use crate::rate::xcp;
 use crate::units::{Span, Time};

@@ -11,8 +11,10 @@
 //! the last allocation filled: that share was safe a moment ago, and a loss on the way up is CUBIC's to answer.
 //! Feedback that returns ends both: at once out of the halving, by doubling per RTT from CUBIC's rate.
 
-use super::cubic::Cubic;
-use super::{Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, State, Window};
+use crate::congestion::linux::cubic::Cubic;
+use crate::congestion::{
+    Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, State, Window,
+};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// No path is shorter; a figure below is a broken clock.

@@ -1,6 +1,6 @@
 //! What the window-based controllers share: slow start and the additive-increase counter.
 
-use super::Window;
+use crate::congestion::Window;
 
 /// Below the threshold (Linux `tcp_in_slow_start`).
 pub fn in_slow_start(window: &Window) -> bool {

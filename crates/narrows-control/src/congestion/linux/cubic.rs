@@ -7,7 +7,7 @@
 
 use super::hystart::{self, Hystart};
 use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
-use super::{Ack, Congestion, Connection, Controller, Signal, Window};
+use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
 use crate::units::{NANOS_PER_SEC, Span, Time};
 
 /// Parameters of [`Cubic`]; the defaults are Linux's module parameters.

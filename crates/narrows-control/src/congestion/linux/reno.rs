@@ -4,7 +4,7 @@
 //! `slow_start.rs`'s.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
-use super::{Ack, Congestion, Controller, Window};
+use crate::congestion::{Ack, Congestion, Controller, Window};
 
 /// Parameters of [`Reno`].
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 //! (SUR-10). Deviation: Linux knows whether the socket is paced, here it is a parameter; and the pacing rate
 //! that Linux reads from the socket is computed as the socket would, 2 x cwnd per srtt in slow start.
 
-use super::Ack;
+use crate::congestion::Ack;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Parameters of [`Hystart`]. Names in parentheses are Linux's module parameters and constants.

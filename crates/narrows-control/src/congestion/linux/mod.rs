@@ -1,0 +1,13 @@
+//! The family of Linux's `tcp_cong.c`: controllers of a window that leave recovery to the transport (PRR).
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | [`reno`] | a segment per round trip, half on congestion |
+//! | [`cubic`] | a cube of the time since the last congestion |
+//! | [`slow_start`] | what they share: slow start, additive increase |
+//! | [`hystart`] | when CUBIC leaves slow start |
+
+pub mod cubic;
+pub mod hystart;
+pub mod reno;
+pub mod slow_start;

@@ -1,0 +1,13 @@
+//! Senders that obey the network: its routers, switches or controller say how fast they may go.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | [`brf`] | a rate from ACKs, CUBIC where there is none: senders of BRF and PACEC |
+//! | [`stamped`] | the same with the rate in a header of each packet: RCP and OBP |
+//! | [`xcp`] | a change of the window for each packet |
+//! | [`bdr`] | a share, asked for once per window |
+
+pub mod bdr;
+pub mod brf;
+pub mod stamped;
+pub mod xcp;
