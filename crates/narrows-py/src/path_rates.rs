@@ -105,7 +105,7 @@ impl PyPacec {
     }
 
     fn verdict(&self, port: PortId) -> Option<(f64, u64)> {
-        let available = self.pacec.available(port)?.as_bytes_per_sec();
+        let available = self.pacec.available(port).filter(|rate| *rate < Rate::MAX)?.as_bytes_per_sec();
         Some((self.pacec.utilisation(port, 0).unwrap_or(0.0), available))
     }
 }

@@ -17,6 +17,8 @@ from narrows.controller.messages import Effect, Note, Say
 
 Outgoing = list[tuple[int, str]]
 """Messages (JSON) and the ports that they are for."""
+FLOWS_MAX = 1000
+"""Flows in a body: one of grants for 9,000 of them would be longer than a line may be."""
 
 
 class Application(Protocol):
@@ -75,6 +77,15 @@ class Agent:
     """By the agent's number."""
     refused: int = 0
     """Bodies that were not in order."""
+
+
+def _parts(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """A body whose length is bounded: a port's grants may be those of all its flows."""
+    flows = body.get("flows", [])
+    if len(flows) <= FLOWS_MAX:
+        return [body]
+    first, *rest = (flows[at : at + FLOWS_MAX] for at in range(0, len(flows), FLOWS_MAX))
+    return [{**body, "flows": first}, *({**body, "flows": part, "newcomers": []} for part in rest)]
 
 
 class Numbers:
@@ -174,7 +185,7 @@ class Agents:
             if body["type"] == "congestion":
                 effects += self._congested(now_ns, name, local, body["kind"])
             told.add((name, body["type"]))
-            effects.append(Say(name, body))
+            effects += [Say(name, part) for part in _parts(body)]
         return effects
 
     def _detach(self, agent: Agent) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 Word = Annotated[str, Field(max_length=64, pattern=r"^[\x20-\x7e]*$")]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -38,6 +38,13 @@ class Ports(_Body):
 
     type: Literal["ports"]
     ports: Annotated[list[PortInfo], Field(max_length=1024)]
+
+    @field_validator("ports")
+    @classmethod
+    def _once(cls, ports: list[PortInfo]) -> list[PortInfo]:
+        if len({port.port for port in ports}) < len(ports):
+            raise ValueError("a port is there twice")
+        return ports
 
 
 class FlowKey(_Body):

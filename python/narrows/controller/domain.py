@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 
 from narrows.controller import forwarding, path_rates
 from narrows.controller.agents import Agents, Numbers
@@ -222,9 +223,10 @@ class Domain:
         return []
 
     def _said(self, now_ns: int, agent: str, body: str) -> list[Effect]:
-        before = list(self.agents.by_name[agent].ports) if agent in self.agents.by_name else []
+        known = self.agents.by_name.get(agent)
+        before = None if known is None else known.ports
         effects = self.agents.says(now_ns, agent, body)
-        if agent in self.agents.by_name and list(self.agents.by_name[agent].ports) != before:
+        if known is not None and known.ports is not before:
             self._controlled = None
         return effects
 
@@ -240,12 +242,12 @@ class Domain:
 
     def _read(self, now_ns: int, dpid: int, ports: dict[int, Counters]) -> list[Effect]:
         effects: list[Effect] = []
+        often = bool(self.path_rates.switches())
         for number, counters in ports.items():
             port = (dpid, number)
             if self.topology.port(port) is None:
                 continue
             # An answer may be early or late by what a switch is busy.
-            often = bool(self.path_rates.switches())
             if not often or self.loads.is_due(now_ns, port, self.params.counters_ns * 3 // 4):
                 self.loads.read(now_ns, port, counters, self.capacity_bps(port))
             effects += self.agents.translate(now_ns, None, self.path_rates.read(now_ns, port, counters))
@@ -255,8 +257,11 @@ class Domain:
         """The agents' ports among the switches', and with them the ports that PACEC has to read itself."""
         if self._controlled is not None:
             return self._controlled
+        # Ports of other rate controllers report to others: PACEC counts them itself.
         by_interface = {
-            (port.info.mac.lower(), port.info.interface): port.id for _, port in self.agents.ports()
+            (port.info.mac.lower(), port.info.interface): port.id
+            for _, port in self.agents.ports()
+            if port.info.controller == path_rates.NAME
         }
         found: dict[PortKey, int] = {}
         counted: list[Place] = []
@@ -267,14 +272,17 @@ class Domain:
                 if own is not None:
                     found[dpid, number] = own
                 elif params.counted and (rate := self.capacity_bps((dpid, number))) is not None:
-                    counted.append(Place((dpid, number), rate))
+                    # What a switch says is the wire's rate, of which IP datagrams have less.
+                    on_wire = params.rate_bps is None and rate == port.desc.speed_bps
+                    counted.append(Place((dpid, number), path_rates.l3(rate) if on_wire else rate))
         self._controlled = found
         self.path_rates.set_counted(counted)
         return found
 
     def _path(self, source: str, to: str) -> list[int]:
         """Numbers of the ports from one address to another, of those that have any."""
-        a, b = self.hosts.find(source), self.hosts.find(to)
+        # One text of an address, whoever wrote it.
+        a, b = (self.hosts.find(str(ip_address(address))) for address in (source, to))
         if a is None or b is None:
             return []
         if self._routes is None:
@@ -312,7 +320,11 @@ class Domain:
         port = self.topology.port(at)
         if port is None or port.kind is not Kind.EDGE:
             return []
+        host = self.hosts.by_mac.get(mac)
+        had_none = host is not None and not host.ips
         learnt = self.hosts.learn(now_ns, at, mac, ip)
+        if had_none and ip is not None:
+            self._dirty = True
         if learnt is Learnt.NOTHING:
             return []
         self._dirty = True

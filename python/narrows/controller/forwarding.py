@@ -17,8 +17,11 @@ from narrows.controller.messages import Match, Rule, RuleKey
 from narrows.controller.topology import Kind, Link, Topology
 
 SOURCES, DESTINATIONS = 0, 1
-ETH_LLDP, ETH_ARP = 0x88CC, 0x0806
-_P_LLDP, _P_BRIDGE, _P_ARP, _P_SOURCE, _P_PORT, _P_HOST, _P_FLOOD = 100, 90, 60, 50, 10, 20, 10
+ETH_LLDP, ETH_ARP, ETH_IP, ETH_IPV6 = 0x88CC, 0x0806, 0x0800, 0x86DD
+NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADVERTISEMENT = 135, 136
+"""Types of ICMPv6 messages (RFC 4861)."""
+_P_LLDP, _P_BRIDGE, _P_ARP, _P_ADDRESS, _P_SOURCE, _P_PORT = 100, 90, 60, 55, 50, 10
+_P_HOST, _P_FLOOD = 20, 10
 BRIDGE_GROUP = ("01:80:c2:00:00:00", "ff:ff:ff:ff:ff:f0")
 """Addresses that no bridge forwards (IEEE 802.1Q table 8-1)."""
 HOP = 1 << 50
@@ -56,6 +59,9 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
         # A known host's further addresses are heard of here; people look for hosts by them.
         arp = Match(in_port=number, eth_type=ETH_ARP)
         add(dpid, Rule(SOURCES, _P_ARP, arp, to_controller=True, goto=DESTINATIONS))
+        for kind in (NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADVERTISEMENT):
+            found = Match(in_port=number, eth_type=ETH_IPV6, icmp6_type=kind)
+            add(dpid, Rule(SOURCES, _P_ARP, found, to_controller=True, goto=DESTINATIONS))
     for dpid, number in sorted(end for link in links for end in (link.a, link.b)):
         add(dpid, Rule(SOURCES, _P_PORT, Match(in_port=number), goto=DESTINATIONS))
     ways: dict[int, list[tuple[int, int]]] = {}
@@ -66,6 +72,10 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
             continue
         source = Match(in_port=number, eth_src=host.mac)
         add(dpid, Rule(SOURCES, _P_SOURCE, source, goto=DESTINATIONS, idle_s=idle_s))
+        # Known by the entries of an earlier controller, and by no address yet: its next packet tells one.
+        for eth_type in () if host.ips else (ETH_IP, ETH_IPV6):
+            packet = Match(in_port=number, eth_src=host.mac, eth_type=eth_type)
+            add(dpid, Rule(SOURCES, _P_ADDRESS, packet, to_controller=True, goto=DESTINATIONS))
         if dpid not in ways:
             ways[dpid] = next_hops(graph, dpid)
         for at, out in [(dpid, number), *ways[dpid]]:
@@ -116,7 +126,10 @@ def adopted_hosts(rules: Iterable[Rule]) -> list[tuple[int, str]]:
     return [
         (rule.match.in_port, rule.match.eth_src)
         for rule in rules
-        if rule.table == SOURCES and rule.match.in_port is not None and rule.match.eth_src is not None
+        if rule.table == SOURCES
+        and rule.match.in_port is not None
+        and rule.match.eth_src is not None
+        and rule.match.eth_type is None
     ]
 
 

@@ -11,6 +11,8 @@ HOSTS_PER_PORT = 1024
 """A bound against made-up addresses. Beyond it hosts are reached by flooding, as unknown ones are."""
 ADDRESSES_PER_HOST = 16
 """The same for a host's IP addresses. Packets are forwarded without them; PACEC knows flows by them."""
+HOSTS_REMEMBERED = 4096
+"""Hosts whose addresses are kept while their switch is away."""
 
 
 @dataclass(slots=True)
@@ -40,6 +42,8 @@ class Hosts:
         self.by_mac: dict[str, Host] = {}
         self._by_ip: dict[str, str] = {}
         """Who said last that an address is its own."""
+        self._remembered: dict[str, dict[str, None]] = {}
+        """Addresses of hosts whose port is gone, by MAC address."""
 
     def learn(self, now_ns: int, at: PortKey, mac: str, ip: str | None) -> Learnt:
         """A frame from `mac` came in at the edge port `at`."""
@@ -50,7 +54,8 @@ class Hosts:
         if host is None:
             if sum(other.at == at for other in self.by_mac.values()) >= HOSTS_PER_PORT:
                 return Learnt.NOTHING
-            host = self.by_mac[mac] = Host(mac, at, now_ns)
+            host = self.by_mac[mac] = Host(mac, at, now_ns, self._remembered.pop(mac, {}))
+            self._by_ip |= dict.fromkeys(host.ips, mac)
             learnt = Learnt.NEW
         elif host.at != at:
             host.at, host.seen_ns = at, now_ns
@@ -85,7 +90,10 @@ class Hosts:
         """A port is no edge any more."""
         macs = [mac for mac, host in self.by_mac.items() if host.at == gone]
         for mac in macs:
+            self._remembered[mac] = dict(self.by_mac[mac].ips)
             self.forget(mac)
+        while len(self._remembered) > HOSTS_REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
         return bool(macs)
 
 

@@ -22,6 +22,8 @@ class Match:
     eth_dst: str | None = None
     eth_dst_mask: str | None = None
     eth_type: int | None = None
+    icmp6_type: int | None = None
+    """Of an ICMPv6 message (with `eth_type` of IPv6)."""
 
 
 @dataclass(frozen=True, slots=True)

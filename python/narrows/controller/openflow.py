@@ -49,6 +49,8 @@ COOKIE_MASK = 0xFFFF_FFFF_0000_0000
 """Marks our entries; all others are left alone."""
 _ARP_BYTES, _IPV4_BYTES, _IPV6_BYTES = 28, 20, 40
 """Of the headers that name a sender."""
+_ICMPV6 = 58
+"""IANA's protocol number."""
 FRAME_BYTES = 256
 """Of a frame that comes to the controller: enough for its headers and for LLDP."""
 WAITING_MAX = 20_000
@@ -282,6 +284,8 @@ def flow_mod(datapath: Any, rule: Rule, command: int) -> Any:
         fields["eth_dst"] = (
             match.eth_dst if match.eth_dst_mask is None else (match.eth_dst, match.eth_dst_mask)
         )
+    if match.icmp6_type is not None:
+        fields |= {"ip_proto": _ICMPV6, "icmpv6_type": match.icmp6_type}
     actions = [make.OFPActionOutput(number) for number in rule.outputs]
     if rule.to_controller:
         actions.append(make.OFPActionOutput(of.OFPP_CONTROLLER, FRAME_BYTES))
@@ -332,7 +336,14 @@ def match_of(match: Any) -> Match:
     eth_dst, mask = match.get("eth_dst"), None
     if isinstance(eth_dst, tuple):
         eth_dst, mask = eth_dst
-    return Match(match.get("in_port"), match.get("eth_src"), eth_dst, mask, match.get("eth_type"))
+    return Match(
+        match.get("in_port"),
+        match.get("eth_src"),
+        eth_dst,
+        mask,
+        match.get("eth_type"),
+        match.get("icmpv6_type"),
+    )
 
 
 def port_desc(of: Any, port: Any) -> PortDesc:

@@ -25,8 +25,19 @@ LEAST_INTERVAL_NS = 20_000_000
 """Between two readings of a switch's counters: an answer may take 12 ms (p95)."""
 _SAMPLE_NS, _SAMPLES = 10_000_000, 5
 """`pacec::Params`' defaults."""
+_WIRE_BYTES = 38
+"""Ethernet's preamble, header, FCS and gap around an IP datagram."""
+_LEAST_PERIOD_NS = 5_000_000
+"""Of control: what the controller's machine can do for a domain."""
+_OF_ALL = ("sample", "samples", "eta", "mode", "floor_packets", "idle_after", "max_flows")
+"""Parameters that a port without an agent has of the first one with an agent."""
 _KIND = "counted"
 """Of the ports without an agent, in the domain's numbering."""
+
+
+def l3(wire_bps: int) -> int:
+    """What full IP datagrams have of a wire's rate."""
+    return wire_bps * MTU // (MTU + _WIRE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +62,11 @@ class PathRates:
         self._find = find
         self._agents: dict[int, bodies.PortInfo] = {}
         self._counted: dict[int, Place] = {}
+        self._switches: list[int] = []
+        self._ports: list[tuple[int, dict[str, object]]] = []
+        """What `_pacec` was made of."""
         self._pacec: Pacec | None = None
+        self._changed = True
 
     @property
     def active(self) -> bool:
@@ -67,24 +82,27 @@ class PathRates:
         """A port joins, or begins anew."""
         # Whether they are in order is known at once, and of a port that is not nothing is kept.
         Pacec(now_ns, MTU, json.dumps([(port, info.params)]))
+        if _period_ns(info) < _LEAST_PERIOD_NS:
+            raise ValueError(f"found a control period of {_period_ns(info)} ns, expected at least 5 ms")
         self._agents[port] = info
-        self._pacec = None
+        self._changed = True
 
     def detach(self, port: int) -> None:
-        """A port leaves. The flows that began there are forgotten."""
+        """A port leaves. If it does not come back at once, the flows that began there are forgotten."""
         if self._agents.pop(port, None) is not None:
-            self._pacec = None
+            self._changed = True
 
     def set_counted(self, places: Iterable[Place]) -> None:
         """These ports, and no others, have no agent and are read by OpenFlow."""
         counted = {self._numbers.of((_KIND, place.port)): place for place in places}
         if counted != self._counted:
             self._counted = counted
-            self._pacec = None
+            self._switches = sorted({place.port[0] for place in counted.values()})
+            self._changed = True
 
     def switches(self) -> list[int]:
         """Datapath ids of the switches whose counters are to be read."""
-        return sorted({place.port[0] for place in self._counted.values()}) if self.active else []
+        return self._switches if self.active else []
 
     def number(self, port: PortKey) -> int | None:
         """The number of a port without an agent, if it is read."""
@@ -142,21 +160,23 @@ class PathRates:
 
     def _law(self, now_ns: int) -> Pacec:
         """PACEC of all ports. It begins anew when these change; all flows are announced again in a moment."""
-        if self._pacec is None:
-            ports: list[tuple[int, dict[str, object]]] = [
-                (n, dict(p.params)) for n, p in self._agents.items()
-            ]
-            # Timing and the kind of law are the first port's to say: an agent's.
-            ports.sort()
+        if self._pacec is None or self._changed:
+            self._changed = False
+            ports = sorted((number, dict(info.params)) for number, info in self._agents.items())
             first = ports[0][1] if ports else {}
-            law = {"eta": first["eta"]} if "eta" in first else {}
-            plain = {**law, "mode": "incremental", "sample": self._period_ns(), "samples": 1, "edge": False}
-            ports += [(number, plain) for number in self._counted]
-            self._pacec = Pacec(now_ns, MTU, json.dumps(ports))
+            law = {key: first[key] for key in _OF_ALL if key in first}
+            if law.get("mode") != "literal":
+                law["mode"] = "incremental"
+            ports += [(number, {**law, "edge": False}) for number in self._counted]
+            if self._pacec is None or ports != self._ports:
+                self._pacec, self._ports = Pacec(now_ns, MTU, json.dumps(ports)), ports
         return self._pacec
 
     def _period_ns(self) -> int:
-        """Tc, by the first port."""
-        params = self._agents[min(self._agents)].params if self._agents else {}
-        sample, samples = params.get("sample", _SAMPLE_NS), params.get("samples", _SAMPLES)
-        return int(sample) * int(samples) if isinstance(sample, int) and isinstance(samples, int) else 0
+        """Tc, by the first agent's port."""
+        return _period_ns(self._agents[min(self._agents)]) if self._agents else _SAMPLE_NS * _SAMPLES
+
+
+def _period_ns(info: bodies.PortInfo) -> int:
+    sample, samples = info.params.get("sample", _SAMPLE_NS), info.params.get("samples", _SAMPLES)
+    return sample * samples if isinstance(sample, int) and isinstance(samples, int) else 0

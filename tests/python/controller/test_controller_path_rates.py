@@ -160,13 +160,13 @@ def test_without_a_rate_or_an_agent_nothing_is_read():
     assert len(asked) == 1, "nobody is there to be told"
 
 
-def test_a_flow_whose_ends_are_not_known_is_told_nothing():
+def test_a_flow_whose_ends_are_not_known_is_left_to_itself():
     line = Line()
     line.join()
     stranger = key(A, C) | {"daddr": "10.9.9.9"}
     line.change(stranger)
     line.work(0.5)
-    assert line.granted == {}
+    assert line.granted == {"10.9.9.9": 2**64 - 1}, "no limit"
     line.event(FrameSeen(3, 8, C, "10.9.9.9"))
     line.change(stranger)
     line.work(2)
@@ -186,19 +186,84 @@ def test_a_host_that_moves_takes_another_way():
     )
 
 
-def test_a_controller_that_begins_anew_asks_who_is_there():
+def test_an_agent_that_comes_back_is_asked_for_its_flows():
     line = Line()
     line.join()
     line.change(key(A, C))
     line.work(1)
-    line.notes.clear()
-    line.join()  # the same agent, connected anew: nothing of its flows is known
-    line.flows = []
-    line.run(0.01)
-    line.work(0.03)
-    said = [effect.body["type"] for effect in line.notes if isinstance(effect, Say)]
-    assert "poll" in said
+    line.event(AgentDown("edge", "gone"))
+    line.run(0.1)
     assert line.domain.path_rates.flows() == 0
+    line.notes.clear()
+    line.flows = []
+    line.join()
+    line.work(0.03)
+    assert "poll" in [effect.body["type"] for effect in line.notes if isinstance(effect, Say)]
+
+
+def test_ports_that_are_announced_again_disturb_nobody():
+    """Of another agent too: at every change of the set the law would begin anew."""
+    line = Line()
+    line.join()
+    line.change(key(A, C))
+    for _ in range(40):
+        line.work(0.05)
+        line.event(AgentUp("other", "127.0.0.1:2"))
+        ports = [port_info(3, "elsewhere", "02:00:00:00:09:09")]
+        line.event(AgentSays("other", json.dumps({"type": "ports", "ports": ports})))
+    assert mbit(line.granted[IPS[C]]) == pytest.approx(9.8, rel=0.02)
+
+
+def test_addresses_outlive_a_switch_that_comes_back():
+    line = Line()
+    line.join()
+    line.change(key(A, C))
+    line.disconnect(3)
+    line.run(1)
+    line.connect(3)
+    line.run(6)
+    assert line.domain.hosts.find(IPS[C]).at == (3, 8)
+
+
+def test_a_controller_that_begins_anew_learns_addresses_from_the_next_packets():
+    line = Line()
+    for dpid in line.new_controller():
+        line.connect(dpid)
+    line.run(6)
+    assert [host.ips for host in line.domain.hosts.by_mac.values()] == [{}] * 3
+    rules = [rule for rule in line.rules[3].values() if rule.match.eth_src == C and rule.to_controller]
+    assert {rule.match.eth_type for rule in rules} == {0x0800, 0x86DD}
+    line.event(FrameSeen(3, 8, C, IPS[C]))
+    rules = [rule for rule in line.rules[3].values() if rule.match.eth_src == C and rule.to_controller]
+    assert (rules, line.domain.hosts.find(IPS[C]).mac) == ([], C)
+
+
+def test_a_link_of_another_rate_controllers_agent_is_counted():
+    line = Line(told=None)
+    other = port_info(7, "s2-2", "02:00:00:00:02:02", SECOND_LINK)
+    line.event(AgentUp("inner", "127.0.0.1:2"))
+    line.event(AgentSays("inner", json.dumps({"type": "ports", "ports": [other]})))
+    line.join()
+    line.change(key(A, C))
+    line.work(3)
+    assert mbit(line.granted[IPS[C]]) == pytest.approx(9.8, rel=0.02)
+
+
+def test_grants_for_thousands_of_flows_come_in_parts():
+    line = Line()
+    line.join()
+    flows = [key(A, B, port) for port in range(1, 3_501)]
+    for at in range(0, len(flows), 1000):
+        changes = [{"key": flow, "begun": True, "demand": None} for flow in flows[at : at + 1000]]
+        line.say({"type": "flow-changes", "port": 0, "changes": changes})
+    line.work(0.1)
+    line.notes.clear()
+    line.listen = lambda: None
+    line.work(0.3)
+    grants = [e.body for e in line.notes if isinstance(e, Say) and e.body["type"] == "grants"]
+    assert max(len(body["flows"]) for body in grants) == 1000
+    told = {flow["sport"] for body in grants for flow, _ in body["flows"]}
+    assert told == set(range(1, 3_501))
 
 
 @pytest.mark.parametrize(
@@ -210,6 +275,8 @@ def test_a_controller_that_begins_anew_asks_who_is_there():
         ({"type": "ports", "ports": [pacec_port(eta=7)]}, "eta is 7, but must be from 0.01 to 1"),
         ({"type": "ports", "ports": [pacec_port(etta=7)]}, "unknown field `etta`"),
         ({"type": "ports", "ports": [pacec_port(sample="soon")]}, "params: "),
+        ({"type": "ports", "ports": [pacec_port(sample=1_000_000, samples=1)]}, "at least 5 ms"),
+        ({"type": "ports", "ports": [pacec_port(), pacec_port()]}, "a port is there twice"),
         ({"type": "flow-advertisement", "port": 0}, "which PACEC has not"),
     ],
 )

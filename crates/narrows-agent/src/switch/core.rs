@@ -394,7 +394,7 @@ impl<T: FlowTable> Switch<T> {
         self.services.changes(|port, key| {
             let controller = ports.get_mut(port)?.controller.aggregated()?;
             let (anybody, own) = (controller.grant(None, 1), controller.grant(Some(key), 1));
-            (own < anybody).then(|| RateCode::encode(own))
+            own.filter(|own| anybody.is_none_or(|anybody| *own < anybody)).map(RateCode::encode)
         })
     }
 
@@ -403,7 +403,7 @@ impl<T: FlowTable> Switch<T> {
         let mut grants = [RateCode::UNASSIGNED; N];
         if let Some(controller) = self.ports.get_mut(port).and_then(|port| port.controller.aggregated()) {
             for (grant, n) in grants.iter_mut().zip(1..) {
-                *grant = RateCode::encode(controller.grant(None, n));
+                *grant = controller.grant(None, n).map_or(RateCode::UNASSIGNED, RateCode::encode);
             }
         }
         grants

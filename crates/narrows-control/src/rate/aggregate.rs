@@ -82,6 +82,7 @@ pub trait Aggregated: RateController {
     fn advertised(&self, now: Time, key: &FlowKey) -> Option<(Rate, Time)>;
 
     /// The rate for a newcomer, the `newcomers`-th (from 1) since the controller last heard of one, ready to be handed
-    /// out before it hears of this one. With `key` as for that flow, otherwise as for one that nothing is known of.
-    fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Rate;
+    /// out before it hears of this one. With `key` as for that flow, otherwise as for one that nothing is known of. `None`: no
+    /// rate is assigned yet.
+    fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Option<Rate>;
 }

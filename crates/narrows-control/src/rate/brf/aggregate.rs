@@ -140,7 +140,7 @@ impl Aggregated for Brf {
         self.adverts.standing(now, key)
     }
 
-    fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Rate {
+    fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Option<Rate> {
         let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
         // The class may be empty now, and have no share until its first flow comes.
         let capacity = self.splitter.rated_share_with(flows);
@@ -151,7 +151,7 @@ impl Aggregated for Brf {
         let p = &self.params;
         let floor = allocate::floor(p.floor_packets, p.floor_share, self.mtu, self.period, capacity, flows);
         let rate = newcomer::initial(predicted, capacity, flows).max(floor);
-        rate.mul_f64(self.shares.reduction()).max(Rate::from_bytes_per_sec(1))
+        Some(rate.mul_f64(self.shares.reduction()).max(Rate::from_bytes_per_sec(1)))
     }
 }
 

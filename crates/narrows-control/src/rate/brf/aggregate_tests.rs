@@ -68,8 +68,8 @@ fn grants_are_what_newcomers_get() {
     let mut net = Net::new(Params::resolved(), mbit(100.0));
     net.report_every = 10;
     for n in 1..=4 {
-        let granted = net.brf.grant(Some(&key(n)), 1);
-        assert!(net.brf.grant(None, 2) < granted);
+        let granted = net.brf.grant(Some(&key(n)), 1).unwrap();
+        assert!(net.brf.grant(None, 2).unwrap() < granted);
         let start = net.now + 1;
         net.sender(n, 20, start);
         net.run(start + 22);
@@ -91,7 +91,7 @@ fn beside_other_tcp_the_first_rated_flow_is_granted_half() {
     net.reverse(&syn_ack);
     net.offer(&other);
     net.offer(&other);
-    let granted = net.brf.grant(None, 1).as_bits_per_sec();
+    let granted = net.brf.grant(None, 1).unwrap().as_bits_per_sec();
     assert!((granted / 49e6 - 1.0).abs() < 0.01, "{granted}");
 }
 

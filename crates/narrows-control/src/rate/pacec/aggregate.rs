@@ -37,9 +37,10 @@ impl Aggregated for PacecPort {
     }
 
     /// The time between two words to a source is Tc (PAC-3a), not its RTT.
-    fn decide(&mut self, _now: Time, flow: FlowHandle) -> Option<Decision> {
+    fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision> {
         let flow = self.table.at(FlowId::from(flow))?;
-        let rate = flow.rate().filter(|_| self.params.edge).map(|rate| rate.max(LEAST));
+        let tells = self.params.edge && self.is_guided(now);
+        let rate = flow.rate().filter(|_| tells).map(|rate| rate.max(LEAST));
         Some(Decision { rate, leaf: Leaf::Elephant, rtt: self.params.period() })
     }
 
@@ -51,12 +52,13 @@ impl Aggregated for PacecPort {
         None
     }
 
-    /// The first takes all that was offered, as it does when its SYN is seen. What begins elsewhere has no limit here.
-    fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Rate {
-        match newcomers {
-            _ if !self.params.edge => Rate::MAX,
-            0 | 1 => self.ready(self.at, key.map(|key| &key.daddr)).max(LEAST),
-            _ => self.floor.max(LEAST),
-        }
+    /// The first takes all that was offered, as it does when its SYN is seen. What begins elsewhere gets nothing here.
+    fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Option<Rate> {
+        let rate = match newcomers {
+            _ if !self.params.edge || !self.is_guided(self.at) => return None,
+            0 | 1 => self.ready(self.at, key.map(|key| &key.daddr)),
+            _ => self.floor,
+        };
+        Some(rate.max(LEAST))
     }
 }

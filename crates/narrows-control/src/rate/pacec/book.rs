@@ -19,7 +19,7 @@ const DESTINATION_KEPT: Span = Span::from_secs(60);
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Flow {
     pub(super) key: FlowKey,
-    /// The number of the first link.
+    /// The number of the link whose port tells the source.
     pub(super) ingress: u32,
     pub(super) path: u32,
     /// Bytes/s; [`UNBOUNDED`] if it takes what it gets.
@@ -71,8 +71,14 @@ impl Book {
     }
 
     /// A flow begins on these links, or is announced again: it may have moved.
-    pub(super) fn announce(&mut self, now: Time, key: FlowKey, hops: Vec<u32>, demand: Option<Rate>) {
-        let Some(ingress) = hops.first().copied() else { return };
+    pub(super) fn announce(
+        &mut self,
+        now: Time,
+        key: FlowKey,
+        ingress: u32,
+        hops: Vec<u32>,
+        demand: Option<Rate>,
+    ) {
         let demand = demand.map_or(UNBOUNDED, Rate::as_bytes_per_sec);
         let path = self.number(hops);
         let (known, full) = (self.index.get(&key).copied(), self.flows.len() >= self.most);

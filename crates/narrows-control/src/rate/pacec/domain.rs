@@ -78,6 +78,7 @@ impl Pacec {
         ports.sort_by_key(|(port, _)| *port);
         ports.dedup_by_key(|(port, _)| *port);
         let of_all = ports.first().map(|(_, params)| params.clone()).unwrap_or_default();
+        let kept = ports.iter().map(|(_, params)| params.idle_after).max().unwrap_or_default();
         let link = |(port, params): (PortId, Params)| {
             let mode = match (of_all.mode, params.mode) {
                 (Mode::Literal, _) | (_, Mode::Literal) => of_all.mode,
@@ -90,7 +91,7 @@ impl Pacec {
             mode: of_all.mode,
             period: of_all.period(),
             floor: of_all.floor(mtu).as_bytes_per_sec(),
-            kept: of_all.idle_after.scale(MISSED, 1),
+            kept: kept.scale(MISSED, 1),
             matrix: Matrix::new(ports.len(), MEMORY),
             book: Book::new(ports.len(), of_all.max_flows.saturating_mul(4)),
             filler: Filler::default(),
@@ -141,12 +142,13 @@ impl Pacec {
             return self.book.end(&key, from);
         }
         let hops: Vec<u32> = network.path(&key).into_iter().filter_map(|port| self.link(port)).collect();
-        if hops.first() == Some(&from) {
-            self.book.announce(now, key, hops, demand);
-        } else if hops.contains(&from)
-            && let Some(port) = self.ports.get(from as usize)
-        {
-            // Passes there only: no limit of that port's making.
+        // Links of which there is only a count, or at which nothing begins, may come before it.
+        let begins = |hop: &&u32| self.links.get(**hop as usize).is_some_and(Link::is_edge);
+        let ingress = hops.iter().find(begins).copied();
+        if ingress == Some(from) {
+            self.book.announce(now, key, from, hops, demand);
+        } else if let Some(port) = self.ports.get(from as usize) {
+            // Passes there only, or goes who knows where: no limit of that port's making.
             let (flows, newcomers) = (vec![(key, Rate::MAX)], Vec::new());
             out.push((*port, Message::Grants { port: *port, flows, newcomers }));
         }

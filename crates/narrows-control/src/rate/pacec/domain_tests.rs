@@ -82,8 +82,13 @@ fn flows_count_from_their_first_port_only() {
     domain.reports(&[(1, 50.0), (2, 100.0)]);
     let elsewhere = Message::Grants { port: 1, flows: vec![(key(0), Rate::MAX)], newcomers: vec![] };
     assert_eq!(domain.flow(ms(1), 1, 0), [(1, elsewhere)]);
-    for (from, n) in [(5, 0), (7, 0), (9, 1), (1, 1), (1, 2), (1, 77)] {
-        assert_eq!(domain.flow(ms(1), from, n), [], "flow {n} from port {from}");
+    for (from, n) in [(7, 0), (9, 1)] {
+        assert_eq!(domain.flow(ms(1), from, n), [], "port {from} is not its own");
+    }
+    for (from, n) in [(5, 0), (1, 1), (1, 2), (1, 77)] {
+        let flows = vec![(key(n), Rate::MAX)];
+        let unlimited = Message::Grants { port: from, flows, newcomers: vec![] };
+        assert_eq!(domain.flow(ms(1), from, n), [(from, unlimited)], "flow {n} from port {from}");
     }
     assert_eq!(domain.pacec.flows(), 0);
     domain.flow(ms(1), 2, 0);
@@ -248,4 +253,14 @@ fn a_link_whose_counters_know_no_classes_is_shared_all_the_same() {
         }
     }
     assert!((rates[0] - 39.2).abs() < 0.2 && (rates[1] - 58.8).abs() < 0.4, "{rates:?}");
+}
+
+/// The port that tells the source need not be the first on the way: links without an agent are limits all the same.
+#[test]
+fn a_link_where_nothing_begins_may_come_first() {
+    let (inner, edge) = (Params { edge: false, ..Params::default() }, Params::default());
+    let mut domain = Domain::of([(1, inner), (2, edge)], &[&[1, 2]]);
+    domain.reports(&[(1, 10.0), (2, 100.0)]);
+    domain.flow(ms(1), 2, 0);
+    assert_eq!(told(&domain.tick()), [(2, key(0), 9.8)]);
 }

@@ -26,6 +26,10 @@ const REMEMBERED: Span = Span::from_secs(60);
 /// Periods after which what newcomers may have is too old: the controller tells it anew every fifth.
 const OFFERS_KEPT: u64 = 10;
 
+/// Without a word of the controller for this long it is taken for gone, and nothing more is written into ACKs: senders are
+/// CUBIC's then, until it speaks again (ours). It repeats every rate five periods after it said it last.
+const ABANDONED: Span = Span::from_secs(2);
+
 /// PACEC at a port.
 pub struct PacecPort {
     pub(super) params: Params,
@@ -38,6 +42,9 @@ pub struct PacecPort {
     least_offer: Rate,
     offered_at: Time,
     taken: Rate,
+    /// The controller's last word, and the last announcement of all flows because it asked.
+    heard: Time,
+    asked: Option<Time>,
     /// Of the last news of any flow's rate.
     pub(super) version: u64,
     /// The last moment that was heard of.
@@ -63,6 +70,8 @@ impl PacecPort {
             port,
             offers: FxHashMap::default(),
             least_offer: Rate::ZERO,
+            heard: Time::ZERO,
+            asked: None,
             version: 0,
             at: Time::ZERO,
             offered_at: Time::ZERO,
@@ -91,6 +100,11 @@ impl PacecPort {
             None => self.least_offer,
         };
         (offered - self.taken).max(self.floor)
+    }
+
+    /// The controller is there, or may be: a flow that has its rate by messages keeps it anyway (PAC-4).
+    pub(super) fn is_guided(&self, now: Time) -> bool {
+        self.params.signal == Signal::OutOfBand || now.since(self.heard) < ABANDONED
     }
 
     /// A flow begins, or begins again. With a rate if this is its beginning for certain.
@@ -242,6 +256,7 @@ impl PacecPort {
         newcomers: &[(IpAddr, Rate)],
         actions: &mut Vec<Action>,
     ) {
+        self.heard = now;
         if !self.params.edge {
             return;
         }
@@ -285,7 +300,7 @@ impl RateController for PacecPort {
     }
 
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
-        self.at = now;
+        (self.at, self.heard) = (now, now);
         self.set_capacity(port, actions);
         self.sample_at = now + self.params.sample;
         self.window_at = now + self.params.period();
@@ -318,6 +333,7 @@ impl RateController for PacecPort {
             return None;
         }
         let (edge, signal, period) = (self.params.edge, self.params.signal, self.params.period());
+        let edge = edge && self.is_guided(now);
         let flow = self.table.get_mut(&packet.key)?;
         let rate = flow.rate().filter(|_| edge)?;
         let answers_syn = packet.flags.syn && packet.flags.ack;
@@ -367,7 +383,8 @@ impl RateController for PacecPort {
                 self.on_grants(now, flows, newcomers, actions);
             }
             // The controller has just begun and asks who is here.
-            Message::Poll => {
+            Message::Poll if self.asked.is_none_or(|at| now.since(at) >= self.params.idle_after) => {
+                self.asked = Some(now);
                 for flow in self.table.iter().filter(|flow| flow.state == State::Active) {
                     self.announce(
                         flow.key,
@@ -378,6 +395,7 @@ impl RateController for PacecPort {
                 }
             }
             Message::Report(_)
+            | Message::Poll
             | Message::Grants { .. }
             | Message::Congestion { .. }
             | Message::FlowAdvertisement { .. }

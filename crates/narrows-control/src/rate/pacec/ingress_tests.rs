@@ -400,18 +400,42 @@ fn the_first_newcomer_gets_what_is_left_and_others_the_floor() {
         let newcomers = vec![(key(n).daddr, mbit(rate)), (key(9).daddr, mbit(50.0))];
         port.hear(n.into(), Message::Grants { port: PORT, flows: vec![], newcomers });
     }
-    let grant = |port: &Port, n: Option<u32>, newcomers| port.pacec.grant(n.map(key).as_ref(), newcomers);
+    let grant =
+        |port: &Port, n: Option<u32>, newcomers| port.pacec.grant(n.map(key).as_ref(), newcomers).unwrap();
     assert_eq!([1, 2, 3].map(|n| grant(&port, None, n)), [mbit(10.0), floor, floor]);
     assert_eq!([2, 9, 5].map(|n| grant(&port, Some(n), 1)), [mbit(10.0), mbit(50.0), floor]);
     port.data(3, key(9), SYN, UNASSIGNED);
     assert_eq!(port.pacec.allocation(&key(9)), Some(mbit(50.0)));
     assert_eq!([1, 2].map(|n| grant(&port, None, n)), [floor, floor], "it has taken all that there was");
     let inner = Port::new(Params { edge: false, ..in_band() });
-    assert_eq!(grant(&inner, None, 1), Rate::MAX);
+    assert_eq!(inner.pacec.grant(None, 1), None);
     let words_for_other_ports =
         Message::Grants { port: 7, flows: vec![(key(9), mbit(1.0))], newcomers: vec![] };
     port.hear(4, words_for_other_ports);
     assert_eq!(port.pacec.allocation(&key(9)), Some(mbit(50.0)));
+}
+
+/// Nobody is bound for ever to what a controller said that is gone.
+#[test]
+fn in_band_a_port_falls_silent_two_seconds_after_its_controller() {
+    let mut port = Port::new(in_band());
+    port.data(0, key(1), SYN, UNASSIGNED);
+    port.grant(100, 1, mbit(40.0));
+    let mut told = |at| {
+        // Data go on, or the flow would end.
+        port.data(at - 1, key(1), ACK, RateOption::Absent);
+        port.until(at);
+        let newcomer = port.pacec.grant(None, 1).is_some();
+        (decided(&mut port, at, 1).unwrap().0, newcomer, port.reverse(at, 1, ACK, UNASSIGNED))
+    };
+    let rate = Some(mbit(40.0));
+    for at in [500, 1_000, 1_500, 2_000] {
+        assert_eq!(told(at), (rate, true, rate));
+    }
+    assert_eq!(told(2_110), (None, false, None));
+    assert_eq!(told(2_900), (None, false, None));
+    port.grant(3_000, 1, mbit(30.0));
+    assert_eq!(decided(&mut port, 3_000, 1).unwrap().0, Some(mbit(30.0)));
 }
 
 #[test]

@@ -5,7 +5,8 @@ use super::utilisation::{Sample, Samples, residual};
 use crate::rate::Report;
 use crate::units::{Bytes, Rate, Time};
 
-/// Periods for which the last samples stand in for those that did not come (PAC-24).
+/// Periods, or reports if these come more rarely, for which the last samples stand in for those that did not come
+/// (PAC-24); and what a sample may span, as a report may be lost.
 const STALE: u32 = 3;
 
 /// The counters that the next report is compared with.
@@ -28,6 +29,8 @@ pub(super) struct Link {
     samples: Samples,
     /// Periods since, the one that just ended included.
     silent: u32,
+    /// Periods between two reports, at least one.
+    every: u32,
 }
 
 impl Link {
@@ -39,6 +42,7 @@ impl Link {
             coming: Samples::default(),
             samples: Samples::default(),
             silent: 0,
+            every: 1,
         }
     }
 
@@ -50,7 +54,7 @@ impl Link {
     /// Takes a report. One that is older than the last is ignored, unless the port was silent for so long that its clock may
     /// have begun anew. Counters that went back, or that span more than two periods, are a new beginning and no sample.
     pub(super) fn on_report(&mut self, report: &Report) {
-        if self.base.is_some_and(|base| report.at <= base.at) && self.silent <= STALE {
+        if self.base.is_some_and(|base| report.at <= base.at) && self.silent <= self.patience() {
             return;
         }
         let next = Base { at: report.at, departed: report.departed, rated: report.rated_departed };
@@ -59,7 +63,9 @@ impl Link {
         let Some(base) = base else { return };
         let span = report.at.since(base.at);
         let forward = report.departed >= base.departed && report.rated_departed >= base.rated;
-        if !forward || span > self.params.period().scale(2, 1) {
+        let period = self.params.period();
+        self.every = report.period.as_nanos().div_ceil(period.as_nanos().max(1)).clamp(1, 100) as u32;
+        if !forward || span > period.scale(u64::from(self.patience()), 1) {
             return;
         }
         let passed = report.departed - base.departed;
@@ -80,7 +86,16 @@ impl Link {
 
     /// There is nothing to go by: the link's flows share eta * C (PAC-24).
     pub(super) fn is_blind(&self) -> bool {
-        self.silent > STALE || self.samples.is_empty()
+        self.silent > self.patience() || self.samples.is_empty()
+    }
+
+    fn patience(&self) -> u32 {
+        STALE * self.every
+    }
+
+    /// Flows may begin at its port's switch.
+    pub(super) fn is_edge(&self) -> bool {
+        self.params.edge
     }
 
     /// By which law the link is shared out.
@@ -182,6 +197,20 @@ mod tests {
             link.end_period();
         }
         assert_eq!(link.available(0.0, 0), 880_000);
+    }
+
+    /// Counters that are read every 20 ms in a domain that decides every 5 ms.
+    #[test]
+    fn reports_that_come_more_rarely_than_periods_are_samples_too() {
+        let mut link = Link::new(Params { sample: Span::from_millis(5), samples: 1, ..Params::default() });
+        for at in (0..=200).step_by(20) {
+            let period = Span::from_millis(20);
+            link.on_report(&Report { period, ..report(at, at * 400, 0, 0) });
+            for _ in 0..4 {
+                link.end_period();
+            }
+        }
+        assert_eq!(link.available(0.0, 0), 580_000);
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl<L: Law> Aggregated for Uniform<L> {
         None
     }
 
-    fn grant(&self, _key: Option<&FlowKey>, newcomers: u64) -> Rate {
-        self.law.grant(self.at, newcomers).max(Rate::from_bytes_per_sec(1))
+    fn grant(&self, _key: Option<&FlowKey>, newcomers: u64) -> Option<Rate> {
+        Some(self.law.grant(self.at, newcomers).max(Rate::from_bytes_per_sec(1)))
     }
 }

@@ -92,7 +92,7 @@ proptest! {
                 controller.on_timer(now, &port, &mut actions);
                 let capacity = port.capacity.unwrap_or_default();
                 let aggregated = controller.aggregated().unwrap();
-                let [one, ten] = [1, 10].map(|n| aggregated.grant(None, n));
+                let [one, ten] = [1, 10].map(|n| aggregated.grant(None, n).unwrap());
                 prop_assert!(ten <= one, "{one:?} {ten:?}");
                 // To the precision of a float.
                 prop_assert!(one.as_f64() <= capacity.as_f64() * (1.0 + 1e-12) + 1.0, "{one:?} of {capacity:?}");

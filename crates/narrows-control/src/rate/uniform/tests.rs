@@ -221,7 +221,7 @@ fn grants_are_what_newcomers_get() {
             net.sender(n, 20, start, 60_000);
             net.run(start + 20);
             let controller = net.controller.aggregated().unwrap();
-            let [first, second] = [1, 2].map(|n| controller.grant(None, n));
+            let [first, second] = [1, 2].map(|n| controller.grant(None, n).unwrap());
             assert!(second <= first, "{kind}");
             net.run(start + 21);
             let got = net.told(n) * 1e6 / 8.0;
