@@ -1,9 +1,9 @@
 """Runs the speed scenarios on Narrows and on ns-3, side by side, and prints what each cost.
 
-    python benches/run.py              # all scenarios, three times each, alternating (about ten minutes)
+    python benches/run.py              # all scenarios, three times each, alternating (a quarter of an hour)
     python benches/run.py --quick      # once each
     python benches/run.py --only A,E   # some of them
-    python benches/run.py --write      # also into docs/performance.md
+    python benches/run.py --write      # also into docs/performance.md; with --only, only their rows
 
 Both sides are built here, simulate the same thing (crates/narrows-sim/benches/scenarios.rs and
 benches/ns3/narrows_bench.cc), count the same things, and are timed the same way: user and system CPU time
@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,6 +50,7 @@ class Scenario:
         seconds: Simulated time, s.
         ns3: Whether ns-3 runs it too.
         speed: Whether it is one of the speed table's (the others are run for their memory).
+        completions: Whether its flows have completion times to be compared.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Scenario:
     seconds: float
     ns3: bool = True
     speed: bool = True
+    completions: bool = False
 
 
 SCENARIOS = [
@@ -67,6 +69,10 @@ SCENARIOS = [
     Scenario("E", "10 Gbit/s of UDP over 5 hops, 1 s", 1),
     Scenario("F", "100,000 CUBIC flows at once, nearly idle, 3 s", 3, ns3=False, speed=False),
     Scenario("G", "833,333 packets in flight on one link of 1 s", 1, speed=False),
+    Scenario(
+        "H", "B3 of the BDR study at full size: 2000 Reno flows/s, 1 Gbit/s, 30 s", 30, completions=True
+    ),
+    Scenario("I", "H with BDR in place of Reno", 30, ns3=False, completions=True),
 ]
 FLOWS_IN_F = 100_000
 PACKETS_IN_G = 833_333
@@ -251,6 +257,37 @@ def fidelity_table(costs: Sequence[Cost]) -> str:
     return table(header, rows)
 
 
+def milliseconds(cost: Cost, group: str) -> float:
+    """Mean completion time of all finished flows ("") or of a group ("short_", "long_"), ms."""
+    flows = cost.count(group.rstrip("_") or "finished")
+    return 1e-6 * cost.count(f"{group}fct_ns") / flows if flows else float("nan")
+
+
+def completion_table(costs: Sequence[Cost]) -> str:
+    """How many flows finished, and after how long."""
+    header = ["", "", "flows", "finished", "bytes", "mean FCT ms", "<= 30 packets", ">= 100 packets"]
+    rows = [
+        [
+            cost.scenario.name if cost.side != "ns-3" else "",
+            cost.side,
+            *(f"{cost.count(name):,}" for name in ("begun", "finished", "finished_bytes")),
+            *(f"{milliseconds(cost, group):.2f}" for group in ("", "short_", "long_")),
+        ]
+        for cost in costs
+    ]
+    return table(header, rows)
+
+
+def same_flows(costs: Sequence[Cost]) -> None:
+    """Refuses to compare completion times of other flows than the same, or of some that did not finish."""
+    for cost in costs:
+        if not cost.count("begun") or cost.count("finished") != cost.count("begun"):
+            raise BenchError(f"{cost.scenario.name} on {cost.side}: not all flows finished")
+    for name in ("workload", "finished", "finished_bytes"):
+        if len({cost.count(name) for cost in costs}) > 1:
+            raise BenchError(f"not the same flows everywhere: {name} differs")
+
+
 def memory_lines(costs: Sequence[Cost]) -> list[str]:
     """Memory for each flow and for each packet in flight, above what a run with few of them has."""
     peak = {(c.scenario.name, c.side): c.peak_bytes for c in costs}
@@ -294,36 +331,98 @@ def machine(*versions: str) -> str:
     )
 
 
-def report(costs: Sequence[Cost], repeat: int, missing: str | None) -> str:
-    """Everything measured, as Markdown."""
-    speed = [c for c in costs if c.scenario.speed]
+def circumstances(repeat: int) -> str:
+    """Where, when and how often this was measured."""
     ns3 = first_line("g++", "--version"), "ns-3 " + first_line("pkg-config", "--modversion", "ns3-core")
-    parts = [f"{machine(*ns3)}. Medians of {repeat} run{'s' if repeat > 1 else ''}; ± is half the spread."]
-    if missing:
-        parts.append(f"ns-3 was not run: {missing}.")
+    return f"{machine(*ns3)}. Medians of {repeat} run{'s' if repeat > 1 else ''}; ± is half the spread."
+
+
+def tables(costs: Sequence[Cost]) -> list[str]:
+    """The tables that have a row for each scenario and side, and their headings."""
+    speed = [c for c in costs if c.scenario.speed]
+    completing = [c for c in costs if c.scenario.completions]
+    parts = []
     if speed:
         parts += [speed_table(speed), "What was simulated:", fidelity_table(speed)]
+    if completing:
+        same_flows(completing)
+        parts += ["Completion times:", completion_table(completing)]
+    return parts
+
+
+def report(costs: Sequence[Cost], stamp: str, missing: str | None, controllers: bool) -> str:
+    """Everything measured, as Markdown."""
+    parts = [stamp]
+    if missing:
+        parts.append(f"ns-3 was not run: {missing}.")
+    parts += tables(costs)
     if memory := memory_lines(costs):
         parts += ["Memory:", "\n".join(memory)]
-    for bench, title in CONTROLLER_BENCHES.items():
+    for bench, title in CONTROLLER_BENCHES.items() if controllers else ():
         parts += [title, "\n".join(controller_lines(bench))]
     return "\n\n".join(parts)
 
 
-def write(text: str) -> None:
-    """Replaces the measured section of the document."""
+def cells_of(lines: Sequence[str]) -> list[list[str]]:
+    """The cells of a Markdown table, its rule left out."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in rows if set("".join(row)) - set("-:")]
+
+
+def by_scenario(rows: Iterable[list[str]]) -> dict[str, list[list[str]]]:
+    """Rows under the scenario that the first row of each has in its first cell."""
+    blocks: dict[str, list[list[str]]] = {}
+    name = ""
+    for row in rows:
+        name = row[0] or name
+        blocks.setdefault(name, []).append(row)
+    return blocks
+
+
+def merged(old: str, new: str) -> str:
+    """A table with the rows of the scenarios in another of the same header in place of its own."""
+    header, *rows = cells_of(old.splitlines())
+    blocks = by_scenario(rows) | by_scenario(cells_of(new.splitlines())[1:])
+    return table(header, [row for name in sorted(blocks) for row in blocks[name]])
+
+
+def updated(measured: str, costs: Sequence[Cost], stamp: str) -> str:
+    """The measured section with the rows of these scenarios replaced or added, and a line that says when."""
+    paragraphs = measured.strip().split("\n\n")
+    heading = ""
+    for part in tables(costs):
+        if not part.startswith("|"):
+            heading = part
+            continue
+        columns = cells_of(part.splitlines())[0]
+        same = [
+            i for i, p in enumerate(paragraphs) if p[:1] == "|" and cells_of(p.splitlines())[0] == columns
+        ]
+        if same:
+            paragraphs[same[0]] = merged(paragraphs[same[0]], part)
+        else:
+            last = max(i for i, p in enumerate(paragraphs) if p.startswith("|"))
+            paragraphs[last + 1 : last + 1] = [heading, part]
+    mark = f"{', '.join(dict.fromkeys(c.scenario.name for c in costs))} on their own: "
+    paragraphs = [p for p in paragraphs if not p.startswith(mark)]
+    paragraphs.insert(1, mark + stamp)
+    return "\n\n".join(paragraphs)
+
+
+def write(change: Callable[[str], str]) -> None:
+    """Replaces the measured section of the document by what becomes of it."""
     document = DOCUMENT.read_text(encoding="utf-8")
     head, begin, rest = document.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    measured, end, tail = rest.partition(END)
     if not (begin and end):
         raise BenchError(f"{DOCUMENT} has no {BEGIN} and {END}")
-    DOCUMENT.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
+    DOCUMENT.write_text(f"{head}{begin}\n\n{change(measured)}\n\n{end}{tail}", encoding="utf-8")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--only", metavar="A,B", help="scenarios to run (default: all)")
+    parser.add_argument("--only", metavar="A,B", help="scenarios to run (default: all, and the controllers)")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each (default: 3)")
     parser.add_argument("--quick", action="store_true", help="one run of each")
     parser.add_argument("--no-ns3", action="store_true", help="leave ns-3 out")
@@ -337,8 +436,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         )
     if options.repeat < 1:
         parser.error("--repeat: at least 1")
-    if options.write and options.only:
-        parser.error("--write needs all scenarios: leave out --only")
+    if (
+        options.write
+        and options.only
+        and (options.no_ns3 or options.names & {s.name for s in SCENARIOS if not s.speed})
+    ):
+        parser.error("--write with --only needs ns-3, and scenarios that have rows in the speed table")
     return options
 
 
@@ -356,11 +459,16 @@ def main(arguments: Sequence[str]) -> int:
                 except BenchError as e:
                     missing = str(e)
             costs = measure(programs, [s for s in SCENARIOS if s.name in options.names], repeat)
-            text = report(costs, repeat, missing)
+            stamp = circumstances(repeat)
+            text = report(costs, stamp, missing, controllers=not options.only)
             print("\n".join(f"{s.name}: {s.what}" for s in SCENARIOS if s.name in options.names), end="\n\n")
             print(text)
-            if options.write:
-                write(text)
+            if options.write and options.only:
+                if missing:
+                    raise BenchError(f"not written, as ns-3 was not run: {missing}")
+                write(lambda measured: updated(measured, costs, stamp))
+            elif options.write:
+                write(lambda _: text)
         except BenchError as e:
             print(f"bench: {e}", file=sys.stderr)
             return 1

@@ -7,6 +7,7 @@
 // Packets are counted by what ns-3's queues count anyway, so counting costs nothing; the one trace is the size of
 // each packet that reaches a receiver, an addition or two for each delivery.
 
+#include <cmath>
 #include <cstdint>
 #include <fstream>
 #include <functional>
@@ -30,13 +31,13 @@ namespace {
 constexpr uint32_t kTcpHeaders = 52;
 constexpr uint32_t kUdpHeaders = 28;
 // A point-to-point frame carries two bytes of PPP, which our links do not have. Rates are raised by this much, so
-// that a full packet of 1500 bytes takes the same time on both.
+// that a full packet of 1500 bytes (1000 in H) takes the same time on both.
 constexpr uint32_t kPpp = 2;
 // Above this size a frame is data: a SYN with all its options has up to 80 bytes. Last segments of fewer than 28
-// bytes are missed, which is one flow in forty of scenario D and none elsewhere.
+// bytes are missed, which is one flow in forty of scenarios D and H and none elsewhere.
 constexpr uint32_t kLargestControlFrame = kTcpHeaders + kPpp + 28;
 // More than any window reaches here (the largest bottleneck queue and its pipe hold 7300 segments for 100 flows,
-// 1333 for two), and little enough that a bulk sender does not fill the memory.
+// 1333 for two; the largest flow of H has 2.4 MB), and little enough that a bulk sender does not fill the memory.
 constexpr uint32_t kSocketBuffer = 4 << 20;
 constexpr uint16_t kPort = 5000;
 
@@ -48,14 +49,23 @@ struct Tally {
 };
 Tally g_tally;
 
+// One flow of scenario H, for its completion time. Times are ns; `end` is 0 until the last byte is acknowledged.
+struct Transfer {
+    uint64_t start;
+    uint64_t bytes;
+    uint64_t end;
+};
+std::vector<Transfer> g_transfers;
+
 // How routers find the way. Static and global routing walk a list of routes for each packet, one for each host
 // behind the router; a nix vector is computed once for each pair of hosts and then read bit by bit.
 enum class Routes { kGlobal, kNix };
 
-// One scenario's network: nodes in a row or a dumbbell, and the queue of every device.
+// One scenario's network: nodes in a row or a dumbbell, and the queue of every device. `full` is the size of a full
+// packet: the one that takes the same time on both sides.
 class Network {
   public:
-    Network(uint32_t nodes, Routes routes) : m_routes(routes) {
+    Network(uint32_t nodes, Routes routes, double full = 1500.0) : m_full(full), m_routes(routes) {
         m_nodes.Create(nodes);
         InternetStackHelper stack;
         stack.SetIpv6StackInstall(false);
@@ -68,7 +78,7 @@ class Network {
 
     // A link in both directions, each with a drop-tail queue in the device and no queueing discipline above it.
     NetDeviceContainer Link(uint32_t a, uint32_t b, double mbit, Time delay, uint32_t packets) {
-        const double framed = mbit * 1e6 * (1500.0 + kPpp) / 1500.0;
+        const double framed = mbit * 1e6 * (m_full + kPpp) / m_full;
         PointToPointHelper helper;
         helper.SetDeviceAttribute("DataRate", DataRateValue(DataRate(static_cast<uint64_t>(framed))));
         helper.SetChannelAttribute("Delay", TimeValue(delay));
@@ -117,6 +127,7 @@ class Network {
     }
 
   private:
+    double m_full;
     NodeContainer m_nodes;
     Ipv4AddressHelper m_addresses;
     std::map<uint32_t, Ipv4Address> m_address;
@@ -202,6 +213,21 @@ Network Bulk(const std::string& congestion, uint32_t pairs, double mbit, uint32_
     return net;
 }
 
+// A connection that sends so many bytes and closes, from one node to an address.
+Ptr<Socket> Send(Ptr<Node> from, const Address& to, uint32_t bytes, uint32_t segment) {
+    Ptr<Socket> socket = Socket::CreateSocket(from, TypeId::LookupByName("ns3::TcpSocketFactory"));
+    socket->Bind();
+    socket->Connect(to);
+    // The buffer takes it all at once; the data leave when the connection stands.
+    for (uint32_t left = bytes; left > 0;) {
+        const uint32_t size = std::min(left, segment);
+        socket->Send(Create<Packet>(size));
+        left -= size;
+    }
+    socket->Close();
+    return socket;
+}
+
 // Connections that arrive as a Poisson process, send a Pareto-distributed number of bytes and close.
 class ShortFlows : public SimpleRefCount<ShortFlows> {
   public:
@@ -218,17 +244,7 @@ class ShortFlows : public SimpleRefCount<ShortFlows> {
     void Start() {
         Next();
         ++g_tally.flows;
-        Ptr<Socket> socket = Socket::CreateSocket(m_from, TypeId::LookupByName("ns3::TcpSocketFactory"));
-        socket->Bind();
-        socket->Connect(m_to);
-        // The buffer takes it all at once; the data leave when the connection stands.
-        uint32_t left = std::max(1u, std::min(kSocketBuffer, static_cast<uint32_t>(m_size->GetValue())));
-        while (left > 0) {
-            const uint32_t size = std::min(left, 1000u);
-            socket->Send(Create<Packet>(size));
-            left -= size;
-        }
-        socket->Close();
+        Send(m_from, m_to, std::max(1u, std::min(kSocketBuffer, static_cast<uint32_t>(m_size->GetValue()))), 1000);
     }
 
     Ptr<Node> m_from;
@@ -245,6 +261,131 @@ Network Short(Routes routes) {
     s_source = Create<ShortFlows>(net.At(0), InetSocketAddress(net.AddressOf(1), kPort), 2'000.0, 12'500.0, 1.8);
     s_source->Next();
     return net;
+}
+
+// The arrivals of our simulator, draw for draw (crates/narrows-sim/src/engine/random.rs and world/arrivals.rs): PCG32
+// (O'Neill 2014, XSH-RR) of seed 1, stream 3 * 2^40. Both sides print a sum over all flows that tells whether they had
+// the same.
+class Arrivals {
+  public:
+    Arrivals(double per_second, double mean_bytes, double shape)
+        : m_gap(1.0 / per_second), m_scale(mean_bytes * (shape - 1.0) / shape), m_shape(shape) {
+        m_state = (0x9e37'79b9'7f4a'7c15 ^ 0xda3e'39cb'94b9'5bdb) + kIncrement;
+        Bits();
+    }
+
+    uint64_t GapNs() { return static_cast<uint64_t>(-m_gap * std::log(1.0 - Unit()) * 1e9 + 0.5); }
+
+    uint64_t Bytes() {
+        return std::max(static_cast<uint64_t>(m_scale / std::pow(1.0 - Unit(), 1.0 / m_shape)), uint64_t{1});
+    }
+
+  private:
+    static constexpr uint64_t kIncrement = (uint64_t{3} << 41) | 1;
+
+    uint32_t Bits() {
+        const uint64_t old = m_state;
+        m_state = old * 6364136223846793005ULL + kIncrement;
+        const uint32_t word = static_cast<uint32_t>(((old >> 18) ^ old) >> 27);
+        const uint32_t turn = static_cast<uint32_t>(old >> 59);
+        return (word >> turn) | (word << (-turn & 31));
+    }
+
+    double Unit() { return Bits() / 4294967296.0; }
+
+    uint64_t m_state;
+    double m_gap;
+    double m_scale;
+    double m_shape;
+};
+
+// Connections of those sizes at those times, and when each was done.
+class TimedFlows : public SimpleRefCount<TimedFlows> {
+  public:
+    TimedFlows(Ptr<Node> from, Address to, Arrivals arrivals, uint32_t segment)
+        : m_from(from), m_to(to), m_arrivals(arrivals), m_segment(segment) {}
+
+    void Next() { Simulator::Schedule(NanoSeconds(m_arrivals.GapNs()), &TimedFlows::Start, this); }
+
+  private:
+    void Start() {
+        // A gap is drawn before the size of the flow in front of it, as ours is.
+        Next();
+        ++g_tally.flows;
+        const uint64_t bytes = m_arrivals.Bytes();
+        NS_ABORT_MSG_IF(bytes > kSocketBuffer, "a flow of " << bytes << " bytes does not fit the buffer");
+        const size_t index = g_transfers.size();
+        g_transfers.push_back({static_cast<uint64_t>(Simulator::Now().GetNanoSeconds()), bytes, 0});
+        // ns-3 says this at every ACK of new data: how much of the buffer is free. When all is, the last byte has been
+        // acknowledged.
+        Send(m_from, m_to, static_cast<uint32_t>(bytes), m_segment)
+            ->SetSendCallback(Callback<void, Ptr<Socket>, uint32_t>([index](Ptr<Socket>, uint32_t free) {
+                if (free == kSocketBuffer && g_transfers[index].end == 0) {
+                    g_transfers[index].end = static_cast<uint64_t>(Simulator::Now().GetNanoSeconds());
+                }
+            }));
+    }
+
+    Ptr<Node> m_from;
+    Address m_to;
+    Arrivals m_arrivals;
+    uint32_t m_segment;
+};
+
+// Payload of B3's packets of 1000 bytes.
+constexpr uint32_t kB3Segment = 948;
+
+// B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml) with Reno.
+Network B3(Routes routes) {
+    TcpDefaults("ns3::TcpLinuxReno", kB3Segment);
+    // As our receiver's (Linux TCP_DELACK_MIN); ns-3 has 200 ms.
+    Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
+    const uint32_t unlimited = 1 << 20;
+    Network net(4, routes, 1000.0);
+    net.Link(0, 1, 2'400, Time(0), unlimited);
+    net.Link(1, 2, 1'000, MilliSeconds(25), 5000);
+    CountAt(net.Link(2, 3, 2'400, MilliSeconds(25), 1000).Get(1));
+    net.Route();
+    Listen(net, 3, "ns3::TcpSocketFactory");
+    static Ptr<TimedFlows> s_source;
+    s_source = Create<TimedFlows>(net.At(0), InetSocketAddress(net.AddressOf(3), kPort),
+                                  Arrivals(2'000.0, 11'850.0, 1.8), kB3Segment);
+    s_source->Next();
+    return net;
+}
+
+// Completion times of H as crates/narrows-sim/benches/scenarios.rs sums them up: of flows begun from three seconds on
+// and no later than that before the end; up to 30 packets is short, 100 and more long.
+void PrintCompletions(double seconds) {
+    const uint64_t margin = 3'000'000'000;
+    const uint64_t duration = static_cast<uint64_t>(seconds * 1e9);
+    uint64_t workload = 0, begun = 0, finished = 0, bytes = 0;
+    uint64_t all_ns = 0, shorts = 0, short_ns = 0, longs = 0, long_ns = 0;
+    for (const Transfer& t : g_transfers) {
+        workload += t.start * t.bytes;
+        if (t.start < margin || t.start + margin >= duration) {
+            continue;
+        }
+        ++begun;
+        if (t.end == 0) {
+            continue;
+        }
+        const uint64_t ns = t.end - t.start;
+        const uint64_t packets = (t.bytes + kB3Segment - 1) / kB3Segment;
+        ++finished;
+        bytes += t.bytes;
+        all_ns += ns;
+        if (packets <= 30) {
+            ++shorts;
+            short_ns += ns;
+        } else if (packets >= 100) {
+            ++longs;
+            long_ns += ns;
+        }
+    }
+    std::cout << ", \"workload\": " << workload << ", \"begun\": " << begun << ", \"finished\": " << finished
+              << ", \"finished_bytes\": " << bytes << ", \"fct_ns\": " << all_ns << ", \"short\": " << shorts
+              << ", \"short_fct_ns\": " << short_ns << ", \"long\": " << longs << ", \"long_fct_ns\": " << long_ns;
 }
 
 // Datagrams of constant size at a constant rate: a socket and a timer, less than any of ns-3's own applications.
@@ -299,12 +440,13 @@ int main(int argc, char* argv[]) {
         {"D", {10, [](Routes r) { return Short(r); }}},
         {"E", {1, [](Routes r) { return Chain(5, MilliSeconds(1), r); }}},
         {"G", {1, [](Routes r) { return Chain(1, Seconds(1), r); }}},
+        {"H", {30, [](Routes r) { return B3(r); }}},
     };
     std::string name;
     std::string scheduler = "ns3::MapScheduler";
     std::string routing = "nix";
     CommandLine arguments(__FILE__);
-    arguments.AddNonOption("scenario", "A to E or G", name);
+    arguments.AddNonOption("scenario", "A to E, G or H", name);
     arguments.AddValue("scheduler", "TypeId of the event scheduler", scheduler);
     arguments.AddValue("routing", "nix or global", routing);
     arguments.Parse(argc, argv);
@@ -320,7 +462,9 @@ int main(int argc, char* argv[]) {
     std::cout << "{\"events\": " << Simulator::GetEventCount() << ", \"packet_hops\": " << net.PacketHops()
               << ", \"delivered_packets\": " << g_tally.delivered_packets << ", \"flows\": " << g_tally.flows
               << ", \"drops\": " << net.Drops() << ", \"delivered_bytes\": " << g_tally.delivered_bytes
-              << ", \"peak_kib\": " << PeakKib() << "}" << std::endl;
+              << ", \"peak_kib\": " << PeakKib();
+    PrintCompletions(found->second.seconds);
+    std::cout << "}" << std::endl;
     // No Simulator::Destroy(): tearing down objects is no part of simulating, and ours does not pay for it either.
     std::_Exit(0);
 }

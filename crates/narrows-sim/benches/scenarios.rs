@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use narrows_control::units::{Rate, Span, Time};
 use narrows_sim::Results;
 use narrows_sim::plan::{
-    AppPlan, FlowPlan, LimitPlan, LinkPlan, MarkPlan, Plan, ProbePlan, QueuePlan, RatePlan, SizePlan,
-    TransportPlan,
+    AppPlan, ControllerPlan, FlowPlan, LimitPlan, LinkPlan, MarkPlan, Plan, ProbePlan, QueuePlan, RatePlan,
+    SizePlan, TransportPlan,
 };
 
 fn link(from: u32, to: u32, mbit: u64, delay: Span, packets: Option<u32>) -> LinkPlan {
@@ -86,6 +86,60 @@ fn short_flows(per_sec: f64, seconds: u64) -> Plan {
     plan
 }
 
+/// Payload of B3's packets of 1000 bytes.
+const B3_MSS: u32 = 948;
+
+/// B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml, which resolves to this): 2000 flows/s through
+/// 1 Gbit/s at an RTT of 100 ms for 30 s.
+fn b3(cc: &str) -> Plan {
+    let deep = Some(5000);
+    let half_way = Span::from_millis(25);
+    let limit = LimitPlan { packets: deep, bytes: None };
+    let size = SizePlan::Pareto { mean: 11_850.0, shape: 1.8 };
+    let transport =
+        TransportPlan::Tcp { cc: cc.into(), ecn: false, pacing: false, receive_window: None, mss: B3_MSS };
+    Plan {
+        seed: 1,
+        duration: Span::from_secs(30),
+        warmup: Span::from_secs(3),
+        nodes: ["S", "R1", "R2", "D"].map(String::from).to_vec(),
+        links: [
+            (0, 1, 2_400, Span::ZERO, None),
+            (1, 2, 1_000, half_way, deep),
+            (2, 3, 2_400, half_way, Some(1000)),
+        ]
+        .into_iter()
+        .flat_map(|(a, b, mbit, delay, packets)| {
+            [link(a, b, mbit, delay, packets), link(b, a, mbit, delay, packets)]
+        })
+        .collect(),
+        flows: vec![flow(0, 3, transport, AppPlan::Poisson { per_sec: 2_000.0, size })],
+        controllers: (cc == "bdr").then(|| controller(cc, B3_BOTTLENECK, limit)).into_iter().collect(),
+        probes: ProbePlan {
+            interval: Span::from_millis(100),
+            links: vec![B3_BOTTLENECK],
+            flows: true,
+            traces: false,
+        },
+        ..Plan::default()
+    }
+}
+
+/// The link that B3 is about, by its place in the plan.
+const B3_BOTTLENECK: u32 = 2;
+
+fn controller(kind: &str, link: u32, limit: LimitPlan) -> ControllerPlan {
+    ControllerPlan {
+        kind: kind.into(),
+        link,
+        shape: None,
+        told: true,
+        limit,
+        params: serde_json::Value::Object(serde_json::Map::new()),
+        outages: Vec::new(),
+    }
+}
+
 /// 10 Gbit/s of datagrams for a second over `hops` links of `delay` each.
 fn chain(hops: u32, delay: Span) -> Plan {
     Plan {
@@ -132,9 +186,69 @@ fn total(results: &Results, table: &str, column: &str) -> u64 {
     table.and_then(|t| t.u64(column)).map_or(0, |v| v.iter().sum())
 }
 
+/// Completion times of sized flows, for the other simulator to be held against.
+///
+/// Of flows begun from [`MARGIN`] on and no later than that before the end, so that all of them can finish. Times are sums, ns.
+#[derive(Default)]
+struct Completions {
+    workload: u64,
+    begun: u64,
+    finished: u64,
+    finished_bytes: u64,
+    largest: u64,
+    all_ns: u64,
+    short: u64,
+    short_ns: u64,
+    long: u64,
+    long_ns: u64,
+}
+
+/// The study leaves out flows that begin in the first three seconds.
+const MARGIN: Span = Span::from_secs(3);
+/// Figures 5 and 6 of the BDR paper: up to 30 packets a flow is short; the study calls one of 100 and more long.
+const SHORT: u64 = 30;
+const LONG: u64 = 100;
+
+impl Completions {
+    fn of(results: &Results, duration: Span) -> Self {
+        let mut sums = Completions::default();
+        let Some(flows) = results.tables.iter().find(|t| t.name == "flows") else { return sums };
+        let (Some(starts), Some(sizes), Some(times)) =
+            (flows.f64("start_s"), flows.u64("size_bytes"), flows.f64("fct_s"))
+        else {
+            return sums;
+        };
+        for ((&start, &size), &time) in starts.iter().zip(sizes).zip(times) {
+            let start = Span::from_secs_f64(start);
+            // Says whether two runs had the same flows, in whatever order they are listed.
+            sums.workload = sums.workload.wrapping_add(start.as_nanos().wrapping_mul(size));
+            sums.largest = sums.largest.max(size);
+            if start < MARGIN || start + MARGIN >= duration {
+                continue;
+            }
+            sums.begun += 1;
+            if !time.is_finite() {
+                continue;
+            }
+            let (ns, packets) = (Span::from_secs_f64(time).as_nanos(), size.div_ceil(B3_MSS.into()));
+            sums.finished += 1;
+            sums.finished_bytes += size;
+            sums.all_ns += ns;
+            if packets <= SHORT {
+                sums.short += 1;
+                sums.short_ns += ns;
+            } else if packets >= LONG {
+                sums.long += 1;
+                sums.long_ns += ns;
+            }
+        }
+        sums
+    }
+}
+
 fn main() -> ExitCode {
     type Scenario = (&'static str, &'static str, fn() -> Plan);
-    let plans: [Scenario; 7] = [
+    let plans: [Scenario; 9] = [
         ("A", "2 CUBIC flows, 100 Mbit/s, 40 ms, 1000 packets, 60 s", || bulk("cubic", 2, 100, 1000, 60)),
         ("B", "2 BBR flows, 100 Mbit/s, 40 ms, 1000 packets, 60 s", || bulk("bbr", 2, 100, 1000, 60)),
         ("C", "100 CUBIC flows, 1 Gbit/s, 40 ms, 4000 packets, 10 s", || bulk("cubic", 100, 1_000, 4000, 10)),
@@ -142,6 +256,8 @@ fn main() -> ExitCode {
         ("E", "10 Gbit/s UDP over 5 hops, 1 s", || chain(5, Span::from_millis(1))),
         ("F", "100,000 concurrent CUBIC flows, 3 s", many_flows),
         ("G", "833,333 packets in flight: 10 Gbit/s UDP, one hop of 1 s", || chain(1, Span::from_secs(1))),
+        ("H", "B3 of the BDR study with Reno, 30 s", || b3("reno")),
+        ("I", "B3 of the BDR study with BDR, 30 s", || b3("bdr")),
     ];
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let Some((_, _, plan)) = plans.iter().find(|(name, ..)| wanted.first().is_some_and(|w| w == name)) else {
@@ -150,9 +266,11 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     };
-    match narrows_sim::run(&plan(), &AtomicBool::new(false)) {
+    let plan = plan();
+    match narrows_sim::run(&plan, &AtomicBool::new(false)) {
         Ok(results) => {
             let c = results.counts;
+            let done = Completions::of(&results, plan.duration);
             let figures = [
                 ("events", c.events),
                 ("packet_hops", c.packet_hops),
@@ -162,6 +280,16 @@ fn main() -> ExitCode {
                 ("delivered_bytes", total(&results, "flows", "delivered_bytes")),
                 ("drops", total(&results, "links", "dropped_packets")),
                 ("retransmits", total(&results, "flows", "retransmits")),
+                ("workload", done.workload),
+                ("largest_flow", done.largest),
+                ("begun", done.begun),
+                ("finished", done.finished),
+                ("finished_bytes", done.finished_bytes),
+                ("fct_ns", done.all_ns),
+                ("short", done.short),
+                ("short_fct_ns", done.short_ns),
+                ("long", done.long),
+                ("long_fct_ns", done.long_ns),
                 ("peak_kib", peak_kib()),
             ];
             let json: Vec<String> = figures.iter().map(|(name, n)| format!("\"{name}\": {n}")).collect();
