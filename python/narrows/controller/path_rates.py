@@ -144,7 +144,10 @@ class PathRates:
 
     def tick(self, now_ns: int) -> Outgoing:
         """New rates, at the end of a control period."""
-        return self._law(now_ns).on_timer(now_ns) if self.active else []
+        if not self.active:
+            self._pacec = None
+            return []
+        return self._law(now_ns).on_timer(now_ns)
 
     def next_timer_ns(self) -> int | None:
         """When `tick` wants to be called next."""

@@ -192,7 +192,7 @@ def test_an_agent_that_comes_back_is_asked_for_its_flows():
     line.change(key(A, C))
     line.work(1)
     line.event(AgentDown("edge", "gone"))
-    line.run(0.1)
+    line.run(1)
     assert line.domain.path_rates.flows() == 0
     line.notes.clear()
     line.flows = []
