@@ -14,8 +14,8 @@ PNG_SCALE = 3.0
 """Pixels per point: 216 dpi."""
 
 
-def write(figure: Figure, folder: Path) -> list[Path]:
-    """Write `<id>.svg`, `<id>.pdf`, `<id>.png` and the specification `<id>.vl.json`."""
+def write(figure: Figure, folder: Path, name: str = "") -> list[Path]:
+    """Write `<id>.svg`, `<id>.pdf`, `<id>.png` and the specification `<id>.vl.json`; or by this name."""
     folder.mkdir(parents=True, exist_ok=True)
     with debug_mode(VALIDATE):
         spec = figure.spec() | {"background": "white"}
@@ -28,7 +28,7 @@ def write(figure: Figure, folder: Path) -> list[Path]:
     }
     written = []
     for suffix, content in contents.items():
-        target = folder / f"{figure.id}.{suffix}"
+        target = folder / f"{name or figure.id}.{suffix}"
         target.write_bytes(content)
         written.append(target)
     return written

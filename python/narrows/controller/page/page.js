@@ -83,11 +83,14 @@ function show(s) {
   drawTopology($("drawing"), s.topology);
   table("congestion", [
     ["Port", c => `${c.interface} of ${c.agent}`],
-    ["State", c => pill(c.kind)],
+    ["Controller", c => c.controller],
+    ["State", c => (c.controller === "brf" ? pill(c.kind) : "–")],
     ["For", c => span(c.seconds), "num"],
     ["Queue", c => bytes(c.queued_bytes), "num"],
     ["Arrivals", c => part(c.arrivals), "num"],
     ["Link (eq. 5)", c => part(c.netcard_rate), "num"],
+    ["Link (PACEC)", c => part(c.utilisation), "num"],
+    ["For its flows", c => (c.available_bps === null ? "–" : rate(c.available_bps)), "num"],
     ["Capacity", c => rate(c.capacity_bps), "num"],
   ], s.congestion, "No agent is connected.");
   const directions = s.topology.links.flatMap(l => [[l.a, l.b, l.a_to_b, l.congestion], [l.b, l.a, l.b_to_a, l.congestion]]);

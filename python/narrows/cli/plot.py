@@ -1,0 +1,34 @@
+"""`narrows plot`: iperf3's JSON as pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows.errors import OutputError
+from narrows.report import export, iperf3
+
+
+def plot(
+    files: Annotated[
+        list[Path], typer.Argument(help="Files that iperf3 --json has written.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="A folder for the pictures; beside each file if left out.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Draw iperf3's JSON: throughput, data, window, retransmissions, RTT, its variance (PDF, PNG, SVG)."""
+    traces = [(path, iperf3.read(path)) for path in files]
+    for path, trace in traces:
+        figure = iperf3.draw(trace)
+        folder = path.parent if out is None else out
+        try:
+            written = export.write(figure, folder, path.stem)
+        except OSError as error:
+            raise OutputError(f"{folder}: {error.strerror}") from None
+        print(", ".join(str(file) for file in written if file.suffix != ".json"))

@@ -1,0 +1,131 @@
+"""`narrows plot`: iperf3's JSON as pictures."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from narrows.cli import main as cli
+from narrows.errors import OutputError
+from narrows.report import figure, iperf3
+
+
+def stream(end, socket=5, **more):
+    seen = {
+        "socket": socket,
+        "start": end - 1,
+        "end": end,
+        "bytes": 1_250_000,
+        "bits_per_second": 1e7,
+        "retransmits": 2,
+        "snd_cwnd": 14_480,
+        "rtt": 20_500,
+        "rttvar": 700,
+        "omitted": False,
+    }
+    return seen | more
+
+
+def output(*intervals, **more):
+    return {"start": {"connecting_to": {"host": "10.0.0.2"}}, "intervals": list(intervals), **more}
+
+
+@pytest.fixture
+def file(tmp_path):
+    def make(content, name="run.json"):
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def plot(monkeypatch, capsys):
+    def call(*args):
+        monkeypatch.setattr("sys.argv", ["narrows", "plot", *map(str, args)])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        out, err = capsys.readouterr()
+        return exit_.value.code, out, err
+
+    return call
+
+
+def panels(path):
+    return {
+        panel.title: [(row["t"], row["v"]) for row in panel.chart.to_dict()["data"]["values"]]
+        for panel in iperf3.draw(iperf3.read(path)).panels
+    }
+
+
+def test_units_are_those_of_the_titles(file, monkeypatch):
+    monkeypatch.setattr(figure, "VALIDATE", True)
+    warm = {"streams": [stream(1, omitted=True)]}
+    path = file(output(warm, {"streams": [stream(1)]}, {"streams": [stream(2, retransmits=0)]}))
+    assert panels(path) == {
+        "Throughput, Mbit/s": [(1, 10.0), (2, 10.0)],
+        "Data sent, MB": [(1, 1.25), (2, 2.5)],
+        "Congestion window, kB": [(1, 14.48), (2, 14.48)],
+        "Retransmissions, segments per interval": [(1, 2), (2, 0)],
+        "RTT, ms": [(1, 20.5), (2, 20.5)],
+        "RTT variance, ms": [(1, pytest.approx(0.7)), (2, pytest.approx(0.7))],
+    }
+
+
+def test_what_a_receiver_or_udp_does_not_say_has_no_panel(file):
+    short = {"socket": 5, "start": 0, "end": 1, "bytes": 10, "bits_per_second": 80}
+    assert list(panels(file(output({"streams": [short]})))) == ["Throughput, Mbit/s", "Data sent, MB"]
+
+
+def test_pictures_lie_beside_the_file_and_are_called_like_it(file, plot, tmp_path):
+    two = output({"streams": [stream(1), stream(1, socket=7, rtt=9_000)]})
+    path = file(two, "a.json")
+    code, out, err = plot(path)
+    assert (code, err) == (0, "")
+    assert out.strip().split(", ") == [str(tmp_path / f"a.{kind}") for kind in ("svg", "pdf", "png")]
+    svg = (tmp_path / "a.svg").read_text()
+    assert "stream 5" in svg and "stream 7" in svg and "RTT variance, ms" in svg
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+    assert plot(path, "--out", tmp_path / "x")[0] == 0 and (tmp_path / "x" / "a.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("{", "not JSON: "),
+        ([], "found no intervals, expected the output of iperf3 --json"),
+        ({"error": "unable to connect"}, "iperf3 says 'unable to connect'"),
+        (output(), "found no interval with a stream"),
+        (output({"streams": [{"socket": 1}]}), "intervals.0: found a stream without start and end"),
+        (output({"streams": [stream(1, socket=n) for n in range(9)]}), "found 9 streams, expected at most 8"),
+    ],
+)
+def test_what_is_no_run_costs_a_line(file, plot, tmp_path, content, complaint):
+    good = file(output({"streams": [stream(1)]}), "good.json")
+    code, out, err = plot(good, file(content))
+    assert (code, out, err.count("\n")) == (2, "", 1) and complaint in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["good.json", "run.json"], (
+        "nothing half-written"
+    )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["streams", "intervals", "start", "end", "socket", "rtt"]), inner)
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+@settings(max_examples=300, deadline=None)
+def test_any_json_is_a_run_or_one_line(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("any") / "x.json"
+    path.write_text(json.dumps(data))
+    try:
+        iperf3.draw(iperf3.read(path))
+    except OutputError as error:
+        assert "\n" not in str(error)
