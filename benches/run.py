@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NS3_SOURCE = ROOT / "benches" / "ns3" / "narrows_bench.cc"
 CONTROLLER_BENCHES = {
     "allocate": "One allocation over 100,000 flows (BRF-103):",
-    "headers": "RCP, XCP and BDR at a port (a tenth of BDR's packets are designated):",
+    "port": "Each rate controller at a port with a hundred flows (a tenth of BDR's packets are designated):",
     "pacec": "PACEC's controller with 1,000 links and 100,000 flows:",
 }
 DOCUMENT = ROOT / "docs" / "performance.md"
