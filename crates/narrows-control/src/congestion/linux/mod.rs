@@ -5,12 +5,16 @@
 //! | [`reno`] | a segment per round trip, half on congestion |
 //! | [`cubic`] | a cube of the time since the last congestion |
 //! | [`bic`] | a binary search for the window of the last congestion |
+//! | [`highspeed`] | Reno with a table of increases and decreases by window |
+//! | [`hybla`] | a long path grows as one of 25 ms would |
 //! | [`scalable`] | a hundredth of a segment per ACKed segment, an eighth off on congestion |
 //! | [`slow_start`] | what they share: slow start, additive increase |
 //! | [`hystart`] | when CUBIC leaves slow start |
 
 pub mod bic;
 pub mod cubic;
+pub mod highspeed;
+pub mod hybla;
 pub mod hystart;
 pub mod reno;
 pub mod scalable;
