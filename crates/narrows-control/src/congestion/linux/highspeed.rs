@@ -60,16 +60,14 @@ fn increase(w: f64) -> f64 {
 
 /// RFC 3649 appendix B: a row wherever the increase has grown by more than one since the last.
 static TABLE: LazyLock<[Row; ROWS]> = LazyLock::new(|| {
+    let low = LOW_WINDOW as u32;
     let mut last = 1.0;
-    let mut w = LOW_WINDOW as u32;
+    let mut wider = low + 1..;
     core::array::from_fn(|row| {
-        while row > 0 {
-            w += 1;
-            let a = increase(f64::from(w));
-            if a > last + 1.0 {
-                last = a;
-                break;
-            }
+        let mut w = low;
+        if row > 0 {
+            w = wider.find(|&w| increase(f64::from(w)) > last + 1.0).unwrap_or(u32::MAX);
+            last = increase(f64::from(w));
         }
         Row { window: w, decrease: (decrease(f64::from(w)) * f64::from(1 << DECREASE_SHIFT)) as u32 }
     })

@@ -4,6 +4,7 @@
 //! `tcp_lp.c` (SUR 2.9). As in Linux giving way leaves `ssthresh` alone, so that what follows is slow start, and sets the largest
 //! delay to twice the smoothed one, which means something only where the clocks agree: in the simulator they do, on Linux, whose
 //! timestamps begin at random, the threshold may be far beyond any queue, and what is left is Reno.
+//! At a window of one segment the receiver's delayed ACKs look like a queue, as they would to Linux: in the simulator LP may stay there.
 //! Delays are in Linux's ticks of a millisecond: finer ones would take the packets of one burst for a queue.
 //! Deviations from Linux: the receiver's clock rate is known, where Linux estimates it first; the age of the echoed timestamp is the RTT sample; a cut that an ACK without progress causes
 //! waits for the next that has some.
