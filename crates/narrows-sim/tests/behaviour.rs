@@ -29,7 +29,7 @@ fn row(cc: &str, rate: u64, rtt: u64, buffer: f64, loss: f64) -> String {
         (r.u("links", "dropped_packets", 0), both(&|i| r.u("flows", "retransmits", i) as f64));
     let jain = jain(&[r.goodput(0), r.goodput(1)]);
     format!(
-        "{cc:<6}{rate:>5}{rtt:>5}{buffer:>7}{:>6}{goodput:>9.2}{mean:>8.1}{p95:>8.1}{drops:>8}{again:>8}{jain:>7.3}",
+        "{cc:<10}{rate:>5}{rtt:>5}{buffer:>7}{:>6}{goodput:>9.2}{mean:>8.1}{p95:>8.1}{drops:>8}{again:>8}{jain:>7.3}",
         loss * 100.0
     )
 }
@@ -37,10 +37,10 @@ fn row(cc: &str, rate: u64, rtt: u64, buffer: f64, loss: f64) -> String {
 #[test]
 fn two_flows_over_a_bottleneck() {
     let mut table = String::from(&format!(
-        "{:<6}{:>5}{:>5}{:>7}{:>6}{:>9}{:>8}{:>8}{:>8}{:>8}{:>7}\n",
+        "{:<10}{:>5}{:>5}{:>7}{:>6}{:>9}{:>8}{:>8}{:>8}{:>8}{:>7}\n",
         "cc", "rate", "RTT", "buffer", "loss", "goodput", "mean", "p95", "drops", "again", "Jain"
     ));
-    for cc in ["reno", "cubic", "bbr"] {
+    for cc in ["reno", "cubic", "bbr", "bic", "highspeed", "htcp", "hybla", "lp", "scalable"] {
         for rate in [10, 100] {
             for rtt in [20, 100] {
                 for buffer in [0.5, 2.0] {

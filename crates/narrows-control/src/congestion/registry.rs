@@ -2,8 +2,14 @@
 
 use super::Controller;
 use super::bbr::Bbr;
+use super::linux::bic::Bic;
 use super::linux::cubic::Cubic;
+use super::linux::highspeed::HighSpeed;
+use super::linux::htcp::Htcp;
+use super::linux::hybla::Hybla;
+use super::linux::lp::Lp;
 use super::linux::reno::Reno;
+use super::linux::scalable::Scalable;
 use super::network::bdr::Bdr;
 use super::network::brf::{self, Brf};
 use super::network::stamped::Stamped;
@@ -35,13 +41,19 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "bbr", summary: "BBR v1: paces at the measured bottleneck bandwidth (Linux tcp_bbr)", build: || Box::new(Bbr::default()) },
     Entry { name: "bdr", summary: "asks the routers once per window for its share, and paces that (BDR, resolved)", build: || Box::new(Bdr::default()) },
     Entry { name: "bdr-literal", summary: "adds the packets that the routers say to its window, as the BDR paper prints it", build: || Box::new(Bdr::literal()) },
+    Entry { name: "bic", summary: "a binary search for the window of the last congestion (Linux tcp_bic)", build: || Box::new(Bic::default()) },
     Entry { name: "brf", summary: "obeys the rate that the network writes into ACKs, with fallback (BRF, resolved)", build: || Box::new(Brf::default()) },
     Entry { name: "brf-literal", summary: "obeys the rate as the BRF paper has it: no bounds, no fallback once rated", build: || Box::new(Brf::literal()) },
     Entry { name: "cubic", summary: "CUBIC with HyStart, Linux's default (RFC 9438)", build: || Box::new(Cubic::default()) },
+    Entry { name: "highspeed", summary: "increase and decrease by a table of windows (HighSpeed TCP, RFC 3649)", build: || Box::new(HighSpeed::default()) },
+    Entry { name: "htcp", summary: "the longer since congestion, the faster; backs off as the queue is deep (H-TCP)", build: || Box::new(Htcp::default()) },
+    Entry { name: "hybla", summary: "grows a long path's rate as fast as one of 25 ms (TCP Hybla)", build: || Box::new(Hybla::default()) },
+    Entry { name: "lp", summary: "Reno that gives way when the one-way delay rises (TCP-LP)", build: || Box::new(Lp::default()) },
     Entry { name: "obp", summary: "takes what the routers say is left of its path, in a header of each packet (OBP)", build: || Box::new(Stamped::obp()) },
     Entry { name: "pacec", summary: "obeys the rate that the ingress switch hands on from the domain's controller (PACEC)", build: || Box::new(Brf::new("pacec", brf::Params::pacec())) },
     Entry { name: "rcp", summary: "obeys the one rate of the bottleneck router, in a header of each packet (RCP)", build: || Box::new(Stamped::rcp()) },
     Entry { name: "reno", summary: "additive increase, halving on congestion (RFC 5681)", build: || Box::new(Reno::default()) },
+    Entry { name: "scalable", summary: "a hundredth of a segment per ACKed segment, an eighth off (Scalable TCP)", build: || Box::new(Scalable::default()) },
     Entry { name: "xcp", summary: "lets the network move its window, by a header of each packet (XCP)", build: || Box::new(Xcp::default()) },
 ];
 

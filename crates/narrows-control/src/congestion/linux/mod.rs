@@ -4,10 +4,22 @@
 //! | --- | --- |
 //! | [`reno`] | a segment per round trip, half on congestion |
 //! | [`cubic`] | a cube of the time since the last congestion |
+//! | [`bic`] | a binary search for the window of the last congestion |
+//! | [`highspeed`] | Reno with a table of increases and decreases by window |
+//! | [`htcp`] | the longer since congestion, the faster; backs off as the queue is deep |
+//! | [`hybla`] | a long path grows as one of 25 ms would |
+//! | [`lp`] | Reno that gives way when the one-way delay rises |
+//! | [`scalable`] | a hundredth of a segment per ACKed segment, an eighth off on congestion |
 //! | [`slow_start`] | what they share: slow start, additive increase |
 //! | [`hystart`] | when CUBIC leaves slow start |
 
+pub mod bic;
 pub mod cubic;
+pub mod highspeed;
+pub mod htcp;
+pub mod hybla;
 pub mod hystart;
+pub mod lp;
 pub mod reno;
+pub mod scalable;
 pub mod slow_start;

@@ -1,0 +1,297 @@
+//! BIC: a binary search for the window of the last congestion, then a search beyond it.
+//!
+//! Source: Linux `tcp_bic.c` (SUR 2.3), after Xu, Harfoush and Rhee, "Binary Increase Congestion Control for Fast
+//! Long-Distance Networks" (INFOCOM 2004); integers as there. Deviations from Linux: time is in nanoseconds and not
+//! in jiffies; the ACK ratio is measured by the recovery state after an ACK, Linux takes the one before.
+
+use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
+use crate::congestion::{Ack, Congestion, Controller, Signal, State, Window};
+use crate::units::{NANOS_PER_SEC, Span, Time};
+
+/// Parameters of [`Bic`]; the defaults are Linux's module parameters.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Segments per RTT that the window grows by at most (`max_increment`, the paper's Smax). 16.
+    pub max_increment: u32,
+    /// The search goes this part of the way to its goal per RTT (`BICTCP_B`). 4: a quarter.
+    pub search_divisor: u32,
+    /// RTTs times `search_divisor` that a segment takes next to the goal (`smooth_part`). 20: five RTTs.
+    pub smooth_part: u32,
+    /// Up to this window BIC is Reno, segments (`low_window`). 14.
+    pub low_window: u32,
+    /// Share of the window kept on congestion, in 1/1024 (`beta`). 819: 0.8.
+    pub beta: u32,
+    /// Give way to newcomers when the last maximum was not reached (`fast_convergence`).
+    pub fast_convergence: bool,
+    /// ACKed segments per segment of window at most, while no maximum is known. 20, as in CUBIC.
+    pub max_acks_per_segment_before_loss: u32,
+    /// An unchanged window is looked at again after this (Linux HZ/32).
+    pub refresh: Span,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            max_increment: 16,
+            search_divisor: 4,
+            smooth_part: 20,
+            low_window: 14,
+            beta: 819,
+            fast_convergence: true,
+            max_acks_per_segment_before_loss: 20,
+            refresh: Span::from_nanos(NANOS_PER_SEC / 32),
+        }
+    }
+}
+
+/// The scale of `beta`.
+const UNIT: u32 = 1024;
+/// log2 of the scale of the ACK ratio, and of the memory of its mean (`ACK_RATIO_SHIFT`).
+const RATIO_SHIFT: u32 = 4;
+
+/// The BIC controller.
+#[derive(Clone, Debug)]
+pub struct Bic {
+    params: Params,
+    increase: AdditiveIncrease,
+    /// Window at the last congestion, lowered by fast convergence; `None` before the first and after a timeout.
+    w_max: Option<u32>,
+    /// Segments per ACK, a mean in 1/16 (`delayed_ack`).
+    ack_ratio: u32,
+    /// ACKed segments per segment of window now (`cnt`), and for which window and when that was found.
+    acks_per_segment: u32,
+    last_cwnd: u32,
+    last_update: Time,
+}
+
+impl Default for Bic {
+    fn default() -> Self {
+        Bic::new(Params::default())
+    }
+}
+
+impl Bic {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        Bic {
+            params,
+            increase: AdditiveIncrease::default(),
+            w_max: None,
+            // Linux begins as if every second segment were ACKed.
+            ack_ratio: 2 << RATIO_SHIFT,
+            acks_per_segment: 1,
+            last_cwnd: 0,
+            last_update: Time::ZERO,
+        }
+    }
+
+    /// ACKed segments that a segment of window costs, for a receiver that ACKs each (Linux `bictcp_update`).
+    fn cost(&self, cwnd: u32) -> u32 {
+        let p = &self.params;
+        let divisor = p.search_divisor.max(1);
+        let fastest = cwnd / p.max_increment.max(1);
+        let slowest = cwnd.saturating_mul(p.smooth_part) / divisor;
+        let w_max = self.w_max.unwrap_or(0);
+        let cost = if let Some(below @ 1..) = w_max.checked_sub(cwnd) {
+            match below / divisor {
+                0 | 1 => slowest,
+                step if step > p.max_increment => fastest,
+                step => cwnd / step,
+            }
+        } else {
+            // Beyond the maximum: slowly at first, then as fast away from it as the search came.
+            let above = cwnd - w_max;
+            if above < divisor {
+                slowest
+            } else if above < p.max_increment.saturating_mul(divisor - 1) {
+                cwnd.saturating_mul(divisor - 1) / above
+            } else {
+                fastest
+            }
+        };
+        if self.w_max.is_none() { cost.min(p.max_acks_per_segment_before_loss) } else { cost }
+    }
+
+    fn update(&mut self, now: Time, cwnd: u32) {
+        if self.last_cwnd == cwnd && now.since(self.last_update) <= self.params.refresh {
+            return;
+        }
+        self.last_cwnd = cwnd;
+        self.last_update = now;
+        self.acks_per_segment = if cwnd <= self.params.low_window {
+            cwnd
+        } else {
+            let cost = (u64::from(self.cost(cwnd)) << RATIO_SHIFT) / u64::from(self.ack_ratio.max(1));
+            u32::try_from(cost).unwrap_or(u32::MAX).max(1)
+        };
+    }
+}
+
+impl Controller for Bic {
+    fn name(&self) -> &'static str {
+        "bic"
+    }
+
+    fn on_sample(&mut self, ack: &Ack) {
+        if ack.state == State::Open {
+            let rest = self.ack_ratio - (self.ack_ratio >> RATIO_SHIFT);
+            self.ack_ratio = rest.saturating_add(ack.acked);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if !ack.cwnd_limited {
+            return;
+        }
+        let mut acked = ack.acked;
+        if in_slow_start(window) {
+            acked = slow_start(window, acked);
+        }
+        if acked > 0 {
+            self.update(ack.now, window.cwnd);
+            self.increase.on_ack(window, self.acks_per_segment, acked);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.increase.reset();
+        let share = |scale: u32, of: u32| {
+            u32::try_from(u64::from(window.cwnd) * u64::from(scale) / u64::from(of)).unwrap_or(u32::MAX)
+        };
+        // Short of the last maximum someone else is there too: aim lower.
+        let short = self.w_max.is_some_and(|w_max| window.cwnd < w_max);
+        self.w_max = Some(if short && self.params.fast_convergence {
+            share(UNIT.saturating_add(self.params.beta), 2 * UNIT)
+        } else {
+            window.cwnd
+        });
+        let low = window.cwnd <= self.params.low_window;
+        window.ssthresh = if low { window.cwnd / 2 } else { share(self.params.beta, UNIT) }.max(2);
+        if event.signal == Signal::Timeout {
+            *self = Bic::new(self.params.clone());
+        }
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("w_max", f64::from(self.w_max.unwrap_or(0)));
+        trace("ack_ratio", f64::from(self.ack_ratio) / f64::from(1 << RATIO_SHIFT));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::INFINITE_SSTHRESH;
+    use crate::congestion::harness::{Path, Sender, ack_at, periodic_loss};
+    use crate::units::Rate;
+
+    fn congestion(signal: Signal) -> Congestion {
+        Congestion { signal, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
+    }
+
+    fn window(cwnd: u32) -> Window {
+        Window { cwnd, ssthresh: 2, pacing_rate: None }
+    }
+
+    /// A controller whose last maximum is `w_max`, with a receiver that ACKs each segment.
+    fn after_congestion_at(w_max: u32) -> Bic {
+        Bic { w_max: Some(w_max), ack_ratio: 1 << RATIO_SHIFT, ..Bic::default() }
+    }
+
+    #[test]
+    fn tv_s10_acked_segments_per_segment_of_window() {
+        for (cwnd, cost) in
+            [(120, 7), (150, 12), (197, 985), (200, 1000), (203, 1015), (210, 63), (247, 15), (248, 15)]
+        {
+            let mut bic = after_congestion_at(200);
+            bic.update(Time::ZERO, cwnd);
+            assert_eq!(bic.acks_per_segment, cost, "cwnd {cwnd}");
+        }
+    }
+
+    #[test]
+    fn tv_s10_congestion_leaves_four_fifths_or_half_of_a_small_window() {
+        for (cwnd, ssthresh) in [(200, 159), (15, 11), (14, 7), (3, 2), (1, 2)] {
+            let mut w = window(cwnd);
+            Bic::default().on_congestion(&congestion(Signal::Loss), &mut w);
+            assert_eq!(w.ssthresh, ssthresh, "cwnd {cwnd}");
+        }
+    }
+
+    #[test]
+    fn a_small_window_grows_as_renos() {
+        let mut bic = after_congestion_at(200);
+        bic.update(Time::ZERO, 14);
+        assert_eq!(bic.acks_per_segment, 14);
+    }
+
+    #[test]
+    fn before_any_loss_a_segment_costs_twenty_acked_ones_at_most() {
+        let mut bic = Bic { w_max: None, ..after_congestion_at(0) };
+        bic.update(Time::ZERO, 1600);
+        assert_eq!(bic.acks_per_segment, 20);
+        bic.update(Time::ZERO, 160);
+        assert_eq!(bic.acks_per_segment, 10);
+    }
+
+    /// A receiver that ACKs every second segment does not slow the search down: the ratio cancels the credit that
+    /// it lacks in Linux's older count of ACKs.
+    #[test]
+    fn the_cost_falls_with_the_segments_per_ack() {
+        let mut bic = after_congestion_at(200);
+        for n in 0..200 {
+            bic.on_sample(&Ack { acked: 2, ..ack_at(Time::from_nanos(n)) });
+        }
+        // The mean in integers settles at 2 to 2 + 15/16.
+        assert!((32..48).contains(&bic.ack_ratio), "{}", bic.ack_ratio);
+        bic.update(Time::ZERO, 197);
+        assert_eq!(bic.acks_per_segment, (985 << RATIO_SHIFT) / bic.ack_ratio);
+        let before = bic.ack_ratio;
+        bic.on_sample(&Ack { acked: 20, state: State::Recovery, ..ack_at(Time::ZERO) });
+        assert_eq!(bic.ack_ratio, before, "measured in Open only");
+    }
+
+    #[test]
+    fn a_maximum_that_was_not_reached_is_lowered_and_a_timeout_forgets_it() {
+        let mut bic = after_congestion_at(200);
+        bic.on_congestion(&congestion(Signal::Loss), &mut window(150));
+        // 150 * (1024 + 819) / 2048
+        assert_eq!(bic.w_max, Some(134));
+        bic.on_congestion(&congestion(Signal::Timeout), &mut window(150));
+        assert_eq!((bic.w_max, bic.ack_ratio), (None, 32));
+    }
+
+    /// Down to the last maximum's neighbourhood in steps of a quarter of the distance: a wide window is back at the
+    /// maximum in far fewer RTTs than the 100 that Reno needs from four fifths of 500, and then waits there.
+    #[test]
+    fn the_search_is_back_at_the_maximum_soon_and_lingers_there() {
+        let mut bic = after_congestion_at(500);
+        let mut w = window(400);
+        let mut rtts = [0; 2];
+        for (n, goal) in [492, 508].into_iter().enumerate() {
+            while w.cwnd < goal {
+                for _ in 0..w.cwnd {
+                    bic.on_ack(&ack_at(Time::ZERO), &mut w);
+                }
+                rtts[n] += 1;
+            }
+        }
+        assert!((8..=18).contains(&rtts[0]), "{rtts:?}");
+        assert!((20..=80).contains(&rtts[1]), "{rtts:?}");
+    }
+
+    /// Over a wide link with rare losses BIC has more than Reno's window, sqrt(3/(2p)).
+    #[test]
+    fn rare_losses_cost_less_than_they_cost_reno() {
+        let path =
+            Path { loss: periodic_loss(20_000), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 100) };
+        let mut sender = Sender::new(Box::new(Bic::default()), path);
+        sender.run_for(Span::from_secs(100));
+        let before = sender.delivered();
+        sender.run_for(Span::from_secs(200));
+        let per_rtt = (sender.delivered() - before) as f64 * 0.100 / 200.0;
+        let reno = libm::sqrt(3.0 * 20_000.0 / 2.0);
+        assert!(per_rtt > 2.0 * reno, "{per_rtt:.0} segments per RTT, Reno {reno:.0}");
+        assert!(sender.window().ssthresh < INFINITE_SSTHRESH);
+    }
+}

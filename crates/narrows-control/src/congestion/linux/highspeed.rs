@@ -1,0 +1,241 @@
+//! HighSpeed TCP: Reno whose increase and decrease depend on the window, steeper and gentler the larger it is.
+//!
+//! Source: RFC 3649; Linux `tcp_highspeed.c` (SUR 2.5). The table of rows is RFC 3649 appendix B, computed as the RFC's
+//! program does and not written out. Linux looks rows up so that the increase of a row holds up to its window, not from it
+//! on: two segments per RTT from 39, where RFC 3649 has them from 118. No deviation known from Linux.
+
+use std::sync::LazyLock;
+
+use super::slow_start::{in_slow_start, slow_start};
+use crate::congestion::{Ack, Congestion, Controller, Window};
+
+/// Parameters of [`HighSpeed`].
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Least `ssthresh`, segments. 2: RFC 5681 equation 4.
+    pub min_ssthresh: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { min_ssthresh: 2 }
+    }
+}
+
+/// Up to this window HighSpeed is Reno, segments (RFC 3649 section 5, Low_Window).
+const LOW_WINDOW: f64 = 38.0;
+/// The window at [`HIGH_DECREASE`], segments (High_Window).
+const HIGH_WINDOW: f64 = 83_000.0;
+/// Share of the window that congestion takes at [`HIGH_WINDOW`] (High_Decrease).
+const HIGH_DECREASE: f64 = 0.1;
+/// Share of the window that congestion takes at [`LOW_WINDOW`], as Reno's.
+const LOW_DECREASE: f64 = 0.5;
+/// p(w) = 1 / (12.8 w^1.2): RFC 3649 section 5, equation 2 (0.078 / w^1.2), as its program rounds it.
+const LOSS_RATE: f64 = 12.8;
+/// Rows of Linux's table (`HSTCP_AIMD_MAX`), one fewer than the RFC's.
+const ROWS: usize = 72;
+/// The scale of a row's decrease.
+const DECREASE_SHIFT: u32 = 8;
+
+/// A row of the table; the increase, segments per RTT, is its number, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Row {
+    /// The largest window that the row is for, segments.
+    window: u32,
+    /// Share of the window that congestion takes, in 1/256.
+    decrease: u32,
+}
+
+/// b(w) of RFC 3649 section 5: the share of the window that congestion takes.
+fn decrease(w: f64) -> f64 {
+    let way = (libm::log(w) - libm::log(LOW_WINDOW)) / (libm::log(HIGH_WINDOW) - libm::log(LOW_WINDOW));
+    (HIGH_DECREASE - LOW_DECREASE) * way + LOW_DECREASE
+}
+
+/// a(w) of RFC 3649 section 5: w^2 p(w) 2 b(w) / (2 - b(w)), segments per RTT.
+fn increase(w: f64) -> f64 {
+    let b = decrease(w);
+    w * w * 2.0 * b / ((2.0 - b) * libm::pow(w, 1.2) * LOSS_RATE)
+}
+
+/// RFC 3649 appendix B: a row wherever the increase has grown by more than one since the last.
+static TABLE: LazyLock<[Row; ROWS]> = LazyLock::new(|| {
+    let low = LOW_WINDOW as u32;
+    let mut last = 1.0;
+    let mut wider = low + 1..;
+    core::array::from_fn(|row| {
+        let mut w = low;
+        if row > 0 {
+            w = wider.find(|&w| increase(f64::from(w)) > last + 1.0).unwrap_or(u32::MAX);
+            last = increase(f64::from(w));
+        }
+        Row { window: w, decrease: (decrease(f64::from(w)) * f64::from(1 << DECREASE_SHIFT)) as u32 }
+    })
+});
+
+/// The HighSpeed controller.
+#[derive(Clone, Debug, Default)]
+pub struct HighSpeed {
+    params: Params,
+    /// The row in use, from 0 (`ai`). As in Linux it follows the window only in congestion avoidance.
+    row: usize,
+    /// Increases not yet turned into window.
+    credit: u32,
+}
+
+impl HighSpeed {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        HighSpeed { params, ..HighSpeed::default() }
+    }
+
+    fn find_row(&mut self, cwnd: u32) {
+        let table = &*TABLE;
+        while self.row + 1 < ROWS && cwnd > table[self.row].window {
+            self.row += 1;
+        }
+        while self.row > 0 && cwnd <= table[self.row - 1].window {
+            self.row -= 1;
+        }
+    }
+}
+
+impl Controller for HighSpeed {
+    fn name(&self) -> &'static str {
+        "highspeed"
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if !ack.cwnd_limited {
+            return;
+        }
+        if in_slow_start(window) {
+            slow_start(window, ack.acked);
+            return;
+        }
+        self.find_row(window.cwnd);
+        // By ACKs and not by ACKed segments: a receiver that delays its ACKs halves the growth, as in Linux.
+        self.credit = self.credit.saturating_add(self.row as u32 + 1);
+        if self.credit >= window.cwnd {
+            self.credit -= window.cwnd;
+            window.cwnd = window.cwnd.saturating_add(1);
+        }
+    }
+
+    fn on_congestion(&mut self, _event: &Congestion, window: &mut Window) {
+        self.credit = 0;
+        let off = (u64::from(window.cwnd) * u64::from(TABLE[self.row].decrease)) >> DECREASE_SHIFT;
+        let off = u32::try_from(off).unwrap_or(u32::MAX);
+        window.ssthresh = window.cwnd.saturating_sub(off).max(self.params.min_ssthresh);
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("increase", (self.row + 1) as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Signal;
+    use crate::congestion::harness::{Path, Sender, ack_at, periodic_loss};
+    use crate::units::{Rate, Span, Time};
+
+    fn congestion() -> Congestion {
+        Congestion { signal: Signal::Loss, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
+    }
+
+    fn window(cwnd: u32) -> Window {
+        Window { cwnd, ssthresh: 2, pacing_rate: None }
+    }
+
+    /// RFC 3649 appendix B.
+    #[test]
+    fn the_table_is_the_rfcs() {
+        let first = [38, 118, 221, 347, 495, 663, 851, 1058, 1284, 1529];
+        assert_eq!(TABLE.map(|r| r.window)[..10], first);
+        assert_eq!(TABLE.map(|r| r.window)[70..], [84_035, 89_053]);
+        assert_eq!(TABLE.map(|r| r.decrease)[..10], [128, 112, 104, 98, 93, 89, 86, 83, 81, 78]);
+        assert_eq!(TABLE.map(|r| r.decrease)[70..], [25, 24]);
+    }
+
+    #[test]
+    fn tv_s2_rows_of_linux() {
+        for (cwnd, row, ssthresh) in [(38, 1, 19), (39, 2, 22), (118, 2, 67), (119, 3, 71), (221, 3, 132)] {
+            let mut highspeed = HighSpeed::default();
+            let mut w = window(cwnd);
+            highspeed.on_ack(&ack_at(Time::ZERO), &mut w);
+            assert_eq!(highspeed.row + 1, row, "cwnd {cwnd}");
+            highspeed.on_congestion(&congestion(), &mut w);
+            assert_eq!(w.ssthresh, ssthresh, "cwnd {cwnd}");
+        }
+    }
+
+    #[test]
+    fn tv_s2_the_formulas() {
+        for (w, b, a) in
+            [(118.0, 0.441, 2.006), (221.0, 0.408, 3.005), (1058.0, 0.327, 8.011), (10_000.0, 0.210, 29.02)]
+        {
+            assert!((decrease(w) - b).abs() < 0.0006, "b({w}) = {}", decrease(w));
+            // The vector has 0.078 where the RFC's program has 1/12.8.
+            assert!((increase(w) * 12.8 * 0.078 / a - 1.0).abs() < 0.001, "a({w}) = {}", increase(w));
+        }
+    }
+
+    #[test]
+    fn the_row_follows_the_window_down_too() {
+        let mut highspeed = HighSpeed::default();
+        for (cwnd, row) in [(100_000, 71), (1000, 7), (30, 0)] {
+            highspeed.on_ack(&ack_at(Time::ZERO), &mut window(cwnd));
+            assert_eq!(highspeed.row, row, "cwnd {cwnd}");
+        }
+    }
+
+    #[test]
+    fn a_window_of_acks_adds_as_many_segments_as_the_row_says() {
+        let mut highspeed = HighSpeed::default();
+        let mut w = window(1100);
+        for _ in 0..1100 {
+            highspeed.on_ack(&ack_at(Time::ZERO), &mut w);
+        }
+        // Row of 1059 to 1284: nine; the window grows under way.
+        assert!((1108..=1109).contains(&w.cwnd), "{}", w.cwnd);
+    }
+
+    /// RFC 3649 section 5: w = 0.12 / p^0.835, in the model of the law; Linux's look-up rounds the increase up.
+    #[test]
+    fn the_mean_window_is_that_of_the_response_function() {
+        for (per, law) in [(10_000, 263.0), (100_000, 1795.0)] {
+            let mut highspeed = HighSpeed::default();
+            let mut w = window(38);
+            let (mut rtts, cycles) = (0.0, 60);
+            for n in 0..cycles * per {
+                if n >= cycles / 2 * per {
+                    rtts += 1.0 / f64::from(w.cwnd);
+                }
+                if n % per == per - 1 {
+                    highspeed.on_congestion(&congestion(), &mut w);
+                    w.cwnd = w.ssthresh;
+                } else {
+                    highspeed.on_ack(&ack_at(Time::ZERO), &mut w);
+                }
+            }
+            let mean = f64::from(cycles / 2 * per) / rtts;
+            assert!((0.95..1.3).contains(&(mean / law)), "mean window {mean:.0}, the law says {law:.0}");
+        }
+    }
+
+    /// The same over a link, beside what Reno would have, sqrt(3/(2p)).
+    #[test]
+    fn rare_losses_cost_less_than_they_cost_reno() {
+        let path =
+            Path { loss: periodic_loss(20_000), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 100) };
+        let mut sender = Sender::new(Box::new(HighSpeed::default()), path);
+        sender.run_for(Span::from_secs(100));
+        let before = sender.delivered();
+        sender.run_for(Span::from_secs(200));
+        let per_rtt = (sender.delivered() - before) as f64 * 0.100 / 200.0;
+        let reno = libm::sqrt(3.0 * 20_000.0 / 2.0);
+        assert!(per_rtt > 2.0 * reno, "{per_rtt:.0} segments per RTT, Reno {reno:.0}");
+    }
+}

@@ -1,0 +1,379 @@
+//! H-TCP: the longer since the last congestion, the faster it grows; it backs off as far as the queue is deep.
+//!
+//! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004), draft-leith-tcp-htcp;
+//! Linux `tcp_htcp.c` (SUR 2.6), the same integers for the factor, alpha and beta. Deviations from Linux: times are in
+//! nanoseconds and not in jiffies; the recovery state of a sample is the one after the ACK, Linux takes the one before; a
+//! timeout during recovery that is no new episode does not count as congestion anew.
+
+use super::slow_start::{in_slow_start, slow_start};
+use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
+use crate::units::{NANOS_PER_SEC, Span, Time};
+
+/// Parameters of [`Htcp`].
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// The increase is scaled by the least RTT over `reference_rtt` (`use_rtt_scaling`).
+    pub rtt_scaling: bool,
+    /// RTT at which the increase is not scaled. 100 ms: Linux.
+    pub reference_rtt: Span,
+    /// Congestion halves the window where the throughput has changed since the last (`use_bandwidth_switch`).
+    pub bandwidth_switch: bool,
+    /// For so long after congestion it grows as Reno (Delta_L of the draft). 1 s.
+    pub reno_for: Span,
+    /// Least and largest share of the window kept on congestion, in 1/128. 64 and 102: 0.5 and 0.8.
+    pub beta: (u32, u32),
+    /// Below this least RTT, congestion halves the window. 10 ms: Linux.
+    pub adaptive_above: Span,
+    /// The largest RTT may rise by this per sample. 20 ms: Linux.
+    pub max_rtt_step: Span,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            rtt_scaling: true,
+            reference_rtt: Span::from_millis(100),
+            bandwidth_switch: true,
+            reno_for: Span::from_secs(1),
+            beta: (64, 102),
+            adaptive_above: Span::from_millis(10),
+            max_rtt_step: Span::from_millis(20),
+        }
+    }
+}
+
+/// log2 of the scale of alpha and beta.
+const SHIFT: u32 = 7;
+
+/// The H-TCP controller.
+#[derive(Clone, Debug)]
+pub struct Htcp {
+    params: Params,
+    /// Segments per RTT, and share kept on congestion, in 1/128.
+    alpha: u32,
+    beta: u32,
+    /// Congestion has been seen whose throughput was like the last one's (`modeswitch`).
+    adaptive: bool,
+    /// When congestion last ended.
+    congestion: Time,
+    /// When the congestion before the present one ended. Linux keeps the largest RTT and throughput with it, but after it has
+    /// changed them: an undo leaves both as congestion made them.
+    before: Option<Time>,
+    min_rtt: Option<Span>,
+    /// Largest RTT of late; fades with each congestion.
+    max_rtt: Span,
+    /// Segments of the last ACK in Open (`pkts_acked`), and their sum since the window last grew.
+    acked: u32,
+    credit: u32,
+    /// The window when last seen, for the measurement.
+    cwnd: u32,
+    /// Segments ACKed since `counted_since`.
+    counted: u32,
+    counted_since: Time,
+    /// Throughput of late, its largest since congestion, and that before it, segments/s (`Bi`, `maxB`, `old_maxB`).
+    rate: u64,
+    max_rate: u64,
+    old_max_rate: u64,
+}
+
+impl Default for Htcp {
+    fn default() -> Self {
+        Htcp::new(Params::default())
+    }
+}
+
+impl Htcp {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        Htcp {
+            alpha: 1 << SHIFT,
+            beta: params.beta.0,
+            params,
+            adaptive: false,
+            congestion: Time::ZERO,
+            before: None,
+            min_rtt: None,
+            max_rtt: Span::ZERO,
+            acked: 1,
+            credit: 0,
+            cwnd: 0,
+            counted: 0,
+            counted_since: Time::ZERO,
+            rate: 0,
+            max_rate: 0,
+            old_max_rate: 0,
+        }
+    }
+
+    fn take_rtt(&mut self, rtt: Span, open: bool) {
+        let min_rtt = self.min_rtt.map_or(rtt, |least| least.min(rtt));
+        self.min_rtt = Some(min_rtt);
+        if open {
+            self.max_rtt = self.max_rtt.max(min_rtt);
+            if rtt <= self.max_rtt + self.params.max_rtt_step {
+                self.max_rtt = self.max_rtt.max(rtt);
+            }
+        }
+    }
+
+    /// A window's worth of ACKs gives a throughput (Linux `measure_achieved_throughput`).
+    fn take_throughput(&mut self, now: Time, acked: u32) {
+        self.counted = self.counted.saturating_add(acked);
+        let Some(min_rtt) = self.min_rtt.filter(|&rtt| rtt > Span::ZERO) else { return };
+        let enough = self.cwnd.saturating_sub((self.alpha >> SHIFT).max(1));
+        let took = now.since(self.counted_since);
+        if self.counted < enough || took < min_rtt {
+            return;
+        }
+        let rate = u64::from(self.counted).saturating_mul(NANOS_PER_SEC) / took.as_nanos().max(1);
+        // In the first RTTs after congestion the window is not what it was.
+        if now.since(self.congestion).as_nanos() / min_rtt.as_nanos() <= 3 {
+            self.rate = rate;
+            self.max_rate = rate;
+        } else {
+            self.rate = self.rate.saturating_mul(3).saturating_add(rate) / 4;
+            self.max_rate = self.max_rate.max(self.rate);
+        }
+        self.counted = 0;
+        self.counted_since = now;
+    }
+
+    fn update_beta(&mut self) {
+        let (least, most) = self.params.beta;
+        self.beta = least;
+        if self.params.bandwidth_switch {
+            let (rate, old) = (self.max_rate, self.old_max_rate);
+            self.old_max_rate = rate;
+            let rate = rate.saturating_mul(5);
+            if rate < old.saturating_mul(4) || rate > old.saturating_mul(6) {
+                self.adaptive = false;
+                return;
+            }
+        }
+        match self.min_rtt {
+            Some(rtt) if self.adaptive && rtt > self.params.adaptive_above && self.max_rtt > Span::ZERO => {
+                let ratio = rtt.scale(1 << SHIFT, 1).as_nanos() / self.max_rtt.as_nanos();
+                self.beta = u32::try_from(ratio).unwrap_or(u32::MAX).min(most).max(least);
+            }
+            _ => self.adaptive = true,
+        }
+    }
+
+    /// The increase by the time since congestion: f = 1 + 10 (t - 1) + ((t - 1) / 2)^2 in whole segments, t in seconds.
+    fn update_alpha(&mut self, now: Time) {
+        let second = u128::from(NANOS_PER_SEC);
+        let beyond = now.since(self.congestion).as_nanos().saturating_sub(self.params.reno_for.as_nanos());
+        let beyond = u128::from(beyond);
+        let mut factor = 1;
+        if beyond > 0 {
+            factor += (10 * beyond + (beyond / 2) * (beyond / 2) / second) / second;
+        }
+        if self.params.rtt_scaling
+            && let Some(rtt) = self.min_rtt.filter(|&rtt| rtt > Span::ZERO)
+        {
+            // Between a half and ten, in eighths.
+            let scale = (self.params.reference_rtt.scale(8, 1).as_nanos() / rtt.as_nanos()).clamp(4, 80);
+            factor = ((factor << 3) / u128::from(scale)).max(1);
+        }
+        let left = (1u32 << SHIFT).saturating_sub(self.beta);
+        let alpha = u32::try_from(factor.saturating_mul(u128::from(2 * left))).unwrap_or(u32::MAX);
+        self.alpha = if alpha == 0 { 1 << SHIFT } else { alpha };
+    }
+}
+
+impl Controller for Htcp {
+    fn name(&self) -> &'static str {
+        "htcp"
+    }
+
+    fn on_established(&mut self, connection: &Connection, window: &mut Window) {
+        self.congestion = connection.now;
+        self.counted_since = connection.now;
+        self.cwnd = window.cwnd;
+    }
+
+    fn on_sample(&mut self, ack: &Ack) {
+        let open = ack.state == State::Open;
+        if open {
+            self.acked = ack.acked;
+        }
+        if let Some(rtt) = ack.rtt {
+            self.take_rtt(rtt, open);
+        }
+        if !self.params.bandwidth_switch {
+            return;
+        }
+        if matches!(ack.state, State::Open | State::Disorder) {
+            self.take_throughput(ack.now, ack.acked);
+        } else {
+            self.counted = 0;
+            self.counted_since = ack.now;
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if ack.cwnd_limited {
+            if in_slow_start(window) {
+                slow_start(window, ack.acked);
+            } else {
+                if (u64::from(self.credit) * u64::from(self.alpha)) >> SHIFT >= u64::from(window.cwnd) {
+                    window.cwnd = window.cwnd.saturating_add(1);
+                    self.credit = 0;
+                    self.update_alpha(ack.now);
+                } else {
+                    self.credit = self.credit.saturating_add(self.acked);
+                }
+                self.acked = 1;
+            }
+        }
+        self.cwnd = window.cwnd;
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.update_beta();
+        self.update_alpha(event.now);
+        // A fading memory of the largest RTT, for routes that change.
+        if let Some(min_rtt) = self.min_rtt
+            && self.max_rtt > min_rtt
+        {
+            self.max_rtt = min_rtt + (self.max_rtt - min_rtt).scale(95, 100);
+        }
+        let kept = (u64::from(window.cwnd) * u64::from(self.beta)) >> SHIFT;
+        window.ssthresh = u32::try_from(kept).unwrap_or(u32::MAX).max(2);
+        self.before = Some(self.congestion);
+        self.congestion = event.now;
+        self.credit = 0;
+    }
+
+    fn on_recovered(&mut self, now: Time, window: &mut Window) {
+        self.cwnd = window.cwnd;
+        if self.before.take().is_some() {
+            self.congestion = now;
+        }
+    }
+
+    fn on_undo(&mut self, _now: Time, window: &mut Window) {
+        self.cwnd = window.cwnd;
+        if let Some(before) = self.before.take() {
+            self.congestion = before;
+        }
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        let unit = f64::from(1 << SHIFT);
+        trace("alpha", f64::from(self.alpha) / unit);
+        trace("beta", f64::from(self.beta) / unit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Signal;
+    use crate::congestion::harness::{Path, Sender, ack_at};
+    use crate::units::Rate;
+
+    fn congestion(now: Time) -> Congestion {
+        Congestion { signal: Signal::Loss, now, in_flight: 10, srtt: Span::from_millis(20) }
+    }
+
+    fn secs(s: f64) -> Time {
+        Time::from_secs_f64(s)
+    }
+
+    /// A controller with these RTTs, and a throughput that is what it was at the last congestion.
+    fn with_rtts(min: u64, max: u64) -> Htcp {
+        Htcp {
+            min_rtt: Some(Span::from_millis(min)),
+            max_rtt: Span::from_millis(max),
+            max_rate: 1000,
+            old_max_rate: 1000,
+            adaptive: true,
+            ..Htcp::default()
+        }
+    }
+
+    /// In Linux's integers the factor is whole: 11 where the vector has 11.25.
+    #[test]
+    fn tv_s3_alpha_by_the_time_since_congestion() {
+        for (since, beta, rtt, alpha) in
+            [(0.5, 64, 100, 128), (2.0, 64, 100, 11 * 128), (5.0, 102, 100, 45 * 52), (5.0, 64, 20, 9 * 128)]
+        {
+            let mut htcp = Htcp { beta, ..with_rtts(rtt, rtt) };
+            htcp.update_alpha(secs(since));
+            assert_eq!(htcp.alpha, alpha, "{since} s, beta {beta}, {rtt} ms");
+        }
+        // Unscaled below the least factor.
+        let mut near = with_rtts(1, 1);
+        near.update_alpha(secs(0.5));
+        assert_eq!(near.alpha, 128);
+    }
+
+    #[test]
+    fn congestion_keeps_the_share_that_empties_the_queue() {
+        for (min, max, beta) in [(100, 150, 85), (100, 110, 102), (100, 300, 64), (9, 10, 64)] {
+            let mut htcp = with_rtts(min, max);
+            let mut w = Window { cwnd: 1280, ssthresh: 2, pacing_rate: None };
+            htcp.on_congestion(&congestion(secs(1.0)), &mut w);
+            assert_eq!((htcp.beta, w.ssthresh), (beta, 10 * beta), "{min} to {max} ms");
+        }
+    }
+
+    #[test]
+    fn a_throughput_that_changed_by_a_fifth_halves_the_window() {
+        for (rate, adaptive) in [(799, false), (801, true), (1200, true), (1201, false)] {
+            let mut htcp = Htcp { max_rate: rate, ..with_rtts(100, 110) };
+            htcp.update_beta();
+            assert_eq!(htcp.beta, if adaptive { 102 } else { 64 }, "{rate} after 1000");
+        }
+        let mut first = Htcp { adaptive: false, ..with_rtts(100, 110) };
+        first.update_beta();
+        assert_eq!(first.beta, 64);
+        first.update_beta();
+        assert_eq!(first.beta, 102, "from the second on");
+    }
+
+    #[test]
+    fn the_largest_rtt_rises_by_steps_fades() {
+        let mut htcp = with_rtts(100, 100);
+        htcp.take_rtt(Span::from_millis(121), true);
+        assert_eq!(htcp.max_rtt, Span::from_millis(100), "an outlier");
+        htcp.take_rtt(Span::from_millis(120), true);
+        assert_eq!(htcp.max_rtt, Span::from_millis(120));
+        let mut w = Window { cwnd: 100, ssthresh: 2, pacing_rate: None };
+        htcp.on_congestion(&congestion(secs(3.0)), &mut w);
+        assert_eq!(htcp.max_rtt, Span::from_millis(119));
+        htcp.on_undo(secs(3.1), &mut w);
+        assert_eq!(htcp.congestion, Time::ZERO, "undone");
+        htcp.on_congestion(&congestion(secs(3.0)), &mut w);
+        htcp.on_recovered(secs(3.2), &mut w);
+        assert_eq!(htcp.congestion, secs(3.2));
+    }
+
+    #[test]
+    fn it_grows_by_alpha_per_window() {
+        let mut htcp = Htcp { alpha: 10 * 128, ..with_rtts(100, 100) };
+        let mut w = Window { cwnd: 1000, ssthresh: 2, pacing_rate: None };
+        // 100 ACKs of one segment are worth one, and the one that finds so is not counted.
+        for _ in 0..100 {
+            htcp.on_ack(&ack_at(secs(0.5)), &mut w);
+        }
+        assert_eq!(w.cwnd, 1000);
+        htcp.on_ack(&ack_at(secs(0.5)), &mut w);
+        assert_eq!((w.cwnd, htcp.alpha), (1001, 128));
+    }
+
+    /// A link whose queue is a quarter of a BDP: beta settles at 0.8, where Reno's half would leave the link idle.
+    #[test]
+    fn a_shallow_queue_is_emptied_and_the_link_stays_busy() {
+        let rate = Rate::from_bits_per_sec(120_000_000);
+        let path = Path { queue: 250, ..Path::new(rate, 100) };
+        let mut sender = Sender::new(Box::new(Htcp::default()), path);
+        sender.run_for(Span::from_secs(60));
+        let before = sender.delivered();
+        sender.run_for(Span::from_secs(60));
+        let share = (sender.delivered() - before) as f64 * 1500.0 / (60.0 * rate.as_f64());
+        assert!(share > 0.98, "{share:.3} of the link");
+        assert!(sender.figure("beta") > 0.75, "{}", sender.figure("beta"));
+    }
+}

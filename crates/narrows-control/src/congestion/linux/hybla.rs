@@ -1,0 +1,270 @@
+//! Hybla: a long path grows its rate as fast as one of 25 ms would.
+//!
+//! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (IJSCN 22, 2004); Linux
+//! `tcp_hybla.c` (SUR 2.7), integers as there. Deviations from Linux: where the handshake gave no RTT, the first sample sets rho
+//! (Linux keeps rho = 1 for ever); the count of a window that grows by less than 1/128 per ACK is not shared with Reno's.
+
+use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
+use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
+use crate::units::Span;
+
+/// Parameters of [`Hybla`].
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// RTT of the path that is imitated (`rtt0`). 25 ms: the paper, section 3.
+    pub reference_rtt: Span,
+    /// Slow start multiplies by at most `2^this` per RTT of the reference (Linux: 16).
+    pub max_doublings: u32,
+    /// Largest window, segments (Linux `snd_cwnd_clamp`). 65535.
+    pub max_cwnd: u32,
+    /// Least `ssthresh`, segments. 2: RFC 5681 equation 4.
+    pub min_ssthresh: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { reference_rtt: Span::from_millis(25), max_doublings: 16, max_cwnd: 65_535, min_ssthresh: 2 }
+    }
+}
+
+/// log2 of the scale of rho.
+const RHO_SHIFT: u32 = 3;
+/// The scale of an increment: segments in 1/128.
+const UNIT: u32 = 128;
+
+/// The Hybla controller.
+#[derive(Clone, Debug)]
+pub struct Hybla {
+    params: Params,
+    /// Reno, outside Open.
+    increase: AdditiveIncrease,
+    /// How many times the reference the RTT is, in 1/8, at least 8 (`rho_3ls`).
+    rho: u32,
+    /// Least smoothed RTT; `None` before the first.
+    min_srtt: Option<Span>,
+    /// Window not yet turned into segments, in 1/128 (`snd_cwnd_cents`).
+    cents: u32,
+    /// ACKs since the window last grew.
+    idle_acks: u32,
+}
+
+impl Default for Hybla {
+    fn default() -> Self {
+        Hybla::new(Params::default())
+    }
+}
+
+impl Hybla {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        let increase = AdditiveIncrease::default();
+        Hybla { params, increase, rho: 1 << RHO_SHIFT, min_srtt: None, cents: 0, idle_acks: 0 }
+    }
+
+    /// Takes rho from an RTT if it is the least so far; the queue must not make the flow more aggressive.
+    fn take_rtt(&mut self, srtt: Span) {
+        if srtt == Span::ZERO || self.min_srtt.is_some_and(|least| srtt >= least) {
+            return;
+        }
+        self.min_srtt = Some(srtt);
+        let rho = srtt.scale(1 << RHO_SHIFT, 1).as_nanos() / self.params.reference_rtt.as_nanos().max(1);
+        self.rho = u32::try_from(rho).unwrap_or(u32::MAX).max(1 << RHO_SHIFT);
+    }
+
+    /// 2^rho - 1 of slow start, in 1/128 segments per ACK.
+    fn slow_start_increment(&self) -> u32 {
+        // 128 * 2^(n/8), rounded down, for the eighths of rho.
+        const FRACTIONS: [u64; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
+        let doublings = (self.rho >> RHO_SHIFT).min(self.params.max_doublings).min(31);
+        let fraction = FRACTIONS[(self.rho & ((1 << RHO_SHIFT) - 1)) as usize];
+        let increment = (fraction << doublings) - u64::from(UNIT);
+        u32::try_from(increment).unwrap_or(u32::MAX)
+    }
+
+    /// rho^2 / W of congestion avoidance, in 1/128 segments per ACK.
+    fn avoidance_increment(&self, cwnd: u32) -> u32 {
+        let squared = (u64::from(self.rho) * u64::from(self.rho)) << 1;
+        u32::try_from(squared / u64::from(cwnd.max(1))).unwrap_or(u32::MAX)
+    }
+}
+
+impl Controller for Hybla {
+    fn name(&self) -> &'static str {
+        "hybla"
+    }
+
+    fn on_established(&mut self, connection: &Connection, window: &mut Window) {
+        if let Some(rtt) = connection.rtt {
+            self.take_rtt(rtt);
+        }
+        // Linux begins with rho segments, which is less than 10 below 250 ms.
+        window.cwnd = (self.rho >> RHO_SHIFT).min(self.params.max_cwnd).max(1);
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        self.take_rtt(ack.srtt);
+        if !ack.cwnd_limited {
+            return;
+        }
+        if ack.state != State::Open {
+            let mut acked = ack.acked;
+            if in_slow_start(window) {
+                acked = slow_start(window, acked);
+            }
+            if acked > 0 {
+                let per = window.cwnd;
+                self.increase.on_ack(window, per, acked);
+            }
+            return;
+        }
+        let slow_start = in_slow_start(window);
+        let increment =
+            if slow_start { self.slow_start_increment() } else { self.avoidance_increment(window.cwnd) };
+        if !slow_start && increment < UNIT {
+            self.idle_acks = self.idle_acks.saturating_add(1);
+        }
+        self.cents += increment % UNIT;
+        let segments = increment / UNIT + self.cents / UNIT;
+        if self.cents >= UNIT {
+            self.cents %= UNIT;
+            self.idle_acks = 0;
+        }
+        window.cwnd = window.cwnd.saturating_add(segments);
+        // Less than a cent per ACK: Reno's segment per window.
+        if increment == 0 && self.idle_acks >= window.cwnd {
+            window.cwnd = window.cwnd.saturating_add(1);
+            self.idle_acks = 0;
+        }
+        if slow_start {
+            window.cwnd = window.cwnd.min(window.ssthresh);
+        }
+        window.cwnd = window.cwnd.min(self.params.max_cwnd);
+    }
+
+    fn on_congestion(&mut self, _event: &Congestion, window: &mut Window) {
+        self.increase.reset();
+        self.idle_acks = 0;
+        window.ssthresh = (window.cwnd / 2).max(self.params.min_ssthresh);
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("rho", f64::from(self.rho) / f64::from(1 << RHO_SHIFT));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::{Path, Sender, ack_at};
+    use crate::congestion::{INFINITE_SSTHRESH, Signal};
+    use crate::units::{Rate, Time};
+
+    fn at_rtt(millis: u64) -> Hybla {
+        let mut hybla = Hybla::default();
+        hybla.take_rtt(Span::from_millis(millis));
+        hybla
+    }
+
+    #[test]
+    fn tv_s4_rho_and_both_increments() {
+        for (rtt, rho, slow_start, avoidance) in [(50, 2, 3, 4), (100, 4, 15, 16), (200, 8, 255, 64)] {
+            let hybla = at_rtt(rtt);
+            assert_eq!(hybla.rho, rho << RHO_SHIFT);
+            assert_eq!(hybla.slow_start_increment(), slow_start * UNIT);
+            assert_eq!(hybla.avoidance_increment(1), avoidance * UNIT);
+        }
+    }
+
+    #[test]
+    fn a_short_path_is_renos_and_the_exponent_is_bounded() {
+        let short = at_rtt(3);
+        assert_eq!((short.rho, short.slow_start_increment(), short.avoidance_increment(1)), (8, UNIT, UNIT));
+        assert_eq!(at_rtt(60_000).slow_start_increment(), (UNIT << 16) - UNIT);
+        // 2^1.5 - 1
+        assert!((f64::from(at_rtt(38).slow_start_increment()) / 128.0 - 1.828).abs() < 0.01);
+    }
+
+    #[test]
+    fn rho_follows_the_least_rtt_and_no_queue() {
+        let mut hybla = at_rtt(100);
+        hybla.take_rtt(Span::from_millis(200));
+        hybla.take_rtt(Span::ZERO);
+        assert_eq!(hybla.rho, 32);
+        hybla.take_rtt(Span::from_millis(50));
+        assert_eq!(hybla.rho, 16);
+    }
+
+    #[test]
+    fn an_ack_adds_to_the_window_up_to_the_threshold() {
+        let mut w = Window { cwnd: 4, ssthresh: 30, pacing_rate: None };
+        let mut hybla = at_rtt(100);
+        let ack = ack_at(Time::ZERO);
+        let mut windows = Vec::new();
+        for _ in 0..3 {
+            hybla.on_ack(&ack, &mut w);
+            windows.push(w.cwnd);
+        }
+        // 15 per ACK, then 16/30 per ACK.
+        assert_eq!(windows, [19, 30, 30]);
+        hybla.on_ack(&ack, &mut w);
+        assert_eq!(w.cwnd, 31);
+        let mut open = w.clone();
+        hybla.on_ack(&Ack { state: State::Disorder, ..ack }, &mut open);
+        assert_eq!(open.cwnd, 31, "Reno outside Open");
+        hybla.on_congestion(
+            &Congestion { signal: Signal::Loss, now: Time::ZERO, in_flight: 1, srtt: Span::ZERO },
+            &mut w,
+        );
+        assert_eq!(w.ssthresh, 15);
+    }
+
+    #[test]
+    fn a_wide_window_on_a_short_path_still_grows_by_a_segment_per_window() {
+        let mut w = Window { cwnd: 1000, ssthresh: 2, pacing_rate: None };
+        let mut hybla = at_rtt(10);
+        for _ in 0..1000 {
+            hybla.on_ack(&ack_at(Time::ZERO), &mut w);
+        }
+        assert_eq!(w.cwnd, 1001);
+    }
+
+    /// What Hybla is for: in congestion avoidance the rate grows as fast over a long path as over one of 25 ms.
+    #[test]
+    fn the_rate_grows_by_the_same_at_any_rtt() {
+        let mut growth = Vec::new();
+        for rtt in [25, 50, 100] {
+            let mut sender = Sender::new(
+                Box::new(Leaves(at_rtt(rtt))),
+                Path::new(Rate::from_bits_per_sec(10_000_000_000), rtt),
+            );
+            sender.run_for(Span::from_secs(1));
+            let before = sender.window().cwnd;
+            sender.run_for(Span::from_secs(1));
+            growth.push(f64::from(sender.window().cwnd - before) / (rtt as f64 / 1e3));
+        }
+        // 40 RTTs of 25 ms in a second, a segment each; a whole number of cents per ACK is up to a third less. Reno would
+        // have 1600, 400, 100.
+        for g in &growth {
+            assert!((1100.0..1600.0).contains(g), "segments/s gained per second: {growth:?}");
+        }
+    }
+
+    /// Hybla that begins in congestion avoidance.
+    struct Leaves(Hybla);
+
+    impl Controller for Leaves {
+        fn name(&self) -> &'static str {
+            "hybla"
+        }
+        fn on_established(&mut self, _: &Connection, window: &mut Window) {
+            assert_eq!(window.ssthresh, INFINITE_SSTHRESH);
+            window.ssthresh = window.cwnd;
+        }
+        fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+            self.0.on_ack(ack, window);
+        }
+        fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+            self.0.on_congestion(event, window);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Scalable TCP: a segment of window per hundred ACKed, an eighth off on congestion; the time between losses does not depend on the rate.
+//!
+//! Source: Kelly, "Scalable TCP: Improving Performance in Highspeed Wide Area Networks" (CCR 33(2), 2003); Linux
+//! `tcp_scalable.c` (SUR 2.10). No deviation known.
+
+use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
+use crate::congestion::{Ack, Congestion, Controller, Window};
+
+/// Parameters of [`Scalable`].
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// ACKed segments per segment of window, at most; a smaller window grows as Reno's. 100: the paper's a = 0.01
+    /// (`TCP_SCALABLE_AI_CNT`; 50 before Linux 5.2).
+    pub acks_per_segment: u32,
+    /// Congestion takes `1 / 2^shift` of the window. 3: the paper's b = 1/8 (`TCP_SCALABLE_MD_SCALE`).
+    pub decrease_shift: u32,
+    /// Least `ssthresh`, segments. 2.
+    pub min_ssthresh: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { acks_per_segment: 100, decrease_shift: 3, min_ssthresh: 2 }
+    }
+}
+
+/// The Scalable controller.
+#[derive(Clone, Debug, Default)]
+pub struct Scalable {
+    params: Params,
+    increase: AdditiveIncrease,
+}
+
+impl Scalable {
+    /// A controller with other parameters than the paper's.
+    pub fn new(params: Params) -> Self {
+        Scalable { params, increase: AdditiveIncrease::default() }
+    }
+}
+
+impl Controller for Scalable {
+    fn name(&self) -> &'static str {
+        "scalable"
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if !ack.cwnd_limited {
+            return;
+        }
+        let mut acked = ack.acked;
+        if in_slow_start(window) {
+            acked = slow_start(window, acked);
+        }
+        if acked > 0 {
+            let per = window.cwnd.min(self.params.acks_per_segment);
+            self.increase.on_ack(window, per, acked);
+        }
+    }
+
+    fn on_congestion(&mut self, _event: &Congestion, window: &mut Window) {
+        self.increase.reset();
+        let off = window.cwnd.checked_shr(self.params.decrease_shift).unwrap_or(0);
+        window.ssthresh = (window.cwnd - off).max(self.params.min_ssthresh);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Signal;
+    use crate::congestion::harness::{Path, Sender, ack_at};
+    use crate::units::{Rate, Span, Time};
+
+    fn congestion() -> Congestion {
+        Congestion { signal: Signal::Loss, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
+    }
+
+    fn window(cwnd: u32) -> Window {
+        Window { cwnd, ssthresh: 2, pacing_rate: None }
+    }
+
+    #[test]
+    fn tv_s11_congestion_takes_an_eighth() {
+        for (cwnd, ssthresh) in [(400, 350), (15, 14), (7, 7), (1, 2)] {
+            let mut w = window(cwnd);
+            Scalable::default().on_congestion(&congestion(), &mut w);
+            assert_eq!(w.ssthresh, ssthresh, "cwnd {cwnd}");
+        }
+    }
+
+    #[test]
+    fn growth_is_renos_up_to_a_hundred_segments_and_a_hundredth_per_acked_segment_beyond() {
+        for (cwnd, acks) in [(40, 40), (100, 100), (1000, 100)] {
+            let mut scalable = Scalable::default();
+            let mut w = window(cwnd);
+            for n in 1..=acks {
+                assert_eq!(w.cwnd, cwnd, "after {} ACKs", n - 1);
+                scalable.on_ack(&ack_at(Time::ZERO), &mut w);
+            }
+            assert_eq!(w.cwnd, cwnd + 1);
+        }
+    }
+
+    /// Kelly 2003, section 3: a window of a/(b p) is where growth and decrease cancel. The window swings from there an eighth
+    /// down; its mean is 15/16 of it.
+    #[test]
+    fn the_mean_window_is_inverse_to_the_loss_rate() {
+        for segments_per_loss in [5_000, 10_000, 40_000] {
+            let mut scalable = Scalable::default();
+            let mut w = window(100);
+            let (mut rtts, cycles) = (0.0, 200);
+            for n in 0..cycles * segments_per_loss {
+                // The first half is left out: from 100 segments to the balance.
+                if n >= cycles / 2 * segments_per_loss {
+                    rtts += 1.0 / f64::from(w.cwnd);
+                }
+                if n % segments_per_loss == segments_per_loss - 1 {
+                    scalable.on_congestion(&congestion(), &mut w);
+                    w.cwnd = w.ssthresh;
+                } else {
+                    scalable.on_ack(&ack_at(Time::ZERO), &mut w);
+                }
+            }
+            let mean = f64::from(cycles / 2 * segments_per_loss) / rtts;
+            let law = 15.0 / 16.0 * 0.08 * f64::from(segments_per_loss);
+            assert!((mean / law - 1.0).abs() < 0.03, "mean window {mean:.1}, the law says {law:.1}");
+        }
+    }
+
+    /// The time that a loss costs is the same at ten times the rate, which is what the controller is for: ln(8/7)/ln(1.01)
+    /// = 13.4 RTTs, one or two more for recovery and for the RTT that a loss takes to be known.
+    #[test]
+    fn the_time_between_losses_does_not_depend_on_the_rate() {
+        for mbit in [100, 1000] {
+            let path = Path { queue: 20, ..Path::new(Rate::from_bits_per_sec(mbit * 1_000_000), 50) };
+            let mut sender = Sender::new(Box::new(Scalable::default()), path);
+            // Slow start's overflow and what it costs.
+            sender.run_for(Span::from_secs(20));
+            let (mut lost, mut episodes) = (sender.lost(), Vec::<Time>::new());
+            let end = sender.now() + Span::from_secs(20);
+            sender.run_until(end, |s| {
+                let again = episodes.last().is_none_or(|&at| s.now().since(at) > Span::from_millis(150));
+                if s.lost() > lost && again {
+                    episodes.push(s.now());
+                }
+                lost = s.lost();
+                false
+            });
+            let span = episodes[episodes.len() - 1].since(episodes[0]).as_secs_f64();
+            let rtts = span / (episodes.len() - 1) as f64 / 0.050;
+            assert!((13.4..17.0).contains(&rtts), "{rtts:.1} RTTs between losses at {mbit} Mbit/s");
+        }
+    }
+}
