@@ -25,7 +25,6 @@ pub(crate) fn ack_at(now: Time) -> Ack {
         prior_in_flight: 1,
         in_flight: 1,
         rtt: None,
-        one_way: None,
         srtt: Span::ZERO,
         min_rtt: Span::MAX,
         rate: RateSample::default(),
@@ -265,7 +264,6 @@ impl Sender {
             in_flight,
             rtt: Some(rtt),
             // All but the way back, by clocks that agree.
-            one_way: Some(rtt - self.path.rtt.scale(1, 2)),
             srtt: self.srtt,
             min_rtt: self.min_rtt,
             rate: RateSample {

@@ -107,9 +107,6 @@ pub struct Ack {
     pub in_flight: u32,
     /// RTT sample (Karn-clean: of segments sent once).
     pub rtt: Option<Span>,
-    /// One-way delay of the data: the receiver's timestamp of this ACK minus the one that it echoes. Its zero point is unknown,
-    /// as the clocks are two; only differences between samples mean something. Without a timestamp `None`.
-    pub one_way: Option<Span>,
     /// Smoothed RTT (RFC 6298); zero before the first sample.
     pub srtt: Span,
     /// Least RTT of the connection; [`Span::MAX`] before the first sample.

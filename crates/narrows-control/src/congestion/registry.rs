@@ -7,7 +7,6 @@ use super::linux::cubic::Cubic;
 use super::linux::highspeed::HighSpeed;
 use super::linux::htcp::Htcp;
 use super::linux::hybla::Hybla;
-use super::linux::lp::Lp;
 use super::linux::reno::Reno;
 use super::linux::scalable::Scalable;
 use super::network::bdr::Bdr;
@@ -48,7 +47,6 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "highspeed", summary: "increase and decrease by a table of windows (HighSpeed TCP, RFC 3649)", build: || Box::new(HighSpeed::default()) },
     Entry { name: "htcp", summary: "the longer since congestion, the faster; backs off as the queue is deep (H-TCP)", build: || Box::new(Htcp::default()) },
     Entry { name: "hybla", summary: "grows a long path's rate as fast as one of 25 ms (TCP Hybla)", build: || Box::new(Hybla::default()) },
-    Entry { name: "lp", summary: "Reno that gives way when the one-way delay rises (TCP-LP)", build: || Box::new(Lp::default()) },
     Entry { name: "obp", summary: "takes what the routers say is left of its path, in a header of each packet (OBP)", build: || Box::new(Stamped::obp()) },
     Entry { name: "pacec", summary: "obeys the rate that the ingress switch hands on from the domain's controller (PACEC)", build: || Box::new(Brf::new("pacec", brf::Params::pacec())) },
     Entry { name: "rcp", summary: "obeys the one rate of the bottleneck router, in a header of each packet (RCP)", build: || Box::new(Stamped::rcp()) },

@@ -138,7 +138,6 @@ fn apply(controller: &mut dyn Controller, window: &mut Window, step: &Step, tota
                 prior_in_flight,
                 in_flight: totals.in_flight,
                 rtt: rtt.map(Span::from_nanos),
-                one_way: rtt.map(|r| Span::from_nanos(r / 2)),
                 srtt: Span::from_nanos(rtt.unwrap_or(0)),
                 rate: RateSample {
                     delivered,

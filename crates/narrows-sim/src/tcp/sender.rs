@@ -128,8 +128,6 @@ pub(super) struct Progress {
     pub(super) retransmission_lost: bool,
     /// Timestamp that the ACK echoes.
     pub(super) ts_echo: u32,
-    /// Timestamp of the ACK minus `ts_echo`.
-    one_way: Option<Span>,
     pub(super) draft: Draft,
     pub(super) rtt: Option<Span>,
     /// RTTs of the first and the last original that the SACK blocks newly report.
@@ -334,7 +332,6 @@ impl Sender {
             ece: self.config.ecn && p.is(flag::ECE),
             lost_before: self.sampler.lost,
             ts_echo: p.ts_echo,
-            one_way: echo_rtt(p.ts, p.ts_echo),
             ..Progress::default()
         };
         let feedback = read_rate(p);
@@ -493,7 +490,6 @@ impl Sender {
             prior_in_flight,
             in_flight: self.board.in_flight(),
             rtt: progress.rtt,
-            one_way: progress.one_way,
             srtt: self.rtt.srtt,
             min_rtt: self.rtt.min,
             rate,

@@ -8,7 +8,6 @@
 //! | [`highspeed`] | Reno with a table of increases and decreases by window |
 //! | [`htcp`] | the longer since congestion, the faster; backs off as the queue is deep |
 //! | [`hybla`] | a long path grows as one of 25 ms would |
-//! | [`lp`] | Reno that gives way when the one-way delay rises |
 //! | [`scalable`] | a hundredth of a segment per ACKed segment, an eighth off on congestion |
 //! | [`slow_start`] | what they share: slow start, additive increase |
 //! | [`hystart`] | when CUBIC leaves slow start |
@@ -19,7 +18,6 @@ pub mod highspeed;
 pub mod htcp;
 pub mod hybla;
 pub mod hystart;
-pub mod lp;
 pub mod reno;
 pub mod scalable;
 pub mod slow_start;
