@@ -4,6 +4,7 @@ use super::Controller;
 use super::bbr::Bbr;
 use super::linux::cubic::Cubic;
 use super::linux::reno::Reno;
+use super::linux::vegas::Vegas;
 use super::network::bdr::Bdr;
 use super::network::brf::{self, Brf};
 use super::network::stamped::Stamped;
@@ -42,6 +43,7 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "pacec", summary: "obeys the rate that the ingress switch hands on from the domain's controller (PACEC)", build: || Box::new(Brf::new("pacec", brf::Params::pacec())) },
     Entry { name: "rcp", summary: "obeys the one rate of the bottleneck router, in a header of each packet (RCP)", build: || Box::new(Stamped::rcp()) },
     Entry { name: "reno", summary: "additive increase, halving on congestion (RFC 5681)", build: || Box::new(Reno::default()) },
+    Entry { name: "vegas", summary: "holds two to four packets in the queue, by the delay (Linux tcp_vegas)", build: || Box::new(Vegas::default()) },
     Entry { name: "xcp", summary: "lets the network move its window, by a header of each packet (XCP)", build: || Box::new(Xcp::default()) },
 ];
 
