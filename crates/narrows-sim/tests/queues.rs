@@ -313,3 +313,23 @@ fn jitter_with_reordering_is_learnt_and_does_not_cost_throughput() {
     let ratio = with.f("flows", "fct_s", 0) / without.f("flows", "fct_s", 0);
     assert!(ratio < 1.2, "{ratio}");
 }
+
+#[test]
+fn dctcp_keeps_a_marking_queue_near_its_threshold_and_the_link_full() {
+    // RFC 8257 section 3.1: K above C x RTT / 7; 100 Mbit/s x 20 ms / 7 = 24 packets.
+    let queue = |mark| QueuePlan::Fifo { limit: packets(1000), mark };
+    let mut plan = path(mbit(100), ms(20), queue(MarkPlan::Threshold { packets: 30 }), 30);
+    plan.warmup = Span::from_secs(5);
+    // Without a word of ECN: DCTCP brings it.
+    plan.flows = vec![bulk("dctcp"), bulk("dctcp")];
+    let r = run(&plan);
+    let threshold = 30.0 * 120e-6;
+    let median = r.f("links", "sojourn_p50_s", 0);
+    assert!(utilisation(&r) > 0.99, "{}", utilisation(&r));
+    assert!(
+        (0.5 * threshold..1.3 * threshold).contains(&median),
+        "{median} s, the threshold is {threshold} s"
+    );
+    assert!(r.f("links", "sojourn_p95_s", 0) < 2.0 * threshold);
+    assert_eq!(r.u("links", "dropped_packets", 0), 0);
+}

@@ -240,6 +240,12 @@ pub trait Controller: Send {
         false
     }
 
+    /// Needs to know which packets were marked (RFC 8257 section 3.2): the flow then asks for ECN whatever the scenario says, the
+    /// receiver echoes CE exactly, and retransmissions are ECN-capable too (Linux TCP_CONG_NEEDS_ECN). Fixed per controller.
+    fn exact_ce_echo(&self) -> bool {
+        false
+    }
+
     /// Names and values of the internal state, for traces: `trace("bw", 1.25e7)`. Names are fixed per controller.
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
 }

@@ -4,11 +4,13 @@ use super::Controller;
 use super::bbr::Bbr;
 use super::linux::bic::Bic;
 use super::linux::cubic::Cubic;
+use super::linux::dctcp::Dctcp;
 use super::linux::highspeed::HighSpeed;
 use super::linux::htcp::Htcp;
 use super::linux::hybla::Hybla;
 use super::linux::reno::Reno;
 use super::linux::scalable::Scalable;
+use super::linux::vegas::Vegas;
 use super::network::bdr::Bdr;
 use super::network::brf::{self, Brf};
 use super::network::stamped::Stamped;
@@ -44,6 +46,7 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "brf", summary: "obeys the rate that the network writes into ACKs, with fallback (BRF, resolved)", build: || Box::new(Brf::default()) },
     Entry { name: "brf-literal", summary: "obeys the rate as the BRF paper has it: no bounds, no fallback once rated", build: || Box::new(Brf::literal()) },
     Entry { name: "cubic", summary: "CUBIC with HyStart, Linux's default (RFC 9438)", build: || Box::new(Cubic::default()) },
+    Entry { name: "dctcp", summary: "gives way in proportion to the share of marked packets; implies ECN (RFC 8257)", build: || Box::new(Dctcp::default()) },
     Entry { name: "highspeed", summary: "increase and decrease by a table of windows (HighSpeed TCP, RFC 3649)", build: || Box::new(HighSpeed::default()) },
     Entry { name: "htcp", summary: "the longer since congestion, the faster; backs off as the queue is deep (H-TCP)", build: || Box::new(Htcp::default()) },
     Entry { name: "hybla", summary: "grows a long path's rate as fast as one of 25 ms (TCP Hybla)", build: || Box::new(Hybla::default()) },
@@ -52,6 +55,7 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "rcp", summary: "obeys the one rate of the bottleneck router, in a header of each packet (RCP)", build: || Box::new(Stamped::rcp()) },
     Entry { name: "reno", summary: "additive increase, halving on congestion (RFC 5681)", build: || Box::new(Reno::default()) },
     Entry { name: "scalable", summary: "a hundredth of a segment per ACKed segment, an eighth off (Scalable TCP)", build: || Box::new(Scalable::default()) },
+    Entry { name: "vegas", summary: "holds two to four packets in the queue, by the delay (Linux tcp_vegas)", build: || Box::new(Vegas::default()) },
     Entry { name: "xcp", summary: "lets the network move its window, by a header of each packet (XCP)", build: || Box::new(Xcp::default()) },
 ];
 

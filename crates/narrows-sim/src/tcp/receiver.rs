@@ -36,6 +36,8 @@ pub(crate) struct Receiver {
     template: Template,
     pub(crate) phase: Phase,
     ecn: bool,
+    /// Echoes CE of each packet, not until CWR (RFC 8257).
+    exact_ce: bool,
     /// The sender asked for rates: ACKs reserve room for one.
     rate_option: bool,
     /// What routers wrote into congestion headers, not sent back yet.
@@ -71,11 +73,12 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(template: Template, ecn: bool) -> Self {
+    pub(crate) fn new(template: Template, ecn: bool, exact_ce: bool) -> Self {
         Receiver {
             template,
             phase: Phase::Listen,
             ecn,
+            exact_ce,
             rate_option: false,
             echo: None,
             next: 0,
@@ -180,7 +183,18 @@ impl Receiver {
             self.quick = self.quick.max(QUICK_ACKS);
         }
         self.last_data = io.now;
-        if self.ecn {
+        if self.ecn && self.exact_ce {
+            let ce = p.is(flag::CE);
+            if ce != self.echo_ce {
+                // RFC 8257 section 3.2: what waits for its ACK is told with its own mark. Linux then answers the packet of
+                // the change at once, too.
+                if self.unacked > 0 {
+                    self.send_ack(io);
+                }
+                self.echo_ce = ce;
+                self.quick = self.quick.max(1);
+            }
+        } else if self.ecn {
             if p.is(flag::CWR) {
                 self.echo_ce = false;
                 self.quick = self.quick.max(1);

@@ -196,10 +196,10 @@ impl Sender {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNLIMITED.to_bits();
         }
-        // RFC 3168 section 6.1.5: no retransmission is ECN-capable, and the CWR goes out with new data.
-        if self.config.ecn && !again {
+        // RFC 3168 section 6.1.5: no retransmission is ECN-capable (but RFC 8257's), and the CWR goes out with new data.
+        if self.config.ecn && (!again || self.cc.exact_ce_echo()) {
             p.flags |= flag::ECT;
-            if std::mem::take(&mut self.send_cwr) {
+            if !again && std::mem::take(&mut self.send_cwr) {
                 p.flags |= flag::CWR;
             }
         }

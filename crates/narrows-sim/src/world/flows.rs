@@ -180,23 +180,25 @@ impl World<'_> {
         match &plan.transport {
             TransportPlan::Tcp { cc, ecn, pacing, receive_window, mss } => {
                 let mut random = Random::new(self.plan.seed, 4 << 40 | meta.id as u64);
+                let back = Template { hop: reverse, flags: flag::REVERSE, ..template };
+                // `Plan::check` has seen that the name exists.
+                let cc = (self.controllers)(cc).unwrap_or_else(|| Box::new(Reno::default()));
+                let exact_ce = cc.exact_ce_echo();
+                let ecn = *ecn || exact_ce;
                 let config = Config {
                     template,
                     mss: *mss as u16,
-                    ecn: *ecn,
+                    ecn,
                     pacing: *pacing,
                     receive_window: receive_window.unwrap_or(MAX_WINDOW_BYTES / mss),
                     seed: random.bits(),
                 };
-                let back = Template { hop: reverse, flags: flag::REVERSE, ..template };
-                // `Plan::check` has seen that the name exists.
-                let cc = (self.controllers)(cc).unwrap_or_else(|| Box::new(Reno::default()));
                 let measure_from = Time::ZERO + self.plan.warmup;
                 let mut sender = Sender::new(config, app, cc, measure_from);
                 if meta.sampled {
                     sender.rtt_histogram = Histogram::new();
                 }
-                Body::Tcp(Box::new(Tcp { sender, receiver: Receiver::new(back, *ecn) }))
+                Body::Tcp(Box::new(Tcp { sender, receiver: Receiver::new(back, ecn, exact_ce) }))
             }
             TransportPlan::Udp { rate, packet } => Body::Udp(Box::new(Udp {
                 template: Template { flags: flag::UDP, ..template },

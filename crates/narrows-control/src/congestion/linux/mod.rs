@@ -9,15 +9,21 @@
 //! | [`htcp`] | the longer since congestion, the faster; backs off as the queue is deep |
 //! | [`hybla`] | a long path grows as one of 25 ms would |
 //! | [`scalable`] | a hundredth of a segment per ACKed segment, an eighth off on congestion |
+//! | [`dctcp`] | less in proportion to the share of marks |
+//! | [`vegas`] | two to four packets in the queue |
 //! | [`slow_start`] | what they share: slow start, additive increase |
+//! | [`rounds`] | RTTs per round trip, of Vegas and its kin |
 //! | [`hystart`] | when CUBIC leaves slow start |
 
 pub mod bic;
 pub mod cubic;
+pub mod dctcp;
 pub mod highspeed;
 pub mod htcp;
 pub mod hybla;
 pub mod hystart;
 pub mod reno;
+pub mod rounds;
 pub mod scalable;
 pub mod slow_start;
+pub mod vegas;

@@ -18,7 +18,12 @@ fn port(capacity: Rate, carried: u64, queued: u64) -> Law {
     let mut law = Law::new(Params::default());
     let start = Time::from_nanos(1_700_000_000_000_000_000);
     law.on_interval(start, Bytes::new(7), Bytes::ZERO, capacity);
-    law.on_interval(start + MS.scale(10, 1), Bytes::new(carried.saturating_add(7)), Bytes::new(queued), capacity);
+    law.on_interval(
+        start + MS.scale(10, 1),
+        Bytes::new(carried.saturating_add(7)),
+        Bytes::new(queued),
+        capacity,
+    );
     law
 }
 

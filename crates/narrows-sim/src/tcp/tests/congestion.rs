@@ -108,3 +108,21 @@ fn the_reordering_timer_does_not_let_a_burst_go() {
     assert!(together <= 2, "{together} segments with the retransmission");
     assert_ne!(pair.sender.state, State::Loss);
 }
+
+#[test]
+fn dctcp_hears_of_exactly_the_segments_that_were_marked() {
+    // RFC 8257 section 3.2: an ACK speaks for segments of one kind only, whatever the delayed ACKs.
+    let app = segments(400);
+    let marked = |seq: u32| (100..107).contains(&seq) || seq == 150;
+    let mut pair =
+        Pair::new("dctcp", &app, |p, _| if p.payload > 0 && marked(p.seq) { Fate::Mark } else { Fate::Pass });
+    pair.run_until(at(60_000)).assert_complete(400 * MSS);
+    let mut acknowledged = 0;
+    for ack in pair.acks() {
+        for seq in acknowledged..ack.packet.ack {
+            assert_eq!(ack.packet.is(flag::ECE), marked(seq), "segment {seq}");
+        }
+        acknowledged = ack.packet.ack;
+    }
+    assert!(acknowledged > 300, "{acknowledged}");
+}

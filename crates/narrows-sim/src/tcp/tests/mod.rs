@@ -85,8 +85,10 @@ impl<'n> Pair<'n> {
         let config =
             Config { template, mss: MSS as u16, ecn: true, pacing: false, receive_window: u32::MAX, seed: 1 };
         let app = App::new(app, Time::ZERO, Time::NEVER);
-        let sender = Sender::new(config, app, registry::build(cc).unwrap(), Time::ZERO);
-        let receiver = Receiver::new(Template { flags: flag::REVERSE, ..template }, true);
+        let cc = registry::build(cc).unwrap();
+        let exact_ce = cc.exact_ce_echo();
+        let sender = Sender::new(config, app, cc, Time::ZERO);
+        let receiver = Receiver::new(Template { flags: flag::REVERSE, ..template }, true, exact_ce);
         Pair {
             now: Time::ZERO,
             sender,

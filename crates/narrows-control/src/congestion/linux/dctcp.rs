@@ -1,0 +1,174 @@
+//! DCTCP: gives way in proportion to the share of packets that the switch marks.
+//!
+//! Source: RFC 8257; integers and order after Linux `tcp_dctcp.c` (SUR 2.4). Grows as Reno. Without marks it is Reno, so there is
+//! no fallback to write. Deviations from Linux: the share is updated after the transport has answered the ACK, not before; a loss
+//! while the window is being reduced for marks does not halve it again.
+
+use super::reno::Reno;
+use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
+use crate::units::Time;
+
+/// Parameters of [`Dctcp`]; the defaults are Linux's module parameters.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Weight of a new share: 1/2^n. 4: RFC 8257 section 4.2, g = 1/16 (`dctcp_shift_g`).
+    pub shift_g: u32,
+    /// Share assumed at first, in 1/1024. 1024: RFC 8257 section 3.3 (`dctcp_alpha_on_init`).
+    pub initial_alpha: u32,
+    /// Least `ssthresh`, segments (Linux: 2).
+    pub min_ssthresh: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { shift_g: 4, initial_alpha: UNIT, min_ssthresh: 2 }
+    }
+}
+
+/// The scale of the share (`DCTCP_MAX_ALPHA`).
+const UNIT: u32 = 1024;
+
+/// The DCTCP controller.
+#[derive(Clone, Debug)]
+pub struct Dctcp {
+    params: Params,
+    reno: Reno,
+    /// Moving average of the share of marked segments, in 1/1024.
+    alpha: u32,
+    /// Segments delivered in this window, and those whose ACK echoed a mark.
+    delivered: u64,
+    marked: u64,
+    /// The window is over when `snd_una` reaches this.
+    end: u64,
+    /// Window before the last reduction, segments.
+    prior_cwnd: u32,
+}
+
+impl Default for Dctcp {
+    fn default() -> Self {
+        Dctcp::new(Params::default())
+    }
+}
+
+impl Dctcp {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        let alpha = params.initial_alpha.min(UNIT);
+        Dctcp { params, reno: Reno::default(), alpha, delivered: 0, marked: 0, end: 0, prior_cwnd: 0 }
+    }
+
+    /// RFC 8257 section 3.3, step 6: alpha = (1 - g) alpha + g M, once per window.
+    fn update_alpha(&mut self) {
+        let g = self.params.shift_g.min(10);
+        // A small alpha still decays to nothing (Linux min_not_zero).
+        let decay = self.alpha >> g;
+        self.alpha -= if decay == 0 { self.alpha } else { decay };
+        let gain = (u128::from(self.marked) << (10 - g)) / u128::from(self.delivered.max(1));
+        self.alpha = self.alpha.saturating_add(u32::try_from(gain).unwrap_or(UNIT)).min(UNIT);
+    }
+}
+
+impl Controller for Dctcp {
+    fn name(&self) -> &'static str {
+        "dctcp"
+    }
+
+    fn exact_ce_echo(&self) -> bool {
+        true
+    }
+
+    fn on_sample(&mut self, ack: &Ack) {
+        self.delivered = self.delivered.saturating_add(u64::from(ack.acked));
+        if ack.ece {
+            self.marked = self.marked.saturating_add(u64::from(ack.acked));
+        }
+        if ack.snd_una >= self.end {
+            self.update_alpha();
+            (self.delivered, self.marked, self.end) = (0, 0, ack.snd_nxt);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        self.reno.on_ack(ack, window);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.prior_cwnd = window.cwnd;
+        let cwnd = window.cwnd;
+        self.reno.on_congestion(event, window);
+        if event.signal == Signal::Ecn {
+            // RFC 8257 section 3.3, step 9: cwnd (1 - alpha / 2).
+            let cut = (u64::from(cwnd) * u64::from(self.alpha)) >> 11;
+            window.ssthresh = cwnd.saturating_sub(u32::try_from(cut).unwrap_or(u32::MAX));
+        }
+        window.ssthresh = window.ssthresh.max(self.params.min_ssthresh);
+    }
+
+    fn on_undo(&mut self, _now: Time, window: &mut Window) {
+        window.cwnd = window.cwnd.max(self.prior_cwnd);
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("alpha", f64::from(self.alpha) / f64::from(UNIT));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::INFINITE_SSTHRESH;
+    use crate::congestion::harness::ack_at;
+    use crate::units::Span;
+
+    fn congestion(signal: Signal) -> Congestion {
+        Congestion { signal, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
+    }
+
+    /// A window of 100 segments of which `marked` are.
+    fn window_of_acks(dctcp: &mut Dctcp, marked: u64) {
+        let start = dctcp.end;
+        for n in 1..=100 {
+            let una = start.saturating_sub(100) + n;
+            dctcp.on_sample(&Ack {
+                ece: n <= marked,
+                snd_una: una,
+                snd_nxt: una + 100,
+                ..ack_at(Time::ZERO)
+            });
+        }
+    }
+
+    /// TV-S9, to the 1/1024 of Linux's integers.
+    #[test]
+    fn tv_s9_the_share_of_marks_is_averaged_and_cuts_the_window_in_proportion() {
+        let mut dctcp = Dctcp { end: 100, ..Dctcp::default() };
+        for (marked, alpha) in [(0, 0.9375), (0, 0.8789), (50, 0.8552), (100, 0.8643)] {
+            window_of_acks(&mut dctcp, marked);
+            let got = f64::from(dctcp.alpha) / 1024.0;
+            assert!((got - alpha).abs() < 0.002, "{marked} of 100 marked: {got}, not {alpha}");
+        }
+        let mut w = Window { cwnd: 100, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+        dctcp.alpha = 960;
+        dctcp.on_congestion(&congestion(Signal::Ecn), &mut w);
+        assert_eq!(w.ssthresh, 54, "53.1: Linux rounds the cut down");
+    }
+
+    #[test]
+    fn a_loss_halves_whatever_the_share_of_marks() {
+        for signal in [Signal::Loss, Signal::Timeout] {
+            let mut dctcp = Dctcp { alpha: 10, ..Dctcp::default() };
+            let mut w = Window { cwnd: 100, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+            dctcp.on_congestion(&congestion(signal), &mut w);
+            assert_eq!(w.ssthresh, 50);
+        }
+    }
+
+    #[test]
+    fn without_marks_the_share_decays_to_nothing() {
+        let mut dctcp = Dctcp { end: 100, ..Dctcp::default() };
+        for _ in 0..200 {
+            window_of_acks(&mut dctcp, 0);
+        }
+        assert_eq!(dctcp.alpha, 0);
+    }
+}

@@ -1,0 +1,113 @@
+//! RTTs per round trip, as Vegas, Veno and YeAH take them (Linux `tcp_vegas.c`).
+//!
+//! Times are whole microseconds plus one, as in Linux, so that none is zero.
+
+use crate::congestion::{Ack, State};
+use crate::units::Span;
+
+/// Least RTTs, of the path and of the round trip.
+#[derive(Clone, Debug)]
+pub struct Rounds {
+    /// Least RTT since the start or the last [`Rounds::restart`], us; `u32::MAX` before the first (`baseRTT`).
+    pub base: u32,
+    /// Least RTT since it was last cleared, us; `u32::MAX` if there was none (`minRTT`).
+    pub least: u32,
+    /// Samples since they were last cleared (`cntRTT`).
+    pub samples: u32,
+    /// The sender is in state Open: queues are not measured while it repairs (`doing_vegas_now`).
+    pub open: bool,
+    /// The round is over when `snd_una` passes this (`beg_snd_nxt`).
+    end: u64,
+}
+
+impl Default for Rounds {
+    fn default() -> Self {
+        Rounds { base: u32::MAX, least: u32::MAX, samples: 0, open: true, end: 0 }
+    }
+}
+
+impl Rounds {
+    /// Takes the sample of an ACK, in whatever state. Starts a round when the state has become Open.
+    pub fn on_sample(&mut self, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            let rtt = micros(rtt);
+            self.base = self.base.min(rtt);
+            self.least = self.least.min(rtt);
+            self.samples = self.samples.saturating_add(1);
+        }
+        let open = ack.state == State::Open;
+        if open && !self.open {
+            self.begin(ack.snd_nxt);
+        }
+        self.open = open;
+    }
+
+    /// Whether this ACK ends the round. The caller reads the samples and calls [`Rounds::begin`].
+    pub fn is_over(&self, ack: &Ack) -> bool {
+        ack.snd_una > self.end
+    }
+
+    /// Starts a round: it lasts until what is sent by now is acknowledged.
+    pub fn begin(&mut self, snd_nxt: u64) {
+        self.end = snd_nxt;
+        self.samples = 0;
+        self.least = u32::MAX;
+    }
+
+    /// The sender was idle: the path may be another one (Linux CA_EVENT_TX_START). The end of the round stays, all of
+    /// it is acknowledged.
+    pub fn restart(&mut self) {
+        self.base = u32::MAX;
+        self.least = u32::MAX;
+        self.samples = 0;
+        self.open = true;
+    }
+}
+
+fn micros(rtt: Span) -> u32 {
+    // One below the value that says "none".
+    u32::try_from(rtt.as_micros().saturating_add(1)).unwrap_or(u32::MAX).min(u32::MAX - 1)
+}
+
+/// `window * share / of` in segments, rounded down.
+pub fn part(window: u32, share: u32, of: u32) -> u32 {
+    u32::try_from(u64::from(window) * u64::from(share) / u64::from(of.max(1))).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::ack_at;
+    use crate::units::Time;
+
+    fn ack(una: u64, rtt: u64, state: State) -> Ack {
+        let rtt = Some(Span::from_millis(rtt));
+        Ack { snd_una: una, snd_nxt: una + 10, rtt, state, ..ack_at(Time::ZERO) }
+    }
+
+    #[test]
+    fn a_round_lasts_until_what_was_sent_at_its_start_is_acknowledged() {
+        let mut rounds = Rounds::default();
+        let first = ack(1, 50, State::Open);
+        rounds.on_sample(&first);
+        assert!(rounds.is_over(&first));
+        rounds.begin(first.snd_nxt);
+        rounds.on_sample(&ack(11, 60, State::Open));
+        assert!(!rounds.is_over(&ack(11, 60, State::Open)));
+        assert!(rounds.is_over(&ack(12, 60, State::Open)));
+        assert_eq!((rounds.base, rounds.least, rounds.samples), (50_001, 60_001, 1));
+    }
+
+    #[test]
+    fn a_round_begins_anew_when_recovery_is_over_and_the_path_is_not_forgotten() {
+        let mut rounds = Rounds::default();
+        rounds.on_sample(&ack(1, 50, State::Open));
+        rounds.on_sample(&ack(2, 40, State::Recovery));
+        assert!(!rounds.open);
+        rounds.on_sample(&ack(3, 70, State::Open));
+        assert!(rounds.open && !rounds.is_over(&ack(13, 70, State::Open)));
+        assert_eq!((rounds.base, rounds.least, rounds.samples), (40_001, u32::MAX, 0));
+        rounds.restart();
+        assert_eq!(rounds.base, u32::MAX);
+    }
+}

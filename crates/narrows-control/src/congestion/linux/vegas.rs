@@ -1,0 +1,195 @@
+//! Vegas: holds two to four packets in the queue of the bottleneck, judged once per round trip by the delay.
+//!
+//! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet" (1995), in the form of
+//! Linux `tcp_vegas.c` (SUR 2.11): no retransmissions of its own, losses as Reno, slow start doubles every RTT.
+//! Deviation: Linux does not ask whether the window limits the sender, so that an application that sends little grows it; here it
+//! does not (SUR-4).
+
+use super::reno::Reno;
+use super::rounds::{Rounds, part};
+use super::slow_start::{in_slow_start, slow_start};
+use crate::congestion::{Ack, Congestion, Controller, Window};
+use crate::units::{Span, Time};
+
+/// Parameters of [`Vegas`]; the defaults are Linux's module parameters.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Packets in the queue below which the window grows (Linux `alpha`).
+    pub alpha: u32,
+    /// Packets in the queue above which it shrinks (Linux `beta`).
+    pub beta: u32,
+    /// Packets in the queue above which slow start ends (Linux `gamma`).
+    pub gamma: u32,
+    /// With this many samples in a round or fewer, all may be delayed ACKs: Reno (Linux: 2).
+    pub few_samples: u32,
+    /// Least window, segments (Linux: 2).
+    pub min_window: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { alpha: 2, beta: 4, gamma: 1, few_samples: 2, min_window: 2 }
+    }
+}
+
+/// The Vegas controller.
+#[derive(Clone, Debug, Default)]
+pub struct Vegas {
+    params: Params,
+    rounds: Rounds,
+    reno: Reno,
+    /// Packets in the queue, by the last round.
+    queued: u32,
+}
+
+impl Vegas {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        Vegas { params, ..Vegas::default() }
+    }
+
+    /// The round's verdict (Linux `tcp_vegas_cong_avoid`).
+    fn judge(&mut self, ack: &Ack, window: &mut Window) {
+        let (base, rtt) = (self.rounds.base, self.rounds.least);
+        // What is sent beyond the rate without queue stays in the queue.
+        self.queued = part(window.cwnd, rtt.saturating_sub(base), base);
+        if in_slow_start(window) {
+            if self.queued > self.params.gamma {
+                // The window that would fill the path without queue, and one more.
+                window.cwnd = window.cwnd.min(part(window.cwnd, base, rtt).saturating_add(1));
+                leave_slow_start(window);
+            } else if ack.cwnd_limited {
+                slow_start(window, ack.acked);
+            }
+        } else if self.queued > self.params.beta {
+            window.cwnd = window.cwnd.saturating_sub(1);
+            leave_slow_start(window);
+        } else if self.queued < self.params.alpha && ack.cwnd_limited {
+            window.cwnd = window.cwnd.saturating_add(1);
+        }
+        window.cwnd = window.cwnd.max(self.params.min_window);
+        // Linux tcp_current_ssthresh: remembers three quarters of the window.
+        window.ssthresh = window.ssthresh.max(window.cwnd / 2 + window.cwnd / 4);
+    }
+}
+
+fn leave_slow_start(window: &mut Window) {
+    window.ssthresh = window.ssthresh.min(window.cwnd.saturating_sub(1)).max(1);
+}
+
+impl Controller for Vegas {
+    fn name(&self) -> &'static str {
+        "vegas"
+    }
+
+    fn on_sample(&mut self, ack: &Ack) {
+        self.rounds.on_sample(ack);
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if !self.rounds.open {
+            self.reno.on_ack(ack, window);
+        } else if self.rounds.is_over(ack) {
+            if self.rounds.samples <= self.params.few_samples {
+                self.reno.on_ack(ack, window);
+            } else {
+                self.judge(ack, window);
+            }
+            self.rounds.begin(ack.snd_nxt);
+        } else if in_slow_start(window) && ack.cwnd_limited {
+            slow_start(window, ack.acked);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.reno.on_congestion(event, window);
+    }
+
+    fn on_restart(&mut self, _now: Time, _idle: Span, _app_limited: bool, _window: &mut Window) {
+        self.rounds.restart();
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("queued", f64::from(self.queued));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::{Path, Sender, ack_at};
+    use crate::congestion::{Signal, State};
+    use crate::units::Rate;
+
+    /// The window after a round in which the least RTT was `rtt` ms, on a path of `base` ms.
+    fn after_round(window: Window, base: u64, rtt: u64) -> Window {
+        let mut vegas = Vegas::default();
+        let mut w = window;
+        let ack = |una, ms| Ack {
+            snd_una: una,
+            snd_nxt: 100,
+            rtt: Some(Span::from_millis(ms)),
+            ..ack_at(Time::ZERO)
+        };
+        vegas.on_sample(&ack(0, base));
+        vegas.rounds.begin(9);
+        for una in 8..=10 {
+            vegas.on_sample(&ack(una, rtt));
+        }
+        vegas.on_ack(&ack(10, rtt), &mut w);
+        w
+    }
+
+    fn window(cwnd: u32, ssthresh: u32) -> Window {
+        Window { cwnd, ssthresh, pacing_rate: None }
+    }
+
+    /// TV-S6: W = 20, base 50 ms, RTT 60 ms: 4.0 packets queued, no change; in slow start the target of 16.67 (16) and one more.
+    #[test]
+    fn tv_s6_four_queued_packets_are_enough_and_end_slow_start_at_the_target() {
+        assert_eq!(after_round(window(20, 10), 50, 60).cwnd, 20);
+        let w = after_round(window(20, 1000), 50, 60);
+        assert_eq!((w.cwnd, w.ssthresh), (17, 16));
+        assert!(!in_slow_start(&w));
+    }
+
+    #[test]
+    fn fewer_than_two_queued_packets_add_one_and_more_than_four_take_one() {
+        assert_eq!(after_round(window(20, 10), 50, 52).cwnd, 21);
+        assert_eq!(after_round(window(20, 10), 50, 57).cwnd, 20);
+        let w = after_round(window(20, 10), 50, 64);
+        assert_eq!((w.cwnd, w.ssthresh), (19, 13), "five queued; Linux remembers 3/4 of the window");
+        assert_eq!(after_round(window(2, 2), 50, 500).cwnd, 2);
+    }
+
+    #[test]
+    fn a_round_of_few_samples_and_a_sender_in_disorder_are_renos() {
+        let mut vegas = Vegas::default();
+        let mut w = window(10, 5);
+        let disorder = Ack { state: State::Disorder, rtt: Some(Span::from_millis(90)), ..ack_at(Time::ZERO) };
+        for _ in 0..10 {
+            vegas.on_sample(&disorder);
+            vegas.on_ack(&disorder, &mut w);
+        }
+        assert_eq!(w.cwnd, 11);
+        let event =
+            Congestion { signal: Signal::Loss, now: Time::ZERO, in_flight: 11, srtt: Span::from_millis(20) };
+        vegas.on_congestion(&event, &mut w);
+        assert_eq!(w.ssthresh, 5);
+    }
+
+    #[test]
+    fn alone_on_a_link_it_fills_it_with_two_to_four_packets_queued_and_loses_none() {
+        let path = Path::new(Rate::from_bits_per_sec(100_000_000), 20);
+        let mut sender = Sender::new(Box::new(Vegas::default()), path);
+        sender.run_for(Span::from_secs(20));
+        let before = sender.delivered();
+        sender.run_for(Span::from_secs(20));
+        let share = (sender.delivered() - before) as f64 * 12_000.0 / 20.0 / 1e8;
+        assert!(share > 0.99, "utilisation {share:.3}");
+        // 166.7 packets fill the path and one is on the wire.
+        let cwnd = sender.window().cwnd;
+        assert!((168..=172).contains(&cwnd), "window {cwnd}");
+        assert_eq!(sender.lost(), 0);
+    }
+}
