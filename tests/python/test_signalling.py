@@ -12,8 +12,8 @@ from narrows.studies import Run, measure_run
 U64 = np.uint64
 
 
-def a_run(*, ports: int = 2, signal: float = 20.0) -> Run:
-    """Two flows of 1500 and 60 bytes, and ports that do the same each."""
+def a_run(*, ports: int = 2, counted: float = 1.0) -> Run:
+    """Two flows of 1500 and 60 bytes, and ports that do the same each. `counted` = 0: nobody counts bytes."""
     counts = {
         "rewritten_data": 30,
         "rewritten_acks": 10,
@@ -29,8 +29,8 @@ def a_run(*, ports: int = 2, signal: float = 20.0) -> Run:
                 "name": ["a", "b"],
                 "source": ["a", "b"],
                 "cc": ["rcp", "rcp"],
-                "sent_bytes": np.array([1500.0, 60.0]),
-                "signal_bytes": np.array([12.0, signal - 12.0]),
+                "sent_bytes": counted * np.array([1500.0, 60.0]),
+                "signal_bytes": counted * np.array([12.0, 8.0]),
             },
             "signalling": {
                 "duration_s": np.full(ports, 20.0),
@@ -55,4 +55,4 @@ def test_work_is_that_of_all_ports_per_second() -> None:
 
 @pytest.mark.parametrize("measure", ["signalling_bytes", "signalling_work"])
 def test_what_nobody_counted_is_undefined(measure: str) -> None:
-    assert math.isnan(measure_run(measure, a_run(ports=0, signal=math.nan)).value)
+    assert math.isnan(measure_run(measure, a_run(ports=0, counted=0.0)).value)

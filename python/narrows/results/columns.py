@@ -83,7 +83,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         rtt_max_s | float | s | Largest.
         rtt_jitter_s | float | s | Mean absolute difference of consecutive samples (MET-14).
         min_rtt_s | float | s | Smallest RTT of the whole run.
-        sent_bytes | u64 | bytes | L3 bytes that both ends sent, whole run.
+        sent_bytes | u64 | bytes | L3 bytes that both ends sent, whole run; 0: not counted.
         signal_bytes | u64 | bytes | Of these, congestion headers, their echoes and rate options (MET-82).
     """),
     "flow_samples": _columns("""

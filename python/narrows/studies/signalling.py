@@ -43,4 +43,5 @@ def signalling_work(run: Run, of: str = "rewrites") -> float:
 
 def _counted(run: Run) -> bool:
     """Only the simulator counts."""
-    return bool(np.isfinite(run.column("flows", "signal_bytes")).all())
+    sent = run.column("flows", "sent_bytes")
+    return bool(np.isfinite(sent).all() and sent.any())

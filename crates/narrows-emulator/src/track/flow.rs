@@ -289,6 +289,9 @@ impl FlowTrack {
             // The jitter of a smoothed RTT is not the RTT's.
             Cell::F(nan),
             Cell::F(if info.min_rtt_us > 0 { info.min_rtt_us as f64 / 1e6 } else { nan }),
+            // What is on the wire, headers and options with it, nobody counts here.
+            Cell::U(0),
+            Cell::U(0),
         ]);
         if let Some(h) = &self.rtt {
             recorder.distribution("flow", self.id, "rtt", h);
