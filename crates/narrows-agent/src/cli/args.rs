@@ -71,7 +71,7 @@ pub(super) struct SwitchArgs {
     /// Another interface, by which ACKs leave
     #[arg(long, value_name = "INTERFACE")]
     also: Vec<String>,
-    /// The rate controller of all ports, whatever the file says: brf, rcp or bdr
+    /// The rate controller of all ports, whatever the file says: brf, rcp, bdr or pacec
     #[arg(long, value_name = "NAME")]
     controller: Option<String>,
 }
