@@ -127,6 +127,24 @@ pub struct Ack {
     pub echo: Option<Echo>,
 }
 
+/// A segment that the transport has just marked lost (Linux `skb_marked_lost`).
+///
+/// A sample says how much was lost while the *delivered* segment was on its way; where loss is found late, that is less than what was
+/// lost while the lost one was, and was sent into a shorter queue. Who asks at how much in flight losses became too many needs this.
+#[derive(Clone, Debug)]
+pub struct Lost {
+    /// Now.
+    pub now: Time,
+    /// All segments delivered so far on the connection.
+    pub delivered: u64,
+    /// In flight just after the lost segment was sent, segments.
+    pub tx_in_flight: u32,
+    /// Segments marked lost since it was sent, itself included.
+    pub lost: u32,
+    /// It was sent while the application, not the network, was the limit.
+    pub app_limited: bool,
+}
+
 /// A packet of the data direction that is about to leave, for the congestion header that it may carry.
 #[derive(Clone, Debug)]
 pub struct Departing {
@@ -193,6 +211,10 @@ pub trait Controller: Send {
 
     /// The handshake is done. `window` holds the initial window (10) and an infinite `ssthresh`.
     fn on_established(&mut self, _connection: &Connection, _window: &mut Window) {}
+
+    /// A segment was marked lost: before [`on_congestion`](Controller::on_congestion) and [`on_ack`](Controller::on_ack) for the same
+    /// event. A timer may find losses without an ACK.
+    fn on_lost(&mut self, _lost: &Lost, _window: &Window) {}
 
     /// An ACK was processed, in whatever state, before [`on_ack`](Controller::on_ack): for what is only measured (Linux's
     /// `pkts_acked`).
