@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 
 use super::{
-    Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, RateSample, Recovery, Signal, State, Window,
+    Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Lost, RateSample, Recovery, Signal, State,
+    Window,
 };
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
@@ -76,6 +77,7 @@ struct Packet {
     delivered_time: Time,
     first_sent: Time,
     tx_in_flight: u32,
+    lost_before: u64,
 }
 
 /// The sender with its controller and path.
@@ -216,6 +218,7 @@ impl Sender {
             delivered_time: self.delivered_time,
             first_sent: self.first_sent,
             tx_in_flight: self.flight.len() as u32 + 1,
+            lost_before: self.total_lost,
         });
         if let Some(rate) = self.window.pacing_rate {
             assert!(rate > Rate::ZERO, "paced at nothing");
@@ -231,6 +234,14 @@ impl Sender {
         if packet.lost {
             self.lost += 1;
             self.total_lost += 1;
+            let lost = Lost {
+                now: self.now,
+                delivered: self.delivered,
+                tx_in_flight: packet.tx_in_flight,
+                lost: (self.total_lost - packet.lost_before) as u32,
+                app_limited: false,
+            };
+            self.controller.on_lost(&lost, &self.window);
             if self.recovery_until.is_none() {
                 self.recovery_until = Some(self.snd_nxt);
                 let event = Congestion { signal: Signal::Loss, now: self.now, in_flight, srtt: self.srtt };
@@ -271,6 +282,7 @@ impl Sender {
                 interval: send_span.max(ack_span),
                 prior_delivered: packet.prior_delivered,
                 tx_in_flight: packet.tx_in_flight,
+                lost: (self.total_lost - packet.lost_before) as u32,
                 ..RateSample::default()
             },
             state,

@@ -2,6 +2,8 @@
 
 use super::Controller;
 use super::bbr::Bbr;
+use super::bbr::v2::bbr2;
+use super::bbr::v3::bbr3;
 use super::linux::bic::Bic;
 use super::linux::cubic::Cubic;
 use super::linux::dctcp::Dctcp;
@@ -40,6 +42,8 @@ pub fn build(name: &str) -> Option<Box<dyn Controller>> {
 #[rustfmt::skip]
 const ENTRIES: &[Entry] = &[
     Entry { name: "bbr", summary: "BBR v1: paces at the measured bottleneck bandwidth (Linux tcp_bbr)", build: || Box::new(Bbr::default()) },
+    Entry { name: "bbr2", summary: "BBR v2: v1 bounded by what losses say (Google's alpha)", build: || Box::new(bbr2()) },
+    Entry { name: "bbr3", summary: "BBR v3: v2's successor (draft-ietf-ccwg-bbr-06)", build: || Box::new(bbr3()) },
     Entry { name: "bdr", summary: "asks the routers once per window for its share, and paces that (BDR, resolved)", build: || Box::new(Bdr::default()) },
     Entry { name: "bdr-literal", summary: "adds the packets that the routers say to its window, as the BDR paper prints it", build: || Box::new(Bdr::literal()) },
     Entry { name: "bic", summary: "a binary search for the window of the last congestion (Linux tcp_bic)", build: || Box::new(Bic::default()) },

@@ -3,7 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::congestion::harness::ack_at;
 use crate::congestion::{
-    Ack, Congestion, Connection, Departing, INFINITE_SSTHRESH, RateSample, Recovery, Signal, State, Window,
+    Ack, Congestion, Connection, Departing, INFINITE_SSTHRESH, Lost, RateSample, Recovery, Signal, State,
+    Window,
 };
 use crate::feedback::header::{Echo, Header};
 use crate::units::{Rate, Span, Time};
@@ -65,6 +66,11 @@ enum Step {
         flags: u8,
         feedback: Option<u64>,
     },
+    Lost {
+        tx_in_flight: u32,
+        lost: u32,
+        app_limited: bool,
+    },
     Congestion(Signal),
     Recovered,
     Undo,
@@ -101,6 +107,8 @@ fn step() -> impl Strategy<Value = Step> {
         });
     prop_oneof![
         20 => ack,
+        3 => (count(), count(), any::<bool>())
+            .prop_map(|(tx_in_flight, lost, app_limited)| Step::Lost { tx_in_flight, lost, app_limited }),
         2 => signal.prop_map(Step::Congestion),
         1 => Just(Step::Recovered),
         1 => Just(Step::Undo),
@@ -144,6 +152,8 @@ fn apply(controller: &mut dyn Controller, window: &mut Window, step: &Step, tota
                     interval: Span::from_nanos(interval),
                     prior_delivered: totals.delivered.saturating_sub(u64::from(delivered)),
                     app_limited: flags & 1 != 0,
+                    tx_in_flight: prior_in_flight,
+                    lost,
                     ..RateSample::default()
                 },
                 state,
@@ -157,6 +167,10 @@ fn apply(controller: &mut dyn Controller, window: &mut Window, step: &Step, tota
             if ours || controller.recovery() == Recovery::Controller {
                 controller.on_ack(&ack, window);
             }
+        }
+        Step::Lost { tx_in_flight, lost, app_limited } => {
+            let delivered = totals.delivered;
+            controller.on_lost(&Lost { now, delivered, tx_in_flight, lost, app_limited }, window);
         }
         Step::Congestion(signal) => {
             let event = Congestion { signal, now, in_flight: totals.in_flight, srtt: Span::ZERO };

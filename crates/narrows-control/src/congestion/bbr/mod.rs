@@ -9,6 +9,7 @@
 //! of this transport needs no earliest-departure-time estimate (see `probe_bw`); fixed point only in the gains.
 
 pub mod aggregation;
+pub mod bounded;
 pub mod full_pipe;
 pub mod model;
 pub mod pacing;
@@ -18,6 +19,8 @@ pub mod policer;
 pub mod probe_bw;
 pub mod probe_rtt;
 pub mod recovery;
+pub mod v2;
+pub mod v3;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
