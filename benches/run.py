@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NS3_SOURCE = ROOT / "benches" / "ns3" / "narrows_bench.cc"
 CONTROLLER_BENCHES = {
     "allocate": "One allocation over 100,000 flows (BRF-103):",
+    "ack": "Each congestion controller for each ACK (every second segment of 100 Mbit/s, now and then a loss):",
     "port": "Each rate controller at a port with a hundred flows (a tenth of BDR's packets are designated):",
     "pacec": "PACEC's controller with 1,000 links and 100,000 flows:",
 }
@@ -73,6 +74,8 @@ SCENARIOS = [
         "H", "B3 of the BDR study at full size: 2000 Reno flows/s, 1 Gbit/s, 30 s", 30, completions=True
     ),
     Scenario("I", "H with BDR in place of Reno", 30, ns3=False, completions=True),
+    Scenario("J", "A with Reno in place of CUBIC", 60, ns3=False),
+    Scenario("K", "A with BBR v3 in place of CUBIC", 60, ns3=False),
 ]
 FLOWS_IN_F = 100_000
 PACKETS_IN_G = 833_333
@@ -301,7 +304,7 @@ def memory_lines(costs: Sequence[Cost]) -> list[str]:
 
 
 def controller_lines(bench: str) -> list[str]:
-    """What a bench of the rate controllers prints."""
+    """What a bench of the controllers prints."""
     program = cargo_bench("narrows-control", bench)
     printed = subprocess.run([program, "--bench"], stdout=subprocess.PIPE, text=True, check=True).stdout
     return ["```", *printed.rstrip().splitlines(), "```"]
