@@ -17,6 +17,7 @@ from narrows.cli.plot import plot
 from narrows.cli.report import report
 from narrows.cli.run import run
 from narrows.cli.show import show
+from narrows.cli.vm import vm
 from narrows.errors import NarrowsError, one_line
 from narrows.sweep import release
 
@@ -55,6 +56,7 @@ app.command(name="list")(list_names)
 app.command()(schema)
 app.command()(controller)
 app.command()(doctor)
+app.add_typer(vm, name="vm")
 
 USAGE_ERROR = 2
 UsageError: Any = typer.BadParameter.__mro__[1]
