@@ -17,6 +17,7 @@ from narrows.cli.plot import plot
 from narrows.cli.report import report
 from narrows.cli.run import run
 from narrows.cli.show import show
+from narrows.cli.validate import validate
 from narrows.cli.vm import vm
 from narrows.errors import NarrowsError, one_line
 from narrows.sweep import release
@@ -49,6 +50,7 @@ def _narrows(
 app.command()(run)
 app.command()(report)
 app.command()(compare)
+app.command()(validate)
 app.command()(check)
 app.command()(show)
 app.command()(plot)
