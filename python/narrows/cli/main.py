@@ -13,6 +13,7 @@ from narrows.cli.compare import compare
 from narrows.cli.controller import controller
 from narrows.cli.doctor import doctor
 from narrows.cli.listing import list_names
+from narrows.cli.matrix import matrix
 from narrows.cli.plot import plot
 from narrows.cli.report import report
 from narrows.cli.run import run
@@ -53,6 +54,7 @@ app.command()(compare)
 app.command()(validate)
 app.command()(check)
 app.command()(show)
+app.command()(matrix)
 app.command()(plot)
 app.command(name="list")(list_names)
 app.command()(schema)

@@ -119,7 +119,7 @@ def _results(
     loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None, backend: Backend | None
 ) -> Results:
     """Run all; an interruption says what is left of it and ends the command."""
-    with _progress(loaded.name) as progress, terminable():
+    with progress_of(loaded.name) as progress, terminable():
         try:
             return sweep.run(loaded, out=folder, seeds=seeds, jobs=jobs, backend=backend, progress=progress)
         except sweep.Interrupted as stopped:
@@ -160,7 +160,7 @@ def real_stacks(on: On) -> Backend | None:
 
 
 @contextmanager
-def _progress(name: str) -> Iterator[sweep.Progress]:
+def progress_of(name: str) -> Iterator[sweep.Progress]:
     """A bar on a terminal; elsewhere a line per tenth of the runs. A single run has neither."""
     if sys.stderr.isatty():
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
