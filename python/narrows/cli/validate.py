@@ -15,7 +15,7 @@ from rich.table import Table
 from narrows import sweep
 from narrows.backends import Backend
 from narrows.cli.figures import WIDEST
-from narrows.cli.run import INTERRUPTED, kernel
+from narrows.cli.run import INTERRUPTED, On, real_stacks
 from narrows.errors import NarrowsError, hint
 from narrows.signals import terminable
 from narrows.validate import grid, judge, runner
@@ -29,10 +29,16 @@ class Real(StrEnum):
     """Whose stacks."""
 
     KERNEL = "kernel"
+    VM = "vm"
 
 
 def validate(
-    on: Annotated[Real, typer.Option("--on", help="kernel: this machine's stacks, as root.")] = Real.KERNEL,
+    on: Annotated[
+        Real,
+        typer.Option(
+            "--on", help="kernel: this machine's stacks, as root; vm: those of a guest (narrows vm prepare)."
+        ),
+    ] = Real.KERNEL,
     algorithms: Annotated[
         str | None,
         typer.Option(
@@ -61,7 +67,7 @@ def validate(
     """
     chosen = tuple(grid.choose(word for word in cells.split(",") if word))
     simulator = sweep.simulator()
-    real = None if kept else _backend(on)
+    real = None if kept else real_stacks(On(on))
     names = _algorithms(algorithms, real, simulator)
     ask = runner.Ask(out, names, chosen, repetitions, seeds, duration)
     try:
@@ -74,10 +80,6 @@ def validate(
         raise NarrowsError(f"{out}: holds no finished cell of these")
     show(outcome, Console(width=WIDEST))
     print(f"tables in {out}")
-
-
-def _backend(on: Real) -> Backend:  # noqa: ARG001 (one so far)
-    return kernel()
 
 
 def _say(line: str) -> None:
