@@ -2,6 +2,9 @@
 
 use super::Controller;
 use super::bbr::Bbr;
+use super::bbr::bbq::Bbq;
+use super::bbr::gain_cycle::{self, GainModel};
+use super::bbr::gain_model::Variant;
 use super::bbr::v2::bbr2;
 use super::bbr::v3::bbr3;
 use super::linux::bic::Bic;
@@ -39,9 +42,24 @@ pub fn build(name: &str) -> Option<Box<dyn Controller>> {
     ENTRIES.iter().find(|entry| entry.name == name).map(|entry| (entry.build)())
 }
 
+fn gains(name: &'static str, variant: Variant) -> Bbr {
+    Bbr::with_cycle(GainModel::new(name, variant, gain_cycle::Params::default()))
+}
+
+fn gains_literal(name: &'static str, variant: Variant) -> Bbr {
+    Bbr::with_cycle(GainModel::new(name, variant, gain_cycle::Params::literal()))
+}
+
 #[rustfmt::skip]
 const ENTRIES: &[Entry] = &[
+    Entry { name: "bbq", summary: "BBR v1 whose probes are short while a queue stands (BBQ)", build: || Box::new(Bbr::with_cycle(Bbq::default())) },
     Entry { name: "bbr", summary: "BBR v1: paces at the measured bottleneck bandwidth (Linux tcp_bbr)", build: || Box::new(Bbr::default()) },
+    Entry { name: "bbr-a", summary: "BBR v1 whose gains fall as the RTT grows: inverse proportion and cosine (BBR-A)", build: || Box::new(gains("bbr-a", Variant::A)) },
+    Entry { name: "bbr-a-literal", summary: "BBR-A whose phases end as its paper's sentences say", build: || Box::new(gains_literal("bbr-a-literal", Variant::A)) },
+    Entry { name: "bbr-b", summary: "BBR v1 whose gains fall as the RTT grows: inverse proportions (BBR-B)", build: || Box::new(gains("bbr-b", Variant::B)) },
+    Entry { name: "bbr-b-literal", summary: "BBR-B whose phases end as its paper's sentences say", build: || Box::new(gains_literal("bbr-b-literal", Variant::B)) },
+    Entry { name: "bbr-c", summary: "BBR v1 whose gains fall as the RTT grows: gamma correction (BBR-C)", build: || Box::new(gains("bbr-c", Variant::C)) },
+    Entry { name: "bbr-c-literal", summary: "BBR-C whose phases end as its paper's sentences say", build: || Box::new(gains_literal("bbr-c-literal", Variant::C)) },
     Entry { name: "bbr2", summary: "BBR v2: v1 bounded by what losses say (Google's alpha)", build: || Box::new(bbr2()) },
     Entry { name: "bbr3", summary: "BBR v3: v2's successor (draft-ietf-ccwg-bbr-06)", build: || Box::new(bbr3()) },
     Entry { name: "bdr", summary: "asks the routers once per window for its share, and paces that (BDR, resolved)", build: || Box::new(Bdr::default()) },
