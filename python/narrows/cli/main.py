@@ -18,6 +18,8 @@ from narrows.cli.plot import plot
 from narrows.cli.report import report
 from narrows.cli.run import run
 from narrows.cli.show import show
+from narrows.cli.validate import validate
+from narrows.cli.vm import vm
 from narrows.errors import NarrowsError, one_line
 from narrows.sweep import release
 
@@ -49,6 +51,7 @@ def _narrows(
 app.command()(run)
 app.command()(report)
 app.command()(compare)
+app.command()(validate)
 app.command()(check)
 app.command()(show)
 app.command()(matrix)
@@ -57,6 +60,7 @@ app.command(name="list")(list_names)
 app.command()(schema)
 app.command()(controller)
 app.command()(doctor)
+app.add_typer(vm, name="vm")
 
 USAGE_ERROR = 2
 UsageError: Any = typer.BadParameter.__mro__[1]

@@ -1,0 +1,176 @@
+"""`narrows validate`: the simulator beside real stacks, over a grid of networks."""
+
+from __future__ import annotations
+
+import math
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from narrows import sweep
+from narrows.backends import Backend
+from narrows.cli.figures import WIDEST
+from narrows.cli.run import INTERRUPTED, On, real_stacks
+from narrows.errors import NarrowsError, hint
+from narrows.signals import terminable
+from narrows.validate import grid, judge, runner
+from narrows.validate.runner import Finding, Outcome
+
+_FEW = 60
+"""Most flows that are printed one by one."""
+
+
+class Real(StrEnum):
+    """Whose stacks."""
+
+    KERNEL = "kernel"
+    VM = "vm"
+
+
+def validate(
+    on: Annotated[
+        Real,
+        typer.Option(
+            "--on", help="kernel: this machine's stacks, as root; vm: those of a guest (narrows vm prepare)."
+        ),
+    ] = Real.KERNEL,
+    algorithms: Annotated[
+        str | None,
+        typer.Option(
+            help="Names, with commas between; all that both sides have if left out.", show_default=False
+        ),
+    ] = None,
+    cells: Annotated[
+        str, typer.Option(help="full, core, ci, names, or patterns such as '100mbit-*', with commas between.")
+    ] = "core",
+    repetitions: Annotated[int, typer.Option(min=1, help="Runs of a cell on real stacks.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Simulated runs of a cell.")] = 5,
+    duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
+    out: Annotated[Path, typer.Option(help="Folder for scenarios, tables and figures.")] = Path(
+        "results/validation"
+    ),
+    kept: Annotated[
+        bool, typer.Option("--kept", help="Run nothing on real stacks: compare what earlier calls left.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="Simulations at a time; one per core if left out.")
+    ] = None,
+) -> None:
+    """Run algorithms on a grid of networks, simulated and on real stacks; print the simulator's errors.
+
+    Cells that are finished are kept, so that an interrupted call goes on where it was.
+    """
+    chosen = tuple(grid.choose(word for word in cells.split(",") if word))
+    simulator = sweep.simulator()
+    real = None if kept else real_stacks(On(on))
+    names = _algorithms(algorithms, real, simulator)
+    ask = runner.Ask(out, names, chosen, repetitions, seeds, duration)
+    try:
+        with terminable():
+            outcome = runner.run(ask, real, on.value, simulator=simulator, jobs=jobs, say=_say)
+    except KeyboardInterrupt:
+        print(f"interrupted; the same call goes on where it was ({out})", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+    if not outcome.findings:
+        raise NarrowsError(f"{out}: holds no finished cell of these")
+    show(outcome, Console(width=WIDEST))
+    print(f"tables in {out}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _algorithms(asked: str | None, real: Backend | None, simulator: Backend) -> tuple[str, ...]:
+    """The names to validate.
+
+    Raises:
+        NarrowsError: for one that a side lacks.
+    """
+    have = runner.available(real or simulator, simulator)
+    if asked is None:
+        return have
+    names = tuple(dict.fromkeys(name for name in asked.split(",") if name))
+    for name in names:
+        if name not in have:
+            raise NarrowsError(
+                f"--algorithms: found {name!r}, expected one that both sides have{hint(name, have)}"
+            )
+    return names
+
+
+def show(outcome: Outcome, console: Console) -> None:
+    """Print errors, medians and verdicts."""
+    if len(outcome.findings) <= _FEW:
+        console.print(_flows(outcome.findings))
+    console.print(_medians(outcome.findings))
+    for verdict in judge.verdicts(outcome.findings):
+        who = f" ({verdict.worst})" if verdict.worst else ""
+        met = "met" if verdict.met else "missed"
+        console.print(
+            f"{verdict.words}{who}: {percent(verdict.found)}, target {percent(verdict.target)}: {met}",
+            highlight=False,
+        )
+    for finding, figure, error in judge.large(outcome.findings):
+        console.print(f"beyond 30 %: {finding.name} {figure} {percent(error, sign=True)}", highlight=False)
+    for name, why in outcome.failed.items():
+        console.print(f"failed: {name}: {why}", highlight=False, markup=False)
+
+
+_TITLES = {
+    "goodput_bps": "goodput",
+    "rtt_mean_s": "RTT mean",
+    "rtt_p95_s": "RTT p95",
+    "cwnd_mean": "cwnd mean",
+    "resent": "resent (points)",
+    "window": "cwnd distance",
+    "period_s": "period",
+}
+
+
+def _table(first: tuple[str, ...]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in first:
+        table.add_column(name, no_wrap=True)
+    for title in _TITLES.values():
+        table.add_column(f"{title}\n%", justify="right", no_wrap=True)
+    return table
+
+
+def _flows(findings: list[Finding]) -> Table:
+    """A row per flow: the real goodput, and errors."""
+    table = _table(("algorithm", "cell", "flow", "real\nMbit/s", "real RTT\nms"))
+    for finding in findings:
+        errors = finding.errors
+        figures = (finding.real.median("goodput_bps") / 1e6, finding.real.median("rtt_mean_s") * 1e3)
+        table.add_row(
+            finding.algorithm,
+            finding.cell.name,
+            finding.flow,
+            *(f"{value:.1f}" for value in figures),
+            *(percent(errors[figure], sign=figure != "window", unit="") for figure in _TITLES),
+        )
+    return table
+
+
+def _medians(findings: list[Finding]) -> Table:
+    """A row per algorithm: medians of the errors' sizes."""
+    table = _table(("median of sizes", "flows"))
+    groups = {**judge.by_algorithm(findings), "all": findings}
+    for name, rows in groups.items():
+        table.add_row(
+            name, str(len(rows)), *(percent(judge.size(rows, figure), unit="") for figure in _TITLES)
+        )
+    return table
+
+
+def percent(value: float, *, sign: bool = False, unit: str = " %") -> str:
+    """A part of one in per cent."""
+    if math.isnan(value):
+        return "-"
+    return f"{100 * value:+.1f}{unit}" if sign else f"{100 * value:.1f}{unit}"

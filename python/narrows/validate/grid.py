@@ -1,0 +1,183 @@
+"""The networks of a validation: every combination of a few factors, and named parts of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from itertools import product
+
+from narrows.errors import NarrowsError, hint
+
+RATES = (20, 100)
+"""Mbit/s, L3."""
+RTTS = (20, 40, 100)
+"""Two-way propagation delay of the first flow, ms."""
+BUFFERS = (0.5, 1.0, 4.0)
+"""Of the bottleneck, in bandwidth-delay products of the first flow."""
+LOSSES = (0.0, 0.5)
+"""Random, behind the bottleneck, %."""
+FARTHER = 5
+"""The second flow's RTT over the first's, with `Flows.RTTS`."""
+PACKET = 1500
+"""L3 bytes of a full packet."""
+
+
+class Flows(StrEnum):
+    """Who shares the bottleneck."""
+
+    SINGLE = "single"
+    """The tested algorithm alone."""
+    CUBIC = "cubic"
+    """... and a CUBIC flow of the same RTT."""
+    RTTS = "rtts"
+    """Two flows of the tested algorithm, the second with five times the RTT."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A network and who shares it."""
+
+    rate: int
+    """Mbit/s."""
+    rtt: int
+    """ms."""
+    buffer: float
+    """BDP."""
+    loss: float
+    """%."""
+    flows: Flows
+
+    @property
+    def name(self) -> str:
+        """All that it is, in a word."""
+        return f"{self.rate}mbit-{self.rtt}ms-{self.buffer:g}bdp-loss{self.loss:g}-{self.flows}"
+
+    @property
+    def queue(self) -> int:
+        """The buffer in packets."""
+        return max(1, round(self.buffer * self.rate * 1000 * self.rtt / 8 / PACKET))
+
+    @property
+    def tested(self) -> tuple[str, ...]:
+        """Names of the flows that have the tested algorithm."""
+        return ("near", "far") if self.flows is Flows.RTTS else ("near",)
+
+
+def full() -> list[Cell]:
+    """Every combination."""
+    return [Cell(*levels) for levels in product(RATES, RTTS, BUFFERS, LOSSES, Flows)]
+
+
+def core() -> list[Cell]:
+    """Eighteen cells: each pair of an RTT and a buffer once at either rate, once with either loss.
+
+    Flows go by a Latin square: each kind is in six cells, three of them with loss.
+    """
+    cells = []
+    for k, rate in enumerate(RATES):
+        for i, rtt in enumerate(RTTS):
+            for j, buffer in enumerate(BUFFERS):
+                flows = list(Flows)[(i + j + k) % len(Flows)]
+                loss = LOSSES[(i == j) ^ k]
+                cells.append(Cell(rate, rtt, buffer, loss, flows))
+    return cells
+
+
+def ci() -> list[Cell]:
+    """A few that a test has time for."""
+    return [
+        Cell(20, 20, 1.0, 0.0, Flows.SINGLE),
+        Cell(20, 40, 1.0, 0.5, Flows.SINGLE),
+        Cell(20, 20, 1.0, 0.0, Flows.CUBIC),
+    ]
+
+
+SUBSETS = {"full": full, "core": core, "ci": ci}
+
+
+def choose(words: Iterable[str]) -> list[Cell]:
+    """Cells by the name of a subset, by their own, or by a pattern such as ``100mbit-*-single``; each once.
+
+    Raises:
+        NarrowsError: if a word stands for none.
+    """
+    every = {cell.name: cell for cell in full()}
+    found: dict[str, Cell] = {}
+    for word in words:
+        named = SUBSETS[word]() if word in SUBSETS else [c for n, c in every.items() if fnmatchcase(n, word)]
+        if not named:
+            raise NarrowsError(
+                f"found no cell {word!r}, expected full, core, ci, or a name{hint(word, every)}"
+            )
+        found |= {cell.name: cell for cell in named}
+    return list(found.values())
+
+
+_LINK = """\
+[[links]]
+between = ["{a}", "{b}"]
+rate = "{access}mbit"
+delay = "{delay}us"
+queue = "infinite"
+
+"""
+
+_SCENARIO = """\
+# narrows validate: {cc}, {name}
+name = "{name}"
+duration = "{duration}"
+
+[[links]]
+name = "bottleneck"
+between = ["r1", "r2"]
+rate = "{rate}mbit"
+delay = "{delay}us"
+queue = "{queue}p"
+{loss}# What hosts add: without it flows of a deterministic network can stay in lock-step for ever.
+back = {{ rate = "{access}mbit", queue = "infinite", jitter = {{ max = "50us" }} }}
+
+{links}{flows}[probes]
+interval = "50ms"
+links = ["bottleneck"]
+"""
+
+_FLOW = """\
+[[flows]]
+name = "{name}"
+from = "{a}"
+to = "{b}"
+cc = "{cc}"
+
+"""
+
+
+def scenario(cell: Cell, algorithm: str, duration: str) -> str:
+    """A cell's scenario file for an algorithm.
+
+    Delay and loss are those of one link, so that a run in real time moves each packet through one relay.
+    """
+    pairs = [("near", algorithm, 0)]
+    if cell.flows is Flows.CUBIC:
+        pairs.append(("rival", "cubic", 0))
+    elif cell.flows is Flows.RTTS:
+        pairs.append(("far", algorithm, (FARTHER - 1) * cell.rtt))
+    access = 10 * cell.rate
+    links, flows = "", ""
+    for number, (name, cc, extra) in enumerate(pairs, start=1):
+        links += _LINK.format(a=f"s{number}", b="r1", access=access, delay=0)
+        links += _LINK.format(a="r2", b=f"d{number}", access=access, delay=extra * 1000 // 2)
+        flows += _FLOW.format(name=name, a=f"s{number}", b=f"d{number}", cc=cc)
+    return _SCENARIO.format(
+        cc=algorithm,
+        name=cell.name,
+        duration=duration,
+        rate=cell.rate,
+        delay=cell.rtt * 1000 // 2,
+        queue=cell.queue,
+        loss=f'loss = "{cell.loss:g}%"\n' if cell.loss else "",
+        access=access,
+        links=links,
+        flows=flows,
+    )

@@ -1,0 +1,100 @@
+"""Figures of a cell's runs, and the errors between two sides. Pure but for reading tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from narrows.results.results import Results
+from narrows.validate import shape
+
+Array = NDArray[np.float64]
+
+FIGURES = ("goodput_bps", "rtt_mean_s", "rtt_p95_s", "resent", "cwnd_mean", "period_s")
+"""Of a flow and run. `resent` is the share of segments that were retransmissions."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A flow of a cell on one side, run several times."""
+
+    figures: dict[str, list[float]]
+    """A value per run."""
+    windows: list[tuple[Array, Array]] = field(default_factory=list)
+    """Time (s) and window (segments) in the measurement interval, per run; empty if not known."""
+
+    def median(self, figure: str) -> float:
+        """The median over runs; NaN without a value."""
+        return median(self.figures.get(figure, []))
+
+    def range(self, figure: str) -> tuple[float, float]:
+        """Least and largest of the runs."""
+        values = [value for value in self.figures.get(figure, []) if not math.isnan(value)]
+        return (min(values), max(values)) if values else (math.nan, math.nan)
+
+    @property
+    def runs(self) -> int:
+        """How many there are."""
+        return max((len(values) for values in self.figures.values()), default=0)
+
+
+def sides(results: Results) -> dict[str, Side]:
+    """Flows by name; of runs in real time those that were sound only."""
+    unsound = {int(run) for run, verdict in results.soundness.items() if not verdict["sound"]}
+    warmup = float(results.metadata.get("warmup_s", 0.0))
+    rows = [row for row in results.flows.to_pylist() if row["run"] not in unsound]
+    found: dict[str, Side] = {}
+    for row in rows:
+        side = found.setdefault(row["name"], Side({figure: [] for figure in FIGURES}))
+        t, window = _window(results, row["run"], row["flow"], warmup)
+        side.windows.append((t, window))
+        for figure in ("goodput_bps", "rtt_mean_s", "rtt_p95_s"):
+            side.figures[figure].append(_number(row[figure]))
+        sent = row["sent_packets"]
+        side.figures["resent"].append(row["retransmits"] / sent if sent else math.nan)
+        side.figures["cwnd_mean"].append(float(window.mean()) if len(window) else math.nan)
+        side.figures["period_s"].append(shape.period(t, window))
+    return found
+
+
+def _window(results: Results, run: int, flow: int, warmup: float) -> tuple[Array, Array]:
+    mine = (pc.field("run") == run) & (pc.field("flow") == flow) & (pc.field("t_s") > warmup)
+    chosen = results.flow_samples.filter(mine)
+    return np.asarray(chosen["t_s"], float), np.asarray(chosen["cwnd"], float)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def median(values: Iterable[float]) -> float:
+    """The median of what is defined; NaN if nothing is."""
+    defined = [value for value in values if not math.isnan(value)]
+    return float(np.median(defined)) if defined else math.nan
+
+
+def error(model: Side, real: Side, figure: str) -> float:
+    """(model - real) / real, of medians over runs; of `resent` the difference, as either may be zero."""
+    a, b = model.median(figure), real.median(figure)
+    if figure == "resent":
+        return a - b
+    return (a - b) / b if b else math.nan
+
+
+def by_chance(model: Side, real: Side, figure: str) -> bool:
+    """Whether either median lies among the other side's runs: they differ by as much among themselves."""
+    (low, high), (least, most) = real.range(figure), model.range(figure)
+    return low <= model.median(figure) <= high or least <= real.median(figure) <= most
+
+
+def window_distance(model: Side, real: Side) -> float:
+    """`shape.distance` of all runs' windows together."""
+    both = [[window for _, window in side.windows if len(window)] for side in (model, real)]
+    if not all(both):
+        return math.nan
+    return shape.distance(np.concatenate(both[0]), np.concatenate(both[1]))

@@ -1,0 +1,42 @@
+"""How alike two courses of a congestion window are. Pure.
+
+Two runs of one sawtooth are out of step after a while, so that curves over time cannot be subtracted. What is
+compared instead is how much of the time a window has which size, and how often it goes up and down.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+HYSTERESIS = 0.1
+"""A window has to leave the band of this part of its mean before it counts as up, or down."""
+
+_QUANTILES = np.linspace(0.005, 0.995, 100)
+
+
+def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Mean distance of two distributions of windows over the mean of `b` (Wasserstein's of order one).
+
+    0 where both are as large for the same share of the time; 0.2 if on average a fifth of the window differs.
+    """
+    a, b = a[np.isfinite(a)], b[np.isfinite(b)]
+    if not len(a) or not len(b) or not b.mean():
+        return math.nan
+    return float(np.abs(np.quantile(a, _QUANTILES) - np.quantile(b, _QUANTILES)).mean() / b.mean())
+
+
+def period(t: NDArray[np.float64], window: NDArray[np.float64]) -> float:
+    """Mean time from one rise through the mean to the next, s; NaN with fewer than two."""
+    mean = np.nanmean(window) if len(window) else math.nan
+    rises: list[float] = []
+    up = True
+    for when, size in zip(t, window, strict=True):
+        if up and size < mean * (1 - HYSTERESIS):
+            up = False
+        elif not up and size > mean * (1 + HYSTERESIS):
+            up = True
+            rises.append(when)
+    return (rises[-1] - rises[0]) / (len(rises) - 1) if len(rises) > 1 else math.nan
