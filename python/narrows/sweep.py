@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -15,7 +16,7 @@ import pyarrow as pa
 from narrows.backends import Backend
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import tables
-from narrows.results.results import Results
+from narrows.results.results import SOUNDNESS, Results, came_to_its_end
 from narrows.results.store import Folder, Memory, Store
 from narrows.results.tables import FORMATS, Format
 from narrows.scenario import parts, traces
@@ -55,6 +56,7 @@ def run(
     backend: Backend | None = None,
     formats: tuple[Format, ...] = FORMATS,
     progress: Progress | None = None,
+    resume: bool = False,
 ) -> Results:
     """Run a scenario with all its variations and seeds.
 
@@ -67,6 +69,8 @@ def run(
         backend: what runs them; the simulator if left out.
         formats: of the tables on disk.
         progress: told of each finished run.
+        resume: do not run again what a sweep of the same scenario and version finished in `out`, also if
+            that was interrupted or killed.
 
     Raises:
         ScenarioError: before anything is written, if any of the runs is not possible.
@@ -79,9 +83,20 @@ def run(
     resolver = Resolver(backend)
     first = check(runs, resolver, backend)
     metadata = describe(scenario, runs, backend, first)
-    store = Memory(metadata) if out is None else Folder(Path(out), metadata, formats)
+    if resume and out is not None and (whole := _whole(Path(out), metadata)) is not None:
+        return whole
+    store = Memory(metadata) if out is None else Folder(Path(out), metadata, formats, resume=resume)
     most = min(jobs or cpu_count() or 1, backend.most_jobs or MAX_JOBS)
     return _run_all(runs, resolver, backend, store, most, progress)
+
+
+def _whole(folder: Path, metadata: dict[str, Any]) -> Results | None:
+    """The results in a folder, if they are all of these runs."""
+    if not came_to_its_end(folder):
+        return None
+    results = Results.read(folder)
+    known = {key: value for key, value in results.metadata.items() if key != SOUNDNESS}
+    return results if known == json.loads(json.dumps(metadata)) else None
 
 
 def simulator() -> Backend:
@@ -165,9 +180,11 @@ def _entries(runs: list[Run]) -> list[str]:
 def _run_all(
     runs: list[Run], resolver: Resolver, backend: Backend, store: Store, jobs: int, progress: Progress | None
 ) -> Results:
-    done = 0
+    done = len(store.kept)
+    if done and progress is not None:
+        progress(done, len(runs))
     pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="narrows")
-    waiting = iter(runs)
+    waiting = iter([item for item in runs if item.id not in store.kept])
     active: set[Future[None]] = set()
     try:
         while True:

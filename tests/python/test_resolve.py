@@ -114,6 +114,14 @@ def test_changes_become_steps():
             },
         ),
         (
+            '{kind = "threshold", mark = "0.17bdp", limit = "10p"}',
+            {
+                "kind": "fifo",
+                "limit": {"packets": 10, "bytes": None},
+                "mark": {"kind": "threshold", "packets": 142},
+            },
+        ),
+        (
             '{kind = "priority", bands = ["1p", "3kB"]}',
             {"kind": "priority", "bands": [{"packets": 1, "bytes": None}, {"packets": None, "bytes": 3000}]},
         ),

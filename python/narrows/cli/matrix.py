@@ -87,7 +87,12 @@ def matrix(
     with progress_of("matrix") as progress, terminable():
         try:
             results = sweep.run(
-                scenario(ask), out=out / "results", jobs=jobs, formats=("parquet",), progress=progress
+                scenario(ask),
+                out=out / "results",
+                jobs=jobs,
+                formats=("parquet",),
+                progress=progress,
+                resume=reuse,
             )
         except sweep.Interrupted as stopped:
             print(f"interrupted: {stopped}; --reuse takes them", file=sys.stderr)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from narrows import metrics
-from narrows.matrix.plan import BUFFER, Ask, case, pairs
+from narrows.matrix.plan import BUFFER, TIGHT, Ask, case, pairs
 from narrows.metrics.statistics import Interval
 from narrows.results.results import Results
 from narrows.studies.model import Experiment
@@ -63,10 +64,11 @@ def cells(results: Results, ask: Ask) -> list[Cell]:
     """All cells: for each buffer first each controller alone, then each beside each, row by row."""
     experiment = Experiment(id="matrix", title="", scenario="", factors={"buffer": BUFFER})
     runs = read_runs(results, experiment)
-    groups: dict[tuple[str, str], Runs] = {}
+    gathered: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         key = (str(run.factors.get("buffer", factor(ask.buffers[0]))), str(run.factors["case"]))
-        groups.setdefault(key, Runs([*groups.get(key, ()), run]))
+        gathered.setdefault(key, []).append(run)
+    groups = {key: Runs(group) for key, group in gathered.items()}
     alone = list(dict.fromkeys(name for pair in pairs(ask) for name in pair))
     meetings = {pair: case(*pair) for pair in pairs(ask)}
     found: list[Cell] = []
@@ -115,7 +117,7 @@ def _figures(run: Run, name: str, rival: str | None, solo: Run) -> dict[str, flo
 def _starved(run: Run, row: int) -> bool:
     """Whether the flow starved (MET-36), after the warm-up."""
     t, rates = run.flow_series(row, "goodput_bps")
-    _, capacity = run.link_series(int(run.links("tight")[0]), "capacity_bps")
+    _, capacity = run.link_series(int(run.links(TIGHT)[0]), "capacity_bps")
     fair = SHARE_OF_ONE * PAYLOAD * capacity[: t.size]
     width = float(t[1] - t[0]) if t.size > 1 else 0.0
     return metrics.starved(rates[: fair.size], fair, width)
@@ -123,7 +125,7 @@ def _starved(run: Run, row: int) -> bool:
 
 def table(found: Sequence[Cell]) -> pa.Table:
     """The cells as a table: a figure's mean, and half the width of its 95 % interval over seeds."""
-    columns: dict[str, object] = {
+    columns: dict[str, Any] = {
         "buffer": [cell.buffer for cell in found],
         "controller": [cell.controller for cell in found],
         "rival": pa.array([cell.rival for cell in found], pa.string()),

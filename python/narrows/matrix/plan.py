@@ -154,15 +154,4 @@ def _queue(ask: Ask) -> dict[str, Any]:
     """The bottleneck's queue: FIFO, or one that marks above a length."""
     if ask.mark is None:
         return {"kind": "fifo", "limit": ask.buffers[0]}
-    return {"kind": "threshold", "limit": ask.buffers[0], "mark": packets(ask.mark, ask)}
-
-
-def packets(length: str, ask: Ask) -> int:
-    """A queue length in full packets, at least one."""
-    limit = units.parse_limit(length)
-    if limit.packets is not None:
-        return limit.packets
-    if limit.bytes is not None:
-        return max(1, limit.bytes // 1500)
-    bdp = units.parse_rate(ask.rate) / 8 * units.parse_duration(ask.rtt) / units.NANOS_PER_SEC / 1500
-    return max(1, round((limit.bdp or 0.0) * bdp))
+    return {"kind": "threshold", "limit": ask.buffers[0], "mark": ask.mark}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
 
 from narrows.matrix.cells import Cell, table
@@ -17,31 +19,39 @@ from narrows.results.results import Results
 
 Say = Callable[[str], None]
 
+LEGACY = "cubic"
+"""What is deployed: Linux's default."""
 STARVING = 0.1
 """Share of the goodput below which the summary names a victim."""
 
 _MAPS: tuple[tuple[str, str, str, Scale], ...] = (
     (
         "share",
-        "Share of the goodput, %",
-        "Of the row's flow beside the column's. Blue: it takes more than half; brown: less.",
+        "Share of the goodput",
+        "Percent of both flows' goodput that the row's controller has beside the column's. Blue: more than "
+        "half; brown: less.",
         SHARE,
     ),
     (
         "harm_goodput",
-        "Harm to the goodput, %",
-        "Part of what the row's flow has alone that it loses beside the column's (Ware et al. 2019). A fair half is "
-        "50 %. What a controller does to its own kind is on the diagonal: a newcomer that does more to it than "
-        "that is worse for it than it is itself.",
+        "Harm to the goodput",
+        "Percent of its lonely goodput that the row's controller loses beside the column's (Ware et al., "
+        "HotNets 2019). A fair half is 50. The diagonal is what a controller does to its own kind: what does "
+        "more to it than that is worse company than its own.",
         HARM,
     ),
     (
         "harm_rtt",
-        "Harm to the RTT, %",
-        "Part of the row's mean RTT that it would not have alone. Below zero: it waits less than when alone.",
+        "Harm to the RTT",
+        "Percent of the row's mean RTT that it would not have alone. Blue: it waits less than alone.",
         HARM,
     ),
-    ("jain", "Jain's index, %", "Of both goodputs; 50 % if one of them has all.", FAIR),
+    (
+        "jain",
+        "Jain's index",
+        "Of both goodputs, in percent: 100 if they are equal, 50 if one has all.",
+        FAIR,
+    ),
 )
 
 
@@ -82,14 +92,17 @@ def maps(found: Sequence[Cell], ask: Ask, buffer: str) -> list[Figure]:
                     str(cell.rival),
                     interval.mean,
                     interval.half_width,
-                    f"{100 * interval.mean:.0f}",
+                    _percent(interval.mean),
                 )
             )
         identity = f"{figure.replace('_', '-')}-{buffer}"
-        figures.append(
-            heat(identity, f"{title}, behind {buffer_text(buffer)}", caption, names, values, scale)
-        )
+        figures.append(heat(identity, f"{title} behind {buffer_text(buffer)}", caption, names, values, scale))
     return figures
+
+
+def _percent(value: float) -> str:
+    """Whole percent; no minus before zero."""
+    return f"{round(100 * value)}".replace("-", "\N{MINUS SIGN}") if not math.isnan(value) else ""
 
 
 def buffer_text(buffer: str) -> str:
@@ -117,9 +130,9 @@ def _page(found: Sequence[Cell], results: Results, ask: Ask, drawn: dict[str, li
         ("Seeds", f"{ask.seed} to {ask.seed + ask.seeds - 1}"),
     ]
     lead = (
-        f"{len(ask.controllers)} congestion controllers, each alone and each beside each, over one bottleneck of "
-        f"{ask.rate} with an RTT of {ask.rtt}. Cells are means over {ask.seeds} seeds; intervals are in "
-        "`matrix.csv` and under the pointer."
+        f"{len(ask.controllers)} congestion controllers, each alone and each beside each, over one "
+        f"bottleneck of {ask.rate} with an RTT of {ask.rtt}. Cells are means over {ask.seeds} seeds; "
+        "intervals are in `matrix.csv` and under the pointer."
     )
     warmup = float(results.metadata.get("warmup_s", 0.0))
     return page.render(
@@ -142,11 +155,14 @@ def notes(ask: Ask) -> list[str]:
     if unmarked and ask.mark is None:
         said.append(f"{' and '.join(unmarked)}: nobody marks here, so that it is Reno.")
     if any(name in HELP for name in ask.controllers):
-        absent = len(ask.controllers) * (len(ask.controllers) + 1) // 2 - len(pairs(ask))
+        met = set(pairs(ask))
+        absent = [
+            f"{a} and {b}" for a, b in combinations(order(list(ask.controllers)), 2) if (a, b) not in met
+        ]
         said.append(
             "Controllers that obey the network have its help at the bottleneck, whoever is beside them."
             + (
-                f" {absent} pairs need two different rate controllers at one port and are left out."
+                f" A port has one rate controller, which leaves out {len(absent)} pairs: {', '.join(absent)}."
                 if absent
                 else ""
             )
@@ -155,27 +171,49 @@ def notes(ask: Ask) -> list[str]:
 
 
 def summary(found: Sequence[Cell], buffer: str) -> list[str]:
-    """Who starves whom behind a buffer, and who does the most and the least to its rivals: a few sentences."""
-    here = [cell for cell in found if cell.buffer == buffer and cell.rival not in (None, cell.controller)]
+    """Behind a buffer: who starves whom, who takes most and least, who is worse company than one's own."""
+    here = {(c.controller, c.rival): c for c in found if c.buffer == buffer and c.rival is not None}
+    names = order([name for name, _ in here])
+    met = {name: [c for (own, rival), c in here.items() if rival == name != own] for name in names}
     lines = []
-    names = order([cell.controller for cell in here])
     for name in names:
-        victims = sorted(
-            (cell for cell in here if cell.rival == name and cell.share.mean < STARVING),
-            key=lambda cell: cell.share.mean,
-        )
+        victims = [cell for cell in met[name] if cell.share.mean < STARVING]
         if victims:
+            victims.sort(key=lambda cell: cell.share.mean)
             listed = ", ".join(f"{look(v.controller).label} {100 * v.share.mean:.1f} %" for v in victims)
             lines.append(f"{look(name).label} leaves less than a tenth to: {listed}.")
-    if not lines and names:
-        lines.append("Nobody has less than a tenth.")
-    if names:
-        taken = {name: [cell.harm_goodput.mean for cell in here if cell.rival == name] for name in names}
-        harm = {name: sum(values) / len(values) for name, values in taken.items() if values}
+    if not lines:
+        lines.append("Nobody leaves less than a tenth to anybody.")
+    harm = {
+        name: sum(cell.harm_goodput.mean for cell in cells) / len(cells)
+        for name, cells in met.items()
+        if cells
+    }
+    if len(harm) > 1:
         ranked = sorted(harm, key=lambda name: -harm[name])
         most, least = ranked[0], ranked[-1]
         lines.append(
-            f"On average over all others {look(most).label} takes the most from a rival ({100 * harm[most]:.0f} % of "
-            f"what it has alone), {look(least).label} the least ({100 * harm[least]:.0f} %)."
+            f"Over all rivals {look(most).label} takes the most of what they have alone "
+            f"({100 * harm[most]:.0f} % on average), {look(least).label} the least "
+            f"({100 * harm[least]:.0f} %)."
+        )
+    worse = [look(name).label for name in names if _worse_than_its_own(here, name)]
+    if worse:
+        lines.append(
+            f"These do more harm to {look(LEGACY).label} than another {look(LEGACY).label}: "
+            f"{', '.join(worse)}."
         )
     return lines
+
+
+def _worse_than_its_own(here: dict[tuple[str, str], Cell], name: str) -> bool:
+    """Whether `name` does more harm to what is deployed than that does to itself (Ware et al., section 4).
+
+    Their intervals must lie apart.
+    """
+    beside, own = here.get((LEGACY, name)), here.get((LEGACY, LEGACY))
+    if beside is None or own is None or name == LEGACY:
+        return False
+    low = beside.harm_goodput.low if beside.seeds > 1 else beside.harm_goodput.mean
+    high = own.harm_goodput.high if own.seeds > 1 else own.harm_goodput.mean
+    return low > high

@@ -16,9 +16,10 @@ import contextlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from narrows.results import tables
-from narrows.results.results import INTERRUPTED, LOGS, METADATA, REPORT, SIMULATED
+from narrows.results.results import INTERRUPTED, LOGS, METADATA, REPORT, SIMULATED, SOUNDNESS, finished
 from narrows.signals import undisturbed
 
 PART, _OLD, _NEW = ".narrows-part", ".narrows-old", ".narrows-new"
@@ -26,15 +27,29 @@ ASIDE = (PART, _OLD, _NEW)
 """Folders that are there during a run only."""
 
 
-def settle(folder: Path) -> None:
-    """Put in order what a run left that was killed."""
+def settle(folder: Path, *, keep_part: bool = False) -> None:
+    """Put in order what a run left that was killed; `keep_part`: but for what it was writing."""
     old = folder / _OLD
     if (folder / _NEW).exists():
         _move_in(folder)
     elif old.exists() and not (folder / METADATA).exists():
         _move(old, folder)
     for name in ASIDE:
-        shutil.rmtree(folder / name, ignore_errors=True)
+        if name != PART or not keep_part:
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def unfinished(folder: Path, metadata: dict[str, Any]) -> Path | None:
+    """Where a sweep of these very runs left the most of them, interrupted or killed; None: nowhere."""
+    wanted = json.loads(json.dumps(metadata))
+    found: dict[Path, int] = {}
+    for place in (folder, folder / INTERRUPTED, folder / PART):
+        with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
+            known = json.loads((place / METADATA).read_text(encoding="utf-8"))
+            known.pop(SOUNDNESS, None)
+            if known == wanted:
+                found[place] = len(finished(place, "runs.parquet"))
+    return max((place for place in found if found[place]), key=found.__getitem__, default=None)
 
 
 def exchange(folder: Path) -> None:

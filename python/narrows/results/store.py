@@ -11,6 +11,7 @@ All of it is written aside and takes the place of earlier results at the end: se
 
 from __future__ import annotations
 
+import csv
 import fcntl
 import json
 import os
@@ -42,6 +43,10 @@ class Store(Protocol):
     @property
     def finished(self) -> int:
         """How many runs are finished."""
+
+    @property
+    def kept(self) -> frozenset[int]:
+        """Runs that an earlier, interrupted sweep finished."""
 
     def finish(self, complete: bool) -> Results:
         """No more runs come."""
@@ -77,6 +82,11 @@ class Memory:
         """How many runs are finished."""
         return len(self._runs)
 
+    @property
+    def kept(self) -> frozenset[int]:
+        """Memory keeps none."""
+        return frozenset()
+
     def finish(self, complete: bool) -> Results:  # noqa: ARG002 (protocol)
         """No more runs come."""
         runs = [self._runs[run] for run in sorted(self._runs)]
@@ -100,36 +110,58 @@ class Folder:
             else in it is refused.
         metadata: what is run.
         formats: of the merged tables.
+        resume: take over the runs that a sweep of the same finished before it was interrupted or killed.
 
     Raises:
         OutputError: if it cannot be written, holds something else, or another run is writing there.
     """
 
-    def __init__(self, path: Path, metadata: dict[str, Any], formats: tuple[Format, ...]) -> None:
+    def __init__(
+        self, path: Path, metadata: dict[str, Any], formats: tuple[Format, ...], *, resume: bool = False
+    ) -> None:
         self._path, self._formats, self._metadata = path, formats, dict(metadata)
         self._part = path / exchange.PART
         self._lock = threading.Lock()
         self._timing: dict[int, float] = {}
         self._made: list[Path] = []
         self._held = -1
+        self._kept: frozenset[int] = frozenset()
         try:
             if path.exists() and not path.is_dir():
                 raise OutputError(f"{path}: found a file, expected a folder")
             self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
             path.mkdir(parents=True, exist_ok=True)
             self._hold()
-            exchange.settle(path)
-            if any(path.iterdir()) and not (path / METADATA).exists():
+            earlier = exchange.unfinished(path, self._metadata) if resume else None
+            exchange.settle(path, keep_part=earlier == self._part)
+            others = [entry for entry in path.iterdir() if entry != self._part]
+            if others and not (path / METADATA).exists():
                 raise OutputError(f"{path}: found other files, expected an empty folder or earlier results")
-            self._part.mkdir()
+            (self._part / "runs").mkdir(parents=True, exist_ok=earlier is not None)
+            if earlier is not None:
+                self._take_over(earlier)
             self._describe()
-            (self._part / "runs").mkdir()
         except OSError as error:
             self.abandon()
             raise tables.cannot_write(path, error) from None
         except BaseException:
             self._release()
             raise
+
+    def _take_over(self, earlier: Path) -> None:
+        """The runs that are finished in the folder `earlier`, which may be the one that is written into."""
+        place = self._part / "runs"
+        for half_done in place.glob(".[0-9]*"):
+            shutil.rmtree(half_done)
+        runs = [path.parent for path in finished(earlier, "runs.parquet")]
+        for run in runs:
+            if earlier != self._part:
+                shutil.copytree(run, place / run.name)
+        self._kept = frozenset(int(run.name) for run in runs)
+        self._timing = dict.fromkeys(self._kept, 0.0) | _timing(earlier)
+        sound = json.loads((earlier / METADATA).read_text(encoding="utf-8")).get(SOUNDNESS, {})
+        if sound:
+            self._metadata[SOUNDNESS] = {run: what for run, what in sound.items() if int(run) in self._kept}
 
     def _hold(self) -> None:
         """Keep other runs out; the kernel lets them in again when this process ends, however it ends."""
@@ -187,6 +219,11 @@ class Folder:
         """How many runs are finished."""
         return len(self._timing)
 
+    @property
+    def kept(self) -> frozenset[int]:
+        """Runs that an earlier, interrupted sweep finished."""
+        return self._kept
+
     def finish(self, complete: bool) -> Results:
         """No more runs come; of an incomplete sweep the finished runs stay as they are, and can be read."""
         try:
@@ -232,3 +269,12 @@ class Folder:
         finally:
             self._release()
         return None
+
+
+def _timing(folder: Path) -> dict[int, float]:
+    """Wall times of the runs in a folder, where they are known: one that was killed wrote none."""
+    try:
+        with (folder / "timing.csv").open(encoding="utf-8", newline="") as file:
+            return {int(row["run"]): float(row["wall_s"]) for row in csv.DictReader(file)}
+    except (OSError, KeyError, ValueError):
+        return {}

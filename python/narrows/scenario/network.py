@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from narrows import units
 from narrows.errors import Expected, hint
@@ -54,12 +54,36 @@ class Fifo(Limited):
     kind: Literal["fifo"]
 
 
+def _mark(value: object) -> units.Limit:
+    """A whole number of packets, or a length that is not without end."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 1 <= value <= units.MAX_PACKETS:
+            raise Expected(f"packets from 1 to {units.MAX_PACKETS}")
+        return units.Limit(packets=value)
+    limit = units.parse_limit(value)
+    if limit == units.Limit():
+        raise Expected("a length such as '0.17bdp' or a number of packets")
+    return limit
+
+
+def _written(limit: units.Limit) -> int | str:
+    return str(limit) if limit.packets is None else limit.packets
+
+
+Mark = Annotated[
+    units.Limit,
+    BeforeValidator(_mark, json_schema_input_type=Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | Limit),
+    PlainSerializer(_written, when_used="json"),
+]
+"""A length of a queue in packets, or as a limit."""
+
+
 class Threshold(Limited):
     """A FIFO that marks CE above a queue length (DCTCP's step, RFC 8257)."""
 
     kind: Literal["threshold"]
-    mark: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] = 65
-    """Packets waiting above which an arriving packet is marked; 65 is DCTCP's choice at 10 Gbit/s."""
+    mark: Mark = units.Limit(packets=65)
+    """Queue above which an arriving packet is marked: packets, or a length; 65 is DCTCP's at 10 Gbit/s."""
 
 
 class Red(Limited):

@@ -238,7 +238,9 @@ class _Resolver:
         plan: Plan = {"kind": "fifo", "limit": self._limit(queue.limit, link, index)}
         own: Plan = queue.model_dump(exclude={"kind", "limit"})
         if isinstance(queue, network.Threshold):
-            return plan | {"mark": {"kind": "threshold", "packets": queue.mark}}
+            mark = self._limit(queue.mark, link, index, f"{link.key}.queue.mark")
+            whole = max(1, round((mark["bytes"] or 0) / FULL_PACKET))
+            return plan | {"mark": {"kind": "threshold", "packets": mark["packets"] or whole}}
         if isinstance(queue, network.Red):
             return plan | {"mark": {"kind": "red"} | own}
         return plan | {"kind": queue.kind} | own

@@ -19,6 +19,8 @@ pub(crate) struct TcpInfo {
     pub(crate) in_flight: u32,
     /// Microseconds; 0 before the first sample.
     pub(crate) srtt_us: u32,
+    /// Smoothed mean deviation, with a gain of 1/4.
+    pub(crate) rttvar_us: u32,
     pub(crate) min_rtt_us: u32,
     pub(crate) cwnd: u32,
     /// `None` while infinite.
@@ -66,6 +68,7 @@ impl TcpInfo {
             mss: u32_at(16),
             in_flight: unacked.saturating_sub(sacked.saturating_add(lost)).saturating_add(retrans),
             srtt_us: u32_at(68),
+            rttvar_us: u32_at(72),
             min_rtt_us: if min_rtt_us == u32::MAX { 0 } else { min_rtt_us },
             ssthresh: Some(u32_at(76)).filter(|&s| s < INFINITE_SSTHRESH),
             cwnd: u32_at(80),

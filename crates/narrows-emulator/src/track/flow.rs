@@ -206,6 +206,7 @@ impl FlowTrack {
             Cell::F(info.ssthresh.filter(|_| self.info.is_some()).map_or(nan, f64::from)),
             Cell::F(pacing),
             Cell::F(if info.srtt_us > 0 { info.srtt_us as f64 / 1e6 } else { nan }),
+            Cell::F(if info.srtt_us > 0 { info.rttvar_us as f64 / 1e6 } else { nan }),
             // The kernel tells the smoothed RTT only.
             Cell::F(nan),
             Cell::U(info.in_flight as u64),

@@ -71,6 +71,7 @@ impl Recorder {
                 ("ssthresh", 'f'),
                 ("pacing_bps", 'f'),
                 ("srtt_s", 'f'),
+                ("rttvar_s", 'f'),
                 ("rtt_s", 'f'),
                 ("in_flight", 'u'),
                 ("retransmits", 'u'),

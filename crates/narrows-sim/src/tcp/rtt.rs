@@ -14,7 +14,7 @@ pub(crate) const RTO_INITIAL: Span = Span::from_secs(1);
 pub(crate) struct Rtt {
     /// Zero before the first sample.
     pub(crate) srtt: Span,
-    rttvar: Span,
+    pub(crate) rttvar: Span,
     /// Least sample; [`Span::MAX`] before the first. Linux forgets it after 300 s, we do not.
     pub(crate) min: Span,
     pub(crate) last: Span,

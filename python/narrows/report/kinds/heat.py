@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,16 +13,16 @@ from narrows.report.style import look
 
 ROW_HEIGHT = 27
 """Height of a row of cells, px."""
-HEAD_HEIGHT = 70
-"""Room for the names above, px."""
 _DARK_TEXT, _LIGHT_TEXT = "#000000", "#ffffff"
-_NEVER = ("#7f2704", "#f7f7f7", "#08519c")
+_MORE_IS_BETTER = ("#7f2704", "#f7f7f7", "#08519c")
 """Bad, neutral, good: brown to blue, which most colour-blind people tell apart.
 
 These do not change on a dark page: a cell's ground and its text belong together.
 """
-_HARM = ("#c6dbef", "#fbfbfb", "#7f2704")
+_HARM = ("#6baed6", "#f7f7f7", "#7f2704")
 """Better than alone, no harm, all taken."""
+_DARK = ("#7f2704", "#08519c")
+"""Of these the ones that need white text."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,13 @@ class Scale:
     low: float
     middle: float
     high: float
-    colours: tuple[str, str, str] = _NEVER
+    colours: tuple[str, str, str] = _MORE_IS_BETTER
 
     def text(self, value: float) -> str:
         """The colour of text on the cell of a value."""
         span = self.high - self.middle if value > self.middle else self.middle - self.low
         ground = self.colours[2] if value > self.middle else self.colours[0]
-        dark = ground not in ("#c6dbef",)
-        return _LIGHT_TEXT if dark and abs(value - self.middle) > 0.6 * span else _DARK_TEXT
+        return _LIGHT_TEXT if ground in _DARK and abs(value - self.middle) > 0.6 * span else _DARK_TEXT
 
 
 SHARE = Scale(0.0, 0.5, 1.0)
@@ -68,12 +68,12 @@ def heat(
             "c": look(value.column).label,
             "v": min(max(value.mean, scale.low), scale.high),
             "m": value.mean,
-            "h": value.half if value.half == value.half else None,
+            "h": None if math.isnan(value.half) else value.half,
             "t": value.text,
             "k": scale.text(value.mean),
         }
         for value in values
-        if value.mean == value.mean
+        if not math.isnan(value.mean)
     ]
     base = alt.Chart(inline(data)).encode(
         x=alt.X(
@@ -86,7 +86,7 @@ def heat(
         y=alt.Y(
             "r:N",
             sort=labels,
-            title=None,
+            title="of",
             scale=alt.Scale(domain=labels),
             axis=alt.Axis(domain=False, ticks=False, grid=False),
         ),
@@ -109,10 +109,10 @@ def heat(
         text="t:N",
         color=alt.Color("k:N", legend=None, scale=alt.Scale(domain=_TEXTS, range=_TEXTS)),
     )
-    chart = alt.layer(cells, text).resolve_scale(color="independent")
-    return Figure(
-        identity, title, caption, [Panel("", chart, height=ROW_HEIGHT * max(1, len(names)))], columns=1
-    )
+    own = base.transform_filter("datum.r === datum.c").mark_rect(filled=False, stroke=_DARK_TEXT)
+    chart = alt.layer(cells, own, text).resolve_scale(color="independent")
+    panel = Panel(title, chart, height=ROW_HEIGHT * max(1, len(names)))
+    return Figure(identity, title, caption, [panel], columns=1)
 
 
 _TEXTS = [_DARK_TEXT, _LIGHT_TEXT]
