@@ -10,6 +10,7 @@
 
 pub mod aggregation;
 pub mod full_pipe;
+pub mod gain_model;
 pub mod model;
 pub mod params;
 pub mod phase;
