@@ -31,8 +31,8 @@ static __always_inline void nrw_begin(struct nrw_bbr *s, struct tcp_sock *tp)
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (!counted) {
-		__sync_fetch_and_add(&nrw_cc_counters.connections, 1);
-		__sync_fetch_and_add(&nrw_cc_counters.begun, 1);
+		__sync_fetch_and_add(&nrw_cc_facts.connections, 1);
+		__sync_fetch_and_add(&nrw_cc_facts.begun, 1);
 	}
 	s->counted = 1;
 }
@@ -59,7 +59,7 @@ void BPF_PROG(nrw_release, struct sock *sk)
 	if (!s)
 		return;
 	if (s->counted)
-		__sync_fetch_and_add(&nrw_cc_counters.connections, -1);
+		__sync_fetch_and_add(&nrw_cc_facts.connections, -1);
 	s->counted = 0;
 	/* a socket that lives on has another congestion control; of one that dies, the kernel takes this away itself */
 	bpf_sk_storage_delete(&nrw_bbrs, sk);

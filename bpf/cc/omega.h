@@ -22,15 +22,10 @@ static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate
 	s->rtt_max = nrw_max(s->rtt_max, rs->rtt_us);
 }
 
-/* In 1/1024, within (0, 1]. Without a round's mean there is nothing to go by: 1, which does not probe. */
+/* Without a round's mean there is nothing to go by: 1, which does not probe. */
 static __always_inline __u32 nrw_omega(const struct nrw_bbr *s)
 {
-	__u64 omega;
-
-	if (!s->rtt_mean || !s->rtt_max)
-		return NRW_OMEGA_ONE;
-	omega = (__u64)s->rtt_mean * NRW_OMEGA_ONE / s->rtt_max;
-	return nrw_min(nrw_max(omega, 1), NRW_OMEGA_ONE);
+	return s->rtt_mean ? nrw_omega_of(s->rtt_mean, s->rtt_max) : NRW_OMEGA_ONE;
 }
 
 #endif

@@ -15,11 +15,11 @@ static __always_inline void nrw_advance(struct nrw_bbr *s, const struct tcp_sock
 	s->cycle_at = tp->delivered_mstamp;
 	switch (s->cycle) {
 	case 0:
-		s->phase_gain = nrw_variant == NRW_V1 ? NRW_UP_GAIN : nrw_gain_up(nrw_variant, nrw_omega(s));
+		s->phase_gain = nrw_gain_up(nrw_variant, nrw_omega(s));
 		s->probe_lost = 0;
 		break;
 	case 1:
-		s->phase_gain = nrw_variant == NRW_V1 ? NRW_DOWN_GAIN : nrw_gain_down(nrw_variant, nrw_omega(s));
+		s->phase_gain = nrw_gain_down(nrw_variant, nrw_omega(s));
 		if (nrw_variant != NRW_V1 && nrw_down_needs_loss && !s->probe_lost)
 			s->phase_gain = NRW_UNIT;
 		break;

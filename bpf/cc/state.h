@@ -75,7 +75,7 @@ struct nrw_bbr {
 	/* policer */
 	__u8 lt_is_sampling;
 	__u8 lt_use_bw;
-	__u8 counted;		/* in nrw_cc_counters.connections */
+	__u8 counted;		/* in nrw_cc_facts.connections */
 	__u8 probe_lost;	/* the last probing phase has lost packets */
 	__u32 lt_bw;
 	__u32 lt_rounds;
@@ -97,12 +97,13 @@ struct {
 	__type(value, struct nrw_bbr);
 } nrw_bbrs SEC(".maps");
 
-/* For `list`, and so that `unload` knows who would be left without. */
-struct nrw_cc_counters {
+/* For `list`; the agent pins the map. */
+struct nrw_cc_facts {
 	__u64 connections;	/* now */
 	__u64 begun;		/* since load */
+	__u64 options;		/* the agent's note of how it was loaded */
 };
-struct nrw_cc_counters nrw_cc_counters;
+struct nrw_cc_facts nrw_cc_facts;
 
 static __always_inline __u64 nrw_min(__u64 a, __u64 b)
 {
