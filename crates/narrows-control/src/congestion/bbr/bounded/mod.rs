@@ -333,7 +333,7 @@ impl Bounded {
             self.model.start_round(ack.delivered);
             self.phase = Phase::ProbeRtt(ProbeRtt::default());
         }
-        let few = self.probe_rtt_cwnd();
+        let few = if matches!(self.phase, Phase::ProbeRtt(_)) { self.probe_rtt_cwnd() } else { 0 };
         if let Phase::ProbeRtt(probe) = &mut self.phase
             && probe.on_ack(ack, &mut self.model, few, self.params.probe_rtt_stay)
         {
