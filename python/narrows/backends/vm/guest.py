@@ -22,14 +22,14 @@ PORT = Path("/dev/virtio-ports/narrows")
 PLAN = "opt/narrows/plan"
 _FIRMWARE = Path("/sys/firmware/qemu_fw_cfg/by_name") / PLAN / "raw"
 _PVPANIC = 0x505
-"""The I/O port of QEMU's pvpanic device (docs/specs/pvpanic.txt): a write stops the machine, as it was told to."""
+"""The I/O port of QEMU's pvpanic device (docs/specs/pvpanic.txt): a write stops the machine (`-action`)."""
 
 
 def main() -> None:
     """Run the plan of whoever wakes the guest up."""
     port = _port()
     try:
-        kernel = Kernel()
+        kernel = Kernel(virtual=True)
         facts = {
             **kernel.facts(),
             "congestion_controls": sorted(n for n, _ in kernel.congestion_controllers()),

@@ -91,6 +91,8 @@ def fingerprint(kernel: Kernel) -> str:
     for line in (kernel.sha256, version(), *map(str, command(Path(), Path(), Path(), Path())), INIT):
         digest.update(line.encode() + b"\n")
     for path in contents():
+        if "__pycache__" in path.parts:
+            continue  # follows from the source beside it
         found = path.stat()
         digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
     return digest.hexdigest()
@@ -115,7 +117,7 @@ def pack(kernel: Kernel, target: Path) -> None:
             modules=" ".join(LOADED),
             environment=_environment(),
             python=sys.executable,
-            start=Path(__file__).with_name("start.py"),
+            start=closure.START,
         )
         archive.file("init", init.encode(), 0o755)
         archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
@@ -232,7 +234,9 @@ def _boot_and_save(image: Image) -> dict[str, Any]:
         folder = Path(name)
         plan = folder / "plan"
         plan.write_text("null")
-        with Machine(command(image.kernel.image, image.initramfs, folder, plan), folder) as machine:
+        with Machine(
+            command(image.kernel.image, image.initramfs, folder, plan), folder, alone=False
+        ) as machine:
             machine.hear(("event",), _BOOT_SECONDS, "STOP")
             answer: dict[str, Any] = json.loads((folder / "answer").read_text().partition("\n")[0])
             if "ready" not in answer:
