@@ -12,7 +12,6 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from narrows.backends.kernel import agents
 from narrows.backends.kernel.ovs import SCHEMAS
 
 NEEDED = ("ip", "tc", "bridge", "ethtool", "nsenter", "chrt")
@@ -30,10 +29,8 @@ _LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x")
 
 
 def programs() -> list[Path]:
-    """Programs that are there, narrows-agent included."""
-    found = [Path(path) for name in (*NEEDED, *USED) if (path := shutil.which(name))]
-    agent = agents.find()
-    return [*found, agent] if agent else found
+    """Programs that are there. narrows-agent is none of them: `brf` asks for Linux 6.10."""
+    return [Path(path) for name in (*NEEDED, *USED) if (path := shutil.which(name))]
 
 
 def data() -> list[Path]:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from narrows.backends.kernel import agents
 from narrows.backends.vm import closure, package
 from narrows.backends.vm.archive import Archive
 from narrows.backends.vm.errors import VmError
@@ -24,7 +23,12 @@ from narrows.backends.vm.machine import Machine, command, version
 from narrows.backends.vm.package import Kernel
 
 _FACTS = "facts.json"
-_BOOT_SECONDS = 300.0
+_KEPT = 3
+"""Saved guests that stay; each has some 600 MB."""
+_UNUSED_SECONDS = 3600.0
+"""Others stay too while they may be in use."""
+_BOOT_SECONDS = 1200.0
+"""Ten times what it takes on two busy processors."""
 
 MODULES = (
     "net/sched/",
@@ -129,8 +133,6 @@ def _environment() -> str:
     """What the guest's Python and programs find their way by."""
     paths = [str(closure.OURS.parent), *(path for path in sys.path if path.endswith("site-packages"))]
     words = {"PYTHONPATH": ":".join(paths), "HOME": "/root"}
-    if agent := agents.find():
-        words["NARROWS_AGENT"] = str(agent)
     return " ".join(f"{name}={shlex.quote(value)}" for name, value in words.items())
 
 
@@ -206,7 +208,9 @@ def _folder(kernel: Kernel, digest: str) -> Path:
 
 def _read(kernel: Kernel, folder: Path) -> Image | None:
     try:
-        return Image(kernel, folder, json.loads((folder / _FACTS).read_text(encoding="utf-8")))
+        facts = folder / _FACTS
+        facts.touch()  # it is in use, see `_tidy`
+        return Image(kernel, folder, json.loads(facts.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return None
 
@@ -220,13 +224,19 @@ def _make(kernel: Kernel, folder: Path, say: Callable[[str], None]) -> Image:
         pack(kernel, new / "initramfs")
         facts = _boot_and_save(Image(kernel, new, {}))
         (new / _FACTS).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        # Those of earlier files; a run that has one open keeps it.
-        for old in package.cache().glob("guest-*"):
-            shutil.rmtree(old, ignore_errors=True)
         new.rename(folder)
+    _tidy(package.cache(), time.time())
     size = (folder / "state").stat().st_size >> 20
     say(f"the guest was booted and saved in {time.monotonic() - began:.0f} s ({size} MB)")
     return Image(kernel, folder, facts)
+
+
+def _tidy(cache: Path, now: float) -> None:
+    """Remove saved guests of earlier files, but for a few: other checkouts have theirs here too."""
+    known = {path.parent: path.stat().st_mtime for path in cache.glob(f"guest-*/{_FACTS}")}
+    for folder in sorted(known, key=known.__getitem__, reverse=True)[_KEPT:]:
+        if now - known[folder] > _UNUSED_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _boot_and_save(image: Image) -> dict[str, Any]:
