@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from narrows.backends.kernel.agents import HTB, LEAVES, algorithm, is_brf, port_rate
-from narrows.backends.kernel.commands import leaf_classes
+from narrows.backends.kernel.commands import HANDLE, leaf_classes
 from narrows.backends.kernel.layout import WIRE, Layout, Port, has_agent
 from narrows.backends.kernel.namespaces import path
 from narrows.scenario.parts import Plan
@@ -63,6 +63,7 @@ def spec(
                 "model": "rate" if relay.shapes else "delay",
             }
             for relay in layout.relays
+            if relay.netem is None
         ],
         "flows": [
             {
@@ -85,6 +86,11 @@ def spec(
             }
             for port in layout.ports
             for name in _classes(port, controlled)
+        ]
+        + [
+            {"link": relay.link, **place(WIRE, relay.egress), "handle": HANDLE, "role": "loss"}
+            for relay in layout.relays
+            if relay.netem is not None and relay.netem.loss
         ],
         "start": start,
         "sample_interval": interval,
