@@ -13,9 +13,9 @@ from narrows.scenario.parts import Plan
 
 PACKET = 1514
 """A full frame as devices count it, bytes."""
-BURST_PACKETS = 4
+BURST_PACKETS = 1
 """Least bucket: a few packets, or the kernel's timer (50 us of slack and more) would cost rate."""
-BURST_NANOS = 500_000
+BURST_NANOS = 200_000
 """... and what the rate carries in this time."""
 ENDLESS_PACKETS = 10_000_000
 """Limit of a queue without one; pfifo has to have some."""
