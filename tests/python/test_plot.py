@@ -83,7 +83,9 @@ def test_pictures_lie_beside_the_file_and_are_called_like_it(file, plot, tmp_pat
     path = file(two, "a.json")
     code, out, err = plot(path)
     assert (code, err) == (0, "")
-    assert out.strip().split(", ") == [str(tmp_path / f"a.{kind}") for kind in ("svg", "pdf", "png")]
+    assert out.strip().split(", ") == [
+        str(tmp_path / f"a.{kind}") for kind in ("svg", "pdf", "png", "vl.json")
+    ]
     svg = (tmp_path / "a.svg").read_text()
     assert "stream 5" in svg and "stream 7" in svg and "RTT variance, ms" in svg
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")

@@ -13,11 +13,13 @@ from narrows.cli.compare import compare
 from narrows.cli.controller import controller
 from narrows.cli.doctor import doctor
 from narrows.cli.listing import list_names
+from narrows.cli.matrix import matrix
 from narrows.cli.plot import plot
 from narrows.cli.report import report
 from narrows.cli.run import run
 from narrows.cli.show import show
 from narrows.cli.validate import validate
+from narrows.cli.vm import vm
 from narrows.errors import NarrowsError, one_line
 from narrows.sweep import release
 
@@ -52,11 +54,13 @@ app.command()(compare)
 app.command()(validate)
 app.command()(check)
 app.command()(show)
+app.command()(matrix)
 app.command()(plot)
 app.command(name="list")(list_names)
 app.command()(schema)
 app.command()(controller)
 app.command()(doctor)
+app.add_typer(vm, name="vm")
 
 USAGE_ERROR = 2
 UsageError: Any = typer.BadParameter.__mro__[1]

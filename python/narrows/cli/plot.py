@@ -22,7 +22,10 @@ def plot(
         ),
     ] = None,
 ) -> None:
-    """Draw iperf3's JSON: throughput, data, window, retransmissions, RTT, its variance (PDF, PNG, SVG)."""
+    """Draw iperf3's JSON: throughput, data, window, retransmissions, RTT, its variance.
+
+    As PDF, PNG and SVG, with the Vega-Lite specification beside them.
+    """
     traces = [(path, iperf3.read(path)) for path in files]
     for path, trace in traces:
         figure = iperf3.draw(trace)
@@ -31,4 +34,4 @@ def plot(
             written = export.write(figure, folder, path.stem)
         except OSError as error:
             raise OutputError(f"{folder}: {error.strerror}") from None
-        print(", ".join(str(file) for file in written if file.suffix != ".json"))
+        print(", ".join(str(file) for file in written))

@@ -38,6 +38,7 @@ class On(StrEnum):
 
     SIM = "sim"
     KERNEL = "kernel"
+    VM = "vm"
 
 
 DEFAULT_FOLDER = Path("results")
@@ -68,23 +69,28 @@ def run(
         int | None, typer.Option(min=1, max=1024, help="Runs at a time; one per core if left out.")
     ] = None,
     on: Annotated[
-        On, typer.Option("--on", help="sim: simulate; kernel: real Linux TCP stacks, in real time, as root.")
+        On,
+        typer.Option(
+            "--on",
+            help="sim: simulate; kernel: real Linux TCP stacks, in real time, as root; vm: those of Debian's kernel "
+            "in a guest, in virtual time (narrows vm prepare).",
+        ),
     ] = On.SIM,
     no_sim: Annotated[
-        bool, typer.Option("--no-sim", help="With --on kernel: do not simulate and compare afterwards.")
+        bool, typer.Option("--no-sim", help="With --on kernel or vm: do not simulate and compare afterwards.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Run a scenario and print what came of it."""
-    if no_sim and on is not On.KERNEL:
-        raise NarrowsError(f"--no-sim: found --on {on}, expected --on kernel")
+    if no_sim and on is On.SIM:
+        raise NarrowsError(f"--no-sim: found --on {on}, expected --on kernel or vm")
     overrides = dict(parse_override(text) for text in override or [])
     if seed is not None:
         overrides["seed"] = seed
     loaded = load(scenario, overrides)
     folder = out if out is not None else DEFAULT_FOLDER / loaded.name
     replaced = (folder / METADATA).exists()
-    backend = kernel() if on is On.KERNEL else None
+    backend = real_stacks(on)
     results = _results(loaded, folder, seeds, jobs, backend)
     simulated = None
     if backend is not None and not no_sim:
@@ -106,14 +112,14 @@ def run(
     print(f"tables in {folder}{' (earlier results there replaced)' if replaced else ''}")
     if simulated is not None:
         print(f"\nthe same scenario simulated (narrows compare {folder / SIMULATED} {folder}):")
-        comparison.show(compare(simulated, results), ("sim", "kernel"), console)
+        comparison.show(compare(simulated, results), ("sim", str(on)), console)
 
 
 def _results(
     loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None, backend: Backend | None
 ) -> Results:
     """Run all; an interruption says what is left of it and ends the command."""
-    with _progress(loaded.name) as progress, terminable():
+    with progress_of(loaded.name) as progress, terminable():
         try:
             return sweep.run(loaded, out=folder, seeds=seeds, jobs=jobs, backend=backend, progress=progress)
         except sweep.Interrupted as stopped:
@@ -133,21 +139,28 @@ def _simulated(loaded: Scenario, folder: Path, seeds: int | None, jobs: int | No
         return None
 
 
-def kernel() -> Backend:
-    """The kernel backend.
+def real_stacks(on: On) -> Backend | None:
+    """The backend of this name, if it is not the simulator.
 
     Raises:
         NarrowsError: one line, if this machine or user lacks something.
     """
+    if on is On.SIM:
+        return None
     try:
         from narrows.backends.kernel.backend import Kernel  # noqa: PLC0415 (needs the native module)
+        from narrows.backends.vm.backend import Vm  # noqa: PLC0415
     except ImportError as error:
         raise NarrowsError(f"the native module is not built ({error}): pip install -e .") from None
-    return Kernel(say=lambda line: print(line, file=sys.stderr))
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr)
+
+    return Kernel(say) if on is On.KERNEL else Vm(say)
 
 
 @contextmanager
-def _progress(name: str) -> Iterator[sweep.Progress]:
+def progress_of(name: str) -> Iterator[sweep.Progress]:
     """A bar on a terminal; elsewhere a line per tenth of the runs. A single run has neither."""
     if sys.stderr.isatty():
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

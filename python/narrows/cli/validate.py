@@ -16,7 +16,7 @@ from rich.table import Table
 from narrows import sweep
 from narrows.backends import Backend
 from narrows.cli.figures import WIDEST
-from narrows.cli.run import INTERRUPTED, kernel
+from narrows.cli.run import INTERRUPTED, On, real_stacks
 from narrows.errors import NarrowsError, hint
 from narrows.signals import terminable
 from narrows.validate import causes, grid, judge, ns3, page, runner, store
@@ -32,10 +32,16 @@ class Real(StrEnum):
     """Whose stacks."""
 
     KERNEL = "kernel"
+    VM = "vm"
 
 
 def validate(
-    on: Annotated[Real, typer.Option("--on", help="kernel: this machine's stacks, as root.")] = Real.KERNEL,
+    on: Annotated[
+        Real,
+        typer.Option(
+            "--on", help="kernel: this machine's stacks, as root; vm: those of a guest (narrows vm prepare)."
+        ),
+    ] = Real.KERNEL,
     algorithms: Annotated[
         str | None,
         typer.Option(
@@ -46,7 +52,12 @@ def validate(
         str, typer.Option(help="full, core, ci, names, or patterns such as '100mbit-*', with commas between.")
     ] = "core",
     repetitions: Annotated[int, typer.Option(min=1, help="Runs of a cell on real stacks.")] = 3,
-    seeds: Annotated[int, typer.Option(min=1, help="Simulated runs of a cell.")] = 5,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Simulated runs of a cell; as many as repetitions if left out.", show_default=False
+        ),
+    ] = None,
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
     out: Annotated[Path, typer.Option(help="Folder for scenarios, tables and figures.")] = Path(
         "results/validation"
@@ -71,9 +82,9 @@ def validate(
     """
     chosen = tuple(grid.choose(word for word in cells.split(",") if word))
     simulator = sweep.simulator()
-    real = None if kept else _backend(on)
+    real = None if kept else real_stacks(On(on))
     names = _algorithms(algorithms, real, simulator)
-    ask = Ask(out, names, chosen, repetitions, seeds, duration)
+    ask = Ask(out, names, chosen, repetitions, seeds or repetitions, duration)
     try:
         with terminable():
             other = _ns3(ask, jobs) if beside else None
@@ -93,10 +104,6 @@ def validate(
         text = page.render(outcome, causes.read(), sweep.release(), ns3.version() if beside else "")
         write.write_text(text, encoding="utf-8")
     print(f"tables in {out}")
-
-
-def _backend(on: Real) -> Backend:  # noqa: ARG001 (one so far)
-    return kernel()
 
 
 def _ns3(ask: Ask, jobs: int | None) -> runner.Other:

@@ -34,8 +34,14 @@ class Application(Protocol):
     def detach(self, port: int) -> None:
         """A port leaves."""
 
-    def hear(self, now_ns: int, port: int, body: bodies.Relayed | bodies.FlowChanges, text: str) -> Outgoing:
-        """A port says something; `text` is the body with the port's number in the domain.
+    def hear(
+        self,
+        now_ns: int,
+        port: int,
+        body: bodies.Relayed | bodies.FlowChanges,
+        message: dict[str, Any],
+    ) -> Outgoing:
+        """A port says something; `message` is the whole body with the port's number in the domain.
 
         Raises:
             ValueError: it is not in order.
@@ -219,7 +225,7 @@ class Agents:
         if app is None:
             raise ValueError(f"{port.info.controller!r} has nothing to say")
         message["port"] = port.id
-        out = app.hear(now_ns, port.id, body, json.dumps(message))
+        out = app.hear(now_ns, port.id, body, message)
         if body.type == "report":
             port.reports += 1
             port.report_ns = now_ns

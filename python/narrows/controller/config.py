@@ -106,7 +106,7 @@ class PortConfig(_Table):
     port: Annotated[PortKey, BeforeValidator(_port_key)]
     rate: Rate | None = None
     delay: Delay = 0
-    counted: bool = True
+    counted: Annotated[bool, Field(strict=True)] = True
 
 
 class Config(_Table):
@@ -175,6 +175,12 @@ def _check(source: str, config: Config) -> None:
             f"{source}: agents.host: found {found(config.agents.host)} without a secret, "
             "expected agents.secret = a file, or a loopback address"
         )
+    seen: set[PortKey] = set()
+    for number, entry in enumerate(config.ports):
+        if entry.port in seen:
+            name = "{:#x}:{}".format(*entry.port)
+            raise NarrowsError(f"{source}: ports.{number}.port: found '{name}' again, expected once")
+        seen.add(entry.port)
     ways = config.forwarding
     if ways.link_expire < 2 * ways.lldp:
         raise NarrowsError(

@@ -6,6 +6,7 @@ The detector is the simulator's own (`rate::sdn::Sdn`, in Rust).
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from narrows._native import Sdn
 from narrows.controller import bodies
@@ -32,11 +33,17 @@ class Congestion:
         """A port leaves."""
         self._sdn.detach(port)
 
-    def hear(self, now_ns: int, port: int, body: bodies.Relayed | bodies.FlowChanges, text: str) -> Outgoing:
+    def hear(
+        self,
+        now_ns: int,
+        port: int,
+        body: bodies.Relayed | bodies.FlowChanges,
+        message: dict[str, Any],
+    ) -> Outgoing:
         """A report or an advertisement."""
         if isinstance(body, bodies.FlowChanges):
             raise ValueError("found flow-changes, which BRF has not")
-        return self._sdn.on_message(now_ns, port, text)
+        return self._sdn.on_message(now_ns, port, json.dumps(message))
 
     def tick(self, now_ns: int) -> Outgoing:
         """Polls what is due."""

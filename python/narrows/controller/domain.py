@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from narrows.controller import forwarding, path_rates
-from narrows.controller.agents import Agents, Numbers
+from narrows.controller.agents import AgentPort, Agents, Numbers
 from narrows.controller.congestion import Congestion
 from narrows.controller.hosts import Hosts, Learnt
 from narrows.controller.loads import Loads
@@ -111,8 +111,8 @@ class Domain:
         self._sample_at_ns = now_ns
         """When PACEC's counters are read next."""
         self._routes: Routes | None = None
-        self._controlled: dict[PortKey, int] | None = None
-        """Numbers of switches' ports that are agents' ports. Like the routes known while nothing changes."""
+        self._controlled: dict[PortKey, AgentPort] | None = None
+        """Kept while nothing changes, like the routes."""
 
     def handle(self, now_ns: int, event: Event) -> list[Effect]:
         """Something has happened."""
@@ -152,16 +152,47 @@ class Domain:
         """Whether a switch's entries are its own from before and still left alone."""
         return dpid in self._held
 
+    def controlled(self) -> Mapping[PortKey, AgentPort]:
+        """The switches' ports that are agents' ports.
+
+        They are known by name, too: one hardware address can be several interfaces'.
+        """
+        if self._controlled is None:
+            by_interface = {
+                (port.info.mac.lower(), port.info.interface): port for _, port in self.agents.ports()
+            }
+            self._controlled = {
+                (dpid, number): own
+                for dpid, ports in self.topology.switches.items()
+                for number, port in ports.items()
+                if (own := by_interface.get((port.desc.mac.lower(), port.desc.name))) is not None
+            }
+            self.path_rates.set_counted(self._counted(self._controlled))
+        return self._controlled
+
+    def _counted(self, controlled: Mapping[PortKey, AgentPort]) -> list[Place]:
+        """The ports that PACEC reads itself: those of other rate controllers too, which report to others."""
+        places: list[Place] = []
+        for dpid, ports in self.topology.switches.items():
+            for number, port in ports.items():
+                key = (dpid, number)
+                own = controlled.get(key)
+                if own is not None and own.info.controller == path_rates.NAME:
+                    continue
+                params = self.params.ports.get(key, PortParams())
+                if params.counted and (rate := self.capacity_bps(key)) is not None:
+                    # What a switch says is the wire's rate, of which IP datagrams have less.
+                    on_wire = params.rate_bps is None and rate == port.desc.speed_bps
+                    places.append(Place(key, path_rates.l3(rate) if on_wire else rate))
+        return places
+
     def capacity_bps(self, port: PortKey) -> int | None:
         """Capacity of a port in bit/s: as an agent says, as the configuration says, as the switch says."""
         known = self.topology.port(port)
         if known is None:
             return None
-        for _, controlled in self.agents.ports():
-            if same_interface(
-                controlled.info.mac, controlled.info.interface, known.desc.mac, known.desc.name
-            ):
-                return 8 * controlled.info.capacity
+        if (controlled := self.controlled().get(port)) is not None:
+            return 8 * controlled.info.capacity
         told = self.params.ports.get(port, PortParams()).rate_bps
         if told is not None:
             return told
@@ -183,6 +214,7 @@ class Domain:
                 self._forget_switch(dpid)
                 return [Note("switch-down", f"switch {dpid:016x} is gone", {"switch": dpid})]
             case PortChanged(dpid, desc):
+                self._controlled = None
                 if self.topology.set_port(now_ns, dpid, desc):
                     self._dirty = True
                     self.hosts.forget_at((dpid, desc.number))
@@ -232,7 +264,7 @@ class Domain:
 
     def _sample(self, now_ns: int) -> list[Effect]:
         """PACEC's counters, more often than people want to see them."""
-        self._place()
+        self.controlled()
         switches = self.path_rates.switches()
         if not switches or now_ns < self._sample_at_ns:
             return []
@@ -253,32 +285,6 @@ class Domain:
             effects += self.agents.translate(now_ns, None, self.path_rates.read(now_ns, port, counters))
         return effects
 
-    def _place(self) -> dict[PortKey, int]:
-        """The agents' ports among the switches', and with them the ports that PACEC has to read itself."""
-        if self._controlled is not None:
-            return self._controlled
-        # Ports of other rate controllers report to others: PACEC counts them itself.
-        by_interface = {
-            (port.info.mac.lower(), port.info.interface): port.id
-            for _, port in self.agents.ports()
-            if port.info.controller == path_rates.NAME
-        }
-        found: dict[PortKey, int] = {}
-        counted: list[Place] = []
-        for dpid, ports in self.topology.switches.items():
-            for number, port in ports.items():
-                own = by_interface.get((port.desc.mac.lower(), port.desc.name))
-                params = self.params.ports.get((dpid, number), PortParams())
-                if own is not None:
-                    found[dpid, number] = own
-                elif params.counted and (rate := self.capacity_bps((dpid, number))) is not None:
-                    # What a switch says is the wire's rate, of which IP datagrams have less.
-                    on_wire = params.rate_bps is None and rate == port.desc.speed_bps
-                    counted.append(Place((dpid, number), path_rates.l3(rate) if on_wire else rate))
-        self._controlled = found
-        self.path_rates.set_counted(counted)
-        return found
-
     def _path(self, source: str, to: str) -> list[int]:
         """Numbers of the ports from one address to another, of those that have any."""
         # One text of an address, whoever wrote it.
@@ -287,10 +293,15 @@ class Domain:
             return []
         if self._routes is None:
             self._routes = Routes(self.topology, self.delay_ns)
-        controlled = self._place()
-        hops = self._routes.path(a.at, b.at)
-        numbers = (controlled.get(hop, self.path_rates.number(hop)) for hop in hops)
+        numbers = (self._number(hop) for hop in self._routes.path(a.at, b.at))
         return [number for number in numbers if number is not None]
+
+    def _number(self, port: PortKey) -> int | None:
+        """The number of a port that PACEC knows by an agent, or reads itself."""
+        controlled = self.controlled().get(port)
+        if controlled is not None and controlled.info.controller == path_rates.NAME:
+            return controlled.id
+        return self.path_rates.number(port)
 
     def _switch_up(self, now_ns: int, event: SwitchUp) -> list[Effect]:
         self._forget_switch(event.dpid)
@@ -402,8 +413,3 @@ class Domain:
             )
             for kind, link in changes
         ]
-
-
-def same_interface(mac: str, name: str, other_mac: str, other_name: str) -> bool:
-    """Whether an agent's port is a switch's port: one hardware address can be several interfaces'."""
-    return mac.lower() == other_mac.lower() and name == other_name

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from narrows._native import Pacec
 from narrows.controller import bodies
@@ -109,15 +110,20 @@ class PathRates:
         number = self._numbers.of((_KIND, port))
         return number if number in self._counted else None
 
-    def hear(self, now_ns: int, port: int, body: bodies.Relayed | bodies.FlowChanges, text: str) -> Outgoing:
+    def hear(
+        self,
+        now_ns: int,
+        port: int,
+        body: bodies.Relayed | bodies.FlowChanges,
+        message: dict[str, Any],
+    ) -> Outgoing:
         """A report, or flows that have begun, ended or changed."""
         pacec = self._law(now_ns)
         if isinstance(body, bodies.FlowChanges):
-            changes = json.dumps(json.loads(text)["changes"])
-            return pacec.on_flows(now_ns, port, changes, self._find)
+            return pacec.on_flows(now_ns, port, json.dumps(message["changes"]), self._find)
         if body.type != "report":
             raise ValueError(f"found {body.type}, which PACEC has not")
-        return pacec.on_report(now_ns, port, text)
+        return pacec.on_report(now_ns, port, json.dumps(message))
 
     def read(self, now_ns: int, port: PortKey, counters: Counters) -> Outgoing:
         """Counters of a port; those of one that is not counted mean nothing."""

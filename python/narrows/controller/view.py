@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from narrows.controller.domain import Domain, same_interface
+from narrows.controller.domain import Domain
 from narrows.controller.messages import PortKey
 from narrows.controller.topology import Kind
 
@@ -173,22 +173,9 @@ def _load(domain: Domain, key: PortKey) -> Load | None:
     )
 
 
-def _places(domain: Domain) -> dict[int, PortKey]:
-    """Controlled ports (by their number in the domain) that are ports of switches."""
-    places = {}
-    for _, controlled in domain.agents.ports():
-        for dpid, ports in domain.topology.switches.items():
-            for number, port in ports.items():
-                info = controlled.info
-                if same_interface(info.mac, info.interface, port.desc.mac, port.desc.name):
-                    places[controlled.id] = (dpid, number)
-    return places
-
-
 def _kinds(domain: Domain) -> dict[PortKey, str]:
-    places = _places(domain)
-    congested = ((places.get(port.id), port.kind) for _, port in domain.agents.ports())
-    return {place: kind for place, kind in congested if place is not None and kind is not None}
+    """Congested ports of switches."""
+    return {place: port.kind for place, port in domain.controlled().items() if port.kind is not None}
 
 
 def topology(domain: Domain) -> Topology:
@@ -269,7 +256,7 @@ def flows(domain: Domain) -> list[Flow]:
 
 def congestion(domain: Domain, now_ns: int) -> list[CongestionState]:
     """Controlled ports."""
-    places = _places(domain)
+    places = {port.id: place for place, port in domain.controlled().items()}
     states = []
     for agent, port in domain.agents.ports():
         eq5, eq6, arrivals = domain.congestion.verdict(port.id) or (None, None, None)

@@ -121,8 +121,8 @@ def _rows(quantity: Quantity, name: str, intervals: list[dict[str, Any]]) -> lis
     rows, total = [], 0.0
     for interval in intervals:
         value = interval.get(quantity.key)
-        if not _is_number(value):
-            continue
+        if not _is_number(value) or value < 0:
+            continue  # Nothing of what is drawn can be negative: iperf3 says -1 for what it could not read.
         total = total + value if quantity.summed else value
         rows.append({"t": round(float(interval["end"]), 6), "v": total * quantity.scale, "s": name})
     return rows

@@ -75,6 +75,6 @@ def _ours(folder: Path) -> list[str]:
     names += [f"{name}.{suffix}" for name in ("runs", *tables.SCHEMAS) for suffix in tables.FORMATS]
     with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
         # The simulation beside a run in real time; elsewhere a folder of that name is somebody's own.
-        if json.loads((folder / METADATA).read_text(encoding="utf-8")).get("backend") == "kernel":
+        if json.loads((folder / METADATA).read_text(encoding="utf-8")).get("backend") in ("kernel", "vm"):
             names.append(SIMULATED)
     return names

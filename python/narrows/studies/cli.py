@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from narrows import sweep
-from narrows.cli.run import INTERRUPTED, On, kernel
+from narrows.cli.run import INTERRUPTED, On, real_stacks
 from narrows.signals import terminable
 from narrows.studies.judge import Finding, Verdict
 from narrows.studies.load import find_study, known_studies, load_study
@@ -39,7 +39,9 @@ def study(
     on: Annotated[
         On,
         typer.Option(
-            "--on", help="sim: simulate; kernel: shortened, on real Linux TCP stacks and simulated, as root."
+            "--on",
+            help="sim: simulate; kernel: shortened, on real Linux TCP stacks and simulated, as root; vm: the same in "
+            "Debian's kernel, in virtual time.",
         ),
     ] = On.SIM,
     reuse: Annotated[
@@ -70,15 +72,16 @@ def study(
 
 
 def _folder(loaded: Study, quick: bool, on: On) -> str:
-    return loaded.id + ("-kernel" if on is On.KERNEL else "") + ("-quick" if quick else "")
+    return loaded.id + (f"-{on}" if on is not On.SIM else "") + ("-quick" if quick else "")
 
 
 def _run(
     loaded: Study, folder: Path, quick: bool, only: list[str], jobs: int | None, reuse: bool, on: On
 ) -> Outcome:
-    if on is On.SIM:
+    backend = real_stacks(on)
+    if backend is None:
         return run_study(loaded, folder, quick=quick, only=only, jobs=jobs, reuse=reuse, say=_say)
-    return run_on_both(loaded, folder, kernel(), quick=quick, only=only, jobs=jobs, reuse=reuse, say=_say)
+    return run_on_both(loaded, folder, backend, quick=quick, only=only, jobs=jobs, reuse=reuse, say=_say)
 
 
 def _say(line: str) -> None:

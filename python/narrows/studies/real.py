@@ -4,7 +4,7 @@ Real time costs real time, so that the study says of each experiment what it is 
 The simulation beside it is the same shortened one: only what runs them differs.
 
 OUT/sim/<experiment>      tables of the simulation
-OUT/kernel/<experiment>   tables of the runs in real time
+OUT/<backend>/<experiment>  tables of the runs on real stacks: kernel or vm
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from narrows.studies.runner import (
     wall_seconds,
 )
 
-SIMULATED, REAL = "sim", "kernel"
-"""Folders of the two sides."""
+SIMULATED = "sim"
+"""Folder of the simulations; that of real stacks has their backend's name."""
 OVERHEAD_S = 2.5
 """Making and unmaking the network of a run, for the estimate."""
 QUICK_SEEDS = 3
@@ -94,7 +94,7 @@ def run_on_both(
     pairs = [plan(study, experiment, quick, real) for experiment in chosen(study, only)]
     outcome = Outcome(study, quick, {}, [], real=Real(kernel=str(real.facts().get("kernel", "unknown"))))
     assert outcome.real is not None
-    ahead = [pair for pair in pairs if pair.real and not _kept(pair.real, _place(out, pair), reuse)]
+    ahead = [pair for pair in pairs if pair.real and not _kept(pair.real, _place(out, real, pair), reuse)]
     total = sum(pair.seconds for pair in ahead)
     say(f"real time: {len(ahead)} experiments, about {minutes(total)}")
     for pair in pairs:
@@ -110,7 +110,7 @@ def run_on_both(
         outcome.wall_s += wall_seconds(out / SIMULATED / identity)
         outcome.events += int(np.nansum(numbers(simulated.runs, "events")))
         found = _in_real_time(
-            pair, _place(out, pair), real, reuse, total, say, outcome.real.left_out[identity]
+            pair, _place(out, real, pair), real, reuse, total, say, outcome.real.left_out[identity]
         )
         total -= pair.seconds if pair in ahead else 0.0
         if found is not None:
@@ -158,8 +158,8 @@ def _kept(scenario: Scenario, folder: Path, reuse: bool) -> Results | None:
     return earlier if earlier.metadata.get("scenario") == scenario.full() else None
 
 
-def _place(out: Path, pair: Pair) -> Path:
-    return out / REAL / pair.experiment.id
+def _place(out: Path, real: Backend, pair: Pair) -> Path:
+    return out / real.name / pair.experiment.id
 
 
 def _quiet(done: int, total: int) -> None:

@@ -1,13 +1,14 @@
-"""The page of the docs about a validation: how it was measured, what came of it, what is not explained. Pure."""
+"""The page of the docs about a validation: method, errors, what is not explained. Pure."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 from narrows.report.style import look
 from narrows.validate import causes as known_causes
-from narrows.validate import grid, judge
+from narrows.validate import grid, judge, measures
 from narrows.validate.causes import Cause
 from narrows.validate.runner import Finding, Outcome
 
@@ -21,44 +22,8 @@ _FIGURES = {
     "period_s": "cwnd period",
 }
 
-_METHOD = """\
-# Validation: the simulator beside Linux
-
-<!-- Written by `narrows validate --write`; do not edit. The text stands in python/narrows/validate/page.py. -->
-
-How far a simulated run is from a real one, algorithm by algorithm: the same scenario files in the simulator and on Linux's own TCP
-stacks, over a grid of networks.
-
-| | |
-| --- | --- |
-| measured | {dates}, on {kernels} (`--on {backend}`) |
-| simulator | narrows {release}{other} |
-| runs of a cell | {repetitions} on real stacks, {seeds} simulated with different seeds, {duration} each |
-| algorithms | {algorithms} |
-| cells | {cells} of the {full} of the grid for {most}; {missing} |
-{unsound}
-```console
-$ sudo narrows validate --on {backend} --cells core --write docs/validation.md
-```
-
-## Method
-
-- **Grid**: one bottleneck of 20 or 100 Mbit/s; RTT 20, 40, 100 ms; a drop-tail queue of 0.5, 1 or 4 bandwidth-delay products, in
-  packets; random loss of 0 or 0.5 % behind it; the tested flow alone (`single`), beside a CUBIC flow of the same RTT (`cubic`), or two
-  flows of the tested algorithm, the second with five times the RTT (`rtts`: `near` and `far`). `core` is eighteen of these 108 cells, in
-  which every level of every factor is equally frequent. DCTCP runs with ECN, but these queues mark nothing.
-- **Real stacks**: senders, routers and receivers are namespaces; the rate is an HTB's, delay and loss are a relay's, which is the
-  simulator's link model in real time ([kernel backend](kernel.md)). One segment is one packet (no GSO, TSO, GRO). Runs that were
-  disturbed are left out, and counted above.
-- **Figures** of a flow: goodput, mean and 95th percentile of the RTT, mean window, each from the end of the warm-up (a tenth of the run, or ten of
-  the longest RTT) to the end; the share of segments that were sent again, over the whole run. Medians over a cell's runs are compared.
-- **Error**: (simulated - real) / real. Of the share of segments sent again it is the difference, in percentage points, as either side may have none.
-- **Shape of the window** over time: two sawtooths are out of step after a while, so that curves cannot be subtracted. *Distance* is how
-  far apart the distributions of the windows are on average (Wasserstein's distance of the samples every 50 ms, over the mean of the real
-  ones): 0 where both have the same size for the same share of the time. *Period* is the mean time from one rise through the mean to the
-  next, with a band of 10 % around it that has to be left.
-- A difference is **by chance** where the median of one side lies within the runs of the other. It counts like any other.
-"""
+_METHOD = Path(__file__).with_name("method.md")
+"""The page's first part, with places for what was measured."""
 
 
 def render(outcome: Outcome, causes: Sequence[Cause], release: str, other: str = "") -> str:
@@ -99,22 +64,26 @@ def _head(outcome: Outcome, release: str, other: str) -> str:
     unsound = sum(f.unsound for f in findings if f.flow == f.cell.tested[0])
     total = len(grid.full())
     missing = "all of them were run" if most == total else f"the other {total - most} were **not run**"
-    return _METHOD.format(
-        dates=" to ".join(outcome.dates) or "unknown",
-        kernels=", ".join(f"Linux {kernel}" for kernel in outcome.kernels) or "an unknown kernel",
-        backend=outcome.backend,
-        release=release,
-        other=f"; beside it {other}" if other else "",
-        repetitions=ask.repetitions,
-        seeds=ask.seeds,
-        duration=ask.duration,
-        algorithms=", ".join(look(name).label for name in groups) or "none",
-        cells=most,
-        full=total,
-        most="each algorithm" if not fewer else f"most algorithms (fewer: {fewer})",
-        missing=missing,
-        unsound=f"| disturbed runs, left out | {unsound} |\n" if unsound else "",
-    ).rstrip()
+    return (
+        _METHOD.read_text(encoding="utf-8")
+        .format(
+            dates=" to ".join(outcome.dates) or "unknown",
+            kernels=", ".join(f"Linux {kernel}" for kernel in outcome.kernels) or "an unknown kernel",
+            backend=outcome.backend,
+            release=release,
+            other=f"; beside it {other}" if other else "",
+            repetitions=ask.repetitions,
+            seeds=ask.seeds,
+            duration=ask.duration,
+            algorithms=", ".join(look(name).label for name in groups) or "none",
+            cells=most,
+            full=total,
+            most="each algorithm" if not fewer else f"most algorithms (fewer: {fewer})",
+            missing=missing,
+            unsound=f"| disturbed runs, left out | {unsound} |\n" if unsound else "",
+        )
+        .rstrip()
+    )
 
 
 def _verdicts(findings: list[Finding]) -> str:
@@ -137,7 +106,7 @@ def _medians(findings: list[Finding], other: bool) -> str:
         cells.append(f"{_bare(worst.errors['goodput_bps'], sign=True)} `{_where(worst)}`")
         if other:
             for figure in ("goodput_bps", "rtt_mean_s", "window"):
-                cells.append(_bare(judge.median(abs(f.other_errors[figure]) for f in rows)))
+                cells.append(_bare(measures.median(abs(f.other_errors[figure]) for f in rows)))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

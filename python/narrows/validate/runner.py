@@ -66,8 +66,8 @@ class Ask:
     cells: tuple[Cell, ...]
     repetitions: int = 3
     """Runs of a cell on real stacks."""
-    seeds: int = 5
-    """Simulated runs of a cell."""
+    seeds: int = 3
+    """Simulated runs of a cell. Their seeds are those of the real runs, whose relay draws the same losses."""
     duration: str = "30s"
 
 
@@ -252,13 +252,15 @@ def _one(ask: Ask, real: Backend, backend: str, algorithm: str, cell: Cell) -> f
 
 
 def _kept(ask: Ask, backend: str, algorithm: str, cell: Cell) -> bool:
-    """Whether a cell is finished: the same scenario, and no run of it disturbed."""
+    """Whether a cell is finished: the same scenario, runs enough, and none of them disturbed."""
     folder = place(ask, backend, algorithm, cell)
     if not came_to_its_end(folder):
         return False
     earlier = Results.read(folder)
-    same = earlier.metadata.get("scenario") == scenario(ask, algorithm, cell, ask.repetitions).full()
-    return same and all(verdict["sound"] for verdict in earlier.soundness.values())
+    runs = len(earlier.runs)
+    same = earlier.metadata.get("scenario") == scenario(ask, algorithm, cell, runs).full()
+    enough = runs >= ask.repetitions
+    return same and enough and all(verdict["sound"] for verdict in earlier.soundness.values())
 
 
 class _Progress:

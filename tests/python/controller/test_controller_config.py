@@ -53,6 +53,11 @@ def test_a_full_file(tmp_path):
             "[[ports]]\nport = 'x'",
             "ports.0.port: found 'x', expected a switch's datapath id and a port number",
         ),
+        ("[[ports]]\nport = '1:1'\ncounted = 'no'", "ports.0.counted: found 'no', expected a valid boolean"),
+        (
+            "[[ports]]\nport = '1:1'\n[[ports]]\nport = '0x1:1'",
+            "ports.1.port: found '0x1:1' again, expected once",
+        ),
         ("[[ports]]\nport = '1:1'\nrat = 1", "ports.0.rat: unknown key; nearest is 'rate'"),
         ("[agents]\nhost = '0.0.0.0'", "agents.host: found '0.0.0.0' without a secret"),
         ("http = 3", "http: found 3, expected a valid dictionary"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -40,6 +41,21 @@ def _lacking(line: str) -> None:
     if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
         pytest.fail(f"NARROWS_REQUIRE_KERNEL=1, but {line}")
     pytest.skip(line)
+
+
+@pytest.fixture
+def backend():
+    """The kernel backend, for tests that run something."""
+    from narrows.backends.kernel.backend import Kernel
+
+    return Kernel()
+
+
+@pytest.fixture
+def ovs():
+    """Skips where there is no Open vSwitch, or fails as `real` does."""
+    if shutil.which("ovs-vswitchd") is None:
+        _lacking("found no ovs-vswitchd: install openvswitch-switch")
 
 
 @pytest.fixture

@@ -2,73 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
-from narrows import sweep
+from kernel_lab import controller_log
+from narrows import studies, sweep
 from narrows.backends.kernel.agents import agents
 from narrows.backends.kernel.control import check_kinds, config, known
 from narrows.backends.kernel.layout import lay_out
 from narrows.errors import ScenarioError
 from narrows.results.compare import compare
-from narrows.scenario.load import load, loads
+from narrows.scenario.load import expand, load
 from narrows.scenario.resolve import resolve
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
-LINE = """
-duration = "8s"
-warmup = "3s"
-[[links]]
-between = ["a", "r1"]
-rate = "1gbit"
-[[links]]
-between = ["b", "r1"]
-rate = "1gbit"
-[[links]]
-name = "one"
-between = ["r1", "r2"]
-rate = "40mbit"
-delay = "5ms"
-queue = "200p"
-[[links]]
-between = ["r2", "b-end"]
-rate = "1gbit"
-[[links]]
-name = "two"
-between = ["r2", "r3"]
-rate = "10mbit"
-delay = "5ms"
-queue = "200p"
-[[links]]
-between = ["r3", "a-end"]
-rate = "1gbit"
-[[flows]]
-name = "long"
-from = "a"
-to = "a-end"
-cc = "brf"
-[[flows]]
-name = "short"
-from = "b"
-to = "b-end"
-cc = "brf"
-[[controllers]]
-kind = "pacec"
-link = "one"
-params = { signal = "in-band" }
-[[controllers]]
-kind = "pacec"
-link = "two"
-params = { signal = "in-band", edge = false }
-[sdn]
-[kernel]
-forwarding = "ovs"
-"""
+STUDY = Path(studies.__file__).parent / "library" / "pacec"
+
+
+def counted_line():
+    """The study's line of three switches, its second link known by OpenFlow's counters only, shortened."""
+    line = load(STUDY / "line.toml", {"duration": "10s", "warmup": "5s", "sweep.seeds": 1})
+    return next(run.scenario for run in expand(line) if "pacec-counted" in run.factors.values())
 
 
 def test_ports_where_no_flow_begins_have_no_agent():
-    plan = resolve(loads(LINE))
+    plan = resolve(counted_line())
     layout = lay_out(plan, "ovs")
     (switch,) = [agent for agent in agents(plan, layout, "nrw-1-1-") if agent.role == "switch"]
     assert [plan["links"][link]["name"] for link in switch.links.values()] == ["one"]
@@ -87,40 +45,26 @@ def placed(plan, forwarding):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "complaint"),
+    ("changes", "complaint"),
     [
         (
-            '"in-band" }',
-            '"out-of-band" }',
+            {"controllers.0.params": {"signal": "out-of-band"}},
             "found 'out-of-band', which stock hosts do not know, expected 'in-band'",
         ),
-        ('forwarding = "ovs"', 'forwarding = "route"', "found 'route', expected 'ovs': 'pacec' has to know"),
+        ({"kernel.forwarding": "route"}, "found 'route', expected 'ovs': 'pacec' has to know"),
     ],
 )
-def test_what_real_switches_cannot_do_is_said(old, new, complaint):
-    plan = resolve(loads(LINE.replace(old, new)))
+def test_what_real_switches_cannot_do_is_said(changes, complaint):
+    plan = resolve(load(SCENARIOS / "pacec-below-ovs.toml", changes))
     with pytest.raises(ScenarioError, match=complaint):
         placed(plan, plan["kernel"]["forwarding"])
-
-
-@pytest.fixture
-def backend():
-    from narrows.backends.kernel.backend import Kernel
-
-    return Kernel()
-
-
-@pytest.fixture
-def ovs():
-    if shutil.which("ovs-vswitchd") is None:
-        pytest.skip("found no ovs-vswitchd: install openvswitch-switch")
 
 
 def as_simulated(scenario, backend, folder, agents_up, switches_up):
     real = sweep.run(scenario, backend=backend, out=folder)
     sound = real.soundness["0"]["sound"]
-    log = (folder / "logs" / "0" / "controller.log").read_text()
-    assert "ERROR" not in log and "Traceback" not in log and "refused" not in log, log
+    log = controller_log(folder)
+    assert "refused" not in log, log
     assert (log.count("agent-up:"), log.count("switch-up:")) == (agents_up, switches_up)
     for pair in compare(sweep.run(scenario), real).pairs:
         if (pair.entity, pair.figure) == ("flow", "goodput_bps"):
@@ -140,4 +84,4 @@ def test_max_min_shares_over_two_links_are_as_simulated(backend, tmp_path):
 @pytest.mark.flaky(reruns=2)
 @pytest.mark.usefixtures("agent", "tidy", "ovs")
 def test_a_link_that_is_only_counted_is_shared_as_simulated(backend, tmp_path):
-    as_simulated(loads(LINE), backend, tmp_path / "out", 1, 3)
+    as_simulated(counted_line(), backend, tmp_path / "out", 1, 3)

@@ -36,13 +36,6 @@ def narrows(*args, **options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
-@pytest.fixture
-def backend():
-    from narrows.backends.kernel.backend import Kernel
-
-    return Kernel()
-
-
 @pytest.mark.flaky(reruns=2)
 def test_two_cubics_share_a_dumbbell(backend):
     scenario = loads(TWO_CUBICS)

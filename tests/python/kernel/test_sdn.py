@@ -6,7 +6,6 @@ a run being marked, hence the repetitions; no bound is wider for them.
 
 from __future__ import annotations
 
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from kernel_lab import controller_log
 from narrows import sweep
 from narrows.backends.kernel import namespaces
 from narrows.results.compare import compare
@@ -65,26 +65,12 @@ outages = [["1s", "4s"]]
 pytestmark = pytest.mark.usefixtures("agent", "tidy")
 
 
-@pytest.fixture
-def backend():
-    from narrows.backends.kernel.backend import Kernel
-
-    return Kernel()
-
-
-@pytest.fixture
-def ovs():
-    if shutil.which("ovs-vswitchd") is None:
-        pytest.skip("found no ovs-vswitchd: install openvswitch-switch")
-
-
 def run(scenario, backend, folder):
     """Results in tables, the controller's log, and whether the run was sound."""
     results = sweep.run(scenario, backend=backend, out=folder)
     verdict = results.soundness["0"]
     print(scenario.name, "sound" if verdict["sound"] else verdict["reasons"])
-    log = (folder / "logs" / "0" / "controller.log").read_text()
-    assert "ERROR" not in log and "Traceback" not in log, log
+    log = controller_log(folder)
     assert "agent-down:" not in log and "switch-down:" not in log, log
     return results, log, verdict["sound"]
 

@@ -2,6 +2,9 @@
 
 use super::Controller;
 use super::bbr::Bbr;
+use super::bbr::bbq::Bbq;
+use super::bbr::gain_cycle::{self, GainModel};
+use super::bbr::gain_model::Variant;
 use super::linux::bic::Bic;
 use super::linux::cubic::Cubic;
 use super::linux::dctcp::Dctcp;
@@ -37,9 +40,24 @@ pub fn build(name: &str) -> Option<Box<dyn Controller>> {
     ENTRIES.iter().find(|entry| entry.name == name).map(|entry| (entry.build)())
 }
 
+fn gains(name: &'static str, variant: Variant) -> Bbr {
+    Bbr::with_cycle(GainModel::new(name, variant, gain_cycle::Params::default()))
+}
+
+fn gains_literal(name: &'static str, variant: Variant) -> Bbr {
+    Bbr::with_cycle(GainModel::new(name, variant, gain_cycle::Params::literal()))
+}
+
 #[rustfmt::skip]
 const ENTRIES: &[Entry] = &[
+    Entry { name: "bbq", summary: "BBR v1 whose probes are short while a queue stands (BBQ)", build: || Box::new(Bbr::with_cycle(Bbq::default())) },
     Entry { name: "bbr", summary: "BBR v1: paces at the measured bottleneck bandwidth (Linux tcp_bbr)", build: || Box::new(Bbr::default()) },
+    Entry { name: "bbr-a", summary: "BBR v1 whose gains fall as the RTT grows: inverse proportion and cosine (BBR-A)", build: || Box::new(gains("bbr-a", Variant::A)) },
+    Entry { name: "bbr-a-literal", summary: "BBR-A whose phases end as its paper's sentences say", build: || Box::new(gains_literal("bbr-a-literal", Variant::A)) },
+    Entry { name: "bbr-b", summary: "BBR v1 whose gains fall as the RTT grows: inverse proportions (BBR-B)", build: || Box::new(gains("bbr-b", Variant::B)) },
+    Entry { name: "bbr-b-literal", summary: "BBR-B whose phases end as its paper's sentences say", build: || Box::new(gains_literal("bbr-b-literal", Variant::B)) },
+    Entry { name: "bbr-c", summary: "BBR v1 whose gains fall as the RTT grows: gamma correction (BBR-C)", build: || Box::new(gains("bbr-c", Variant::C)) },
+    Entry { name: "bbr-c-literal", summary: "BBR-C whose phases end as its paper's sentences say", build: || Box::new(gains_literal("bbr-c-literal", Variant::C)) },
     Entry { name: "bdr", summary: "asks the routers once per window for its share, and paces that (BDR, resolved)", build: || Box::new(Bdr::default()) },
     Entry { name: "bdr-literal", summary: "adds the packets that the routers say to its window, as the BDR paper prints it", build: || Box::new(Bdr::literal()) },
     Entry { name: "bic", summary: "a binary search for the window of the last congestion (Linux tcp_bic)", build: || Box::new(Bic::default()) },

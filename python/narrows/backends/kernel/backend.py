@@ -53,11 +53,9 @@ class Kernel:
 
     def check(self, plan: Plan) -> None:
         """Check a plan without running it."""
-        layout = self._layout(plan)
+        layout = check_plan(plan)
         if _options(plan)["tool"] == iperf3.TOOL:
-            iperf3.check(plan)
             features.require(features.iperf3)
-        control.check_kinds(plan, _options(plan)["forwarding"])
         todo = agents(plan, layout, _NO_PREFIX)
         if todo:
             features.require(features.agent, features.kernel, parts=("deploy",))
@@ -125,6 +123,19 @@ class Kernel:
 
     def _layout(self, plan: Plan) -> Layout:
         return lay_out(plan, _options(plan)["forwarding"])
+
+
+def check_plan(plan: Plan) -> Layout:
+    """Check what needs no look at a machine; the plan's layout.
+
+    Raises:
+        ScenarioError: if it has no place in Linux.
+    """
+    layout = lay_out(plan, _options(plan)["forwarding"])
+    if _options(plan)["tool"] == iperf3.TOOL:
+        iperf3.check(plan)
+    control.check_kinds(plan, _options(plan)["forwarding"])
+    return layout
 
 
 def _record(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from narrows.errors import NarrowsError, one_line
 from narrows.units import parse_duration
@@ -92,8 +93,8 @@ def sides(
         runs = list(pool.map(run, range(1, seeds + 1)))
     found: dict[str, Side] = {}
     for flow in (flow for flows in runs for flow in flows):
-        windows = np.asarray(flow["windows"], float)
-        t = warmup_s + _SAMPLE_S * np.arange(1, len(windows) + 1)
+        windows = np.asarray(flow["windows"], np.float64)
+        t: NDArray[np.float64] = np.arange(1, len(windows) + 1, dtype=np.float64) * _SAMPLE_S + warmup_s
         side = found.setdefault(flow["name"], Side({}))
         side.windows.append((t, windows))
         figures = {

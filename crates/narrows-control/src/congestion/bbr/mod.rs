@@ -9,7 +9,10 @@
 //! of this transport needs no earliest-departure-time estimate (see `probe_bw`); fixed point only in the gains.
 
 pub mod aggregation;
+pub mod bbq;
 pub mod full_pipe;
+pub mod gain_cycle;
+pub mod gain_model;
 pub mod model;
 pub mod params;
 pub mod phase;
@@ -17,6 +20,7 @@ pub mod policer;
 pub mod probe_bw;
 pub mod probe_rtt;
 pub mod recovery;
+pub mod round_rtt;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -50,11 +54,16 @@ pub struct Bbr {
 
 impl Default for Bbr {
     fn default() -> Self {
-        Bbr::new(Params::default(), Box::new(ConstantGains))
+        Bbr::with_cycle(ConstantGains)
     }
 }
 
 impl Bbr {
+    /// BBR v1 in all but the gains of ProbeBW.
+    pub fn with_cycle(cycle: impl GainCycle + 'static) -> Self {
+        Bbr::new(Params::default(), Box::new(cycle))
+    }
+
     /// BBR with these parameters and this cycle of gains.
     pub fn new(params: Params, cycle: Box<dyn GainCycle>) -> Self {
         Bbr {
@@ -160,7 +169,6 @@ impl Bbr {
             let max_bw = self.model.max_bw();
             self.model.full_pipe.on_round(max_bw, &self.params);
         }
-        self.cycle.on_ack(ack, &self.model);
     }
 
     /// Moves from phase to phase, in the order of Linux's `bbr_update_model`.
@@ -261,6 +269,7 @@ impl Controller for Bbr {
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         self.update_model(ack, window);
+        self.cycle.on_ack(ack, &self.model);
         self.update_phase(ack, window);
         self.set_pacing_rate(ack, window);
         self.set_cwnd(ack, window);
@@ -314,6 +323,7 @@ impl Controller for Bbr {
         trace("phase", f64::from(self.phase.number()));
         trace("round", self.model.round as f64);
         trace("policed", f64::from(u8::from(self.policed())));
+        self.cycle.trace(trace);
     }
 }
 

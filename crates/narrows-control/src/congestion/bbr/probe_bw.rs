@@ -8,7 +8,23 @@ use super::phase::View;
 use crate::congestion::Ack;
 use crate::units::{Span, Time};
 
-/// The gains of a ProbeBW cycle. Index 0 probes for bandwidth, index 1 drains, the others cruise.
+/// The entry of a cycle that probes for bandwidth.
+pub const PROBE: usize = 0;
+/// The entry that drains.
+pub const DRAIN: usize = 1;
+
+/// What ends the probing entry.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ProbeEnd {
+    /// Its length has passed, and a loss was seen or its gain's worth of BDP is in flight (BBR-16).
+    Both,
+    /// A loss, this many BDP in flight, or its length.
+    Either(Gain),
+    /// Its length alone.
+    Time,
+}
+
+/// The gains of a ProbeBW cycle. Entry 0 probes for bandwidth, entry 1 drains, the others cruise.
 pub trait GainCycle: Send {
     /// The controller's name.
     fn name(&self) -> &'static str;
@@ -26,8 +42,16 @@ pub trait GainCycle: Send {
         min_rtt
     }
 
-    /// An ACK with a valid sample, in any phase, for cycles that measure.
+    /// What ends the probing entry, if its gain is above 1.
+    fn probe_end(&self) -> ProbeEnd {
+        ProbeEnd::Both
+    }
+
+    /// An ACK, in any phase, before it moves the cycle: for cycles that measure.
     fn on_ack(&mut self, _ack: &Ack, _model: &Model) {}
+
+    /// Names and values of what it measures, for traces.
+    fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
 }
 
 /// The cycle of BBR v1 (`bbr_pacing_gain`).
@@ -41,8 +65,8 @@ impl GainCycle for ConstantGains {
 
     fn gain(&mut self, index: usize) -> Gain {
         match index {
-            0 => Gain::ratio(5, 4),
-            1 => Gain::ratio(3, 4),
+            PROBE => Gain::ratio(5, 4),
+            DRAIN => Gain::ratio(3, 4),
             _ => Gain::ONE,
         }
     }
@@ -95,20 +119,25 @@ impl ProbeBw {
         self.gain = cycle.gain(self.index);
     }
 
-    /// BBR-16. Linux estimates what will be in the network at the earliest departure of the next burst; this
+    /// BBR-16, unless the cycle has its own way of ending a probe. Linux estimates what will be in the network at the earliest departure of the next burst; this
     /// transport paces single packets, so that is what is in flight and, when probing, the packet about to leave.
     fn is_over(&self, view: &View<'_>, cycle: &dyn GainCycle) -> bool {
         let length = cycle.length(self.index, view.model.min_rtt);
         let long_enough = view.ack.now.since(self.since) > length;
         let gain = self.pacing_gain(view.policed);
         let (bw, in_flight) = (view.model.max_bw(), view.ack.prior_in_flight);
-        let top = self.index == 0;
+        let top = self.index == PROBE;
         if gain == Gain::ONE {
             long_enough
         } else if gain > Gain::ONE {
             // A path with small buffers may never hold gain x BDP: a loss ends the probe too.
-            let full = || in_flight.saturating_add(1) >= view.inflight(bw, gain, top);
-            long_enough && (view.ack.lost > 0 || full())
+            let full =
+                |level| view.ack.lost > 0 || in_flight.saturating_add(1) >= view.inflight(bw, level, top);
+            match cycle.probe_end() {
+                ProbeEnd::Both => long_enough && full(gain),
+                ProbeEnd::Either(level) => long_enough || full(level),
+                ProbeEnd::Time => long_enough,
+            }
         } else {
             long_enough || in_flight <= view.inflight(bw, Gain::ONE, top)
         }

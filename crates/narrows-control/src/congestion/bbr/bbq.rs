@@ -1,0 +1,90 @@
+//! BBQ: BBR v1 whose probing is short while a queue stands, so that a long path injects no more than a short one.
+//!
+//! Source: Ma et al., "Fairness of Congestion-Based Congestion Control: Experimental Evaluation and Analysis"
+//! (arXiv:1706.09115), by the specification (BBQ-1 to BBQ-3): the test for a queue is the specification's, as the paper's own
+//! was not at hand. A loss does not end a shortened probe early.
+
+use super::model::Model;
+use super::params::Gain;
+use super::probe_bw::{ConstantGains, GainCycle, PROBE, ProbeEnd};
+use super::round_rtt::RoundRtt;
+use crate::congestion::Ack;
+use crate::units::Span;
+
+/// Parameters of BBQ.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Longest probe while a queue stands (the paper's alpha).
+    pub longest_probe: Span,
+    /// A round sees a queue when its mean RTT is so much above the propagation time ...
+    pub queue: Span,
+    /// ... and above it by this part (5 %), whichever is more.
+    pub queue_share: u64,
+    /// A queue stands when so many rounds in a row saw one.
+    pub rounds: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            longest_probe: Span::from_millis(3),
+            queue: Span::from_millis(1),
+            queue_share: 20,
+            rounds: 2,
+        }
+    }
+}
+
+/// The cycle of BBQ.
+#[derive(Clone, Debug, Default)]
+pub struct Bbq {
+    params: Params,
+    rtt: RoundRtt,
+    /// Rounds in a row that saw a queue.
+    queued_rounds: u32,
+    /// The present probe is a short one; decided when it begins.
+    short: bool,
+}
+
+impl Bbq {
+    fn queue_stands(&self) -> bool {
+        self.queued_rounds >= self.params.rounds
+    }
+}
+
+impl GainCycle for Bbq {
+    fn name(&self) -> &'static str {
+        "bbq"
+    }
+
+    fn gain(&mut self, index: usize) -> Gain {
+        self.short = index == PROBE && self.queue_stands();
+        ConstantGains.gain(index)
+    }
+
+    fn length(&self, _index: usize, min_rtt: Span) -> Span {
+        if self.short { min_rtt.min(self.params.longest_probe) } else { min_rtt }
+    }
+
+    fn probe_end(&self) -> ProbeEnd {
+        if self.short { ProbeEnd::Time } else { ProbeEnd::Both }
+    }
+
+    fn on_ack(&mut self, ack: &Ack, model: &Model) {
+        if !self.rtt.on_ack(ack, model.round_start) || model.min_rtt == Span::MAX {
+            return;
+        }
+        let share = Span::from_nanos(model.min_rtt.as_nanos() / self.params.queue_share.max(1));
+        let quiet = model.min_rtt + self.params.queue.max(share);
+        let queued = self.rtt.last().is_some_and(|rtt| rtt > quiet);
+        self.queued_rounds = if queued { self.queued_rounds.saturating_add(1) } else { 0 };
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("queue_stands", f64::from(u8::from(self.queue_stands())));
+    }
+}
+
+#[cfg(test)]
+#[path = "bbq_tests.rs"]
+mod tests;

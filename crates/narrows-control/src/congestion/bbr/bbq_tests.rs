@@ -1,0 +1,73 @@
+use super::*;
+use crate::congestion::bbr::Bbr;
+use crate::congestion::bbr::params::Params as BbrParams;
+use crate::congestion::harness::{Path, Sender, ack_at};
+use crate::units::{Rate, Time};
+
+/// A cycle that has seen complete rounds of these RTTs on a path of `min_rtt`, all in µs.
+fn after(min_rtt: u64, rounds: &[u64]) -> Bbq {
+    let params = BbrParams::default();
+    let mut model = Model::new(Time::ZERO, Some(Span::from_micros(min_rtt)), 1500, &params);
+    model.round_start = true;
+    let mut cycle = Bbq::default();
+    // A round is complete when the next one begins.
+    for &rtt in rounds.iter().chain(rounds.last()) {
+        cycle.on_ack(&Ack { rtt: Some(Span::from_micros(rtt)), ..ack_at(Time::ZERO) }, &model);
+    }
+    cycle
+}
+
+/// Length of the probe in µs, and what ends it.
+fn probe(cycle: &mut Bbq, min_rtt: u64) -> (u64, ProbeEnd) {
+    assert_eq!(cycle.gain(PROBE), Gain::ratio(5, 4));
+    (cycle.length(PROBE, Span::from_micros(min_rtt)).as_micros(), cycle.probe_end())
+}
+
+/// BBQ-2.
+#[test]
+fn a_probe_lasts_3_ms_while_a_queue_stands_and_a_round_trip_or_more_otherwise() {
+    assert_eq!(probe(&mut after(50_000, &[60_000; 2]), 50_000), (3_000, ProbeEnd::Time));
+    assert_eq!(probe(&mut after(10_000, &[60_000; 2]), 10_000), (3_000, ProbeEnd::Time));
+    assert_eq!(probe(&mut after(2_000, &[60_000; 2]), 2_000), (2_000, ProbeEnd::Time));
+    assert_eq!(probe(&mut after(50_000, &[50_000; 2]), 50_000), (50_000, ProbeEnd::Both));
+    let mut cycle = after(50_000, &[60_000; 2]);
+    probe(&mut cycle, 50_000);
+    assert_eq!(cycle.gain(1), Gain::ratio(3, 4));
+    assert_eq!(cycle.length(1, Span::from_millis(50)), Span::from_millis(50));
+}
+
+/// BBQ-3.
+#[test]
+fn a_queue_stands_after_two_rounds_in_a_row_above_1_ms_and_5_per_cent() {
+    let stands = |min_rtt, rounds: &[u64]| after(min_rtt, rounds).queue_stands();
+    assert!(!stands(50_000, &[60_000]));
+    assert!(stands(50_000, &[60_000, 60_000]));
+    assert!(!stands(50_000, &[60_000, 50_000, 60_000]));
+    assert!(!stands(50_000, &[52_500; 4]));
+    assert!(stands(50_000, &[52_501; 4]));
+    assert!(!stands(10_000, &[11_000; 4]));
+    assert!(stands(10_000, &[11_001; 4]));
+}
+
+/// Decided when the probe begins: a queue that goes while it lasts does not lengthen it.
+#[test]
+fn a_short_probe_stays_short() {
+    let mut cycle = after(50_000, &[60_000; 2]);
+    cycle.gain(PROBE);
+    cycle.queued_rounds = 0;
+    assert_eq!(cycle.probe_end(), ProbeEnd::Time);
+    assert_eq!(probe(&mut cycle, 50_000), (50_000, ProbeEnd::Both));
+}
+
+#[test]
+fn a_lone_flow_fills_the_link_as_bbr_does() {
+    let link = Rate::from_bits_per_sec(100_000_000);
+    let mut sender = Sender::new(Box::new(Bbr::with_cycle(Bbq::default())), Path::new(link, 20));
+    sender.run_for(Span::from_secs(2));
+    let (delivered, queue) = (sender.delivered(), sender.queue_seconds());
+    sender.run_for(Span::from_secs(5));
+    let share = (sender.delivered() - delivered) as f64 * 12_000.0 / 5.0 / 1e8;
+    let delay = (sender.queue_seconds() - queue) / 5.0;
+    assert!(share > 0.97, "utilisation {share:.3}");
+    assert!(delay < 0.0045, "mean queueing delay {:.2} ms", delay * 1e3);
+}

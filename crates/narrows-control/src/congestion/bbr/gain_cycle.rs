@@ -1,0 +1,123 @@
+//! BBR-A, BBR-B and BBR-C: BBR v1 whose two ProbeBW gains follow the RTT (GAIN-3 to GAIN-6).
+//!
+//! Source: Yang et al. (see [`gain_model`](super::gain_model)), section 4. Nothing but the gains differs from BBR v1; on a
+//! policed path the gain is 1 as ever. The paper says neither when omega is measured nor when the phases end; what is
+//! chosen here is in [`Params`], with the paper's words taken literally as options.
+
+use super::gain_model::{self, OMEGA_ONE, Variant};
+use super::model::Model;
+use super::params::Gain;
+use super::probe_bw::{DRAIN, GainCycle, PROBE, ProbeEnd};
+use super::round_rtt::RoundRtt;
+use crate::congestion::Ack;
+use crate::congestion::filter::WindowedMax;
+use crate::units::{Span, Time};
+
+/// What the paper leaves open.
+#[derive(Clone, Debug, Default)]
+pub struct Params {
+    /// Probing ends with 1.25 BDP in flight or a loss, whatever the gain, and after two propagation times at the latest (near
+    /// a gain of 1 the level is out of reach). Default: as BBR-16, with the gain in place of 1.25.
+    pub exit_125: bool,
+    /// Drain only after a loss while probing, else cruise: the paper's "inflight is greater than 1.25 BDP and packet loss
+    /// occurs". Default: always drain; behind a deep buffer nothing else would.
+    pub down_needs_loss: bool,
+    /// The largest RTT is that of so long a window. `None`: of the connection so far, as the paper says; then one spike keeps
+    /// omega low for good, that is P_up high and P_down near 1.
+    pub tmax_window: Option<Span>,
+}
+
+impl Params {
+    /// The paper's sentences on the two phases to the letter.
+    pub fn literal() -> Self {
+        Params { exit_125: true, down_needs_loss: true, tmax_window: None }
+    }
+}
+
+/// The cycle whose gains follow the RTT.
+#[derive(Clone, Debug)]
+pub struct GainModel {
+    name: &'static str,
+    variant: Variant,
+    params: Params,
+    /// T_i.
+    rtt: RoundRtt,
+    /// T_max; Startup's samples count too.
+    max_rtt: WindowedMax<Span>,
+    /// Omega of the last entry that asked for it: latched, as following it per ACK would feed back on itself (GAIN-4).
+    omega: u32,
+    entry: usize,
+    lost_while_probing: bool,
+}
+
+impl GainModel {
+    /// The cycle of the controller `name`.
+    pub fn new(name: &'static str, variant: Variant, params: Params) -> Self {
+        GainModel {
+            name,
+            variant,
+            params,
+            rtt: RoundRtt::default(),
+            max_rtt: WindowedMax::new(0, Span::ZERO),
+            omega: OMEGA_ONE,
+            entry: 0,
+            lost_while_probing: false,
+        }
+    }
+
+    /// GAIN-1 and GAIN-5. Before a first round is complete: 1, the gentlest.
+    fn measure(&mut self) -> u32 {
+        let micros = |span: Span| span.as_nanos() / 1000;
+        let t_max = micros(self.max_rtt.get());
+        self.omega = self.rtt.last().map_or(OMEGA_ONE, |t_i| gain_model::omega(micros(t_i), t_max));
+        self.omega
+    }
+}
+
+impl GainCycle for GainModel {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn gain(&mut self, index: usize) -> Gain {
+        self.entry = index;
+        match index {
+            PROBE => {
+                self.lost_while_probing = false;
+                gain_model::up(self.variant, self.measure())
+            }
+            DRAIN if self.params.down_needs_loss && !self.lost_while_probing => Gain::ONE,
+            DRAIN => gain_model::down(self.variant, self.measure()),
+            _ => Gain::ONE,
+        }
+    }
+
+    fn length(&self, index: usize, min_rtt: Span) -> Span {
+        if self.params.exit_125 && index == PROBE {
+            Span::from_nanos(min_rtt.as_nanos().saturating_mul(2))
+        } else {
+            min_rtt
+        }
+    }
+
+    fn probe_end(&self) -> ProbeEnd {
+        if self.params.exit_125 { ProbeEnd::Either(Gain::ratio(5, 4)) } else { ProbeEnd::Both }
+    }
+
+    fn on_ack(&mut self, ack: &Ack, model: &Model) {
+        self.rtt.on_ack(ack, model.round_start);
+        if let Some(rtt) = ack.rtt {
+            let window = self.params.tmax_window.map_or(u64::MAX, Span::as_nanos);
+            self.max_rtt.update(window, ack.now.since(Time::ZERO).as_nanos(), rtt);
+        }
+        self.lost_while_probing |= self.entry == PROBE && ack.lost > 0;
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("omega", f64::from(self.omega) / f64::from(OMEGA_ONE));
+    }
+}
+
+#[cfg(test)]
+#[path = "gain_cycle_tests.rs"]
+mod tests;

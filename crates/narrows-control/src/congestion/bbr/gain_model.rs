@@ -1,0 +1,219 @@
+//! The pacing-gain model of BBR-A, BBR-B and BBR-C: from the RTT to ProbeBW's two gains (GAIN-1, GAIN-2, GAIN-10).
+//!
+//! Source: Yang et al., "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model" (Sensors 23(9):4431,
+//! 2023), eqs 12 to 15; BBR-B's P_down as the specification reconstructs it.
+//!
+//! Integers only, and only what an eBPF program can do too: `u64`, no float, every loop of a fixed number of turns. Omega is
+//! in 1/1024, gains in 1/256. Every function rounds to the nearest unit, a half up, and is exact in that: for all 1024
+//! omegas it gives what the real-valued formula does. `tests/vectors/bbr-gains.csv` holds those values, computed apart.
+
+use super::params::Gain;
+
+/// One, in units of omega.
+pub const OMEGA_ONE: u32 = 1024;
+
+/// Which pair of functions.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Inverse proportion and cosine (eq 13).
+    A,
+    /// Inverse proportion both ways (eq 14).
+    B,
+    /// Gamma correction (eq 15).
+    C,
+}
+
+/// GAIN-1: the RTT as a share of the largest, in 1/1024, from 1 to 1024. Both in µs, taken as 71 minutes if longer. 1024
+/// if there is no largest yet.
+pub fn omega(t_i_us: u64, t_max_us: u64) -> u32 {
+    let t_max = t_max_us.min(u64::from(u32::MAX));
+    if t_max == 0 {
+        return OMEGA_ONE;
+    }
+    let share = nearest(t_i_us.min(t_max) * u64::from(OMEGA_ONE), t_max);
+    share.clamp(1, u64::from(OMEGA_ONE)) as u32
+}
+
+/// P_up: the gain of the entry that probes, 1 to 2 (A) or 1 to 1.5. An omega out of range is taken as the nearest in it.
+pub fn up(variant: Variant, omega: u32) -> Gain {
+    let w = in_range(omega);
+    gain(match variant {
+        // 2 / (w + 1)
+        Variant::A => nearest(2 * 256 * 1024, w + 1024),
+        // 3 / (w + 2)
+        Variant::B => nearest(3 * 256 * 1024, w + 2048),
+        // 1.5 - 0.5 w^(1/4). Of 128 w^(1/4) the roots give the whole halves: 256 (w / 2^10)^(1/4) = (w 2^22)^(1/4).
+        Variant::C => 384 - ((root(root(w << 22)) + 1) >> 1),
+    })
+}
+
+/// P_down: the gain of the entry that drains, 0.5 (A: 0.54) to 1. An omega out of range is taken as the nearest in it.
+pub fn down(variant: Variant, omega: u32) -> Gain {
+    let w = in_range(omega);
+    gain(match variant {
+        Variant::A => (cosine(w) + (1 << 21)) >> 22,
+        // 3 / (w - 3) + 2 = (3 - 2 w) / (3 - w)
+        Variant::B => nearest(256 * (3 * 1024 - 2 * w), 3 * 1024 - w),
+        // 1 - 0.5 w^4: of 128 w^4 / 2^40 the nearest, a half down, so that the gain's half goes up.
+        Variant::C => 256 - ((w * w * w * w + (1 << 32) - 1) >> 33),
+    })
+}
+
+fn in_range(omega: u32) -> u64 {
+    u64::from(omega.clamp(1, OMEGA_ONE))
+}
+
+fn gain(in_256ths: u64) -> Gain {
+    Gain::from_256ths(in_256ths as u32)
+}
+
+/// `numerator / denominator` to the nearest, a half up. The numerator is below 2^63, the denominator not 0.
+fn nearest(numerator: u64, denominator: u64) -> u64 {
+    (numerator + denominator / 2) / denominator
+}
+
+/// cos of `w` / 1024 radians, in 2^-30: the series to the eighth power, which is 3e-7 too much at 1 and less before.
+fn cosine(w: u64) -> u64 {
+    const ONE: u64 = 1 << 30;
+    let square = w * w;
+    let series = ONE - ((square * ONE / 56) >> 20);
+    let series = ONE - ((square * series / 30) >> 20);
+    let series = ONE - ((square * series / 12) >> 20);
+    ONE - ((square * series / 2) >> 20)
+}
+
+/// The square root of `n` up to 2^32, rounded down, bit by bit.
+fn root(n: u64) -> u64 {
+    let mut root = 0;
+    for bit in (0..=16).rev() {
+        let larger = root | 1 << bit;
+        if larger * larger <= n {
+            root = larger;
+        }
+    }
+    root
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VARIANTS: [Variant; 3] = [Variant::A, Variant::B, Variant::C];
+
+    /// Omega in 1/1024, then up and down of A, B and C in 1/256.
+    fn vectors() -> Vec<[u32; 7]> {
+        include_str!("../../../../../tests/vectors/bbr-gains.csv")
+            .lines()
+            .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()))
+            .map(|line| {
+                let fields: Vec<u32> = line.split(',').filter_map(|field| field.parse().ok()).collect();
+                fields.try_into().expect(line)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_gain_is_the_real_valued_one_rounded() {
+        let vectors = vectors();
+        let omegas: Vec<u32> = vectors.iter().map(|row| row[0]).collect();
+        assert_eq!(omegas, (1..=1024).collect::<Vec<u32>>());
+        for row in &vectors {
+            let [omega, expected @ ..] = *row;
+            let gains = VARIANTS.map(|v| [up(v, omega), down(v, omega)]).concat();
+            assert_eq!(gains, expected.map(Gain::from_256ths), "omega {omega}");
+        }
+    }
+
+    /// Half a 256th, and half a 1024th of omega where the functions are steepest (1.5).
+    const ROUNDING: f64 = 0.5 / 256.0 + 1.5 * 0.5 / 1024.0;
+
+    fn assert_gains(omega: f64, expected: [f64; 6]) {
+        let w = (omega * 1024.0).round() as u32;
+        let gains = VARIANTS.map(|v| [up(v, w).as_f64(), down(v, w).as_f64()]).concat();
+        for (gain, expected) in gains.iter().zip(expected) {
+            assert!((gain - expected).abs() <= ROUNDING + 5e-5, "omega {omega}: {gain} for {expected}");
+        }
+    }
+
+    /// TV-G1.
+    #[test]
+    fn the_table_of_the_specification() {
+        assert_gains(0.05, [1.9048, 0.9988, 1.4634, 0.9831, 1.2636, 1.0000]);
+        assert_gains(0.10, [1.8182, 0.9950, 1.4286, 0.9655, 1.2188, 1.0000]);
+        assert_gains(0.25, [1.6000, 0.9689, 1.3333, 0.9091, 1.1464, 0.9980]);
+        assert_gains(0.40, [1.4286, 0.9211, 1.2500, 0.8462, 1.1024, 0.9872]);
+        assert_gains(0.50, [1.3333, 0.8776, 1.2000, 0.8000, 1.0796, 0.9688]);
+        assert_gains(0.60, [1.2500, 0.8253, 1.1538, 0.7500, 1.0599, 0.9352]);
+        assert_gains(0.75, [1.1429, 0.7317, 1.0909, 0.6667, 1.0347, 0.8418]);
+        assert_gains(0.90, [1.0526, 0.6216, 1.0345, 0.5714, 1.0130, 0.6720]);
+        assert_gains(1.00, [1.0000, 0.5403, 1.0000, 0.5000, 1.0000, 0.5000]);
+    }
+
+    /// TV-G2.
+    #[test]
+    fn where_the_gains_of_bbr_are_met() {
+        let close =
+            |gain: Gain, expected: f64| assert!((gain.as_f64() - expected).abs() <= ROUNDING, "{gain:?}");
+        let at = |omega: f64| (omega * 1024.0).round() as u32;
+        close(up(Variant::A, at(0.6)), 1.25);
+        close(up(Variant::B, at(0.4)), 1.25);
+        close(up(Variant::C, at(0.0625)), 1.25);
+        close(down(Variant::A, at(0.7227)), 0.75);
+        close(down(Variant::B, at(0.6)), 0.75);
+        close(down(Variant::C, at(0.8409)), 0.75);
+    }
+
+    /// TV-G3: propagation 10 and 50 ms, 20 ms of queue, 50 ms at most.
+    #[test]
+    fn the_longer_path_gets_the_smaller_gains() {
+        assert_eq!(omega(30_000, 60_000), 512);
+        assert_eq!(omega(70_000, 100_000), 717);
+        assert_gains(0.5, [1.3333, 0.8776, 1.2, 0.8, 1.0796, 0.9688]);
+        assert_gains(0.7, [1.1765, 0.7648, 1.1111, 0.6957, 1.0427, 0.8800]);
+    }
+
+    #[test]
+    fn the_gains_fall_as_omega_grows_and_stay_in_their_ranges() {
+        for (variant, most, least) in
+            [(Variant::A, 2.0, 0.5403), (Variant::B, 1.5, 0.5), (Variant::C, 1.5, 0.5)]
+        {
+            for omega in 1..=1024 {
+                let (up_now, down_now) = (up(variant, omega), down(variant, omega));
+                assert!((1.0..=most).contains(&up_now.as_f64()), "{variant:?} {omega}");
+                assert!((least - 1.0 / 256.0..=1.0).contains(&down_now.as_f64()), "{variant:?} {omega}");
+                assert!(up(variant, omega + 1) <= up_now && down(variant, omega + 1) <= down_now);
+            }
+            // GAIN-6.
+            assert_eq!(up(variant, 1024), Gain::ONE);
+        }
+        for out in [0, 1025, u32::MAX] {
+            assert_eq!(up(Variant::A, out), up(Variant::A, out.clamp(1, 1024)));
+            assert_eq!(down(Variant::C, out), down(Variant::C, out.clamp(1, 1024)));
+        }
+    }
+
+    #[test]
+    fn omega_is_a_share_from_1_to_1024_whatever_the_rtts() {
+        assert_eq!(omega(0, 0), 1024);
+        assert_eq!(omega(5, 0), 1024);
+        assert_eq!(omega(0, 1), 1);
+        assert_eq!(omega(1, u64::MAX), 1);
+        assert_eq!(omega(u64::MAX, u64::MAX), 1024);
+        assert_eq!(omega(u64::MAX, 10), 1024);
+        // To the nearest, a half up: 1.5 and 1.499...
+        assert_eq!(omega(3, 2048), 2);
+        assert_eq!(omega(2999, 2_048_000), 1);
+    }
+
+    /// GAIN-7: where the cycle's gains average to 1.
+    #[test]
+    fn the_cycle_is_neutral_where_the_specification_says() {
+        for (variant, neutral) in [(Variant::A, 0.6561), (Variant::B, 0.5), (Variant::C, 0.592)] {
+            let sum = |omega: f64| {
+                let w = (omega * 1024.0) as u32;
+                up(variant, w).as_f64() + down(variant, w).as_f64()
+            };
+            assert!(sum(neutral - 0.02) > 2.0 && sum(neutral + 0.02) < 2.0, "{variant:?}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The mean RTT of the last completed round: what the gain model calls the current RTT (GAIN-5), and BBQ's look at the queue.
+
+use crate::congestion::Ack;
+use crate::units::Span;
+
+/// Collects the RTT samples of a round.
+#[derive(Clone, Debug, Default)]
+pub struct RoundRtt {
+    sum: u64,
+    samples: u64,
+    last: Option<Span>,
+}
+
+impl RoundRtt {
+    /// Takes an ACK; one that begins a round belongs to the new one. True if a round with samples has just been completed.
+    ///
+    /// Samples are of segments sent once (Karn), as the transport gives no others.
+    pub fn on_ack(&mut self, ack: &Ack, round_start: bool) -> bool {
+        let completed = round_start && self.samples > 0;
+        if completed {
+            self.last = Some(Span::from_nanos(self.sum / self.samples));
+            (self.sum, self.samples) = (0, 0);
+        }
+        if let Some(rtt) = ack.rtt {
+            self.sum = self.sum.saturating_add(rtt.as_nanos());
+            self.samples += 1;
+        }
+        completed
+    }
+
+    /// The mean of the last completed round that had samples.
+    pub fn last(&self) -> Option<Span> {
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::ack_at;
+    use crate::units::Time;
+
+    #[test]
+    fn the_mean_is_that_of_the_completed_round() {
+        let mut round = RoundRtt::default();
+        let mut ack = |rtt: Option<u64>, start| {
+            let done = round.on_ack(&Ack { rtt: rtt.map(Span::from_millis), ..ack_at(Time::ZERO) }, start);
+            (done, round.last().map(|mean| mean.as_micros() / 1000))
+        };
+        assert_eq!(ack(Some(10), true), (false, None));
+        assert_eq!(ack(Some(20), false), (false, None));
+        assert_eq!(ack(Some(100), true), (true, Some(15)));
+        // A segment sent twice says nothing, and a round of such segments changes nothing.
+        assert_eq!(ack(None, false), (false, Some(15)));
+        assert_eq!(ack(None, true), (true, Some(100)));
+        assert_eq!(ack(Some(40), true), (false, Some(100)));
+    }
+}

@@ -1,0 +1,98 @@
+"""An initramfs: files of this machine in cpio's `newc` form.
+
+See Documentation/driver-api/early-userspace/buffer-format.rst of Linux. Times are kept, as Python looks at
+them to know whether what it has compiled is still true.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+_MAGIC = "070701"
+
+
+class Archive:
+    """Writes files, folders and links; each name once, folders before what is in them."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._names: set[str] = {""}
+        self._inode = 0
+
+    def folder(self, name: str) -> None:
+        """A folder with all that it lies in."""
+        name = name.strip("/")
+        if name in self._names:
+            return
+        self.folder(str(Path(name).parent) if "/" in name else "")
+        self._entry(name, stat.S_IFDIR | 0o755, b"")
+
+    def file(self, name: str, data: bytes, mode: int = 0o644) -> None:
+        """A file with this content."""
+        self._below(name, stat.S_IFREG | mode, data)
+
+    def link(self, name: str, target: str) -> None:
+        """A symbolic link."""
+        self._below(name, stat.S_IFLNK | 0o777, target.encode())
+
+    def device(self, name: str, major: int, minor: int) -> None:
+        """A character device."""
+        self._below(name, stat.S_IFCHR | 0o600, b"", device=(major, minor))
+
+    def copy(self, path: Path) -> None:
+        """A file of this machine at the same place, links on its way included.
+
+        Raises:
+            OSError: if it cannot be read.
+        """
+        place = Path("/")
+        for part in path.parts[1:]:
+            place /= part
+            if str(place).strip("/") in self._names and not place.is_symlink():
+                continue
+            if place.is_symlink():
+                target = os.readlink(place)
+                self.link(str(place), target)
+                rest = path.relative_to(place)
+                # Where it points to, and then on from there.
+                self.copy(Path(os.path.normpath(place.parent / target)) / rest)
+                return
+        if path.is_dir():
+            self.folder(str(path))
+        else:
+            found = path.stat()
+            self._below(str(path), found.st_mode, path.read_bytes(), time=int(found.st_mtime))
+
+    def close(self) -> None:
+        """The archive's end."""
+        self._names.discard("TRAILER!!!")
+        self._entry("TRAILER!!!", 0, b"")
+
+    def _below(
+        self, name: str, mode: int, data: bytes, time: int = 0, device: tuple[int, int] = (0, 0)
+    ) -> None:
+        name = name.strip("/")
+        if name in self._names:
+            return
+        if "/" in name:
+            self.folder(name.rpartition("/")[0])
+        self._entry(name, mode, data, time, device)
+
+    def _entry(
+        self, name: str, mode: int, data: bytes, time: int = 0, device: tuple[int, int] = (0, 0)
+    ) -> None:
+        self._names.add(name)
+        self._inode += 1
+        links = 2 if stat.S_ISDIR(mode) else 1
+        raw = name.encode() + b"\0"
+        fields = (self._inode, mode, 0, 0, links, time, len(data), 0, 0, *device, len(raw), 0)
+        head = _MAGIC + "".join(f"{field:08x}" for field in fields)
+        self._padded(head.encode() + raw)
+        self._padded(data)
+
+    def _padded(self, data: bytes) -> None:
+        self._out.write(data)
+        self._out.write(b"\0" * (-len(data) % 4))

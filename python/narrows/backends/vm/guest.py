@@ -1,0 +1,74 @@
+"""In the guest: prepares everything, lets itself be saved, and when it goes on runs one plan.
+
+Nothing here waits for the host while time counts: the plan is read from the machine's firmware configuration
+(instructions, not interrupts), and what came of it is written at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from narrows.backends.kernel.backend import Kernel
+from narrows.backends.vm import wire
+from narrows.errors import NarrowsError, ScenarioError
+
+PORT = Path("/dev/virtio-ports/narrows")
+PLAN = "opt/narrows/plan"
+_FIRMWARE = Path("/sys/firmware/qemu_fw_cfg/by_name") / PLAN / "raw"
+_PVPANIC = 0x505
+"""The I/O port of QEMU's pvpanic device (docs/specs/pvpanic.txt): a write stops the machine, as it was told to."""
+
+
+def main() -> None:
+    """Run the plan of whoever wakes the guest up."""
+    port = _port()
+    try:
+        kernel = Kernel()
+        facts = {
+            **kernel.facts(),
+            "congestion_controls": sorted(n for n, _ in kernel.congestion_controllers()),
+        }
+    except NarrowsError as error:
+        _say(port, {"failed": str(error)})
+        return
+    _say(port, {"ready": facts})
+    _pause()
+    subprocess.run(["modprobe", "qemu_fw_cfg"], check=True)
+    _say(port, _answer(kernel, json.loads(_FIRMWARE.read_bytes())))
+
+
+def _answer(kernel: Kernel, plan: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"output": wire.pack(kernel.run(plan))}
+    except ScenarioError as error:
+        return {"refused": error.message, "key": error.key}
+    except NarrowsError as error:
+        return {"failed": str(error)}
+    except Exception:
+        return {"failed": traceback.format_exc(limit=-3)}
+
+
+def _pause() -> None:
+    """Stop the machine here; it goes on when it is told to, elsewhere and later."""
+    with open("/dev/port", "r+b", buffering=0) as ports:  # noqa: PTH123
+        ports.seek(_PVPANIC)
+        ports.write(b"\x01")
+
+
+def _port() -> int:
+    for entry in Path("/sys/class/virtio-ports").iterdir():
+        if (entry / "name").read_text().strip() == "narrows":
+            return os.open(f"/dev/{entry.name}", os.O_RDWR)
+    sys.exit("found no port to the host")
+
+
+def _say(port: int, message: dict[str, Any]) -> None:
+    data = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+    while data:
+        data = data[os.write(port, data) :]

@@ -1,0 +1,242 @@
+"""The guest that runs begin from: packed, booted once, and saved as it waits for a plan."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from narrows.backends.kernel import agents
+from narrows.backends.vm import closure, package
+from narrows.backends.vm.archive import Archive
+from narrows.backends.vm.errors import VmError
+from narrows.backends.vm.machine import Machine, command, version
+from narrows.backends.vm.package import Kernel
+
+_FACTS = "facts.json"
+_BOOT_SECONDS = 300.0
+
+MODULES = (
+    "net/sched/",
+    "net/ipv4/tcp_",
+    "net/ipv4/inet_diag",
+    "net/ipv4/udp_diag",
+    "net/openvswitch/",
+    "net/bridge/bridge.ko",
+    "net/packet/",
+    "drivers/net/veth",
+    "drivers/net/tun.ko",
+    "drivers/net/ifb",
+    "drivers/virtio/virtio_pci",
+    "drivers/char/virtio_console",
+    "drivers/firmware/qemu_fw_cfg",
+)
+"""Parts of the kernel that may be needed, by where their names begin."""
+CONGESTION = (
+    "bbr",
+    "bic",
+    "dctcp",
+    "highspeed",
+    "htcp",
+    "hybla",
+    "illinois",
+    "lp",
+    "scalable",
+    "vegas",
+    "veno",
+)
+LOADED = (
+    *(f"tcp_{name}" for name in (*CONGESTION, "westwood", "yeah")),
+    *("virtio_pci", "virtio_console", "veth", "tcp_diag", "udp_diag", "tun", "sch_htb", "sch_netem"),
+)
+"""Modules that are loaded before the guest is saved; CUBIC and Reno are in the kernel itself."""
+INIT = """#!/bin/busybox sh
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+/bin/busybox mkdir -p /proc /sys /dev /run /tmp /root
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs run /run
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mount -t bpf bpf /sys/fs/bpf
+mkdir -p /run/netns /var/run /etc
+ip link set lo up
+modprobe -a {modules}
+export {environment}
+exec setsid {python} {start} </dev/console >/dev/console 2>&1
+"""
+
+
+def contents() -> list[Path]:
+    """Files of this machine that the guest has too."""
+    programs = closure.programs()
+    loader = Path("/lib64/ld-linux-x86-64.so.2")
+    files = {*closure.python(), *programs, *closure.libraries(programs), *closure.data(), loader}
+    return sorted(files)
+
+
+def fingerprint(kernel: Kernel) -> str:
+    """A digest of all that makes a saved guest: two with the same are the same."""
+    digest = hashlib.sha256()
+    for line in (kernel.sha256, version(), *map(str, command(Path(), Path(), Path(), Path())), INIT):
+        digest.update(line.encode() + b"\n")
+    for path in contents():
+        found = path.stat()
+        digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def pack(kernel: Kernel, target: Path) -> None:
+    """Write the initramfs."""
+    busybox = Path(shutil.which("busybox") or "/bin/busybox")
+    with target.open("wb") as out:
+        archive = Archive(out)
+        for folder in ("dev", "proc", "sys", "run", "tmp", "root", "var", "etc"):
+            archive.folder(folder)
+        archive.device("dev/console", 5, 1)
+        for path in contents():
+            archive.copy(path)
+        archive.file("bin/busybox", busybox.read_bytes(), 0o755)
+        listed = subprocess.run([str(busybox), "--list-full"], capture_output=True, text=True, check=True)
+        for applet in listed.stdout.split():
+            archive.link(applet, "/bin/busybox")
+        _modules(archive, kernel.folder, kernel.release)
+        init = INIT.format(
+            modules=" ".join(LOADED),
+            environment=_environment(),
+            python=sys.executable,
+            start=Path(__file__).with_name("start.py"),
+        )
+        archive.file("init", init.encode(), 0o755)
+        archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
+        archive.file("etc/group", b"root:x:0:\n")
+        archive.close()
+
+
+def _environment() -> str:
+    """What the guest's Python and programs find their way by."""
+    paths = [str(closure.OURS.parent), *(path for path in sys.path if path.endswith("site-packages"))]
+    words = {"PYTHONPATH": ":".join(paths), "HOME": "/root"}
+    if agent := agents.find():
+        words["NARROWS_AGENT"] = str(agent)
+    return " ".join(f"{name}={shlex.quote(value)}" for name, value in words.items())
+
+
+def _modules(archive: Archive, folder: Path, version: str) -> None:
+    """The modules with what they need, and tables for modprobe of these alone."""
+    source = folder / "lib/modules" / version
+    needs = {}
+    for line in (source / "modules.dep").read_text().splitlines():
+        name, _, others = line.partition(":")
+        needs[name] = others.split()
+    wanted = [n for n in needs if any(n.removeprefix("kernel/").startswith(part) for part in MODULES)]
+    chosen = set(wanted) | {other for name in wanted for other in needs[name]}
+    with tempfile.TemporaryDirectory() as temporary:
+        staged = Path(temporary) / "lib/modules" / version
+        for name in chosen:
+            (staged / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source / name, staged / name)
+        for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
+            shutil.copy2(source / name, staged / name)
+        subprocess.run(["depmod", "-b", temporary, version], check=True, capture_output=True)
+        for path in sorted(staged.rglob("*")):
+            if path.is_file():
+                archive.file(f"lib/modules/{version}/{path.relative_to(staged)}", path.read_bytes())
+
+
+@dataclass(frozen=True)
+class Image:
+    """A saved guest."""
+
+    kernel: Kernel
+    folder: Path
+    facts: dict[str, Any]
+    """What the guest says of itself."""
+
+    @property
+    def initramfs(self) -> Path:
+        """Its files."""
+        return self.folder / "initramfs"
+
+    @property
+    def state(self) -> Path:
+        """The guest as it waits."""
+        return self.folder / "state"
+
+
+def existing() -> Image | None:
+    """The saved guest, if it is that of the files as they are now."""
+    kernel = package.found()
+    return _read(kernel, _folder(kernel, fingerprint(kernel))) if kernel else None
+
+
+def ensure(say: Callable[[str], None]) -> Image:
+    """The saved guest; made if there is none, or if what went into it has changed.
+
+    Raises:
+        VmError: if there is no kernel, or the guest does not come up.
+    """
+    kernel = package.found()
+    if kernel is None:
+        raise VmError("found no kernel for guests: narrows vm prepare")
+    if lacking := package.missing():
+        raise VmError(f"found no {', '.join(lacking)}, needed for guests: narrows vm prepare")
+    folder = _folder(kernel, fingerprint(kernel))
+    with (package.cache() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        known = _read(kernel, folder)
+        return known or _make(kernel, folder, say)
+
+
+def _folder(kernel: Kernel, digest: str) -> Path:
+    return package.cache() / f"guest-{kernel.release}-{digest[:16]}"
+
+
+def _read(kernel: Kernel, folder: Path) -> Image | None:
+    try:
+        return Image(kernel, folder, json.loads((folder / _FACTS).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None
+
+
+def _make(kernel: Kernel, folder: Path, say: Callable[[str], None]) -> Image:
+    began = time.monotonic()
+    say("booting a guest, once ...")
+    with tempfile.TemporaryDirectory(dir=package.cache(), prefix="new-") as name:
+        new = Path(name) / "guest"
+        new.mkdir()
+        pack(kernel, new / "initramfs")
+        facts = _boot_and_save(Image(kernel, new, {}))
+        (new / _FACTS).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        # Those of earlier files; a run that has one open keeps it.
+        for old in package.cache().glob("guest-*"):
+            shutil.rmtree(old, ignore_errors=True)
+        new.rename(folder)
+    size = (folder / "state").stat().st_size >> 20
+    say(f"the guest was booted and saved in {time.monotonic() - began:.0f} s ({size} MB)")
+    return Image(kernel, folder, facts)
+
+
+def _boot_and_save(image: Image) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="narrows-vm-") as name:
+        folder = Path(name)
+        plan = folder / "plan"
+        plan.write_text("null")
+        with Machine(command(image.kernel.image, image.initramfs, folder, plan), folder) as machine:
+            machine.hear(("event",), _BOOT_SECONDS, "STOP")
+            answer: dict[str, Any] = json.loads((folder / "answer").read_text().partition("\n")[0])
+            if "ready" not in answer:
+                raise VmError(f"the guest is not ready: {answer.get('failed')}")
+            machine.save(image.state)
+    facts: dict[str, Any] = answer["ready"]
+    return facts

@@ -1,0 +1,149 @@
+"""The guests' kernel: a distribution's package, unpacked into a folder of our own and never installed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from narrows.backends.vm.errors import VmError
+
+METAPACKAGE = "linux-image-amd64"
+"""Debian's name for its present kernel."""
+PROGRAMS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "busybox": "busybox-static",
+    "depmod": "kmod",
+    "setpriv": "util-linux",
+}
+"""What guests need of this machine, and Debian's packages that have it."""
+_RECORD = "package.json"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An unpacked kernel."""
+
+    folder: Path
+    release: str
+    """As `uname -r` says it."""
+    package: str
+    version: str
+    sha256: str
+    """Of the package's file."""
+
+    @property
+    def image(self) -> Path:
+        """What is booted."""
+        return self.folder / f"boot/vmlinuz-{self.release}"
+
+    @property
+    def modules(self) -> Path:
+        """The folder of its modules."""
+        return self.folder / "lib/modules" / self.release
+
+
+def cache() -> Path:
+    """Where kernels and saved guests lie: NARROWS_VM, or below the user's cache."""
+    given = os.environ.get("NARROWS_VM")
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(given) if given else Path(base) / "narrows" / "vm"
+
+
+def found() -> Kernel | None:
+    """The kernel that was prepared."""
+    try:
+        record = json.loads((cache() / "kernel" / _RECORD).read_text(encoding="utf-8"))
+        kernel = Kernel(cache() / "kernel", **record)
+    except (OSError, ValueError, TypeError):
+        return None
+    return kernel if kernel.image.exists() and (kernel.modules / "modules.dep").exists() else None
+
+
+def missing() -> list[str]:
+    """Programs that guests need and this machine lacks."""
+    return [name for name in PROGRAMS if shutil.which(name) is None]
+
+
+def install(names: list[str], say: Callable[[str], None]) -> None:
+    """Install the packages of missing programs, where we may.
+
+    Raises:
+        VmError: with the command that would do.
+    """
+    packages = sorted({PROGRAMS[name] for name in names})
+    words = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *packages]
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise VmError(f"found no {', '.join(names)}, needed for guests; as root: {' '.join(words)}")
+    say(f"installing {', '.join(packages)} ...")
+    _call(["apt-get", "update", "--quiet"])
+    _call(words, DEBIAN_FRONTEND="noninteractive")
+
+
+def fetch(say: Callable[[str], None]) -> Kernel:
+    """Download the distribution's kernel package and unpack it into the cache.
+
+    Raises:
+        VmError: if there is none, or no tool for it.
+    """
+    for tool in ("apt-get", "apt-cache", "dpkg", "dpkg-deb"):
+        if shutil.which(tool) is None:
+            raise VmError(f"found no {tool}: the guests' kernel is a Debian package ({METAPACKAGE})")
+    name = _package_name()
+    cache().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache(), prefix="new-") as temporary:
+        place = Path(temporary)
+        say(f"downloading {name} ...")
+        _call(["apt-get", "download", "--quiet", name], place)
+        files = sorted(place.glob("*.deb"))
+        if not files:
+            raise VmError(f"apt-get download {name} left no package")
+        say(f"unpacking {files[0].name} ({files[0].stat().st_size >> 20} MB) ...")
+        target = place / "kernel"
+        _call(["dpkg", "-x", str(files[0]), str(target)])
+        for folder in ("usr/lib/modules", "lib/modules"):  # where it lies has changed (merged /usr)
+            if (target / folder).is_dir() and folder != "lib/modules":
+                (target / "lib").mkdir(exist_ok=True)
+                (target / folder).rename(target / "lib/modules")
+        releases = sorted(entry.name for entry in (target / "lib/modules").iterdir())
+        _call(["depmod", "-b", str(target), releases[0]])
+        version = _call(["dpkg-deb", "--field", str(files[0]), "Version"]).strip()
+        digest = hashlib.sha256(files[0].read_bytes()).hexdigest()
+        kernel = Kernel(cache() / "kernel", releases[0], name, version, digest)
+        record = {key: value for key, value in asdict(kernel).items() if key != "folder"}
+        (target / _RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        if kernel.folder.exists():
+            kernel.folder.rename(place / "old")
+        target.rename(kernel.folder)
+    return kernel
+
+
+def _package_name() -> str:
+    """The package that the metapackage stands for."""
+    told = _call(["apt-cache", "depends", "--important", METAPACKAGE])
+    names = re.findall(r"Depends: (linux-image-\S+)", told)
+    if not names:
+        raise VmError(f"found no package {METAPACKAGE}; guests run Debian's kernel: apt-get update?")
+    return str(names[0])
+
+
+def _call(words: list[str], folder: Path | None = None, **environment: str) -> str:
+    done = subprocess.run(
+        words,
+        cwd=folder,
+        env={**os.environ, "LC_ALL": "C", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise VmError(f"{' '.join(words)}: {last}")
+    return done.stdout

@@ -1,0 +1,103 @@
+"""`narrows matrix`: every congestion controller beside every other, as heat maps."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows import sweep, units
+from narrows.cli.run import INTERRUPTED, progress_of
+from narrows.errors import Expected, NarrowsError, found
+from narrows.matrix.plan import BUFFERS, Ask, choose, scenario
+from narrows.signals import terminable
+
+
+def matrix(
+    controllers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Congestion controllers; all that need nothing of the network if left out.",
+            show_default=False,
+        ),
+    ] = None,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="Those too that need the network's help (and get it).")
+    ] = False,
+    rate: Annotated[str, typer.Option(help="L3 rate of the bottleneck.")] = "100mbit",
+    rtt: Annotated[str, typer.Option(help="Two-way propagation delay.")] = "40ms",
+    buffer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Queue of the bottleneck; may be repeated. {', '.join(BUFFERS)} if left out.",
+            show_default=False,
+        ),
+    ] = None,
+    mark: Annotated[
+        str | None,
+        typer.Option(
+            help="Mark packets above this queue length, e.g. 0.17bdp, for controllers that heed ECN (dctcp).",
+            show_default=False,
+        ),
+    ] = None,
+    loss: Annotated[str, typer.Option(help="Random loss behind the queue.")] = "0%",
+    duration: Annotated[str, typer.Option(help="Length of a run.")] = "60s",
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds per cell.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="The first.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for tables, page and pictures.")] = Path("results/matrix"),
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="Runs at a time; one per core if left out.")
+    ] = None,
+    reuse: Annotated[
+        bool, typer.Option("--reuse", help="Take the finished runs of an earlier, interrupted one.")
+    ] = False,
+    figures: Annotated[bool, typer.Option(help="Write figures as SVG, PNG and PDF too.")] = True,
+) -> None:
+    """Run every congestion controller beside every other, and say who takes what from whom."""
+    # Drawing libraries are slow to import, and `narrows --help` should not be.
+    from narrows.matrix.cells import cells  # noqa: PLC0415
+    from narrows.report.matrix import notes, summary, write  # noqa: PLC0415
+
+    for option, value, parse in (
+        ("--rate", rate, units.parse_rate),
+        ("--rtt", rtt, units.parse_duration),
+        ("--duration", duration, units.parse_duration),
+        *(("--buffer", item, units.parse_limit) for item in buffer or ()),
+        *((("--mark", mark, units.parse_limit),) if mark is not None else ()),
+        ("--loss", loss, units.parse_probability),
+    ):
+        try:
+            parse(value)
+        except Expected as error:
+            raise NarrowsError(f"{option}: found {found(value)}, expected {error}") from None
+    known = [name for name, _ in sweep.simulator().congestion_controllers()]
+    ask = Ask(
+        choose(known, controllers or (), everyone=everyone, marks=mark is not None),
+        rate,
+        rtt,
+        tuple(dict.fromkeys(buffer or BUFFERS)),
+        duration,
+        seeds,
+        seed,
+        units.parse_probability(loss),
+        mark,
+    )
+    with progress_of("matrix") as progress, terminable():
+        try:
+            results = sweep.run(
+                scenario(ask), out=out / "results", jobs=jobs, formats=("parquet",), progress=progress
+            )
+        except sweep.Interrupted as stopped:
+            print(f"interrupted: {stopped}; --reuse takes them", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+    measured = cells(results, ask)
+    page = write(measured, results, ask, out, files=figures, say=lambda line: print(line, file=sys.stderr))
+    for length in ask.buffers:
+        print(f"{length}:")
+        for line in summary(measured, length):
+            print(f"  {line}")
+    for note in notes(ask):
+        print(f"note: {note}")
+    print(f"tables in {out}, page in {page}")

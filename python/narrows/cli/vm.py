@@ -1,0 +1,55 @@
+"""`narrows vm`: what guests need, and the guest that runs begin from."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from narrows.backends.vm import image, package
+from narrows.backends.vm.errors import VmError
+
+vm = typer.Typer(help="Prepare guests: a distribution's kernel in virtual time.", no_args_is_help=True)
+NOT_READY = 1
+
+
+@vm.command()
+def prepare(
+    again: Annotated[bool, typer.Option("--again", help="Get the kernel package anew.")] = False,
+) -> None:
+    """Get the guests' kernel, install what they need of this machine (as root), boot one and save it."""
+    done = False
+    if lacking := package.missing():
+        package.install(lacking, _say)
+        if still := package.missing():
+            raise VmError(f"installed packages, and still found no {', '.join(still)}")
+        done = True
+    kernel = package.found()
+    if kernel is None or again:
+        kernel = package.fetch(_say)
+        done = True
+    known = image.existing()
+    made = image.ensure(_say)
+    print(f"kernel: {kernel.package} {kernel.version} in {kernel.folder}, sha256 {kernel.sha256[:16]}...")
+    print(f"guest: saved in {made.folder}")
+    if not done and known:
+        print("everything was there already")
+
+
+@vm.command()
+def status() -> None:
+    """Say what is prepared."""
+    kernel, lacking = package.found(), package.missing()
+    print("programs: " + (f"found no {', '.join(lacking)}" if lacking else "all there"))
+    print(f"kernel: {kernel.package} {kernel.version} in {kernel.folder}" if kernel else "kernel: none")
+    saved = None if lacking else image.existing()
+    print(f"guest: saved in {saved.folder}" if saved else "guest: none of the files as they are now")
+    if saved is None:
+        print("narrows vm prepare gets what is missing")
+        raise typer.Exit(NOT_READY)
+    print(f"congestion controls: {', '.join(saved.facts['congestion_controls'])}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

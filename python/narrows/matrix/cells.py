@@ -1,0 +1,136 @@
+"""The cells of a matrix: for each buffer and two controllers, what one has of the other's company.
+
+A cell is about a controller beside a rival; where a controller meets itself it is about both of its flows.
+Harm (MET-35) is Ware, Mukerjee, Seshan and Sherry's (HotNets 2019): what a rival takes from a controller, as
+a part of what it has when it is alone on the same link. All figures are means over seeds; harm compares runs
+of one seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pyarrow as pa
+
+from narrows import metrics
+from narrows.matrix.plan import BUFFER, Ask, case, pairs
+from narrows.metrics.statistics import Interval
+from narrows.results.results import Results
+from narrows.studies.model import Experiment
+from narrows.studies.run import Run, Runs
+from narrows.studies.runner import factor, read_runs
+
+PAYLOAD = 1448 / 1500
+"""Application bytes of a full packet over its L3 bytes."""
+SHARE_OF_ONE = 0.5
+"""Fair share of the capacity for one of two flows."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A controller beside a rival, or alone."""
+
+    buffer: str
+    controller: str
+    rival: str | None
+    """None: it is alone."""
+    seeds: int
+    goodput_bps: Interval
+    """Of one flow of the controller (MET-2)."""
+    rtt_mean_s: Interval
+    """Of its ACKs (MET-12)."""
+    share: Interval
+    """Of the goodput of both flows (MET-33); beside itself that of its first flow."""
+    ratio: Interval
+    """Its goodput over the rival's (MET-34)."""
+    jain: Interval
+    """Of both goodputs (MET-30)."""
+    harm_goodput: Interval
+    """Part of its lonely goodput that the rival takes (MET-35)."""
+    harm_rtt: Interval
+    """Part of its RTT beside the rival that it has not when alone (MET-35)."""
+    starved: Interval
+    """Part of the seeds in which it had less than 5 % of its fair share for more than 10 s (MET-36)."""
+
+
+FIGURES = tuple(item.name for item in fields(Cell) if item.type == "Interval")
+"""Names of what is measured."""
+
+
+def cells(results: Results, ask: Ask) -> list[Cell]:
+    """All cells: for each buffer first each controller alone, then each beside each, row by row."""
+    experiment = Experiment(id="matrix", title="", scenario="", factors={"buffer": BUFFER})
+    runs = read_runs(results, experiment)
+    groups: dict[tuple[str, str], Runs] = {}
+    for run in runs:
+        key = (str(run.factors.get("buffer", factor(ask.buffers[0]))), str(run.factors["case"]))
+        groups.setdefault(key, Runs([*groups.get(key, ()), run]))
+    alone = list(dict.fromkeys(name for pair in pairs(ask) for name in pair))
+    meetings = {pair: case(*pair) for pair in pairs(ask)}
+    found: list[Cell] = []
+    for buffer in ask.buffers:
+        at = str(factor(buffer))
+        lonely = {name: groups[at, case(name)] for name in alone}
+        found += [_cell(buffer, name, None, lonely[name], lonely[name]) for name in alone]
+        for name in alone:
+            for rival in alone:
+                pair = (name, rival) if (name, rival) in meetings else (rival, name)
+                if pair in meetings:
+                    met = groups[at, meetings[pair]]
+                    found.append(_cell(buffer, name, rival, met, lonely[name]))
+    return found
+
+
+def _cell(buffer: str, name: str, rival: str | None, runs: Runs, alone: Runs) -> Cell:
+    """The cell of the controller `name`, whose runs alone are `alone`."""
+    solo = {run.seed: run for run in alone}
+    rows = [_figures(run, name, rival, solo[run.seed]) for run in runs if run.seed in solo]
+    columns = {figure: metrics.mean_ci([row[figure] for row in rows]) for figure in FIGURES}
+    return Cell(buffer, name, rival, len(rows), **columns)
+
+
+def _figures(run: Run, name: str, rival: str | None, solo: Run) -> dict[str, float]:
+    rates, rtts = run.column("flows", "goodput_bps"), run.column("flows", "rtt_mean_s")
+    own = [i for i, cc in enumerate(run.names("flows", "cc")) if cc == name]
+    goodput, rtt = float(rates[own].mean()), float(rtts[own].mean())
+    before = float(solo.column("flows", "goodput_bps")[0])
+    other = float(rates[1 - own[0]]) if rival is not None else np.nan
+    together = rival is not None
+    return {
+        "goodput_bps": goodput,
+        "rtt_mean_s": rtt,
+        "share": metrics.share(float(rates[own[0]]), [other]) if together else np.nan,
+        "ratio": metrics.inter_protocol_ratio([rates[own[0]]], [other]) if together else np.nan,
+        "jain": metrics.jain(rates) if together else np.nan,
+        "harm_goodput": metrics.harm(before, goodput, more_is_better=True) if together else np.nan,
+        "harm_rtt": metrics.harm(float(solo.column("flows", "rtt_mean_s")[0]), rtt, more_is_better=False)
+        if together
+        else np.nan,
+        "starved": float(any(_starved(run, i) for i in own)) if together else np.nan,
+    }
+
+
+def _starved(run: Run, row: int) -> bool:
+    """Whether the flow starved (MET-36), after the warm-up."""
+    t, rates = run.flow_series(row, "goodput_bps")
+    _, capacity = run.link_series(int(run.links("tight")[0]), "capacity_bps")
+    fair = SHARE_OF_ONE * PAYLOAD * capacity[: t.size]
+    width = float(t[1] - t[0]) if t.size > 1 else 0.0
+    return metrics.starved(rates[: fair.size], fair, width)
+
+
+def table(found: Sequence[Cell]) -> pa.Table:
+    """The cells as a table: a figure's mean, and half the width of its 95 % interval over seeds."""
+    columns: dict[str, object] = {
+        "buffer": [cell.buffer for cell in found],
+        "controller": [cell.controller for cell in found],
+        "rival": pa.array([cell.rival for cell in found], pa.string()),
+        "seeds": pa.array([cell.seeds for cell in found], pa.uint32()),
+    }
+    for name in FIGURES:
+        intervals: list[Interval] = [getattr(cell, name) for cell in found]
+        columns[name] = [interval.mean for interval in intervals]
+        columns[f"{name}_ci95"] = [interval.half_width for interval in intervals]
+    return pa.table(columns)

@@ -1,0 +1,42 @@
+"""Writes tests/vectors/bbr-gains.csv: BBR-A's, -B's and -C's gains for every omega, from the real formulas.
+
+`python tools/bbr_gains.py` rewrites the file; tests/python/test_docs.py fails when it is out of step. The formulas
+are eqs 13 to 15 of "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model" (Sensors
+23(9):4431, 2023), in floating point: on purpose not the way the controllers compute them.
+"""
+
+import math
+from pathlib import Path
+
+VECTORS = Path(__file__).resolve().parent.parent / "tests/vectors/bbr-gains.csv"
+
+HEADER = """\
+# Pacing gains of BBR-A, BBR-B and BBR-C, written by tools/bbr_gains.py. omega is in 1/1024, gains are in
+# 1/256: the real-valued formula at omega / 1024, rounded to the nearest, a half up. What computes gains in
+# integers (the simulator, the eBPF programs) is checked against them.
+omega,a_up,a_down,b_up,b_down,c_up,c_down
+"""
+
+
+def gains(omega: int) -> tuple[int, ...]:
+    """Up and down of A, B and C, in 1/256."""
+    w = omega / 1024
+    real = (
+        2 / (w + 1),
+        math.cos(w),
+        3 / (w + 2),
+        (3 - 2 * w) / (3 - w),
+        1.5 - 0.5 * w**0.25,
+        1 - 0.5 * w**4,
+    )
+    return tuple(math.floor(256 * gain + 0.5) for gain in real)
+
+
+def text() -> str:
+    """The file's contents."""
+    rows = (",".join(map(str, (omega, *gains(omega)))) for omega in range(1, 1025))
+    return HEADER + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    VECTORS.write_text(text(), encoding="utf-8")
