@@ -14,9 +14,9 @@ from narrows.units import NANOS_PER_SEC
 
 PACKET = 1514
 """A full frame as devices count it, bytes."""
-BURST_PACKETS = 4
+BURST_PACKETS = 1
 """Least bucket: a few packets, or the kernel's timer (50 us of slack and more) would cost rate."""
-BURST_NANOS = 500_000
+BURST_NANOS = 200_000
 """... and what the rate carries in this time."""
 FULL_PACKET = 1500
 """L3 bytes of the largest packet, unless a flow sends larger ones."""
