@@ -55,6 +55,9 @@ LOOKS: dict[str, Look] = {
     "bbr-a": Look("BBR-A", "#c77400", "#f5b04d", _SOLID, "triangle-right"),
     "bbr-b": Look("BBR-B", "#b04a6b", "#e591ae", _DASHED, "triangle-right"),
     "bbr-c": Look("BBR-C", "#8e3b1f", "#e0886a", _DASH_DOT, "triangle-right"),
+    "bbr-a-literal": Look("BBR-A, as printed", "#a8844a", "#dcbd8c", _DOTTED, "triangle-right"),
+    "bbr-b-literal": Look("BBR-B, as printed", "#94747f", "#cfb0bb", _DOTTED, "triangle-right"),
+    "bbr-c-literal": Look("BBR-C, as printed", "#836052", "#c7a396", _DOTTED, "triangle-right"),
     "bbq": Look("BBQ", "#9a5b8c", "#d79fca", _DOTTED, "triangle-right"),
     # Marking
     "dctcp": Look("DCTCP", "#56789c", "#9cc0e6", _DASHED, "cross"),
