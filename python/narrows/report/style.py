@@ -58,6 +58,9 @@ LOOKS: dict[str, Look] = {
     "bbr-a-literal": Look("BBR-A, as printed", "#a8844a", "#dcbd8c", _DOTTED, "triangle-right"),
     "bbr-b-literal": Look("BBR-B, as printed", "#94747f", "#cfb0bb", _DOTTED, "triangle-right"),
     "bbr-c-literal": Look("BBR-C, as printed", "#836052", "#c7a396", _DOTTED, "triangle-right"),
+    "bbr-a-recent": Look("BBR-A, last minute", "#b3903a", "#e6cb85", _DASH_DOT, "triangle-right"),
+    "bbr-b-recent": Look("BBR-B, last minute", "#a06e8c", "#d9a8c4", _DASH_DOT, "triangle-right"),
+    "bbr-c-recent": Look("BBR-C, last minute", "#94604a", "#d49d88", _DASH_DOT, "triangle-right"),
     "bbq": Look("BBQ", "#9a5b8c", "#d79fca", _DOTTED, "triangle-right"),
     # Marking
     "dctcp": Look("DCTCP", "#56789c", "#9cc0e6", _DASHED, "cross"),

@@ -8,8 +8,8 @@ from narrows.errors import NarrowsError, hint
 from narrows.report.figure import Figure
 from narrows.report.kinds.compare import bars, convergence, lines
 from narrows.report.kinds.crowd import completion_over_size, flow_count
-from narrows.report.kinds.spread import cdf, ellipses
 from narrows.report.kinds.split import split
+from narrows.report.kinds.spread import cdf, ellipses
 from narrows.report.kinds.time import delay, rates, shares, stack
 from narrows.studies.model import FigureSpec
 from narrows.studies.run import Runs

@@ -36,8 +36,8 @@ def _axis_title(spec: FigureSpec, factor: float) -> str:
 def lines(spec: FigureSpec, runs: Runs) -> Figure:
     """A measure over a factor, a line per controller with a band for the confidence interval.
 
-    The study's args: x (factor), y (measure), panels, x_log, x_percent, x_scale, x_title, y_from, y_to, measure
-    (arguments), bound ({capacity_mbit, eta}: what eta C (1448/1500) (1 - x) allows, drawn in grey).
+    The study's args: x (factor), y (measure), panels, x_log, x_percent, x_scale, x_title, y_from, y_to,
+    measure (arguments), bound ({capacity_mbit, eta}: what eta C (1448/1500) (1 - x) allows, drawn in grey).
     """
     args = spec.args
     names = controllers(runs)

@@ -19,8 +19,8 @@ from narrows.studies.run import Runs
 def split(spec: FigureSpec, runs: Runs) -> Figure:
     """Share of the goodput of groups of flows, stacked, a bar per controller; means over seeds.
 
-    The study's args: parts (label to pattern of flows, from the bottom), panels. Whiskers are the 95 % interval of the
-    lowest part; the dashed line is the share that it would have if all parts were equal.
+    The study's args: parts (label to pattern of flows, from the bottom), panels. Whiskers are the 95 %
+    interval of the lowest part; the dashed line is the share that it would have if all parts were equal.
     """
     parts = {str(label): str(pattern) for label, pattern in spec.args["parts"].items()}
     drawn = panels_of(runs, spec.args.get("panels"))
@@ -31,7 +31,7 @@ def split(spec: FigureSpec, runs: Runs) -> Figure:
     return Figure(spec.id, spec.title, spec.caption, panels, legend)
 
 
-def _bars(runs: Runs, parts: dict[str, str]) -> alt.LayerChart:
+def _bars(runs: Runs, parts: dict[str, str]) -> alt.LayerChart | alt.FacetChart:
     names = controllers(runs)
     values: list[dict[str, Any]] = []
     tops: list[dict[str, Any]] = []
@@ -76,9 +76,7 @@ def _bars(runs: Runs, parts: dict[str, str]) -> alt.LayerChart:
     stacked = (
         alt.Chart(inline(values))
         .mark_bar(size=26, opacity=0.9)
-        .encode(
-            x=x, y=alt.Y(**{**y, "stack": "zero"}), color=colours, order=alt.Order("i:Q"), tooltip=tips
-        )
+        .encode(x=x, y=alt.Y(**{**y, "stack": "zero"}), color=colours, order=alt.Order("i:Q"), tooltip=tips)
     )
     even = (
         alt.Chart(inline([{"y": 1 / len(parts)}]))

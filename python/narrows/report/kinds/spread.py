@@ -126,9 +126,10 @@ def ellipses(spec: FigureSpec, runs: Runs) -> Figure:
     measure = find_measure(str(args["y"]))
     delay_measure = find_measure(str(args["x"]))
     statistic = str(args.get("x_args", {}).get("statistic", "p95"))
+    statistic = _STATISTICS.get(statistic, statistic)
     x = axis(
         "x",
-        f"{delay_measure.title}, {_STATISTICS.get(statistic, statistic)} (ms), less is better \N{RIGHTWARDS ARROW}",
+        f"{delay_measure.title}, {statistic} (ms), less is better \N{RIGHTWARDS ARROW}",
         log=True,
         domain=[low, high],
         format="~g",
