@@ -8,6 +8,7 @@ from narrows.errors import NarrowsError, hint
 from narrows.report.figure import Figure
 from narrows.report.kinds.compare import bars, convergence, lines
 from narrows.report.kinds.crowd import completion_over_size, flow_count
+from narrows.report.kinds.split import split
 from narrows.report.kinds.spread import cdf, ellipses
 from narrows.report.kinds.time import delay, rates, shares, stack
 from narrows.studies.model import FigureSpec
@@ -24,6 +25,7 @@ KINDS: dict[str, Callable[[FigureSpec, Runs], Figure]] = {
     "lines": lines,
     "rates": rates,
     "shares": shares,
+    "split": split,
     "stack": stack,
 }
 
