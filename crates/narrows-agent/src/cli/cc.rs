@@ -107,7 +107,8 @@ fn shown(loaded: &[Loaded], place: &Place, json: bool) -> Result<String, serde_j
                 format!("loaded{options}, {} connections now, {} begun", found.connections, found.begun)
             }
         };
-        text += &format!("{:6} {:14} {:38} {state}\n", variant.name(), place.registered(variant), variant.what());
+        text +=
+            &format!("{:6} {:14} {:38} {state}\n", variant.name(), place.registered(variant), variant.what());
     }
     Ok(text)
 }
@@ -134,8 +135,13 @@ mod tests {
     fn the_list_says_of_each_whether_it_is_loaded_and_how() {
         let options = Options { down_needs_loss: true, ..Options::default() };
         let place = Place::default();
-        let loaded =
-            Loaded { variant: Variant::B, name: place.registered(Variant::B), options, connections: 2, begun: 3 };
+        let loaded = Loaded {
+            variant: Variant::B,
+            name: place.registered(Variant::B),
+            options,
+            connections: 2,
+            begun: 3,
+        };
         let text = shown(&[loaded.clone()], &place, false).unwrap();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 4);
