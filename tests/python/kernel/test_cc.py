@@ -1,4 +1,4 @@
-"""Congestion controls that the agent loads: BBR v1 in eBPF beside the kernel's own, BBR-A, -B and -C, and `narrows cc`.
+"""Congestion controls that the agent loads: BBR v1 beside the kernel's own, BBR-A, -B and -C; `narrows cc`.
 
 Runs that judge figures are in real time, which other work on the machine spoils now and then: they are
 repeated (`flaky`), with the same bounds.
@@ -53,7 +53,7 @@ from = "s2"
 to = "d2"
 cc = "narrows_bbr"
 """
-"""Two paths of their own, of 20 Mbit/s and 20 ms with a buffer of one BDP; what disturbs the machine disturbs both."""
+"""Two paths of 20 Mbit/s and 20 ms with a buffer of one BDP: what disturbs the machine disturbs both."""
 
 GOODPUT = 0.03
 RTT = 0.10
@@ -134,11 +134,11 @@ def test_load_list_and_unload(narrows):
         (("load", "bbr-b"), "narrows_bbr_b is loaded already"),
         (("load", "bbr-d"), 'found "bbr-d", expected one of bbr, bbr-a, bbr-b, bbr-c, all'),
         (("unload", "bbr-a"), "narrows_bbr_a is not loaded"),
-        (("load",), "narrows cc load: "),
+        (("load",), "Missing argument"),
     ]:
         code, _, err = narrows("cc", *wrong)
         assert code == 2, wrong
-        assert err.startswith(said) and err.count("\n") == 1, err
+        assert said in err and err.count("\n") == 1, err
 
     with cc.at_hand(["narrows_bbr_b"]) as notes:
         assert notes == ["narrows_bbr_b was loaded before the run with exit-125"]

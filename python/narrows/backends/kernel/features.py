@@ -94,7 +94,7 @@ def tools() -> list[Finding]:
 
 
 def congestion_controls() -> list[str]:
-    """Names of the congestion controls that flows can have: the kernel's, and those of the agent where it is."""
+    """Names of the congestion controls that flows can have: the kernel's, and the agent's where it is."""
     try:
         found = CONGESTION.read_text(encoding="ascii").split()
     except OSError:
