@@ -86,7 +86,10 @@ fn a_congestion_control_stays_until_it_is_unloaded_and_nobody_has_it() {
     cc::load(Variant::C, options, place).unwrap();
     assert!(available(&name));
     let [loaded] = &cc::list(place).unwrap()[..] else { panic!("one is loaded") };
-    assert_eq!((loaded.variant, loaded.options, loaded.connections, loaded.begun), (Variant::C, options, 0, 0));
+    assert_eq!(
+        (loaded.variant, loaded.options, loaded.connections, loaded.begun),
+        (Variant::C, options, 0, 0)
+    );
 
     let error = cc::load(Variant::C, options, place).unwrap_err();
     assert!(matches!(error, CcError::Loaded(_)), "{error}");
