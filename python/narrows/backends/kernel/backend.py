@@ -11,7 +11,7 @@ from typing import Any
 
 from narrows import _native
 from narrows.backends import Output
-from narrows.backends.kernel import agency, changes, control, features, iperf3, record, sdn, soundness
+from narrows.backends.kernel import agency, cc, changes, control, features, iperf3, record, sdn, soundness
 from narrows.backends.kernel.agents import BRF, KINDS, Agent, agents
 from narrows.backends.kernel.build import built
 from narrows.backends.kernel.commands import OFFLOADS_OFF
@@ -51,7 +51,12 @@ class Kernel:
 
     def facts(self) -> dict[str, Any]:
         """Where runs happen."""
-        return {"kernel": os.uname().release, "offloads_off": list(OFFLOADS_OFF), "gso_max_segs": 1}
+        return {
+            "kernel": os.uname().release,
+            "offloads_off": list(OFFLOADS_OFF),
+            "gso_max_segs": 1,
+            "loaded_congestion_controllers": cc.NAMES,
+        }
 
     def check(self, plan: Plan) -> None:
         """Check a plan without running it."""
@@ -63,6 +68,8 @@ class Kernel:
         if todo:
             features.require(features.agent, features.kernel, parts=("deploy",))
             agency.check(todo, agency.program())
+        if cc.needed(plan):
+            features.require(features.agent, features.kernel, parts=("deploy",))
         if layout.control:
             features.require(features.sdn)
             control.check_paths(plan, layout)
@@ -70,7 +77,12 @@ class Kernel:
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
         layout = check_plan(plan)
-        with self._alone, built(layout) as programs, sdn.domain(programs, plan, layout) as domain:
+        with (
+            self._alone,
+            cc.at_hand(cc.needed(plan)) as notes,
+            built(layout) as programs,
+            sdn.domain(programs, plan, layout) as domain,
+        ):
             prefix = programs.prefix
             crew = agency.Agency(programs, agents(plan, layout, prefix))
             if crew.agents:
@@ -96,7 +108,9 @@ class Kernel:
         complaints += crew.complaints + load.complaints
         if crew.agents:
             _record(output, crew, plan, layout, start, clock)
-        output["soundness"] = soundness.judge(output.get("soundness", {}), complaints, drops, domain.notes)
+        output["soundness"] = soundness.judge(
+            output.get("soundness", {}), complaints, drops, [*domain.notes, *notes]
+        )
         return output
 
     def _emulate(self, told: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +130,7 @@ class Kernel:
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Names that `cc` may take: what this kernel offers."""
         return [
-            (name, "by narrows-agent" if name == BRF else "of this kernel")
+            (name, "by narrows-agent" if name == BRF or name in cc.NAMES else "of this kernel")
             for name in features.congestion_controls()
         ]
 

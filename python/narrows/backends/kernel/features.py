@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from narrows.backends.kernel import agents, namespaces
+from narrows.backends.kernel import agents, cc, namespaces
 from narrows.backends.kernel.shell import KernelError, call
 from narrows.controller import needs
 
@@ -94,14 +94,14 @@ def tools() -> list[Finding]:
 
 
 def congestion_controls() -> list[str]:
-    """Names of the congestion controls that flows can have: the kernel's, and `brf` where the agent is."""
+    """Names of the congestion controls that flows can have: the kernel's, and the agent's where it is."""
     try:
         found = CONGESTION.read_text(encoding="ascii").split()
     except OSError:
         return []
-    # Those of agents at work, of other runs too, are not for others.
-    found = [name for name in found if not name.startswith(agents.BRF)]
-    return [*found, agents.BRF] if agents.find() else found
+    # Those of agents at work, of other runs too, are not for others; those that stay have names of their own.
+    found = [name for name in found if not name.startswith((agents.BRF, cc.PREFIX))]
+    return [*found, agents.BRF, *cc.NAMES] if agents.find() else found
 
 
 def qdiscs() -> list[Finding]:
@@ -181,7 +181,7 @@ def kernel() -> list[Finding]:
         ),
         # Linux 6.6: "bpf: Add fd-based tcx multi-prog infra with link support".
         Finding("tcx", version >= (6, 6), (), "BRF's switch (else clsact)", "Linux 6.6 or later", release),
-        Finding("bpffs", bpffs, (), "pin = true of narrows-agent", f"mount -t bpf bpf {BPFFS}", BPFFS),
+        Finding("bpffs", bpffs, (), "narrows cc; pin = true of narrows-agent", f"mount -t bpf bpf {BPFFS}", BPFFS),
     ]
 
 
