@@ -82,6 +82,7 @@ determinism: setup ## The quick study on one thread and on two: the same bytes
 
 bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev), the agent and, as root, its eBPF programs
 	$(BIN)/python benches/run.py
+	$(BIN)/python benches/matrix.py
 	$(BIN)/python benches/agent.py
 
 reference: setup ## Refill the generated parts of docs/ and the JSON schema
