@@ -55,6 +55,12 @@ LOOKS: dict[str, Look] = {
     "bbr-a": Look("BBR-A", "#c77400", "#f5b04d", _SOLID, "triangle-right"),
     "bbr-b": Look("BBR-B", "#b04a6b", "#e591ae", _DASHED, "triangle-right"),
     "bbr-c": Look("BBR-C", "#8e3b1f", "#e0886a", _DASH_DOT, "triangle-right"),
+    "bbr-a-literal": Look("BBR-A, as printed", "#a8844a", "#dcbd8c", _DOTTED, "triangle-right"),
+    "bbr-b-literal": Look("BBR-B, as printed", "#94747f", "#cfb0bb", _DOTTED, "triangle-right"),
+    "bbr-c-literal": Look("BBR-C, as printed", "#836052", "#c7a396", _DOTTED, "triangle-right"),
+    "bbr-a-recent": Look("BBR-A, last minute", "#b3903a", "#e6cb85", _DASH_DOT, "triangle-right"),
+    "bbr-b-recent": Look("BBR-B, last minute", "#a06e8c", "#d9a8c4", _DASH_DOT, "triangle-right"),
+    "bbr-c-recent": Look("BBR-C, last minute", "#94604a", "#d49d88", _DASH_DOT, "triangle-right"),
     "bbq": Look("BBQ", "#9a5b8c", "#d79fca", _DOTTED, "triangle-right"),
     # Marking
     "dctcp": Look("DCTCP", "#56789c", "#9cc0e6", _DASHED, "cross"),

@@ -42,24 +42,23 @@ pub fn build(name: &str) -> Option<Box<dyn Controller>> {
     ENTRIES.iter().find(|entry| entry.name == name).map(|entry| (entry.build)())
 }
 
-fn gains(name: &'static str, variant: Variant) -> Bbr {
-    Bbr::with_cycle(GainModel::new(name, variant, gain_cycle::Params::default()))
-}
-
-fn gains_literal(name: &'static str, variant: Variant) -> Bbr {
-    Bbr::with_cycle(GainModel::new(name, variant, gain_cycle::Params::literal()))
+fn gains(name: &'static str, variant: Variant, params: gain_cycle::Params) -> Bbr {
+    Bbr::with_cycle(GainModel::new(name, variant, params))
 }
 
 #[rustfmt::skip]
 const ENTRIES: &[Entry] = &[
     Entry { name: "bbq", summary: "BBR v1 whose probes are short while a queue stands (BBQ)", build: || Box::new(Bbr::with_cycle(Bbq::default())) },
     Entry { name: "bbr", summary: "BBR v1: paces at the measured bottleneck bandwidth (Linux tcp_bbr)", build: || Box::new(Bbr::default()) },
-    Entry { name: "bbr-a", summary: "BBR v1 whose gains fall as the RTT grows: inverse proportion and cosine (BBR-A)", build: || Box::new(gains("bbr-a", Variant::A)) },
-    Entry { name: "bbr-a-literal", summary: "BBR-A whose phases end as its paper's sentences say", build: || Box::new(gains_literal("bbr-a-literal", Variant::A)) },
-    Entry { name: "bbr-b", summary: "BBR v1 whose gains fall as the RTT grows: inverse proportions (BBR-B)", build: || Box::new(gains("bbr-b", Variant::B)) },
-    Entry { name: "bbr-b-literal", summary: "BBR-B whose phases end as its paper's sentences say", build: || Box::new(gains_literal("bbr-b-literal", Variant::B)) },
-    Entry { name: "bbr-c", summary: "BBR v1 whose gains fall as the RTT grows: gamma correction (BBR-C)", build: || Box::new(gains("bbr-c", Variant::C)) },
-    Entry { name: "bbr-c-literal", summary: "BBR-C whose phases end as its paper's sentences say", build: || Box::new(gains_literal("bbr-c-literal", Variant::C)) },
+    Entry { name: "bbr-a", summary: "BBR v1 whose gains fall as the RTT grows: inverse proportion and cosine (BBR-A)", build: || Box::new(gains("bbr-a", Variant::A, gain_cycle::Params::default())) },
+    Entry { name: "bbr-a-literal", summary: "BBR-A whose phases end as its paper's sentences say", build: || Box::new(gains("bbr-a-literal", Variant::A, gain_cycle::Params::literal())) },
+    Entry { name: "bbr-a-recent", summary: "BBR-A that forgets the largest RTT after a minute", build: || Box::new(gains("bbr-a-recent", Variant::A, gain_cycle::Params::recent())) },
+    Entry { name: "bbr-b", summary: "BBR v1 whose gains fall as the RTT grows: inverse proportions (BBR-B)", build: || Box::new(gains("bbr-b", Variant::B, gain_cycle::Params::default())) },
+    Entry { name: "bbr-b-literal", summary: "BBR-B whose phases end as its paper's sentences say", build: || Box::new(gains("bbr-b-literal", Variant::B, gain_cycle::Params::literal())) },
+    Entry { name: "bbr-b-recent", summary: "BBR-B that forgets the largest RTT after a minute", build: || Box::new(gains("bbr-b-recent", Variant::B, gain_cycle::Params::recent())) },
+    Entry { name: "bbr-c", summary: "BBR v1 whose gains fall as the RTT grows: gamma correction (BBR-C)", build: || Box::new(gains("bbr-c", Variant::C, gain_cycle::Params::default())) },
+    Entry { name: "bbr-c-literal", summary: "BBR-C whose phases end as its paper's sentences say", build: || Box::new(gains("bbr-c-literal", Variant::C, gain_cycle::Params::literal())) },
+    Entry { name: "bbr-c-recent", summary: "BBR-C that forgets the largest RTT after a minute", build: || Box::new(gains("bbr-c-recent", Variant::C, gain_cycle::Params::recent())) },
     Entry { name: "bbr2", summary: "BBR v2: v1 bounded by what losses say (Google's alpha)", build: || Box::new(bbr2()) },
     Entry { name: "bbr3", summary: "BBR v3: v2's successor (draft-ietf-ccwg-bbr-06)", build: || Box::new(bbr3()) },
     Entry { name: "bdr", summary: "asks the routers once per window for its share, and paces that (BDR, resolved)", build: || Box::new(Bdr::default()) },
