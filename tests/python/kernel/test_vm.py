@@ -38,23 +38,11 @@ queue = { kind = "threshold", limit = "200p", mark = 10 }
 cc = "dctcp"
 """
 
-LINUX = [
-    "bbr",
-    "bic",
-    "cubic",
-    "dctcp",
-    "highspeed",
-    "htcp",
-    "hybla",
-    "illinois",
-    "lp",
-    "reno",
-    "scalable",
-    "vegas",
-    "veno",
-    "westwood",
-    "yeah",
-]
+LINUX = {
+    "bbr", "bic", "cubic", "dctcp", "highspeed",
+    "htcp", "hybla", "illinois", "lp", "reno",
+    "scalable", "vegas", "veno", "westwood", "yeah",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +85,7 @@ def test_dctcp_hears_the_marks_of_a_queue(guests):
 
 
 def test_the_guest_has_every_congestion_control_of_linux(guests):
-    assert [name for name, _ in Vm().congestion_controllers()] == LINUX
+    assert {name for name, _ in Vm().congestion_controllers()} == LINUX
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
