@@ -160,6 +160,12 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Bounds { lateness: Span::from_millis(1), busy: 0.9, busiest: 1.0, limited: 0.05, relay_bytes: 512 << 20 }
+        Bounds {
+            lateness: Span::from_millis(1),
+            busy: 0.9,
+            busiest: 1.0,
+            limited: 0.05,
+            relay_bytes: 512 << 20,
+        }
     }
 }
