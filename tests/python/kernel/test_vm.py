@@ -108,15 +108,16 @@ def test_no_guest_outlives_its_run(guests, tmp_path, number):
 
 
 def _machines(parent: int) -> list[int]:
-    """Processes of QEMU that this process has started."""
+    """Guests that this process has woken."""
     found = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
-            name, _, rest = entry.read_text().partition("(")[2].rpartition(")")
+            its_parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            words = (entry / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if name.startswith("qemu") and int(rest.split()[1]) == parent:
-            found.append(int(entry.parent.name))
+        if its_parent == parent and b"-incoming" in words and words[0].startswith(b"qemu"):
+            found.append(int(entry.name))
     return found
 
 
