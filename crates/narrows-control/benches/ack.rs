@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use narrows_control::congestion::{
     Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Lost, RateSample, Recovery, Signal, State,
-    Window, registry,
+    Timestamps, Window, registry,
 };
 use narrows_control::units::{Rate, Span, Time};
 
@@ -37,8 +37,9 @@ fn ack(n: u64) -> Ack {
     let delivered = u64::from(SEGMENTS) * n;
     let in_flight = SEGMENTS * ROUND as u32 + (queue.as_micros() / 120) as u32;
     let recovering = n > EPISODE && n % EPISODE < ROUND;
+    let now = Time::ZERO + RTT + GAP.scale(n, 1);
     Ack {
-        now: Time::ZERO + RTT + GAP.scale(n, 1),
+        now,
         acked: SEGMENTS,
         lost: u32::from(n > 0 && n.is_multiple_of(EPISODE)),
         delivered,
@@ -63,6 +64,7 @@ fn ack(n: u64) -> Ack {
         ece: false,
         feedback: Some(Rate::from_bits_per_sec(100_000_000)),
         echo: None,
+        timestamps: Some(Timestamps { value: now - RTT.scale(1, 2), echo: now - (RTT + queue) }),
     }
 }
 

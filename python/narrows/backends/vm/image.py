@@ -237,6 +237,9 @@ def _tidy(cache: Path, now: float) -> None:
     for folder in sorted(known, key=known.__getitem__, reverse=True)[_KEPT:]:
         if now - known[folder] > _UNUSED_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)
+    for unfinished in cache.glob("new-*"):  # of who was killed
+        if now - unfinished.stat().st_mtime > _UNUSED_SECONDS:
+            shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _boot_and_save(image: Image) -> dict[str, Any]:
