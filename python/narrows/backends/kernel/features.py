@@ -173,7 +173,9 @@ def kernel() -> list[Finding]:
         ),
         # Linux 6.6: "bpf: Add fd-based tcx multi-prog infra with link support".
         Finding("tcx", version >= (6, 6), (), "BRF's switch (else clsact)", "Linux 6.6 or later", release),
-        Finding("bpffs", bpffs, (), "narrows cc; pin = true of narrows-agent", f"mount -t bpf bpf {BPFFS}", BPFFS),
+        Finding(
+            "bpffs", bpffs, (), "narrows cc; pin = true of narrows-agent", f"mount -t bpf bpf {BPFFS}", BPFFS
+        ),
     ]
 
 
