@@ -1,8 +1,8 @@
 """Writes tests/vectors/bbr-gains.csv: BBR-A's, -B's and -C's gains for every omega, from the real formulas.
 
-`python tools/bbr_gains.py` rewrites the file; tests/python/test_docs.py fails when it is out of step. The formulas
-are eqs 13 to 15 of "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model" (Sensors
-23(9):4431, 2023), in floating point: on purpose not the way the controllers compute them.
+`python tools/bbr_gains.py` rewrites the file; tests/python/test_docs.py fails when it is out of step. The
+formulas are eqs 13 to 15 of "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model"
+(Sensors 23(9):4431, 2023), in floating point: on purpose not the way the controllers compute them.
 """
 
 import math

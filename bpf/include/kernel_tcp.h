@@ -39,6 +39,7 @@ struct sock {
 	unsigned long sk_pacing_rate;	/* payload bytes/s */
 	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
+	unsigned char sk_pacing_shift;	/* a burst is what the pacing rate sends in 2^-shift s */
 };
 
 struct inet_sock {
@@ -67,7 +68,9 @@ struct minmax {
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: the next packet leaves no earlier, if paced, and is so stamped in any case */
+	__u64 tcp_clock_cache;		/* CLOCK_MONOTONIC: when tcp_mstamp was taken */
 	__u64 tcp_mstamp;		/* CLOCK_MONOTONIC, us: this ACK's, or this transmission's time */
+	__u64 delivered_mstamp;		/* the same, of the last ACK that delivered something */
 	__u16 tcp_header_len;		/* with the options that every segment has */
 	__u32 mss_cache;		/* payload of a full segment */
 	__u32 srtt_us;			/* << 3 */
@@ -81,6 +84,8 @@ struct tcp_sock {
 	__u32 lost_out;
 	__u32 sacked_out;
 	__u32 delivered;
+	__u32 lost;			/* packets so far */
+	__u32 app_limited;		/* samples are limited by the application until so many are delivered; 0: are not */
 	__u32 prr_out;
 	__u32 undo_marker;
 	__u32 reordering;
@@ -89,10 +94,14 @@ struct tcp_sock {
 /* include/net/tcp.h; only what is used. */
 struct rate_sample {
 	__u32 prior_delivered;		/* tp->delivered when the newest acknowledged packet was sent */
+	__s32 delivered;		/* packets delivered over interval_us; negative: no sample */
+	long interval_us;
 	long rtt_us;			/* negative: no sample */
 	int losses;
 	__u32 acked_sacked;
+	__u32 prior_in_flight;		/* before this ACK */
 	_Bool is_app_limited;
+	_Bool is_ack_delayed;		/* probably */
 };
 
 /* The iterator's context (net/ipv4/tcp_ipv4.c). */
@@ -137,6 +146,7 @@ struct tcp_congestion_ops {
 	__u32 (*min_tso_segs)(struct sock *sk);
 	void (*cong_control)(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs);
 	__u32 (*undo_cwnd)(struct sock *sk);
+	__u32 (*sndbuf_expand)(struct sock *sk);
 	char name[16];
 	__u32 flags;
 	void (*init)(struct sock *sk);

@@ -6,7 +6,7 @@ use std::{env, process};
 use libbpf_cargo::SkeletonBuilder;
 
 /// The programs: `bpf/NAME/NAME.bpf.c`.
-const PROGRAMS: [&str; 3] = ["switch", "sender", "receiver"];
+const PROGRAMS: [&str; 4] = ["switch", "sender", "receiver", "cc"];
 
 fn main() {
     let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");

@@ -30,8 +30,8 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
 
 
-def generator():
-    spec = importlib.util.spec_from_file_location("tools_reference", ROOT / "tools/reference.py")
+def generator(name="reference"):
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / f"tools/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -62,6 +62,11 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", ["docs/scenario-reference.md", "docs/results.md"])
 def test_generated_parts_are_in_step(page):
     assert (ROOT / page).read_text() == generator().page(page), "run: python tools/reference.py"
+
+
+def test_the_vectors_of_the_gain_model_are_the_generators():
+    made = generator("bbr_gains")
+    assert made.VECTORS.read_text() == made.text(), "run: python tools/bbr_gains.py"
 
 
 def test_the_reference_has_every_table_and_key():

@@ -95,6 +95,30 @@ def test_every_chart_is_valid_vega_lite(outcome: Outcome, monkeypatch: pytest.Mo
         assert item.spec()["vconcat"]
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_shares_are_stacked_to_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class AnyName(Sketch):
+        def congestion_controllers(self) -> list[tuple[str, str]]:
+            return [(name, "") for name in LOOKS]
+
+    study = load_study(find_study("bbr-gain"))
+    done = run_study(study, tmp_path, quick=True, only=["G1", "G7"], backend=AnyName())
+    monkeypatch.setattr(figure, "VALIDATE", True)
+    drawn = {item.id: item for group in figures(done).values() for item in group}
+    split = drawn["g7-split"]
+    assert [panel.title for panel in split.panels] == ["(a) buffer 100kB", "(b) buffer 1MB"]
+    assert [key.label for key in split.keys] == ["10 ms", "50 ms"]
+    for spec in split.specs():
+        bars, even, whiskers, _ = spec["layer"]
+        values = bars["data"]["values"]
+        assert len(values) == 2 * 8
+        for label in {row["label"] for row in values}:
+            assert sum(row["y"] for row in values if row["label"] == label) == pytest.approx(1.0, abs=1e-3)
+        assert even["data"]["values"] == [{"y": 0.5}]
+        assert all(row["lo"] <= row["y"] <= row["hi"] for row in whiskers["data"]["values"])
+    assert drawn["g1-split"].spec()["vconcat"]
+
+
 def test_files_for_papers(outcome: Outcome, tmp_path: Path) -> None:
     few = outcome.study.figures[:1] + [f for f in outcome.study.figures if f.id == "convergence"]
     study = outcome.study.model_copy(update={"figures": few})

@@ -321,6 +321,8 @@ def test_rises_are_counted_in_every_window() -> None:
     [
         ("2%", 0.02),
         ("1000p", 1000.0),
+        ("0.5bdp", 0.5),
+        ("100kB", "100kB"),
         ("20ms", 0.02),
         ("100mbit", 1e8),
         (0.5, 0.5),
@@ -378,6 +380,31 @@ def test_the_buffer_is_that_of_both_routers() -> None:
             assert [controller["limit"]["packets"] for controller in plan["controllers"]] == (
                 [wanted] if "brf" in str(item.factors["case"]) else []
             )
+
+
+def test_the_two_paths_of_the_gain_study_have_the_rtts_that_they_say() -> None:
+    from narrows.scenario.load import expand
+    from narrows.scenario.resolve import resolve
+
+    study = load_study(find_study("bbr-gain"))
+
+    def round_trips(plan: dict[str, Any]) -> list[float]:
+        """Propagation there and back of each host, ms; the hosts' links come in pairs."""
+        delays = [link["delay"][0][1] / 1e6 for link in plan["links"]]
+        return [sum(delays[i : i + 2]) + sum(delays[-2:]) for i in range(0, len(delays) - 2, 2)]
+
+    for identity in ("G1", "G2", "G5", "G7"):
+        scenario, _ = runner.prepare(study, study.experiment(identity), quick=True)
+        assert all(round_trips(resolve(item.scenario)) == [10.0, 50.0] for item in expand(scenario, seeds=1))
+    scenario, _ = runner.prepare(study, study.experiment("G3"), quick=True)
+    for item in expand(scenario, seeds=1):
+        plan = resolve(item.scenario)
+        longer = 1e3 * float(runner.factor(item.factors["links.1.delay"]))
+        assert round_trips(plan) == pytest.approx([10.0, longer])
+        tight = next(link for link in plan["links"] if link["name"] == "tight")
+        bdp = 100e6 / 8 * longer / 1e3
+        buffer = float(runner.factor(item.factors["links.tight.queue"]))
+        assert tight["queue"]["limit"]["bytes"] == pytest.approx(buffer * bdp)
 
 
 def test_unknown_study_and_broken_files(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
 mod skeleton;
 
 pub mod agents;
+pub mod cc;
 pub mod channel;
 pub mod clean;
 pub mod cli;

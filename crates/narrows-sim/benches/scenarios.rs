@@ -248,7 +248,7 @@ impl Completions {
 
 fn main() -> ExitCode {
     type Scenario = (&'static str, &'static str, fn() -> Plan);
-    let plans: [Scenario; 9] = [
+    let plans: [Scenario; 11] = [
         ("A", "2 CUBIC flows, 100 Mbit/s, 40 ms, 1000 packets, 60 s", || bulk("cubic", 2, 100, 1000, 60)),
         ("B", "2 BBR flows, 100 Mbit/s, 40 ms, 1000 packets, 60 s", || bulk("bbr", 2, 100, 1000, 60)),
         ("C", "100 CUBIC flows, 1 Gbit/s, 40 ms, 4000 packets, 10 s", || bulk("cubic", 100, 1_000, 4000, 10)),
@@ -258,6 +258,8 @@ fn main() -> ExitCode {
         ("G", "833,333 packets in flight: 10 Gbit/s UDP, one hop of 1 s", || chain(1, Span::from_secs(1))),
         ("H", "B3 of the BDR study with Reno, 30 s", || b3("reno")),
         ("I", "B3 of the BDR study with BDR, 30 s", || b3("bdr")),
+        ("J", "2 Reno flows, 100 Mbit/s, 40 ms, 1000 packets, 60 s", || bulk("reno", 2, 100, 1000, 60)),
+        ("K", "2 BBR v3 flows, 100 Mbit/s, 40 ms, 1000 packets, 60 s", || bulk("bbr3", 2, 100, 1000, 60)),
     ];
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let Some((_, _, plan)) = plans.iter().find(|(name, ..)| wanted.first().is_some_and(|w| w == name)) else {

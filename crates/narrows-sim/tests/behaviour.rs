@@ -40,7 +40,25 @@ fn two_flows_over_a_bottleneck() {
         "{:<10}{:>5}{:>5}{:>7}{:>6}{:>9}{:>8}{:>8}{:>8}{:>8}{:>7}\n",
         "cc", "rate", "RTT", "buffer", "loss", "goodput", "mean", "p95", "drops", "again", "Jain"
     ));
-    for cc in ["reno", "cubic", "bbr", "bic", "dctcp", "highspeed", "htcp", "hybla", "scalable", "vegas"] {
+    let controllers = [
+        "reno",
+        "cubic",
+        "bbr",
+        "bbr2",
+        "bbr3",
+        "bbq",
+        "bbr-a",
+        "bbr-b",
+        "bbr-c",
+        "bic",
+        "dctcp",
+        "highspeed",
+        "htcp",
+        "hybla",
+        "scalable",
+        "vegas",
+    ];
+    for cc in controllers {
         for rate in [10, 100] {
             for rtt in [20, 100] {
                 for buffer in [0.5, 2.0] {

@@ -104,6 +104,10 @@ def factor_text(name: str, value: Factor) -> str:
         return look(str(value)).label
     if name == "buffer" and isinstance(value, int | float):
         return f"buffer {value:,.0f} packets"
+    if name == "bdp" and isinstance(value, int | float):
+        return f"buffer {value:g} BDP"
+    if name == "flows" and isinstance(value, int | float):
+        return f"{value:g} flow{'s' if value != 1 else ''}"
     if name == "buffer" and str(value).endswith("bdp"):
         return str(value).replace("bdp", " BDP")
     if name == "rtt" and isinstance(value, int | float):

@@ -34,6 +34,8 @@ LOOKS: dict[str, Look] = {
     # Loss-based
     "cubic": Look("CUBIC", "#0072b2", "#5aaee6", _SOLID, "square"),
     "reno": Look("Reno", "#5b6f84", "#a9bccf", _DASHED, "square"),
+    "cubic-hystartpp": Look("CUBIC, HyStart++", "#1f86b8", "#7cc4ef", _DOTTED, "square"),
+    "reno-hystartpp": Look("Reno, HyStart++", "#6d7f92", "#b9c9d9", _DASH_DOT, "square"),
     "bic": Look("BIC", "#3f5fa8", "#8fa9e8", _DASH_DOT, "square"),
     "highspeed": Look("HighSpeed", "#2f6f8f", "#7fc0df", _DOTTED, "square"),
     "scalable": Look("Scalable", "#4b4b9b", "#9f9fe6", _DASHED, "diamond"),
@@ -55,6 +57,12 @@ LOOKS: dict[str, Look] = {
     "bbr-a": Look("BBR-A", "#c77400", "#f5b04d", _SOLID, "triangle-right"),
     "bbr-b": Look("BBR-B", "#b04a6b", "#e591ae", _DASHED, "triangle-right"),
     "bbr-c": Look("BBR-C", "#8e3b1f", "#e0886a", _DASH_DOT, "triangle-right"),
+    "bbr-a-literal": Look("BBR-A, as printed", "#a8844a", "#dcbd8c", _DOTTED, "triangle-right"),
+    "bbr-b-literal": Look("BBR-B, as printed", "#94747f", "#cfb0bb", _DOTTED, "triangle-right"),
+    "bbr-c-literal": Look("BBR-C, as printed", "#836052", "#c7a396", _DOTTED, "triangle-right"),
+    "bbr-a-recent": Look("BBR-A, last minute", "#b3903a", "#e6cb85", _DASH_DOT, "triangle-right"),
+    "bbr-b-recent": Look("BBR-B, last minute", "#a06e8c", "#d9a8c4", _DASH_DOT, "triangle-right"),
+    "bbr-c-recent": Look("BBR-C, last minute", "#94604a", "#d49d88", _DASH_DOT, "triangle-right"),
     "bbq": Look("BBQ", "#9a5b8c", "#d79fca", _DOTTED, "triangle-right"),
     # Marking
     "dctcp": Look("DCTCP", "#56789c", "#9cc0e6", _DASHED, "cross"),

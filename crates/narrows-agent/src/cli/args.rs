@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use toml::{Table, Value};
 
+use super::cc::CcCommand;
 use super::shown;
 use crate::config::{Config, Invalid, Problem};
 
@@ -49,6 +50,9 @@ pub(super) enum Command {
         #[arg(long)]
         name: Option<String>,
     },
+    /// Congestion controls of the papers, for any program of this host
+    #[command(subcommand)]
+    Cc(CcCommand),
     /// Remove what an agent left that could not clean up after itself
     Clean {
         /// In this network namespace

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod args;
+mod cc;
 mod services;
 
 use std::error::Error;
@@ -14,6 +15,7 @@ pub use args::Args;
 use args::{Command, Configured};
 pub use services::Services;
 
+use crate::cc::CcError;
 use crate::config::{self, Config};
 use crate::netns::Netns;
 use crate::status::client::{Client, sockets_in};
@@ -43,7 +45,7 @@ pub fn run(agents: &dyn Agents) -> ExitCode {
         Ok(code) => code,
         Err(failure) => {
             eprintln!("narrows-agent: {failure}");
-            if failure.is::<config::Invalid>() { WRONG_INPUT } else { 1 }
+            if failure.is::<config::Invalid>() || failure.is::<CcError>() { WRONG_INPUT } else { 1 }
         }
     };
     ExitCode::from(code)
@@ -71,6 +73,7 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
             top::run(connect(name.as_deref(), &request)?)?;
             Ok(0)
         }
+        Command::Cc(command) => cc::execute(&command),
         Command::Clean { netns } => clean_up(netns.as_deref()),
         Command::Guardian => {
             events::start(&config::Log { json: false, level: "info".into() });

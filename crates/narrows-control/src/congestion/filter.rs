@@ -1,6 +1,6 @@
-//! The running maximum (or minimum) over a sliding window, in three samples.
+//! Running maxima: over a sliding window, in three samples, and over the last two periods.
 //!
-//! Source: Kathleen Nichols' filter, Linux `lib/minmax.c`. It keeps the best, the second best and the third
+//! Source of [`WindowedMax`]: Kathleen Nichols' filter, Linux `lib/minmax.c`. It keeps the best, the second best and the third
 //! best sample, each later than the one before, so that when the best expires a good later one is at hand.
 //! The answer is exact for a steady path and off by at most a quarter of the window's age otherwise.
 
@@ -74,6 +74,37 @@ impl<V: Copy + Ord> WindowedMax<V> {
     }
 }
 
+/// The maximum over the current period and the one before it. Who uses it says when a period ends.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct TwoPeriodMax<V> {
+    before: V,
+    current: V,
+}
+
+impl<V: Copy + Ord + Default> TwoPeriodMax<V> {
+    /// The maximum; the default value before the first sample.
+    #[inline]
+    pub fn get(&self) -> V {
+        self.before.max(self.current)
+    }
+
+    /// The maximum of the current period alone.
+    pub fn current(&self) -> V {
+        self.current
+    }
+
+    /// Takes a sample.
+    #[inline]
+    pub fn update(&mut self, value: V) {
+        self.current = self.current.max(value);
+    }
+
+    /// The current period is over; the one before it is forgotten.
+    pub fn advance(&mut self) {
+        self.before = core::mem::take(&mut self.current);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use core::cmp::Reverse;
@@ -97,6 +128,19 @@ mod tests {
         let mut min = WindowedMax::new(0, Reverse(30));
         assert_eq!(min.update(10, 1, Reverse(20)), Reverse(20));
         assert_eq!(min.update(10, 5, Reverse(25)), Reverse(20));
+    }
+
+    #[test]
+    fn two_periods_are_remembered_and_not_a_third() {
+        let mut max = TwoPeriodMax::default();
+        max.update(7);
+        max.advance();
+        max.update(5);
+        assert_eq!((max.get(), max.current()), (7, 5));
+        max.advance();
+        assert_eq!((max.get(), max.current()), (5, 0));
+        max.advance();
+        assert_eq!(max.get(), 0);
     }
 
     proptest! {

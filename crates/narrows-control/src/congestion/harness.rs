@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 
 use super::{
-    Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, RateSample, Recovery, Signal, State, Window,
+    Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Lost, RateSample, Recovery, Signal, State,
+    Timestamps, Window,
 };
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
@@ -34,6 +35,35 @@ pub(crate) fn ack_at(now: Time) -> Ack {
         ece: false,
         feedback: None,
         echo: None,
+        timestamps: None,
+    }
+}
+
+/// A congestion event with 10 segments in flight.
+pub(crate) fn congestion(signal: Signal) -> Congestion {
+    Congestion { signal, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
+}
+
+/// The window of a connection that begins.
+pub(crate) fn initial_window() -> Window {
+    Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None }
+}
+
+/// A window in congestion avoidance.
+pub(crate) fn window(cwnd: u32) -> Window {
+    Window { cwnd, ssthresh: 2, pacing_rate: None }
+}
+
+/// The end of a handshake that took `rtt` and brought `feedback`.
+pub(crate) fn connection(rtt: Option<Span>, feedback: Option<Rate>) -> Connection {
+    Connection {
+        now: Time::ZERO,
+        packet_bytes: PACKET,
+        rtt,
+        feedback,
+        feedback_possible: feedback.is_some(),
+        echo: None,
+        seed: 1,
     }
 }
 
@@ -76,6 +106,7 @@ struct Packet {
     delivered_time: Time,
     first_sent: Time,
     tx_in_flight: u32,
+    lost_before: u64,
 }
 
 /// The sender with its controller and path.
@@ -102,18 +133,10 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(mut controller: Box<dyn Controller>, mut path: Path) -> Self {
-        let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+        let mut window = initial_window();
         let now = Time::ZERO + path.rtt;
         let feedback = if controller.wants_feedback() { (path.feedback)(now) } else { None };
-        let connection = Connection {
-            now,
-            packet_bytes: PACKET,
-            rtt: Some(path.rtt),
-            feedback,
-            feedback_possible: feedback.is_some(),
-            echo: None,
-            seed: 1,
-        };
+        let connection = Connection { now, ..connection(Some(path.rtt), feedback) };
         controller.on_established(&connection, &mut window);
         Sender {
             controller,
@@ -216,6 +239,7 @@ impl Sender {
             delivered_time: self.delivered_time,
             first_sent: self.first_sent,
             tx_in_flight: self.flight.len() as u32 + 1,
+            lost_before: self.total_lost,
         });
         if let Some(rate) = self.window.pacing_rate {
             assert!(rate > Rate::ZERO, "paced at nothing");
@@ -231,6 +255,14 @@ impl Sender {
         if packet.lost {
             self.lost += 1;
             self.total_lost += 1;
+            let lost = Lost {
+                now: self.now,
+                delivered: self.delivered,
+                tx_in_flight: packet.tx_in_flight,
+                lost: (self.total_lost - packet.lost_before) as u32,
+                app_limited: false,
+            };
+            self.controller.on_lost(&lost, &self.window);
             if self.recovery_until.is_none() {
                 self.recovery_until = Some(self.snd_nxt);
                 let event = Congestion { signal: Signal::Loss, now: self.now, in_flight, srtt: self.srtt };
@@ -263,7 +295,6 @@ impl Sender {
             prior_in_flight,
             in_flight,
             rtt: Some(rtt),
-            // All but the way back, by clocks that agree.
             srtt: self.srtt,
             min_rtt: self.min_rtt,
             rate: RateSample {
@@ -271,11 +302,13 @@ impl Sender {
                 interval: send_span.max(ack_span),
                 prior_delivered: packet.prior_delivered,
                 tx_in_flight: packet.tx_in_flight,
+                lost: (self.total_lost - packet.lost_before) as u32,
                 ..RateSample::default()
             },
             state,
             cwnd_limited: prior_in_flight >= self.window.cwnd,
             feedback: (self.path.feedback)(self.now),
+            timestamps: Some(Timestamps { value: self.now - self.path.rtt.scale(1, 2), echo: packet.sent }),
             ..ack_at(self.now)
         };
         self.controller.on_sample(&ack);

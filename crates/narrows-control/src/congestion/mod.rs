@@ -84,6 +84,18 @@ pub struct RateSample {
     pub retransmitted: bool,
 }
 
+/// The timestamps of an ACK (RFC 7323), as points in time.
+///
+/// The clocks of the simulator's hosts agree, to the microsecond in which they are written. A controller that is to see clocks that do not
+/// adds what they are apart itself.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Timestamps {
+    /// When the receiver sent the ACK, by its clock (TSval).
+    pub value: Time,
+    /// When the sender had sent what the ACK answers, by its own (TSecr): of several segments the first.
+    pub echo: Time,
+}
+
 /// What one ACK says, after the transport has brought its scoreboard up to date.
 #[derive(Clone, Debug)]
 pub struct Ack {
@@ -125,6 +137,26 @@ pub struct Ack {
     pub feedback: Option<Rate>,
     /// The echo of congestion headers.
     pub echo: Option<Echo>,
+    /// Its timestamps.
+    pub timestamps: Option<Timestamps>,
+}
+
+/// A segment that the transport has just marked lost (Linux `skb_marked_lost`).
+///
+/// A sample says how much was lost while the *delivered* segment was on its way; where loss is found late, that is less than what was
+/// lost while the lost one was, and was sent into a shorter queue. Who asks at how much in flight losses became too many needs this.
+#[derive(Clone, Debug)]
+pub struct Lost {
+    /// Now.
+    pub now: Time,
+    /// All segments delivered so far on the connection.
+    pub delivered: u64,
+    /// In flight just after the lost segment was sent, segments.
+    pub tx_in_flight: u32,
+    /// Segments marked lost since it was sent, itself included.
+    pub lost: u32,
+    /// It was sent while the application, not the network, was the limit.
+    pub app_limited: bool,
 }
 
 /// A packet of the data direction that is about to leave, for the congestion header that it may carry.
@@ -193,6 +225,10 @@ pub trait Controller: Send {
 
     /// The handshake is done. `window` holds the initial window (10) and an infinite `ssthresh`.
     fn on_established(&mut self, _connection: &Connection, _window: &mut Window) {}
+
+    /// A segment was marked lost: before [`on_congestion`](Controller::on_congestion) and [`on_ack`](Controller::on_ack) for the same
+    /// event. A timer may find losses without an ACK.
+    fn on_lost(&mut self, _lost: &Lost, _window: &Window) {}
 
     /// An ACK was processed, in whatever state, before [`on_ack`](Controller::on_ack): for what is only measured (Linux's
     /// `pkts_acked`).

@@ -132,7 +132,15 @@ impl Rack {
     /// Step 5: marks what is lost. Originals were sent in the order of their numbers and retransmissions are kept in order
     /// of time, so each list is looked at only as far as something is due (Linux walks one list sorted by time, and
     /// arms its timer for the last segment that is not yet due; we arm it for the first).
-    pub(crate) fn detect(&mut self, now: Time, state: State, board: &mut Scoreboard, rtt: &Rtt) -> Detection {
+    /// `on_lost` is told of each segment marked.
+    pub(crate) fn detect(
+        &mut self,
+        now: Time,
+        state: State,
+        board: &mut Scoreboard,
+        rtt: &Rtt,
+        mut on_lost: impl FnMut(&Segment),
+    ) -> Detection {
         let mut found = Detection::default();
         if !self.advanced {
             return found;
@@ -160,7 +168,8 @@ impl Rack {
         for seq in self.scan.max(board.una)..lost_until {
             let original =
                 board.get(seq).is_some_and(|s| !s.is_sacked() && !s.is_lost() && !s.ever_retransmitted());
-            if original && board.mark_lost(seq) {
+            if original && let Some(segment) = board.mark_lost(seq) {
+                on_lost(segment);
                 found.newly_lost += 1;
             }
         }
@@ -178,7 +187,8 @@ impl Rack {
                     due = Some(due.map_or(at, |d: Time| d.min(at)));
                     break;
                 }
-                if board.mark_lost(seq) {
+                if let Some(segment) = board.mark_lost(seq) {
+                    on_lost(segment);
                     found.newly_lost += 1;
                 }
             }
@@ -210,10 +220,10 @@ mod tests {
         let delivered = board.sack(1).unwrap();
         rack.deliver(ms(42), 1, &delivered, rtt.min);
         assert_eq!(rack.window(State::Disorder, board.sacked_out, &rtt), Span::from_millis(10));
-        let early = rack.detect(ms(42), State::Disorder, &mut board, &rtt);
+        let early = rack.detect(ms(42), State::Disorder, &mut board, &rtt, |_| ());
         assert_eq!(early, Detection { newly_lost: 0, timeout: Some(ms(50)) });
-        assert_eq!(rack.detect(ms(49), State::Disorder, &mut board, &rtt).newly_lost, 0);
-        assert_eq!(rack.detect(ms(50), State::Disorder, &mut board, &rtt).newly_lost, 1);
+        assert_eq!(rack.detect(ms(49), State::Disorder, &mut board, &rtt, |_| ()).newly_lost, 0);
+        assert_eq!(rack.detect(ms(50), State::Disorder, &mut board, &rtt, |_| ()).newly_lost, 1);
         assert!(board.get(0).unwrap().is_lost());
     }
 
@@ -231,12 +241,12 @@ mod tests {
             let s = board.sack(seq).unwrap();
             rack.deliver(ms(40 + seq as u64), seq, &s, rtt.min);
         }
-        assert_eq!(rack.detect(ms(43), State::Disorder, &mut board, &rtt).newly_lost, 1);
+        assert_eq!(rack.detect(ms(43), State::Disorder, &mut board, &rtt, |_| ()).newly_lost, 1);
         board.retransmit(ms(43), 0);
         board.push(Segment::new(ms(44), 1448, false, false));
         let s = board.sack(4).unwrap();
         rack.deliver(ms(84), 4, &s, rtt.min);
-        assert_eq!(rack.detect(ms(84), State::Recovery, &mut board, &rtt).newly_lost, 1);
+        assert_eq!(rack.detect(ms(84), State::Recovery, &mut board, &rtt, |_| ()).newly_lost, 1);
         assert_eq!((board.lost_out, board.retrans_out), (1, 0));
     }
 }

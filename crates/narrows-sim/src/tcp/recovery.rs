@@ -110,8 +110,9 @@ impl Sender {
     /// RACK's look at the scoreboard; its timer is armed with the others.
     pub(super) fn find_losses(&mut self, now: Time, progress: &mut Progress) {
         let retrans_before = self.board.retrans_out;
-        let found = self.rack.detect(now, self.state, &mut self.board, &self.rtt);
-        self.sampler.lost += found.newly_lost as u64;
+        let found = self.rack.detect(now, self.state, &mut self.board, &self.rtt, |segment| {
+            self.cc.on_lost(&self.sampler.lose(now, segment), &self.window);
+        });
         progress.retransmission_lost |= self.board.retrans_out < retrans_before;
         self.timer.reordering(found.timeout);
     }
@@ -242,8 +243,10 @@ impl Sender {
         let (una, nxt) = (self.board.una, self.board.nxt());
         for seq in una..nxt {
             let recent = self.board.get(seq).is_some_and(|s| !self.rack.overdue(now, s.sent, window));
-            if (seq == una || !recent) && self.board.mark_lost(seq) {
-                self.sampler.lost += 1;
+            if (seq == una || !recent)
+                && let Some(segment) = self.board.mark_lost(seq)
+            {
+                self.cc.on_lost(&self.sampler.lose(now, segment), &self.window);
             }
         }
         self.rack.touch();

@@ -1,6 +1,6 @@
 //! Delivery-rate samples (BBR-1 to BBR-5; Linux `tcp_rate.c`).
 
-use narrows_control::congestion::RateSample;
+use narrows_control::congestion::{Lost, RateSample};
 use narrows_control::units::{Span, Time};
 
 use super::scoreboard::Segment;
@@ -98,6 +98,18 @@ impl Sampler {
             tx_in_flight: p.tx_in_flight,
             lost: (self.lost as u32).wrapping_sub(p.lost),
             retransmitted: p.retransmitted,
+        }
+    }
+
+    /// A segment was marked lost: what its last transmission remembers.
+    pub(crate) fn lose(&mut self, now: Time, segment: &Segment) -> Lost {
+        self.lost += 1;
+        Lost {
+            now,
+            delivered: self.delivered,
+            tx_in_flight: segment.tx_in_flight,
+            lost: (self.lost as u32).wrapping_sub(segment.lost_before),
+            app_limited: segment.is_app_limited(),
         }
     }
 

@@ -173,12 +173,12 @@ impl Scoreboard {
         self.known = std::array::from_fn(|i| blocks.get(i).copied().unwrap_or_default());
     }
 
-    /// Marks a segment lost; `true` if that is news (also for the loss of a retransmission).
-    pub(crate) fn mark_lost(&mut self, seq: u32) -> bool {
+    /// Marks a segment lost; returns it if that is news (also for the loss of a retransmission).
+    pub(crate) fn mark_lost(&mut self, seq: u32) -> Option<&Segment> {
         let at = seq.wrapping_sub(self.una) as usize;
-        let Some(s) = self.segments.get_mut(at) else { return false };
+        let s = self.segments.get_mut(at)?;
         if s.is_sacked() || (s.is_lost() && !s.is_retransmitted()) {
-            return false;
+            return None;
         }
         if s.is_lost() {
             s.flags &= !RETRANS;
@@ -188,7 +188,7 @@ impl Scoreboard {
             self.lost_out += 1;
         }
         self.lost_hint = self.lost_hint.min(seq);
-        true
+        Some(s)
     }
 
     /// Undo: nothing is lost after all. Retransmissions stay in flight.

@@ -11,6 +11,7 @@ from narrows.report.kinds.crowd import completion_over_size, flow_count
 from narrows.report.kinds.heat import heat
 from narrows.report.kinds.multiples import multiples
 from narrows.report.kinds.ranking import ranking
+from narrows.report.kinds.split import split
 from narrows.report.kinds.spread import cdf, ellipses
 from narrows.report.kinds.time import delay, rates, shares, stack
 from narrows.studies.model import FigureSpec
@@ -30,6 +31,7 @@ KINDS: dict[str, Callable[[FigureSpec, Runs], Figure]] = {
     "ranking": ranking,
     "rates": rates,
     "shares": shares,
+    "split": split,
     "stack": stack,
 }
 

@@ -36,14 +36,15 @@ def _axis_title(spec: FigureSpec, factor: float) -> str:
 def lines(spec: FigureSpec, runs: Runs) -> Figure:
     """A measure over a factor, a line per controller with a band for the confidence interval.
 
-    The study's args: x (factor), y (measure), panels, x_log, x_percent, y_from, measure (arguments), bound
-    ({capacity_mbit, eta}: what eta C (1448/1500) (1 - x) allows, drawn in grey).
+    The study's args: x (factor), y (measure), panels, x_log, x_percent, x_scale, x_title, y_from, y_to,
+    measure (arguments), bound ({capacity_mbit, eta}: what eta C (1448/1500) (1 - x) allows, drawn in grey).
     """
     args = spec.args
     names = controllers(runs)
     looks = [look(name) for name in names]
-    scale = 100.0 if args.get("x_percent") else 1.0
-    x_title = "Random loss (%)" if args["x"] == "loss" else str(args["x"]).capitalize()
+    scale = 100.0 if args.get("x_percent") else float(args.get("x_scale", 1.0))
+    usual = "Random loss (%)" if args["x"] == "loss" else str(args["x"]).capitalize()
+    x_title = str(args.get("x_title", usual))
     x = axis("x", x_title, log=bool(args.get("x_log")), grid=False)
     if args.get("x_log"):
         x["axis"] = alt.Axis(
@@ -69,7 +70,7 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
             )
         values_by_panel.append((title, sorted(values, key=lambda row: (names.index(row["s"]), row["x"]))))
     y_title = _axis_title(spec, 1.0)
-    y = axis("y", y_title, domain=[float(args.get("y_from", 0)), top * 1.04])
+    y = axis("y", y_title, domain=[float(args.get("y_from", 0)), float(args.get("y_to", top * 1.04))])
     for title, values in values_by_panel:
         base = alt.Chart(inline(values)).encode(x=alt.X(**x), color=colour(names, looks))
         tips = [

@@ -84,6 +84,9 @@ def cdf(spec: FigureSpec, runs: Runs) -> Figure:
 _LEVELS = np.concatenate([np.linspace(0.0, 0.98, 50), [0.99, 0.995, 1.0]])
 
 
+_STATISTICS = {"p95": "95th percentile", "p99": "99th percentile", "mean": "mean", "p50": "median"}
+
+
 def ellipses(spec: FigureSpec, runs: Runs) -> Figure:
     """Throughput against delay, the delay axis reversed (Winstein, Sivaraman and Balakrishnan, NSDI 2013).
 
@@ -122,9 +125,11 @@ def ellipses(spec: FigureSpec, runs: Runs) -> Figure:
     margin = 0.04 * (y_high - y_low or 1.0)
     measure = find_measure(str(args["y"]))
     delay_measure = find_measure(str(args["x"]))
+    statistic = str(args.get("x_args", {}).get("statistic", "p95"))
+    statistic = _STATISTICS.get(statistic, statistic)
     x = axis(
         "x",
-        f"{delay_measure.title}, 95th percentile (ms), less is better \N{RIGHTWARDS ARROW}",
+        f"{delay_measure.title}, {statistic} (ms), less is better \N{RIGHTWARDS ARROW}",
         log=True,
         domain=[low, high],
         format="~g",

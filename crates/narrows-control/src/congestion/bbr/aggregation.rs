@@ -3,29 +3,45 @@
 //! Links that aggregate (Wi-Fi, cable, offload) fall silent and then acknowledge a lot at once. The window has to
 //! last through the silence, so the largest excess of the last 5 to 10 rounds is added to it.
 
-use super::params::Params;
 use crate::congestion::Ack;
-use crate::units::{Bytes, Rate, Time};
+use crate::congestion::filter::TwoPeriodMax;
+use crate::units::{Bytes, Rate, Span, Time};
 
-/// Windowed maximum of the segments ACKed beyond the estimated bandwidth, in two bins of rounds.
+/// Parameters of [`Aggregation`]; the defaults are Linux's.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Rounds in each of the two periods of the filter (`bbr_extra_acked_win_rtts`).
+    pub rounds: u32,
+    /// Most window for aggregation: this much time at the estimated bandwidth (`bbr_extra_acked_max_us`).
+    pub max: Span,
+    /// An epoch is closed before it counts more segments (`bbr_ack_epoch_acked_reset_thresh`).
+    pub epoch_limit: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { rounds: 5, max: Span::from_millis(100), epoch_limit: 1 << 20 }
+    }
+}
+
+/// Maximum of the segments ACKed beyond the estimated bandwidth, over two periods of rounds.
 #[derive(Clone, Debug)]
 pub struct Aggregation {
     epoch_start: Time,
     epoch_acked: u64,
-    bins: [u32; 2],
-    current: usize,
+    excess: TwoPeriodMax<u32>,
     rounds: u32,
 }
 
 impl Aggregation {
     /// No excess seen yet.
     pub fn new(now: Time) -> Self {
-        Aggregation { epoch_start: now, epoch_acked: 0, bins: [0; 2], current: 0, rounds: 0 }
+        Aggregation { epoch_start: now, epoch_acked: 0, excess: TwoPeriodMax::default(), rounds: 0 }
     }
 
     /// The largest excess of the window, segments.
     pub fn extra_acked(&self) -> u32 {
-        self.bins[0].max(self.bins[1])
+        self.excess.get()
     }
 
     /// The sender was idle: silence before `now` is no aggregation.
@@ -49,27 +65,25 @@ impl Aggregation {
         }
         if round_start {
             self.rounds += 1;
-            if self.rounds >= params.extra_acked_rounds {
+            if self.rounds >= params.rounds {
                 self.rounds = 0;
-                self.current ^= 1;
-                self.bins[self.current & 1] = 0;
+                self.excess.advance();
             }
         }
         let acked = u64::from(ack.acked);
         let mut expected = segments(bw.bytes_in(ack.now.since(self.epoch_start)), packet_bytes);
-        if self.epoch_acked <= expected || self.epoch_acked + acked >= params.ack_epoch_limit {
+        if self.epoch_acked <= expected || self.epoch_acked + acked >= params.epoch_limit {
             self.restart(ack.now);
             expected = 0;
         }
-        self.epoch_acked = (self.epoch_acked + acked).min(params.ack_epoch_limit);
+        self.epoch_acked = (self.epoch_acked + acked).min(params.epoch_limit);
         let extra = self.epoch_acked.saturating_sub(expected).min(u64::from(cwnd));
-        let bin = &mut self.bins[self.current & 1];
-        *bin = (*bin).max(u32::try_from(extra).unwrap_or(u32::MAX));
+        self.excess.update(u32::try_from(extra).unwrap_or(u32::MAX));
     }
 
-    /// The window's share for aggregation, at most `extra_acked_max` at `bw`, segments.
+    /// The window's share for aggregation, at most `max` at `bw`, segments.
     pub fn cwnd(&self, bw: Rate, packet_bytes: u32, params: &Params) -> u32 {
-        let most = segments(bw.bytes_in(params.extra_acked_max), packet_bytes);
+        let most = segments(bw.bytes_in(params.max), packet_bytes);
         self.extra_acked().min(u32::try_from(most).unwrap_or(u32::MAX))
     }
 }
@@ -82,7 +96,6 @@ fn segments(bytes: Bytes, packet_bytes: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::congestion::harness::ack_at;
-    use crate::units::Span;
 
     /// 1000 segments/s in bursts of `burst` for two seconds.
     fn excess(burst: u32) -> u32 {

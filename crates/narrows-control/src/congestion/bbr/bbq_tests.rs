@@ -7,7 +7,7 @@ use crate::units::{Rate, Time};
 /// A cycle that has seen complete rounds of these RTTs on a path of `min_rtt`, all in µs.
 fn after(min_rtt: u64, rounds: &[u64]) -> Bbq {
     let params = BbrParams::default();
-    let mut model = Model::new(Time::ZERO, Some(Span::from_micros(min_rtt)), 1500, &params);
+    let mut model = Model::new(Time::ZERO, Some(Span::from_micros(min_rtt)), 1500, params.initial_cwnd);
     model.round_start = true;
     let mut cycle = Bbq::default();
     // A round is complete when the next one begins.

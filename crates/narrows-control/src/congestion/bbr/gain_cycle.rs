@@ -28,6 +28,11 @@ pub struct Params {
 }
 
 impl Params {
+    /// With the largest RTT of the last minute.
+    pub fn recent() -> Self {
+        Params { tmax_window: Some(Span::from_secs(60)), ..Params::default() }
+    }
+
     /// The paper's sentences on the two phases to the letter.
     pub fn literal() -> Self {
         Params { exit_125: true, down_needs_loss: true, tmax_window: None }

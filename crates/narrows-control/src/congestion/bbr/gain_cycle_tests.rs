@@ -19,7 +19,7 @@ fn ms(millis: u64) -> Time {
 /// A path of 100 Mbit/s and 20 ms: 167 segments.
 fn model() -> Model {
     let params = BbrParams::default();
-    let mut model = Model::new(Time::ZERO, Some(Span::from_millis(20)), 1500, &params);
+    let mut model = Model::new(Time::ZERO, Some(Span::from_millis(20)), 1500, params.initial_cwnd);
     let rate = RateSample { delivered: 100, interval: Span::from_millis(12), ..RateSample::default() };
     model.update_bw(&Ack { rate, ..ack_at(Time::ZERO) }, &params);
     model

@@ -10,10 +10,12 @@
 
 pub mod aggregation;
 pub mod bbq;
+pub mod bounded;
 pub mod full_pipe;
 pub mod gain_cycle;
 pub mod gain_model;
 pub mod model;
+pub mod pacing;
 pub mod params;
 pub mod phase;
 pub mod policer;
@@ -21,6 +23,8 @@ pub mod probe_bw;
 pub mod probe_rtt;
 pub mod recovery;
 pub mod round_rtt;
+pub mod v2;
+pub mod v3;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -33,7 +37,7 @@ use self::probe_bw::{ConstantGains, GainCycle, ProbeBw};
 use self::probe_rtt::ProbeRtt;
 use self::recovery::SavedWindow;
 use super::{Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, Signal, Window};
-use crate::units::{Bytes, Rate, Span, Time};
+use crate::units::{Rate, Span, Time};
 
 /// The BBR controller.
 pub struct Bbr {
@@ -67,7 +71,7 @@ impl Bbr {
     /// BBR with these parameters and this cycle of gains.
     pub fn new(params: Params, cycle: Box<dyn GainCycle>) -> Self {
         Bbr {
-            model: Model::new(Time::ZERO, None, 1500, &params),
+            model: Model::new(Time::ZERO, None, 1500, params.initial_cwnd),
             policer: Policer::new(params.policer.clone(), 1500),
             cycle,
             phase: Phase::Startup,
@@ -89,24 +93,20 @@ impl Bbr {
         self.policer.policed_rate().is_some()
     }
 
-    /// BBR-18. At least one packet in ten seconds, so that no sample can stop the flow.
     fn pacing_rate(&self, bw: Rate, gain: Gain) -> Rate {
-        let kept = u128::from(100u32.saturating_sub(self.params.pacing_margin_percent));
-        let rate = gain.of(u128::from(bw.as_bytes_per_sec())) * kept / 100;
-        let least = u64::from(self.model.packet_bytes()) / self.params.slowest_packet.max(1);
-        Rate::from_bytes_per_sec(u64::try_from(rate).unwrap_or(u64::MAX).max(least).max(1))
+        self.params.pacing.rate(bw, gain, self.model.packet_bytes())
     }
 
-    /// Startup's rate for a window per `rtt`.
-    fn initial_pacing_rate(&self, cwnd: u32, rtt: Span) -> Rate {
-        let bytes = u64::from(cwnd) * u64::from(self.model.packet_bytes());
-        self.pacing_rate(Rate::of(Bytes::new(bytes), rtt), self.params.high_gain)
+    /// Startup's rate for a window per RTT (BBR-18).
+    fn initial_pacing_rate(&self, cwnd: u32, rtt: Option<Span>) -> Rate {
+        let bytes = self.model.packet_bytes();
+        self.params.pacing.initial_rate(cwnd, rtt, self.params.high_gain, bytes)
     }
 
     fn set_pacing_rate(&mut self, ack: &Ack, window: &mut Window) {
         if !self.has_rtt && ack.srtt > Span::ZERO {
             self.has_rtt = true;
-            window.pacing_rate = Some(self.initial_pacing_rate(window.cwnd, ack.srtt));
+            window.pacing_rate = Some(self.initial_pacing_rate(window.cwnd, Some(ack.srtt)));
         }
         let rate = self.pacing_rate(self.bw(), self.phase.pacing_gain(&self.params, self.policed()));
         // Until the pipe is full an estimate below the initial rate only means that there is no data yet.
@@ -115,12 +115,10 @@ impl Bbr {
         }
     }
 
-    /// Segments of one burst of an offloading sender at this pacing rate (`bbr_tso_segs_goal`).
+    /// Segments in one send quantum.
     fn quantum(&self, window: &Window) -> u32 {
         let rate = window.pacing_rate.unwrap_or(Rate::ZERO);
-        let segments = rate.bytes_in(self.params.quantum).get() / u64::from(self.model.packet_bytes());
-        let least = if rate < self.params.min_quantum_rate { 1 } else { 2 };
-        u32::try_from(segments).unwrap_or(u32::MAX).max(least).min(self.params.max_quantum)
+        self.params.pacing.quantum(rate, self.model.packet_bytes())
     }
 
     fn enter_probe_bw(&mut self, now: Time) {
@@ -164,10 +162,10 @@ impl Bbr {
         self.model.update_bw(ack, &self.params);
         let (bw, bytes) = (self.bw(), self.model.packet_bytes());
         let round_start = self.model.round_start;
-        self.model.aggregation.on_ack(ack, round_start, bw, window.cwnd, bytes, &self.params);
+        self.model.aggregation.on_ack(ack, round_start, bw, window.cwnd, bytes, &self.params.aggregation);
         if self.model.round_start && !self.model.is_app_limited(ack) {
             let max_bw = self.model.max_bw();
-            self.model.full_pipe.on_round(max_bw, &self.params);
+            self.model.full_pipe.on_round(max_bw, self.params.full_bw_growth, self.params.full_bw_rounds);
         }
     }
 
@@ -203,7 +201,7 @@ impl Bbr {
             self.phase = Phase::ProbeRtt(ProbeRtt::default());
         }
         if let Phase::ProbeRtt(probe) = &mut self.phase
-            && probe.on_ack(ack, &mut self.model, &self.params)
+            && probe.on_ack(ack, &mut self.model, self.params.min_cwnd, self.params.probe_rtt)
         {
             self.leave_probe_rtt(ack.now, window);
         }
@@ -236,7 +234,7 @@ impl Bbr {
         let (bw, bytes) = (self.bw(), self.model.packet_bytes());
         let mut target = self.model.bdp(bw, self.phase.cwnd_gain(&self.params));
         if full {
-            target = target.saturating_add(self.model.aggregation.cwnd(bw, bytes, &self.params));
+            target = target.saturating_add(self.model.aggregation.cwnd(bw, bytes, &self.params.aggregation));
         }
         let target = quantise(target, self.quantum(window), self.phase.is_probing_up(), &self.params);
         let grown = cwnd.saturating_add(ack.acked);
@@ -258,13 +256,12 @@ impl Controller for Bbr {
 
     fn on_established(&mut self, connection: &Connection, window: &mut Window) {
         let bytes = connection.packet_bytes.max(1);
-        self.model = Model::new(connection.now, connection.rtt, bytes, &self.params);
+        self.model = Model::new(connection.now, connection.rtt, bytes, self.params.initial_cwnd);
         self.policer = Policer::new(self.params.policer.clone(), bytes);
         self.rng = Pcg32::seed_from_u64(connection.seed);
         self.has_rtt = connection.rtt.is_some();
-        let rtt = connection.rtt.unwrap_or(self.params.nominal_rtt).max(Span::from_micros(1));
         window.ssthresh = INFINITE_SSTHRESH;
-        window.pacing_rate = Some(self.initial_pacing_rate(window.cwnd, rtt));
+        window.pacing_rate = Some(self.initial_pacing_rate(window.cwnd, connection.rtt));
     }
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {

@@ -6,15 +6,15 @@ use super::aggregation::Aggregation;
 use super::full_pipe::FullPipe;
 use super::params::{Gain, Params};
 use crate::congestion::Ack;
-use crate::congestion::filter::WindowedMax;
+use crate::congestion::filter::{TwoPeriodMax, WindowedMax};
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
-/// The path as the ACKs show it.
+/// The path as the ACKs show it. `F` remembers bandwidths: v1 for some rounds, v2 and v3 for two cycles of probing.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct Model<F = WindowedMax<Rate>> {
     packet_bytes: u32,
     initial_cwnd: u32,
-    max_bw: WindowedMax<Rate>,
+    max_bw: F,
     /// Packet-timed round trips so far.
     pub round: u64,
     /// The last ACK began a round.
@@ -35,11 +35,72 @@ pub struct Model {
 
 impl Model {
     /// A path of which only the handshake's RTT is known.
-    pub fn new(now: Time, rtt: Option<Span>, packet_bytes: u32, params: &Params) -> Self {
+    pub fn new(now: Time, rtt: Option<Span>, packet_bytes: u32, initial_cwnd: u32) -> Self {
+        Model::with_filter(WindowedMax::new(0, Rate::ZERO), now, rtt, packet_bytes, initial_cwnd)
+    }
+
+    /// Bottleneck bandwidth: the best delivery rate of the last rounds, L3 bytes/s.
+    pub fn max_bw(&self) -> Rate {
+        self.max_bw.get()
+    }
+
+    /// Takes a valid delivery-rate sample into the bandwidth filter (BBR-10).
+    pub fn update_bw(&mut self, ack: &Ack, params: &Params) {
+        let bw = self.delivery_rate(ack);
+        if !self.is_app_limited(ack) || bw >= self.max_bw() {
+            self.max_bw.update(params.bw_rounds, self.round, bw);
+        }
+    }
+
+    /// Takes an RTT sample into the propagation-time filter (BBR-11). True when the window had expired.
+    pub fn update_min_rtt(&mut self, ack: &Ack, params: &Params) -> bool {
+        let expired = ack.now > self.min_rtt_at + params.min_rtt_window;
+        if let Some(rtt) = ack.rtt
+            && (rtt <= self.min_rtt || (expired && !ack.delayed))
+        {
+            self.min_rtt = rtt;
+            self.min_rtt_at = ack.now;
+        }
+        expired
+    }
+}
+
+impl Model<TwoPeriodMax<Rate>> {
+    /// Bottleneck bandwidth: the best delivery rate of this cycle of probing and the one before, L3 bytes/s.
+    #[inline]
+    pub fn max_bw(&self) -> Rate {
+        self.max_bw.get()
+    }
+
+    /// Takes a valid delivery rate into the bandwidth filter.
+    #[inline]
+    pub fn update_bw(&mut self, bw: Rate, app_limited: bool) {
+        if !app_limited || bw >= self.max_bw() {
+            self.max_bw.update(bw);
+        }
+    }
+
+    /// The cycle is over. One without any sample is no reason to forget the one before (Linux `bbr_advance_max_bw_filter`).
+    pub fn advance_bw(&mut self) {
+        if self.max_bw.current() > Rate::ZERO {
+            self.max_bw.advance();
+        }
+    }
+}
+
+impl<F> Model<F> {
+    /// A path of which only the handshake's RTT is known.
+    pub fn with_filter(
+        max_bw: F,
+        now: Time,
+        rtt: Option<Span>,
+        packet_bytes: u32,
+        initial_cwnd: u32,
+    ) -> Self {
         Model {
             packet_bytes: packet_bytes.max(1),
-            initial_cwnd: params.initial_cwnd,
-            max_bw: WindowedMax::new(0, Rate::ZERO),
+            initial_cwnd,
+            max_bw,
             round: 0,
             round_start: false,
             next_round_delivered: 0,
@@ -49,11 +110,6 @@ impl Model {
             full_pipe: FullPipe::default(),
             aggregation: Aggregation::new(now),
         }
-    }
-
-    /// Bottleneck bandwidth: the best delivery rate of the last rounds, L3 bytes/s.
-    pub fn max_bw(&self) -> Rate {
-        self.max_bw.get()
     }
 
     /// L3 bytes of a segment.
@@ -80,13 +136,10 @@ impl Model {
         self.next_round_delivered = delivered;
     }
 
-    /// Takes a valid delivery-rate sample into the bandwidth filter (BBR-10).
-    pub fn update_bw(&mut self, ack: &Ack, params: &Params) {
-        let bytes = u64::from(ack.rate.delivered) * u64::from(self.packet_bytes);
-        let bw = Rate::of(Bytes::new(bytes), ack.rate.interval);
-        if !self.is_app_limited(ack) || bw >= self.max_bw() {
-            self.max_bw.update(params.bw_rounds, self.round, bw);
-        }
+    /// The delivery rate of a valid sample, L3 bytes/s.
+    #[inline]
+    pub fn delivery_rate(&self, ack: &Ack) -> Rate {
+        Rate::of(Bytes::new(u64::from(ack.rate.delivered) * u64::from(self.packet_bytes)), ack.rate.interval)
     }
 
     /// The sample shows less than the path could do: for the application's sake or for BBR's own.
@@ -108,25 +161,19 @@ impl Model {
         self.self_limited = Some((from, until));
     }
 
-    /// Takes an RTT sample into the propagation-time filter (BBR-11). True when the window had expired.
-    pub fn update_min_rtt(&mut self, ack: &Ack, params: &Params) -> bool {
-        let expired = ack.now > self.min_rtt_at + params.min_rtt_window;
-        if let Some(rtt) = ack.rtt
-            && (rtt <= self.min_rtt || (expired && !ack.delayed))
-        {
-            self.min_rtt = rtt;
-            self.min_rtt_at = ack.now;
-        }
-        expired
-    }
-
     /// `gain` bandwidth-delay products in segments, rounded up so that the estimate cannot shrink by rounding;
     /// the initial window before any RTT is known (BBR-12).
+    #[inline]
     pub fn bdp(&self, bw: Rate, gain: Gain) -> u32 {
         if self.min_rtt == Span::MAX {
             return self.initial_cwnd;
         }
-        let byte_nanos = u128::from(bw.as_bytes_per_sec()) * u128::from(self.min_rtt.as_nanos());
+        let (rate, span) = (bw.as_bytes_per_sec(), self.min_rtt.as_nanos());
+        if let Some(gained) = rate.checked_mul(span).and_then(|product| gain.of_u64(product)) {
+            let segments = gained.div_ceil(u64::from(self.packet_bytes) * NANOS_PER_SEC);
+            return u32::try_from(segments).unwrap_or(u32::MAX);
+        }
+        let byte_nanos = u128::from(rate) * u128::from(span);
         let segment = u128::from(self.packet_bytes) * u128::from(NANOS_PER_SEC);
         u32::try_from(gain.of(byte_nanos).div_ceil(segment)).unwrap_or(u32::MAX)
     }

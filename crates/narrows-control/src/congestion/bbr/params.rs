@@ -1,5 +1,6 @@
 //! Parameters of BBR, with the fixed-point gains of Linux `tcp_bbr.c` (BBR section 2).
 
+use super::{aggregation, pacing};
 use crate::units::{Rate, Span};
 
 /// A gain in 1/256, as Linux computes with (`BBR_UNIT`).
@@ -26,7 +27,13 @@ impl Gain {
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 256.0
     }
+    /// `gain * amount`, rounded down, where 64 bits hold it: they nearly always do, and divisions of 128 are several times as slow.
+    #[inline]
+    pub fn of_u64(self, amount: u64) -> Option<u64> {
+        amount.checked_mul(u64::from(self.0)).map(|product| product >> 8)
+    }
     /// `gain * amount`, rounded down.
+    #[inline]
     pub fn of(self, amount: u128) -> u128 {
         amount.saturating_mul(u128::from(self.0)) >> 8
     }
@@ -42,8 +49,6 @@ pub struct Params {
     pub drain_gain: Gain,
     /// ProbeBW's window gain: room for delayed and aggregated ACKs (`bbr_cwnd_gain`).
     pub cwnd_gain: Gain,
-    /// Pace this many per cent below the estimate, to keep queues from drifting up (`bbr_pacing_margin_percent`).
-    pub pacing_margin_percent: u32,
 
     // Model.
     /// Window of the bandwidth filter, rounds (`bbr_bw_rtts`).
@@ -54,26 +59,16 @@ pub struct Params {
     pub full_bw_growth: Gain,
     /// Rounds without such growth that say it is (`bbr_full_bw_cnt`).
     pub full_bw_rounds: u32,
-    /// Rounds in each of the two bins of the aggregation filter (`bbr_extra_acked_win_rtts`).
-    pub extra_acked_rounds: u32,
-    /// Most window for aggregation: this much time at the estimated bandwidth (`bbr_extra_acked_max_us`).
-    pub extra_acked_max: Span,
-    /// An aggregation epoch is closed before it counts more segments (`bbr_ack_epoch_acked_reset_thresh`).
-    pub ack_epoch_limit: u64,
+    /// The aggregation filter.
+    pub aggregation: aggregation::Params,
 
     // Window and bursts.
     /// Least window, segments; also ProbeRTT's window (`bbr_cwnd_min_target`).
     pub min_cwnd: u32,
     /// Window while there is no RTT sample, segments (`TCP_INIT_CWND`).
     pub initial_cwnd: u32,
-    /// RTT assumed for the first pacing rate when the handshake gave none (`USEC_PER_MSEC`).
-    pub nominal_rtt: Span,
-    /// A send quantum is what the pacing rate sends in this time: 2^-10 s (`sk_pacing_shift`).
-    pub quantum: Span,
-    /// Below this pacing rate the least quantum is one segment, above two (`bbr_min_tso_rate`).
-    pub min_quantum_rate: Rate,
-    /// Most segments in a quantum : `GSO_MAX_SIZE` in segments of 1448 bytes.
-    pub max_quantum: u32,
+    /// Pacing and send quanta.
+    pub pacing: pacing::Params,
     /// Segments added to the window in the probing phase, so that a small BDP is exceeded (`bbr_quantization_budget`).
     pub probe_segments: u32,
 
@@ -83,9 +78,6 @@ pub struct Params {
 
     /// The policer detector.
     pub policer: PolicerParams,
-    /// Seconds per packet at the least pacing rate. Not in Linux, whose fixed point has no rate below one
-    /// packet in 17 s: a stray sample must not stop the flow for good.
-    pub slowest_packet: u64,
 }
 
 /// Parameters of the long-term bandwidth sampling (BBR-22).
@@ -109,24 +101,17 @@ impl Default for Params {
             high_gain: Gain::from_256ths(256 * 2885 / 1000 + 1),
             drain_gain: Gain::ratio(1000, 2885),
             cwnd_gain: Gain::ratio(2, 1),
-            pacing_margin_percent: 1,
             bw_rounds: 10,
             min_rtt_window: Span::from_secs(10),
             full_bw_growth: Gain::ratio(5, 4),
             full_bw_rounds: 3,
-            extra_acked_rounds: 5,
-            extra_acked_max: Span::from_millis(100),
-            ack_epoch_limit: 1 << 20,
+            aggregation: aggregation::Params::default(),
             min_cwnd: 4,
             initial_cwnd: 10,
-            nominal_rtt: Span::from_millis(1),
-            quantum: Span::from_nanos(1_000_000_000 / 1024),
-            min_quantum_rate: Rate::from_bits_per_sec(1_200_000),
-            max_quantum: 45,
+            pacing: pacing::Params::default(),
             probe_segments: 2,
             probe_rtt: Span::from_millis(200),
             policer: PolicerParams::default(),
-            slowest_packet: 10,
         }
     }
 }

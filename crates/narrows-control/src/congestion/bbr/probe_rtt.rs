@@ -1,9 +1,8 @@
-//! ProbeRTT: four packets in flight for 200 ms and a round, to see the path without a queue (BBR-17).
+//! ProbeRTT: few packets in flight for 200 ms and a round, to see the path without a queue (BBR-17, BBR3-9).
 
 use super::model::Model;
-use super::params::Params;
 use crate::congestion::Ack;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// How far the visit to ProbeRTT has come.
 #[derive(Clone, Debug, Default)]
@@ -14,13 +13,13 @@ pub struct ProbeRtt {
 }
 
 impl ProbeRtt {
-    /// Takes an ACK. True when the visit is over.
-    pub fn on_ack(&mut self, ack: &Ack, model: &mut Model, params: &Params) -> bool {
+    /// Takes an ACK. True when the visit is over: after `stay` and a round with at most `few` segments in flight.
+    pub fn on_ack<F>(&mut self, ack: &Ack, model: &mut Model<F>, few: u32, stay: Span) -> bool {
         model.mark_self_limited(ack.delivered, ack.in_flight);
         match self.done_at {
             None => {
-                if ack.in_flight <= params.min_cwnd {
-                    self.done_at = Some(ack.now + params.probe_rtt);
+                if ack.in_flight <= few {
+                    self.done_at = Some(ack.now + stay);
                     self.round_done = false;
                     model.start_round(ack.delivered);
                 }
@@ -44,12 +43,10 @@ mod tests {
     use super::*;
     use crate::congestion::RateSample;
     use crate::congestion::harness::ack_at;
-    use crate::units::Span;
 
     /// When a visit is over with ACKs of an RTT of `rtt_millis`, of which the first finds the flight shrunk.
     fn length(rtt_millis: u64) -> u64 {
-        let params = Params::default();
-        let mut model = Model::new(Time::ZERO, None, 1500, &params);
+        let mut model = Model::new(Time::ZERO, None, 1500, 10);
         let mut probe = ProbeRtt::default();
         // One segment per millisecond; each ACK samples the segment sent an RTT ago.
         (1000..)
@@ -62,7 +59,7 @@ mod tests {
                 };
                 let ack = Ack { delivered: ms, rate, ..ack_at(Time::ZERO + Span::from_millis(ms)) };
                 model.on_sample(&ack);
-                probe.on_ack(&ack, &mut model, &params)
+                probe.on_ack(&ack, &mut model, 4, Span::from_millis(200))
             })
             .map_or(0, |end| end - 1000)
     }

@@ -30,6 +30,16 @@ impl SavedWindow {
         self.last_state = State::Loss;
     }
 
+    /// Losses are being repaired, as of the last ACK.
+    pub fn is_recovering(&self) -> bool {
+        is_recovering(self.last_state)
+    }
+
+    /// The state after an ACK, for who does without [`on_ack`](SavedWindow::on_ack).
+    pub fn see(&mut self, state: State) {
+        self.last_state = state;
+    }
+
     /// A round has passed: from conservation to slow start.
     pub fn on_round_start(&mut self) {
         self.conserving = false;

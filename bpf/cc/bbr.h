@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The callbacks. Of the socket the kernel lets a program write snd_cwnd, snd_ssthresh, app_limited, sk_pacing_rate and
+ * sk_pacing_status, which is all that BBR writes (bpf_tcp_ca_btf_struct_access(), net/ipv4/bpf_tcp_ca.c).
+ */
+#ifndef NRW_BBR_H
+#define NRW_BBR_H
+
+static __always_inline void nrw_begin(struct nrw_bbr *s, struct tcp_sock *tp)
+{
+	struct sock *sk = (struct sock *)tp;
+	__u64 now = tp->tcp_mstamp;
+	__u8 counted = s->counted;
+
+	__builtin_memset(s, 0, sizeof(*s));
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	s->next_round_delivered = tp->delivered;
+	s->min_rtt_us = tp->rtt_min.s[0].v;
+	s->min_rtt_at = now;
+	s->mode = NRW_STARTUP;
+	s->phase_gain = NRW_UNIT;
+	nrw_max_reset(s->max_bw, 0, 0);
+	nrw_begin_pacing(s, tp);
+	nrw_lt_reset(s, tp);
+	nrw_begin_epoch(s, now);
+	nrw_update_gains(s);
+	/*
+	 * The kernel's own does this by cmpxchg(), lest it undo what a setsockopt does meanwhile; programs cannot. What could be
+	 * undone is SK_PACING_FQ, and TCP then paces by itself below an fq qdisc that does, too.
+	 */
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	if (!counted) {
+		__sync_fetch_and_add(&nrw_cc_facts.connections, 1);
+		__sync_fetch_and_add(&nrw_cc_facts.begun, 1);
+	}
+	s->counted = 1;
+}
+
+static __always_inline struct nrw_bbr *nrw_state(struct sock *sk)
+{
+	return bpf_sk_storage_get(&nrw_bbrs, sk, NULL, 0);
+}
+
+SEC("struct_ops")
+void BPF_PROG(nrw_init, struct sock *sk)
+{
+	struct nrw_bbr *s = bpf_sk_storage_get(&nrw_bbrs, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (s)
+		nrw_begin(s, (struct tcp_sock *)sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(nrw_release, struct sock *sk)
+{
+	struct nrw_bbr *s = nrw_state(sk);
+
+	if (!s)
+		return;
+	if (s->counted)
+		__sync_fetch_and_add(&nrw_cc_facts.connections, -1);
+	s->counted = 0;
+	/* a socket that lives on has another congestion control; of one that dies, the kernel takes this away itself */
+	bpf_sk_storage_delete(&nrw_bbrs, sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct nrw_bbr *s = nrw_state(sk);
+
+	if (!s) {
+		/* There was no memory. The window stands until there is; then the connection begins anew. */
+		s = bpf_sk_storage_get(&nrw_bbrs, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		if (!s)
+			return;
+		nrw_begin(s, tp);
+	}
+	if (nrw_count_round(s, tp, rs)) {
+		nrw_lt_update(s, tp, rs->losses, rs->is_app_limited);
+		nrw_update_bw(s, rs);
+	}
+	nrw_observe_rtt(s, rs);
+	nrw_update_aggregation(s, tp, rs);
+	nrw_update_cycle(s, tp, rs);
+	nrw_check_full_pipe(s, rs);
+	nrw_check_drain(s, tp);
+	nrw_update_min_rtt(s, tp, rs);
+	nrw_update_gains(s);
+	nrw_set_pacing_rate(s, tp, s->pacing_gain);
+	nrw_set_cwnd(s, tp, rs);
+}
+
+SEC("struct_ops")
+void BPF_PROG(nrw_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct nrw_bbr *s;
+
+	/* the first packet after a silence of the application's (BBR-23) */
+	if (event != CA_EVENT_TX_START || !tp->app_limited)
+		return;
+	s = nrw_state(sk);
+	if (!s)
+		return;
+	s->idle_restart = 1;
+	nrw_begin_epoch(s, tp->tcp_mstamp);
+	if (s->mode == NRW_PROBE_BW)
+		nrw_set_pacing_rate(s, tp, NRW_UNIT);
+	else if (s->mode == NRW_PROBE_RTT)
+		nrw_check_probe_rtt_done(s, tp);
+}
+
+SEC("struct_ops")
+void BPF_PROG(nrw_set_state, struct sock *sk, __u8 new_state)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct nrw_bbr *s;
+
+	if (new_state != NRW_CA_LOSS)
+		return;
+	s = nrw_state(sk);
+	if (!s)
+		return;
+	s->prev_ca_state = NRW_CA_LOSS;
+	s->full_bw = 0;
+	/* a timeout is a round's end, and a loss to the policer */
+	s->round_start = 1;
+	nrw_lt_update(s, tp, 1, 0);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct nrw_bbr *s = nrw_state(sk);
+
+	if (s)
+		nrw_save_cwnd(s, tp);
+	return tp->snd_ssthresh;
+}
+
+/* The slow-down was a mistake: look for the full pipe again. The window is not cut by a loss that must be undone. */
+SEC("struct_ops")
+__u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct nrw_bbr *s = nrw_state(sk);
+
+	if (s) {
+		s->full_bw = 0;
+		s->full_bw_rounds = 0;
+		nrw_lt_reset(s, tp);
+	}
+	return tp->snd_cwnd;
+}
+
+/* The send buffer in windows: slow start goes on during recovery. */
+SEC("struct_ops")
+__u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)
+{
+	return 3;
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(nrw_min_tso_segs, struct sock *sk)
+{
+	return nrw_least_tso_segments(sk);
+}
+
+/* The name is that of the variant, set before load. */
+SEC(".struct_ops.link")
+struct tcp_congestion_ops nrw_cc = {
+	.init = (void *)nrw_init,
+	.release = (void *)nrw_release,
+	.ssthresh = (void *)nrw_ssthresh,
+	.cong_control = (void *)nrw_cong_control,
+	.cwnd_event = (void *)nrw_cwnd_event,
+	.set_state = (void *)nrw_set_state,
+	.undo_cwnd = (void *)nrw_undo_cwnd,
+	.sndbuf_expand = (void *)nrw_sndbuf_expand,
+	.min_tso_segs = (void *)nrw_min_tso_segs,
+	/* a namespace may have it as its default, and any user may choose it */
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "narrows_bbr",
+};
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Windowed maximum in constant space: best, second and third best of the window's later parts (K. Nichols; Linux
+ * lib/win_minmax.c; crates/narrows-control/src/congestion/filter.rs).
+ */
+#ifndef NRW_FILTER_H
+#define NRW_FILTER_H
+
+static __always_inline void nrw_max_reset(struct nrw_sample s[3], __u32 at, __u32 bw)
+{
+	s[0].at = s[1].at = s[2].at = at;
+	s[0].bw = s[1].bw = s[2].bw = bw;
+}
+
+static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window, __u32 at, __u32 bw)
+{
+	const struct nrw_sample new = { .at = at, .bw = bw };
+	__u32 age;
+
+	/* a new maximum, or nothing of the window is left */
+	if (bw >= s[0].bw || at - s[2].at > window) {
+		nrw_max_reset(s, at, bw);
+		return;
+	}
+	if (bw >= s[1].bw)
+		s[1] = s[2] = new;
+	else if (bw >= s[2].bw)
+		s[2] = new;
+
+	age = at - s[0].at;
+	if (age > window) {
+		/* the best has left: the others move up, and again if the next one has left, too */
+		s[0] = s[1];
+		s[1] = s[2];
+		s[2] = new;
+		if (at - s[0].at > window) {
+			s[0] = s[1];
+			s[1] = s[2];
+			s[2] = new;
+		}
+	} else if (s[1].at == s[0].at && age > window / 4) {
+		/* a quarter has passed without a second best: take it from the rest */
+		s[1] = s[2] = new;
+	} else if (s[2].at == s[1].at && age > window / 2) {
+		s[2] = new;
+	}
+}
+
+#endif

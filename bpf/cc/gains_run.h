@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The gain model by itself, run by BPF_PROG_TEST_RUN: what the kernel computes is compared with the simulator's functions. It is
+ * not loaded with the congestion controls.
+ */
+#ifndef NRW_GAINS_RUN_H
+#define NRW_GAINS_RUN_H
+
+struct nrw_gains_run {
+	__u32 variant;
+	__u32 omega;		/* 1/1024 */
+	__u32 up;		/* 1/256 */
+	__u32 down;
+};
+
+SEC("syscall")
+int nrw_gains(struct nrw_gains_run *run)
+{
+	run->up = nrw_gain_up(run->variant, run->omega);
+	run->down = nrw_gain_down(run->variant, run->omega);
+	return 0;
+}
+
+#endif

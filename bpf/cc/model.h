@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The path: bottleneck bandwidth, propagation time, rounds (BBR-6, BBR-10 to BBR-13), and what of it is in flight.
+ */
+#ifndef NRW_MODEL_H
+#define NRW_MODEL_H
+
+#define NRW_BW_ROUNDS		10
+#define NRW_PACING_PERCENT	99	/* of the estimate: a margin against queues that drift up */
+#define NRW_MIN_TSO_RATE	(1200000 / 8)	/* bytes/s */
+#define NRW_MOST_TSO_SEGMENTS	0x7f
+/*
+ * GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. The latter depends on the kernel's configuration (128 plus the link's); 320 is that
+ * of common ones. It matters above 500 Mbit/s only, and there by a packet.
+ */
+#define NRW_MOST_TSO_BYTES	(65536 - 1 - 320)
+
+static __always_inline __u32 nrw_max_bw(const struct nrw_bbr *s)
+{
+	return s->max_bw[0].bw;
+}
+
+/* The bandwidth in use: the policer's, where there is one. */
+static __always_inline __u32 nrw_bw(const struct nrw_bbr *s)
+{
+	return s->lt_use_bw ? s->lt_bw : nrw_max_bw(s);
+}
+
+/* Payload bytes/s, which is what sk_pacing_rate counts. */
+static __always_inline __u64 nrw_bytes_per_sec(const struct tcp_sock *tp, __u64 bw, __u32 gain)
+{
+	__u64 rate = (bw * tp->mss_cache * gain) >> NRW_UNIT_SHIFT;
+
+	return (rate * (1000000 / 100 * NRW_PACING_PERCENT)) >> NRW_BW_SHIFT;
+}
+
+/* BBR-10: the delivery rate of the sample into the filter; rounds (BBR-6). False without a sample. */
+static __always_inline int nrw_count_round(struct nrw_bbr *s, const struct tcp_sock *tp,
+					   const struct rate_sample *rs)
+{
+	s->round_start = 0;
+	if (rs->delivered < 0 || rs->interval_us <= 0)
+		return 0;
+	if (nrw_reached(rs->prior_delivered, s->next_round_delivered)) {
+		s->next_round_delivered = tp->delivered;
+		s->round++;
+		s->round_start = 1;
+		s->conserving = 0;
+	}
+	return 1;
+}
+
+static __always_inline void nrw_update_bw(struct nrw_bbr *s, const struct rate_sample *rs)
+{
+	__u64 bw = (__u64)rs->delivered * NRW_BW_UNIT / (__u64)rs->interval_us;
+
+	/* an application's limit is not the path's, unless the path shows more than was known */
+	if (!rs->is_app_limited || bw >= nrw_max_bw(s))
+		nrw_max_update(s->max_bw, NRW_BW_ROUNDS, s->round, bw);
+}
+
+/* BBR-12. Rounded up, lest the estimate shrink by its own rounding. */
+static __always_inline __u32 nrw_bdp(const struct nrw_bbr *s, __u32 bw, __u32 gain)
+{
+	__u64 packets = (__u64)bw * s->min_rtt_us;
+
+	if (s->min_rtt_us == NRW_NO_RTT)
+		return NRW_INIT_CWND;
+	return (((packets * gain) >> NRW_UNIT_SHIFT) + NRW_BW_UNIT - 1) >> NRW_BW_SHIFT;
+}
+
+static __always_inline __u32 nrw_least_tso_segments(const struct sock *sk)
+{
+	return sk->sk_pacing_rate < NRW_MIN_TSO_RATE ? 1 : 2;
+}
+
+/* Packets that leave at once at the present pacing rate. */
+static __always_inline __u32 nrw_quantum(const struct tcp_sock *tp)
+{
+	const struct sock *sk = (const struct sock *)tp;
+	/* the mask is for the verifier: a shift by a value of memory has no bound in its eyes */
+	__u64 bytes = nrw_min(sk->sk_pacing_rate >> (sk->sk_pacing_shift & 63), NRW_MOST_TSO_BYTES);
+	__u32 packets = nrw_max(tp->mss_cache ? bytes / tp->mss_cache : 0, nrw_least_tso_segments(sk));
+
+	return nrw_min(packets, NRW_MOST_TSO_SEGMENTS);
+}
+
+/* BBR-13: room for bursts at both ends; an even number against delayed ACKs; the probe of a small BDP must be felt. */
+static __always_inline __u32 nrw_quantise(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 packets)
+{
+	packets = (packets + 3 * nrw_quantum(tp) + 1) & ~1U;
+	if (s->mode == NRW_PROBE_BW && s->cycle == 0)
+		packets += 2;
+	return packets;
+}
+
+static __always_inline __u32 nrw_inflight(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 bw, __u32 gain)
+{
+	return nrw_quantise(s, tp, nrw_bdp(s, bw, gain));
+}
+
+/*
+ * Packets in the network at the next packet's departure: with pacing, some of those in flight have not left the host. When more
+ * is wanted in flight, the next burst counts as gone.
+ */
+static __always_inline __u32 nrw_in_network(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 in_flight)
+{
+	__u64 wait_us = nrw_since(tp->tcp_wstamp_ns, tp->tcp_clock_cache) / 1000;
+	__u64 delivered = ((__u64)nrw_bw(s) * wait_us) >> NRW_BW_SHIFT;
+
+	if (s->pacing_gain > NRW_UNIT)
+		in_flight += nrw_quantum(tp);
+	return delivered >= in_flight ? 0 : in_flight - delivered;
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the gain model looks at: omega = T / T_max, the RTT now by the longest of the connection (GAIN-1, GAIN-5).
+ */
+#ifndef NRW_OMEGA_H
+#define NRW_OMEGA_H
+
+/* Samples of this round; the kernel's samples leave retransmitted packets out unless timestamps tell them apart. */
+static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate_sample *rs)
+{
+	if (nrw_variant == NRW_V1)
+		return;
+	if (s->round_start && s->rtt_count) {
+		s->rtt_mean = s->rtt_sum / s->rtt_count;
+		s->rtt_sum = 0;
+		s->rtt_count = 0;
+	}
+	if (rs->rtt_us <= 0)
+		return;
+	s->rtt_sum += rs->rtt_us;
+	s->rtt_count++;
+	s->rtt_max = nrw_max(s->rtt_max, rs->rtt_us);
+}
+
+/* Without a round's mean there is nothing to go by: 1, which does not probe. */
+static __always_inline __u32 nrw_omega(const struct nrw_bbr *s)
+{
+	return s->rtt_mean ? nrw_omega_of(s->rtt_mean, s->rtt_max) : NRW_OMEGA_ONE;
+}
+
+#endif

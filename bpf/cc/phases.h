@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Startup until the pipe is full (BBR-14), Drain, and the cycle of ProbeBW (BBR-15, BBR-16).
+ */
+#ifndef NRW_PHASES_H
+#define NRW_PHASES_H
+
+#define NRW_FULL_BW_GROWTH	(NRW_UNIT * 5 / 4)
+#define NRW_FULL_BW_ROUNDS	3
+
+/* Into the next phase, with the gain that it keeps until its end (GAIN-4). */
+static __always_inline void nrw_advance(struct nrw_bbr *s, const struct tcp_sock *tp)
+{
+	s->cycle = (s->cycle + 1) & (NRW_CYCLE - 1);
+	s->cycle_at = tp->delivered_mstamp;
+	switch (s->cycle) {
+	case 0:
+		s->phase_gain = nrw_gain_up(nrw_variant, nrw_omega(s));
+		s->probe_lost = 0;
+		break;
+	case 1:
+		s->phase_gain = nrw_gain_down(nrw_variant, nrw_omega(s));
+		if (nrw_variant != NRW_V1 && nrw_down_needs_loss && !s->probe_lost)
+			s->phase_gain = NRW_UNIT;
+		break;
+	default:
+		s->phase_gain = NRW_UNIT;
+	}
+}
+
+/* BBR-15: flows must not probe in step, and none begins by draining. */
+static __always_inline void nrw_enter_probe_bw(struct nrw_bbr *s, const struct tcp_sock *tp)
+{
+	__u64 random = bpf_get_prandom_u32();
+
+	s->mode = NRW_PROBE_BW;
+	s->cycle = NRW_CYCLE - 1 - ((random * (NRW_CYCLE - 1)) >> 32);
+	nrw_advance(s, tp);
+}
+
+static __always_inline void nrw_leave_probe_rtt(struct nrw_bbr *s, const struct tcp_sock *tp)
+{
+	if (s->full_bw_reached)
+		nrw_enter_probe_bw(s, tp);
+	else
+		s->mode = NRW_STARTUP;
+}
+
+/* BBR-16, GAIN-6; GAIN-4's option: until 1.25 BDP or a loss, and as near a gain of 1 that is out of reach, no longer than twice. */
+static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const struct tcp_sock *tp,
+					     const struct rate_sample *rs)
+{
+	int literal = nrw_variant != NRW_V1 && nrw_exit_125 && s->cycle == 0;
+	__u64 length = literal ? 2 * (__u64)s->min_rtt_us : s->min_rtt_us;
+	int long_enough = nrw_since(tp->delivered_mstamp, s->cycle_at) > length;
+	__u32 in_network, level;
+	int full;
+
+	if (s->pacing_gain == NRW_UNIT)
+		return long_enough;
+	in_network = nrw_in_network(s, tp, rs->prior_in_flight);
+	if (s->pacing_gain < NRW_UNIT)
+		return long_enough || in_network <= nrw_inflight(s, tp, nrw_max_bw(s), NRW_UNIT);
+	level = literal ? NRW_UP_GAIN : s->pacing_gain;
+	/* a path with small buffers may never hold the level: a loss ends the probe, too */
+	full = rs->losses || in_network >= nrw_inflight(s, tp, nrw_max_bw(s), level);
+	return literal ? long_enough || full : long_enough && full;
+}
+
+static __always_inline void nrw_update_cycle(struct nrw_bbr *s, const struct tcp_sock *tp,
+					     const struct rate_sample *rs)
+{
+	if (s->mode != NRW_PROBE_BW)
+		return;
+	if (s->cycle == 0 && rs->losses)
+		s->probe_lost = 1;
+	if (nrw_phase_is_over(s, tp, rs))
+		nrw_advance(s, tp);
+}
+
+/* BBR-14. */
+static __always_inline void nrw_check_full_pipe(struct nrw_bbr *s, const struct rate_sample *rs)
+{
+	if (s->full_bw_reached || !s->round_start || rs->is_app_limited)
+		return;
+	if (nrw_max_bw(s) >= ((__u64)s->full_bw * NRW_FULL_BW_GROWTH) >> NRW_UNIT_SHIFT) {
+		s->full_bw = nrw_max_bw(s);
+		s->full_bw_rounds = 0;
+		return;
+	}
+	s->full_bw_reached = ++s->full_bw_rounds >= NRW_FULL_BW_ROUNDS;
+}
+
+/* From Startup to Drain to ProbeBW. */
+static __always_inline void nrw_check_drain(struct nrw_bbr *s, struct tcp_sock *tp)
+{
+	__u32 fits = nrw_inflight(s, tp, nrw_max_bw(s), NRW_UNIT);
+
+	if (s->mode == NRW_STARTUP && s->full_bw_reached) {
+		s->mode = NRW_DRAIN;
+		/* only for those who look at it */
+		tp->snd_ssthresh = fits;
+	}
+	if (s->mode == NRW_DRAIN && nrw_in_network(s, tp, nrw_in_flight(tp)) <= fits)
+		nrw_enter_probe_bw(s, tp);
+}
+
+static __always_inline void nrw_update_gains(struct nrw_bbr *s)
+{
+	switch (s->mode) {
+	case NRW_STARTUP:
+		s->pacing_gain = NRW_HIGH_GAIN;
+		s->cwnd_gain = NRW_HIGH_GAIN;
+		break;
+	case NRW_DRAIN:
+		s->pacing_gain = NRW_DRAIN_GAIN;
+		/* the window stays, so that pacing alone drains */
+		s->cwnd_gain = NRW_HIGH_GAIN;
+		break;
+	case NRW_PROBE_BW:
+		/* probing a policer only loses packets */
+		s->pacing_gain = s->lt_use_bw ? NRW_UNIT : s->phase_gain;
+		s->cwnd_gain = NRW_CWND_GAIN;
+		break;
+	default:
+		s->pacing_gain = NRW_UNIT;
+		s->cwnd_gain = NRW_UNIT;
+	}
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Propagation time (BBR-11), and ProbeRTT: four packets in flight for 200 ms and a round, to see it without a queue (BBR-17).
+ */
+#ifndef NRW_PROBE_RTT_H
+#define NRW_PROBE_RTT_H
+
+#define NRW_MIN_RTT_WINDOW_US	(10 * 1000000ULL)
+#define NRW_PROBE_RTT_US	200000
+
+/* The window as it was before it was cut for a while. */
+static __always_inline void nrw_save_cwnd(struct nrw_bbr *s, const struct tcp_sock *tp)
+{
+	if (s->prev_ca_state < NRW_CA_RECOVERY && s->mode != NRW_PROBE_RTT)
+		s->prior_cwnd = tp->snd_cwnd;
+	else
+		s->prior_cwnd = nrw_max(s->prior_cwnd, tp->snd_cwnd);
+}
+
+static __always_inline void nrw_check_probe_rtt_done(struct nrw_bbr *s, struct tcp_sock *tp)
+{
+	__u64 now = tp->tcp_mstamp;
+
+	if (!s->probe_rtt_done_at || now <= s->probe_rtt_done_at)
+		return;
+	s->min_rtt_at = now;
+	tp->snd_cwnd = nrw_max(tp->snd_cwnd, s->prior_cwnd);
+	nrw_leave_probe_rtt(s, tp);
+}
+
+static __always_inline void nrw_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp)
+{
+	__u32 in_flight = nrw_in_flight(tp);
+	__u32 until = tp->delivered + in_flight;
+
+	/* what is sent now is slow on purpose; a field that congestion controls may write since it was made for this */
+	tp->app_limited = until ? until : 1;
+	if (!s->probe_rtt_done_at) {
+		if (in_flight > NRW_MIN_CWND)
+			return;
+		s->probe_rtt_done_at = tp->tcp_mstamp + NRW_PROBE_RTT_US;
+		s->probe_rtt_round_done = 0;
+		s->next_round_delivered = tp->delivered;
+		return;
+	}
+	if (s->round_start)
+		s->probe_rtt_round_done = 1;
+	if (s->probe_rtt_round_done)
+		nrw_check_probe_rtt_done(s, tp);
+}
+
+static __always_inline void nrw_update_min_rtt(struct nrw_bbr *s, struct tcp_sock *tp, const struct rate_sample *rs)
+{
+	__u64 now = tp->tcp_mstamp;
+	int expired = now > s->min_rtt_at + NRW_MIN_RTT_WINDOW_US;
+
+	if (rs->rtt_us >= 0 && (rs->rtt_us <= s->min_rtt_us || (expired && !rs->is_ack_delayed))) {
+		s->min_rtt_us = rs->rtt_us;
+		s->min_rtt_at = now;
+	}
+	if (expired && !s->idle_restart && s->mode != NRW_PROBE_RTT) {
+		/* saved before the mode changes: a window cut by recovery is not the good one */
+		nrw_save_cwnd(s, tp);
+		s->mode = NRW_PROBE_RTT;
+		s->probe_rtt_done_at = 0;
+	}
+	if (s->mode == NRW_PROBE_RTT)
+		nrw_probe_rtt(s, tp);
+	if (rs->delivered > 0)
+		s->idle_restart = 0;
+}
+
+#endif

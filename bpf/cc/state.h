@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is known of a connection, and what a variant is.
+ */
+#ifndef NRW_STATE_H
+#define NRW_STATE_H
+
+/* Gains in 1/256 (BBR_UNIT). */
+#define NRW_UNIT_SHIFT		8
+#define NRW_UNIT		(1U << NRW_UNIT_SHIFT)
+#define NRW_HIGH_GAIN		(NRW_UNIT * 2885 / 1000 + 1)	/* 2/ln 2 */
+#define NRW_DRAIN_GAIN		(NRW_UNIT * 1000 / 2885)
+#define NRW_CWND_GAIN		(NRW_UNIT * 2)
+#define NRW_UP_GAIN		(NRW_UNIT * 5 / 4)
+#define NRW_DOWN_GAIN		(NRW_UNIT * 3 / 4)
+
+/* Bandwidth in packets/us, shifted. */
+#define NRW_BW_SHIFT		24
+#define NRW_BW_UNIT		(1ULL << NRW_BW_SHIFT)
+
+#define NRW_CYCLE		8	/* phases of ProbeBW */
+#define NRW_MIN_CWND		4	/* packets */
+#define NRW_INIT_CWND		10	/* TCP_INIT_CWND */
+#define NRW_NO_RTT		0xffffffffU
+
+/* Constants of a variant, set before load. */
+enum nrw_variant { NRW_V1, NRW_A, NRW_B, NRW_C };
+const volatile __u32 nrw_variant = NRW_V1;
+/* Readings of the paper that are not ours (GAIN-4); no effect on v1. */
+const volatile __u32 nrw_exit_125;
+const volatile __u32 nrw_down_needs_loss;
+
+enum nrw_mode { NRW_STARTUP, NRW_DRAIN, NRW_PROBE_BW, NRW_PROBE_RTT };
+
+/* A windowed maximum: the best, and what takes its place when it grows old. */
+struct nrw_sample {
+	__u32 at;		/* round */
+	__u32 bw;
+};
+
+/*
+ * State of a connection. In socket storage and not in icsk_ca_priv, whose 104 bytes v1 fills (struct bbr is as large) and the
+ * gain model needs more; so that all of it can be plain fields.
+ * Times: tcp_mstamp, us, unless said otherwise. Where Linux counts jiffies for seconds, this counts us.
+ */
+struct nrw_bbr {
+	struct nrw_sample max_bw[3];
+	__u32 min_rtt_us;
+	__u32 round;
+	__u32 next_round_delivered;
+	__u32 full_bw;		/* what Startup compares with */
+	__u64 min_rtt_at;
+	__u64 probe_rtt_done_at; /* 0: the flight has not shrunk yet */
+	__u64 cycle_at;
+	__u64 epoch_at;
+	__u32 epoch_acked;
+	__u32 extra_acked[2];
+	__u32 prior_cwnd;	/* what to come back to from recovery and ProbeRTT */
+	__u16 pacing_gain;
+	__u16 cwnd_gain;
+	__u16 phase_gain;	/* of the phase of ProbeBW, latched on its entry */
+	__u8 mode;
+	__u8 cycle;		/* 0 probes, 1 drains, the others cruise */
+	__u8 full_bw_rounds;
+	__u8 full_bw_reached;
+	__u8 round_start;
+	__u8 idle_restart;
+	__u8 prev_ca_state;
+	__u8 conserving;
+	__u8 probe_rtt_round_done;
+	__u8 has_seen_rtt;
+	__u8 extra_acked_rounds;
+	__u8 extra_acked_bin;
+
+	/* policer */
+	__u8 lt_is_sampling;
+	__u8 lt_use_bw;
+	__u8 counted;		/* in nrw_cc_facts.connections */
+	__u8 probe_lost;	/* the last probing phase has lost packets */
+	__u32 lt_bw;
+	__u32 lt_rounds;
+	__u32 lt_at_ms;
+	__u32 lt_delivered;
+	__u32 lt_lost;
+
+	/* A, B, C: RTT samples of the present round, the mean of the last one, the largest of all; us */
+	__u32 rtt_count;
+	__u64 rtt_sum;
+	__u32 rtt_mean;		/* 0: none yet */
+	__u32 rtt_max;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct nrw_bbr);
+} nrw_bbrs SEC(".maps");
+
+/* For `list`; the agent pins the map. */
+struct nrw_cc_facts {
+	__u64 connections;	/* now */
+	__u64 begun;		/* since load */
+	__u64 options;		/* the agent's note of how it was loaded */
+};
+struct nrw_cc_facts nrw_cc_facts;
+
+static __always_inline __u64 nrw_min(__u64 a, __u64 b)
+{
+	return a < b ? a : b;
+}
+
+static __always_inline __u64 nrw_max(__u64 a, __u64 b)
+{
+	return a > b ? a : b;
+}
+
+/* Sequence-like numbers: `a` is not before `b`. */
+static __always_inline int nrw_reached(__u32 a, __u32 b)
+{
+	return (__s32)(a - b) >= 0;
+}
+
+/* Between two times; none if they are the wrong way round (tcp_stamp_us_delta()). */
+static __always_inline __u64 nrw_since(__u64 now, __u64 then)
+{
+	return now > then ? now - then : 0;
+}
+
+#endif

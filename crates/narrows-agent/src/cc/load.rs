@@ -1,0 +1,174 @@
+//! Loads, finds and unloads.
+
+use std::fs;
+use std::mem::MaybeUninit;
+use std::path::Path;
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+
+use super::{CcError, Options, Place, Variant};
+use crate::privileges;
+
+skeleton!("cc");
+
+pub(super) use skeleton::CcSkelBuilder;
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+/// TCP_CA_NAME_MAX, with the terminating zero.
+const NAME_MAX: usize = 16;
+pub(super) const REMEDY: &str = "Linux 6.12 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
+/// Names of what is pinned.
+const LINK: &str = "link";
+const FACTS: &str = "facts";
+
+/// One that is loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// Which one.
+    pub variant: Variant,
+    /// The name under which the kernel knows it.
+    pub name: String,
+    /// How it was loaded.
+    pub options: Options,
+    /// Connections that have it now, in all network namespaces.
+    pub connections: u64,
+    /// Connections that have had it since it was loaded, those that have it included.
+    pub begun: u64,
+}
+
+/// What every call needs of the user and of the kernel.
+pub(super) fn check() -> Result<(), CcError> {
+    privileges::check().map_err(CcError::Privileges)?;
+    if Path::new(BTF).exists() {
+        return Ok(());
+    }
+    Err(CcError::Missing {
+        what: "relocating eBPF programs",
+        found: format!("the kernel does not describe its types ({BTF} is missing)"),
+        remedy: "a kernel with CONFIG_DEBUG_INFO_BTF is needed",
+    })
+}
+
+/// Loads and registers a congestion control, which stays until [`unload`] or the machine's end.
+///
+/// # Errors
+/// One line.
+pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded, CcError> {
+    if variant == Variant::V1
+        && let Some(name) = options.names().first()
+    {
+        return Err(CcError::Pointless(name));
+    }
+    check()?;
+    let name = place.registered(variant);
+    if find(variant, place)?.is_some() {
+        return Err(CcError::Loaded(name));
+    }
+    if registered(&name)? {
+        return Err(CcError::Taken { name, folder: place.folder.clone() });
+    }
+    let folder = place.make(variant)?;
+    let loaded = register(variant, options, &name, &folder);
+    if loaded.is_err() {
+        // Half of it is of no use to anyone.
+        let _ = fs::remove_dir_all(&folder);
+    }
+    loaded?;
+    Ok(Loaded { variant, name, options, connections: 0, begun: 0 })
+}
+
+fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Result<(), CcError> {
+    let mut storage = MaybeUninit::uninit();
+    let opening = "opening the congestion control's programs";
+    let mut open = CcSkelBuilder::default().open(&mut storage).map_err(CcError::refused(opening, REMEDY))?;
+    let mut letters = [0i8; NAME_MAX];
+    for (to, from) in letters.iter_mut().take(NAME_MAX - 1).zip(name.bytes()) {
+        *to = from.cast_signed();
+    }
+    open.struct_ops.nrw_cc_mut().name = letters;
+    open.progs.nrw_gains.set_autoload(false);
+    if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
+        constants.nrw_variant = variant.number();
+        constants.nrw_exit_125 = u32::from(options.exit_125);
+        constants.nrw_down_needs_loss = u32::from(options.down_needs_loss);
+    }
+    if let Some(facts) = open.maps.bss_data.as_deref_mut() {
+        facts.nrw_cc_facts.options = options.to_bits();
+    }
+    let loading = "loading the congestion control's programs";
+    let mut skel = open.load().map_err(CcError::refused(loading, REMEDY))?;
+    let pinning = "pinning the congestion control";
+    let remedy = "a bpffs that can be written is needed";
+    let mut link = skel.maps.nrw_cc.attach_struct_ops().map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => CcError::Taken { name: name.to_owned(), folder: folder.to_owned() },
+        _ => CcError::refused("registering the congestion control", REMEDY)(error),
+    })?;
+    skel.maps.bss.pin(folder.join(FACTS)).map_err(CcError::refused(pinning, remedy))?;
+    // Last: with it the congestion control stays.
+    link.pin(folder.join(LINK)).map_err(CcError::refused(pinning, remedy))
+}
+
+/// The congestion control, if it is loaded.
+///
+/// # Errors
+/// One line, if it cannot be told.
+pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> {
+    let folder = place.of(variant);
+    let link = folder.join(LINK);
+    if !link.try_exists().map_err(CcError::file(&link))? {
+        return Ok(None);
+    }
+    let facts = folder.join(FACTS);
+    let map = MapHandle::from_pinned_path(&facts)
+        .map_err(|error| CcError::file(&facts)(std::io::Error::other(error)))?;
+    let bytes = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
+    let word = |index: usize| {
+        let bytes = bytes.get(index * 8..index * 8 + 8).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u64::from_ne_bytes)
+    };
+    Ok(Some(Loaded {
+        variant,
+        name: place.registered(variant),
+        options: Options::from_bits(word(2)),
+        connections: word(0),
+        begun: word(1),
+    }))
+}
+
+/// All that are loaded.
+///
+/// # Errors
+/// One line, if it cannot be told.
+pub fn list(place: &Place) -> Result<Vec<Loaded>, CcError> {
+    privileges::check().map_err(CcError::Privileges)?;
+    let found: Result<Vec<_>, _> = Variant::ALL.into_iter().map(|variant| find(variant, place)).collect();
+    Ok(found?.into_iter().flatten().collect())
+}
+
+/// Unregisters a congestion control that no connection has.
+///
+/// One that begins in the very moment keeps it until its end: the kernel keeps what a socket uses.
+///
+/// # Errors
+/// One line, if it is not there or is in use.
+pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
+    check()?;
+    let name = place.registered(variant);
+    let Some(loaded) = find(variant, place)? else { return Err(CcError::Absent(name)) };
+    if fs::read_to_string(DEFAULT).map_err(CcError::file(DEFAULT))?.trim() == name {
+        return Err(CcError::Default(name));
+    }
+    if loaded.connections > 0 {
+        return Err(CcError::InUse { name, connections: loaded.connections });
+    }
+    let folder = place.of(variant);
+    fs::remove_dir_all(&folder).map_err(CcError::file(folder))
+}
+
+fn registered(name: &str) -> Result<bool, CcError> {
+    let available = fs::read_to_string(AVAILABLE).map_err(CcError::file(AVAILABLE))?;
+    Ok(available.split_ascii_whitespace().any(|available| available == name))
+}

@@ -1,0 +1,89 @@
+//! Congestion controls of the papers for any program of a stock kernel (`bpf/cc`): BBR-A, BBR-B, BBR-C, and BBR v1 to
+//! compare them with.
+//!
+//! Each is registered under a name of its own (`net.ipv4.tcp_available_congestion_control`) and held by a link that is
+//! pinned in a bpffs, so that it outlives the process that loaded it.
+
+mod error;
+mod gains;
+mod load;
+mod place;
+
+pub use error::CcError;
+pub use gains::gains;
+pub use load::{Loaded, find, list, load, unload};
+pub use place::Place;
+
+/// A member of the family.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// BBR v1, as the kernel's own `bbr`.
+    V1,
+    /// BBR-A: inverse proportion and cosine.
+    A,
+    /// BBR-B: inverse proportion both ways.
+    B,
+    /// BBR-C: gamma correction.
+    C,
+}
+
+impl Variant {
+    /// All, in the order of `bpf/cc/state.h`.
+    pub const ALL: [Variant; 4] = [Variant::V1, Variant::A, Variant::B, Variant::C];
+
+    /// The short name, as on the command line and in scenarios.
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::V1 => "bbr",
+            Variant::A => "bbr-a",
+            Variant::B => "bbr-b",
+            Variant::C => "bbr-c",
+        }
+    }
+
+    /// What it is.
+    pub fn what(self) -> &'static str {
+        match self {
+            Variant::V1 => "BBR v1 in eBPF, as a control",
+            Variant::A => "BBR with the gain model's first pair",
+            Variant::B => "BBR with the gain model's second pair",
+            Variant::C => "BBR with the gain model's third pair",
+        }
+    }
+
+    /// The one of this short name, or of the name that it is registered under.
+    pub fn named(name: &str) -> Option<Variant> {
+        let place = Place::default();
+        Variant::ALL.into_iter().find(|v| name == v.name() || name == place.registered(*v))
+    }
+
+    /// `enum nrw_variant`.
+    fn number(self) -> u32 {
+        self as u32
+    }
+}
+
+/// Readings of the paper other than ours (GAIN-4).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The probing phase ends at 1.25 BDP in flight, whatever its gain, or after two propagation times.
+    pub exit_125: bool,
+    /// The draining phase drains only if the probe before it has lost packets.
+    pub down_needs_loss: bool,
+}
+
+impl Options {
+    fn to_bits(self) -> u64 {
+        u64::from(self.exit_125) | u64::from(self.down_needs_loss) << 1
+    }
+
+    fn from_bits(bits: u64) -> Self {
+        Options { exit_125: bits & 1 != 0, down_needs_loss: bits & 2 != 0 }
+    }
+
+    /// Their names.
+    pub fn names(self) -> Vec<&'static str> {
+        let all = [(self.exit_125, "exit-125"), (self.down_needs_loss, "down-needs-loss")];
+        all.into_iter().filter_map(|(on, name)| on.then_some(name)).collect()
+    }
+}

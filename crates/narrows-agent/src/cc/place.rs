@@ -1,0 +1,55 @@
+//! Where what is loaded is kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MsFlags, mount};
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+
+use super::{CcError, Variant};
+
+const BPFFS: &str = "/sys/fs/bpf";
+
+/// A folder of a bpffs, and how names begin there. Tests have their own: names are the whole machine's.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The folder; not that of agents, which `narrows-agent clean` removes.
+    pub folder: PathBuf,
+    /// Before each name, so that it is not taken for the kernel's own; at most 10 characters.
+    pub prefix: String,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Place { folder: Path::new(BPFFS).join("narrows-cc"), prefix: "narrows_".to_owned() }
+    }
+}
+
+impl Place {
+    /// The name under which the kernel knows it.
+    pub fn registered(&self, variant: Variant) -> String {
+        self.prefix.clone() + &variant.name().replace('-', "_")
+    }
+
+    pub(super) fn of(&self, variant: Variant) -> PathBuf {
+        self.folder.join(self.registered(variant))
+    }
+
+    /// Makes the folder of a variant. Mounts a bpffs where there is none, as bpftool does: without one nothing can outlive
+    /// this process.
+    pub(super) fn make(&self, variant: Variant) -> Result<PathBuf, CcError> {
+        let is_bpffs = |path: &Path| statfs(path).is_ok_and(|s| s.filesystem_type() == BPF_FS_MAGIC);
+        if self.folder.starts_with(BPFFS) && !is_bpffs(Path::new(BPFFS)) {
+            mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), Some("mode=0700")).map_err(|errno| {
+                CcError::Missing {
+                    what: "keeping a congestion control loaded",
+                    found: format!("no bpffs at {BPFFS}, and mounting one: {}", errno.desc()),
+                    remedy: "mount one (`mount -t bpf bpf /sys/fs/bpf`)",
+                }
+            })?;
+        }
+        let folder = self.of(variant);
+        fs::create_dir_all(&folder).map_err(CcError::file(&folder))?;
+        Ok(folder)
+    }
+}

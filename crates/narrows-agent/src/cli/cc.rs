@@ -1,0 +1,163 @@
+//! `narrows-agent cc`: congestion controls of the papers for any program.
+
+use std::io::{self, Write};
+
+use clap::{Args as ClapArgs, Subcommand};
+
+use super::Failure;
+use crate::cc::{self, CcError, Loaded, Options, Place, Variant};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum CcCommand {
+    /// Load and register: they stay until they are unloaded
+    Load(LoadArgs),
+    /// Which there are, which are loaded, and how many connections have them
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Unregister those that no connection has
+    Unload {
+        /// bbr, bbr-a, bbr-b, bbr-c, or all that are loaded
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct LoadArgs {
+    /// bbr, bbr-a, bbr-b, bbr-c, or all that are not loaded
+    #[arg(required = true)]
+    names: Vec<String>,
+    /// bbr-a, -b, -c: the probing phase ends at 1.25 BDP in flight, whatever its gain
+    #[arg(long)]
+    exit_125: bool,
+    /// bbr-a, -b, -c: drain only after a probe that has lost packets
+    #[arg(long)]
+    down_needs_loss: bool,
+}
+
+const ALL: &str = "all";
+
+pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
+    let place = Place::default();
+    match command {
+        CcCommand::Load(args) => {
+            let options = Options { exit_125: args.exit_125, down_needs_loss: args.down_needs_loss };
+            for variant in named(&args.names, || rest(options, &place))? {
+                let loaded = cc::load(variant, options, &place)?;
+                println!("{} is loaded", loaded.name);
+            }
+        }
+        CcCommand::List { json } => {
+            let text = shown(&cc::list(&place)?, &place, *json)?;
+            // `| head` closes the pipe early: no error.
+            let _ = io::stdout().write_all(text.as_bytes());
+        }
+        CcCommand::Unload { names } => {
+            for variant in named(names, || there(&place))? {
+                cc::unload(variant, &place)?;
+                println!("{} is unloaded", place.registered(variant));
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// Those that are loaded.
+fn there(place: &Place) -> Result<Vec<Variant>, CcError> {
+    Ok(cc::list(place)?.iter().map(|loaded| loaded.variant).collect())
+}
+
+/// Those that are not, and whose options these can be.
+fn rest(options: Options, place: &Place) -> Result<Vec<Variant>, CcError> {
+    let there = there(place)?;
+    let fits = |variant: &Variant| *variant != Variant::V1 || options == Options::default();
+    Ok(Variant::ALL.into_iter().filter(|variant| !there.contains(variant) && fits(variant)).collect())
+}
+
+/// The variants of these names; `all` means those of `all`.
+fn named(
+    names: &[String],
+    all: impl FnOnce() -> Result<Vec<Variant>, CcError>,
+) -> Result<Vec<Variant>, CcError> {
+    let one = |name: &String| Variant::named(name).ok_or_else(|| CcError::Unknown(name.clone()));
+    let ones = names.iter().filter(|name| *name != ALL).map(one).collect::<Result<Vec<_>, _>>()?;
+    if names.iter().any(|name| name == ALL) { all() } else { Ok(ones) }
+}
+
+fn shown(loaded: &[Loaded], place: &Place, json: bool) -> Result<String, serde_json::Error> {
+    let of = |variant: Variant| loaded.iter().find(|loaded| loaded.variant == variant);
+    if json {
+        let rows = Variant::ALL.map(|variant| {
+            let found = of(variant);
+            serde_json::json!({
+                "name": variant.name(),
+                "registered": place.registered(variant),
+                "what": variant.what(),
+                "loaded": found.is_some(),
+                "options": found.map(|f| f.options.names()).unwrap_or_default(),
+                "connections": found.map(|f| f.connections),
+                "begun": found.map(|f| f.begun),
+            })
+        });
+        return Ok(serde_json::to_string_pretty(&rows)? + "\n");
+    }
+    let mut text = String::new();
+    for variant in Variant::ALL {
+        let state = match of(variant) {
+            None => "not loaded".to_owned(),
+            Some(found) => {
+                let options = found.options.names();
+                let options =
+                    if options.is_empty() { String::new() } else { format!(" ({})", options.join(", ")) };
+                format!("loaded{options}, {} connections now, {} begun", found.connections, found.begun)
+            }
+        };
+        text +=
+            &format!("{:6} {:14} {:38} {state}\n", variant.name(), place.registered(variant), variant.what());
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(words: &[&str], all: &[Variant]) -> Result<Vec<Variant>, String> {
+        let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+        named(&words, || Ok(all.to_vec())).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn both_names_of_a_variant_mean_it_and_all_means_what_there_is() {
+        assert_eq!(names(&["bbr-c", "narrows_bbr_a"], &[]), Ok(vec![Variant::C, Variant::A]));
+        assert_eq!(names(&["all"], &Variant::ALL), Ok(Variant::ALL.to_vec()));
+        assert_eq!(names(&["all", "bbr"], &[Variant::B]), Ok(vec![Variant::B]));
+        let error = names(&["all", "bbr_d"], &[]).unwrap_err();
+        assert_eq!(error, "found \"bbr_d\", expected one of bbr, bbr-a, bbr-b, bbr-c, all");
+    }
+
+    #[test]
+    fn the_list_says_of_each_whether_it_is_loaded_and_how() {
+        let options = Options { down_needs_loss: true, ..Options::default() };
+        let place = Place::default();
+        let loaded = Loaded {
+            variant: Variant::B,
+            name: place.registered(Variant::B),
+            options,
+            connections: 2,
+            begun: 3,
+        };
+        let text = shown(&[loaded.clone()], &place, false).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 4);
+        assert!(lines[0].starts_with("bbr    narrows_bbr ") && lines[0].ends_with("not loaded"), "{text}");
+        assert!(lines[2].ends_with("loaded (down-needs-loss), 2 connections now, 3 begun"), "{text}");
+        let rows: serde_json::Value = serde_json::from_str(&shown(&[loaded], &place, true).unwrap()).unwrap();
+        assert_eq!(rows[2]["registered"], "narrows_bbr_b");
+        assert_eq!(rows[2]["options"][0], "down-needs-loss");
+        assert_eq!((rows[2]["connections"].as_u64(), rows[1]["loaded"].as_bool()), (Some(2), Some(false)));
+    }
+}

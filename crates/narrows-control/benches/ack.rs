@@ -1,0 +1,140 @@
+//! What each congestion controller costs for each ACK.
+//!
+//! Every second segment of 100 Mbit/s at an RTT of 20 ms and more is acknowledged; the queue fills and empties, one segment of 5000
+//! is lost and repaired for a round. All controllers see the same ACKs, whatever window they ask for: the cost of a decision, not
+//! its quality. `cargo bench -p narrows-control --bench ack`; a name as argument runs that one only, once, for callgrind. Prints
+//! the median and the worst of some runs; asserts nothing.
+
+use std::time::{Duration, Instant};
+
+use narrows_control::congestion::{
+    Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Lost, RateSample, Recovery, Signal, State,
+    Timestamps, Window, registry,
+};
+use narrows_control::units::{Rate, Span, Time};
+
+const ACKS: u64 = 200_000;
+/// ACKs made at a time, outside of what is measured.
+const BATCH: u64 = 1_000;
+/// Segments per ACK, and the time between two ACKs.
+const SEGMENTS: u32 = 2;
+const GAP: Span = Span::from_micros(240);
+const RTT: Span = Span::from_millis(20);
+/// ACKs in a round, in an episode of loss to loss, and of a rise and fall of the queue.
+const ROUND: u64 = 84;
+const EPISODE: u64 = 2_500;
+const SWING: u64 = 500;
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures with the machine's clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// The ACK with this number.
+fn ack(n: u64) -> Ack {
+    let queued = n % SWING;
+    let queue = Span::from_micros(20 * queued.min(SWING - queued));
+    let delivered = u64::from(SEGMENTS) * n;
+    let in_flight = SEGMENTS * ROUND as u32 + (queue.as_micros() / 120) as u32;
+    let recovering = n > EPISODE && n % EPISODE < ROUND;
+    let now = Time::ZERO + RTT + GAP.scale(n, 1);
+    Ack {
+        now,
+        acked: SEGMENTS,
+        lost: u32::from(n > 0 && n.is_multiple_of(EPISODE)),
+        delivered,
+        total_lost: n / EPISODE,
+        snd_una: delivered,
+        snd_nxt: delivered + u64::from(in_flight),
+        prior_in_flight: in_flight + SEGMENTS,
+        in_flight,
+        rtt: Some(RTT + queue),
+        srtt: RTT + queue,
+        min_rtt: RTT,
+        rate: RateSample {
+            delivered: SEGMENTS * ROUND as u32,
+            interval: GAP.scale(ROUND, 1),
+            prior_delivered: delivered.saturating_sub(u64::from(in_flight)),
+            tx_in_flight: in_flight,
+            ..RateSample::default()
+        },
+        state: if recovering { State::Recovery } else { State::Open },
+        cwnd_limited: true,
+        delayed: false,
+        ece: false,
+        feedback: Some(Rate::from_bits_per_sec(100_000_000)),
+        echo: None,
+        timestamps: Some(Timestamps { value: now - RTT.scale(1, 2), echo: now - (RTT + queue) }),
+    }
+}
+
+/// What comes before an ACK: a loss and its episode, or the end of one.
+fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
+    if ack.lost > 0 {
+        let lost = Lost {
+            now: ack.now,
+            delivered: ack.delivered,
+            tx_in_flight: ack.in_flight,
+            lost: 1,
+            app_limited: false,
+        };
+        cc.on_lost(&lost, window);
+        let event =
+            Congestion { signal: Signal::Loss, now: ack.now, in_flight: ack.in_flight, srtt: ack.srtt };
+        cc.on_congestion(&event, window);
+    } else if n > EPISODE && n % EPISODE == ROUND {
+        cc.on_recovered(ack.now, window);
+    }
+}
+
+/// Nanoseconds for each ACK, and the windows' sum, which keeps the work from being left out.
+fn run(cc: &mut dyn Controller) -> (f64, u64) {
+    let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+    let connection = Connection {
+        now: Time::ZERO + RTT,
+        packet_bytes: 1500,
+        rtt: Some(RTT),
+        feedback: None,
+        feedback_possible: true,
+        echo: None,
+        seed: 1,
+    };
+    cc.on_established(&connection, &mut window);
+    let (mut sum, mut taken) = (0, Duration::ZERO);
+    for first in (0..ACKS).step_by(BATCH as usize) {
+        let acks: Vec<Ack> = (first..first + BATCH).map(ack).collect();
+        let start = now();
+        for (n, ack) in (first..).zip(&acks) {
+            if n % EPISODE == 0 || n % EPISODE == ROUND {
+                before(cc, ack, n, &mut window);
+            }
+            cc.on_sample(ack);
+            if ack.state == State::Open || cc.recovery() == Recovery::Controller {
+                cc.on_ack(ack, &mut window);
+            }
+            sum += u64::from(window.cwnd);
+        }
+        taken += start.elapsed();
+    }
+    (taken.as_nanos() as f64 / ACKS as f64, sum)
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let repeat = if wanted.is_empty() { 11 } else { 1 };
+    for entry in registry::all() {
+        if !wanted.is_empty() && !wanted.iter().any(|name| name == entry.name) {
+            continue;
+        }
+        let mut times: Vec<f64> = (0..repeat)
+            .map(|_| {
+                let (time, sum) = run(&mut *(entry.build)());
+                assert!(sum > 0, "the work was done");
+                time
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
+        println!("{:<12} median {median:>7.1} ns  worst {worst:>7.1} ns", entry.name);
+    }
+}

@@ -1,0 +1,296 @@
+//! What losses say about the path: bounds for the long term and the short (BBR2-1 to BBR2-3, BBR3-6, BBR3-7).
+//!
+//! The long-term bound is the most that was in flight without too much loss; only probes raise or lower it. The short-term bounds
+//! follow losses at other times, towards what is being delivered, and are forgotten with the next probe. The module of v2 calls
+//! them `inflight_hi`, `inflight_lo` and `bw_lo`.
+
+use super::params::Percent;
+use crate::congestion::{Ack, Lost};
+use crate::units::Rate;
+
+/// No bound on what is in flight.
+pub const UNBOUNDED: u32 = u32::MAX;
+
+/// The bounds and the signals that move them. Volumes in segments.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// Most in flight that was found safe.
+    pub longterm: u32,
+    /// Most in flight for the time being.
+    pub shortterm: u32,
+    /// Most bandwidth for the time being; [`Rate::MAX`]: unbounded.
+    pub bw_shortterm: Rate,
+    /// Best delivery rate and volume of a sample, of the latest round.
+    bw_latest: Rate,
+    inflight_latest: u32,
+    /// A round that began with a loss, or followed one, ended with the last ACK.
+    pub loss_round_start: bool,
+    loss_round_delivered: u64,
+    loss_in_round: bool,
+    /// The three bounds before the present episode of losses.
+    before: Option<(u32, u32, Rate)>,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds {
+            longterm: UNBOUNDED,
+            shortterm: UNBOUNDED,
+            bw_shortterm: Rate::MAX,
+            bw_latest: Rate::ZERO,
+            inflight_latest: 0,
+            loss_round_start: false,
+            loss_round_delivered: 0,
+            loss_in_round: false,
+            before: None,
+        }
+    }
+}
+
+impl Bounds {
+    /// No valid sample with this ACK.
+    #[inline]
+    pub fn on_nothing(&mut self) {
+        self.loss_round_start = false;
+    }
+
+    /// A valid sample, before anything is made of it (`UpdateLatestDeliverySignals`).
+    #[inline]
+    pub fn on_sample(&mut self, ack: &Ack, bw: Rate) {
+        self.bw_latest = self.bw_latest.max(bw);
+        self.inflight_latest = self.inflight_latest.max(ack.rate.delivered);
+        self.loss_round_start = ack.rate.prior_delivered >= self.loss_round_delivered;
+        if self.loss_round_start {
+            self.loss_round_delivered = ack.delivered;
+        }
+    }
+
+    /// A valid sample, after everything else (`AdvanceLatestDeliverySignals`).
+    #[inline]
+    pub fn on_sample_done(&mut self, ack: &Ack, bw: Rate) {
+        if self.loss_round_start {
+            self.bw_latest = bw;
+            self.inflight_latest = ack.rate.delivered;
+        }
+    }
+
+    /// A loss when this many segments were delivered. `fresh`: the connection was not repairing one already. True if an episode
+    /// begins, which may turn out to be a mistake.
+    pub fn on_loss(&mut self, delivered: u64, fresh: bool) -> bool {
+        if core::mem::replace(&mut self.loss_in_round, true) {
+            return false;
+        }
+        self.loss_round_delivered = delivered;
+        if fresh {
+            self.before = Some((self.longterm, self.shortterm, self.bw_shortterm));
+        }
+        fresh
+    }
+
+    /// Once per round, after the bandwidth was brought up to date (`AdaptLowerBoundsFromCongestion`; BBR3-7).
+    #[inline]
+    pub fn on_round(&mut self, probing: bool, max_bw: Rate, cwnd: u32, beta: Percent) {
+        if !self.loss_round_start {
+            return;
+        }
+        if self.loss_in_round && !probing {
+            self.tighten(max_bw, cwnd, beta);
+        }
+        self.loss_in_round = false;
+    }
+
+    /// The first loss of a cycle starts from what is in use.
+    fn tighten(&mut self, max_bw: Rate, cwnd: u32, beta: Percent) {
+        if self.bw_shortterm == Rate::MAX {
+            self.bw_shortterm = max_bw;
+        }
+        self.bound_shortterm(cwnd);
+        let bw = Rate::from_bytes_per_sec(beta.of(self.bw_shortterm.as_bytes_per_sec()));
+        self.bw_shortterm = bw.max(self.bw_latest);
+        self.shortterm = share(beta, self.shortterm).max(self.inflight_latest);
+    }
+
+    /// A short-term volume, unless there is one.
+    pub fn bound_shortterm(&mut self, cwnd: u32) {
+        if self.shortterm == UNBOUNDED {
+            self.shortterm = cwnd;
+        }
+    }
+
+    /// Down begins: what a probe has caused is no reason for the short term (`ResetCongestionSignals`).
+    pub fn forget_round(&mut self) {
+        self.loss_in_round = false;
+        self.bw_latest = Rate::ZERO;
+        self.inflight_latest = 0;
+    }
+
+    /// Probing begins anew (`ResetShortTermModel`).
+    pub fn forget_shortterm(&mut self) {
+        self.shortterm = UNBOUNDED;
+        self.bw_shortterm = Rate::MAX;
+    }
+
+    /// Losses end Startup: the bound is what fits the path, or what it delivered in a round (BBR3-3).
+    pub fn on_full_startup(&mut self, bdp: u32, delivered_counts: bool) {
+        self.longterm = if delivered_counts { bdp.max(self.inflight_latest) } else { bdp };
+    }
+
+    /// The long-term bound less what is left to others, at least one segment (`InflightWithHeadroom`).
+    #[inline]
+    pub fn with_headroom(&self, headroom: Percent, min_cwnd: u32) -> u32 {
+        if self.longterm == UNBOUNDED {
+            return UNBOUNDED;
+        }
+        let left = share(headroom, self.longterm).max(1);
+        self.longterm.saturating_sub(left).max(min_cwnd)
+    }
+
+    /// The latest episode of losses was a mistake: no bound is lower than before it (`HandleSpuriousLossDetection`).
+    pub fn undo(&mut self) {
+        self.loss_in_round = false;
+        if let Some((longterm, shortterm, bw)) = self.before.take() {
+            self.longterm = self.longterm.max(longterm);
+            self.shortterm = self.shortterm.max(shortterm);
+            self.bw_shortterm = self.bw_shortterm.max(bw);
+        }
+    }
+}
+
+/// A share of a number of segments, rounded down.
+pub fn share(percent: Percent, segments: u32) -> u32 {
+    u32::try_from(percent.of(u64::from(segments))).unwrap_or(u32::MAX)
+}
+
+/// Whether losses say that too much was in flight when a segment was sent (`IsInflightTooHigh`).
+pub fn is_too_high(lost: u32, tx_in_flight: u32, threshold: Percent) -> bool {
+    u64::from(lost) * 100 > u64::from(tx_in_flight) * u64::from(threshold.0)
+}
+
+/// How much was in flight when losses crossed the threshold (`InflightAtLoss`; BBR2-3): `size` of what was sent is what was marked
+/// lost together. All in one unit, segments or bytes.
+pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Percent) -> u64 {
+    let before = tx_in_flight.saturating_sub(size);
+    let lost_before = lost.saturating_sub(size);
+    // In hundredths: lost_prefix >= (threshold * before - lost_before) / (1 - threshold).
+    let allowed = before.saturating_mul(u64::from(threshold.0));
+    let prefix = allowed.saturating_sub(lost_before.saturating_mul(100));
+    before.saturating_add(prefix / u64::from(100u32.saturating_sub(threshold.0).max(1)))
+}
+
+/// The same for a lost segment, in segments; `None` if losses are not too many.
+pub fn crossing(lost: &Lost, threshold: Percent) -> Option<u32> {
+    is_too_high(lost.lost, lost.tx_in_flight, threshold).then(|| {
+        let at = inflight_at_loss(u64::from(lost.tx_in_flight), u64::from(lost.lost), 1, threshold);
+        u32::try_from(at).unwrap_or(u32::MAX)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::RateSample;
+    use crate::congestion::harness::ack_at;
+    use crate::units::Time;
+
+    const THRESHOLD: Percent = Percent(2);
+    const BETA: Percent = Percent(70);
+
+    /// An ACK whose sample was sent when `prior` segments were delivered.
+    fn ack(prior: u64, delivered: u64, volume: u32) -> Ack {
+        let rate = RateSample { prior_delivered: prior, delivered: volume, ..RateSample::default() };
+        Ack { delivered, rate, ..ack_at(Time::ZERO) }
+    }
+
+    fn rate(rate: u64) -> Rate {
+        Rate::from_bytes_per_sec(rate)
+    }
+
+    /// TV-B2, for bursts of up to 64 kB.
+    #[test]
+    fn tv_b2_losses_crossed_the_threshold_2041_bytes_into_the_burst() {
+        for size in [10_000, 64_000] {
+            assert_eq!(inflight_at_loss(300_000 + size, 4_000 + size, size, THRESHOLD), 302_040);
+        }
+        // What was lost before was too much already.
+        assert_eq!(inflight_at_loss(310_000, 16_100, 10_000, THRESHOLD), 300_000);
+    }
+
+    #[test]
+    fn two_per_cent_is_not_too_much_and_one_more_is() {
+        assert!(!is_too_high(2, 100, THRESHOLD));
+        assert!(is_too_high(3, 100, THRESHOLD));
+        assert!(!is_too_high(0, 0, THRESHOLD));
+        let lost = |lost| Lost { now: Time::ZERO, delivered: 0, tx_in_flight: 100, lost, app_limited: false };
+        assert_eq!(crossing(&lost(2), THRESHOLD), None);
+        assert_eq!(crossing(&lost(3), THRESHOLD), Some(99));
+    }
+
+    /// A round whose best sample was `latest` and which had a loss, outside of probes.
+    fn tighten(bw: u64, latest: u64, inflight: u32, volume: u32) -> (u64, u32) {
+        let mut bounds = Bounds { bw_shortterm: rate(bw), shortterm: inflight, ..Bounds::default() };
+        bounds.on_loss(10, true);
+        bounds.on_sample(&ack(9, 11, volume), rate(latest));
+        bounds.on_round(false, rate(bw), 1000, BETA);
+        assert_eq!(bounds.bw_shortterm, rate(bw), "the round is not over");
+        bounds.on_sample(&ack(10, 12, 1), rate(1));
+        bounds.on_round(false, rate(bw), 1000, BETA);
+        (bounds.bw_shortterm.as_bytes_per_sec(), bounds.shortterm)
+    }
+
+    /// TV-B3, for both models.
+    #[test]
+    fn tv_b3_a_loss_leaves_at_least_70_per_cent_and_what_is_being_delivered() {
+        assert_eq!(tighten(100, 65, 100, 65), (70, 70));
+        assert_eq!(tighten(100, 80, 100, 80), (80, 80));
+    }
+
+    #[test]
+    fn a_round_is_answered_once_however_many_it_lost_and_a_probe_not_at_all() {
+        let mut bounds = Bounds::default();
+        for _ in 0..5 {
+            bounds.on_loss(10, true);
+        }
+        bounds.on_sample(&ack(10, 20, 1), rate(1));
+        bounds.on_round(false, rate(1000), 50, BETA);
+        // The first answer of a cycle starts from the bandwidth and the window in use.
+        assert_eq!((bounds.bw_shortterm, bounds.shortterm), (rate(700), 35));
+        bounds.on_sample(&ack(20, 30, 1), rate(1));
+        bounds.on_round(false, rate(1000), 50, BETA);
+        assert_eq!((bounds.bw_shortterm, bounds.shortterm), (rate(700), 35));
+        bounds.on_loss(30, true);
+        bounds.on_sample(&ack(30, 40, 1), rate(1));
+        bounds.on_round(true, rate(1000), 50, BETA);
+        assert_eq!((bounds.bw_shortterm, bounds.shortterm), (rate(700), 35));
+        bounds.forget_shortterm();
+        assert_eq!((bounds.bw_shortterm, bounds.shortterm), (Rate::MAX, UNBOUNDED));
+    }
+
+    #[test]
+    fn headroom_is_15_per_cent_at_least_a_segment_and_never_the_last_four() {
+        let with = |longterm| Bounds { longterm, ..Bounds::default() }.with_headroom(Percent(15), 4);
+        assert_eq!([with(100), with(6), with(4), with(UNBOUNDED)], [85, 5, 4, UNBOUNDED]);
+    }
+
+    #[test]
+    fn an_episode_that_was_a_mistake_leaves_no_bound_lower_than_before() {
+        let mut bounds = Bounds { longterm: 200, shortterm: 150, ..Bounds::default() };
+        bounds.on_loss(10, true);
+        bounds.longterm = 90;
+        bounds.on_sample(&ack(10, 20, 1), rate(1));
+        bounds.on_round(false, rate(1000), 50, BETA);
+        // A later loss of the same episode does not replace what is remembered.
+        bounds.on_loss(20, false);
+        bounds.undo();
+        assert_eq!((bounds.longterm, bounds.shortterm, bounds.bw_shortterm), (200, 150, Rate::MAX));
+    }
+
+    #[test]
+    fn startups_bound_is_what_fits_or_what_a_round_delivered() {
+        let mut bounds = Bounds::default();
+        bounds.on_sample(&ack(0, 10, 120), rate(1));
+        bounds.on_full_startup(100, true);
+        assert_eq!(bounds.longterm, 120);
+        bounds.on_full_startup(100, false);
+        assert_eq!(bounds.longterm, 100);
+    }
+}

@@ -1,0 +1,270 @@
+//! The cycle of ProbeBW: Down, Cruise, Refill, Up (BBR2-4, BBR2-5, BBR3-5, BBR3-6).
+//!
+//! Keeps what outlives a state: when to probe next, whether ACKs show the effect of a probe, how the last one ended, and how fast the
+//! long-term bound may grow. What the states do to the rest of the model is in the parent module.
+
+use super::bounds::Bounds;
+use super::params::Params;
+use crate::congestion::Ack;
+use crate::units::{Span, Time};
+
+/// A state of ProbeBW. The numbers are those of the module's `bbr_pacing_gain_phase` and appear in traces.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Looks for more bandwidth.
+    Up = 0,
+    /// Empties the queue and leaves room.
+    Down = 1,
+    /// Keeps to what was found.
+    Cruise = 2,
+    /// Fills the pipe for a round.
+    Refill = 3,
+}
+
+/// What ACKs show of the latest probe.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+enum Acks {
+    /// Nothing.
+    #[default]
+    Init,
+    /// Refill.
+    Refilling,
+    /// Data sent before it began.
+    Starting,
+    /// The probe.
+    Feedback,
+    /// The probe, which is over.
+    Stopping,
+}
+
+/// What an ACK means for the probe that it may show the end of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Feedback {
+    /// Nothing particular.
+    None,
+    /// The last of a probe was acknowledged: the bandwidth filter's period is over.
+    Over,
+    /// So it was, the probe had been stopped for caution, and nothing went wrong: probe again.
+    Safe,
+}
+
+/// The record of probing.
+#[derive(Clone, Debug, Default)]
+pub struct Cycle {
+    acks: Acks,
+    /// Start of Down.
+    since: Time,
+    wait: Span,
+    /// Rounds since the latest probe, from a random start.
+    rounds: u32,
+    /// Losses are those of a probe (`is_bw_probe_sample`).
+    pub sampling: bool,
+    /// The latest probe went too far (`prev_probe_too_high`).
+    pub too_high: bool,
+    /// It was stopped at the old bound for caution (`prev_probe_precautionary`).
+    cautious: bool,
+    up_rounds: u32,
+    up_acked: u32,
+    /// Segments to be ACKed for one more in flight.
+    acked_per_segment: u32,
+}
+
+impl Cycle {
+    /// A round has begun.
+    #[inline]
+    pub fn on_round(&mut self) {
+        self.rounds = self.rounds.saturating_add(1);
+    }
+
+    /// Down begins; `random`: uniform, for how long to wait until the next probe (`PickProbeWait`).
+    pub fn start_down(&mut self, now: Time, random: u64, params: &Params) {
+        self.acks = Acks::Stopping;
+        self.acked_per_segment = u32::MAX;
+        self.since = now;
+        let rounds = (random >> 32) * u64::from(params.probe_rounds_random);
+        self.rounds = u32::try_from(rounds >> 32).unwrap_or(0);
+        self.wait = params.probe_wait + params.probe_wait_random.scale(random & 0xffff_ffff, 1 << 32);
+    }
+
+    /// Refill begins.
+    pub fn start_refill(&mut self) {
+        self.acks = Acks::Refilling;
+        self.up_rounds = 0;
+        self.up_acked = 0;
+        self.cautious = false;
+    }
+
+    /// Up begins: losses will be the probe's from now on.
+    pub fn start_up(&mut self, now: Time, cwnd: u32) {
+        self.acks = Acks::Starting;
+        self.sampling = true;
+        self.since = now;
+        self.raise_slope(cwnd);
+    }
+
+    /// ProbeRTT begins.
+    pub fn interrupt(&mut self) {
+        self.acks = Acks::Stopping;
+    }
+
+    /// A probe's losses crossed the threshold; it reacts once.
+    pub fn on_too_high(&mut self) {
+        self.too_high = true;
+        self.sampling = false;
+    }
+
+    /// Each round of a probe lets the bound grow twice as fast (`RaiseInflightLongtermSlope`; BBR2-4).
+    fn raise_slope(&mut self, cwnd: u32) {
+        self.acked_per_segment = (cwnd >> self.up_rounds).max(1);
+        self.up_rounds = (self.up_rounds + 1).min(30);
+    }
+
+    /// Follows what ACKs show (first half of `AdaptLongTermModel`).
+    #[inline]
+    pub fn follow(&mut self, round_start: bool) -> Feedback {
+        if !round_start {
+            return Feedback::None;
+        }
+        match self.acks {
+            Acks::Starting => {
+                self.acks = Acks::Feedback;
+                Feedback::None
+            }
+            Acks::Stopping => {
+                self.sampling = false;
+                self.acks = Acks::Init;
+                if self.cautious && !self.too_high { Feedback::Safe } else { Feedback::Over }
+            }
+            _ => Feedback::None,
+        }
+    }
+
+    /// Up, without too much loss: more is allowed as long as all that is allowed is used (`ProbeInflightLongtermUpward`).
+    pub fn grow(&mut self, ack: &Ack, round_start: bool, cwnd: u32, bounds: &mut Bounds) {
+        if !ack.cwnd_limited || cwnd < bounds.longterm {
+            return;
+        }
+        self.up_acked = self.up_acked.saturating_add(ack.acked);
+        let more = self.up_acked / self.acked_per_segment.max(1);
+        self.up_acked -= more * self.acked_per_segment.max(1);
+        bounds.longterm = bounds.longterm.saturating_add(more);
+        if round_start {
+            self.raise_slope(cwnd);
+        }
+    }
+
+    /// Time for a probe: by the clock, or in as many rounds as Reno would take to lose something with `inflight` segments
+    /// (BBR3-5).
+    #[inline]
+    pub fn is_due(&self, now: Time, inflight: impl FnOnce() -> u32, params: &Params) -> bool {
+        self.has_lasted(now, self.wait)
+            || self.rounds >= params.probe_rounds
+            || self.rounds >= inflight().min(params.probe_rounds)
+    }
+
+    /// Since Down, or Up, began.
+    #[inline]
+    pub fn has_lasted(&self, now: Time, span: Span) -> bool {
+        now.since(self.since) > span
+    }
+
+    /// The last probe went too far, and this one has come as far: stop it (BBR2-5, BBR3-6).
+    pub fn is_risky(&mut self, in_flight: u32, bounds: &Bounds) -> bool {
+        let risky = self.too_high && in_flight >= bounds.longterm;
+        self.cautious |= risky;
+        risky
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::congestion::bbr::v3;
+    use crate::congestion::harness::ack_at;
+
+    fn bounds(longterm: u32) -> Bounds {
+        let mut bounds = Bounds::default();
+        bounds.longterm = longterm;
+        bounds
+    }
+
+    /// BBR2-4.
+    #[test]
+    fn the_bound_grows_by_1_2_4_and_8_in_the_rounds_of_a_probe() {
+        let mut cycle = Cycle::default();
+        let mut bounds = bounds(96);
+        cycle.start_up(Time::ZERO, 96);
+        let mut grown = Vec::new();
+        for _ in 0..4 {
+            let before = bounds.longterm;
+            for n in 1..=96 {
+                cycle.grow(&ack_at(Time::ZERO), n == 96, 96.max(bounds.longterm), &mut bounds);
+            }
+            grown.push(bounds.longterm - before);
+        }
+        assert_eq!(grown, [1, 2, 4, 8]);
+    }
+
+    #[test]
+    fn a_bound_that_is_not_used_does_not_grow() {
+        let mut cycle = Cycle::default();
+        let mut bounds = bounds(100);
+        cycle.start_up(Time::ZERO, 100);
+        for _ in 0..1000 {
+            cycle.grow(&ack_at(Time::ZERO), true, 99, &mut bounds);
+            cycle.grow(&Ack { cwnd_limited: false, ..ack_at(Time::ZERO) }, true, 100, &mut bounds);
+        }
+        assert_eq!(bounds.longterm, 100);
+    }
+
+    #[test]
+    fn the_next_probe_is_due_after_as_many_rounds_as_segments_and_at_most_63() {
+        let due_after = |inflight| {
+            let mut cycle = Cycle::default();
+            cycle.start_down(Time::ZERO, 0, &v3::params());
+            (0..100).find(|_| {
+                let due = cycle.is_due(Time::ZERO, || inflight, &v3::params());
+                cycle.on_round();
+                due
+            })
+        };
+        assert_eq!([due_after(10), due_after(62), due_after(500)], [Some(10), Some(62), Some(63)]);
+    }
+
+    /// BBR2-5.
+    #[test]
+    fn a_probe_that_follows_a_lossy_one_stops_at_the_old_bound_and_is_repeated_if_all_went_well() {
+        let bounds = bounds(100);
+        let after = |too_high: bool| {
+            let mut cycle = Cycle { too_high: true, ..Cycle::default() };
+            cycle.start_refill();
+            cycle.start_up(Time::ZERO, 100);
+            assert_eq!((cycle.is_risky(99, &bounds), cycle.is_risky(100, &bounds)), (false, true));
+            cycle.too_high = too_high;
+            cycle.start_down(Time::ZERO, 0, &v3::params());
+            assert_eq!(cycle.follow(false), Feedback::None);
+            let feedback = cycle.follow(true);
+            assert!(!cycle.sampling, "what is lost now is no longer the probe's");
+            assert_eq!(cycle.follow(true), Feedback::None);
+            feedback
+        };
+        assert_eq!(after(false), Feedback::Safe);
+        assert_eq!(after(true), Feedback::Over);
+        assert!(!Cycle::default().is_risky(1000, &bounds), "the last probe did not go too far");
+    }
+
+    proptest! {
+        #[test]
+        fn the_wait_is_two_to_three_seconds_and_the_count_of_rounds_starts_at_0_or_1(random: u64) {
+            let mut cycle = Cycle::default();
+            cycle.start_down(Time::ZERO, random, &v3::params());
+            prop_assert!((Span::from_secs(2)..Span::from_secs(3)).contains(&cycle.wait), "{:?}", cycle.wait);
+            prop_assert!(cycle.rounds <= 1);
+            let last = Time::ZERO + cycle.wait;
+            let due = |at| cycle.is_due(at, || 1000, &v3::params());
+            prop_assert!(!due(last) && due(last + Span::from_nanos(1)));
+        }
+    }
+}

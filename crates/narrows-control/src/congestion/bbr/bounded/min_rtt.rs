@@ -1,0 +1,68 @@
+//! The propagation time in two windows (BBR3-9): the least RTT of 5 s says when to look again, that of 10 s is the estimate.
+
+use super::params::Params;
+use crate::congestion::Ack;
+use crate::congestion::bbr::model::Model;
+use crate::units::{Span, Time};
+
+/// The shorter window; the estimate is the model's.
+#[derive(Clone, Debug)]
+pub struct MinRtt {
+    least: Span,
+    /// When it was taken or confirmed, or ProbeRTT was over.
+    pub at: Time,
+}
+
+impl MinRtt {
+    /// Only the handshake's RTT is known.
+    pub fn new(now: Time, rtt: Option<Span>) -> Self {
+        MinRtt { least: rtt.unwrap_or(Span::MAX), at: now }
+    }
+
+    /// Takes an ACK's RTT into both. True when the shorter window had expired (`UpdateMinRTT`).
+    ///
+    /// An RTT equal to the least renews it, as in the module (`<=`); the draft wants a lower one. Here RTTs are exact and
+    /// equal ones common, on a path whose queue is empty.
+    #[inline]
+    pub fn update<F>(&mut self, ack: &Ack, model: &mut Model<F>, params: &Params) -> bool {
+        let expired = ack.now > self.at + params.probe_rtt_interval;
+        if let Some(rtt) = ack.rtt
+            && (rtt <= self.least || (expired && !ack.delayed))
+        {
+            self.least = rtt;
+            self.at = ack.now;
+        }
+        let stale = ack.now > model.min_rtt_at + params.min_rtt_window;
+        if self.least <= model.min_rtt || stale {
+            model.min_rtt = self.least;
+            model.min_rtt_at = self.at;
+        }
+        expired
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::bbr::v3;
+    use crate::congestion::harness::ack_at;
+
+    #[test]
+    fn five_seconds_ask_for_a_look_and_ten_for_another_estimate() {
+        let params = v3::params();
+        let (ms, start) = (Span::from_millis, Some(Span::from_millis(20)));
+        let mut model = Model::new(Time::ZERO, start, 1500, 10);
+        let mut min_rtt = MinRtt::new(Time::ZERO, start);
+        let mut at = |millis, rtt| {
+            let ack = Ack { rtt: Some(ms(rtt)), ..ack_at(Time::ZERO + ms(millis)) };
+            (min_rtt.update(&ack, &mut model, &params), model.min_rtt)
+        };
+        assert_eq!(at(5000, 30), (false, ms(20)));
+        assert_eq!(at(5001, 30), (true, ms(20)), "the look is due, and the estimate stands");
+        // The look has shown 25 ms.
+        assert_eq!(at(5200, 25), (false, ms(20)));
+        assert_eq!(at(10_001, 40), (false, ms(25)));
+        assert_eq!(at(10_300, 25), (true, ms(25)));
+        assert_eq!(at(10_400, 15), (false, ms(15)));
+    }
+}

@@ -1,0 +1,389 @@
+use super::*;
+use crate::congestion::bbr::{Bbr, v2, v3};
+use crate::congestion::harness::{Path, Sender, ack_at};
+use crate::congestion::{INFINITE_SSTHRESH, RateSample};
+
+const LINK: Rate = Rate::from_bits_per_sec(100_000_000);
+
+fn both() -> [Bounded; 2] {
+    [v2::bbr2(), v3::bbr3()]
+}
+
+fn established(mut bbr: Bounded) -> (Bounded, Window) {
+    let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+    let connection = Connection {
+        now: Time::ZERO,
+        packet_bytes: 1500,
+        rtt: Some(Span::from_millis(20)),
+        feedback: None,
+        echo: None,
+        feedback_possible: false,
+        seed: 3,
+    };
+    bbr.on_established(&connection, &mut window);
+    (bbr, window)
+}
+
+fn phases() -> [Phase; 7] {
+    let cycle = [Step::Down, Step::Cruise, Step::Refill, Step::Up].map(Phase::ProbeBw);
+    let [down, cruise, refill, up] = cycle;
+    [Phase::Startup, Phase::Drain(0), down, cruise, refill, up, Phase::ProbeRtt(ProbeRtt::default())]
+}
+
+/// The tables of BBR sections 5 and 6, to the 1/256 of the gains.
+#[test]
+fn the_gains_are_those_of_the_table() {
+    let v2 = [
+        (2.88672, 2.88672),
+        (0.34375, 2.88672),
+        (0.75, 2.0),
+        (1.0, 2.0),
+        (1.0, 2.0),
+        (1.25, 2.0),
+        (1.0, 0.5),
+    ];
+    let v3 = [(2.77, 2.0), (0.5, 2.0), (0.9, 2.0), (1.0, 2.0), (1.0, 2.0), (1.25, 2.25), (1.0, 0.5)];
+    for (mut bbr, table) in both().into_iter().zip([v2, v3]) {
+        for (phase, (pacing, cwnd)) in phases().into_iter().zip(table) {
+            bbr.phase = phase;
+            let gains = bbr.gains();
+            let near = |gain: Gain, value: f64| (gain.as_f64() - value).abs() < 1.0 / 256.0;
+            assert!(near(gains.pacing, pacing) && near(gains.cwnd, cwnd), "{:?}: {gains:?}", bbr.phase);
+        }
+    }
+}
+
+/// The "volume cap" of the table: the bounds, with headroom where nothing is probed.
+#[test]
+fn the_window_is_capped_as_in_the_table() {
+    for mut bbr in both() {
+        bbr.bounds.longterm = 100;
+        let caps = phases().map(|phase| {
+            bbr.phase = phase;
+            bbr.cap()
+        });
+        assert_eq!(caps, [UNBOUNDED, 100, 100, 85, 100, 100, 85]);
+        bbr.bounds.shortterm = 60;
+        assert_eq!(bbr.cap(), 60);
+        bbr.bounds.shortterm = 1;
+        assert_eq!(bbr.cap(), 4, "four segments at least");
+    }
+}
+
+/// BBR2-1.
+#[test]
+fn the_bandwidth_in_use_is_the_least_of_what_was_measured_and_the_short_term_bound() {
+    for (mut bbr, _) in both().map(established) {
+        bbr.model.update_bw(LINK, false);
+        assert_eq!(bbr.bw(), LINK);
+        bbr.bounds.bw_shortterm = Rate::from_bits_per_sec(70_000_000);
+        assert_eq!(bbr.bw(), Rate::from_bits_per_sec(70_000_000));
+    }
+}
+
+/// BBR3-1: the quantum of v3 is 1 ms of the pacing rate, from two segments to 64 KB.
+#[test]
+fn a_send_quantum_is_a_millisecond_of_the_pacing_rate_within_bounds() {
+    let (bbr, mut window) = established(v3::bbr3());
+    let mut room = |mbit: u64| {
+        window.pacing_rate = Some(Rate::from_bits_per_sec(mbit * 1_000_000));
+        bbr.quantise(0, &window)
+    };
+    assert_eq!([room(1), room(100), room(10_000)], [6, 3 * 8, 3 * 45]);
+}
+
+fn loss(tx_in_flight: u32, lost: u32) -> Lost {
+    Lost { now: Time::from_secs_f64(1.0), delivered: 5000, tx_in_flight, lost, app_limited: false }
+}
+
+/// In Up with a bandwidth-delay product of 167 segments.
+fn probing_up(bbr: Bounded) -> (Bounded, Window) {
+    let (mut bbr, mut window) = established(bbr);
+    bbr.model.update_bw(LINK, false);
+    bbr.model.full_pipe.reach();
+    window.cwnd = 300;
+    bbr.start_refill();
+    bbr.start_up(Time::ZERO, &window, LINK);
+    (bbr, window)
+}
+
+/// BBR2-3, BBR3-6.
+#[test]
+fn a_probe_that_loses_more_than_two_per_cent_sets_the_bound_where_it_did_and_ends() {
+    for (mut bbr, window) in both().map(probing_up) {
+        bbr.on_lost(&loss(200, 4), &window);
+        assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Up)), "two per cent are accepted");
+        assert_eq!(bbr.bounds.longterm, UNBOUNDED);
+        bbr.on_lost(&loss(200, 5), &window);
+        assert_eq!(bbr.bounds.longterm, 199, "{}", bbr.name());
+        assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Down)));
+        assert!(bbr.cycle.too_high);
+        // It reacts once.
+        bbr.on_lost(&loss(120, 50), &window);
+        assert_eq!(bbr.bounds.longterm, 199);
+    }
+}
+
+#[test]
+fn a_probe_never_cuts_below_70_per_cent_of_what_is_wanted_in_flight() {
+    for (mut bbr, window) in both().map(probing_up) {
+        bbr.on_lost(&loss(50, 30), &window);
+        // 0.7 * 167 = 116.9.
+        assert_eq!(bbr.bounds.longterm, 116);
+    }
+}
+
+#[test]
+fn a_probe_limited_by_the_application_ends_and_says_nothing_about_the_path() {
+    for (mut bbr, window) in both().map(probing_up) {
+        bbr.on_lost(&Lost { app_limited: true, ..loss(200, 5) }, &window);
+        assert_eq!(bbr.bounds.longterm, UNBOUNDED);
+        assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Down)));
+    }
+}
+
+#[test]
+fn a_probe_that_was_ended_by_a_mistake_is_begun_anew_with_the_bounds_of_before() {
+    for (mut bbr, mut window) in both().map(probing_up) {
+        bbr.bounds.longterm = 250;
+        bbr.on_lost(&loss(200, 5), &window);
+        assert_eq!(bbr.bounds.longterm, 199);
+        bbr.on_undo(Time::from_secs_f64(1.1), &mut window);
+        assert_eq!(bbr.bounds.longterm, 250);
+        assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Refill)));
+    }
+}
+
+/// BBR3-10: an echo counts as a loss in v3, and v2's reaction to ECN is off by default.
+#[test]
+fn an_ecn_echo_outside_of_a_probe_is_a_loss_to_v3_alone() {
+    for (bbr, bound) in both().into_iter().zip([f64::NAN, 210.0]) {
+        let (mut bbr, mut window) = probing_up(bbr);
+        bbr.start_down(Time::ZERO);
+        let now = Time::from_secs_f64(0.1);
+        let event = Congestion { signal: Signal::Ecn, now, in_flight: 200, srtt: Span::from_millis(20) };
+        bbr.on_congestion(&event, &mut window);
+        let rate = RateSample { delivered: 20, interval: Span::from_millis(20), ..RateSample::default() };
+        bbr.on_ack(&Ack { rate, in_flight: 200, ..ack_at(now) }, &mut window);
+        let shown = bbr.bounds.shortterm;
+        assert_eq!(shown != UNBOUNDED, bound.is_finite(), "{}: {shown}", bbr.name());
+        if bound.is_finite() {
+            assert_eq!(f64::from(shown), bound);
+        }
+    }
+}
+
+#[test]
+fn before_a_timeout_cuts_the_window_it_is_kept_as_a_bound_and_given_back() {
+    for (mut bbr, mut window) in both().map(probing_up) {
+        bbr.start_down(Time::ZERO);
+        let event = Congestion {
+            signal: Signal::Timeout,
+            now: Time::from_secs_f64(0.5),
+            in_flight: 0,
+            srtt: Span::from_millis(20),
+        };
+        bbr.on_congestion(&event, &mut window);
+        window.cwnd = 1;
+        assert_eq!(bbr.bounds.shortterm, 300);
+        bbr.on_recovered(Time::from_secs_f64(0.6), &mut window);
+        assert_eq!(window.cwnd, 300);
+    }
+}
+
+/// BBR3-4: v2 drains as long as it takes, v3 three rounds.
+#[test]
+fn drain_ends_with_the_queue_and_in_v3_after_three_rounds_at_the_latest() {
+    for (bbr, expected) in both().into_iter().zip([None, Some(4)]) {
+        let (mut bbr, mut window) = established(bbr);
+        bbr.model.update_bw(LINK, false);
+        bbr.model.full_pipe.reach();
+        let (mut delivered, mut left) = (0, None);
+        for round in 0..50 {
+            let now = Time::ZERO + Span::from_millis(20 * round);
+            let prior_delivered = delivered;
+            delivered += 1;
+            let rate = RateSample {
+                delivered: 1,
+                interval: Span::from_millis(20),
+                prior_delivered,
+                ..RateSample::default()
+            };
+            // Always more than 167 in flight.
+            bbr.on_ack(&Ack { rate, delivered, in_flight: 500, ..ack_at(now) }, &mut window);
+            if left.is_none() && !matches!(bbr.phase, Phase::Drain(_)) {
+                left = Some(round);
+            }
+        }
+        assert_eq!(left, expected, "{}", bbr.name());
+    }
+}
+
+/// Whether a round of recovery in which `reports` ACKs of 100 reported losses, `lost` of 200 segments in all, ends Startup.
+fn startup_ends(bbr: Bounded, reports: u64, lost: u32, state: State) -> (bool, u32) {
+    let (mut bbr, mut window) = established(bbr);
+    window.cwnd = 200;
+    bbr.on_lost(&loss(200, 1), &window);
+    for n in 0..=100 {
+        let rate = RateSample {
+            delivered: 180,
+            interval: Span::from_millis(20),
+            // The last one was sent after the first loss.
+            prior_delivered: 4900 + n,
+            tx_in_flight: 200,
+            lost,
+            ..RateSample::default()
+        };
+        let now = Time::ZERO + Span::from_millis(20);
+        let ack = Ack { rate, lost: u32::from(n < reports), delivered: 5000 + n, state, ..ack_at(now) };
+        bbr.on_ack(&ack, &mut window);
+    }
+    (bbr.model.full_pipe.reached(), bbr.bounds.longterm)
+}
+
+/// BBR3-3; eight and six reports.
+#[test]
+fn a_round_of_recovery_with_many_losses_in_many_places_ends_startup() {
+    for (build, needed) in [(v2::bbr2 as fn() -> Bounded, 8), (v3::bbr3, 6)] {
+        let ends = |reports, lost, state| startup_ends(build(), reports, lost, state).0;
+        assert!(ends(needed, 20, State::Recovery));
+        assert!(!ends(needed - 1, 20, State::Recovery), "too few places");
+        assert!(!ends(needed, 4, State::Recovery), "two per cent");
+        assert!(!ends(needed, 20, State::Disorder), "not recovering");
+    }
+    // 180 in 20 ms are a bandwidth-delay product of 180, which is also what the round delivered.
+    assert_eq!(startup_ends(v3::bbr3(), 8, 20, State::Recovery).1, 180);
+}
+
+// Closed loops.
+
+/// 1/65536 steps of pseudo-random loss.
+fn random_loss(share: f64) -> Box<dyn FnMut(u64, Time) -> bool> {
+    Box::new(move |seq, _| {
+        let hash = (seq + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((hash ^ (hash >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 48) < (share * 65536.0) as u64
+    })
+}
+
+struct Outcome {
+    /// Of the link.
+    share: f64,
+    /// Mean queueing delay, ms.
+    delay: f64,
+    /// Per cent of what was sent.
+    lost: f64,
+}
+
+/// `seconds` after two to start.
+fn run(controller: Box<dyn Controller>, path: Path, seconds: u64) -> Outcome {
+    let mut sender = Sender::new(controller, path);
+    sender.run_for(Span::from_secs(2));
+    let (delivered, lost, queue) = (sender.delivered(), sender.lost(), sender.queue_seconds());
+    sender.run_for(Span::from_secs(seconds));
+    let (delivered, lost) = ((sender.delivered() - delivered) as f64, (sender.lost() - lost) as f64);
+    Outcome {
+        share: delivered * 12_000.0 / seconds as f64 / LINK.as_bits_per_sec(),
+        delay: (sender.queue_seconds() - queue) / seconds as f64 * 1e3,
+        lost: 100.0 * lost / (delivered + lost),
+    }
+}
+
+fn boxed() -> [Box<dyn Controller>; 2] {
+    both().map(|bbr| Box::new(bbr) as Box<dyn Controller>)
+}
+
+fn v1() -> Box<dyn Controller> {
+    Box::new(Bbr::default())
+}
+
+#[test]
+fn a_lone_flow_fills_the_link_with_less_of_a_queue_than_v1() {
+    let v1 = run(v1(), Path::new(LINK, 20), 20);
+    for bbr in boxed() {
+        let name = bbr.name();
+        let o = run(bbr, Path::new(LINK, 20), 20);
+        assert!(o.share > 0.97, "{name}: utilisation {:.3}", o.share);
+        assert!(o.delay < v1.delay, "{name}: {:.2} ms, v1 {:.2} ms", o.delay, v1.delay);
+        assert_eq!(o.lost, 0.0, "{name}");
+    }
+}
+
+/// The reason for the bounds: v1 keeps two bandwidth-delay products in flight whatever it loses.
+#[test]
+fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost() {
+    let path = || Path { queue: 83, ..Path::new(LINK, 20) };
+    let v1 = run(v1(), path(), 20);
+    for bbr in boxed() {
+        let name = bbr.name();
+        let o = run(bbr, path(), 20);
+        assert!(o.share > 0.97, "{name}: utilisation {:.3}", o.share);
+        assert!(o.lost < 0.5 && o.lost < v1.lost / 10.0, "{name}: {:.2} %, v1 {:.2} %", o.lost, v1.lost);
+    }
+}
+
+/// The loss threshold is 2 %: below it a round's losses are not taken for a full queue while probing.
+#[test]
+fn one_per_cent_of_random_loss_is_borne_and_five_are_not() {
+    for (one, five) in boxed().into_iter().zip(boxed()) {
+        let name = one.name();
+        let path = |share| Path { loss: random_loss(share), ..Path::new(LINK, 20) };
+        let (one, five) = (run(one, path(0.01), 20).share, run(five, path(0.05), 20).share);
+        assert!(one > 0.75, "{name}: {one:.3} of the link at 1 %");
+        assert!(five < 0.25, "{name}: {five:.3} of the link at 5 %");
+    }
+}
+
+#[test]
+fn a_faster_link_is_found_and_a_slower_one_believed_after_two_cycles() {
+    for bbr in boxed() {
+        let name = bbr.name();
+        let mut sender = Sender::new(bbr, Path::new(LINK, 20));
+        sender.run_for(Span::from_secs(3));
+        sender.path().rate = Rate::from_bits_per_sec(200_000_000);
+        sender.run_for(Span::from_secs(10));
+        let up = sender.figure("bw") * 8.0 / 1e6;
+        assert!((up - 200.0).abs() < 4.0, "{name}: {up:.1} Mbit/s");
+        sender.path().rate = Rate::from_bits_per_sec(50_000_000);
+        sender.run_for(Span::from_secs(10));
+        let down = sender.figure("bw") * 8.0 / 1e6;
+        assert!((down - 50.0).abs() < 2.0, "{name}: {down:.1} Mbit/s");
+    }
+}
+
+/// BBR3-9, A.10 of the draft.
+#[test]
+fn probe_rtt_comes_after_five_seconds_with_half_of_what_fits_the_path() {
+    for bbr in boxed() {
+        let name = bbr.name();
+        let mut sender = Sender::new(bbr, Path { queue: 5000, ..Path::new(LINK, 20) });
+        sender.run_for(Span::from_secs(1));
+        // The old propagation time is never seen again.
+        sender.path().rtt = Span::from_millis(32);
+        sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") == 3.0);
+        let entered = sender.now();
+        assert!((5.0..6.3).contains(&entered.as_secs_f64()), "{name}: entered at {entered:?}");
+        // By the old 20 ms, which the estimate still is.
+        assert!((70..=84).contains(&sender.window().cwnd), "{name}: {} segments", sender.window().cwnd);
+        sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") != 3.0);
+        let visit = sender.now().since(entered).as_secs_f64();
+        assert!((0.2..0.3).contains(&visit), "{name}: stayed {visit:.3} s");
+        assert_eq!(sender.figure("step"), 2.0, "{name}: straight to Cruise");
+        let bw = sender.figure("bw") * 8.0 / 1e6;
+        assert!((bw - 100.0).abs() < 2.0, "{name}: {bw:.1} Mbit/s");
+        sender.run_for(Span::from_secs(12));
+        assert!((sender.figure("min_rtt") - 0.032).abs() < 3e-4, "{name}");
+    }
+}
+
+#[test]
+fn restarting_from_idle_paces_at_the_bandwidth_itself_and_needs_no_probe_rtt() {
+    for (mut bbr, mut window) in both().map(probing_up) {
+        let later = Time::from_secs_f64(6.0);
+        bbr.on_restart(later, Span::from_secs(6), true, &mut window);
+        assert_eq!(window.pacing_rate, Some(Rate::from_bits_per_sec(99_000_000)));
+        let rtt = Some(Span::from_millis(25));
+        let rate = RateSample { delivered: 1, interval: Span::from_millis(25), ..RateSample::default() };
+        bbr.on_ack(&Ack { rtt, rate, ..ack_at(later + Span::from_millis(25)) }, &mut window);
+        assert!(matches!(bbr.phase, Phase::ProbeBw(_)), "idling was as good as ProbeRTT");
+    }
+}

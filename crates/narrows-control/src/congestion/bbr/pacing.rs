@@ -1,0 +1,70 @@
+//! Pacing rate and send quantum from a bandwidth (BBR-13, BBR-18).
+
+use super::params::Gain;
+use crate::units::{Bytes, Rate, Span};
+
+/// Parameters; the defaults are those of Linux `tcp_bbr.c`.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Pace this many per cent below the estimate, to keep queues from drifting up (`bbr_pacing_margin_percent`).
+    pub margin_percent: u32,
+    /// RTT assumed for the first pacing rate when the handshake gave none (`USEC_PER_MSEC`).
+    pub nominal_rtt: Span,
+    /// A send quantum is what the pacing rate sends in this time: 2^-10 s (`sk_pacing_shift`).
+    pub quantum: Span,
+    /// Below this pacing rate the least quantum is one segment, above two (`bbr_min_tso_rate`).
+    pub min_quantum_rate: Rate,
+    /// Most segments in a quantum: `GSO_MAX_SIZE` in segments of 1448 bytes.
+    pub max_quantum: u32,
+    /// Seconds per packet at the least pacing rate. Not in Linux, whose fixed point has no rate below one
+    /// packet in 17 s: a stray sample must not stop the flow for good.
+    pub slowest_packet: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            margin_percent: 1,
+            nominal_rtt: Span::from_millis(1),
+            quantum: Span::from_nanos(1_000_000_000 / 1024),
+            min_quantum_rate: Rate::from_bits_per_sec(1_200_000),
+            max_quantum: 45,
+            slowest_packet: 10,
+        }
+    }
+}
+
+impl Params {
+    /// BBR-18. At least one packet in ten seconds, so that no sample can stop the flow.
+    #[inline]
+    pub fn rate(&self, bw: Rate, gain: Gain, packet_bytes: u32) -> Rate {
+        let kept = u64::from(100u32.saturating_sub(self.margin_percent));
+        let rate = scaled(gain, bw.as_bytes_per_sec(), kept);
+        let least = u64::from(packet_bytes) / self.slowest_packet.max(1);
+        Rate::from_bytes_per_sec(rate.max(least).max(1))
+    }
+
+    /// The rate for a window of `cwnd` segments per RTT; `None`: no RTT is known.
+    pub fn initial_rate(&self, cwnd: u32, rtt: Option<Span>, gain: Gain, packet_bytes: u32) -> Rate {
+        let bytes = u64::from(cwnd) * u64::from(packet_bytes);
+        let rtt = rtt.unwrap_or(self.nominal_rtt).max(Span::from_micros(1));
+        self.rate(Rate::of(Bytes::new(bytes), rtt), gain, packet_bytes)
+    }
+
+    /// Segments of one burst of an offloading sender at this pacing rate (`bbr_tso_segs_goal`).
+    #[inline]
+    pub fn quantum(&self, rate: Rate, packet_bytes: u32) -> u32 {
+        let segments = rate.bytes_in(self.quantum).get() / u64::from(packet_bytes.max(1));
+        let least = if rate < self.min_quantum_rate { 1 } else { 2 };
+        u32::try_from(segments).unwrap_or(u32::MAX).max(least).min(self.max_quantum)
+    }
+}
+
+/// `gain * rate * kept / 100`, rounded down twice as Linux does.
+fn scaled(gain: Gain, rate: u64, kept: u64) -> u64 {
+    if let Some(product) = gain.of_u64(rate).and_then(|gained| gained.checked_mul(kept)) {
+        return product / 100;
+    }
+    let product = gain.of(u128::from(rate)).saturating_mul(u128::from(kept));
+    u64::try_from(product / 100).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,35 @@
+//! BBR version 2, as Google's `tcp_bbr2.c` ("alpha") has it: the parameters of [`Bounded`] (BBR section 5).
+
+use super::bounded::Bounded;
+use super::bounded::params::{Gains, Params, UpExit};
+use super::params::Gain;
+use super::{pacing, v3};
+
+/// BBR v2.
+pub fn bbr2() -> Bounded {
+    Bounded::new(params())
+}
+
+/// The module's defaults, where they are not those of v3.
+pub fn params() -> Params {
+    let gains = |pacing, cwnd| Gains { pacing, cwnd };
+    let two = Gain::ratio(2, 1);
+    // 2/ln 2, as in v1 (`bbr_high_gain`, `bbr_startup_cwnd_gain`).
+    let high = Gain::from_256ths(256 * 2885 / 1000 + 1);
+    Params {
+        name: "bbr2",
+        startup: gains(high, high),
+        drain: gains(Gain::ratio(1000, 2885), high),
+        down: gains(Gain::ratio(3, 4), two),
+        up: gains(Gain::ratio(5, 4), two),
+        // `bbr_bw_probe_pif_gain`.
+        up_exit: UpExit::Queue(Gain::ratio(5, 4)),
+        drain_rounds: None,
+        // `bbr_full_loss_cnt`.
+        startup_losses: 8,
+        startup_bound_delivered: false,
+        ce_is_loss: false,
+        pacing: pacing::Params::default(),
+        ..v3::params()
+    }
+}

@@ -1,0 +1,48 @@
+//! BBR v2 and v3 among themselves and beside others.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::*;
+use narrows_control::units::Span;
+
+/// Goodputs of two flows over 50 Mbit/s and 40 ms, Mbit/s, in the last two thirds of a minute; the second starts after two seconds.
+fn share(first: &str, second: &str, bdps: f64) -> [f64; 2] {
+    let bdp = 50e6 * 0.04 / 8.0 / 1500.0;
+    let mut plan = path(mbit(50), ms(40), fifo(packets((bdps * bdp) as u32)), 60);
+    plan.warmup = Span::from_secs(20);
+    plan.probes.interval = Span::ZERO;
+    plan.flows = vec![bulk(first), bulk(second)];
+    plan.flows[1].start = at(2000);
+    let r = run(&plan);
+    [r.goodput(0), r.goodput(1)]
+}
+
+#[test]
+fn two_flows_of_a_kind_come_to_similar_rates() {
+    for (cc, least) in [("bbr2", 0.75), ("bbr3", 0.9)] {
+        for bdps in [0.5, 1.0, 2.0] {
+            let [first, second] = share(cc, cc, bdps);
+            let jain = jain(&[first, second]);
+            assert!(jain > least, "{cc}, {bdps} BDP: {first:.1} and {second:.1} Mbit/s, Jain {jain:.3}");
+            assert!(first + second > 45.0, "{cc}, {bdps} BDP: {first:.1} and {second:.1} Mbit/s");
+        }
+    }
+}
+
+/// What the bounds and the pace of probing are for (BBR3-5). In a buffer of one BDP and less v3 still takes most of the link.
+#[test]
+fn cubic_has_far_more_beside_v2_and_v3_than_beside_v1() {
+    for bdps in [0.5, 1.0] {
+        let [beside_v1, _] = share("cubic", "bbr", bdps);
+        for cc in ["bbr2", "bbr3"] {
+            let [cubic, bbr] = share("cubic", cc, bdps);
+            assert!(cubic > 2.0 * beside_v1, "{cc}, {bdps} BDP: {cubic:.1}, beside v1 {beside_v1:.1} Mbit/s");
+            assert!(bbr > 0.25 * 50.0, "{cc}, {bdps} BDP: {bbr:.1} Mbit/s");
+        }
+    }
+    for cc in ["bbr2", "bbr3"] {
+        let rates = share("cubic", cc, 2.0);
+        assert!(jain(&rates) > 0.9, "{cc}, 2 BDP: {:.1} and {:.1} Mbit/s", rates[0], rates[1]);
+    }
+}

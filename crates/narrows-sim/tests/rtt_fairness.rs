@@ -1,0 +1,56 @@
+//! BBR v1 and those who repair its preference for long paths: 10 ms beside 50 ms on 100 Mbit/s (G1 of `narrows study
+//! bbr-gain`, which says more).
+#![allow(missing_docs)]
+
+mod common;
+
+use common::*;
+use narrows_control::units::Span;
+use narrows_sim::plan::FlowPlan;
+
+/// Packets of a bandwidth-delay product of the longer path.
+const BDP: f64 = 416.7;
+
+/// Goodput of the flow of 50 ms over that of the flow of 10 ms.
+fn long_over_short(cc: &str, buffer_bdp: f64) -> f64 {
+    let mut plan = path(mbit(100), ms(0), fifo(packets((buffer_bdp * BDP) as u32)), 40);
+    plan.warmup = Span::from_secs(5);
+    plan.probes.interval = Span::ZERO;
+    plan.nodes = ["r", "d", "near", "far"].map(String::from).to_vec();
+    for (host, delay) in [(2, 5), (3, 25)] {
+        for (from, to) in [(host, 0), (0, host)] {
+            plan.links.push(link(from, to, mbit(1000), ms(delay), fifo(packets(100_000))));
+        }
+    }
+    plan.flows = [2, 3].map(|from| FlowPlan { from, ..bulk(cc) }).to_vec();
+    let r = run(&plan);
+    assert!(r.goodput(0) + r.goodput(1) > 90.0, "{cc}: {} and {}", r.goodput(0), r.goodput(1));
+    r.goodput(1) / r.goodput(0)
+}
+
+/// The measurement that the BBQ paper begins with: 87.3 and 6.3 Mbit/s on real hosts.
+#[test]
+fn bbr_gives_most_of_the_link_to_the_longer_path() {
+    let over = long_over_short("bbr", 5.0);
+    assert!((8.0..20.0).contains(&over), "{over:.2}");
+}
+
+#[test]
+fn bbq_shares_it() {
+    for buffer in [0.5, 1.0, 5.0] {
+        let over = long_over_short("bbq", buffer);
+        assert!((0.5..2.0).contains(&over), "{buffer} BDP: {over:.2}");
+    }
+}
+
+/// Behind a BDP; behind more, Startup's RTTs stay the largest for good, and the gains with them (GAIN-5).
+#[test]
+fn the_gain_model_helps_the_shorter_path_where_the_buffer_is_small() {
+    for buffer in [0.5, 1.0] {
+        let bbr = long_over_short("bbr", buffer);
+        for cc in ["bbr-a", "bbr-b", "bbr-c"] {
+            let over = long_over_short(cc, buffer);
+            assert!(over < 0.9 * bbr, "{cc}, {buffer} BDP: {over:.2}, BBR {bbr:.2}");
+        }
+    }
+}
