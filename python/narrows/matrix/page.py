@@ -130,7 +130,7 @@ def _page(found: Sequence[Cell], results: Results, ask: Ask, drawn: dict[str, li
     lead = (
         f"{len(ask.controllers)} congestion controllers, each alone and each beside each, over one "
         f"bottleneck of {ask.rate} with an RTT of {ask.rtt}. Cells are means over {ask.seeds} seeds; "
-        "intervals are in `matrix.csv` and under the pointer."
+        "intervals are in matrix.csv and under the pointer."
     )
     warmup = float(results.metadata.get("warmup_s", 0.0))
     return page.render(

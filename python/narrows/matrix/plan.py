@@ -39,7 +39,7 @@ HELP: dict[str, dict[str, Any]] = {
     "obp": {"controllers": [{"kind": "obp", "link": TIGHT}]},
 }
 """Controllers that obey the network, and what the network needs for it."""
-VARIANTS = ("-literal", "-hystartpp")
+VARIANTS = ("-literal", "-recent", "-hystartpp")
 """Endings of names that are another controller but for one thing; they are in a matrix if asked for."""
 MARKED = ("dctcp",)
 """Controllers that are another one (DCTCP: Reno) where nobody marks."""

@@ -14,7 +14,7 @@ from narrows.report.encode import CONTROLLER, axis, controllers
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.style import GREY, INK, look
 from narrows.studies.measures import find_measure, measure_run
-from narrows.studies.model import FigureSpec
+from narrows.studies.model import Factor, FigureSpec
 from narrows.studies.run import Run, Runs
 
 
@@ -40,12 +40,13 @@ def places(runs: Runs, column: Mapping[str, Any], without: Sequence[str] = ()) -
         without: controllers that are left out.
     """
     found: dict[str, metrics.Interval] = {}
+    alone = _alone(runs, column)
     for name in controllers(runs):
         if name in without:
             continue
         by_seed: dict[int, list[float]] = {}
         for run in runs.where({CONTROLLER: name}):
-            by_seed.setdefault(run.seed, []).append(_value(run, runs, column))
+            by_seed.setdefault(run.seed, []).append(_value(run, alone, column))
         # A point where a measure is undefined would favour or punish: the mean is over all or none.
         interval = metrics.mean_ci([sum(values) / len(values) for values in by_seed.values()])
         if not math.isnan(interval.mean):
@@ -70,14 +71,30 @@ def _apart(better: metrics.Interval, worse: metrics.Interval, sign: float) -> bo
     return better.high < worse.low if sign > 0 else better.low > worse.high
 
 
-def _value(run: Run, runs: Runs, column: Mapping[str, Any]) -> float:
-    name, args = str(column["y"]), dict(column.get("measure", {}))
-    value = measure_run(name, run, **args).value
+_Point = tuple[frozenset[tuple[str, Factor]], int]
+"""The factors of a run but its controller, and its seed."""
+
+
+def _point(run: Run) -> _Point:
+    return frozenset(item for item in run.factors.items() if item[0] != CONTROLLER), run.seed
+
+
+def _alone(runs: Runs, column: Mapping[str, Any]) -> dict[_Point, float]:
+    """What there is in the case to which harm is told, at each point; empty where it is not asked for."""
+    if "harm" not in column:
+        return {}
+    return {_point(run): _measured(run, column) for run in runs.where({CONTROLLER: str(column["harm"])})}
+
+
+def _value(run: Run, alone: Mapping[_Point, float], column: Mapping[str, Any]) -> float:
+    value = _measured(run, column)
     if "harm" not in column:
         return value
-    alone = runs.where({**run.factors, CONTROLLER: str(column["harm"])})
-    solo = [measure_run(name, other, **args).value for other in alone if other.seed == run.seed]
-    return metrics.harm(solo[0], value, more_is_better=True) if solo else math.nan
+    return metrics.harm(alone.get(_point(run), math.nan), value, more_is_better=True)
+
+
+def _measured(run: Run, column: Mapping[str, Any]) -> float:
+    return measure_run(str(column["y"]), run, **dict(column.get("measure", {}))).value
 
 
 def column_title(column: Mapping[str, Any]) -> str:
