@@ -61,7 +61,13 @@ class Figure:
             )
             for panel in self.panels
         ]
-        parts: list[Any] = [alt.concat(*charts, columns=self.columns, spacing=18)] if charts else []
+        parts: list[Any] = []
+        if charts:
+            together = alt.concat(*charts, columns=self.columns, spacing=18)
+            # Panels may give one name another colour: flows of one name, a controller in each panel.
+            parts.append(
+                together.resolve_scale(color="independent", strokeDash="independent", shape="independent")
+            )
         if self.keys:
             parts.insert(0, _legend(self.keys))
         whole = alt.vconcat(*parts, spacing=10)

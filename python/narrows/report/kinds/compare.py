@@ -33,6 +33,10 @@ def _axis_title(spec: FigureSpec, factor: float) -> str:
     return f"{measure.title} ({unit})" if unit else measure.title
 
 
+_MOST_BARS = 8
+"""Bars in a panel of usual width whose labels do not run into each other."""
+
+
 def lines(spec: FigureSpec, runs: Runs) -> Figure:
     """A measure over a factor, a line per controller with a band for the confidence interval.
 
@@ -156,7 +160,9 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
         for title, values in found
         if values
     ]
-    return Figure(spec.id, spec.title, spec.caption, panels, columns=3 if len(panels) > 2 else 2)
+    crowded = len(panels) == 1 and len(controllers(runs)) > _MOST_BARS
+    columns = 1 if crowded else 3 if len(panels) > 2 else 2
+    return Figure(spec.id, spec.title, spec.caption, panels, columns=columns)
 
 
 def _bars(
