@@ -11,6 +11,12 @@ use common::*;
 use narrows_control::units::{Span, Time};
 use narrows_sim::plan::LossPlan;
 
+#[rustfmt::skip]
+const CONTROLLERS: [&str; 23] = [
+    "reno", "cubic", "bbr", "bbr2", "bbr3", "bbq", "bbr-a", "bbr-b", "bbr-c", "bic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp",
+    "scalable", "vegas", "veno", "westwood", "yeah", "reno-hystartpp", "cubic-hystartpp",
+];
+
 /// Two flows, 10 s, the first second left out.
 fn row(cc: &str, rate: u64, rtt: u64, buffer: f64, loss: f64) -> String {
     let bdp = rate as f64 * 1e6 * rtt as f64 / 1e3 / 8.0 / 1500.0;
@@ -29,7 +35,7 @@ fn row(cc: &str, rate: u64, rtt: u64, buffer: f64, loss: f64) -> String {
         (r.u("links", "dropped_packets", 0), both(&|i| r.u("flows", "retransmits", i) as f64));
     let jain = jain(&[r.goodput(0), r.goodput(1)]);
     format!(
-        "{cc:<10}{rate:>5}{rtt:>5}{buffer:>7}{:>6}{goodput:>9.2}{mean:>8.1}{p95:>8.1}{drops:>8}{again:>8}{jain:>7.3}",
+        "{cc:<15}{rate:>5}{rtt:>5}{buffer:>7}{:>6}{goodput:>9.2}{mean:>8.1}{p95:>8.1}{drops:>8}{again:>8}{jain:>7.3}",
         loss * 100.0
     )
 }
@@ -37,28 +43,10 @@ fn row(cc: &str, rate: u64, rtt: u64, buffer: f64, loss: f64) -> String {
 #[test]
 fn two_flows_over_a_bottleneck() {
     let mut table = String::from(&format!(
-        "{:<10}{:>5}{:>5}{:>7}{:>6}{:>9}{:>8}{:>8}{:>8}{:>8}{:>7}\n",
+        "{:<15}{:>5}{:>5}{:>7}{:>6}{:>9}{:>8}{:>8}{:>8}{:>8}{:>7}\n",
         "cc", "rate", "RTT", "buffer", "loss", "goodput", "mean", "p95", "drops", "again", "Jain"
     ));
-    let controllers = [
-        "reno",
-        "cubic",
-        "bbr",
-        "bbr2",
-        "bbr3",
-        "bbq",
-        "bbr-a",
-        "bbr-b",
-        "bbr-c",
-        "bic",
-        "dctcp",
-        "highspeed",
-        "htcp",
-        "hybla",
-        "scalable",
-        "vegas",
-    ];
-    for cc in controllers {
+    for cc in CONTROLLERS {
         for rate in [10, 100] {
             for rtt in [20, 100] {
                 for buffer in [0.5, 2.0] {
