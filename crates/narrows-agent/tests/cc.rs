@@ -184,7 +184,9 @@ fn without_privileges_it_says_which_are_lacking() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let program = folder.path().join("narrows-agent");
-    fs::copy(env!("CARGO_BIN_EXE_narrows-agent"), &program).unwrap();
+    // By another process: one that a test beside this one starts would inherit the file open for writing (ETXTBSY).
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_narrows-agent")).arg(&program).status().unwrap();
+    assert!(copied.success());
     for command in [["load", "bbr"], ["unload", "bbr"], ["list", "--json"]] {
         let mut nobody = Command::new("setpriv");
         nobody.args(["--reuid=65534", "--clear-groups", "--inh-caps=-all", "--"]).arg(&program).arg("cc");
