@@ -11,7 +11,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages setup agent demo study test lint format rust-test python-test determinism bench reference clean
+.PHONY: help packages setup agent guest demo study test lint format rust-test python-test determinism bench reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ agent: ## Build target/release/narrows-agent, the Linux data plane, as one stati
 	RUSTFLAGS='-C target-feature=+crt-static' \
 	  cargo build --release --locked --quiet -p narrows-agent --bin narrows-agent --target $(HOST) --target-dir target
 	install -D -m 755 target/$(HOST)/release/narrows-agent target/release/narrows-agent
+
+guest: setup ## Prepare the guest of `narrows run --on vm`: a kernel package, QEMU (as root), one boot
+	$(BIN)/narrows vm prepare
 
 demo: setup ## Run the first study in small and write its report (results/demo/report.html)
 	$(BIN)/narrows study brf --quick --out results/demo
@@ -79,6 +82,7 @@ determinism: setup ## The quick study on one thread and on two: the same bytes
 
 bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev), the agent and, as root, its eBPF programs
 	$(BIN)/python benches/run.py
+	$(BIN)/python benches/matrix.py
 	$(BIN)/python benches/agent.py
 
 reference: setup ## Refill the generated parts of docs/ and the JSON schema

@@ -3,7 +3,8 @@
     python benches/run.py              # all scenarios, three times each, alternating (a quarter of an hour)
     python benches/run.py --quick      # once each
     python benches/run.py --only A,E   # some of them
-    python benches/run.py --write      # also into docs/performance.md; with --only, only their rows
+    python benches/run.py --only ack   # one of the benches of controllers alone
+    python benches/run.py --write      # also into docs/performance.md; with --only, their rows and blocks
 
 Both sides are built here, simulate the same thing (crates/narrows-sim/benches/scenarios.rs and
 benches/ns3/narrows_bench.cc), count the same things, and are timed the same way: user and system CPU time
@@ -29,10 +30,11 @@ ROOT = Path(__file__).resolve().parent.parent
 NS3_SOURCE = ROOT / "benches" / "ns3" / "narrows_bench.cc"
 CONTROLLER_BENCHES = {
     "allocate": "One allocation over 100,000 flows (BRF-103):",
-    "ack": "Each congestion controller for each ACK (every second segment of 100 Mbit/s, now and then a loss):",
+    "ack": "Each congestion controller for an ACK (of every second segment, and now and then a loss):",
     "port": "Each rate controller at a port with a hundred flows (a tenth of BDR's packets are designated):",
     "pacec": "PACEC's controller with 1,000 links and 100,000 flows:",
 }
+PACING = "CPU time of K for each packet delivered over that of J, in the same run"
 DOCUMENT = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
@@ -353,16 +355,17 @@ def tables(costs: Sequence[Cost]) -> list[str]:
     return parts
 
 
-def report(costs: Sequence[Cost], stamp: str, missing: str | None, controllers: bool) -> str:
+def report(costs: Sequence[Cost], stamp: str, missing: str | None, blocks: dict[str, str]) -> str:
     """Everything measured, as Markdown."""
     parts = [stamp]
     if missing:
         parts.append(f"ns-3 was not run: {missing}.")
     parts += tables(costs)
+    parts += pacing_line(costs)
     if memory := memory_lines(costs):
         parts += ["Memory:", "\n".join(memory)]
-    for bench, title in CONTROLLER_BENCHES.items() if controllers else ():
-        parts += [title, "\n".join(controller_lines(bench))]
+    for title, block in blocks.items():
+        parts += [title, block]
     return "\n\n".join(parts)
 
 
@@ -389,8 +392,21 @@ def merged(old: str, new: str) -> str:
     return table(header, [row for name in sorted(blocks) for row in blocks[name]])
 
 
-def updated(measured: str, costs: Sequence[Cost], stamp: str) -> str:
-    """The measured section with the rows of these scenarios replaced or added, and a line that says when."""
+def pacing_line(costs: Sequence[Cost]) -> list[str]:
+    """What BBR v3 costs in the simulator beside Reno, if both were run."""
+    per_packet = {c.scenario.name: c.ns_per("delivered_packets") for c in costs if c.side != "ns-3"}
+    if not {"J", "K"} <= set(per_packet):
+        return []
+    return [f"{PACING}: {per_packet['K'] / per_packet['J']:.2f} (the aim is at most 1.5)."]
+
+
+def blocks_of(benches: Sequence[str]) -> dict[str, str]:
+    """What the benches of controllers print, under their headings."""
+    return {title: "\n".join(controller_lines(b)) for b, title in CONTROLLER_BENCHES.items() if b in benches}
+
+
+def updated(measured: str, costs: Sequence[Cost], blocks: dict[str, str], stamp: str) -> str:
+    """The measured section with these rows and blocks replaced or added, and a line that says when."""
     paragraphs = measured.strip().split("\n\n")
     heading = ""
     for part in tables(costs):
@@ -406,7 +422,16 @@ def updated(measured: str, costs: Sequence[Cost], stamp: str) -> str:
         else:
             last = max(i for i, p in enumerate(paragraphs) if p.startswith("|"))
             paragraphs[last + 1 : last + 1] = [heading, part]
-    mark = f"{', '.join(dict.fromkeys(c.scenario.name for c in costs))} on their own: "
+    if pacing := pacing_line(costs):
+        paragraphs = [p for p in paragraphs if not p.startswith(PACING)]
+        paragraphs.insert(paragraphs.index("Memory:"), pacing[0])
+    for title, block in blocks.items():
+        if title in paragraphs:
+            paragraphs[paragraphs.index(title) + 1] = block
+        else:
+            paragraphs += [title, block]
+    names = [b for b, title in CONTROLLER_BENCHES.items() if title in blocks]
+    mark = f"{', '.join([*dict.fromkeys(c.scenario.name for c in costs), *names])} on their own: "
     paragraphs = [p for p in paragraphs if not p.startswith(mark)]
     paragraphs.insert(1, mark + stamp)
     return "\n\n".join(paragraphs)
@@ -425,26 +450,31 @@ def write(change: Callable[[str], str]) -> None:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--only", metavar="A,B", help="scenarios to run (default: all, and the controllers)")
+    parser.add_argument(
+        "--only", metavar="A,ack", help="scenarios and benches of controllers to run (default: all)"
+    )
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each (default: 3)")
     parser.add_argument("--quick", action="store_true", help="one run of each")
     parser.add_argument("--no-ns3", action="store_true", help="leave ns-3 out")
     parser.add_argument("--write", action="store_true", help="put the result into docs/performance.md")
     options = parser.parse_args(arguments)
-    known = {s.name for s in SCENARIOS}
-    options.names = set(options.only.upper().split(",")) if options.only else known
+    known = {s.name for s in SCENARIOS} | set(CONTROLLER_BENCHES)
+    options.names = set(options.only.split(",")) if options.only else known
     if unknown := options.names - known:
-        parser.error(
-            f"--only: no scenario {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}"
-        )
+        parser.error(f"--only: no {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
+    options.scenarios = [s for s in SCENARIOS if s.name in options.names]
+    options.benches = [b for b in CONTROLLER_BENCHES if b in options.names]
     if options.repeat < 1:
         parser.error("--repeat: at least 1")
     if (
         options.write
         and options.only
-        and (options.no_ns3 or options.names & {s.name for s in SCENARIOS if not s.speed})
+        and (
+            (options.no_ns3 and any(s.ns3 for s in options.scenarios))
+            or any(not s.speed for s in options.scenarios)
+        )
     ):
-        parser.error("--write with --only needs ns-3, and scenarios that have rows in the speed table")
+        parser.error("--write with --only needs ns-3 where it has a part, and scenarios of the speed table")
     return options
 
 
@@ -455,21 +485,23 @@ def main(arguments: Sequence[str]) -> int:
     missing = "left out by --no-ns3" if options.no_ns3 else None
     with tempfile.TemporaryDirectory() as folder:
         try:
-            programs = {"narrows": cargo_bench("narrows-sim", "scenarios")}
-            if not missing:
+            with_ns3 = any(s.ns3 for s in options.scenarios)
+            programs = {"narrows": cargo_bench("narrows-sim", "scenarios")} if options.scenarios else {}
+            if with_ns3 and not missing:
                 try:
                     programs["ns-3"] = build_ns3(Path(folder))
                 except BenchError as e:
                     missing = str(e)
-            costs = measure(programs, [s for s in SCENARIOS if s.name in options.names], repeat)
+            costs = measure(programs, options.scenarios, repeat)
+            blocks = blocks_of(options.benches)
             stamp = circumstances(repeat)
-            text = report(costs, stamp, missing, controllers=not options.only)
-            print("\n".join(f"{s.name}: {s.what}" for s in SCENARIOS if s.name in options.names), end="\n\n")
+            text = report(costs, stamp, missing if with_ns3 else None, blocks)
+            print("\n".join(f"{s.name}: {s.what}" for s in options.scenarios), end="\n\n")
             print(text)
             if options.write and options.only:
-                if missing:
+                if with_ns3 and missing:
                     raise BenchError(f"not written, as ns-3 was not run: {missing}")
-                write(lambda measured: updated(measured, costs, stamp))
+                write(lambda measured: updated(measured, costs, blocks, stamp))
             elif options.write:
                 write(lambda _: text)
         except BenchError as e:

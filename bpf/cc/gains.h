@@ -39,12 +39,18 @@ static __always_inline __u64 nrw_cosine(__u64 w)
 	return one - ((square * series / 2) >> 20);
 }
 
-/* The square root of up to 2^32, rounded down, bit by bit. */
+/*
+ * The square root of up to 2^32, rounded down, bit by bit. It begins at a zero that the verifier does not see through: where it
+ * knows the bits so far it follows each of their combinations, and two roots took it all of its million instructions.
+ */
 static __always_inline __u64 nrw_root(__u64 n)
 {
-	__u64 root = 0;
+	__u64 same = n;
+	__u64 root;
 	int bit;
 
+	barrier_var(same);
+	root = n - same;
 	for (bit = 16; bit >= 0; bit--) {
 		__u64 larger = root | 1ULL << bit;
 

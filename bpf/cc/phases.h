@@ -46,30 +46,25 @@ static __always_inline void nrw_leave_probe_rtt(struct nrw_bbr *s, const struct 
 		s->mode = NRW_STARTUP;
 }
 
-/* BBR-16, GAIN-6. */
+/* BBR-16, GAIN-6; GAIN-4's option: until 1.25 BDP or a loss, and as near a gain of 1 that is out of reach, no longer than twice. */
 static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs)
 {
-	__u64 elapsed = nrw_since(tp->delivered_mstamp, s->cycle_at);
-	int long_enough = elapsed > s->min_rtt_us;
-	__u32 level = s->pacing_gain;
-	__u32 in_network;
+	int literal = nrw_variant != NRW_V1 && nrw_exit_125 && s->cycle == 0;
+	__u64 length = literal ? 2 * (__u64)s->min_rtt_us : s->min_rtt_us;
+	int long_enough = nrw_since(tp->delivered_mstamp, s->cycle_at) > length;
+	__u32 in_network, level;
+	int full;
 
 	if (s->pacing_gain == NRW_UNIT)
 		return long_enough;
 	in_network = nrw_in_network(s, tp, rs->prior_in_flight);
 	if (s->pacing_gain < NRW_UNIT)
 		return long_enough || in_network <= nrw_inflight(s, tp, nrw_max_bw(s), NRW_UNIT);
-	if (!long_enough)
-		return 0;
-	if (nrw_variant != NRW_V1 && nrw_exit_125) {
-		/* with a gain near 1 the level is out of reach: not longer than two propagation times */
-		if (elapsed > 2 * (__u64)s->min_rtt_us)
-			return 1;
-		level = NRW_UP_GAIN;
-	}
+	level = literal ? NRW_UP_GAIN : s->pacing_gain;
 	/* a path with small buffers may never hold the level: a loss ends the probe, too */
-	return rs->losses || in_network >= nrw_inflight(s, tp, nrw_max_bw(s), level);
+	full = rs->losses || in_network >= nrw_inflight(s, tp, nrw_max_bw(s), level);
+	return literal ? long_enough || full : long_enough && full;
 }
 
 static __always_inline void nrw_update_cycle(struct nrw_bbr *s, const struct tcp_sock *tp,

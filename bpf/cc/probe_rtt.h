@@ -59,9 +59,9 @@ static __always_inline void nrw_update_min_rtt(struct nrw_bbr *s, struct tcp_soc
 		s->min_rtt_at = now;
 	}
 	if (expired && !s->idle_restart && s->mode != NRW_PROBE_RTT) {
-		/* saved before the mode changes: a window cut by recovery is not the good one */
-		nrw_save_cwnd(s, tp);
+		/* in this order, as Linux: what is saved is the larger of this window and the one saved before */
 		s->mode = NRW_PROBE_RTT;
+		nrw_save_cwnd(s, tp);
 		s->probe_rtt_done_at = 0;
 	}
 	if (s->mode == NRW_PROBE_RTT)

@@ -65,7 +65,7 @@ def test_run_takes_overrides(narrows):
             ["run", "demo.toml", "--set", "topology.rat=1"],
             "demo.toml: topology.rat: found an unknown key; nearest is 'rate'\n",
         ),
-        (["run", "demo.toml", "--no-sim"], "--no-sim: found --on sim, expected --on kernel\n"),
+        (["run", "demo.toml", "--no-sim"], "--no-sim: found --on sim, expected --on kernel or vm\n"),
         (["run", "demo.toml", "--set", "x"], "--set: found 'x', expected key=value\n"),
         (["run"], "narrows run: Missing argument 'scenario'; see narrows run -h\n"),
         (["walk"], "narrows: No such command 'walk'; see narrows -h\n"),

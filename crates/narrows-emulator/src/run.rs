@@ -17,7 +17,7 @@ use crate::netns;
 use crate::relay::{Relay, RelayReport};
 use crate::sample::{Diag, Processors, Queue};
 use crate::sound::Soundness;
-use crate::spec::Spec;
+use crate::spec::{QueueRole, Spec};
 use crate::track::{External, FlowTrack, LinkTrack, Probe};
 use crate::watch::Watch;
 
@@ -48,8 +48,11 @@ pub fn emulate(spec: &Spec, cancel: &AtomicBool) -> Result<Outcome, Error> {
     let boards = relay.as_ref().map(Relay::boards).unwrap_or_default();
     let mut links = Vec::new();
     for (i, plan) in spec.plan.links.iter().enumerate() {
-        let queues = spec.queues.iter().filter(|q| q.link as usize == i).map(Queue::open);
-        let queues = queues.collect::<Result<Vec<Queue>, Error>>()?;
+        let opened = |role: QueueRole| {
+            let chosen = spec.queues.iter().filter(|q| q.link as usize == i && q.role == role);
+            chosen.map(Queue::open).collect::<Result<Vec<Queue>, Error>>()
+        };
+        let queues = (opened(QueueRole::Queue)?, opened(QueueRole::Loss)?);
         links.push(LinkTrack::new(i as u32, plan, queues, boards.get(&(i as u32)).cloned()));
     }
     let stage = Stage::build(spec)?;

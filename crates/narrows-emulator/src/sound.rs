@@ -159,6 +159,13 @@ impl Soundness {
                 spec.bounds.busy * 100.0
             ));
         }
+        if p.busy_max > spec.bounds.busiest {
+            self.reasons.push(format!(
+                "in a second the processors were {:.0} % busy, allowed are {:.0} %: they were the bottleneck",
+                p.busy_max * 100.0,
+                spec.bounds.busiest * 100.0
+            ));
+        }
         if p.softnet_drops > 0 {
             self.reasons.push(format!(
                 "the kernel dropped {} packets at a processor's backlog; raise net.core.netdev_max_backlog",

@@ -126,6 +126,20 @@ pub struct QueueSpec {
     /// (`stab overhead -14`).
     #[serde(default = "ethernet")]
     pub header: u32,
+    /// What it does to the link's packets.
+    #[serde(default)]
+    pub role: QueueRole,
+}
+
+/// What a qdisc stands for.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueRole {
+    /// The link's queue: what waits in it, leaves it and is dropped at it.
+    #[default]
+    Queue,
+    /// The link's random loss (netem): what it drops is lost behind the queue, what waits in it is under way.
+    Loss,
 }
 
 /// Beyond these a run is not sound.
@@ -136,6 +150,8 @@ pub struct Bounds {
     pub lateness: Span,
     /// Mean share of the processors in use, 0..1.
     pub busy: f64,
+    /// Share of the processors in use in the busiest second, 0..1.
+    pub busiest: f64,
     /// Share of a flow's busy time in which the receive window or the send buffer held it, 0..1.
     pub limited: f64,
     /// Bytes that a relay holds at most; what comes beyond is dropped and counted.
@@ -144,6 +160,12 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Bounds { lateness: Span::from_millis(1), busy: 0.9, limited: 0.05, relay_bytes: 512 << 20 }
+        Bounds {
+            lateness: Span::from_millis(1),
+            busy: 0.9,
+            busiest: 1.0,
+            limited: 0.05,
+            relay_bytes: 512 << 20,
+        }
     }
 }

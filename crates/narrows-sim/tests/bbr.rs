@@ -19,15 +19,30 @@ fn share(first: &str, second: &str, bdps: f64) -> [f64; 2] {
 }
 
 #[test]
-fn explore() {
-    for cc in ["bbr", "bbr2", "bbr3"] {
-        for bdps in [0.5, 1.0, 2.0, 4.0] {
-            println!(
-                "{cc} {bdps}: own {:?} cubic first {:?} reno first {:?}",
-                share(cc, cc, bdps),
-                share("cubic", cc, bdps),
-                share("reno", cc, bdps)
-            );
+fn two_flows_of_a_kind_come_to_similar_rates() {
+    for (cc, least) in [("bbr2", 0.75), ("bbr3", 0.9)] {
+        for bdps in [0.5, 1.0, 2.0] {
+            let [first, second] = share(cc, cc, bdps);
+            let jain = jain(&[first, second]);
+            assert!(jain > least, "{cc}, {bdps} BDP: {first:.1} and {second:.1} Mbit/s, Jain {jain:.3}");
+            assert!(first + second > 45.0, "{cc}, {bdps} BDP: {first:.1} and {second:.1} Mbit/s");
         }
+    }
+}
+
+/// What the bounds and the pace of probing are for (BBR3-5). In a buffer of one BDP and less v3 still takes most of the link.
+#[test]
+fn cubic_has_far_more_beside_v2_and_v3_than_beside_v1() {
+    for bdps in [0.5, 1.0] {
+        let [beside_v1, _] = share("cubic", "bbr", bdps);
+        for cc in ["bbr2", "bbr3"] {
+            let [cubic, bbr] = share("cubic", cc, bdps);
+            assert!(cubic > 2.0 * beside_v1, "{cc}, {bdps} BDP: {cubic:.1}, beside v1 {beside_v1:.1} Mbit/s");
+            assert!(bbr > 0.25 * 50.0, "{cc}, {bdps} BDP: {bbr:.1} Mbit/s");
+        }
+    }
+    for cc in ["bbr2", "bbr3"] {
+        let rates = share("cubic", cc, 2.0);
+        assert!(jain(&rates) > 0.9, "{cc}, 2 BDP: {:.1} and {:.1} Mbit/s", rates[0], rates[1]);
     }
 }

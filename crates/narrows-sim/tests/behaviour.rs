@@ -44,6 +44,8 @@ fn two_flows_over_a_bottleneck() {
         "reno",
         "cubic",
         "bbr",
+        "bbr2",
+        "bbr3",
         "bbq",
         "bbr-a",
         "bbr-b",

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from narrows import sweep, units
+from narrows.cli.run import On, real_stacks
 from narrows.scenario import reference
 from narrows.scenario import schema as scenario_schema
 from narrows.scenario.load import expand, load, parse_override
@@ -22,6 +23,9 @@ def check(
             "--set", metavar="KEY=VALUE", help="Replace a value, e.g. topology.rate=20mbit; may be repeated."
         ),
     ] = None,
+    on: Annotated[
+        On, typer.Option("--on", help="What is to run it: real stacks refuse what the simulator can do.")
+    ] = On.SIM,
     show: Annotated[
         bool,
         typer.Option("--show", help="Print the scenario with all defaults, and the plan of its first run."),
@@ -30,7 +34,7 @@ def check(
     """Check a scenario without running it."""
     loaded = load(scenario, dict(parse_override(text) for text in override or []))
     runs = expand(loaded)
-    backend = sweep.simulator()
+    backend = real_stacks(on) or sweep.simulator()
     plan = sweep.check(runs, sweep.Resolver(backend), backend)
     if show:
         print(json.dumps({"scenario": loaded.full(), "plan": plan}, indent=2))

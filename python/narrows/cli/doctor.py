@@ -12,9 +12,10 @@ from rich.table import Table
 
 from narrows.backends.kernel import features, namespaces
 from narrows.backends.kernel.features import Finding
+from narrows.backends.vm import features as guests
 from narrows.cli.figures import WIDEST
 
-PARTS = {"sim": "simulate", "kernel": "run --on kernel", "deploy": "narrows-agent"}
+PARTS = {"sim": "simulate", "kernel": "run --on kernel", "vm": "run --on vm", "deploy": "narrows-agent"}
 """What may be ready, and which command that is."""
 NOT_READY = 1
 MOST_NAMED = 4
@@ -50,6 +51,7 @@ def examine() -> list[Finding]:
         *features.kernel(),
         features.agent(),
         features.controller(),
+        *guests.findings(),
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from narrows.cli.cc import cc
 from narrows.cli.check import check, schema
 from narrows.cli.compare import compare
 from narrows.cli.controller import controller
@@ -61,6 +62,7 @@ app.command()(schema)
 app.command()(controller)
 app.command()(doctor)
 app.add_typer(vm, name="vm")
+app.add_typer(cc, name="cc")
 
 USAGE_ERROR = 2
 UsageError: Any = typer.BadParameter.__mro__[1]

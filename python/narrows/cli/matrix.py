@@ -24,7 +24,8 @@ def matrix(
         ),
     ] = None,
     everyone: Annotated[
-        bool, typer.Option("--all", help="Those too that need the network's help (and get it).")
+        bool,
+        typer.Option("--all", help="Variants, and those that need the network's help (and get it), too."),
     ] = False,
     rate: Annotated[str, typer.Option(help="L3 rate of the bottleneck.")] = "100mbit",
     rtt: Annotated[str, typer.Option(help="Two-way propagation delay.")] = "40ms",
@@ -44,7 +45,7 @@ def matrix(
     ] = None,
     loss: Annotated[str, typer.Option(help="Random loss behind the queue.")] = "0%",
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "60s",
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds per cell.")] = 10,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds per cell.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="The first.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for tables, page and pictures.")] = Path("results/matrix"),
     jobs: Annotated[
@@ -58,7 +59,7 @@ def matrix(
     """Run every congestion controller beside every other, and say who takes what from whom."""
     # Drawing libraries are slow to import, and `narrows --help` should not be.
     from narrows.matrix.cells import cells  # noqa: PLC0415
-    from narrows.report.matrix import notes, summary, write  # noqa: PLC0415
+    from narrows.matrix.page import notes, summary, write  # noqa: PLC0415
 
     for option, value, parse in (
         ("--rate", rate, units.parse_rate),

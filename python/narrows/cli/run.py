@@ -72,8 +72,8 @@ def run(
         On,
         typer.Option(
             "--on",
-            help="sim: simulate; kernel: real Linux TCP stacks, in real time, as root; vm: those of Debian's kernel "
-            "in a guest, in virtual time (narrows vm prepare).",
+            help="sim: simulate; kernel: real Linux TCP stacks, in real time, as root; vm: those of Debian's "
+            "kernel in a guest, in virtual time (narrows vm prepare).",
         ),
     ] = On.SIM,
     no_sim: Annotated[

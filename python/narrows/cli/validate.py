@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from enum import StrEnum
+from os import cpu_count
 from pathlib import Path
 from typing import Annotated
 
@@ -18,8 +19,10 @@ from narrows.cli.figures import WIDEST
 from narrows.cli.run import INTERRUPTED, On, real_stacks
 from narrows.errors import NarrowsError, hint
 from narrows.signals import terminable
-from narrows.validate import grid, judge, runner
-from narrows.validate.runner import Finding, Outcome
+from narrows.validate import causes, grid, judge, ns3, page, runner, store
+from narrows.validate.grid import Cell
+from narrows.validate.measures import Side
+from narrows.validate.runner import Ask, Finding, Outcome
 
 _FEW = 60
 """Most flows that are printed one by one."""
@@ -49,7 +52,12 @@ def validate(
         str, typer.Option(help="full, core, ci, names, or patterns such as '100mbit-*', with commas between.")
     ] = "core",
     repetitions: Annotated[int, typer.Option(min=1, help="Runs of a cell on real stacks.")] = 3,
-    seeds: Annotated[int, typer.Option(min=1, help="Simulated runs of a cell.")] = 5,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Simulated runs of a cell; as many as repetitions if left out.", show_default=False
+        ),
+    ] = None,
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
     out: Annotated[Path, typer.Option(help="Folder for scenarios, tables and figures.")] = Path(
         "results/validation"
@@ -57,6 +65,13 @@ def validate(
     kept: Annotated[
         bool, typer.Option("--kept", help="Run nothing on real stacks: compare what earlier calls left.")
     ] = False,
+    beside: Annotated[
+        bool, typer.Option("--ns3", help="Run ns-3 on the same cells, too (g++ and libns3-dev).")
+    ] = False,
+    write: Annotated[
+        Path | None, typer.Option(help="Write the page of the docs to this file.", show_default=False)
+    ] = None,
+    figures: Annotated[bool, typer.Option(help="Draw figures.")] = True,
     jobs: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Simulations at a time; one per core if left out.")
     ] = None,
@@ -69,17 +84,37 @@ def validate(
     simulator = sweep.simulator()
     real = None if kept else real_stacks(On(on))
     names = _algorithms(algorithms, real, simulator)
-    ask = runner.Ask(out, names, chosen, repetitions, seeds, duration)
+    ask = Ask(out, names, chosen, repetitions, seeds or repetitions, duration)
     try:
         with terminable():
-            outcome = runner.run(ask, real, on.value, simulator=simulator, jobs=jobs, say=_say)
+            other = _ns3(ask, jobs) if beside else None
+            outcome = runner.run(ask, real, on.value, simulator=simulator, jobs=jobs, other=other, say=_say)
     except KeyboardInterrupt:
         print(f"interrupted; the same call goes on where it was ({out})", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     if not outcome.findings:
         raise NarrowsError(f"{out}: holds no finished cell of these")
     show(outcome, Console(width=WIDEST))
+    store.write(outcome.findings, out)
+    if figures:
+        from narrows.validate import charts  # noqa: PLC0415 (drawing libraries are slow to import)
+
+        charts.write(outcome.findings, out / "figures")
+    if write is not None:
+        text = page.render(outcome, causes.read(), sweep.release(), ns3.version() if beside else "")
+        write.write_text(text, encoding="utf-8")
     print(f"tables in {out}")
+
+
+def _ns3(ask: Ask, jobs: int | None) -> runner.Other:
+    """Runs cells in ns-3."""
+    program = ns3.build(ask.out / "ns3")
+    most = jobs or cpu_count() or 1
+
+    def run(algorithm: str, cell: Cell, warmup_s: float) -> dict[str, Side]:
+        return ns3.sides(program, cell, algorithm, ask.duration, warmup_s, ask.seeds, most)
+
+    return run
 
 
 def _say(line: str) -> None:

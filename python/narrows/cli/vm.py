@@ -9,6 +9,7 @@ import typer
 
 from narrows.backends.vm import image, package
 from narrows.backends.vm.errors import VmError
+from narrows.signals import terminable
 
 vm = typer.Typer(help="Prepare guests: a distribution's kernel in virtual time.", no_args_is_help=True)
 NOT_READY = 1
@@ -19,6 +20,11 @@ def prepare(
     again: Annotated[bool, typer.Option("--again", help="Get the kernel package anew.")] = False,
 ) -> None:
     """Get the guests' kernel, install what they need of this machine (as root), boot one and save it."""
+    with terminable():
+        _prepare(again)
+
+
+def _prepare(again: bool) -> None:
     done = False
     if lacking := package.missing():
         package.install(lacking, _say)

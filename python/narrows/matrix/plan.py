@@ -39,6 +39,8 @@ HELP: dict[str, dict[str, Any]] = {
     "obp": {"controllers": [{"kind": "obp", "link": TIGHT}]},
 }
 """Controllers that obey the network, and what the network needs for it."""
+VARIANTS = ("-literal", "-recent", "-hystartpp")
+"""Endings of names that are another controller but for one thing; they are in a matrix if asked for."""
 MARKED = ("dctcp",)
 """Controllers that are another one (DCTCP: Reno) where nobody marks."""
 
@@ -55,7 +57,7 @@ class Ask:
     buffers: tuple[str, ...] = BUFFERS
     """Lengths of the bottleneck's queue."""
     duration: str = "60s"
-    seeds: int = 10
+    seeds: int = 5
     seed: int = 1
     loss: str | float = 0.0
     """Random loss behind the bottleneck's queue."""
@@ -70,8 +72,8 @@ def choose(
 
     Args:
         known: all there are.
-        wanted: those asked for; if none, all that need nothing of the network.
-        everyone: also those that need the network's help.
+        wanted: those asked for; if none, all that need nothing of the network, but no variants.
+        everyone: variants, and those that need the network's help, too.
         marks: the network marks.
 
     Raises:
@@ -81,7 +83,11 @@ def choose(
     for name in named:
         if name not in known:
             raise NarrowsError(f"controller: {choice(name, known)}")
-    alone = [name for name in known if name not in HELP and (marks or name not in MARKED)]
+    alone = [
+        name
+        for name in known
+        if name not in HELP and not name.endswith(VARIANTS) and (marks or name not in MARKED)
+    ]
     return tuple(order(named or (list(known) if everyone else alone)))
 
 

@@ -18,7 +18,7 @@ from narrows.report.real import agreement, side_by_side
 from narrows.report.tables import Table
 from narrows.studies.measures import MEASURES, measure_run
 from narrows.studies.model import Experiment, FigureSpec
-from narrows.studies.run import Run, Runs
+from narrows.studies.run import PRINTED, Run, Runs
 from narrows.studies.runner import Outcome
 
 Say = Callable[[str], None]
@@ -144,7 +144,7 @@ def _remarks(outcome: Outcome, experiment: Experiment) -> list[str]:
 
 
 def _facts(outcome: Outcome) -> list[tuple[str, str]]:
-    runs = [run for group in outcome.runs.values() for run in group]
+    runs = [run for group in outcome.runs.values() for run in group if PRINTED not in run.tables]
     seeds = sorted({run.seed for run in runs})
     facts = [
         ("Narrows", outcome.version),

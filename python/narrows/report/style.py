@@ -34,6 +34,8 @@ LOOKS: dict[str, Look] = {
     # Loss-based
     "cubic": Look("CUBIC", "#0072b2", "#5aaee6", _SOLID, "square"),
     "reno": Look("Reno", "#5b6f84", "#a9bccf", _DASHED, "square"),
+    "cubic-hystartpp": Look("CUBIC, HyStart++", "#1f86b8", "#7cc4ef", _DOTTED, "square"),
+    "reno-hystartpp": Look("Reno, HyStart++", "#6d7f92", "#b9c9d9", _DASH_DOT, "square"),
     "bic": Look("BIC", "#3f5fa8", "#8fa9e8", _DASH_DOT, "square"),
     "highspeed": Look("HighSpeed", "#2f6f8f", "#7fc0df", _DOTTED, "square"),
     "scalable": Look("Scalable", "#4b4b9b", "#9f9fe6", _DASHED, "diamond"),

@@ -148,6 +148,9 @@ class Kernel(Table):
     """Time between two looks at sockets and queues."""
     tool: Literal["own", "iperf3"] = "own"
     """What makes the flows: sockets of our own, or iperf3 (single flows without a size or pauses only)."""
+    delay: Literal["relay", "netem"] | None = None
+    """What delays and loses packets: a program of ours, which is the simulator's link, or where it can the
+    kernel's netem. On the vm backend netem if left out, otherwise the relay."""
 
 
 class Case(Table):

@@ -7,6 +7,7 @@ package: claims and figures name measures from a registry (`measures.py`), and v
 """
 
 from narrows.studies import crowds as _crowds  # noqa: F401  (its measures)
+from narrows.studies import printed as _printed  # noqa: F401  (its measures)
 from narrows.studies import signalling as _signalling  # noqa: F401  (its measures)
 from narrows.studies.judge import Finding, Verdict, judge
 from narrows.studies.load import find_study, load_study

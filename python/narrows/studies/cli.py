@@ -40,8 +40,8 @@ def study(
         On,
         typer.Option(
             "--on",
-            help="sim: simulate; kernel: shortened, on real Linux TCP stacks and simulated, as root; vm: the same in "
-            "Debian's kernel, in virtual time.",
+            help="sim: simulate; kernel: shortened, on real Linux TCP stacks and simulated, as root; vm: the "
+            "same in Debian's kernel, in virtual time.",
         ),
     ] = On.SIM,
     reuse: Annotated[

@@ -9,10 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from narrows import metrics
+from narrows.errors import NarrowsError
 from narrows.studies.measures import Measured, find_measure, measure_run
 from narrows.studies.model import Claim, Expect, Factor, Side
-from narrows.studies.run import Run, Runs, fingerprint
+from narrows.studies.run import Run, Runs, fingerprint, same
 
+OTHERS = "*"
+"""In the second side of a claim: every other value of the factor, a case each."""
 _PM = "\N{PLUS-MINUS SIGN}"
 
 
@@ -111,6 +114,28 @@ def _overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
 
 
 def _cases(claim: Claim, runs: Runs) -> list[Case]:
+    starred = [name for name, value in claim.b.where.items() if value == OTHERS] if claim.b else []
+    if not starred:
+        return _cases_of(claim, runs)
+    assert claim.b is not None
+    name = starred[0]
+    cases = []
+    for value in runs.values(name):
+        if not same(value, _single(claim, name)):
+            other = claim.b.model_copy(update={"where": {**claim.b.where, name: value}})
+            found = _cases_of(claim.model_copy(update={"b": other}), runs)
+            cases += [replace(case, factors=((name, value), *case.factors)) for case in found]
+    return cases
+
+
+def _single(claim: Claim, name: str) -> Factor:
+    value = claim.a.where.get(name)
+    if value is None or isinstance(value, list):
+        raise NarrowsError(f'{claim.id}: `{name} = "{OTHERS}"` needs one {name} on the other side')
+    return value
+
+
+def _cases_of(claim: Claim, runs: Runs) -> list[Case]:
     sides = [claim.a] if claim.b is None else [claim.a, claim.b]
     named = {name for side in sides for name in side.where}
     # A factor given one value is fixed; one given a list of values stays free, as one not named does.

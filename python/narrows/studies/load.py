@@ -45,8 +45,12 @@ def load_study(folder: Path) -> Study:
         key = ".".join(str(part) for part in first["loc"])
         raise NarrowsError(one_line(f"{folder}: {key}: {first['msg']}")) from None
     for experiment in study.experiments:
-        if not (folder / experiment.scenario).is_file():
-            raise NarrowsError(f"{folder}: experiment {experiment.id}: no file {experiment.scenario}")
+        if not experiment.file:
+            raise NarrowsError(
+                f"{folder}: experiment {experiment.id}: a scenario or a printed table is needed"
+            )
+        if not (folder / experiment.file).is_file():
+            raise NarrowsError(f"{folder}: experiment {experiment.id}: no file {experiment.file}")
     study._folder = folder
     return study
 

@@ -71,7 +71,10 @@ class Experiment(_Table):
     title: str
     section: str = ""
     text: str = ""
-    scenario: str
+    scenario: str = ""
+    """The scenario file."""
+    printed: str = ""
+    """In its place a table that the paper prints (CSV): its rows are the runs, nothing is simulated."""
     factors: dict[str, str] = {}
     """Name of a factor to what the sweep calls it (a case or a dotted key), where the two differ."""
     recorded: Recorded | None = None
@@ -80,6 +83,17 @@ class Experiment(_Table):
     """What `--quick` runs."""
     kernel: OnKernel = OnKernel(never="the study says nothing of it")
     """What `--on kernel` runs."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Experiment:
+        if self.scenario and self.printed:
+            raise ValueError("one of scenario and printed")
+        return self
+
+    @property
+    def file(self) -> str:
+        """Where its runs come from."""
+        return self.scenario or self.printed
 
 
 class FigureSpec(_Table):

@@ -36,6 +36,7 @@ from narrows.studies.runner import (
     read_runs,
     read_scenario,
     shorten,
+    take_printed,
     wall_seconds,
 )
 
@@ -91,9 +92,13 @@ def run_on_both(
         simulator: simulates; the native one if left out.
         say: told in a line what is going on.
     """
-    pairs = [plan(study, experiment, quick, real) for experiment in chosen(study, only)]
+    experiments = chosen(study, only)
+    pairs = [plan(study, experiment, quick, real) for experiment in experiments if not experiment.printed]
     outcome = Outcome(study, quick, {}, [], real=Real(kernel=str(real.facts().get("kernel", "unknown"))))
     assert outcome.real is not None
+    for experiment in experiments:
+        if experiment.printed:
+            take_printed(study, experiment, outcome)
     ahead = [pair for pair in pairs if pair.real and not _kept(pair.real, _place(out, real, pair), reuse)]
     total = sum(pair.seconds for pair in ahead)
     say(f"real time: {len(ahead)} experiments, about {minutes(total)}")

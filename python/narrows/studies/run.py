@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from narrows.studies.model import Factor, Where
 
 Floats = NDArray[np.float64]
+PRINTED = "printed"
+"""The table of what is no run at all: a row of a paper's table."""
 Tables = Mapping[str, Mapping[str, Any]]
 """Table to column to values: numpy arrays, or lists of strings."""
 
@@ -148,7 +150,8 @@ def fingerprint(runs: Iterable[Run]) -> str:
     digest = hashlib.sha256()
     for run in runs:
         digest.update(f"seed {run.seed}".encode())
-        for name, values in sorted(run.tables["flows"].items()):
+        columns = {**run.tables.get(PRINTED, {}), **run.tables.get("flows", {})}
+        for name, values in sorted(columns.items()):
             digest.update(name.encode())
             digest.update(values.tobytes() if isinstance(values, np.ndarray) else repr(values).encode())
     return digest.hexdigest()

@@ -24,6 +24,7 @@ from narrows.results.tables import SCHEMAS
 from narrows.scenario.model import Scenario
 from narrows.studies.judge import Finding, judge
 from narrows.studies.model import Experiment, Factor, Shorter, Study
+from narrows.studies.printed import printed_rows
 from narrows.studies.run import Run, Runs, same
 
 Say = Callable[[str], None]
@@ -89,6 +90,9 @@ def run_study(
     outcome = Outcome(study, quick, {}, [])
     for experiment in chosen(study, only):
         folder = out / "results" / experiment.id
+        if experiment.printed:
+            take_printed(study, experiment, outcome)
+            continue
         outcome.scenarios[experiment.id] = (study.folder / experiment.scenario).read_text(encoding="utf-8")
         if reuse and came_to_its_end(folder):
             results = Results.read(folder)
@@ -110,6 +114,13 @@ def run_study(
         judge(claim, outcome.runs) for claim in study.claims if claim.experiment in outcome.runs
     ]
     return outcome
+
+
+def take_printed(study: Study, experiment: Experiment, outcome: Outcome) -> None:
+    """The rows of a table that the paper prints, in place of runs."""
+    path = study.folder / experiment.printed
+    outcome.scenarios[experiment.id] = path.read_text(encoding="utf-8")
+    outcome.runs[experiment.id] = printed_rows(path)
 
 
 def chosen(study: Study, only: Iterable[str]) -> list[Experiment]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from narrows import sweep
@@ -53,6 +54,7 @@ FINISHED = "finished.jsonl"
 _NAP_SECONDS = 0.2
 
 Say = Callable[[str], None]
+Other = Callable[[str, Cell, float], dict[str, Side]]
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ class Ask:
     cells: tuple[Cell, ...]
     repetitions: int = 3
     """Runs of a cell on real stacks."""
-    seeds: int = 5
-    """Simulated runs of a cell."""
+    seeds: int = 3
+    """Simulated runs of a cell. Their seeds are those of the real runs, whose relay draws the same losses."""
     duration: str = "30s"
 
 
@@ -83,16 +85,25 @@ class Finding:
     other: Side | None = None
     """ns-3, where it has the algorithm and was asked."""
 
-    @property
+    @cached_property
     def errors(self) -> dict[str, float]:
         """By figure; see `measures.error`. `window` is the distance of the windows' distributions."""
-        found = {figure: measures.error(self.model, self.real, figure) for figure in measures.FIGURES}
-        return found | {"window": measures.window_distance(self.model, self.real)}
+        return _errors(self.model, self.real)
+
+    @cached_property
+    def other_errors(self) -> dict[str, float]:
+        """Those of ns-3; NaN without it."""
+        return _errors(self.other or Side({}), self.real)
 
     @property
     def name(self) -> str:
         """Algorithm, cell and flow in a word."""
         return f"{self.algorithm}/{self.cell.name}/{self.flow}"
+
+
+def _errors(model: Side, real: Side) -> dict[str, float]:
+    found = {figure: measures.error(model, real, figure) for figure in measures.FIGURES}
+    return found | {"window": measures.window_distance(model, real)}
 
 
 @dataclass
@@ -132,6 +143,7 @@ def run(
     *,
     simulator: Backend | None = None,
     jobs: int | None = None,
+    other: Other | None = None,
     say: Say = lambda _: None,
 ) -> Outcome:
     """Run what is not there yet, simulate, and compare.
@@ -142,6 +154,7 @@ def run(
         backend: name of the folder of its results.
         simulator: simulates; the native one if left out.
         jobs: simulations at a time.
+        other: another simulator beside ours, by algorithm, cell and start of the measurement (s).
         say: told in a line what is going on.
     """
     outcome = Outcome(ask, backend)
@@ -151,7 +164,7 @@ def run(
     places = {(algorithm, cell): place(ask, backend, algorithm, cell) for algorithm, cell in wanted}
     there = [pair for pair in wanted if came_to_its_end(places[pair])]
     for number, (algorithm, cell) in enumerate(there, start=1):
-        outcome.findings += _compare(ask, algorithm, cell, places[algorithm, cell], simulator, jobs)
+        outcome.findings += _compare(ask, algorithm, cell, places[algorithm, cell], simulator, jobs, other)
         if number % 50 == 0:
             say(f"{number} of {len(there)} cells simulated")
     _when(ask, backend, outcome)
@@ -164,7 +177,13 @@ def place(ask: Ask, side: str, algorithm: str, cell: Cell) -> Path:
 
 
 def _compare(
-    ask: Ask, algorithm: str, cell: Cell, folder: Path, simulator: Backend | None, jobs: int | None
+    ask: Ask,
+    algorithm: str,
+    cell: Cell,
+    folder: Path,
+    simulator: Backend | None,
+    jobs: int | None,
+    other: Other | None,
 ) -> Iterator[Finding]:
     real = Results.read(folder)
     simulated = sweep.run(
@@ -176,9 +195,10 @@ def _compare(
     )
     models, reals = measures.sides(simulated), measures.sides(real)
     unsound = sum(not verdict["sound"] for verdict in real.soundness.values())
+    others = other(algorithm, cell, float(simulated.metadata["warmup_s"])) if other is not None else {}
     for flow in cell.tested:
         if flow in reals:
-            yield Finding(algorithm, cell, flow, models[flow], reals[flow], unsound)
+            yield Finding(algorithm, cell, flow, models[flow], reals[flow], unsound, others.get(flow))
 
 
 def _measure(
@@ -232,13 +252,15 @@ def _one(ask: Ask, real: Backend, backend: str, algorithm: str, cell: Cell) -> f
 
 
 def _kept(ask: Ask, backend: str, algorithm: str, cell: Cell) -> bool:
-    """Whether a cell is finished: the same scenario, and no run of it disturbed."""
+    """Whether a cell is finished: the same scenario, runs enough, and none of them disturbed."""
     folder = place(ask, backend, algorithm, cell)
     if not came_to_its_end(folder):
         return False
     earlier = Results.read(folder)
-    same = earlier.metadata.get("scenario") == scenario(ask, algorithm, cell, ask.repetitions).full()
-    return same and all(verdict["sound"] for verdict in earlier.soundness.values())
+    runs = len(earlier.runs)
+    same = earlier.metadata.get("scenario") == scenario(ask, algorithm, cell, runs).full()
+    enough = runs >= ask.repetitions
+    return same and enough and all(verdict["sound"] for verdict in earlier.soundness.values())
 
 
 class _Progress:

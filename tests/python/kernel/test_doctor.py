@@ -30,14 +30,14 @@ def test_every_finding_says_what_for_and_what_would_do():
     for finding in examine():
         assert finding.use
         assert finding.have or finding.remedy
-        assert set(finding.needed) <= {"sim", "kernel", "deploy"}
+        assert set(finding.needed) <= {"sim", "kernel", "vm", "deploy"}
 
 
 def test_a_part_is_ready_if_it_lacks_nothing_it_needs():
     have = Finding("a", True, ("sim", "kernel"), "x", "")
     lack = Finding("b", False, ("kernel",), "x", "")
     findings = [have, lack]
-    assert readiness(findings) == {"sim": True, "kernel": False, "deploy": True}
+    assert readiness(findings) == {"sim": True, "kernel": False, "vm": True, "deploy": True}
 
 
 def test_a_run_stops_with_the_first_that_lacks():

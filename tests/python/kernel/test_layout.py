@@ -224,7 +224,7 @@ def test_an_outage_is_the_relays(plan):
     assert all(relay.shapes for relay in layout.relays)
 
 
-@pytest.mark.parametrize("queue", ["codel", "fq-codel", "red", "threshold"])
+@pytest.mark.parametrize("queue", ["codel", "fq-codel", "red"])
 def test_a_queue_that_is_not_there_is_one_line(plan, queue):
     with pytest.raises(ScenarioError, match=r"expected a queue that the kernel backend has"):
         lay_out(plan(THREE.replace('"30kB"', f'"{queue}"')))

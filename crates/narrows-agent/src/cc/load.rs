@@ -19,8 +19,7 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// TCP_CA_NAME_MAX, with the terminating zero.
 const NAME_MAX: usize = 16;
-pub(super) const REMEDY: &str =
-    "Linux 6.12 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
+pub(super) const REMEDY: &str = "Linux 6.12 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
 /// Names of what is pinned.
 const LINK: &str = "link";
 const FACTS: &str = "facts";

@@ -27,7 +27,7 @@ pub(super) enum CcCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct LoadArgs {
-    /// bbr, bbr-a, bbr-b, bbr-c, or all
+    /// bbr, bbr-a, bbr-b, bbr-c, or all that are not loaded
     #[arg(required = true)]
     names: Vec<String>,
     /// bbr-a, -b, -c: the probing phase ends at 1.25 BDP in flight, whatever its gain
@@ -45,7 +45,7 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
     match command {
         CcCommand::Load(args) => {
             let options = Options { exit_125: args.exit_125, down_needs_loss: args.down_needs_loss };
-            for variant in named(&args.names, &Variant::ALL)? {
+            for variant in named(&args.names, || rest(options, &place))? {
                 let loaded = cc::load(variant, options, &place)?;
                 println!("{} is loaded", loaded.name);
             }
@@ -56,8 +56,7 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
             let _ = io::stdout().write_all(text.as_bytes());
         }
         CcCommand::Unload { names } => {
-            let loaded: Vec<_> = cc::list(&place)?.iter().map(|loaded| loaded.variant).collect();
-            for variant in named(names, &loaded)? {
+            for variant in named(names, || there(&place))? {
                 cc::unload(variant, &place)?;
                 println!("{} is unloaded", place.registered(variant));
             }
@@ -66,17 +65,26 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// Those that are loaded.
+fn there(place: &Place) -> Result<Vec<Variant>, CcError> {
+    Ok(cc::list(place)?.iter().map(|loaded| loaded.variant).collect())
+}
+
+/// Those that are not, and whose options these can be.
+fn rest(options: Options, place: &Place) -> Result<Vec<Variant>, CcError> {
+    let there = there(place)?;
+    let fits = |variant: &Variant| *variant != Variant::V1 || options == Options::default();
+    Ok(Variant::ALL.into_iter().filter(|variant| !there.contains(variant) && fits(variant)).collect())
+}
+
 /// The variants of these names; `all` means those of `all`.
-fn named(names: &[String], all: &[Variant]) -> Result<Vec<Variant>, CcError> {
-    let mut found = Vec::new();
-    for name in names {
-        match Variant::named(name) {
-            Some(variant) => found.push(variant),
-            None if name == ALL => found.extend(all),
-            None => return Err(CcError::Unknown(name.clone())),
-        }
-    }
-    Ok(found)
+fn named(
+    names: &[String],
+    all: impl FnOnce() -> Result<Vec<Variant>, CcError>,
+) -> Result<Vec<Variant>, CcError> {
+    let one = |name: &String| Variant::named(name).ok_or_else(|| CcError::Unknown(name.clone()));
+    let ones = names.iter().filter(|name| *name != ALL).map(one).collect::<Result<Vec<_>, _>>()?;
+    if names.iter().any(|name| name == ALL) { all() } else { Ok(ones) }
 }
 
 fn shown(loaded: &[Loaded], place: &Place, json: bool) -> Result<String, serde_json::Error> {
@@ -107,7 +115,8 @@ fn shown(loaded: &[Loaded], place: &Place, json: bool) -> Result<String, serde_j
                 format!("loaded{options}, {} connections now, {} begun", found.connections, found.begun)
             }
         };
-        text += &format!("{:6} {:14} {:38} {state}\n", variant.name(), place.registered(variant), variant.what());
+        text +=
+            &format!("{:6} {:14} {:38} {state}\n", variant.name(), place.registered(variant), variant.what());
     }
     Ok(text)
 }
@@ -118,15 +127,15 @@ mod tests {
 
     fn names(words: &[&str], all: &[Variant]) -> Result<Vec<Variant>, String> {
         let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
-        named(&words, all).map_err(|error| error.to_string())
+        named(&words, || Ok(all.to_vec())).map_err(|error| error.to_string())
     }
 
     #[test]
     fn both_names_of_a_variant_mean_it_and_all_means_what_there_is() {
         assert_eq!(names(&["bbr-c", "narrows_bbr_a"], &[]), Ok(vec![Variant::C, Variant::A]));
         assert_eq!(names(&["all"], &Variant::ALL), Ok(Variant::ALL.to_vec()));
-        assert_eq!(names(&["all"], &[]), Ok(vec![]));
-        let error = names(&["bbr", "bbr_d"], &[]).unwrap_err();
+        assert_eq!(names(&["all", "bbr"], &[Variant::B]), Ok(vec![Variant::B]));
+        let error = names(&["all", "bbr_d"], &[]).unwrap_err();
         assert_eq!(error, "found \"bbr_d\", expected one of bbr, bbr-a, bbr-b, bbr-c, all");
     }
 
@@ -134,8 +143,13 @@ mod tests {
     fn the_list_says_of_each_whether_it_is_loaded_and_how() {
         let options = Options { down_needs_loss: true, ..Options::default() };
         let place = Place::default();
-        let loaded =
-            Loaded { variant: Variant::B, name: place.registered(Variant::B), options, connections: 2, begun: 3 };
+        let loaded = Loaded {
+            variant: Variant::B,
+            name: place.registered(Variant::B),
+            options,
+            connections: 2,
+            begun: 3,
+        };
         let text = shown(&[loaded.clone()], &place, false).unwrap();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 4);

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::{
     Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Lost, RateSample, Recovery, Signal, State,
-    Window,
+    Timestamps, Window,
 };
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
@@ -35,6 +35,35 @@ pub(crate) fn ack_at(now: Time) -> Ack {
         ece: false,
         feedback: None,
         echo: None,
+        timestamps: None,
+    }
+}
+
+/// A congestion event with 10 segments in flight.
+pub(crate) fn congestion(signal: Signal) -> Congestion {
+    Congestion { signal, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
+}
+
+/// The window of a connection that begins.
+pub(crate) fn initial_window() -> Window {
+    Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None }
+}
+
+/// A window in congestion avoidance.
+pub(crate) fn window(cwnd: u32) -> Window {
+    Window { cwnd, ssthresh: 2, pacing_rate: None }
+}
+
+/// The end of a handshake that took `rtt` and brought `feedback`.
+pub(crate) fn connection(rtt: Option<Span>, feedback: Option<Rate>) -> Connection {
+    Connection {
+        now: Time::ZERO,
+        packet_bytes: PACKET,
+        rtt,
+        feedback,
+        feedback_possible: feedback.is_some(),
+        echo: None,
+        seed: 1,
     }
 }
 
@@ -104,18 +133,10 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(mut controller: Box<dyn Controller>, mut path: Path) -> Self {
-        let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+        let mut window = initial_window();
         let now = Time::ZERO + path.rtt;
         let feedback = if controller.wants_feedback() { (path.feedback)(now) } else { None };
-        let connection = Connection {
-            now,
-            packet_bytes: PACKET,
-            rtt: Some(path.rtt),
-            feedback,
-            feedback_possible: feedback.is_some(),
-            echo: None,
-            seed: 1,
-        };
+        let connection = Connection { now, ..connection(Some(path.rtt), feedback) };
         controller.on_established(&connection, &mut window);
         Sender {
             controller,
@@ -274,7 +295,6 @@ impl Sender {
             prior_in_flight,
             in_flight,
             rtt: Some(rtt),
-            // All but the way back, by clocks that agree.
             srtt: self.srtt,
             min_rtt: self.min_rtt,
             rate: RateSample {
@@ -288,6 +308,7 @@ impl Sender {
             state,
             cwnd_limited: prior_in_flight >= self.window.cwnd,
             feedback: (self.path.feedback)(self.now),
+            timestamps: Some(Timestamps { value: self.now - self.path.rtt.scale(1, 2), echo: packet.sent }),
             ..ack_at(self.now)
         };
         self.controller.on_sample(&ack);

@@ -84,6 +84,18 @@ pub struct RateSample {
     pub retransmitted: bool,
 }
 
+/// The timestamps of an ACK (RFC 7323), as points in time.
+///
+/// The clocks of the simulator's hosts agree, to the microsecond in which they are written. A controller that is to see clocks that do not
+/// adds what they are apart itself.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Timestamps {
+    /// When the receiver sent the ACK, by its clock (TSval).
+    pub value: Time,
+    /// When the sender had sent what the ACK answers, by its own (TSecr): of several segments the first.
+    pub echo: Time,
+}
+
 /// What one ACK says, after the transport has brought its scoreboard up to date.
 #[derive(Clone, Debug)]
 pub struct Ack {
@@ -125,6 +137,8 @@ pub struct Ack {
     pub feedback: Option<Rate>,
     /// The echo of congestion headers.
     pub echo: Option<Echo>,
+    /// Its timestamps.
+    pub timestamps: Option<Timestamps>,
 }
 
 /// A segment that the transport has just marked lost (Linux `skb_marked_lost`).

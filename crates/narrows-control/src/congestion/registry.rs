@@ -13,9 +13,15 @@ use super::linux::dctcp::Dctcp;
 use super::linux::highspeed::HighSpeed;
 use super::linux::htcp::Htcp;
 use super::linux::hybla::Hybla;
+use super::linux::hystartpp;
+use super::linux::illinois::Illinois;
+use super::linux::lp::Lp;
 use super::linux::reno::Reno;
 use super::linux::scalable::Scalable;
 use super::linux::vegas::Vegas;
+use super::linux::veno::Veno;
+use super::linux::westwood::Westwood;
+use super::linux::yeah::Yeah;
 use super::network::bdr::Bdr;
 use super::network::brf::{self, Brf};
 use super::network::stamped::Stamped;
@@ -67,17 +73,24 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "brf", summary: "obeys the rate that the network writes into ACKs, with fallback (BRF, resolved)", build: || Box::new(Brf::default()) },
     Entry { name: "brf-literal", summary: "obeys the rate as the BRF paper has it: no bounds, no fallback once rated", build: || Box::new(Brf::literal()) },
     Entry { name: "cubic", summary: "CUBIC with HyStart, Linux's default (RFC 9438)", build: || Box::new(Cubic::default()) },
+    Entry { name: "cubic-hystartpp", summary: "CUBIC whose first slow start slows down when the delay rises (HyStart++, RFC 9406)", build: || Box::new(Cubic::with_hystartpp(hystartpp::Params::default())) },
     Entry { name: "dctcp", summary: "gives way in proportion to the share of marked packets; implies ECN (RFC 8257)", build: || Box::new(Dctcp::default()) },
     Entry { name: "highspeed", summary: "increase and decrease by a table of windows (HighSpeed TCP, RFC 3649)", build: || Box::new(HighSpeed::default()) },
     Entry { name: "htcp", summary: "the longer since congestion, the faster; backs off as the queue is deep (H-TCP)", build: || Box::new(Htcp::default()) },
     Entry { name: "hybla", summary: "grows a long path's rate as fast as one of 25 ms (TCP Hybla)", build: || Box::new(Hybla::default()) },
+    Entry { name: "illinois", summary: "grows and backs off by the delay, gives way to losses (TCP-Illinois)", build: || Box::new(Illinois::default()) },
+    Entry { name: "lp", summary: "gives way to a rising one-way delay, where Linux's clocks let it (TCP-LP)", build: || Box::new(Lp::default()) },
     Entry { name: "obp", summary: "takes what the routers say is left of its path, in a header of each packet (OBP)", build: || Box::new(Stamped::obp()) },
     Entry { name: "pacec", summary: "obeys the rate that the ingress switch hands on from the domain's controller (PACEC)", build: || Box::new(Brf::new("pacec", brf::Params::pacec())) },
     Entry { name: "rcp", summary: "obeys the one rate of the bottleneck router, in a header of each packet (RCP)", build: || Box::new(Stamped::rcp()) },
     Entry { name: "reno", summary: "additive increase, halving on congestion (RFC 5681)", build: || Box::new(Reno::default()) },
+    Entry { name: "reno-hystartpp", summary: "Reno whose first slow start slows down when the delay rises (HyStart++, RFC 9406)", build: || Box::new(Reno::with_hystartpp(hystartpp::Params::default())) },
     Entry { name: "scalable", summary: "a hundredth of a segment per ACKed segment, an eighth off (Scalable TCP)", build: || Box::new(Scalable::default()) },
     Entry { name: "vegas", summary: "holds two to four packets in the queue, by the delay (Linux tcp_vegas)", build: || Box::new(Vegas::default()) },
+    Entry { name: "veno", summary: "Reno that gives up a fifth where the queue was short (TCP Veno)", build: || Box::new(Veno::default()) },
+    Entry { name: "westwood", summary: "after congestion the window that the path carried of late (Westwood+)", build: || Box::new(Westwood::default()) },
     Entry { name: "xcp", summary: "lets the network move its window, by a header of each packet (XCP)", build: || Box::new(Xcp::default()) },
+    Entry { name: "yeah", summary: "Scalable while the queue is short, Reno while it is not, drains it (YeAH-TCP)", build: || Box::new(Yeah::default()) },
 ];
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::congestion::harness::ack_at;
+use crate::congestion::harness::{ack_at, connection, initial_window};
 use crate::congestion::{
-    Ack, Congestion, Connection, Departing, INFINITE_SSTHRESH, Lost, RateSample, Recovery, Signal, State,
-    Window,
+    Ack, Congestion, Connection, Departing, Lost, RateSample, Recovery, Signal, State, Timestamps, Window,
 };
 use crate::feedback::header::{Echo, Header};
 use crate::units::{Rate, Span, Time};
@@ -29,16 +28,7 @@ fn a_sender_limited_by_its_application_does_not_grow() {
     for entry in all() {
         let mut controller = (entry.build)();
         let mut window = Window { cwnd: 10, ssthresh: 8, pacing_rate: None };
-        let connection = Connection {
-            now: Time::ZERO,
-            packet_bytes: 1500,
-            rtt: None,
-            feedback: None,
-            echo: None,
-            feedback_possible: false,
-            seed: 1,
-        };
-        controller.on_established(&connection, &mut window);
+        controller.on_established(&connection(None, None), &mut window);
         if controller.recovery() != Recovery::Transport {
             continue;
         }
@@ -161,8 +151,13 @@ fn apply(controller: &mut dyn Controller, window: &mut Window, step: &Step, tota
                 delayed: flags & 4 != 0,
                 feedback: feedback.map(Rate::from_bytes_per_sec),
                 echo: Echo::from_word(feedback.unwrap_or(0) as u32, flags >> 3),
+                timestamps: rtt.map(|rtt| Timestamps {
+                    value: Time::from_nanos(totals.now),
+                    echo: Time::from_nanos(totals.now.saturating_sub(rtt)),
+                }),
                 ..ack_at(Time::from_nanos(totals.now))
             };
+            controller.on_sample(&ack);
             let ours = !matches!(state, State::Cwr | State::Recovery);
             if ours || controller.recovery() == Recovery::Controller {
                 controller.on_ack(&ack, window);
@@ -216,15 +211,8 @@ proptest! {
     ) {
         for entry in all() {
             let mut controller = (entry.build)();
-            let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
-            let connection = Connection {
-                now: Time::ZERO,
-                packet_bytes: 1500,
-                rtt: rtt.map(Span::from_nanos),
-                feedback: feedback.map(Rate::from_bytes_per_sec),
-                feedback_possible: false, seed,
-                echo: None,
-            };
+            let mut window = initial_window();
+            let connection = Connection { seed, ..connection(rtt.map(Span::from_nanos), feedback.map(Rate::from_bytes_per_sec)) };
             controller.on_established(&connection, &mut window);
             let mut totals = Totals::default();
             for step in &steps {
@@ -246,9 +234,9 @@ proptest! {
         for entry in all() {
             let run = || {
                 let mut controller = (entry.build)();
-                let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+                let mut window = initial_window();
                 let rtt = Some(Span::from_millis(20));
-                let connection = Connection { now: Time::ZERO, packet_bytes: 1500, rtt, feedback: None, feedback_possible: false, echo: None, seed };
+                let connection = Connection { seed, ..connection(rtt, None) };
                 controller.on_established(&connection, &mut window);
                 let mut totals = Totals::default();
                 steps.iter().for_each(|step| apply(controller.as_mut(), &mut window, step, &mut totals));

@@ -66,6 +66,11 @@ fn tcp_socket(address: &SocketAddr) -> nix::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// The controller that both ends must have: where the receiver's has not, SYNs with ECT are no offer of ECN to it, the kernel
+/// runs Reno instead (tcp_ecn_create_request, net/ipv4/tcp_input.c; dctcp_init, net/ipv4/tcp_dctcp.c) and marks are not echoed
+/// one by one.
+const AT_BOTH_ENDS: &str = "dctcp";
+
 /// Listens in the calling thread's namespace.
 pub(crate) fn listener(address: SocketAddr, config: &TcpConfig) -> io::Result<TcpListener> {
     let fd = tcp_socket(&address)?;
@@ -73,9 +78,17 @@ pub(crate) fn listener(address: SocketAddr, config: &TcpConfig) -> io::Result<Tc
         let bytes = segments.saturating_mul(config.mss).min(i32::MAX as u32) as i32;
         raw::set_option(&fd, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)?;
     }
+    if config.congestion == AT_BOTH_ENDS {
+        set_congestion(&fd, &config.congestion)?; // those that it accepts inherit it
+    }
     bind(fd.as_raw_fd(), &SockaddrStorage::from(address))?;
     listen(&fd, Backlog::new(4096).unwrap_or(Backlog::MAXCONN))?;
     Ok(TcpListener::from(fd))
+}
+
+fn set_congestion(fd: &OwnedFd, name: &str) -> io::Result<()> {
+    setsockopt(fd, sockopt::TcpCongestion, &OsString::from(name))
+        .map_err(|e| io::Error::other(format!("congestion control {name}: {}", io::Error::from(e))))
 }
 
 /// What a sender waits for.
@@ -115,9 +128,7 @@ impl Sender {
         announce: impl FnOnce(u16),
     ) -> io::Result<Self> {
         let fd = tcp_socket(&destination)?;
-        setsockopt(&fd, sockopt::TcpCongestion, &OsString::from(&config.congestion)).map_err(|e| {
-            io::Error::other(format!("congestion control {}: {}", config.congestion, io::Error::from(e)))
-        })?;
+        set_congestion(&fd, &config.congestion)?;
         setsockopt(&fd, sockopt::TcpNoDelay, &true)?;
         if config.mss != DEFAULT_MSS {
             raw::set_option(&fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, (config.mss + TIMESTAMPS) as i32)?;

@@ -46,6 +46,8 @@ pub(crate) struct Link {
     delay: Vec<(Time, Span)>,
     impair: Option<Box<Impairments>>,
     server: Option<Server>,
+    /// Behind a queue of the kernel's: how long a packet takes onto the link.
+    transmission: Option<Service>,
     pub(crate) stats: LinkStats,
 }
 
@@ -101,7 +103,8 @@ impl Link {
             }
         };
         let impair = Impairments::new(plan, seed, index as u64);
-        Ok(Link { delay: plan.delay.clone(), impair, server, stats: LinkStats::default() })
+        let transmission = server.is_none().then(|| Service::new(&plan.rate));
+        Ok(Link { delay: plan.delay.clone(), impair, server, transmission, stats: LinkStats::default() })
     }
 
     /// Packets may overtake each other.
@@ -118,7 +121,9 @@ impl Link {
     pub(crate) fn offer(&mut self, now: Time, bytes: u32) -> Fate {
         self.stats.offered += 1;
         let finish = match &mut self.server {
-            None => now,
+            // A token bucket lets a packet go when its turn begins, a link when it is through. Packets of one burst are not
+            // served in turn: of two servers of one rate in a row the second would keep what the first is too fast.
+            None => self.transmission.as_mut().map_or(now, |link| link.serve(now, bytes).1),
             Some(server) => match server.accept(now, bytes) {
                 Some(finish) => finish,
                 None => {

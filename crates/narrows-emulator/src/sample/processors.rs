@@ -1,6 +1,7 @@
 //! Whether the processors kept up: a run on a machine that is too busy says nothing about the network.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -22,16 +23,23 @@ pub(crate) struct ProcessorReport {
 
 /// Looks at the processors each second.
 pub(crate) struct Processors {
+    start: Instant,
     first: Ticks,
     last: Ticks,
     softnet: (u64, u64),
     busy_max: f64,
 }
 
-/// Clock ticks since boot.
+/// /proc/stat counts time in these (USER_HZ of every architecture that narrows runs on).
+const TICKS_PER_SEC: u128 = 100;
+
+/// Clock ticks of all processors together.
+///
+/// What a processor does is sampled when its tick comes, so that work in step with ticks, or a guest whose time is virtual, hides
+/// from those counts. Idle time is measured (NO_HZ): busy is what of the time that has passed was not idle.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Ticks {
-    all: u64,
+    passed: u64,
     idle: u64,
     steal: u64,
 }
@@ -39,51 +47,55 @@ struct Ticks {
 impl Ticks {
     /// The share of busy time since `earlier`.
     fn busy_since(self, earlier: Ticks) -> f64 {
-        let all = self.all.saturating_sub(earlier.all);
+        let passed = self.passed.saturating_sub(earlier.passed);
         let idle = self.idle.saturating_sub(earlier.idle);
-        if all == 0 { f64::NAN } else { 1.0 - idle as f64 / all as f64 }
+        if passed == 0 { f64::NAN } else { (1.0 - idle as f64 / passed as f64).max(0.0) }
     }
 }
 
 impl Processors {
     pub(crate) fn new() -> Self {
-        let now = ticks();
-        Processors { first: now, last: now, softnet: softnet(), busy_max: 0.0 }
+        let start = Instant::now();
+        let now = ticks(start);
+        Processors { start, first: now, last: now, softnet: softnet(), busy_max: 0.0 }
     }
 
     /// To be called once a second.
     pub(crate) fn look(&mut self) {
-        let now = ticks();
+        let now = ticks(self.start);
         // `max` passes over the NaN of an empty interval.
         self.busy_max = self.busy_max.max(now.busy_since(self.last));
         self.last = now;
     }
 
     pub(crate) fn report(&mut self) -> ProcessorReport {
-        let (now, softnet_now) = (ticks(), softnet());
+        let (now, softnet_now) = (ticks(self.start), softnet());
         let busy_mean = now.busy_since(self.first);
-        let all = now.all.saturating_sub(self.first.all).max(1);
+        let passed = now.passed.saturating_sub(self.first.passed).max(1);
         ProcessorReport {
             processors: std::thread::available_parallelism().map_or(0, |n| n.get()),
             busy_mean,
             busy_max: if self.busy_max > 0.0 { self.busy_max } else { busy_mean },
-            steal_mean: now.steal.saturating_sub(self.first.steal) as f64 / all as f64,
+            steal_mean: now.steal.saturating_sub(self.first.steal) as f64 / passed as f64,
             softnet_drops: softnet_now.0.saturating_sub(self.softnet.0),
             softnet_squeezed: softnet_now.1.saturating_sub(self.softnet.1),
         }
     }
 }
 
-fn ticks() -> Ticks {
-    fs::read_to_string("/proc/stat").map(|text| parse_stat(&text)).unwrap_or_default()
+fn ticks(start: Instant) -> Ticks {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    parse_stat(&text, start.elapsed())
 }
 
-/// The line of all processors: user nice system idle iowait irq softirq steal (proc(5)).
-fn parse_stat(text: &str) -> Ticks {
+/// The line of all processors, user nice system idle iowait irq softirq steal, and one for each (proc(5)).
+fn parse_stat(text: &str, passed: Duration) -> Ticks {
     let line = text.lines().next().unwrap_or("");
     let fields: Vec<u64> = line.split_whitespace().skip(1).take(8).map_while(|f| f.parse().ok()).collect();
     let field = |i: usize| fields.get(i).copied().unwrap_or(0);
-    Ticks { all: fields.iter().sum(), idle: field(3) + field(4), steal: field(7) }
+    let processors = text.lines().skip(1).take_while(|line| line.starts_with("cpu")).count();
+    let passed = passed.as_millis() * TICKS_PER_SEC / 1000 * processors as u128;
+    Ticks { passed: u64::try_from(passed).unwrap_or(u64::MAX), idle: field(3) + field(4), steal: field(7) }
 }
 
 fn softnet() -> (u64, u64) {
@@ -104,12 +116,14 @@ mod tests {
 
     #[test]
     fn busy_is_what_is_not_idle() {
-        let a = parse_stat("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2 3\n");
-        let b = parse_stat("cpu  150 0 50 840 60 0 0 0 0 0\n");
-        assert_eq!(a, Ticks { all: 1000, idle: 850, steal: 0 });
+        let ms = Duration::from_millis;
+        let a = parse_stat("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 9\n", ms(1000));
+        // Two processors for half a second have 100 ticks, of which 50 were idle, whatever was sampled.
+        let b = parse_stat("cpu  101 0 50 840 60 0 0 0 0 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 9\n", ms(1500));
+        assert_eq!(a, Ticks { passed: 200, idle: 850, steal: 0 });
         assert_eq!(b.busy_since(a), 0.5);
         assert!(a.busy_since(a).is_nan());
-        assert_eq!(parse_stat(""), Ticks::default());
+        assert_eq!(parse_stat("", ms(0)), Ticks::default());
     }
 
     #[test]

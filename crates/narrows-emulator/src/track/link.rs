@@ -21,14 +21,28 @@ struct Counters {
     waiting_bytes: u64,
 }
 
+/// What queues have counted together.
+fn sum(queues: &mut [Queue], trouble: &mut Option<String>) -> QueueStats {
+    let mut sum = QueueStats::default();
+    for queue in queues {
+        match queue.look() {
+            Ok(stats) => sum.add(stats),
+            Err(e) => *trouble = Some(format!("queue {}: {e}", queue.name)),
+        }
+    }
+    sum
+}
+
 /// A link and what is known about it.
 pub(crate) struct LinkTrack {
     index: u32,
     service: Service,
     queues: Vec<Queue>,
+    losses: Vec<Queue>,
     board: Option<Arc<LinkBoard>>,
     /// What the queues had counted before the run.
     base: QueueStats,
+    base_lost: u64,
     now: Counters,
     at_warmup: Counters,
     last: Counters,
@@ -42,15 +56,17 @@ impl LinkTrack {
     pub(crate) fn new(
         index: u32,
         plan: &LinkPlan,
-        queues: Vec<Queue>,
+        (queues, losses): (Vec<Queue>, Vec<Queue>),
         board: Option<Arc<LinkBoard>>,
     ) -> Self {
         LinkTrack {
             index,
             service: Service::new(&plan.rate),
             queues,
+            losses,
             board,
             base: QueueStats::default(),
+            base_lost: 0,
             now: Counters::default(),
             at_warmup: Counters::default(),
             last: Counters::default(),
@@ -65,19 +81,17 @@ impl LinkTrack {
     }
 
     fn queue_stats(&mut self) -> QueueStats {
-        let mut sum = QueueStats::default();
-        for queue in &mut self.queues {
-            match queue.look() {
-                Ok(stats) => sum.add(stats),
-                Err(e) => self.trouble = Some(format!("queue {}: {e}", queue.name)),
-            }
-        }
-        sum
+        sum(&mut self.queues, &mut self.trouble)
+    }
+
+    fn lost(&mut self) -> u64 {
+        sum(&mut self.losses, &mut self.trouble).drops
     }
 
     /// The run begins.
     pub(crate) fn begin(&mut self) {
         self.base = self.queue_stats();
+        self.base_lost = self.lost();
     }
 
     /// Looks at queue and relay. `measure`: the backlog counts.
@@ -103,6 +117,7 @@ impl LinkTrack {
             now.waiting_packets += q.waiting_packets;
             now.waiting_bytes += q.waiting_bytes;
         }
+        now.lost += self.lost().saturating_sub(self.base_lost);
         self.now = now;
         if measure {
             self.backlog_sum += now.waiting_packets as f64;

@@ -44,8 +44,13 @@ impl Io<'_> {
 
     /// The timestamp clock: microseconds (RFC 7323; Linux with TCP_USEC timestamps). Never 0, which means "none".
     pub(crate) fn timestamp(&self) -> u32 {
-        (self.now.as_nanos() / 1_000) as u32 | 1
+        timestamp(self.now)
     }
+}
+
+/// The timestamp clock at a time.
+fn timestamp(now: Time) -> u32 {
+    (now.as_nanos() / 1_000) as u32 | 1
 }
 
 /// `a` is before `b` in a 32-bit circle.

@@ -1,7 +1,8 @@
 //! The sending end: connection, ACK processing and its order, after Linux `tcp_ack()`.
 
 use narrows_control::congestion::{
-    Ack, Connection, Controller, Departing, INFINITE_SSTHRESH, RateSample, Recovery, State, Window,
+    Ack, Connection, Controller, Departing, INFINITE_SSTHRESH, RateSample, Recovery, State, Timestamps,
+    Window,
 };
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::{Echo, Header};
@@ -126,7 +127,8 @@ pub(super) struct Progress {
     pub(super) ece: bool,
     pub(super) lost_before: u64,
     pub(super) retransmission_lost: bool,
-    /// Timestamp that the ACK echoes.
+    /// Timestamp of the ACK, and the one that it echoes.
+    ts: u32,
     pub(super) ts_echo: u32,
     pub(super) draft: Draft,
     pub(super) rtt: Option<Span>,
@@ -331,6 +333,7 @@ impl Sender {
             una_advanced: p.ack > self.board.una,
             ece: self.config.ecn && p.is(flag::ECE),
             lost_before: self.sampler.lost,
+            ts: p.ts,
             ts_echo: p.ts_echo,
             ..Progress::default()
         };
@@ -500,6 +503,7 @@ impl Sender {
             ece: progress.ece,
             feedback,
             echo,
+            timestamps: read_timestamps(now, progress.ts, progress.ts_echo),
         };
         self.cc.on_sample(&ack);
         if by_prr {
@@ -530,7 +534,19 @@ impl Sender {
     }
 }
 
-/// Time since the timestamp that a packet echoes: at the sender's clock the RTT, by the packet's own timestamp the way there.
+/// An ACK's timestamps as times; `None` if it echoes none. Both lie less than half a turn of the clock, 35 minutes, back.
+fn read_timestamps(now: Time, ts: u32, ts_echo: u32) -> Option<Timestamps> {
+    let clock = super::timestamp(now);
+    let at = |stamp: u32| {
+        (!before(clock, stamp)).then(|| now - Span::from_micros(clock.wrapping_sub(stamp) as u64))
+    };
+    if ts_echo == 0 {
+        return None;
+    }
+    Some(Timestamps { value: at(ts)?, echo: at(ts_echo)? })
+}
+
+/// Time since the timestamp that a packet echoes, by the clock that wrote it: the RTT (RFC 7323, RTTM). At least a microsecond.
 fn echo_rtt(now: u32, ts_echo: u32) -> Option<Span> {
     (ts_echo != 0 && !before(now, ts_echo))
         .then(|| Span::from_micros(now.wrapping_sub(ts_echo).max(1) as u64))

@@ -11,7 +11,7 @@ from typing import Any
 
 from narrows import _native
 from narrows.backends import Output
-from narrows.backends.kernel import agency, changes, control, features, iperf3, record, sdn, soundness
+from narrows.backends.kernel import agency, cc, changes, control, features, iperf3, record, sdn, soundness
 from narrows.backends.kernel.agents import BRF, KINDS, Agent, agents
 from narrows.backends.kernel.build import built
 from narrows.backends.kernel.commands import OFFLOADS_OFF
@@ -33,6 +33,7 @@ class Kernel:
 
     Args:
         say: told in a line what takes a while.
+        virtual: this is a guest whose time is virtual.
 
     Raises:
         KernelError: one line, if this machine or user lacks something.
@@ -41,33 +42,47 @@ class Kernel:
     name = "kernel"
     most_jobs: int | None = 1
 
-    def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, say: Callable[[str], None] = lambda _: None, virtual: bool = False) -> None:
         features.require(features.root, features.tools, features.emulator, features.qdiscs)
         self._cancel = _native.Cancel()
         self._alone = threading.Lock()
         self._say = say
+        self._virtual = virtual
 
     def facts(self) -> dict[str, Any]:
         """Where runs happen."""
-        return {"kernel": os.uname().release, "offloads_off": list(OFFLOADS_OFF), "gso_max_segs": 1}
+        return {
+            "kernel": os.uname().release,
+            "offloads_off": list(OFFLOADS_OFF),
+            "gso_max_segs": 1,
+            "loaded_congestion_controllers": cc.NAMES,
+        }
 
     def check(self, plan: Plan) -> None:
         """Check a plan without running it."""
         layout = check_plan(plan)
+        features.require(lambda: features.wanted(layout.disciplines))
         if _options(plan)["tool"] == iperf3.TOOL:
             features.require(features.iperf3)
         todo = agents(plan, layout, _NO_PREFIX)
         if todo:
             features.require(features.agent, features.kernel, parts=("deploy",))
             agency.check(todo, agency.program())
+        if cc.needed(plan):
+            features.require(features.agent, features.kernel, parts=("deploy",))
         if layout.control:
             features.require(features.sdn)
             control.check_paths(plan, layout)
 
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
-        layout = self._layout(plan)
-        with self._alone, built(layout) as programs, sdn.domain(programs, plan, layout) as domain:
+        layout = check_plan(plan)
+        with (
+            self._alone,
+            cc.at_hand(cc.needed(plan)) as notes,
+            built(layout) as programs,
+            sdn.domain(programs, plan, layout) as domain,
+        ):
             prefix = programs.prefix
             crew = agency.Agency(programs, agents(plan, layout, prefix))
             if crew.agents:
@@ -79,7 +94,7 @@ class Kernel:
             start = time.monotonic_ns() + _SETTLE_NANOS
             clock = time.time() + (start - time.monotonic_ns()) / 1e9
             told = spec(plan, layout, prefix, start, _options(plan)["interval"], external)
-            told["bounds"] = soundness.bounds()
+            told["bounds"] = soundness.bounds(self._virtual)
             with (
                 changes.making(changes.changes(layout), prefix, start) as complaints,
                 crew.at_work(start, plan["probes"]["interval"] if plan["probes"]["flows"] else 0),
@@ -93,7 +108,9 @@ class Kernel:
         complaints += crew.complaints + load.complaints
         if crew.agents:
             _record(output, crew, plan, layout, start, clock)
-        output["soundness"] = soundness.judge(output.get("soundness", {}), complaints, drops, domain.notes)
+        output["soundness"] = soundness.judge(
+            output.get("soundness", {}), complaints, drops, [*domain.notes, *notes]
+        )
         return output
 
     def _emulate(self, told: dict[str, Any]) -> dict[str, Any]:
@@ -113,16 +130,13 @@ class Kernel:
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Names that `cc` may take: what this kernel offers."""
         return [
-            (name, "by narrows-agent" if name == BRF else "of this kernel")
+            (name, "by narrows-agent" if name == BRF or name in cc.NAMES else "of this kernel")
             for name in features.congestion_controls()
         ]
 
     def rate_controllers(self) -> list[tuple[str, str]]:
         """Names that a controller's `kind` may take: what the agent offers."""
         return [(kind, "by narrows-agent") for kind in KINDS]
-
-    def _layout(self, plan: Plan) -> Layout:
-        return lay_out(plan, _options(plan)["forwarding"])
 
 
 def check_plan(plan: Plan) -> Layout:
@@ -131,7 +145,7 @@ def check_plan(plan: Plan) -> Layout:
     Raises:
         ScenarioError: if it has no place in Linux.
     """
-    layout = lay_out(plan, _options(plan)["forwarding"])
+    layout = lay_out(plan, _options(plan)["forwarding"], _options(plan)["delay"])
     if _options(plan)["tool"] == iperf3.TOOL:
         iperf3.check(plan)
     control.check_kinds(plan, _options(plan)["forwarding"])
@@ -156,8 +170,8 @@ def _record(
 
 def _options(plan: Plan) -> dict[str, Any]:
     """The scenario's table [kernel], or its defaults."""
-    given: dict[str, Any] = plan.get("kernel", {})
-    return {"forwarding": "route", "interval": 10_000_000, "tool": "own"} | given
+    given: dict[str, Any] = {key: value for key, value in plan.get("kernel", {}).items() if value is not None}
+    return {"forwarding": "route", "interval": 10_000_000, "tool": "own", "delay": "relay"} | given
 
 
 def _device_drops(prefix: str, layout: Layout) -> dict[str, int]:

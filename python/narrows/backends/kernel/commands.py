@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from narrows.backends.kernel import control
-from narrows.backends.kernel.layout import WIRE, Layout, Port
+from narrows.backends.kernel.layout import WIRE, Layout, Port, Relay
+from narrows.backends.kernel.netem import Netem
 from narrows.backends.kernel.queues import PACKET, Qdisc, burst
 
 OFFLOADS_OFF = ("tso", "gso", "gro")
@@ -61,6 +62,9 @@ def commands(layout: Layout, prefix: str) -> Commands:
         result.links += pairs
         for name, lines in inside.items():
             result.addresses[name] += lines
+    for relay in layout.relays:
+        if relay.netem is not None:
+            result.queues.setdefault(wire(prefix), []).extend(_netem(relay, relay.netem))
     for match in layout.matches:
         port = layout.ports[match.link]
         result.queues[prefix + layout.namespace(port.node)].append(
@@ -157,6 +161,16 @@ def _endpoints(layout: Layout, prefix: str, result: Commands) -> None:
 def leaf_classes(queue: Qdisc) -> list[str]:
     """The classes that packets of a port wait in, in tc's words; their counters together are the port's."""
     return [f"1:{number + 1:x}" for number in range(max(1, len(queue.classes)))]
+
+
+def _netem(relay: Relay, netem: Netem) -> list[str]:
+    lines = [
+        f"qdisc add dev {relay.ingress} clsact",
+        f"filter add dev {relay.ingress} ingress matchall action mirred egress redirect dev {relay.egress}",
+    ]
+    if netem.delay or netem.loss:
+        lines.append(f"qdisc add dev {relay.egress} root handle {HANDLE} {netem.words()}")
+    return lines
 
 
 def _queue(device: str, queue: Qdisc) -> list[str]:

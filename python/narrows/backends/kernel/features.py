@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from narrows.backends.kernel import agents, namespaces
+from narrows.backends.kernel import agents, cc, namespaces
 from narrows.backends.kernel.shell import KernelError, call
 from narrows.controller import needs
 
@@ -30,7 +30,7 @@ class Finding:
     name: str
     have: bool
     needed: tuple[str, ...]
-    """Which of ``sim``, ``kernel`` and ``deploy`` cannot do without it; none: it is of use only."""
+    """Which of ``sim``, ``kernel``, ``vm`` and ``deploy`` cannot do without it; none: it is of use only."""
     use: str
     """What it is for."""
     remedy: str
@@ -47,11 +47,11 @@ class Finding:
 
 
 TOOLS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
-    ("ip", ("kernel",), "namespaces and links", "install iproute2"),
-    ("tc", ("kernel",), "rates and queues", "install iproute2"),
-    ("nsenter", ("kernel",), "settings of namespaces", "install util-linux"),
-    ("chrt", ("kernel",), "agents beside other work", "install util-linux"),
-    ("ethtool", ("kernel",), "turning offloads off", "install ethtool"),
+    ("ip", ("kernel", "vm"), "namespaces and links", "install iproute2"),
+    ("tc", ("kernel", "vm"), "rates and queues", "install iproute2"),
+    ("nsenter", ("kernel", "vm"), "settings of namespaces", "install util-linux"),
+    ("chrt", ("kernel", "vm"), "agents beside other work", "install util-linux"),
+    ("ethtool", ("kernel", "vm"), "turning offloads off", "install ethtool"),
     ("bridge", (), "kernel.forwarding = 'bridge'", "install iproute2"),
     ("ovs-vswitchd", (), "kernel.forwarding = 'ovs'", "install openvswitch-switch"),
     ("iperf3", (), "load from an unmodified program", "install iperf3"),
@@ -94,14 +94,14 @@ def tools() -> list[Finding]:
 
 
 def congestion_controls() -> list[str]:
-    """Names of the congestion controls that flows can have: the kernel's, and `brf` where the agent is."""
+    """Names of the congestion controls that flows can have: the kernel's, and the agent's where it is."""
     try:
         found = CONGESTION.read_text(encoding="ascii").split()
     except OSError:
         return []
-    # Those of agents at work, of other runs too, are not for others.
-    found = [name for name in found if not name.startswith(agents.BRF)]
-    return [*found, agents.BRF] if agents.find() else found
+    # Those of agents at work, of other runs too, are not for others; those that stay have names of their own.
+    found = [name for name in found if not name.startswith((agents.BRF, cc.PREFIX))]
+    return [*found, agents.BRF, *cc.NAMES] if agents.find() else found
 
 
 def qdiscs() -> list[Finding]:
@@ -125,6 +125,14 @@ def qdiscs() -> list[Finding]:
     return found
 
 
+def wanted(names: Iterable[str]) -> list[Finding]:
+    """Queueing disciplines that a plan cannot do without."""
+    chosen = {f"qdisc {name}" for name in names}
+    if not chosen:
+        return []
+    return [replace(finding, needed=("kernel",)) for finding in qdiscs() if finding.name in chosen]
+
+
 def _place(words: str) -> list[str]:
     return ["clsact"] if words == "clsact" else ["root", *words.split()]
 
@@ -143,9 +151,9 @@ def native() -> Finding:
         from narrows import _native  # noqa: PLC0415 (its absence is a finding)
     except ImportError as error:
         return Finding(
-            "native module", False, ("sim", "kernel"), "everything", "pip install -e .", str(error)
+            "native module", False, ("sim", "kernel", "vm"), "everything", "pip install -e .", str(error)
         )
-    return Finding("native module", True, ("sim", "kernel"), "everything", "", _native.version)
+    return Finding("native module", True, ("sim", "kernel", "vm"), "everything", "", _native.version)
 
 
 def emulator() -> Finding:
@@ -156,7 +164,7 @@ def emulator() -> Finding:
         have = hasattr(_native, "emulate")
     except ImportError:
         have = False
-    return Finding("emulator", have, ("kernel",), "relays and flows", "build the native module on Linux")
+    return Finding("emulator", have, ("kernel", "vm"), "relays and flows", "build the native module on Linux")
 
 
 def kernel() -> list[Finding]:
@@ -173,7 +181,9 @@ def kernel() -> list[Finding]:
         ),
         # Linux 6.6: "bpf: Add fd-based tcx multi-prog infra with link support".
         Finding("tcx", version >= (6, 6), (), "BRF's switch (else clsact)", "Linux 6.6 or later", release),
-        Finding("bpffs", bpffs, (), "pin = true of narrows-agent", f"mount -t bpf bpf {BPFFS}", BPFFS),
+        Finding(
+            "bpffs", bpffs, (), "narrows cc; pin = true of narrows-agent", f"mount -t bpf bpf {BPFFS}", BPFFS
+        ),
     ]
 
 

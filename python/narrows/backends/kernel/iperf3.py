@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from narrows.backends.kernel import cc
 from narrows.backends.kernel.agents import is_brf
 from narrows.backends.kernel.layout import Layout
 from narrows.backends.kernel.processes import Processes
@@ -90,7 +91,7 @@ def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> C
     client += [] if source_port is None else ["--cport", str(source_port)]
     client += ["-M", str(flow["transport"]["mss"])]
     if not is_brf(flow):
-        client += ["-C", flow["transport"]["cc"]]
+        client += ["-C", cc.registered(flow["transport"]["cc"])]
     app = flow["app"]
     # Whole seconds; it is ended in time.
     client += ["-t", str(-(-(stop - flow["start"]) // NANOS_PER_SEC) + 1)]

@@ -1,7 +1,8 @@
 """Where a plan's nodes, links and flows are placed in Linux: a pure function from a plan to a layout.
 
     node            a network namespace
-    link a -> b     rate and queue: a qdisc at a's device; what lies behind it (delay, jitter, loss): a relay
+    link a -> b     rate and queue: a qdisc at a's device; what lies behind it (delay, jitter, loss): a relay,
+                    which is a program of ours or, where it is asked for and can, the kernel's netem
     pair of links   a's device and b's device are one veth pair; or, with a relay in either direction, two
                     pairs whose other ends meet in the namespace `wire`, where the relay moves packets
 
@@ -22,7 +23,8 @@ from functools import cached_property
 from ipaddress import IPv4Address
 from itertools import pairwise
 
-from narrows.backends.kernel.queues import Qdisc, check_shaped, qdisc, relay_shapes
+from narrows.backends.kernel.netem import Netem, netem
+from narrows.backends.kernel.queues import FULL_PACKET, Qdisc, check_shaped, qdisc, relay_shapes
 from narrows.errors import ScenarioError
 from narrows.scenario.parts import Plan
 from narrows.scenario.routes import Routes
@@ -35,8 +37,6 @@ CONTROL = "sdn"
 PACEC = "pacec"
 """The rate controller whose rates the SDN controller computes."""
 
-FULL_PACKET = 1500
-"""L3 bytes of the largest packet, unless a flow sends larger ones."""
 HEADERS = 52
 """IPv4, TCP, and TCP's timestamp option: L3 bytes of a full packet beyond its MSS."""
 
@@ -77,6 +77,8 @@ class Relay:
     """Device in `wire` that they leave by."""
     shapes: bool
     """It also serves at the link's rate from the link's queue; otherwise the qdisc before it has done so."""
+    netem: Netem | None = None
+    """What the kernel does in the program's place."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,13 @@ class Layout:
         """Relays by link."""
         return {relay.link: relay for relay in self.relays}
 
+    @property
+    def disciplines(self) -> set[str]:
+        """Queueing disciplines beyond those that every plan needs."""
+        leaves = [port.queue.leaf for port in self.ports if port.queue is not None]
+        marking = {"codel"} if any(leaf is not None and leaf.mark is not None for leaf in leaves) else set()
+        return marking | ({"netem"} if any(relay.netem for relay in self.relays) else set())
+
     def namespace(self, node: int) -> str:
         """A node's namespace, without the run's prefix."""
         return f"n{node}"
@@ -175,22 +184,24 @@ def has_agent(controller: Plan) -> bool:
     return not (controller["kind"] == PACEC and controller["params"].get("edge") is False)
 
 
-def lay_out(plan: Plan, forwarding: str = "route") -> Layout:
+def lay_out(plan: Plan, forwarding: str = "route", delay: str = "relay") -> Layout:
     """Place a plan.
 
     Args:
         plan: what to run.
         forwarding: ``route``, ``bridge`` or ``ovs``: what nodes do that only forward.
+        delay: ``relay`` or ``netem``: what delays and loses packets, where netem can.
 
     Raises:
         ScenarioError: if the plan holds what has no place in Linux.
     """
-    return _Placement(plan, forwarding).layout
+    return _Placement(plan, forwarding, delay).layout
 
 
 class _Placement:
-    def __init__(self, plan: Plan, forwarding: str) -> None:
+    def __init__(self, plan: Plan, forwarding: str, delay: str) -> None:
         self.plan = plan
+        self.with_netem = delay == "netem"
         self.links: list[Plan] = plan["links"]
         self.back = reverse_links(self.links)
         routes = Routes(
@@ -249,7 +260,8 @@ class _Placement:
             self.layout.veths.append(Veth((end, (WIRE, f"w{index}"))))
         for index, other in ((forth, back), (back, forth)):
             shapes = relay_shapes(self.links[index]) and index not in self.controlled
-            self.layout.relays.append(Relay(index, f"w{index}", f"w{other}", shapes))
+            instead = netem(self.links[index]) if self.with_netem else None
+            self.layout.relays.append(Relay(index, f"w{index}", f"w{other}", shapes, instead))
 
     def _needs_relay(self, index: int) -> bool:
         link = self.links[index]

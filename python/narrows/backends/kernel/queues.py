@@ -10,13 +10,18 @@ from dataclasses import dataclass
 
 from narrows.errors import ScenarioError
 from narrows.scenario.parts import Plan
+from narrows.units import NANOS_PER_SEC
 
 PACKET = 1514
 """A full frame as devices count it, bytes."""
-BURST_PACKETS = 4
+BURST_PACKETS = 1
 """Least bucket: a few packets, or the kernel's timer (50 us of slack and more) would cost rate."""
-BURST_NANOS = 500_000
+BURST_NANOS = 200_000
 """... and what the rate carries in this time."""
+FULL_PACKET = 1500
+"""L3 bytes of the largest packet, unless a flow sends larger ones."""
+_NEVER_SECONDS = 1000
+"""A sojourn that no packet has, within what CoDel's clock can say (an hour)."""
 ENDLESS_PACKETS = 10_000_000
 """Limit of a queue without one; pfifo has to have some."""
 
@@ -28,9 +33,15 @@ class Leaf:
     packets: int | None
     bytes: int | None
     """L3 bytes."""
+    mark: int | None = None
+    """ns: a packet that waited longer is marked CE."""
 
     def words(self) -> str:
         """As tc(8) takes it."""
+        if self.mark is not None:
+            # CoDel without its law: a target that nothing reaches. What marks is its ce_threshold alone.
+            never = f"target {_NEVER_SECONDS}s interval {_NEVER_SECONDS}s"
+            return f"codel limit {self.packets} {never} ecn ce_threshold {self.mark / 1000:.3f}us"
         return f"pfifo limit {self.packets}" if self.bytes is None else f"bfifo limit {self.bytes}"
 
 
@@ -85,6 +96,8 @@ def qdisc(link: Plan, key: str) -> Qdisc:
     queue = link["queue"]
     if is_plain(queue):
         return Qdisc(steps, leaf(queue["limit"]))
+    if _is_marking(queue) and len(steps) == 1:
+        return Qdisc(steps, _marking(queue, steps[0][1]))
     if queue["kind"] == "htb":
         classes = tuple(
             Class(entry["rate"], entry["ceil"], leaf(entry["limit"]), entry["priority"])
@@ -107,6 +120,19 @@ def check_shaped(link: Plan, key: str) -> None:
 def is_plain(queue: Plan) -> bool:
     """Whether it is a FIFO that drops at its tail and nothing else."""
     return bool(queue["kind"] == "fifo" and (queue.get("mark") or {"kind": "none"})["kind"] == "none")
+
+
+def _is_marking(queue: Plan) -> bool:
+    """Whether it is a FIFO of so many packets that marks above a length."""
+    if queue["kind"] != "fifo" or queue["limit"].get("bytes") is not None:
+        return False
+    return bool(queue["mark"]["kind"] == "threshold")
+
+
+def _marking(queue: Plan, rate: int) -> Leaf:
+    """Behind a fixed rate, who finds more than so many full packets waits longer than they take to serve."""
+    plain = leaf(queue["limit"])
+    return Leaf(plain.packets, None, queue["mark"]["packets"] * FULL_PACKET * NANOS_PER_SEC // rate)
 
 
 def _missing(queue: Plan, would_do: str, key: str) -> ScenarioError:

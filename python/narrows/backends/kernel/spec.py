@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from narrows.backends.kernel import cc
 from narrows.backends.kernel.agents import HTB, LEAVES, algorithm, is_brf, port_rate
-from narrows.backends.kernel.commands import leaf_classes
+from narrows.backends.kernel.commands import HANDLE, leaf_classes
 from narrows.backends.kernel.layout import WIRE, Layout, Port, has_agent
 from narrows.backends.kernel.namespaces import path
 from narrows.scenario.parts import Plan
@@ -63,6 +64,7 @@ def spec(
                 "model": "rate" if relay.shapes else "delay",
             }
             for relay in layout.relays
+            if relay.netem is None
         ],
         "flows": [
             {
@@ -70,7 +72,7 @@ def spec(
                 "source": layout.endpoints[endpoints].source_address,
                 "destination": layout.endpoints[endpoints].to_address,
                 "port": FIRST_PORT + number,
-                "congestion": algorithm(prefix) if is_brf(plan["flows"][number]) else None,
+                "congestion": _congestion(plan["flows"][number], prefix),
                 "external": external,
                 "source_port": ports[number],
             }
@@ -85,10 +87,22 @@ def spec(
             }
             for port in layout.ports
             for name in _classes(port, controlled)
+        ]
+        + [
+            {"link": relay.link, **place(WIRE, relay.egress), "handle": HANDLE, "role": "loss"}
+            for relay in layout.relays
+            if relay.netem is not None and relay.netem.loss
         ],
         "start": start,
         "sample_interval": interval,
     }
+
+
+def _congestion(flow: Plan, prefix: str) -> str | None:
+    """The kernel's name of a flow's congestion controller; None: the plan's, and that of UDP."""
+    if is_brf(flow):
+        return algorithm(prefix)
+    return cc.NAMES.get(flow["transport"].get("cc", ""))
 
 
 def _classes(port: Port, controlled: set[int]) -> list[str]:

@@ -54,8 +54,8 @@ class Archive:
             if str(place).strip("/") in self._names and not place.is_symlink():
                 continue
             if place.is_symlink():
-                target = os.readlink(place)
-                self.link(str(place), target)
+                target = place.readlink()
+                self.link(str(place), str(target))
                 rest = path.relative_to(place)
                 # Where it points to, and then on from there.
                 self.copy(Path(os.path.normpath(place.parent / target)) / rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shutil
@@ -11,7 +12,6 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from narrows.backends.kernel import agents
 from narrows.backends.kernel.ovs import SCHEMAS
 
 NEEDED = ("ip", "tc", "bridge", "ethtool", "nsenter", "chrt")
@@ -19,26 +19,18 @@ NEEDED = ("ip", "tc", "bridge", "ethtool", "nsenter", "chrt")
 USED = ("iperf3", "ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovsdb-tool")
 """Programs for some scenarios."""
 
-OURS = Path(__file__).resolve().parents[2]
+START = Path(__file__).with_name("start.py")
+"""What the guest's Python starts."""
+OURS = START.parents[2]
 """The folder of our package."""
-WORKER = "narrows.backends.vm.guest"
-_LEFT_OUT = {"idlelib", "test", "tests", "tkinter", "lib2to3", "ensurepip", "site-packages", "turtledemo"}
+_PACKAGES = "site-packages"
+_LEFT_OUT = {"idlelib", "test", "tests", "tkinter", "lib2to3", "ensurepip", _PACKAGES, "turtledemo"}
 _LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x")
-_MODULES = """
-import importlib, json, sys, types
-bare = sys.modules["narrows"] = types.ModuleType("narrows")
-bare.__path__ = [sys.argv[2]]
-importlib.import_module(sys.argv[1])
-files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
-json.dump({name: file for name, file in files.items() if file}, sys.stdout)
-"""
 
 
 def programs() -> list[Path]:
-    """Programs that are there, narrows-agent included."""
-    found = [Path(path) for name in (*NEEDED, *USED) if (path := shutil.which(name))]
-    agent = agents.find()
-    return [*found, agent] if agent else found
+    """Programs that are there. narrows-agent is none of them: `brf` asks for Linux 6.10."""
+    return [Path(path) for name in (*NEEDED, *USED) if (path := shutil.which(name))]
 
 
 def data() -> list[Path]:
@@ -56,29 +48,32 @@ def libraries(files: Iterable[Path]) -> set[Path]:
 
 
 def python() -> set[Path]:
-    """The interpreter, its library, and the packages that the worker imports."""
-    told = subprocess.run(
-        [sys.executable, "-c", _MODULES, WORKER, str(OURS)], capture_output=True, text=True, check=True
-    ).stdout
-    modules: dict[str, str] = json.loads(told)
+    """The interpreter with its library, and what the worker imports: of others whole packages."""
+    words = [sys.executable, str(START), "list"]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    modules = {name: Path(file) for name, file in json.loads(told).items()}
     stdlib = Path(sysconfig.get_path("stdlib"))
-    files = {Path(sys.executable), *_tree(stdlib)}
-    venv = Path(sys.prefix, "pyvenv.cfg")
-    if venv.exists():
-        files.add(venv)
-    loaded = [Path(file) for file in modules.values()]
-    outside = [path for path in loaded if not path.is_relative_to(stdlib) or "site-packages" in path.parts]
-    files |= set(_tree(OURS))
-    tops = {name.partition(".")[0] for name, file in modules.items() if Path(file) in set(outside)} - {
-        "narrows"
-    }
-    for top in tops:
-        file = Path(modules.get(top, ""))
-        files |= set(_tree(file.parent)) if file.name.startswith("__init__.") else {file}
-        beside = file.parent.parent / f"{top}.libs"  # where wheels keep libraries of their own
-        files |= set(_tree(beside)) if beside.is_dir() else set()
-    shared = [path for path in [*loaded, Path(sys.executable)] if path.suffix == ".so" or not path.suffix]
+    files = {Path(sys.executable), Path(sys.prefix, "pyvenv.cfg"), START, *_tree(stdlib)}
+    for name, file in modules.items():
+        if name.startswith("narrows."):
+            files |= {file, *_compiled(file), *_packages(file.parent)}
+        elif "." not in name and not (file.is_relative_to(stdlib) and _PACKAGES not in file.parts):
+            files |= set(_tree(file.parent)) if file.stem == "__init__" else {file}
+            beside = file.parent.with_name(f"{name}.libs")  # where wheels keep libraries of their own
+            files |= set(_tree(beside)) if beside.is_dir() else set()
+    shared = [Path(sys.executable), *(file for file in modules.values() if file.suffix == ".so")]
     return {path for path in files if path.is_file()} | libraries(shared)
+
+
+def _compiled(file: Path) -> list[Path]:
+    return [Path(importlib.util.cache_from_source(str(file)))] if file.suffix == ".py" else []
+
+
+def _packages(folder: Path) -> Iterator[Path]:
+    """The `__init__.py` of a folder of ours and of those above it."""
+    while folder != OURS and folder.is_relative_to(OURS):
+        yield folder / "__init__.py"
+        folder = folder.parent
 
 
 def _tree(folder: Path) -> Iterator[Path]:

@@ -6,10 +6,12 @@ Nothing here waits for the host while time counts: the plan is read from the mac
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -21,15 +23,20 @@ from narrows.errors import NarrowsError, ScenarioError
 PORT = Path("/dev/virtio-ports/narrows")
 PLAN = "opt/narrows/plan"
 _FIRMWARE = Path("/sys/firmware/qemu_fw_cfg/by_name") / PLAN / "raw"
+_RNDRESEEDCRNG = 0x5207
+"""linux/random.h."""
+_GROWN_UP_SECONDS = 130
+"""Behind its first two minutes the kernel reseeds itself once a minute and not more often (crng_has_old_seed,
+drivers/char/random.c), so that losses of runs up to a minute follow from the seed. Sleep costs nothing."""
 _PVPANIC = 0x505
-"""The I/O port of QEMU's pvpanic device (docs/specs/pvpanic.txt): a write stops the machine, as it was told to."""
+"""The I/O port of QEMU's pvpanic device (docs/specs/pvpanic.txt): a write stops the machine (`-action`)."""
 
 
 def main() -> None:
     """Run the plan of whoever wakes the guest up."""
     port = _port()
     try:
-        kernel = Kernel()
+        kernel = Kernel(virtual=True)
         facts = {
             **kernel.facts(),
             "congestion_controls": sorted(n for n, _ in kernel.congestion_controllers()),
@@ -37,10 +44,13 @@ def main() -> None:
     except NarrowsError as error:
         _say(port, {"failed": str(error)})
         return
+    time.sleep(_GROWN_UP_SECONDS)
     _say(port, {"ready": facts})
     _pause()
     subprocess.run(["modprobe", "qemu_fw_cfg"], check=True)
-    _say(port, _answer(kernel, json.loads(_FIRMWARE.read_bytes())))
+    plan = json.loads(_FIRMWARE.read_bytes())
+    _seed(int(plan["seed"]))
+    _say(port, _answer(kernel, plan))
 
 
 def _answer(kernel: Kernel, plan: dict[str, Any]) -> dict[str, Any]:
@@ -52,6 +62,13 @@ def _answer(kernel: Kernel, plan: dict[str, Any]) -> dict[str, Any]:
         return {"failed": str(error)}
     except Exception:
         return {"failed": traceback.format_exc(limit=-3)}
+
+
+def _seed(seed: int) -> None:
+    """Let the kernel's random numbers (netem's losses) follow from the run's seed."""
+    with open("/dev/urandom", "wb", buffering=0) as numbers:  # noqa: PTH123
+        numbers.write(seed.to_bytes(16, "little"))
+        fcntl.ioctl(numbers, _RNDRESEEDCRNG)
 
 
 def _pause() -> None:

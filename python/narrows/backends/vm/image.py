@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from narrows.backends.kernel import agents
 from narrows.backends.vm import closure, package
 from narrows.backends.vm.archive import Archive
 from narrows.backends.vm.errors import VmError
@@ -24,7 +23,12 @@ from narrows.backends.vm.machine import Machine, command, version
 from narrows.backends.vm.package import Kernel
 
 _FACTS = "facts.json"
-_BOOT_SECONDS = 300.0
+_KEPT = 3
+"""Saved guests that stay; each has some 600 MB."""
+_UNUSED_SECONDS = 3600.0
+"""Others stay too while they may be in use."""
+_BOOT_SECONDS = 1200.0
+"""Ten times what it takes on two busy processors."""
 
 MODULES = (
     "net/sched/",
@@ -91,6 +95,8 @@ def fingerprint(kernel: Kernel) -> str:
     for line in (kernel.sha256, version(), *map(str, command(Path(), Path(), Path(), Path())), INIT):
         digest.update(line.encode() + b"\n")
     for path in contents():
+        if "__pycache__" in path.parts:
+            continue  # follows from the source beside it
         found = path.stat()
         digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
     return digest.hexdigest()
@@ -115,7 +121,7 @@ def pack(kernel: Kernel, target: Path) -> None:
             modules=" ".join(LOADED),
             environment=_environment(),
             python=sys.executable,
-            start=Path(__file__).with_name("start.py"),
+            start=closure.START,
         )
         archive.file("init", init.encode(), 0o755)
         archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
@@ -127,8 +133,6 @@ def _environment() -> str:
     """What the guest's Python and programs find their way by."""
     paths = [str(closure.OURS.parent), *(path for path in sys.path if path.endswith("site-packages"))]
     words = {"PYTHONPATH": ":".join(paths), "HOME": "/root"}
-    if agent := agents.find():
-        words["NARROWS_AGENT"] = str(agent)
     return " ".join(f"{name}={shlex.quote(value)}" for name, value in words.items())
 
 
@@ -204,7 +208,9 @@ def _folder(kernel: Kernel, digest: str) -> Path:
 
 def _read(kernel: Kernel, folder: Path) -> Image | None:
     try:
-        return Image(kernel, folder, json.loads((folder / _FACTS).read_text(encoding="utf-8")))
+        facts = folder / _FACTS
+        facts.touch()  # it is in use, see `_tidy`
+        return Image(kernel, folder, json.loads(facts.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return None
 
@@ -218,13 +224,22 @@ def _make(kernel: Kernel, folder: Path, say: Callable[[str], None]) -> Image:
         pack(kernel, new / "initramfs")
         facts = _boot_and_save(Image(kernel, new, {}))
         (new / _FACTS).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        # Those of earlier files; a run that has one open keeps it.
-        for old in package.cache().glob("guest-*"):
-            shutil.rmtree(old, ignore_errors=True)
         new.rename(folder)
+    _tidy(package.cache(), time.time())
     size = (folder / "state").stat().st_size >> 20
     say(f"the guest was booted and saved in {time.monotonic() - began:.0f} s ({size} MB)")
     return Image(kernel, folder, facts)
+
+
+def _tidy(cache: Path, now: float) -> None:
+    """Remove saved guests of earlier files, but for a few: other checkouts have theirs here too."""
+    known = {path.parent: path.stat().st_mtime for path in cache.glob(f"guest-*/{_FACTS}")}
+    for folder in sorted(known, key=known.__getitem__, reverse=True)[_KEPT:]:
+        if now - known[folder] > _UNUSED_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
+    for unfinished in cache.glob("new-*"):  # of who was killed
+        if now - unfinished.stat().st_mtime > _UNUSED_SECONDS:
+            shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _boot_and_save(image: Image) -> dict[str, Any]:
@@ -232,7 +247,9 @@ def _boot_and_save(image: Image) -> dict[str, Any]:
         folder = Path(name)
         plan = folder / "plan"
         plan.write_text("null")
-        with Machine(command(image.kernel.image, image.initramfs, folder, plan), folder) as machine:
+        with Machine(
+            command(image.kernel.image, image.initramfs, folder, plan), folder, alone=False
+        ) as machine:
             machine.hear(("event",), _BOOT_SECONDS, "STOP")
             answer: dict[str, Any] = json.loads((folder / "answer").read_text().partition("\n")[0])
             if "ready" not in answer:

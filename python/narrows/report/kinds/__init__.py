@@ -8,6 +8,9 @@ from narrows.errors import NarrowsError, hint
 from narrows.report.figure import Figure
 from narrows.report.kinds.compare import bars, convergence, lines
 from narrows.report.kinds.crowd import completion_over_size, flow_count
+from narrows.report.kinds.heat import heat
+from narrows.report.kinds.multiples import multiples
+from narrows.report.kinds.ranking import ranking
 from narrows.report.kinds.split import split
 from narrows.report.kinds.spread import cdf, ellipses
 from narrows.report.kinds.time import delay, rates, shares, stack
@@ -22,7 +25,10 @@ KINDS: dict[str, Callable[[FigureSpec, Runs], Figure]] = {
     "delay": delay,
     "ellipses": ellipses,
     "flow-count": flow_count,
+    "heat": heat,
     "lines": lines,
+    "multiples": multiples,
+    "ranking": ranking,
     "rates": rates,
     "shares": shares,
     "split": split,

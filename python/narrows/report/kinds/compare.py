@@ -113,8 +113,8 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
 def bars(spec: FigureSpec, runs: Runs) -> Figure:
     """A measure per controller with the confidence interval; bars where the axis starts at zero, else points.
 
-    The study's args: y (measure), panels, y_from, y_to, y_log, y_percent, measure (arguments), rule and
-    rule_label (a line to compare with).
+    The study's args: y (measure), panels, y_from, y_to, y_log, y_percent, y_title, measure (arguments), rule
+    and rule_label (a line to compare with).
     """
     args = spec.args
     scale = 100.0 if args.get("y_percent") else 1.0
@@ -154,7 +154,7 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
     for row in (row for _, values in found for row in values):
         row["from"], row["upto"] = max(row["lo"], floor), min(row["hi"], high)
         row["v"] = max(row["y"], floor)
-    y_title = _axis_title(spec, scale)
+    y_title = str(args.get("y_title", _axis_title(spec, scale)))
     panels = [
         Panel(title, _bars(values, y_title, floor, high, log, args), height=210)
         for title, values in found

@@ -1,19 +1,25 @@
-"""Heat maps: a value for each of a controller and a rival, in the order of the families."""
+"""Heat maps: a value for each row and column, rows being controllers in the order of the families."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import altair as alt
 
+from narrows import metrics
+from narrows.report.encode import CONTROLLER, controllers, panels_of
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.style import look
+from narrows.studies.measures import measure_run
+from narrows.studies.model import FigureSpec
+from narrows.studies.run import Runs
 
 ROW_HEIGHT = 27
 """Height of a row of cells, px."""
 _DARK_TEXT, _LIGHT_TEXT = "#000000", "#ffffff"
+_TEXTS = [_DARK_TEXT, _LIGHT_TEXT]
 _MORE_IS_BETTER = ("#7f2704", "#f7f7f7", "#08519c")
 """Bad, neutral, good: brown to blue, which most colour-blind people tell apart.
 
@@ -48,7 +54,7 @@ FAIR = Scale(0.5, 0.75, 1.0)
 
 @dataclass(frozen=True)
 class Value:
-    """A cell: of `row` beside `column`, a mean with half the width of its interval, and the text in it."""
+    """A cell: row and column, a mean with half the width of its interval, and the text in it."""
 
     row: str
     column: str
@@ -57,15 +63,26 @@ class Value:
     text: str
 
 
-def heat(
-    identity: str, title: str, caption: str, names: Sequence[str], values: Sequence[Value], scale: Scale
+@dataclass(frozen=True)
+class Sides:
+    """Rows from above and columns from the left, and what they are called."""
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    of: str = "of"
+    beside: str = "beside"
+    frame: bool = False
+    """Whether to frame the cells of a row and a column of one name."""
+
+
+def heat_map(
+    identity: str, title: str, caption: str, sides: Sides, values: Sequence[Value], scale: Scale
 ) -> Figure:
-    """A heat map; rows and columns are `names` in that order, cells without a value stay empty."""
-    labels = [look(name).label for name in names]
+    """A heat map; cells without a value stay empty."""
     data = [
         {
-            "r": look(value.row).label,
-            "c": look(value.column).label,
+            "r": value.row,
+            "c": value.column,
             "v": min(max(value.mean, scale.low), scale.high),
             "m": value.mean,
             "h": None if math.isnan(value.half) else value.half,
@@ -78,21 +95,21 @@ def heat(
     base = alt.Chart(inline(data)).encode(
         x=alt.X(
             "c:N",
-            sort=labels,
-            title="beside",
-            scale=alt.Scale(domain=labels),
+            sort=list(sides.columns),
+            title=sides.beside,
+            scale=alt.Scale(domain=list(sides.columns)),
             axis=alt.Axis(orient="top", labelAngle=-45, domain=False, ticks=False, grid=False),
         ),
         y=alt.Y(
             "r:N",
-            sort=labels,
-            title="of",
-            scale=alt.Scale(domain=labels),
+            sort=list(sides.rows),
+            title=sides.of,
+            scale=alt.Scale(domain=list(sides.rows)),
             axis=alt.Axis(domain=False, ticks=False, grid=False),
         ),
         tooltip=[
-            alt.Tooltip("r:N", title="of"),
-            alt.Tooltip("c:N", title="beside"),
+            alt.Tooltip("r:N", title=sides.of or " "),
+            alt.Tooltip("c:N", title=sides.beside or " "),
             alt.Tooltip("m:Q", title=title, format=".3~f"),
             alt.Tooltip("h:Q", title="\N{PLUS-MINUS SIGN}", format=".2~f"),
         ],
@@ -109,10 +126,51 @@ def heat(
         text="t:N",
         color=alt.Color("k:N", legend=None, scale=alt.Scale(domain=_TEXTS, range=_TEXTS)),
     )
-    own = base.transform_filter("datum.r === datum.c").mark_rect(filled=False, stroke=_DARK_TEXT)
-    chart = alt.layer(cells, own, text).resolve_scale(color="independent")
-    panel = Panel(title, chart, height=ROW_HEIGHT * max(1, len(names)))
+    layers = [cells, text]
+    if sides.frame:
+        layers.insert(
+            1, base.transform_filter("datum.r === datum.c").mark_rect(filled=False, stroke=_DARK_TEXT)
+        )
+    chart = alt.layer(*layers).resolve_scale(color="independent")
+    panel = Panel(title, chart, height=ROW_HEIGHT * max(1, len(sides.rows)))
     return Figure(identity, title, caption, [panel], columns=1)
 
 
-_TEXTS = [_DARK_TEXT, _LIGHT_TEXT]
+def heat(spec: FigureSpec, runs: Runs) -> Figure:
+    """A measure of each controller at each point, mean over seeds.
+
+    The study's args: y (measure), measure (arguments), columns (factors), scale (bad, neutral, good), times
+    (factor of what is written), without (controllers).
+    """
+    args = spec.args
+    names = [name for name in controllers(runs) if name not in args.get("without", [])]
+    points = [(title.partition(") ")[2] or title, group) for title, group in panels_of(runs, args["columns"])]
+    times = float(args.get("times", 1.0))
+    values = []
+    for title, group in points:
+        for name in names:
+            found = [
+                measure_run(str(args["y"]), run, **args.get("measure", {})).value
+                for run in group.where({CONTROLLER: name})
+            ]
+            interval = metrics.mean_ci(found)
+            if not math.isnan(interval.mean):
+                text = number_text(times * interval.mean)
+                values.append(Value(look(name).label, title, interval.mean, interval.half_width, text))
+    sides = Sides([look(name).label for name in names], [title for title, _ in points], "", "")
+    figure = heat_map(spec.id, spec.title, spec.caption, sides, values, _scale(args["scale"]))
+    return figure if values else replace(figure, panels=[])
+
+
+def number_text(value: float) -> str:
+    """Two significant digits below ten, else whole; no minus before zero."""
+    text = f"{value:.0f}" if abs(value) >= 9.5 else f"{value:.2g}"
+    return "0" if float(text) == 0 else text.replace("-", "\N{MINUS SIGN}")
+
+
+def _scale(ends: Sequence[float]) -> Scale:
+    """Bad, neutral, good, in whichever direction."""
+    bad, neutral, good = (float(end) for end in ends)
+    if bad < good:
+        return Scale(bad, neutral, good)
+    return Scale(good, neutral, bad, (_MORE_IS_BETTER[2], _MORE_IS_BETTER[1], _MORE_IS_BETTER[0]))

@@ -163,11 +163,17 @@ impl<F> Model<F> {
 
     /// `gain` bandwidth-delay products in segments, rounded up so that the estimate cannot shrink by rounding;
     /// the initial window before any RTT is known (BBR-12).
+    #[inline]
     pub fn bdp(&self, bw: Rate, gain: Gain) -> u32 {
         if self.min_rtt == Span::MAX {
             return self.initial_cwnd;
         }
-        let byte_nanos = u128::from(bw.as_bytes_per_sec()) * u128::from(self.min_rtt.as_nanos());
+        let (rate, span) = (bw.as_bytes_per_sec(), self.min_rtt.as_nanos());
+        if let Some(gained) = rate.checked_mul(span).and_then(|product| gain.of_u64(product)) {
+            let segments = gained.div_ceil(u64::from(self.packet_bytes) * NANOS_PER_SEC);
+            return u32::try_from(segments).unwrap_or(u32::MAX);
+        }
+        let byte_nanos = u128::from(rate) * u128::from(span);
         let segment = u128::from(self.packet_bytes) * u128::from(NANOS_PER_SEC);
         u32::try_from(gain.of(byte_nanos).div_ceil(segment)).unwrap_or(u32::MAX)
     }

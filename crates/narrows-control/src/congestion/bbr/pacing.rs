@@ -60,11 +60,11 @@ impl Params {
     }
 }
 
-/// `gain * rate * kept / 100`, rounded down twice as Linux does. In 64 bits where they suffice: a division of 128 is slow.
+/// `gain * rate * kept / 100`, rounded down twice as Linux does.
 fn scaled(gain: Gain, rate: u64, kept: u64) -> u64 {
-    let gained = gain.of(u128::from(rate));
-    if let Some(product) = u64::try_from(gained).ok().and_then(|gained| gained.checked_mul(kept)) {
+    if let Some(product) = gain.of_u64(rate).and_then(|gained| gained.checked_mul(kept)) {
         return product / 100;
     }
-    u64::try_from(gained.saturating_mul(u128::from(kept)) / 100).unwrap_or(u64::MAX)
+    let product = gain.of(u128::from(rate)).saturating_mul(u128::from(kept));
+    u64::try_from(product / 100).unwrap_or(u64::MAX)
 }

@@ -27,7 +27,13 @@ impl Gain {
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 256.0
     }
+    /// `gain * amount`, rounded down, where 64 bits hold it: they nearly always do, and divisions of 128 are several times as slow.
+    #[inline]
+    pub fn of_u64(self, amount: u64) -> Option<u64> {
+        amount.checked_mul(u64::from(self.0)).map(|product| product >> 8)
+    }
     /// `gain * amount`, rounded down.
+    #[inline]
     pub fn of(self, amount: u128) -> u128 {
         amount.saturating_mul(u128::from(self.0)) >> 8
     }

@@ -4,7 +4,7 @@
 //! Long-Distance Networks" (INFOCOM 2004); integers as there. Deviations from Linux: time is in nanoseconds and not
 //! in jiffies; the ACK ratio is measured by the recovery state after an ACK, Linux takes the one before.
 
-use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
+use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
 use crate::congestion::{Ack, Congestion, Controller, Signal, State, Window};
 use crate::units::{NANOS_PER_SEC, Span, Time};
 
@@ -140,13 +140,7 @@ impl Controller for Bic {
     }
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
-        if !ack.cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if in_slow_start(window) {
-            acked = slow_start(window, acked);
-        }
+        let acked = left_for_avoidance(ack, window);
         if acked > 0 {
             self.update(ack.now, window.cwnd);
             self.increase.on_ack(window, self.acks_per_segment, acked);
@@ -155,18 +149,16 @@ impl Controller for Bic {
 
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.increase.reset();
-        let share = |scale: u32, of: u32| {
-            u32::try_from(u64::from(window.cwnd) * u64::from(scale) / u64::from(of)).unwrap_or(u32::MAX)
-        };
         // Short of the last maximum someone else is there too: aim lower.
         let short = self.w_max.is_some_and(|w_max| window.cwnd < w_max);
         self.w_max = Some(if short && self.params.fast_convergence {
-            share(UNIT.saturating_add(self.params.beta), 2 * UNIT)
+            part(window.cwnd, UNIT.saturating_add(self.params.beta), 2 * UNIT)
         } else {
             window.cwnd
         });
         let low = window.cwnd <= self.params.low_window;
-        window.ssthresh = if low { window.cwnd / 2 } else { share(self.params.beta, UNIT) }.max(2);
+        window.ssthresh =
+            if low { window.cwnd / 2 } else { part(window.cwnd, self.params.beta, UNIT) }.max(2);
         if event.signal == Signal::Timeout {
             *self = Bic::new(self.params.clone());
         }
@@ -182,16 +174,8 @@ impl Controller for Bic {
 mod tests {
     use super::*;
     use crate::congestion::INFINITE_SSTHRESH;
-    use crate::congestion::harness::{Path, Sender, ack_at, periodic_loss};
+    use crate::congestion::harness::{Path, Sender, ack_at, congestion, periodic_loss, window};
     use crate::units::Rate;
-
-    fn congestion(signal: Signal) -> Congestion {
-        Congestion { signal, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
-    }
-
-    fn window(cwnd: u32) -> Window {
-        Window { cwnd, ssthresh: 2, pacing_rate: None }
-    }
 
     /// A controller whose last maximum is `w_max`, with a receiver that ACKs each segment.
     fn after_congestion_at(w_max: u32) -> Bic {

@@ -6,7 +6,8 @@
 //! to the next within a jiffy, which Linux does to save a division.
 
 use super::hystart::{self, Hystart};
-use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
+use super::hystartpp::{self, HystartPlusPlus};
+use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance, part};
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
 use crate::units::{NANOS_PER_SEC, Span, Time};
 
@@ -31,6 +32,8 @@ pub struct Params {
     pub settle: Span,
     /// HyStart, or `None` for plain slow start.
     pub hystart: Option<hystart::Params>,
+    /// RFC 9406's slow start.
+    pub hystartpp: Option<hystartpp::Params>,
 }
 
 impl Default for Params {
@@ -45,6 +48,7 @@ impl Default for Params {
             refresh: Span::from_nanos(NANOS_PER_SEC / 32),
             settle: Span::from_secs(1),
             hystart: Some(hystart::Params::default()),
+            hystartpp: None,
         }
     }
 }
@@ -97,6 +101,7 @@ impl Epoch {
 pub struct Cubic {
     params: Params,
     hystart: Option<Hystart>,
+    hystartpp: Option<HystartPlusPlus>,
     increase: AdditiveIncrease,
     packet_bytes: u32,
     /// Window at the last congestion, lowered by fast convergence; `None` before the first and after a timeout.
@@ -121,6 +126,7 @@ impl Cubic {
     pub fn new(params: Params) -> Self {
         Cubic {
             hystart: params.hystart.clone().map(|p| Hystart::new(p, Time::ZERO)),
+            hystartpp: params.hystartpp.clone().map(HystartPlusPlus::new),
             params,
             increase: AdditiveIncrease::default(),
             packet_bytes: 1500,
@@ -131,6 +137,11 @@ impl Cubic {
             last_cwnd: 0,
             last_update: Time::ZERO,
         }
+    }
+
+    /// With RFC 9406's slow start in place of Linux's: `cubic-hystartpp`.
+    pub fn with_hystartpp(params: hystartpp::Params) -> Self {
+        Cubic::new(Params { hystart: None, hystartpp: Some(params), ..Params::default() })
     }
 
     /// Takes an RTT sample (Linux `cubictcp_acked`), and ends slow start if HyStart says so.
@@ -192,7 +203,7 @@ impl Cubic {
 
 impl Controller for Cubic {
     fn name(&self) -> &'static str {
-        "cubic"
+        if self.hystartpp.is_some() { "cubic-hystartpp" } else { "cubic" }
     }
 
     fn on_established(&mut self, connection: &Connection, _window: &mut Window) {
@@ -206,13 +217,10 @@ impl Controller for Cubic {
         if let Some(rtt) = ack.rtt {
             self.on_rtt(ack, window, rtt);
         }
-        if !ack.cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if in_slow_start(window) {
-            acked = slow_start(window, acked);
-        }
+        let acked = match &mut self.hystartpp {
+            Some(hystart) => hystart.left_for_avoidance(ack, window),
+            None => left_for_avoidance(ack, window),
+        };
         if acked > 0 {
             self.update(ack.now, window.cwnd, acked);
             self.increase.on_ack(window, self.acks_per_segment, acked);
@@ -222,17 +230,14 @@ impl Controller for Cubic {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.epoch = None;
         self.increase.reset();
-        let share = |scale: u32, of: u32| {
-            u32::try_from(u64::from(window.cwnd) * u64::from(scale) / u64::from(of)).unwrap_or(u32::MAX)
-        };
         // RFC 9438 section 4.7: short of the last maximum someone else is there too; aim lower.
         let short = self.w_max.is_some_and(|w_max| window.cwnd < w_max);
         self.w_max = Some(if short && self.params.fast_convergence {
-            share(UNIT + self.params.beta, 2 * UNIT)
+            part(window.cwnd, UNIT + self.params.beta, 2 * UNIT)
         } else {
             window.cwnd
         });
-        window.ssthresh = share(self.params.beta, UNIT).max(2);
+        window.ssthresh = part(window.cwnd, self.params.beta, UNIT).max(2);
         if event.signal == Signal::Timeout {
             // The path may be another one now: Linux forgets maximum and delay and arms HyStart again.
             self.w_max = None;

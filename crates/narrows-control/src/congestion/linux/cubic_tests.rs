@@ -2,16 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::congestion::INFINITE_SSTHRESH;
-use crate::congestion::harness::{Path, Sender, ack_at};
+use crate::congestion::harness::{Path, Sender, ack_at, congestion, window};
 use crate::units::Rate;
-
-fn window(cwnd: u32) -> Window {
-    Window { cwnd, ssthresh: 2, pacing_rate: None }
-}
-
-fn loss(signal: Signal) -> Congestion {
-    Congestion { signal, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
-}
 
 fn seconds(s: f64) -> Span {
     Span::from_secs_f64(s)
@@ -46,20 +38,20 @@ fn a_curve_of_centuries_saturates() {
 fn congestion_keeps_seven_tenths_and_fast_convergence_aims_below_the_old_maximum() {
     let mut cubic = Cubic::default();
     let mut w = window(100);
-    cubic.on_congestion(&loss(Signal::Loss), &mut w);
+    cubic.on_congestion(&congestion(Signal::Loss), &mut w);
     assert_eq!((w.ssthresh, cubic.w_max), (70, Some(100)));
     w.cwnd = 80;
-    cubic.on_congestion(&loss(Signal::Ecn), &mut w);
+    cubic.on_congestion(&congestion(Signal::Ecn), &mut w);
     assert_eq!((w.ssthresh, cubic.w_max), (56, Some(68)));
     w.cwnd = 1;
-    cubic.on_congestion(&loss(Signal::Loss), &mut w);
+    cubic.on_congestion(&congestion(Signal::Loss), &mut w);
     assert_eq!(w.ssthresh, 2);
 }
 
 #[test]
 fn a_timeout_forgets_the_path() {
     let mut cubic = Cubic::default();
-    cubic.on_congestion(&loss(Signal::Timeout), &mut window(100));
+    cubic.on_congestion(&congestion(Signal::Timeout), &mut window(100));
     assert_eq!((cubic.w_max, cubic.delay_min), (None, None));
     assert!(cubic.epoch.is_none());
 }
@@ -131,7 +123,7 @@ fn differences(w_max: u32, rtt: f64) -> (f64, f64) {
     let mut cubic = Cubic::new(Params { hystart: None, ..Params::default() });
     let mut w = window(w_max);
     cubic.delay_min = Some(seconds(rtt));
-    cubic.on_congestion(&loss(Signal::Loss), &mut w);
+    cubic.on_congestion(&congestion(Signal::Loss), &mut w);
     w.cwnd = w.ssthresh;
     let mut reference = Reference::after_loss_at(f64::from(w_max));
     reference.cwnd = f64::from(w.cwnd);
@@ -166,7 +158,7 @@ fn integers_stay_within_a_segment_of_the_real_valued_cubic_over_a_sawtooth() {
 fn an_idle_time_does_not_move_the_window_up_the_curve() {
     let mut cubic = Cubic::default();
     let mut w = window(100);
-    cubic.on_congestion(&loss(Signal::Loss), &mut w);
+    cubic.on_congestion(&congestion(Signal::Loss), &mut w);
     w.cwnd = w.ssthresh;
     let at = |s| Time::from_secs_f64(s);
     let ack = |s| Ack { acked: 1, cwnd_limited: true, ..ack_at(at(s)) };
@@ -207,7 +199,7 @@ proptest! {
     fn no_window_grows_by_more_than_half_per_window_of_acks(w_max in 4u32..5000, later in 0.0f64..200.0) {
         let mut cubic = Cubic::default();
         let mut w = window(w_max);
-        cubic.on_congestion(&loss(Signal::Loss), &mut w);
+        cubic.on_congestion(&congestion(Signal::Loss), &mut w);
         w.cwnd = w.ssthresh;
         let ack = |s| Ack { acked: 1, cwnd_limited: true, ..ack_at(Time::from_secs_f64(s)) };
         cubic.on_ack(&ack(1.0), &mut w);

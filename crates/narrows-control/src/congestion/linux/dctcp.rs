@@ -6,7 +6,6 @@
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
-use crate::units::Time;
 
 /// Parameters of [`Dctcp`]; the defaults are Linux's module parameters.
 #[derive(Clone, Debug)]
@@ -40,8 +39,6 @@ pub struct Dctcp {
     marked: u64,
     /// The window is over when `snd_una` reaches this.
     end: u64,
-    /// Window before the last reduction, segments.
-    prior_cwnd: u32,
 }
 
 impl Default for Dctcp {
@@ -54,7 +51,7 @@ impl Dctcp {
     /// A controller with these parameters.
     pub fn new(params: Params) -> Self {
         let alpha = params.initial_alpha.min(UNIT);
-        Dctcp { params, reno: Reno::default(), alpha, delivered: 0, marked: 0, end: 0, prior_cwnd: 0 }
+        Dctcp { params, reno: Reno::default(), alpha, delivered: 0, marked: 0, end: 0 }
     }
 
     /// RFC 8257 section 3.3, step 6: alpha = (1 - g) alpha + g M, once per window.
@@ -93,7 +90,6 @@ impl Controller for Dctcp {
     }
 
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
-        self.prior_cwnd = window.cwnd;
         let cwnd = window.cwnd;
         self.reno.on_congestion(event, window);
         if event.signal == Signal::Ecn {
@@ -102,10 +98,6 @@ impl Controller for Dctcp {
             window.ssthresh = cwnd.saturating_sub(u32::try_from(cut).unwrap_or(u32::MAX));
         }
         window.ssthresh = window.ssthresh.max(self.params.min_ssthresh);
-    }
-
-    fn on_undo(&mut self, _now: Time, window: &mut Window) {
-        window.cwnd = window.cwnd.max(self.prior_cwnd);
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
@@ -117,12 +109,8 @@ impl Controller for Dctcp {
 mod tests {
     use super::*;
     use crate::congestion::INFINITE_SSTHRESH;
-    use crate::congestion::harness::ack_at;
-    use crate::units::Span;
-
-    fn congestion(signal: Signal) -> Congestion {
-        Congestion { signal, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
-    }
+    use crate::congestion::harness::{ack_at, congestion};
+    use crate::units::Time;
 
     /// A window of 100 segments of which `marked` are.
     fn window_of_acks(dctcp: &mut Dctcp, marked: u64) {

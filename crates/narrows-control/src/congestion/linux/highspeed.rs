@@ -2,7 +2,8 @@
 //!
 //! Source: RFC 3649; Linux `tcp_highspeed.c` (SUR 2.5). The table of rows is RFC 3649 appendix B, computed as the RFC's
 //! program does and not written out. Linux looks rows up so that the increase of a row holds up to its window, not from it
-//! on: two segments per RTT from 39, where RFC 3649 has them from 118. No deviation known from Linux.
+//! on: two segments per RTT from 39, where RFC 3649 has them from 118. Deviation from Linux: its
+//! window ends at 2^32 / 128 segments.
 
 use std::sync::LazyLock;
 
@@ -138,16 +139,8 @@ impl Controller for HighSpeed {
 mod tests {
     use super::*;
     use crate::congestion::Signal;
-    use crate::congestion::harness::{Path, Sender, ack_at, periodic_loss};
+    use crate::congestion::harness::{Path, Sender, ack_at, congestion, periodic_loss, window};
     use crate::units::{Rate, Span, Time};
-
-    fn congestion() -> Congestion {
-        Congestion { signal: Signal::Loss, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
-    }
-
-    fn window(cwnd: u32) -> Window {
-        Window { cwnd, ssthresh: 2, pacing_rate: None }
-    }
 
     /// RFC 3649 appendix B.
     #[test]
@@ -166,7 +159,7 @@ mod tests {
             let mut w = window(cwnd);
             highspeed.on_ack(&ack_at(Time::ZERO), &mut w);
             assert_eq!(highspeed.row + 1, row, "cwnd {cwnd}");
-            highspeed.on_congestion(&congestion(), &mut w);
+            highspeed.on_congestion(&congestion(Signal::Loss), &mut w);
             assert_eq!(w.ssthresh, ssthresh, "cwnd {cwnd}");
         }
     }
@@ -214,7 +207,7 @@ mod tests {
                     rtts += 1.0 / f64::from(w.cwnd);
                 }
                 if n % per == per - 1 {
-                    highspeed.on_congestion(&congestion(), &mut w);
+                    highspeed.on_congestion(&congestion(Signal::Loss), &mut w);
                     w.cwnd = w.ssthresh;
                 } else {
                     highspeed.on_ack(&ack_at(Time::ZERO), &mut w);

@@ -270,11 +270,11 @@ impl Controller for Htcp {
 mod tests {
     use super::*;
     use crate::congestion::Signal;
-    use crate::congestion::harness::{Path, Sender, ack_at};
+    use crate::congestion::harness::{self, Path, Sender, ack_at, window};
     use crate::units::Rate;
 
     fn congestion(now: Time) -> Congestion {
-        Congestion { signal: Signal::Loss, now, in_flight: 10, srtt: Span::from_millis(20) }
+        Congestion { now, ..harness::congestion(Signal::Loss) }
     }
 
     fn secs(s: f64) -> Time {
@@ -313,7 +313,7 @@ mod tests {
     fn congestion_keeps_the_share_that_empties_the_queue() {
         for (min, max, beta) in [(100, 150, 85), (100, 110, 102), (100, 300, 64), (9, 10, 64)] {
             let mut htcp = with_rtts(min, max);
-            let mut w = Window { cwnd: 1280, ssthresh: 2, pacing_rate: None };
+            let mut w = window(1280);
             htcp.on_congestion(&congestion(secs(1.0)), &mut w);
             assert_eq!((htcp.beta, w.ssthresh), (beta, 10 * beta), "{min} to {max} ms");
         }
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(htcp.max_rtt, Span::from_millis(100), "an outlier");
         htcp.take_rtt(Span::from_millis(120), true);
         assert_eq!(htcp.max_rtt, Span::from_millis(120));
-        let mut w = Window { cwnd: 100, ssthresh: 2, pacing_rate: None };
+        let mut w = window(100);
         htcp.on_congestion(&congestion(secs(3.0)), &mut w);
         assert_eq!(htcp.max_rtt, Span::from_millis(119));
         htcp.on_undo(secs(3.1), &mut w);
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn it_grows_by_alpha_per_window() {
         let mut htcp = Htcp { alpha: 10 * 128, ..with_rtts(100, 100) };
-        let mut w = Window { cwnd: 1000, ssthresh: 2, pacing_rate: None };
+        let mut w = window(1000);
         // 100 ACKs of one segment are worth one, and the one that finds so is not counted.
         for _ in 0..100 {
             htcp.on_ack(&ack_at(secs(0.5)), &mut w);

@@ -4,7 +4,8 @@
 //! `tcp_hybla.c` (SUR 2.7), integers as there. Deviations from Linux: where the handshake gave no RTT, the first sample sets rho
 //! (Linux keeps rho = 1 for ever); the count of a window that grows by less than 1/128 per ACK is not shared with Reno's.
 
-use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
+use super::reno::Reno;
+use super::slow_start::in_slow_start;
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
 use crate::units::Span;
 
@@ -17,13 +18,11 @@ pub struct Params {
     pub max_doublings: u32,
     /// Largest window, segments (Linux `snd_cwnd_clamp`). 65535.
     pub max_cwnd: u32,
-    /// Least `ssthresh`, segments. 2: RFC 5681 equation 4.
-    pub min_ssthresh: u32,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Params { reference_rtt: Span::from_millis(25), max_doublings: 16, max_cwnd: 65_535, min_ssthresh: 2 }
+        Params { reference_rtt: Span::from_millis(25), max_doublings: 16, max_cwnd: 65_535 }
     }
 }
 
@@ -36,8 +35,8 @@ const UNIT: u32 = 128;
 #[derive(Clone, Debug)]
 pub struct Hybla {
     params: Params,
-    /// Reno, outside Open.
-    increase: AdditiveIncrease,
+    /// Outside Open, and on congestion.
+    reno: Reno,
     /// How many times the reference the RTT is, in 1/8, at least 8 (`rho_3ls`).
     rho: u32,
     /// Least smoothed RTT; `None` before the first.
@@ -57,8 +56,7 @@ impl Default for Hybla {
 impl Hybla {
     /// A controller with these parameters.
     pub fn new(params: Params) -> Self {
-        let increase = AdditiveIncrease::default();
-        Hybla { params, increase, rho: 1 << RHO_SHIFT, min_srtt: None, cents: 0, idle_acks: 0 }
+        Hybla { params, reno: Reno::default(), rho: 1 << RHO_SHIFT, min_srtt: None, cents: 0, idle_acks: 0 }
     }
 
     /// Takes rho from an RTT if it is the least so far; the queue must not make the flow more aggressive.
@@ -107,14 +105,7 @@ impl Controller for Hybla {
             return;
         }
         if ack.state != State::Open {
-            let mut acked = ack.acked;
-            if in_slow_start(window) {
-                acked = slow_start(window, acked);
-            }
-            if acked > 0 {
-                let per = window.cwnd;
-                self.increase.on_ack(window, per, acked);
-            }
+            self.reno.on_ack(ack, window);
             return;
         }
         let slow_start = in_slow_start(window);
@@ -141,10 +132,9 @@ impl Controller for Hybla {
         window.cwnd = window.cwnd.min(self.params.max_cwnd);
     }
 
-    fn on_congestion(&mut self, _event: &Congestion, window: &mut Window) {
-        self.increase.reset();
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.reno.on_congestion(event, window);
         self.idle_acks = 0;
-        window.ssthresh = (window.cwnd / 2).max(self.params.min_ssthresh);
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
@@ -155,7 +145,7 @@ impl Controller for Hybla {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::harness::{Path, Sender, ack_at};
+    use crate::congestion::harness::{Path, Sender, ack_at, congestion, window};
     use crate::congestion::{INFINITE_SSTHRESH, Signal};
     use crate::units::{Rate, Time};
 
@@ -211,16 +201,13 @@ mod tests {
         let mut open = w.clone();
         hybla.on_ack(&Ack { state: State::Disorder, ..ack }, &mut open);
         assert_eq!(open.cwnd, 31, "Reno outside Open");
-        hybla.on_congestion(
-            &Congestion { signal: Signal::Loss, now: Time::ZERO, in_flight: 1, srtt: Span::ZERO },
-            &mut w,
-        );
+        hybla.on_congestion(&congestion(Signal::Loss), &mut w);
         assert_eq!(w.ssthresh, 15);
     }
 
     #[test]
     fn a_wide_window_on_a_short_path_still_grows_by_a_segment_per_window() {
-        let mut w = Window { cwnd: 1000, ssthresh: 2, pacing_rate: None };
+        let mut w = window(1000);
         let mut hybla = at_rtt(10);
         for _ in 0..1000 {
             hybla.on_ack(&ack_at(Time::ZERO), &mut w);

@@ -91,11 +91,15 @@ impl Hystart {
 
     /// An ACK in slow start with the RTT sample `rtt`. True once, when slow start should end.
     pub fn on_ack(&mut self, ack: &Ack, cwnd: u32, rtt: Span, delay_min: Span, packet_bytes: u32) -> bool {
-        if self.found || cwnd < self.params.low_window {
+        if self.found {
             return false;
         }
+        // Rounds are counted from the first flight on: a train is as long as its whole flight.
         if ack.snd_una > self.end_seq {
             self.start_round(ack.now, ack.snd_nxt);
+        }
+        if cwnd < self.params.low_window {
+            return false;
         }
         // Both detectors see every ACK: each keeps state that the other's verdict must not skip.
         let train = self.train_is_long(ack, cwnd, delay_min, packet_bytes);

@@ -3,7 +3,8 @@
 //! Source: RFC 5681; Linux `tcp_cong.c` (SUR 2.1). Slow start and loss recovery are the transport's and
 //! `slow_start.rs`'s.
 
-use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
+use super::hystartpp::{self, HystartPlusPlus};
+use super::slow_start::{AdditiveIncrease, left_for_avoidance};
 use crate::congestion::{Ack, Congestion, Controller, Window};
 
 /// Parameters of [`Reno`].
@@ -27,28 +28,31 @@ impl Default for Params {
 pub struct Reno {
     params: Params,
     increase: AdditiveIncrease,
+    hystartpp: Option<HystartPlusPlus>,
 }
 
 impl Reno {
     /// A controller with other parameters than RFC 5681's.
     pub fn new(params: Params) -> Self {
-        Reno { params, increase: AdditiveIncrease::default() }
+        Reno { params, ..Reno::default() }
+    }
+
+    /// With RFC 9406's slow start: `reno-hystartpp`.
+    pub fn with_hystartpp(params: hystartpp::Params) -> Self {
+        Reno { hystartpp: Some(HystartPlusPlus::new(params)), ..Reno::default() }
     }
 }
 
 impl Controller for Reno {
     fn name(&self) -> &'static str {
-        "reno"
+        if self.hystartpp.is_some() { "reno-hystartpp" } else { "reno" }
     }
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
-        if !ack.cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if in_slow_start(window) {
-            acked = slow_start(window, acked);
-        }
+        let acked = match &mut self.hystartpp {
+            Some(hystart) => hystart.left_for_avoidance(ack, window),
+            None => left_for_avoidance(ack, window),
+        };
         if acked > 0 {
             let per = window.cwnd;
             self.increase.on_ack(window, per, acked);
@@ -64,13 +68,9 @@ impl Controller for Reno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::harness::{Path, Sender, ack_at, periodic_loss};
+    use crate::congestion::harness::{Path, Sender, ack_at, congestion, periodic_loss, window};
     use crate::congestion::{INFINITE_SSTHRESH, Signal};
     use crate::units::{Rate, Span, Time};
-
-    fn congestion(signal: Signal) -> Congestion {
-        Congestion { signal, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
-    }
 
     #[test]
     fn congestion_halves_the_window_but_leaves_two_segments() {
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_sawtooth_has_the_mean_window_of_the_square_root_law() {
         let mut reno = Reno::default();
-        let mut w = Window { cwnd: 10, ssthresh: 2, pacing_rate: None };
+        let mut w = window(10);
         let (mut rtts, segments) = (0.0, 50_000);
         for n in 0..segments {
             rtts += 1.0 / f64::from(w.cwnd);

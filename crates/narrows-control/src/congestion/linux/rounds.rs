@@ -51,6 +51,11 @@ impl Rounds {
     pub fn begin(&mut self, snd_nxt: u64) {
         self.end = snd_nxt;
         self.samples = 0;
+        self.forget_least();
+    }
+
+    /// Forgets the least RTT of the round.
+    pub fn forget_least(&mut self) {
         self.least = u32::MAX;
     }
 
@@ -67,11 +72,6 @@ impl Rounds {
 fn micros(rtt: Span) -> u32 {
     // One below the value that says "none".
     u32::try_from(rtt.as_micros().saturating_add(1)).unwrap_or(u32::MAX).min(u32::MAX - 1)
-}
-
-/// `window * share / of` in segments, rounded down.
-pub fn part(window: u32, share: u32, of: u32) -> u32 {
-    u32::try_from(u64::from(window) * u64::from(share) / u64::from(of.max(1))).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Source: Kelly, "Scalable TCP: Improving Performance in Highspeed Wide Area Networks" (CCR 33(2), 2003); Linux
 //! `tcp_scalable.c` (SUR 2.10). No deviation known.
 
-use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
+use super::slow_start::{AdditiveIncrease, left_for_avoidance};
 use crate::congestion::{Ack, Congestion, Controller, Window};
 
 /// Parameters of [`Scalable`].
@@ -44,13 +44,7 @@ impl Controller for Scalable {
     }
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
-        if !ack.cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if in_slow_start(window) {
-            acked = slow_start(window, acked);
-        }
+        let acked = left_for_avoidance(ack, window);
         if acked > 0 {
             let per = window.cwnd.min(self.params.acks_per_segment);
             self.increase.on_ack(window, per, acked);
@@ -68,22 +62,14 @@ impl Controller for Scalable {
 mod tests {
     use super::*;
     use crate::congestion::Signal;
-    use crate::congestion::harness::{Path, Sender, ack_at};
+    use crate::congestion::harness::{Path, Sender, ack_at, congestion, window};
     use crate::units::{Rate, Span, Time};
-
-    fn congestion() -> Congestion {
-        Congestion { signal: Signal::Loss, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
-    }
-
-    fn window(cwnd: u32) -> Window {
-        Window { cwnd, ssthresh: 2, pacing_rate: None }
-    }
 
     #[test]
     fn tv_s11_congestion_takes_an_eighth() {
         for (cwnd, ssthresh) in [(400, 350), (15, 14), (7, 7), (1, 2)] {
             let mut w = window(cwnd);
-            Scalable::default().on_congestion(&congestion(), &mut w);
+            Scalable::default().on_congestion(&congestion(Signal::Loss), &mut w);
             assert_eq!(w.ssthresh, ssthresh, "cwnd {cwnd}");
         }
     }
@@ -115,7 +101,7 @@ mod tests {
                     rtts += 1.0 / f64::from(w.cwnd);
                 }
                 if n % segments_per_loss == segments_per_loss - 1 {
-                    scalable.on_congestion(&congestion(), &mut w);
+                    scalable.on_congestion(&congestion(Signal::Loss), &mut w);
                     w.cwnd = w.ssthresh;
                 } else {
                     scalable.on_ack(&ack_at(Time::ZERO), &mut w);

@@ -1,6 +1,6 @@
 //! What the window-based controllers share: slow start and the additive-increase counter.
 
-use crate::congestion::Window;
+use crate::congestion::{Ack, Window};
 
 /// Below the threshold (Linux `tcp_in_slow_start`).
 pub fn in_slow_start(window: &Window) -> bool {
@@ -14,6 +14,21 @@ pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     let used = acked.min(room);
     window.cwnd = window.cwnd.saturating_add(used);
     acked - used
+}
+
+/// How an ACK begins for all of the family: a window that is not the limit does not grow (SUR-4), one below the threshold is in
+/// slow start. Returns the ACKed segments that are left over for congestion avoidance.
+pub fn left_for_avoidance(ack: &Ack, window: &mut Window) -> u32 {
+    match ack.cwnd_limited {
+        false => 0,
+        true if in_slow_start(window) => slow_start(window, ack.acked),
+        true => ack.acked,
+    }
+}
+
+/// `window * share / of` in segments, rounded down.
+pub fn part(window: u32, share: u32, of: u32) -> u32 {
+    u32::try_from(u64::from(window) * u64::from(share) / u64::from(of.max(1))).unwrap_or(u32::MAX)
 }
 
 /// Counts ACKed segments towards the next segment of window (Linux `tcp_cong_avoid_ai`, SUR-3).
@@ -38,6 +53,25 @@ impl AdditiveIncrease {
         window.cwnd = window.cwnd.saturating_add(segments);
     }
 
+    /// Counts towards `per` without growing. True when so many had been counted before this ACK, which is then not counted.
+    pub fn count(&mut self, per: u32, acked: u32) -> bool {
+        let full = self.acked >= per;
+        self.acked = if full { 0 } else { self.acked.saturating_add(acked) };
+        full
+    }
+
+    /// Grows the window by `share / 2^shift` segments per window of ACKed ones. A fraction of a segment is lost when whole ones
+    /// are added (Linux `tcp_illinois.c`).
+    pub fn by_share(&mut self, window: &mut Window, share: u32, shift: u32, acked: u32) {
+        self.acked = self.acked.saturating_add(acked);
+        let earned = (u64::from(self.acked) * u64::from(share)) >> shift;
+        let segments = earned / u64::from(window.cwnd.max(1));
+        if segments > 0 {
+            window.cwnd = window.cwnd.saturating_add(u32::try_from(segments).unwrap_or(u32::MAX));
+            self.acked = 0;
+        }
+    }
+
     /// Forgets the credit, as Linux does when it enters CWR, Recovery or Loss.
     pub fn reset(&mut self) {
         self.acked = 0;
@@ -47,6 +81,8 @@ impl AdditiveIncrease {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::harness::ack_at;
+    use crate::units::Time;
 
     fn window(cwnd: u32, ssthresh: u32) -> Window {
         Window { cwnd, ssthresh, pacing_rate: None }
@@ -60,6 +96,29 @@ mod tests {
         assert!(!in_slow_start(&w));
         assert_eq!(slow_start(&mut w, 5), 5);
         assert_eq!(w.cwnd, 10);
+    }
+
+    #[test]
+    fn what_slow_start_leaves_is_for_avoidance_if_the_window_is_the_limit() {
+        let ack = |acked, cwnd_limited| Ack { acked, cwnd_limited, ..ack_at(Time::ZERO) };
+        for (cwnd, limited, left, after) in
+            [(8, true, 3, 10), (10, true, 5, 10), (8, false, 0, 8), (10, false, 0, 10)]
+        {
+            let mut w = window(cwnd, 10);
+            assert_eq!((left_for_avoidance(&ack(5, limited), &mut w), w.cwnd), (left, after));
+        }
+    }
+
+    #[test]
+    fn a_count_is_full_one_ack_after_the_last_that_filled_it() {
+        let mut ai = AdditiveIncrease::default();
+        let full: Vec<bool> = (0..6).map(|_| ai.count(4, 2)).collect();
+        assert_eq!(full, [false, false, true, false, false, true]);
+    }
+
+    #[test]
+    fn a_part_of_the_widest_window_does_not_overflow() {
+        assert_eq!((part(10, 2, 3), part(u32::MAX, u32::MAX, 1), part(7, 1, 0)), (6, u32::MAX, 7));
     }
 
     #[test]

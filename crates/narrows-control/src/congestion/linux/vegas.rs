@@ -6,8 +6,8 @@
 //! does not (SUR-4).
 
 use super::reno::Reno;
-use super::rounds::{Rounds, part};
-use super::slow_start::{in_slow_start, slow_start};
+use super::rounds::Rounds;
+use super::slow_start::{in_slow_start, part, slow_start};
 use crate::congestion::{Ack, Congestion, Controller, Window};
 use crate::units::{Span, Time};
 
@@ -117,7 +117,7 @@ impl Controller for Vegas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::harness::{Path, Sender, ack_at};
+    use crate::congestion::harness::{Path, Sender, ack_at, congestion};
     use crate::congestion::{Signal, State};
     use crate::units::Rate;
 
@@ -172,9 +172,7 @@ mod tests {
             vegas.on_ack(&disorder, &mut w);
         }
         assert_eq!(w.cwnd, 11);
-        let event =
-            Congestion { signal: Signal::Loss, now: Time::ZERO, in_flight: 11, srtt: Span::from_millis(20) };
-        vegas.on_congestion(&event, &mut w);
+        vegas.on_congestion(&congestion(Signal::Loss), &mut w);
         assert_eq!(w.ssthresh, 5);
     }
 

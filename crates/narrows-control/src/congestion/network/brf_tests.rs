@@ -1,6 +1,6 @@
 use super::*;
 use crate::congestion::Signal;
-use crate::congestion::harness::{Path, Sender, ack_at, periodic_loss};
+use crate::congestion::harness::{Path, Sender, ack_at, connection, initial_window, periodic_loss};
 
 const RTT: Span = Span::from_millis(20);
 
@@ -15,16 +15,8 @@ fn ms(n: u64) -> Time {
 /// A sender whose handshake brought `feedback`.
 fn established(params: Params, feedback: Option<Rate>) -> (Brf, Window) {
     let mut brf = Brf::new("brf", params);
-    let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
-    let connection = Connection {
-        now: Time::ZERO,
-        packet_bytes: 1500,
-        rtt: Some(RTT),
-        feedback,
-        feedback_possible: false,
-        echo: None,
-        seed: 1,
-    };
+    let mut window = initial_window();
+    let connection = connection(Some(RTT), feedback);
     brf.on_established(&connection, &mut window);
     (brf, window)
 }
@@ -107,16 +99,8 @@ fn without_feedback_in_the_handshake_cubic_runs_and_forged_feedback_is_ignored()
     let (mut brf, mut w) = established(Params::default(), None);
     assert_eq!(brf.recovery(), Recovery::Transport);
     let mut cubic = Cubic::default();
-    let mut plain = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
-    let connection = Connection {
-        now: Time::ZERO,
-        packet_bytes: 1500,
-        rtt: Some(RTT),
-        feedback: None,
-        echo: None,
-        feedback_possible: false,
-        seed: 1,
-    };
+    let mut plain = initial_window();
+    let connection = connection(Some(RTT), None);
     cubic.on_established(&connection, &mut plain);
     for n in 1..2000 {
         if n % 700 == 0 {
@@ -309,17 +293,8 @@ fn the_floor_of_silence_gives_way_to_a_queue() {
 /// CUBIC until then (BRF-63, BRF-93).
 #[test]
 fn feedback_that_begins_late_is_obeyed_if_the_handshake_had_the_option() {
-    let (mut brf, mut w) =
-        (Brf::default(), Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None });
-    let connection = Connection {
-        now: Time::ZERO,
-        packet_bytes: 1500,
-        rtt: Some(RTT),
-        feedback: None,
-        echo: None,
-        feedback_possible: true,
-        seed: 1,
-    };
+    let (mut brf, mut w) = (Brf::default(), initial_window());
+    let connection = Connection { feedback_possible: true, ..connection(Some(RTT), None) };
     brf.on_established(&connection, &mut w);
     for n in 1..1200 {
         brf.on_ack(&ack(ms(n), None), &mut w);

@@ -92,8 +92,7 @@ impl Controller for Stamped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::INFINITE_SSTHRESH;
-    use crate::congestion::harness::ack_at;
+    use crate::congestion::harness::{ack_at, connection, initial_window};
 
     const RTT: Span = Span::from_millis(40);
 
@@ -112,16 +111,8 @@ mod tests {
     }
 
     fn established(mut sender: Stamped, feedback: Option<Rate>) -> (Stamped, Window) {
-        let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
-        let connection = Connection {
-            now: Time::ZERO,
-            packet_bytes: 1500,
-            rtt: Some(RTT),
-            feedback,
-            feedback_possible: false,
-            echo: None,
-            seed: 1,
-        };
+        let mut window = initial_window();
+        let connection = connection(Some(RTT), feedback);
         sender.on_established(&connection, &mut window);
         (sender, window)
     }

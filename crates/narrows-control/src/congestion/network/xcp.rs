@@ -87,21 +87,13 @@ impl Controller for Xcp {
 mod tests {
     use super::*;
     use crate::congestion::Signal;
-    use crate::congestion::harness::ack_at;
+    use crate::congestion::harness::{ack_at, connection, initial_window};
 
     const RTT: Span = Span::from_millis(40);
 
     fn established() -> (Xcp, Window) {
-        let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
-        let connection = Connection {
-            now: Time::ZERO,
-            packet_bytes: 1500,
-            rtt: Some(RTT),
-            feedback: None,
-            feedback_possible: false,
-            echo: None,
-            seed: 1,
-        };
+        let mut window = initial_window();
+        let connection = connection(Some(RTT), None);
         let mut xcp = Xcp::default();
         xcp.on_established(&connection, &mut window);
         (xcp, window)

@@ -74,15 +74,17 @@ impl Bounds {
         }
     }
 
-    /// A loss when this many segments were delivered. `fresh`: the connection was not repairing one already.
-    pub fn on_loss(&mut self, delivered: u64, fresh: bool) {
-        if !self.loss_in_round {
-            self.loss_round_delivered = delivered;
-            if fresh {
-                self.before = Some((self.longterm, self.shortterm, self.bw_shortterm));
-            }
+    /// A loss when this many segments were delivered. `fresh`: the connection was not repairing one already. True if an episode
+    /// begins, which may turn out to be a mistake.
+    pub fn on_loss(&mut self, delivered: u64, fresh: bool) -> bool {
+        if core::mem::replace(&mut self.loss_in_round, true) {
+            return false;
         }
-        self.loss_in_round = true;
+        self.loss_round_delivered = delivered;
+        if fresh {
+            self.before = Some((self.longterm, self.shortterm, self.bw_shortterm));
+        }
+        fresh
     }
 
     /// Once per round, after the bandwidth was brought up to date (`AdaptLowerBoundsFromCongestion`; BBR3-7).

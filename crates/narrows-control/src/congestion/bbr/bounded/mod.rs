@@ -308,8 +308,10 @@ impl Bounded {
         }
         match self.params.up_exit {
             UpExit::Queue(gain) => {
-                let full = self.inflight(self.model.max_bw(), gain, window);
-                self.cycle.has_lasted(ack.now, self.model.min_rtt) && ack.prior_in_flight >= full
+                // With the segment that is about to leave, as in v1.
+                let in_flight = ack.prior_in_flight.saturating_add(1);
+                self.cycle.has_lasted(ack.now, self.model.min_rtt)
+                    && in_flight >= self.inflight(self.model.max_bw(), gain, window)
             }
             UpExit::Plateau => {
                 if ack.cwnd_limited && window.cwnd >= self.bounds.longterm {
@@ -333,7 +335,7 @@ impl Bounded {
             self.model.start_round(ack.delivered);
             self.phase = Phase::ProbeRtt(ProbeRtt::default());
         }
-        let few = self.probe_rtt_cwnd();
+        let few = if matches!(self.phase, Phase::ProbeRtt(_)) { self.probe_rtt_cwnd() } else { 0 };
         if let Phase::ProbeRtt(probe) = &mut self.phase
             && probe.on_ack(ack, &mut self.model, few, self.params.probe_rtt_stay)
         {
@@ -430,7 +432,9 @@ impl Controller for Bounded {
     }
 
     fn on_lost(&mut self, lost: &Lost, window: &Window) {
-        self.bounds.on_loss(lost.delivered, !self.saved.is_recovering());
+        if self.bounds.on_loss(lost.delivered, !self.saved.is_recovering()) {
+            self.left_by_loss = None;
+        }
         if self.cycle.sampling
             && let Some(inflight) = crossing(lost, self.params.loss_threshold)
         {
@@ -453,10 +457,12 @@ impl Controller for Bounded {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.saved.save(window.cwnd, matches!(self.phase, Phase::ProbeRtt(_)));
         match event.signal {
-            Signal::Ecn if self.params.ce_is_loss => self.bounds.on_loss(self.delivered, false),
+            Signal::Ecn if self.params.ce_is_loss => {
+                self.bounds.on_loss(self.delivered, false);
+            }
             Signal::Timeout => {
                 self.saved.on_timeout();
-                self.model.full_pipe.on_undo();
+                self.model.full_pipe.restart(Rate::ZERO);
                 if !self.is_probing() {
                     // The window is about to be cut to almost nothing, which is no volume to start from.
                     self.bounds.bound_shortterm(self.saved.cwnd());

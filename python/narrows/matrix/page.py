@@ -12,7 +12,7 @@ from narrows.matrix.plan import HELP, MARKED, Ask, pairs
 from narrows.metrics.statistics import Interval
 from narrows.report import export, page
 from narrows.report.figure import Figure
-from narrows.report.kinds.heat import FAIR, HARM, SHARE, Scale, Value, heat
+from narrows.report.kinds.heat import FAIR, HARM, SHARE, Scale, Sides, Value, heat_map, number_text
 from narrows.report.style import look, order
 from narrows.results import tables
 from narrows.results.results import Results
@@ -79,7 +79,8 @@ def write(
 
 def maps(found: Sequence[Cell], ask: Ask, buffer: str) -> list[Figure]:
     """The heat maps of a buffer."""
-    names = order(list(ask.controllers))
+    labels = [look(name).label for name in order(list(ask.controllers))]
+    sides = Sides(labels, labels, frame=True)
     here = [cell for cell in found if cell.buffer == buffer and cell.rival is not None]
     figures = []
     for figure, title, caption, scale in _MAPS:
@@ -88,21 +89,18 @@ def maps(found: Sequence[Cell], ask: Ask, buffer: str) -> list[Figure]:
             interval: Interval = getattr(cell, figure)
             values.append(
                 Value(
-                    cell.controller,
-                    str(cell.rival),
+                    look(cell.controller).label,
+                    look(str(cell.rival)).label,
                     interval.mean,
                     interval.half_width,
-                    _percent(interval.mean),
+                    "" if math.isnan(interval.mean) else number_text(round(100 * interval.mean)),
                 )
             )
         identity = f"{figure.replace('_', '-')}-{buffer}"
-        figures.append(heat(identity, f"{title} behind {buffer_text(buffer)}", caption, names, values, scale))
+        figures.append(
+            heat_map(identity, f"{title} behind {buffer_text(buffer)}", caption, sides, values, scale)
+        )
     return figures
-
-
-def _percent(value: float) -> str:
-    """Whole percent; no minus before zero."""
-    return f"{round(100 * value)}".replace("-", "\N{MINUS SIGN}") if not math.isnan(value) else ""
 
 
 def buffer_text(buffer: str) -> str:
@@ -132,7 +130,7 @@ def _page(found: Sequence[Cell], results: Results, ask: Ask, drawn: dict[str, li
     lead = (
         f"{len(ask.controllers)} congestion controllers, each alone and each beside each, over one "
         f"bottleneck of {ask.rate} with an RTT of {ask.rtt}. Cells are means over {ask.seeds} seeds; "
-        "intervals are in `matrix.csv` and under the pointer."
+        "intervals are in matrix.csv and under the pointer."
     )
     warmup = float(results.metadata.get("warmup_s", 0.0))
     return page.render(

@@ -1,0 +1,172 @@
+"""Measures the congestion controls of `narrows cc` on this kernel.
+
+BBR v1 in eBPF beside the kernel's own on a dozen paths, and who gets what of a link with BBR-A, -B and -C.
+
+    python benches/cc.py                      # as root, with nothing else at work: 35 minutes
+    python benches/cc.py --only paths --runs 5
+    python benches/cc.py --write              # also into docs/cc.md
+
+Runs are by the kernel backend, in turn. One that the backend does not trust is repeated, three times at the
+most, and then counts in the table's last column.
+"""
+
+import argparse
+import itertools
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from narrows import sweep
+from narrows.backends.kernel.backend import Kernel
+from narrows.errors import NarrowsError
+from narrows.scenario.load import loads
+from run import machine, table
+
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "cc.md"
+PAIR = ("bbr", "narrows_bbr")
+SHARING = ("bbr", "narrows_bbr", "bbr-a", "bbr-b", "bbr-c")
+TRIES = 3
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """One bottleneck with one flow."""
+
+    mbit: int
+    rtt_ms: int
+    buffer_bdp: int
+    loss: float
+
+    def scenario(self, cc: str, seconds: int) -> str:
+        """It with a controller."""
+        loss = f"loss = {self.loss}\n" if self.loss else ""
+        return (
+            f'duration = "{seconds}s"\n[topology]\nkind = "dumbbell"\nrate = "{self.mbit}mbit"\n'
+            f'rtt = "{self.rtt_ms}ms"\nqueue = {{ kind = "fifo", limit = "{self.buffer_bdp}bdp" }}\n'
+            f'{loss}[[flows]]\ncc = "{cc}"\n'
+        )
+
+    def words(self) -> list[str]:
+        """It in a table."""
+        return [
+            str(self.mbit),
+            str(self.rtt_ms),
+            str(self.buffer_bdp),
+            f"{self.loss:.0%}" if self.loss else "-",
+        ]
+
+
+PATHS = [
+    *(Bottleneck(*facts, 0) for facts in itertools.product((20, 100), (20, 100), (1, 4))),
+    *(Bottleneck(*facts, 1, 0.01) for facts in itertools.product((20, 100), (20, 100))),
+]
+
+
+def shared(cc: str, seconds: int) -> str:
+    """Two flows of 10 and 50 ms on 100 Mbit/s, a buffer of five of the larger BDP (GAIN's experiment G1)."""
+    return (
+        f'duration = "{seconds}s"\nwarmup = "5s"\n[topology]\nkind = "dumbbell"\nrate = "100mbit"\n'
+        f'rtts = ["10ms", "50ms"]\nqueue = "2083p"\n'
+        f'[[flows]]\nname = "short"\ncc = "{cc}"\n[[flows]]\nname = "long"\ncc = "{cc}"\n'
+    )
+
+
+def sound(backend: Kernel, text: str) -> tuple[list[dict[str, Any]], bool]:
+    """The flows of a run that the backend trusts, or of the last try."""
+    for _ in range(TRIES):
+        results = sweep.run(loads(text), backend=backend)
+        trusted = bool(results.soundness["0"]["sound"])
+        if trusted:
+            break
+    return results.flows.to_pylist(), trusted
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean, least and largest."""
+    return f"{statistics.mean(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+
+
+def paths(backend: Kernel, runs: int, seconds: int) -> Iterator[list[str]]:
+    """Rows of the comparison with the kernel's own."""
+    for path in PATHS:
+        goodput: dict[str, list[float]] = {cc: [] for cc in PAIR}
+        rtt: dict[str, list[float]] = {cc: [] for cc in PAIR}
+        doubtful = 0
+        for run in range(runs):
+            # In turn, and who begins changes: what the machine does meanwhile meets both.
+            for cc in PAIR if run % 2 == 0 else PAIR[::-1]:
+                (flow,), trusted = sound(backend, path.scenario(cc, seconds))
+                goodput[cc].append(flow["goodput_bps"] / 1e6)
+                rtt[cc].append(flow["rtt_mean_s"] * 1e3)
+                doubtful += not trusted
+        row = path.words()
+        for figures in (goodput, rtt):
+            kernel, ebpf = (figures[cc] for cc in PAIR)
+            difference = statistics.mean(ebpf) / statistics.mean(kernel) - 1
+            row += [spread(kernel), spread(ebpf), f"{difference:+.1%}"]
+        yield [*row, f"{doubtful} of {2 * runs}"]
+
+
+def sharing(backend: Kernel, runs: int, seconds: int) -> Iterator[list[str]]:
+    """Rows of two flows with unlike RTTs."""
+    for cc in SHARING:
+        done = [sound(backend, shared(cc, seconds)) for _ in range(runs)]
+        goodput = [[flow["goodput_bps"] / 1e6 for flow in flows] for flows, _ in done]
+        doubtful = sum(not trusted for _, trusted in done)
+        ratio = [long / short for short, long in goodput]
+        queue = [flows[0]["rtt_mean_s"] * 1e3 - 10 for flows, _ in done]
+        short, long = zip(*goodput, strict=True)
+        yield [f"`{cc}`", spread(short), spread(long), spread(ratio), spread(queue), f"{doubtful} of {runs}"]
+
+
+PARTS = {
+    "paths": (
+        paths,
+        16,
+        ["Mbit/s", "RTT ms", "buffer BDP", "loss", "goodput `bbr`", "eBPF", "", "mean RTT `bbr`", "eBPF", ""],
+    ),
+    "sharing": (sharing, 40, ["", "10 ms Mbit/s", "50 ms Mbit/s", "ratio", "mean queueing ms"]),
+}
+
+
+def fill(name: str, text: str) -> None:
+    """Replaces a generated part of the document."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    head, found, rest = DOCUMENT.read_text(encoding="utf-8").partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not (found and closed):
+        raise NarrowsError(f"{DOCUMENT.name} has no {begin} and {end}")
+    DOCUMENT.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs, prints."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else None)
+    parser.add_argument("--write", action="store_true", help="put the result into docs/cc.md")
+    parser.add_argument("--only", choices=PARTS, help="one part")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="of each kind (default: 3)")
+    options = parser.parse_args(arguments)
+    if options.runs < 1:
+        parser.error("--runs: at least 1")
+    try:
+        backend = Kernel(print)
+        for name in [options.only] if options.only else PARTS:
+            rows, seconds, header = PARTS[name]
+            body = list(rows(backend, options.runs, seconds))
+            how = f"{machine()}\n\n{options.runs} runs of {seconds} s each; mean, least and largest."
+            text = f"{how}\n\n{table([*header, 'not trusted'], body)}"
+            print(text, end="\n\n")
+            if options.write:
+                fill(name, text)
+    except NarrowsError as e:
+        print(f"bench: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

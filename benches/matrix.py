@@ -1,0 +1,151 @@
+"""Measures what `narrows matrix` costs, and what it would cost in ns-3, by three of its cells.
+
+    python benches/matrix.py            # print
+    python benches/matrix.py --write    # also into docs/performance.md
+
+The matrix is reduced to one buffer and one seed; all default controllers are in it. CPU time is that of the
+whole process, start, tables and page included. ns-3 runs three pairs of the same network, each in a process
+of its own; it needs g++ and Debian's libns3-dev, and is left out with a line that says so where they are
+missing.
+"""
+
+import argparse
+import csv
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from agent import fill
+from run import NS3_FLAGS, NS3_MODULES, BenchError, circumstances, progress, table
+
+ROOT = Path(__file__).resolve().parent.parent
+NS3_SOURCE = ROOT / "benches" / "ns3" / "narrows_matrix.cc"
+BUFFER = "1bdp"
+PACKETS = 333
+"""One BDP of 100 Mbit/s and 40 ms in full packets."""
+BUFFERS, SEEDS = 3, 5
+"""Of the whole matrix, by default."""
+CELLS = {
+    ("cubic", "bbr"): ("ns3::TcpCubic", "ns3::TcpBbr"),
+    ("cubic", "reno"): ("ns3::TcpCubic", "ns3::TcpLinuxReno"),
+    ("reno", "vegas"): ("ns3::TcpLinuxReno", "ns3::TcpVegas"),
+}
+"""Pairs that both sides have."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a process needed, s."""
+
+    wall: float
+    cpu: float
+    printed: str = ""
+
+
+def timed(command: list[str]) -> Cost:
+    """Runs a command to its end."""
+    with tempfile.TemporaryFile("w+") as out:
+        begun = time.monotonic()
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise BenchError(f"{' '.join(command)} ended with {process.returncode}")
+        out.seek(0)
+        return Cost(time.monotonic() - begun, usage.ru_utime + usage.ru_stime, out.read())
+
+
+def matrix(out: Path) -> tuple[Cost, int, dict[tuple[str, str], float]]:
+    """The reduced matrix: what it cost, its number of runs, and shares of the first of each pair."""
+    narrows = Path(sys.executable).with_name("narrows")
+    command = [str(narrows), "matrix", "--buffer", BUFFER, "--seeds", "1", "--out", str(out), "--no-figures"]
+    cost = timed(command)
+    with (out / "results" / "timing.csv").open(newline="") as file:
+        runs = len(list(csv.DictReader(file)))
+    with (out / "matrix.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    shares = {(row["controller"], row["rival"]): float(row["share"]) for row in rows if row["rival"]}
+    return cost, runs, shares
+
+
+def build(folder: Path) -> Path:
+    """Compiles the cell in ns-3."""
+    if not Path("/usr/include/ns3/core-module.h").is_file():
+        raise BenchError("ns-3's headers are needed (Debian: apt-get install g++ libns3-dev)")
+    program = folder / "narrows_matrix"
+    libraries = [f"-lns3-{module}" for module in NS3_MODULES]
+    command = ["g++", *NS3_FLAGS, str(NS3_SOURCE), "-o", str(program), *libraries]
+    try:
+        subprocess.run(command, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise BenchError(str(error)) from None
+    return program
+
+
+def in_ns3(program: Path) -> dict[tuple[str, str], tuple[Cost, float]]:
+    """Each of the three cells in ns-3: its cost, and the first flow's share."""
+    found = {}
+    for pair, types in CELLS.items():
+        progress(f"{' beside '.join(pair)} in ns-3 ...")
+        cost = timed([str(program), *types, f"--packets={PACKETS}"])
+        rates = json.loads(cost.printed)
+        found[pair] = cost, rates["first_bps"] / (rates["first_bps"] + rates["second_bps"])
+    progress("")
+    return found
+
+
+def report() -> str:
+    """Everything measured, as Markdown."""
+    with tempfile.TemporaryDirectory() as name:
+        progress("narrows matrix ...")
+        cost, runs, shares = matrix(Path(name, "matrix"))
+        each, whole = cost.cpu / runs, runs * BUFFERS * SEEDS
+        lines = [
+            circumstances(1),
+            f"The matrix behind {BUFFER} with one seed, {runs} runs of 60 s: {cost.wall:.1f} s and "
+            f"{cost.cpu:.1f} s CPU, {1e3 * each:.0f} ms a run. With {BUFFERS} buffers and {SEEDS} seeds "
+            f"it has {whole:,} runs: {each * whole / 60:.0f} min CPU at this rate.",
+        ]
+        try:
+            theirs = in_ns3(build(Path(name)))
+        except BenchError as error:
+            return "\n\n".join([*lines, f"ns-3 was not run: {error}."])
+    mean = statistics.mean(cost.cpu for cost, _ in theirs.values())
+    header = ["cell", "", "CPU s in ns-3", "share in ns-3, %", "share here, %"]
+    rows = [
+        [f"{a} beside {b}", "", f"{ns3.cpu:.1f}", f"{100 * share:.0f}", f"{100 * shares[a, b]:.0f}"]
+        for (a, b), (ns3, share) in theirs.items()
+    ]
+    lines += [
+        table(header, rows),
+        f"At the mean of these, {mean:.1f} s, the whole matrix would cost ns-3 {mean * whole / 3600:.1f} h "
+        f"CPU: {mean / each:.0f} times as much.",
+    ]
+    return "\n\n".join(lines)
+
+
+def main() -> int:
+    """Measures, prints and, if asked, writes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="also into docs/performance.md")
+    arguments = parser.parse_args()
+    try:
+        text = report()
+        print(text)
+        if arguments.write:
+            fill("matrix", text)
+    except BenchError as error:
+        print(f"matrix: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+//! The congestion controls of the papers on this kernel: what loads, what is refused, and the gain model's figures. Root.
+#![allow(missing_docs, reason = "a test program")]
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use narrows_agent::cc::{self, CcError, Options, Place, Variant};
+use narrows_agent::dataplane::cost;
+use narrows_control::congestion::bbr::gain_model;
+use narrows_lab::{Need, can_run};
+use nix::sys::socket::{setsockopt, sockopt};
+
+/// Names and pins of one test: those that the user of this machine has loaded are left alone.
+struct Own(Place);
+
+impl Own {
+    fn new(test: &str) -> Option<Own> {
+        if !can_run(&[Need::Root, Need::Btf]) {
+            return None;
+        }
+        let process = std::process::id();
+        let folder = Path::new("/sys/fs/bpf").join(format!("narrows-cc-test-{process}-{test}"));
+        Some(Own(Place { folder, prefix: format!("{test}{}_", process % 1_000_000) }))
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0.folder);
+    }
+}
+
+fn available(name: &str) -> bool {
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    names.split_ascii_whitespace().any(|available| available == name)
+}
+
+/// The kernel lets go a moment after the last user has.
+fn soon(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_kernel_computes_the_gains_of_the_simulator() {
+    if !can_run(&[Need::Root, Need::Btf]) {
+        return;
+    }
+    let omegas = || 0..=gain_model::OMEGA_ONE + 1;
+    let in_kernel = [Variant::A, Variant::B, Variant::C].map(|v| cc::gains(v, omegas()).unwrap());
+    let simulated = [gain_model::Variant::A, gain_model::Variant::B, gain_model::Variant::C];
+    for (kernel, simulated) in in_kernel.iter().zip(simulated) {
+        for (omega, [up, down]) in omegas().zip(kernel) {
+            let gains = [gain_model::up(simulated, omega), gain_model::down(simulated, omega)];
+            let units = gains.map(|gain| (gain.as_f64() * 256.0) as u32);
+            assert_eq!(units, [*up, *down], "{simulated:?} at {omega}");
+        }
+    }
+    let vectors = include_str!("../../../tests/vectors/bbr-gains.csv");
+    let rows = vectors.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let mut count = 0;
+    for row in rows {
+        let row: Vec<u32> = row.split(',').map(|field| field.parse().unwrap()).collect();
+        let kernel = in_kernel.each_ref().map(|gains| gains[row[0] as usize]).concat();
+        assert_eq!(kernel, row[1..], "omega {}", row[0]);
+        count += 1;
+    }
+    assert_eq!(count, gain_model::OMEGA_ONE);
+    // BBR v1 has its constants, whatever the RTT.
+    assert!(cc::gains(Variant::V1, omegas()).unwrap().iter().all(|gains| *gains == [320, 192]));
+}
+
+#[test]
+fn a_congestion_control_stays_until_it_is_unloaded_and_nobody_has_it() {
+    let Some(Own(place)) = &Own::new("stay") else { return };
+    let name = place.registered(Variant::C);
+    let options = Options { down_needs_loss: true, ..Options::default() };
+    assert_eq!(cc::list(place).unwrap(), []);
+    cc::load(Variant::C, options, place).unwrap();
+    assert!(available(&name));
+    let [loaded] = &cc::list(place).unwrap()[..] else { panic!("one is loaded") };
+    assert_eq!(
+        (loaded.variant, loaded.options, loaded.connections, loaded.begun),
+        (Variant::C, options, 0, 0)
+    );
+
+    let error = cc::load(Variant::C, options, place).unwrap_err();
+    assert!(matches!(error, CcError::Loaded(_)), "{error}");
+    let elsewhere = Place { folder: place.folder.join("elsewhere"), ..place.clone() };
+    let error = cc::load(Variant::C, options, &elsewhere).unwrap_err();
+    assert!(matches!(error, CcError::Taken { .. }), "{error}");
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    setsockopt(&client, sockopt::TcpCongestion, &OsString::from(&name)).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    let sending = std::thread::spawn(move || {
+        client.write_all(&[7; 1 << 20]).unwrap();
+        client
+    });
+    let received = std::io::copy(&mut std::io::Read::take(&mut server, 1 << 20), &mut std::io::sink());
+    assert_eq!(received.unwrap(), 1 << 20);
+    let client = sending.join().unwrap();
+    let loaded = cc::find(Variant::C, place).unwrap().expect("it is loaded");
+    assert_eq!((loaded.connections, loaded.begun), (1, 1));
+    let error = cc::unload(Variant::C, place).unwrap_err();
+    assert!(matches!(error, CcError::InUse { connections: 1, .. }), "{error}");
+    assert!(available(&name));
+
+    // Who chooses another one has left, too.
+    setsockopt(&client, sockopt::TcpCongestion, &OsString::from("reno")).unwrap();
+    assert_eq!(cc::find(Variant::C, place).unwrap().map(|loaded| loaded.connections), Some(0));
+    setsockopt(&client, sockopt::TcpCongestion, &OsString::from(&name)).unwrap();
+    assert_eq!(cc::find(Variant::C, place).unwrap().map(|loaded| loaded.connections), Some(1));
+    drop((client, server));
+    soon("a closed connection counts no more", || {
+        cc::find(Variant::C, place).unwrap().is_some_and(|loaded| loaded.connections == 0)
+    });
+    cc::unload(Variant::C, place).unwrap();
+    soon("what is unloaded is gone", || !available(&name));
+    let error = cc::unload(Variant::C, place).unwrap_err();
+    assert!(matches!(error, CcError::Absent(_)), "{error}");
+}
+
+#[test]
+fn all_four_load_beside_each_other() {
+    let Some(Own(place)) = &Own::new("four") else { return };
+    for variant in Variant::ALL {
+        cc::load(variant, Options::default(), place).unwrap();
+    }
+    assert!(Variant::ALL.iter().all(|variant| available(&place.registered(*variant))));
+    assert_eq!(cc::list(place).unwrap().len(), 4);
+    // Another kernel's verifier may look at more than this one's: far from the million that is the most.
+    let mut looked_at = 0;
+    for id in cost::loaded() {
+        // One of another test may go meanwhile.
+        let Ok((name, cost)) = cost::by_id(id) else { continue };
+        if name == "nrw_cong_contro" {
+            looked_at += 1;
+            assert!(cost.verified_instructions < 100_000, "{cost:?}");
+        }
+    }
+    assert!(looked_at >= 4, "{looked_at}");
+    for variant in Variant::ALL {
+        cc::unload(variant, place).unwrap();
+    }
+    assert_eq!(cc::list(place).unwrap(), []);
+}
+
+fn run(program: &mut Command, arguments: &[&str]) -> Output {
+    program.args(arguments).output().unwrap()
+}
+
+/// One line and exit code 2.
+fn refused(output: &Output) -> String {
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    said
+}
+
+#[test]
+fn wrong_input_is_one_line_and_exit_code_2() {
+    let agent = || Command::new(env!("CARGO_BIN_EXE_narrows-agent"));
+    let said = refused(&run(&mut agent(), &["cc", "load", "bbr-d"]));
+    assert!(said.contains("found \"bbr-d\", expected one of bbr, bbr-a, bbr-b, bbr-c, all"), "{said}");
+    let said = refused(&run(&mut agent(), &["cc", "load", "bbr", "--exit-125"]));
+    assert!(said.contains("exit-125: found with bbr"), "{said}");
+}
+
+#[test]
+fn without_privileges_it_says_which_are_lacking() {
+    if !can_run(&[Need::Root, Need::Tool("setpriv --version")]) {
+        return;
+    }
+    // Where anybody may execute it.
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let program = folder.path().join("narrows-agent");
+    fs::copy(env!("CARGO_BIN_EXE_narrows-agent"), &program).unwrap();
+    for command in [["load", "bbr"], ["unload", "bbr"], ["list", "--json"]] {
+        let mut nobody = Command::new("setpriv");
+        nobody.args(["--reuid=65534", "--clear-groups", "--inh-caps=-all", "--"]).arg(&program).arg("cc");
+        let said = refused(&run(&mut nobody, &command));
+        assert!(said.contains("lacks CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON"), "{said}");
+    }
+}

@@ -1,0 +1,231 @@
+//! HyStart++: slow start that goes on at a quarter of its pace when the delay rises, to see whether that was the queue.
+//!
+//! Source: RFC 9406 (SUR-11). Not in Linux; Windows and QUIC stacks have it. In segments where the RFC counts bytes. As the RFC wants,
+//! only the slow start before the first congestion is one of these.
+
+use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance};
+use crate::congestion::{Ack, INFINITE_SSTHRESH, Window};
+use crate::units::Span;
+
+/// Parameters of [`HystartPlusPlus`]; the defaults are RFC 9406 section 4.3's.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Least rise of the delay that counts (MIN_RTT_THRESH).
+    pub min_rise: Span,
+    /// Rise of the delay that always counts (MAX_RTT_THRESH).
+    pub max_rise: Span,
+    /// Between these, the rise that counts is this part, 1/n, of the last round's delay (MIN_RTT_DIVISOR).
+    pub rise_divisor: u64,
+    /// RTT samples of a round before its delay counts (N_RTT_SAMPLE).
+    pub min_samples: u32,
+    /// Conservative slow start grows by 1/n of what slow start does (CSS_GROWTH_DIVISOR).
+    pub growth_divisor: u32,
+    /// Rounds of conservative slow start until it has been the queue (CSS_ROUNDS).
+    pub css_rounds: u32,
+    /// Most segments that an ACK adds (L). 8: unpaced, so that a late ACK of many segments does not cause a burst of twice as many.
+    /// Paced senders need no limit, `None`; the controller is not told, so that a flow with `pacing` has the limit too.
+    pub limit: Option<u32>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            min_rise: Span::from_millis(4),
+            max_rise: Span::from_millis(16),
+            rise_divisor: 8,
+            min_samples: 8,
+            growth_divisor: 4,
+            css_rounds: 5,
+            limit: Some(8),
+        }
+    }
+}
+
+/// Conservative slow start.
+#[derive(Clone, Debug)]
+struct Conservative {
+    /// Delay that led here; a round below it leads back.
+    baseline: Span,
+    /// Rounds left, this one included.
+    rounds: u32,
+}
+
+/// The initial slow start.
+#[derive(Clone, Debug)]
+pub struct HystartPlusPlus {
+    params: Params,
+    increase: AdditiveIncrease,
+    conservative: Option<Conservative>,
+    /// The round is over when `snd_una` reaches this (windowEnd).
+    end: u64,
+    /// Least RTT of the last round and of this one; [`Span::MAX`] if there was none.
+    last: Span,
+    least: Span,
+    samples: u32,
+}
+
+impl HystartPlusPlus {
+    /// For a connection that begins.
+    pub fn new(params: Params) -> Self {
+        HystartPlusPlus {
+            params,
+            increase: AdditiveIncrease::default(),
+            conservative: None,
+            end: 0,
+            last: Span::MAX,
+            least: Span::MAX,
+            samples: 0,
+        }
+    }
+
+    /// In place of [`left_for_avoidance`]: grows the window and, when slow start is over, sets `ssthresh`.
+    pub fn left_for_avoidance(&mut self, ack: &Ack, window: &mut Window) -> u32 {
+        if !in_slow_start(window) || window.ssthresh != INFINITE_SSTHRESH {
+            return left_for_avoidance(ack, window);
+        }
+        if ack.snd_una >= self.end {
+            self.begin_round(ack.snd_nxt);
+            if self.conservative.as_ref().is_some_and(|c| c.rounds == 0) {
+                window.ssthresh = window.cwnd;
+                return left_for_avoidance(ack, window);
+            }
+        }
+        if let Some(rtt) = ack.rtt {
+            self.least = self.least.min(rtt);
+            self.samples = self.samples.saturating_add(1);
+        }
+        if ack.cwnd_limited {
+            let acked = ack.acked.min(self.params.limit.unwrap_or(u32::MAX));
+            let per = if self.conservative.is_some() { self.params.growth_divisor } else { 1 };
+            self.increase.on_ack(window, per, acked);
+        }
+        self.judge();
+        0
+    }
+
+    fn begin_round(&mut self, snd_nxt: u64) {
+        self.end = snd_nxt;
+        self.last = self.least;
+        self.least = Span::MAX;
+        self.samples = 0;
+        if let Some(c) = &mut self.conservative {
+            c.rounds = c.rounds.saturating_sub(1);
+        }
+    }
+
+    /// RFC 9406 section 4.2.
+    fn judge(&mut self) {
+        if self.samples < self.params.min_samples || self.least == Span::MAX {
+            return;
+        }
+        match &self.conservative {
+            Some(c) if self.least < c.baseline => self.conservative = None,
+            Some(_) => {}
+            None if self.last != Span::MAX && self.least >= self.last + self.rise() => {
+                // The rest of this round counts as one.
+                let rounds = self.params.css_rounds;
+                self.conservative = Some(Conservative { baseline: self.least, rounds });
+            }
+            None => {}
+        }
+    }
+
+    /// Rise of the delay over the last round's that counts.
+    fn rise(&self) -> Span {
+        let part = self.last.scale(1, self.params.rise_divisor.max(1));
+        part.min(self.params.max_rise).max(self.params.min_rise)
+    }
+
+    /// Whether it grows at a quarter of the pace.
+    pub fn is_conservative(&self) -> bool {
+        self.conservative.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::{ack_at, initial_window};
+    use crate::units::Time;
+
+    fn ms(n: u64) -> Span {
+        Span::from_millis(n)
+    }
+
+    fn fresh() -> (HystartPlusPlus, Window) {
+        (HystartPlusPlus::new(Params::default()), initial_window())
+    }
+
+    /// A round of ten ACKs of a segment each with this RTT.
+    fn round(hystart: &mut HystartPlusPlus, window: &mut Window, rtt: Span) {
+        let una = hystart.end;
+        for n in 0..10 {
+            let ack = Ack { snd_una: una + n, snd_nxt: una + 10, rtt: Some(rtt), ..ack_at(Time::ZERO) };
+            hystart.left_for_avoidance(&ack, window);
+        }
+    }
+
+    #[test]
+    fn tv_s14_the_delay_has_risen_by_an_eighth_between_four_and_sixteen_milliseconds() {
+        for (last, css) in [(40, 45), (200, 216), (16, 20), (8, 12)] {
+            for (rtt, conservative) in [(css - 1, false), (css, true)] {
+                let (mut hystart, mut w) = fresh();
+                round(&mut hystart, &mut w, ms(last));
+                round(&mut hystart, &mut w, ms(rtt));
+                assert_eq!(hystart.is_conservative(), conservative, "{rtt} ms after {last}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_round_of_seven_samples_says_nothing() {
+        let (mut hystart, mut w) = fresh();
+        round(&mut hystart, &mut w, ms(40));
+        let una = hystart.end;
+        for n in 0..8 {
+            assert!(!hystart.is_conservative(), "after {n} samples");
+            let ack = Ack { snd_una: una + n, snd_nxt: una + 8, rtt: Some(ms(90)), ..ack_at(Time::ZERO) };
+            hystart.left_for_avoidance(&ack, &mut w);
+        }
+        assert!(hystart.is_conservative());
+    }
+
+    #[test]
+    fn five_rounds_at_a_quarter_of_the_pace_end_slow_start() {
+        let (mut hystart, mut w) = fresh();
+        round(&mut hystart, &mut w, ms(40));
+        assert_eq!(w.cwnd, 20);
+        let mut windows = Vec::new();
+        for _ in 0..6 {
+            round(&mut hystart, &mut w, ms(60));
+            windows.push(w.cwnd);
+        }
+        // Eight at full pace, then a quarter of 2 + 4 * 10; in the sixth round after the rise it is over.
+        assert_eq!(windows[..5], [28, 31, 33, 36, 38]);
+        assert_eq!((windows[5], w.ssthresh), (38, 38));
+    }
+
+    #[test]
+    fn a_delay_that_falls_again_was_no_queue() {
+        let (mut hystart, mut w) = fresh();
+        round(&mut hystart, &mut w, ms(40));
+        round(&mut hystart, &mut w, ms(60));
+        assert!(hystart.is_conservative());
+        round(&mut hystart, &mut w, ms(59));
+        assert!(!hystart.is_conservative());
+        let before = w.cwnd;
+        round(&mut hystart, &mut w, ms(59));
+        assert_eq!((w.cwnd, w.ssthresh), (before + 10, INFINITE_SSTHRESH));
+    }
+
+    #[test]
+    fn an_ack_adds_eight_segments_at_most_and_a_later_slow_start_is_plain() {
+        let (mut hystart, mut w) = fresh();
+        let ack = Ack { acked: 30, ..ack_at(Time::ZERO) };
+        assert_eq!((hystart.left_for_avoidance(&ack, &mut w), w.cwnd), (0, 18));
+        let limited = Ack { cwnd_limited: false, ..ack.clone() };
+        assert_eq!((hystart.left_for_avoidance(&limited, &mut w), w.cwnd), (0, 18));
+        w.ssthresh = 40;
+        assert_eq!((hystart.left_for_avoidance(&ack, &mut w), w.cwnd), (8, 40));
+    }
+}

@@ -1,0 +1,292 @@
+//! Illinois: losses say when to give way, the delay how much, and how fast to grow.
+//!
+//! Source: Liu, Basar and Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed networks"
+//! (Performance Evaluation 65, 2008); Linux `tcp_illinois.c` (SUR 2.8), integers as there: the least alpha is 38/128 where the
+//! paper has 0.3. As in Linux the largest RTT is never forgotten. No deviation from Linux known.
+
+use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
+use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
+
+/// Parameters of [`Illinois`]; the defaults are Linux's module parameters and constants.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Below this window it is Reno, segments (`win_thresh`). 15.
+    pub low_window: u32,
+    /// After congestion, rounds of a low delay before it grows fastest again (`theta`). 5.
+    pub low_rounds: u32,
+    /// Least and most segments per RTT, in 1/128 (`ALPHA_MIN`, `ALPHA_MAX`). 38 and 1280: the paper's 0.3 and 10.
+    pub alpha: (u32, u32),
+    /// Least and most of the window that a loss takes, in 1/64 (`BETA_MIN`, `BETA_MAX`). 8 and 32: the paper's 1/8 and 1/2.
+    pub beta: (u32, u32),
+    /// Least `ssthresh`, segments. 2.
+    pub min_ssthresh: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { low_window: 15, low_rounds: 5, alpha: (38, 1280), beta: (8, 32), min_ssthresh: 2 }
+    }
+}
+
+/// log2 of the scale of alpha, and of that of beta.
+const ALPHA_SHIFT: u32 = 7;
+const BETA_SHIFT: u32 = 6;
+
+/// The Illinois controller.
+#[derive(Clone, Debug)]
+pub struct Illinois {
+    params: Params,
+    credit: AdditiveIncrease,
+    /// Segments per RTT, in 1/128; share that a loss takes, in 1/64.
+    alpha: u32,
+    beta: u32,
+    /// Least and largest RTT of the connection, us; `None` before the first.
+    rtts: Option<(u32, u32)>,
+    /// Sum and number of the round's RTTs, us.
+    sum: u64,
+    samples: u32,
+    /// The round is over when `snd_una` passes this.
+    end: u64,
+    /// The delay has been above the lowest hundredth, and the rounds since that it was not (`rtt_above`, `rtt_low`).
+    above: bool,
+    low: u32,
+}
+
+impl Default for Illinois {
+    fn default() -> Self {
+        Illinois::new(Params::default())
+    }
+}
+
+impl Illinois {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        Illinois {
+            alpha: params.alpha.1,
+            beta: params.beta.1,
+            params,
+            credit: AdditiveIncrease::default(),
+            rtts: None,
+            sum: 0,
+            samples: 0,
+            end: 0,
+            above: false,
+            low: 0,
+        }
+    }
+
+    fn begin_round(&mut self, snd_nxt: u64) {
+        self.end = snd_nxt;
+        self.samples = 0;
+        self.sum = 0;
+    }
+
+    /// Segments per RTT at a mean queueing delay of `mean` where the largest was `most`: k1 / (k2 + d) of the paper, equation 3.
+    fn alpha_at(&mut self, mean: u64, most: u64) -> u32 {
+        let (least_alpha, most_alpha) = (u64::from(self.params.alpha.0), u64::from(self.params.alpha.1));
+        let low = most / 100;
+        if mean <= low {
+            if self.above {
+                // One good round is not believed.
+                self.low += 1;
+                if self.low < self.params.low_rounds {
+                    return self.alpha;
+                }
+                (self.low, self.above) = (0, false);
+            }
+            return self.params.alpha.1;
+        }
+        self.above = true;
+        let (mean, most) = (mean - low, most - low);
+        let steep = mean * most_alpha.saturating_sub(least_alpha) / least_alpha.max(1);
+        u32::try_from(most * most_alpha / (most + steep).max(1)).unwrap_or(u32::MAX)
+    }
+
+    /// Share that a loss takes at these delays, linear between a tenth and four fifths of the largest (the paper, equation 4).
+    fn beta_at(&self, mean: u64, most: u64) -> u32 {
+        let (least_beta, most_beta) = self.params.beta;
+        let (low, high) = (most / 10, 8 * most / 10);
+        if mean <= low {
+            return least_beta;
+        }
+        if mean >= high || high <= low {
+            return most_beta;
+        }
+        let rise = u64::from(most_beta.saturating_sub(least_beta)) * (mean - low);
+        let share = u64::from(least_beta) * (high - low) + rise;
+        u32::try_from(share / (high - low)).unwrap_or(most_beta)
+    }
+
+    /// Once per round trip (Linux `update_params`).
+    fn update(&mut self, cwnd: u32) {
+        if cwnd < self.params.low_window {
+            (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta.1);
+        } else if let Some((least, most)) = self.rtts
+            && self.samples > 0
+        {
+            let mean = (self.sum / u64::from(self.samples)).saturating_sub(u64::from(least));
+            let most = u64::from(most - least);
+            self.alpha = self.alpha_at(mean, most);
+            self.beta = self.beta_at(mean, most);
+        }
+    }
+}
+
+impl Controller for Illinois {
+    fn name(&self) -> &'static str {
+        "illinois"
+    }
+
+    fn on_sample(&mut self, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            // 3.3 s: beyond, Linux's alpha would overflow (`RTT_MAX`).
+            let most = u64::from(u32::MAX / self.params.alpha.1.max(1));
+            let rtt = rtt.as_micros().min(most);
+            let us = rtt as u32;
+            self.rtts = Some(self.rtts.map_or((us, us), |(least, most)| (least.min(us), most.max(us))));
+            self.samples = self.samples.saturating_add(1);
+            self.sum = self.sum.saturating_add(rtt);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if ack.snd_una > self.end {
+            self.update(window.cwnd);
+            self.begin_round(ack.snd_nxt);
+        }
+        if !ack.cwnd_limited {
+            return;
+        }
+        if in_slow_start(window) {
+            slow_start(window, ack.acked);
+        } else {
+            self.credit.by_share(window, self.alpha, ALPHA_SHIFT, ack.acked);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.credit.reset();
+        let off = (u64::from(window.cwnd) * u64::from(self.beta)) >> BETA_SHIFT;
+        let off = u32::try_from(off).unwrap_or(u32::MAX);
+        window.ssthresh = window.cwnd.saturating_sub(off).max(self.params.min_ssthresh);
+        if event.signal == Signal::Timeout {
+            (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta.1);
+            (self.above, self.low) = (false, 0);
+            // The next ACK, at a window of one, begins the round; in Linux it has begun by now.
+            self.begin_round(0);
+        }
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("alpha", f64::from(self.alpha) / f64::from(1 << ALPHA_SHIFT));
+        trace("beta", f64::from(self.beta) / f64::from(1 << BETA_SHIFT));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::{Path, Sender, ack_at, congestion, periodic_loss, window};
+    use crate::units::{Rate, Span, Time};
+
+    /// Shares in Linux's integers; the vector's alpha is 1 % more (0.3 is 38/128), and its beta up to 1/64.
+    #[test]
+    fn tv_s5_alpha_falls_and_beta_rises_with_the_delay() {
+        for (delay, alpha, beta) in [
+            (1, 10.0, 0.125),
+            (10, 2.538, 0.125),
+            (25, 1.131, 0.2054),
+            (50, 0.588, 0.3393),
+            (80, 0.373, 0.5),
+            (100, 0.3, 0.5),
+        ] {
+            let mut illinois = Illinois::default();
+            let a = f64::from(illinois.alpha_at(1000 * delay, 100_000)) / 128.0;
+            let b = f64::from(illinois.beta_at(1000 * delay, 100_000)) / 64.0;
+            assert!(a <= alpha && a > 0.98 * alpha - 1.0 / 128.0, "{delay} ms: alpha {a}, not {alpha}");
+            assert!(b <= beta && b > beta - 1.0 / 64.0, "{delay} ms: beta {b}, not {beta}");
+        }
+    }
+
+    /// A controller on a path of 50 to 150 ms after a round whose mean RTT was `rtt` ms.
+    fn after_round(illinois: &mut Illinois, cwnd: u32, rtt: u64) {
+        illinois.rtts = Some((50_000, 150_000));
+        (illinois.sum, illinois.samples) = (3000 * rtt, 3);
+        illinois.update(cwnd);
+    }
+
+    #[test]
+    fn after_a_delay_five_rounds_without_are_needed_for_the_fastest_growth() {
+        let mut illinois = Illinois::default();
+        after_round(&mut illinois, 100, 50);
+        assert_eq!(illinois.alpha, 1280, "never delayed");
+        after_round(&mut illinois, 100, 150);
+        assert_eq!((illinois.alpha, illinois.beta), (38, 32));
+        for n in 1..=5 {
+            after_round(&mut illinois, 100, 51);
+            assert_eq!(illinois.alpha, if n < 5 { 38 } else { 1280 }, "round {n}");
+            assert_eq!(illinois.beta, 8);
+        }
+    }
+
+    #[test]
+    fn a_small_window_and_a_timeout_are_renos() {
+        let mut illinois = Illinois::default();
+        after_round(&mut illinois, 14, 50);
+        assert_eq!((illinois.alpha, illinois.beta), (128, 32));
+        after_round(&mut illinois, 15, 50);
+        assert_eq!((illinois.alpha, illinois.beta), (1280, 8));
+        for (signal, alpha, beta) in [(Signal::Loss, 1280, 8), (Signal::Timeout, 128, 32)] {
+            let mut w = window(160);
+            illinois.on_congestion(&congestion(signal), &mut w);
+            assert_eq!((w.ssthresh, illinois.alpha, illinois.beta), (140, alpha, beta));
+        }
+        let mut w = window(1);
+        illinois.on_congestion(&congestion(Signal::Loss), &mut w);
+        assert_eq!(w.ssthresh, 2);
+    }
+
+    #[test]
+    fn a_round_takes_the_mean_of_its_samples_and_no_absurd_ones() {
+        let mut illinois = Illinois::default();
+        let ack = |una, ms| Ack {
+            snd_una: una,
+            snd_nxt: 100,
+            rtt: Some(Span::from_millis(ms)),
+            ..ack_at(Time::ZERO)
+        };
+        for (una, ms) in [(0, 50), (0, 150), (0, 100)] {
+            illinois.on_sample(&ack(una, ms));
+        }
+        illinois.on_ack(&ack(1, 100), &mut window(100));
+        // A mean of 50 ms of 100.
+        assert_eq!((illinois.alpha, illinois.beta, illinois.samples, illinois.end), (74, 21, 0, 100));
+        illinois.on_sample(&ack(1, 1_000_000));
+        assert_eq!(illinois.rtts, Some((50_000, u32::MAX / 1280)));
+    }
+
+    #[test]
+    fn it_grows_by_alpha_per_window() {
+        let mut illinois = Illinois { end: 1, ..Illinois::default() };
+        let mut w = window(100);
+        for n in 1..=11 {
+            assert_eq!(w.cwnd, if n <= 10 { 100 } else { 101 });
+            illinois.on_ack(&ack_at(Time::ZERO), &mut w);
+        }
+    }
+
+    /// What it is for: a wide link without a queue is filled by ten segments per RTT, and a loss there costs an eighth.
+    #[test]
+    fn rare_losses_on_an_empty_wide_link_cost_less_than_they_cost_reno() {
+        let path =
+            Path { loss: periodic_loss(20_000), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 100) };
+        let mut sender = Sender::new(Box::new(Illinois::default()), path);
+        sender.run_for(Span::from_secs(100));
+        let before = sender.delivered();
+        sender.run_for(Span::from_secs(200));
+        let per_rtt = (sender.delivered() - before) as f64 * 0.100 / 200.0;
+        // sqrt(alpha (1 - b/2) / (b p)): 8.7 times Reno's sqrt(3/(2p)).
+        let law = libm::sqrt(10.0 * 0.9375 / 0.125 * 20_000.0);
+        assert!((per_rtt / law - 1.0).abs() < 0.2, "{per_rtt:.0} segments per RTT, the law says {law:.0}");
+    }
+}

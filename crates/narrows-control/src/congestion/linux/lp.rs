@@ -1,0 +1,412 @@
+//! TCP-LP: Reno that is meant to give way as soon as the one-way delay says that a queue builds. On Linux it mostly is Reno.
+//!
+//! Source: Kuzmanovic and Knightly, "TCP-LP: Low-Priority Service via End-Point Congestion Control" (ToN 14(4), 2006); Linux
+//! `tcp_lp.c` (SUR 2.9), in its 32-bit integers, for these decide what it does:
+//! - The delay is the difference of two hosts' timestamps, of a millisecond each. Since Linux 4.10 the receiver's begin at random for each
+//!   connection, so that the difference is any 32-bit number.
+//! - The mean is kept in eighths, modulo 2^32. With seven offsets of eight the difference has more than 29 bits: the mean is cut off, stays
+//!   below the least delay, and nothing is ever taken for a queue. LP is Reno.
+//! - With the eighth, the first delay is its own least and largest one, which counts as a queue: the window is halved. Linux then sets the
+//!   largest delay to twice the mean, offset included, and no queue comes near the new threshold. LP is Reno from then on. Only a
+//!   receiver whose clock is ahead by less than a second is given way to, again and again.
+//! - The delay is computed with an estimate of the receiver's clock rate, from two ACKs' distances in milliseconds. Where these jitter it
+//!   leaves 501 to 1000 Hz now and then; above 1000 Hz Linux multiplies by 1000 / Hz = 0, and the delay is another number. What
+//!   follows is any of the above, or cuts of what was no queue.
+//!
+//! Giving way leaves `ssthresh` alone, so that before the first loss slow start follows. At a window of one segment the receiver's
+//! delayed ACKs look like a queue.
+//! Deviations from Linux: a cut that an ACK without progress causes waits for the next that has some.
+
+use super::reno::Reno;
+use crate::congestion::{Ack, Congestion, Connection, Controller, State, Timestamps, Window};
+use crate::units::{Span, Time};
+
+/// Parameters of [`Lp`].
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Congested beyond this share of the way from the least to the largest one-way delay, in per cent. 15: the paper, section IV.
+    pub threshold: u32,
+    /// Resolution of timestamps (`TCP_TS_HZ`). 1 ms.
+    pub tick: Span,
+    /// How far the receiver's timestamps are ahead of the sender's, ticks. `None`: by the seed, any 32-bit number
+    /// (`net.ipv4.tcp_timestamps` = 1).
+    pub offset: Option<u32>,
+    /// For how long the sender's host had been up at time zero. 1 h: any.
+    pub uptime: Span,
+    /// Delays are smoothed by `1 / 2^n`. 3.
+    pub mean_shift: u32,
+    /// After giving way it does not grow for so many RTTs, and gives all up if the delay rises again (the inference phase). 3: Linux.
+    pub inference_rtts: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            threshold: 15,
+            tick: Span::from_millis(1),
+            offset: None,
+            uptime: Span::from_secs(3600),
+            mean_shift: 3,
+            inference_rtts: 3,
+        }
+    }
+}
+
+/// Timestamps per second as Linux counts them (`LP_RESOL`).
+const HZ: u32 = 1000;
+/// log2 of the weight of the old estimate of the receiver's clock rate.
+const CLOCK_SHIFT: u32 = 6;
+
+/// The receiver's clock rate, as Linux estimates it (`tcp_lp_remote_hz_estimator`).
+#[derive(Clone, Debug, Default)]
+struct Clock {
+    hz: u32,
+    /// The last ACK's timestamp and echo; 0: none.
+    value: u32,
+    echo: u32,
+}
+
+impl Clock {
+    fn take(&mut self, value: u32, echo: u32) {
+        let (passed_there, passed_here) = (value.wrapping_sub(self.value), echo.wrapping_sub(self.echo));
+        if self.value != 0 && self.echo != 0 && passed_there != 0 && passed_here != 0 {
+            let sample = i64::from(HZ.wrapping_mul(passed_there) / passed_here);
+            let old = i64::from(self.hz.wrapping_shl(CLOCK_SHIFT));
+            let new = if old > 0 { old + sample - (old >> CLOCK_SHIFT) } else { sample << CLOCK_SHIFT };
+            self.hz = (new >> CLOCK_SHIFT) as u32;
+        }
+        (self.value, self.echo) = (value, echo);
+    }
+
+    /// What of this clock is a tick of ours: 1, or what integers make of it.
+    fn ticks(&self) -> Option<u32> {
+        HZ.checked_div(self.hz)
+    }
+}
+
+/// One-way delays in ticks, zero point unknown, modulo 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Delays {
+    /// A mean, in `1 / 2^mean_shift` (`sowd`); 0: none.
+    smoothed: u32,
+    min: u32,
+    /// The second largest, so that one outlier does not count, and the largest (`owd_max`, `owd_max_rsv`).
+    max: u32,
+    largest: u32,
+}
+
+impl Default for Delays {
+    fn default() -> Self {
+        Delays { smoothed: 0, min: u32::MAX, max: 0, largest: 0 }
+    }
+}
+
+impl Delays {
+    fn take(&mut self, delay: u32, shift: u32) {
+        self.min = self.min.min(delay);
+        if delay > self.max {
+            if delay > self.largest {
+                self.max = if self.largest == 0 { delay } else { self.largest };
+                self.largest = delay;
+            } else {
+                self.max = delay;
+            }
+        }
+        self.smoothed = if self.smoothed == 0 {
+            delay << shift
+        } else {
+            self.smoothed.wrapping_add(delay).wrapping_sub(self.smoothed >> shift)
+        };
+    }
+
+    fn threshold(&self, per_cent: u32) -> u32 {
+        self.min.wrapping_add(per_cent.wrapping_mul(self.max.wrapping_sub(self.min)) / 100)
+    }
+
+    /// At the threshold, too: where the least delay is the largest, any is.
+    fn congested(&self, per_cent: u32, shift: u32) -> bool {
+        self.smoothed >> shift >= self.threshold(per_cent)
+    }
+
+    /// What was found is taken for the level without a queue.
+    fn begin_anew(&mut self, shift: u32) {
+        self.min = self.smoothed >> shift;
+        self.max = self.smoothed >> shift.saturating_sub(1);
+        self.largest = self.max;
+    }
+}
+
+/// What giving way does to the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    Half,
+    /// A segment is left: the delay rose again in the inference phase.
+    All,
+}
+
+/// The TCP-LP controller.
+#[derive(Clone, Debug, Default)]
+pub struct Lp {
+    params: Params,
+    reno: Reno,
+    /// What the receiver's clock is ahead: ticks and a part of one.
+    offset: u32,
+    phase: Span,
+    clock: Clock,
+    delays: Delays,
+    /// Length of the inference phase, ticks.
+    inference: u32,
+    inferring: bool,
+    /// Tick of the last cut; 0: none.
+    last_cut: u32,
+    /// Decided, and not yet done: a sample does not move the window.
+    cut: Option<Cut>,
+}
+
+impl Lp {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        Lp { params, ..Lp::default() }
+    }
+
+    fn tick(&self, at: Time) -> u32 {
+        ((at + self.params.uptime).as_nanos() / self.params.tick.as_nanos().max(1)) as u32
+    }
+
+    fn take_delay(&mut self, value: u32, echo: u32) {
+        self.clock.take(value, echo);
+        let Some(ticks) = self.clock.ticks() else { return };
+        let delay = value.wrapping_mul(ticks).wrapping_sub(echo);
+        if delay > 0 {
+            self.delays.take(delay, self.params.mean_shift.min(31));
+        }
+    }
+}
+
+impl Controller for Lp {
+    fn name(&self) -> &'static str {
+        "lp"
+    }
+
+    fn on_established(&mut self, connection: &Connection, _window: &mut Window) {
+        // Two clocks' ticks do not begin together either. One draw of the seed gives both.
+        let draw = mix(connection.seed);
+        self.offset = self.params.offset.unwrap_or((draw >> 32) as u32);
+        if self.params.offset.is_none() {
+            self.phase = self.params.tick.scale(draw & 0xffff, 1 << 16);
+        }
+    }
+
+    fn on_sample(&mut self, ack: &Ack) {
+        let now = self.tick(ack.now);
+        if let Some(Timestamps { value, echo }) = ack.timestamps {
+            let value = self.tick(value + self.phase).wrapping_add(self.offset);
+            let echo = self.tick(echo);
+            if ack.rtt.is_some_and(|rtt| rtt > Span::ZERO) {
+                self.take_delay(value, echo);
+            }
+            let rtt = now.wrapping_sub(echo);
+            if rtt as i32 > 0 {
+                self.inference = self.params.inference_rtts.wrapping_mul(rtt);
+            }
+        }
+        self.inferring = self.last_cut != 0 && now.wrapping_sub(self.last_cut) < self.inference;
+        let shift = self.params.mean_shift.min(31);
+        if !self.delays.congested(self.params.threshold, shift) {
+            return;
+        }
+        self.delays.begin_anew(shift);
+        self.last_cut = now;
+        // PRR owns the window then, and overwrites in Linux what the cut leaves.
+        if !matches!(ack.state, State::Cwr | State::Recovery) {
+            self.cut = Some(if self.inferring { Cut::All } else { Cut::Half });
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        match self.cut.take() {
+            Some(Cut::All) => window.cwnd = 1,
+            Some(Cut::Half) => window.cwnd = (window.cwnd / 2).max(1),
+            None => {}
+        }
+        if !self.inferring {
+            self.reno.on_ack(ack, window);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.reno.on_congestion(event, window);
+        self.cut = None;
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("clock_hz", f64::from(self.clock.hz));
+        let ticks = (self.delays.smoothed >> self.params.mean_shift.min(31)).saturating_sub(self.delays.min);
+        trace("queue_delay_s", self.params.tick.scale(u64::from(ticks), 1).as_secs_f64());
+        trace("inferring", f64::from(u8::from(self.inferring)));
+    }
+}
+
+/// Spreads a seed over 64 bits (Steele, Lea and Flood 2014, SplitMix64).
+fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Signal;
+    use crate::congestion::harness::{Path, Sender, ack_at, congestion, connection, window};
+    use crate::units::Rate;
+
+    fn ms(n: u64) -> Span {
+        Span::from_millis(n)
+    }
+
+    /// A controller whose receiver's clock is ahead by so many ticks.
+    fn ahead_by(offset: u32) -> Lp {
+        let mut lp = Lp::new(Params { offset: Some(offset), ..Params::default() });
+        lp.on_established(&connection(Some(ms(100)), None), &mut window(10));
+        lp
+    }
+
+    /// An ACK at `at` ms that took `one_way` ms to be due and 50 ms on its way back.
+    fn ack(at: u64, one_way: u64) -> Ack {
+        let value = Time::ZERO + ms(1000 + at - 50);
+        let timestamps = Some(Timestamps { value, echo: value - ms(one_way) });
+        Ack { rtt: Some(ms(one_way + 50)), timestamps, ..ack_at(Time::ZERO + ms(1000 + at)) }
+    }
+
+    fn step(lp: &mut Lp, w: &mut Window, ack: &Ack) {
+        lp.on_sample(ack);
+        lp.on_ack(ack, w);
+    }
+
+    /// In Linux's ticks of a millisecond 17 where the vector has 17.5.
+    #[test]
+    fn tv_s11_congested_beyond_a_seventh_of_the_way() {
+        assert_eq!(Delays { smoothed: 0, min: 10, max: 60, largest: 90 }.threshold(15), 17);
+    }
+
+    #[test]
+    fn the_largest_delay_but_one_counts() {
+        let mut delays = Delays::default();
+        let mut max = Vec::new();
+        for delay in [10, 50, 90, 20, 60, 70] {
+            delays.take(delay, 3);
+            max.push(delays.max);
+        }
+        assert_eq!(max, [10, 10, 50, 50, 60, 70]);
+        assert_eq!((delays.min, delays.largest), (10, 90));
+    }
+
+    #[test]
+    fn the_clock_is_taken_for_a_mean_of_what_two_acks_say() {
+        let mut clock = Clock::default();
+        clock.take(5000, 100);
+        assert_eq!(clock.ticks(), None, "one ACK says nothing");
+        clock.take(5010, 110);
+        assert_eq!((clock.hz, clock.ticks()), (1000, Some(1)));
+        clock.take(5010, 120);
+        clock.take(5020, 120);
+        assert_eq!(clock.hz, 1000, "no time passed at one of the ends");
+        clock.take(5022, 121);
+        assert_eq!((clock.hz, clock.ticks()), (1015, Some(0)), "a 64th of 1000 Hz too many");
+        clock.take(5023, 122);
+        assert_eq!(clock.hz, 1014, "rounded down");
+    }
+
+    #[test]
+    fn a_queue_halves_the_window_then_holds_it_and_then_leaves_one_segment() {
+        // Ahead by a millisecond only: a delay of twice the mean is within reach.
+        let mut lp = ahead_by(1);
+        let mut w = Window { cwnd: 100, ssthresh: 50, pacing_rate: None };
+        step(&mut lp, &mut w, &ack(0, 10));
+        assert_eq!(w.cwnd, 100);
+        step(&mut lp, &mut w, &ack(1, 10));
+        assert_eq!(w.cwnd, 50, "the first delay is a queue to Linux");
+        assert_eq!((lp.delays.min, lp.delays.max, lp.delays.threshold(15)), (11, 22, 12));
+        for at in 2..100 {
+            step(&mut lp, &mut w, &ack(at, 10));
+        }
+        assert_eq!(w.cwnd, 50, "inference");
+        step(&mut lp, &mut w, &ack(100, 60));
+        assert_eq!(w.cwnd, 1);
+    }
+
+    /// The mean of a delay of more than 29 bits is never more than the least one; below, it is compared once with itself.
+    #[test]
+    fn with_seven_offsets_of_eight_no_queue_is_ever_seen() {
+        for eighth in 0..8 {
+            let mut delays = Delays::default();
+            let mut cuts = 0;
+            for n in 0..2000 {
+                // A queue of 100 ms that comes and goes.
+                delays.take((eighth << 29) + (1 << 28) + n % 100, 3);
+                if delays.congested(15, 3) {
+                    delays.begin_anew(3);
+                    cuts += 1;
+                }
+            }
+            assert_eq!(cuts, u32::from(eighth == 0), "{eighth} of eight");
+        }
+    }
+
+    #[test]
+    fn the_offset_is_the_connections() {
+        let mut offsets = Vec::new();
+        for seed in 0..64 {
+            let mut lp = Lp::default();
+            lp.on_established(&Connection { seed, ..connection(None, None) }, &mut window(10));
+            offsets.push(lp.offset >> 29);
+        }
+        let small = offsets.iter().filter(|&&top| top == 0).count();
+        assert!((3..=16).contains(&small), "{small} of 64 in the lowest eighth");
+    }
+
+    #[test]
+    fn without_timestamps_and_on_loss_it_is_reno() {
+        let mut lp = ahead_by(1);
+        let mut w = window(10);
+        for n in 0..10 {
+            step(&mut lp, &mut w, &Ack { timestamps: None, ..ack(n, 0) });
+        }
+        assert_eq!(w.cwnd, 11);
+        lp.on_congestion(&congestion(Signal::Loss), &mut w);
+        assert_eq!(w.ssthresh, 5);
+    }
+
+    /// Share of a link of 60 Mbit/s and 50 ms, mean queueing delay of 50 ms at most, and losses, after 10 s.
+    fn alone(offset: u32) -> (f64, f64, u64) {
+        let rate = Rate::from_bits_per_sec(60_000_000);
+        let path = Path { queue: 250, ..Path::new(rate, 50) };
+        let mut sender =
+            Sender::new(Box::new(Lp::new(Params { offset: Some(offset), ..Params::default() })), path);
+        sender.run_for(Span::from_secs(10));
+        let (before, queued, lost) = (sender.delivered(), sender.queue_seconds(), sender.lost());
+        sender.run_for(Span::from_secs(50));
+        let share = (sender.delivered() - before) as f64 * 1500.0 / (50.0 * rate.as_f64());
+        (share, (sender.queue_seconds() - queued) / 50.0, sender.lost() - lost)
+    }
+
+    /// What it is for: others find the queue short. With agreeing clocks it does that, at the price of most of the link: until a loss has set
+    /// `ssthresh`, each cut is followed by slow start, whose bursts are the next queue.
+    #[test]
+    fn where_clocks_agree_it_keeps_the_queue_short() {
+        let (share, queue, lost) = alone(0);
+        assert!(queue < 0.005 && lost == 0, "{share:.3} of the link, {queue:.4} s in the queue, {lost} lost");
+    }
+
+    /// What Linux does.
+    #[test]
+    fn where_clocks_do_not_agree_it_fills_the_queue_as_reno_does() {
+        let (share, queue, lost) = alone(1 << 30);
+        assert!(
+            share > 0.95 && queue > 0.01 && lost > 0,
+            "{share:.3} of the link, {queue:.4} s, {lost} lost"
+        );
+    }
+}

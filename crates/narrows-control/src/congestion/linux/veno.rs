@@ -1,0 +1,220 @@
+//! Veno: Reno that asks the delay whether a loss was congestion: with a short queue it gives up a fifth of the window, not half.
+//!
+//! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks" (JSAC 21(2), 2003); Linux
+//! `tcp_veno.c` (SUR 2.12), integers as there: half packets, rounded up, so that three are reached a little early. As in Linux
+//! the queue is judged by the RTTs since the last ACK that was allowed to grow the window, not by a round trip's.
+//! Deviation from Linux: what was counted towards the next segment is not handed on between Veno and Reno outside Open.
+
+use super::reno::Reno;
+use super::rounds::Rounds;
+use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
+use crate::congestion::{Ack, Congestion, Controller, Window};
+use crate::units::{Span, Time};
+
+/// Parameters of [`Veno`].
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Packets in the queue from which on the path is congested, in halves (Linux `beta`). 6: the paper's beta = 3.
+    pub beta: u32,
+    /// Share of the window that a loss without congestion leaves: the first of so many parts. 4 of 5: the paper, section III.B.
+    pub kept: (u32, u32),
+    /// Up to this many samples it is Reno (Linux: 2).
+    pub few_samples: u32,
+    /// Least window and `ssthresh`, segments (Linux: 2).
+    pub min_window: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params { beta: 6, kept: (4, 5), few_samples: 2, min_window: 2 }
+    }
+}
+
+/// The Veno controller.
+#[derive(Clone, Debug)]
+pub struct Veno {
+    params: Params,
+    rounds: Rounds,
+    reno: Reno,
+    increase: AdditiveIncrease,
+    /// More than a few samples were seen; Linux never starts the count again.
+    sampled: bool,
+    /// Packets in the queue, in halves (`diff`).
+    queued: u32,
+    /// The next window of ACKs on a congested path adds a segment, not only the one after (`inc`).
+    turn: bool,
+}
+
+impl Default for Veno {
+    fn default() -> Self {
+        Veno::new(Params::default())
+    }
+}
+
+impl Veno {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        Veno {
+            params,
+            rounds: Rounds::default(),
+            reno: Reno::default(),
+            increase: AdditiveIncrease::default(),
+            sampled: false,
+            queued: 0,
+            turn: true,
+        }
+    }
+
+    fn congested(&self) -> bool {
+        self.queued >= self.params.beta
+    }
+}
+
+impl Controller for Veno {
+    fn name(&self) -> &'static str {
+        "veno"
+    }
+
+    fn on_sample(&mut self, ack: &Ack) {
+        self.rounds.on_sample(ack);
+        self.sampled |= self.rounds.samples > self.params.few_samples;
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if !self.rounds.open {
+            self.reno.on_ack(ack, window);
+            return;
+        }
+        if !ack.cwnd_limited {
+            return;
+        }
+        if !self.sampled {
+            self.reno.on_ack(ack, window);
+            self.rounds.forget_least();
+            return;
+        }
+        let halves = window.cwnd.saturating_mul(2);
+        self.queued = halves.saturating_sub(part(halves, self.rounds.base, self.rounds.least));
+        self.rounds.forget_least();
+        let acked = left_for_avoidance(ack, window);
+        if acked > 0 {
+            let per = window.cwnd;
+            if !self.congested() {
+                self.increase.on_ack(window, per, acked);
+            } else if self.increase.count(per, acked) {
+                window.cwnd = window.cwnd.saturating_add(u32::from(self.turn));
+                self.turn = !self.turn;
+            }
+        }
+        window.cwnd = window.cwnd.max(self.params.min_window);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.increase.reset();
+        self.reno.on_congestion(event, window);
+        if !self.congested() {
+            let (kept, of) = self.params.kept;
+            window.ssthresh = part(window.cwnd, kept, of).max(self.params.min_window);
+        }
+    }
+
+    fn on_restart(&mut self, _now: Time, _idle: Span, _app_limited: bool, _window: &mut Window) {
+        self.rounds.restart();
+        self.turn = true;
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("queued", f64::from(self.queued) / 2.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::{Path, Sender, ack_at, congestion, periodic_loss, window};
+    use crate::congestion::{Signal, State};
+    use crate::units::Rate;
+
+    fn ack(rtt: u64) -> Ack {
+        Ack { rtt: Some(Span::from_micros(rtt)), ..ack_at(Time::ZERO) }
+    }
+
+    fn step(veno: &mut Veno, w: &mut Window, ack: &Ack) {
+        veno.on_sample(ack);
+        veno.on_ack(ack, w);
+    }
+
+    /// A controller on a path of 50 ms whose last ACK took `rtt` us, and its window of `cwnd` segments.
+    fn after(rtt: u64, cwnd: u32) -> (Veno, Window) {
+        let mut veno = Veno::default();
+        for _ in 0..3 {
+            veno.on_sample(&ack(50_000));
+        }
+        veno.rounds.forget_least();
+        let mut w = window(cwnd);
+        step(&mut veno, &mut w, &ack(rtt));
+        (veno, w)
+    }
+
+    /// W = 30 on a path of 50 ms. Of 55 ms the vector says 2.73 packets and so 24; in Linux's integers 60 - floor(54.55) halves
+    /// are three packets, and it is 15. Of 54 ms it is 60 - 55 halves and 24.
+    #[test]
+    fn tv_s6_a_loss_with_fewer_than_three_queued_packets_takes_a_fifth() {
+        for (rtt, halves, ssthresh) in [(50, 0, 24), (54, 5, 24), (55, 6, 15), (58, 9, 15)] {
+            let (mut veno, mut w) = after(rtt * 1000, 30);
+            assert_eq!(veno.queued, halves, "{rtt} ms");
+            veno.on_congestion(&congestion(Signal::Loss), &mut w);
+            assert_eq!(w.ssthresh, ssthresh, "{rtt} ms");
+        }
+    }
+
+    #[test]
+    fn a_congested_path_gets_a_segment_every_second_window_of_acks() {
+        let windows = |rtt| {
+            let (mut veno, mut w) = after(rtt, 20);
+            (0..84).for_each(|_| step(&mut veno, &mut w, &ack(rtt)));
+            w.cwnd
+        };
+        // Two segments of 41 or 42 ACKs each; Reno has used 20 + 21 + 22, and has 22 of 23 ACKs for the next.
+        assert_eq!((windows(65_000), windows(50_000)), (22, 23));
+    }
+
+    #[test]
+    fn it_is_reno_in_disorder_and_until_three_samples_are_there() {
+        let mut veno = Veno::default();
+        let mut w = window(10);
+        for n in 1..=3 {
+            step(&mut veno, &mut w, &ack(90_000));
+            assert_eq!(veno.sampled, n == 3);
+        }
+        let disorder = Ack { state: State::Disorder, ..ack(50_000) };
+        let mut w = window(10);
+        (0..10).for_each(|_| step(&mut veno, &mut w, &disorder));
+        assert_eq!((w.cwnd, veno.queued), (11, 0));
+    }
+
+    #[test]
+    fn without_an_rtt_sample_the_queue_counts_as_full() {
+        let (mut veno, mut w) = after(50_000, 30);
+        step(&mut veno, &mut w, &Ack { rtt: None, ..ack(0) });
+        assert!(veno.congested());
+        veno.on_restart(Time::ZERO, Span::ZERO, false, &mut w);
+        step(&mut veno, &mut w, &ack(90_000));
+        assert!(!veno.congested(), "the path is measured anew");
+    }
+
+    /// What it is for: losses that are not congestion cost a fifth of the window, so that the mean window is
+    /// sqrt((1 - b/2) / (b p)) with b = 1/5, 1.7 times Reno's.
+    #[test]
+    fn random_losses_without_a_queue_cost_less_than_they_cost_reno() {
+        let path =
+            Path { loss: periodic_loss(2000), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 50) };
+        let mut sender = Sender::new(Box::new(Veno::default()), path);
+        sender.run_for(Span::from_secs(20));
+        let before = sender.delivered();
+        sender.run_for(Span::from_secs(200));
+        let per_rtt = (sender.delivered() - before) as f64 * 0.050 / 200.0;
+        let law = libm::sqrt(0.9 / 0.2 * 2000.0);
+        assert!((per_rtt / law - 1.0).abs() < 0.1, "{per_rtt:.1} segments per RTT, the law says {law:.1}");
+    }
+}

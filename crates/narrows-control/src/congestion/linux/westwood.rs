@@ -1,0 +1,300 @@
+//! Westwood+: after congestion the window is what the path carried of late, not a share of what it was.
+//!
+//! Source: Mascolo, Grieco, Ferorelli, Camarda and Piccarella, "Performance evaluation of Westwood+ TCP congestion control"
+//! (Performance Evaluation 55, 2004); Linux `tcp_westwood.c` (SUR 2.13), integers and jiffies as there. Grows as Reno, whose half is
+//! also what recovery aims at until it is over. RTTs are rounded up to jiffies, so that a short path gets the window of one of a
+//! jiffy. The filters round down: of a rate that rises some 14 bytes per jiffy are never seen.
+//! Deviations from Linux: all ACKs take its slow path, which only matters where losses were repaired; a segment's size is that of L3, which
+//! cancels out but for rounding; a timeout within an episode of congestion forgets the least RTT too.
+
+use super::reno::Reno;
+use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
+use crate::units::{Span, Time};
+
+/// Parameters of [`Westwood`].
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// A jiffy. 4 ms: HZ = 250, Debian's.
+    pub jiffy: Span,
+    /// A sample of the rate takes longer than an RTT and than this (`TCP_WESTWOOD_RTT_MIN`). 50 ms.
+    pub min_interval: Span,
+    /// RTT before the first sample (`TCP_WESTWOOD_INIT_RTT`). 20 s.
+    pub initial_rtt: Span,
+    /// Least window that the estimate may give, segments. 2: Linux.
+    pub min_window: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            jiffy: Span::from_millis(4),
+            min_interval: Span::from_millis(50),
+            initial_rtt: Span::from_secs(20),
+            min_window: 2,
+        }
+    }
+}
+
+/// The Westwood+ controller.
+#[derive(Clone, Debug)]
+pub struct Westwood {
+    params: Params,
+    reno: Reno,
+    packet_bytes: u32,
+    /// The filtered rate and the one that is filtered a second time, bytes per jiffy (`bw_ns_est`, `bw_est`).
+    once: u32,
+    rate: u32,
+    /// Bytes ACKed since `since`, jiffies (`bk`, `rtt_win_sx`).
+    counted: u32,
+    since: u64,
+    /// `snd_una` of the last ACK.
+    una: Option<u64>,
+    /// Bytes that duplicate ACKs were counted for, to be taken off the ACK that covers them (`accounted`).
+    accounted: u32,
+    /// RTTs in jiffies; the least is taken anew from the next ACK if `forget`.
+    rtt: u32,
+    min_rtt: u32,
+    forget: bool,
+    /// The present episode is a timeout's.
+    timeout: bool,
+}
+
+impl Default for Westwood {
+    fn default() -> Self {
+        Westwood::new(Params::default())
+    }
+}
+
+impl Westwood {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        let rtt = jiffies(params.initial_rtt, params.jiffy);
+        Westwood {
+            params,
+            reno: Reno::default(),
+            packet_bytes: 1500,
+            once: 0,
+            rate: 0,
+            counted: 0,
+            since: 0,
+            una: None,
+            accounted: 0,
+            rtt,
+            min_rtt: rtt,
+            forget: true,
+            timeout: false,
+        }
+    }
+
+    fn clock(&self, now: Time) -> u64 {
+        now.as_nanos() / self.params.jiffy.as_nanos().max(1)
+    }
+
+    /// Both filters keep 7/8 (Linux `westwood_filter`). The first sample is taken as it is.
+    fn filter(&mut self, sample: u32) {
+        let keep = |old: u32, new: u32| ((7 * u64::from(old) + u64::from(new)) >> 3) as u32;
+        if self.once == 0 && self.rate == 0 {
+            (self.once, self.rate) = (sample, sample);
+        } else {
+            self.once = keep(self.once, sample);
+            self.rate = keep(self.rate, self.once);
+        }
+    }
+
+    /// Bytes that an ACK stands for (Linux `westwood_acked_count`): a duplicate one is for a segment somewhere.
+    fn count(&mut self, una: u64) -> u32 {
+        // The first one only says where the count begins.
+        let Some(before) = self.una.replace(una) else { return 0 };
+        let segments = una.saturating_sub(before);
+        let bytes = u32::try_from(segments).unwrap_or(u32::MAX).saturating_mul(self.packet_bytes);
+        if bytes == 0 {
+            self.accounted = self.accounted.saturating_add(self.packet_bytes);
+            return self.packet_bytes;
+        }
+        if bytes <= self.packet_bytes {
+            return bytes;
+        }
+        if self.accounted >= bytes {
+            self.accounted -= bytes;
+            self.packet_bytes
+        } else {
+            bytes - core::mem::take(&mut self.accounted)
+        }
+    }
+
+    /// What the path carries in the least RTT, segments (Linux `tcp_westwood_bw_rttmin`).
+    fn fair_window(&self) -> u32 {
+        let bytes = u64::from(self.rate) * u64::from(self.min_rtt);
+        let segments = bytes / u64::from(self.packet_bytes.max(1));
+        u32::try_from(segments).unwrap_or(u32::MAX).max(self.params.min_window).max(1)
+    }
+}
+
+/// Rounded up, as Linux does.
+fn jiffies(span: Span, jiffy: Span) -> u32 {
+    u32::try_from(span.as_nanos().div_ceil(jiffy.as_nanos().max(1))).unwrap_or(u32::MAX)
+}
+
+impl Controller for Westwood {
+    fn name(&self) -> &'static str {
+        "westwood"
+    }
+
+    fn on_established(&mut self, connection: &Connection, _window: &mut Window) {
+        self.packet_bytes = connection.packet_bytes.max(1);
+        self.since = self.clock(connection.now);
+    }
+
+    fn on_sample(&mut self, ack: &Ack) {
+        // Before the RTT of this ACK is taken: Linux counts first and measures then.
+        let now = self.clock(ack.now);
+        let took = now.saturating_sub(self.since);
+        let least = self.rtt.max(jiffies(self.params.min_interval, self.params.jiffy));
+        if self.rtt > 0 && took > u64::from(least) {
+            self.filter(u32::try_from(u64::from(self.counted) / took).unwrap_or(u32::MAX));
+            self.counted = 0;
+            self.since = now;
+        }
+        self.counted = self.counted.saturating_add(self.count(ack.snd_una));
+        self.min_rtt = if core::mem::take(&mut self.forget) { self.rtt } else { self.min_rtt.min(self.rtt) };
+        if let Some(rtt) = ack.rtt.filter(|&rtt| rtt > Span::ZERO) {
+            self.rtt = jiffies(rtt, self.params.jiffy);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        self.reno.on_ack(ack, window);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.reno.on_congestion(event, window);
+        self.timeout = event.signal == Signal::Timeout;
+        if self.timeout {
+            window.ssthresh = self.fair_window();
+            // The path may be another one.
+            self.forget = true;
+        }
+    }
+
+    fn on_recovered(&mut self, _now: Time, window: &mut Window) {
+        // Linux's CA_EVENT_COMPLETE_CWR, which does not come at the end of Loss.
+        if !self.timeout {
+            window.ssthresh = self.fair_window();
+            window.cwnd = window.ssthresh;
+        }
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        let jiffy = self.params.jiffy.as_secs_f64();
+        trace("bandwidth_bps", 8.0 * f64::from(self.rate) / jiffy);
+        trace("min_rtt_s", f64::from(self.min_rtt) * jiffy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::harness::{Path, Sender, ack_at, congestion, connection, periodic_loss, window};
+    use crate::units::Rate;
+
+    fn ms(n: u64) -> Span {
+        Span::from_millis(n)
+    }
+
+    /// A controller whose path carries `rate` bytes per jiffy of a millisecond.
+    fn measured(rate: u32, min_rtt: u32) -> Westwood {
+        let params = Params { jiffy: ms(1), ..Params::default() };
+        Westwood { rate, min_rtt, rtt: min_rtt, packet_bytes: 1448, ..Westwood::new(params) }
+    }
+
+    /// 10 Mbit/s in 50 ms of segments of 1448 bytes.
+    #[test]
+    fn tv_s8_the_window_after_congestion_is_what_the_path_carries_in_its_least_rtt() {
+        let mut westwood = measured(1250, 50);
+        let mut w = window(100);
+        westwood.on_congestion(&congestion(Signal::Loss), &mut w);
+        assert_eq!(w.ssthresh, 50, "recovery aims at Reno's half");
+        westwood.on_recovered(Time::ZERO, &mut w);
+        assert_eq!((w.cwnd, w.ssthresh), (43, 43));
+        measured(1, 1).on_recovered(Time::ZERO, &mut w);
+        assert_eq!(w.cwnd, 2);
+    }
+
+    #[test]
+    fn a_timeout_sets_the_threshold_only_and_forgets_the_least_rtt() {
+        let mut westwood = measured(1250, 50);
+        westwood.forget = false;
+        let mut w = window(100);
+        westwood.on_congestion(&congestion(Signal::Timeout), &mut w);
+        assert_eq!(w.ssthresh, 43);
+        w.cwnd = 7;
+        westwood.on_recovered(Time::ZERO, &mut w);
+        assert_eq!(w.cwnd, 7, "the end of Loss is not that of a reduction");
+        westwood.rtt = 80;
+        westwood.on_sample(&ack_at(Time::ZERO));
+        assert_eq!(westwood.min_rtt, 80);
+        westwood.on_sample(&ack_at(Time::ZERO));
+        assert_eq!(westwood.min_rtt, 80);
+    }
+
+    #[test]
+    fn the_first_sample_is_taken_as_it_is_and_later_ones_by_an_eighth_of_an_eighth() {
+        let mut westwood = measured(0, 50);
+        westwood.filter(800);
+        assert_eq!((westwood.once, westwood.rate), (800, 800));
+        westwood.filter(1600);
+        assert_eq!((westwood.once, westwood.rate), (900, 812));
+        for _ in 0..200 {
+            westwood.filter(1600);
+        }
+        assert_eq!((westwood.once, westwood.rate), (1593, 1586), "rounded down twice");
+    }
+
+    #[test]
+    fn duplicate_acks_count_a_segment_and_the_ack_that_covers_them_the_rest() {
+        let mut westwood = Westwood { packet_bytes: 1000, ..Westwood::default() };
+        let counts: Vec<u32> = [10, 12, 12, 12, 12, 14, 20].map(|una| westwood.count(una)).to_vec();
+        // Three duplicates; the ACK of two segments still counts one, as in Linux, which makes eleven of ten.
+        assert_eq!(counts, [0, 2000, 1000, 1000, 1000, 1000, 5000]);
+        assert_eq!(westwood.accounted, 0);
+    }
+
+    #[test]
+    fn a_rate_is_sampled_once_per_rtt_but_not_below_fifty_milliseconds() {
+        for (rtt, first) in [(10, 51), (80, 81)] {
+            let mut westwood = measured(0, rtt);
+            westwood.una = Some(0);
+            let at = |n: u64| Ack { snd_una: n, ..ack_at(Time::ZERO + ms(n)) };
+            let n = (1..200).find(|&n| {
+                westwood.on_sample(&at(n));
+                westwood.rate > 0
+            });
+            assert_eq!(n, Some(first), "{rtt} ms");
+            assert_eq!(westwood.rate, (first as u32 - 1) * 1448 / first as u32);
+        }
+    }
+
+    /// What it is for: losses that are not congestion do not cost it the window. Reno has a third of the link here.
+    #[test]
+    fn random_losses_do_not_empty_a_link_that_is_not_congested() {
+        let share = |controller: Box<dyn Controller>| {
+            let rate = Rate::from_bits_per_sec(20_000_000);
+            let path = Path { loss: periodic_loss(2000), ..Path::new(rate, 100) };
+            let mut sender = Sender::new(controller, path);
+            sender.run_for(Span::from_secs(20));
+            let before = sender.delivered();
+            sender.run_for(Span::from_secs(60));
+            (sender.delivered() - before) as f64 * 1500.0 / (60.0 * rate.as_f64())
+        };
+        let (westwood, reno) = (share(Box::new(Westwood::default())), share(Box::new(Reno::default())));
+        assert!(westwood > 0.8 && westwood > 1.5 * reno, "{westwood:.3} of the link, Reno {reno:.3}");
+    }
+
+    #[test]
+    fn the_segment_size_is_the_connections() {
+        let mut westwood = Westwood::default();
+        let now = Time::ZERO + ms(50);
+        westwood.on_established(&Connection { now, ..connection(Some(ms(50)), None) }, &mut window(10));
+        assert_eq!((westwood.packet_bytes, westwood.since), (1500, 12));
+    }
+}

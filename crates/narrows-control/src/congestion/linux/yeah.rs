@@ -1,0 +1,261 @@
+//! YeAH: Scalable while the queue is short, Reno while it is not; a queue that has grown long it drains itself.
+//!
+//! Source: Baiocchi, Castellani and Vacirca, "YeAH-TCP: Yet Another Highspeed TCP" (PFLDnet 2007); Linux `tcp_yeah.c`
+//! (SUR 2.14), integers as there. Deviation: its window ends at 2^32 / 128 segments.
+
+use super::rounds::Rounds;
+use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
+use crate::congestion::{Ack, Congestion, Controller, Window};
+use crate::units::{Span, Time};
+
+/// Parameters of [`Yeah`]; the names in parentheses are Linux's constants, `TCP_YEAH_...`.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// ACKed segments per segment of window in fast mode, at most (`TCP_SCALABLE_AI_CNT`). 100.
+    pub acks_per_segment: u32,
+    /// Packets in the queue above which it is drained (ALPHA). 80.
+    pub max_queue: u32,
+    /// Part of the queue, 1/n, that is drained per round trip (GAMMA). 1.
+    pub drain_divisor: u32,
+    /// Draining takes at most `1 / 2^n` of the window (EPSILON). 1.
+    pub drain_shift: u32,
+    /// Queueing delay, 1/n of the path's, above which it is Reno (PHY). 8.
+    pub delay_divisor: u32,
+    /// A loss takes at least `1 / 2^n` of the window (DELTA). 3.
+    pub decrease_shift: u32,
+    /// After so many rounds of Reno in a row others are taken to compete, and a loss takes half (RHO). 16.
+    pub competing_rounds: u32,
+    /// After more than so many rounds of fast mode the others are taken to have gone (ZETA). 50.
+    pub fast_rounds: u32,
+    /// Up to this many samples a round is not judged (Linux: 2).
+    pub few_samples: u32,
+    /// Least `ssthresh` and least estimate of Reno's window, segments (Linux: 2).
+    pub min_window: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            acks_per_segment: 100,
+            max_queue: 80,
+            drain_divisor: 1,
+            drain_shift: 1,
+            delay_divisor: 8,
+            decrease_shift: 3,
+            competing_rounds: 16,
+            fast_rounds: 50,
+            few_samples: 2,
+            min_window: 2,
+        }
+    }
+}
+
+/// The YeAH controller.
+#[derive(Clone, Debug)]
+pub struct Yeah {
+    params: Params,
+    rounds: Rounds,
+    increase: AdditiveIncrease,
+    /// Packets in the queue, by the last round that was judged (`lastQ`).
+    queued: u32,
+    /// Rounds of Reno in a row; 0: fast mode (`doing_reno_now`).
+    slow_rounds: u32,
+    /// What a competing Reno's window would be (`reno_count`); draining leaves so much.
+    reno_window: u32,
+    /// Rounds of fast mode since the last loss or the last time they were too many (`fast_count`).
+    fast_rounds: u32,
+}
+
+impl Default for Yeah {
+    fn default() -> Self {
+        Yeah::new(Params::default())
+    }
+}
+
+impl Yeah {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        Yeah {
+            reno_window: params.min_window,
+            params,
+            rounds: Rounds::default(),
+            increase: AdditiveIncrease::default(),
+            queued: 0,
+            slow_rounds: 0,
+            fast_rounds: 0,
+        }
+    }
+
+    /// Chooses the mode of the next round.
+    fn judge(&mut self, window: &mut Window) {
+        let p = &self.params;
+        let delay = self.rounds.least.saturating_sub(self.rounds.base);
+        self.queued = part(window.cwnd, delay, self.rounds.least);
+        let long = self.queued > p.max_queue;
+        if !long && delay <= self.rounds.base / p.delay_divisor.max(1) {
+            self.fast_rounds += 1;
+            if self.fast_rounds > p.fast_rounds {
+                self.reno_window = p.min_window;
+                self.fast_rounds = 0;
+            }
+            self.slow_rounds = 0;
+            return;
+        }
+        if long && window.cwnd > self.reno_window {
+            let most = window.cwnd.checked_shr(p.drain_shift).unwrap_or(0);
+            let drained = (self.queued / p.drain_divisor.max(1)).min(most);
+            window.cwnd = window.cwnd.saturating_sub(drained).max(self.reno_window);
+            window.ssthresh = window.cwnd;
+        }
+        self.reno_window = if self.reno_window <= p.min_window {
+            (window.cwnd / 2).max(p.min_window)
+        } else {
+            self.reno_window.saturating_add(1)
+        };
+        self.slow_rounds = self.slow_rounds.saturating_add(1);
+    }
+}
+
+impl Controller for Yeah {
+    fn name(&self) -> &'static str {
+        "yeah"
+    }
+
+    fn on_sample(&mut self, ack: &Ack) {
+        self.rounds.on_sample(ack);
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if !ack.cwnd_limited {
+            return;
+        }
+        let acked = left_for_avoidance(ack, window);
+        if acked > 0 {
+            let fast = self.slow_rounds == 0;
+            let per = if fast { window.cwnd.min(self.params.acks_per_segment) } else { window.cwnd };
+            self.increase.on_ack(window, per, acked);
+        }
+        if self.rounds.is_over(ack) {
+            if self.rounds.samples > self.params.few_samples {
+                self.judge(window);
+            }
+            self.rounds.begin(ack.snd_nxt);
+        }
+    }
+
+    fn on_congestion(&mut self, _event: &Congestion, window: &mut Window) {
+        let p = &self.params;
+        let half = (window.cwnd / 2).max(p.min_window);
+        let off = if self.slow_rounds < p.competing_rounds {
+            self.queued.min(half).max(window.cwnd.checked_shr(p.decrease_shift).unwrap_or(0))
+        } else {
+            half
+        };
+        self.increase.reset();
+        self.fast_rounds = 0;
+        self.reno_window = (self.reno_window / 2).max(p.min_window);
+        window.ssthresh = window.cwnd.saturating_sub(off).max(p.min_window);
+    }
+
+    fn on_restart(&mut self, _now: Time, _idle: Span, _app_limited: bool, _window: &mut Window) {
+        self.rounds.restart();
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("queued", f64::from(self.queued));
+        trace("slow_rounds", f64::from(self.slow_rounds));
+        trace("reno_window", f64::from(self.reno_window));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Signal;
+    use crate::congestion::harness::{Path, Sender, ack_at, congestion, window};
+    use crate::units::Rate;
+
+    /// A controller on a path of 50 ms after a round in which the least RTT was `rtt` ms, and its window.
+    fn after_round(mut yeah: Yeah, cwnd: u32, rtt: u64) -> (Yeah, Window) {
+        let mut w = window(cwnd);
+        yeah.rounds.base = 50_001;
+        yeah.rounds.least = 1000 * rtt as u32 + 1;
+        yeah.rounds.samples = 3;
+        yeah.judge(&mut w);
+        (yeah, w)
+    }
+
+    /// W = 400, base 50 ms, RTT 60 ms: 66 packets are no long queue, 10 ms are more than an eighth of 50.
+    #[test]
+    fn tv_s7_a_delay_of_more_than_an_eighth_is_slow_mode_but_drains_nothing() {
+        let (yeah, w) = after_round(Yeah::default(), 400, 60);
+        assert_eq!((yeah.queued, yeah.slow_rounds, w.cwnd), (66, 1, 400));
+        assert_eq!(yeah.reno_window, 200);
+        let (yeah, _) = after_round(yeah, 400, 56);
+        assert_eq!((yeah.slow_rounds, yeah.reno_window), (0, 200), "6 ms are less");
+    }
+
+    #[test]
+    fn a_queue_of_more_than_eighty_packets_is_drained_but_not_below_renos_window() {
+        // 500 (75 - 50) / 75 = 166.
+        let (yeah, w) = after_round(Yeah::default(), 500, 75);
+        assert_eq!((yeah.queued, w.cwnd, w.ssthresh), (166, 334, 334));
+        assert_eq!((yeah.reno_window, yeah.slow_rounds), (167, 1));
+        let (yeah, w) = after_round(Yeah { reno_window: 400, ..yeah }, 500, 75);
+        assert_eq!((w.cwnd, yeah.reno_window, yeah.slow_rounds), (400, 401, 2));
+        let (_, w) = after_round(Yeah { reno_window: 600, ..yeah }, 500, 75);
+        assert_eq!((w.cwnd, w.ssthresh), (500, 2), "Reno would have more");
+        // At most half: 500 (300 - 50) / 300 = 416.
+        assert_eq!(after_round(Yeah::default(), 500, 300).1.cwnd, 250);
+    }
+
+    #[test]
+    fn a_loss_takes_the_queue_between_an_eighth_and_half_of_the_window_and_half_in_competition() {
+        for (queued, slow_rounds, ssthresh) in [(0, 0, 350), (100, 15, 300), (300, 15, 200), (100, 16, 200)] {
+            let mut yeah = Yeah { queued, slow_rounds, reno_window: 100, fast_rounds: 9, ..Yeah::default() };
+            let mut w = window(400);
+            yeah.on_congestion(&congestion(Signal::Loss), &mut w);
+            assert_eq!((w.ssthresh, yeah.reno_window, yeah.fast_rounds), (ssthresh, 50, 0));
+        }
+        let mut w = window(1);
+        Yeah::default().on_congestion(&congestion(Signal::Loss), &mut w);
+        assert_eq!(w.ssthresh, 2);
+    }
+
+    #[test]
+    fn fifty_one_fast_rounds_forget_the_competition() {
+        let mut yeah = Yeah { reno_window: 100, ..Yeah::default() };
+        for n in 1..=51 {
+            assert_eq!(yeah.reno_window, 100, "before round {n}");
+            yeah = after_round(yeah, 100, 50).0;
+        }
+        assert_eq!((yeah.reno_window, yeah.fast_rounds), (2, 0));
+    }
+
+    #[test]
+    fn fast_mode_grows_by_a_hundredth_and_slow_mode_by_a_segment_per_window() {
+        for (slow_rounds, grown) in [(0, 10), (1, 1)] {
+            let mut yeah = Yeah { slow_rounds, ..Yeah::default() };
+            yeah.rounds.begin(1);
+            let mut w = window(1000);
+            (0..1000).for_each(|_| yeah.on_ack(&ack_at(Time::ZERO), &mut w));
+            assert_eq!(w.cwnd, 1000 + grown);
+        }
+    }
+
+    /// What it is for: a wide link is full, and its long queue, of two BDP here, all but empty. Reno's would fill and overflow.
+    #[test]
+    fn a_wide_link_is_full_and_its_queue_short() {
+        let rate = Rate::from_bits_per_sec(240_000_000);
+        let path = Path { queue: 4000, ..Path::new(rate, 100) };
+        let mut sender = Sender::new(Box::new(Yeah::default()), path);
+        sender.run_for(Span::from_secs(30));
+        let (before, queued, lost) = (sender.delivered(), sender.queue_seconds(), sender.lost());
+        sender.run_for(Span::from_secs(60));
+        let share = (sender.delivered() - before) as f64 * 1500.0 / (60.0 * rate.as_f64());
+        let queue = (sender.queue_seconds() - queued) / 60.0;
+        assert!(share > 0.98, "{share:.3} of the link");
+        // 80 packets are 4 ms.
+        assert!(queue < 0.005 && sender.lost() == lost, "{queue:.4} s");
+    }
+}

@@ -1,0 +1,124 @@
+"""Congestion controls that `narrows-agent cc` loads: for a run that needs them, and for `narrows cc`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from narrows.backends.kernel import agents
+from narrows.backends.kernel.shell import KernelError
+from narrows.errors import one_line
+from narrows.scenario.parts import Plan
+
+PREFIX = "narrows_"
+"""How their names in the kernel begin (crates/narrows-agent/src/cc/place.rs)."""
+NAMES = {
+    "bbr-a": "narrows_bbr_a",
+    "bbr-b": "narrows_bbr_b",
+    "bbr-c": "narrows_bbr_c",
+    "narrows_bbr": "narrows_bbr",
+}
+"""What a scenario calls them, and what the kernel does: its own `bbr` keeps that name."""
+_PATIENCE_SECONDS = 5.0
+"""A run's sockets are gone a moment after its namespaces."""
+_POLL_SECONDS = 0.1
+
+
+def registered(name: str) -> str:
+    """The kernel's name of a scenario's congestion controller."""
+    return NAMES.get(name, name)
+
+
+def needed(plan: Plan) -> list[str]:
+    """Kernel names of those that a plan's flows have and that an agent has to load."""
+    given = {flow["transport"].get("cc") for flow in plan["flows"]}
+    return [NAMES[name] for name in NAMES if name in given]
+
+
+def call(*arguments: str) -> str:
+    """Run `narrows-agent cc`; what it prints.
+
+    Raises:
+        KernelError: with its last words, or if there is no agent.
+    """
+    done = subprocess.run(
+        [str(program()), "cc", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+    if done.returncode:
+        complaint = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise KernelError(one_line(complaint.removeprefix(f"{agents.NAME}: ")))
+    return done.stdout
+
+
+def program() -> Path:
+    """The agent's program.
+
+    Raises:
+        KernelError: if there is none.
+    """
+    found = agents.find()
+    if found is None:
+        raise KernelError(
+            f"found no {agents.NAME}, which loads congestion controls; make agent, "
+            f"or say where it is in {agents.VARIABLE}"
+        )
+    return found
+
+
+def loaded() -> dict[str, dict[str, Any]]:
+    """What the agent says of each that is loaded, by the kernel's name."""
+    rows: list[dict[str, Any]] = json.loads(call("list", "--json"))
+    return {row["registered"]: row for row in rows if row["loaded"]}
+
+
+@contextmanager
+def at_hand(names: list[str]) -> Iterator[list[str]]:
+    """Load what is not loaded while the context lasts; yields notes about what was there already.
+
+    Args:
+        names: the kernel's names.
+
+    Raises:
+        KernelError: if one cannot be loaded.
+    """
+    if not names:
+        yield []
+        return
+    before = loaded()
+    mine: list[str] = []
+    try:
+        for name in names:
+            if name not in before:
+                call("load", name)
+                mine.append(name)
+        yield [_note(before[name]) for name in names if name in before]
+    finally:
+        for name in mine:
+            _unload(name)
+
+
+def _note(row: dict[str, Any]) -> str:
+    how = f" with {', '.join(row['options'])}" if row["options"] else ""
+    return f"{row['registered']} was loaded before the run{how}"
+
+
+def _unload(name: str) -> None:
+    """Unload; another run of this machine may have begun to use it, and then it stays."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            call("unload", name)
+            return
+        except KernelError:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(_POLL_SECONDS)

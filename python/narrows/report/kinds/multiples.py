@@ -1,0 +1,68 @@
+"""A small chart for each controller, all on the same axes."""
+
+from __future__ import annotations
+
+import altair as alt
+import numpy as np
+
+from narrows import metrics
+from narrows.report.encode import CONTROLLER, axis, first_seed
+from narrows.report.figure import Figure, Panel, inline
+from narrows.report.series import POINTS, rows, thin
+from narrows.report.style import GREY, look, order
+from narrows.studies.model import FigureSpec
+from narrows.studies.run import Runs
+
+QUANTITIES: dict[str, tuple[str, float]] = {
+    "cwnd": ("Window (packets)", 1.0),
+    "rtt_s": ("RTT (ms)", 1e3),
+    "srtt_s": ("Smoothed RTT (ms)", 1e3),
+    "rttvar_s": ("Deviation of the RTT (ms)", 1e3),
+    "goodput_bps": ("Goodput (Mbit/s)", 1e-6),
+    "retransmits": ("Retransmissions (packets)", 1.0),
+}
+"""What can be drawn: its title, and what its column is multiplied by."""
+HEIGHT = 110
+"""Of a chart, px."""
+PEAK_OF = 0.995
+"""The axis ends at this quantile of all values, or a little above: one burst must not flatten the rest."""
+
+
+def multiples(spec: FigureSpec, runs: Runs) -> Figure:
+    """A sampled quantity of the first flow over time, a small chart per controller, one axis for all.
+
+    The study's args: quantity, bin_s (bins of a rate), rule (a line to compare with).
+    """
+    args = spec.args
+    title, unit = QUANTITIES[str(args["quantity"])]
+    drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for run in first_seed(runs):
+        t, y = run.flow_series(0, str(args["quantity"]))
+        if "bin_s" in args:
+            t, y = metrics.rebin(t, y, float(args["bin_s"]))
+        known = ~np.isnan(y)
+        if known.any():
+            drawn[str(run.factors[CONTROLLER])] = (t[known], y[known] * unit)
+    if not drawn:
+        return Figure(spec.id, spec.title, spec.caption, [])
+    values = np.concatenate([y for _, y in drawn.values()])
+    top = max(float(np.quantile(values, PEAK_OF)) * 1.15, float(args.get("rule", 0.0)) * 1.05, 1e-9)
+    last = max(float(t.max()) for t, _ in drawn.values())
+    panels = []
+    for name in order(list(drawn)):
+        t, y = thin(*drawn[name], POINTS // 2)
+        shown = look(name)
+        line = (
+            alt.Chart(inline(rows(t=t, y=y)))
+            .mark_line(strokeWidth=1.3, clip=True, color=shown.light)
+            .encode(
+                x=alt.X(**axis("t", "Time (s)", domain=[0, last], grid=False)),
+                y=alt.Y(**axis("y", title, domain=[0, top], tickCount=4, minExtent=40)),
+            )
+        )
+        layers = [line]
+        if "rule" in args:
+            rule = alt.Chart(inline([{"y": float(args["rule"])}]))
+            layers.insert(0, rule.mark_rule(color=GREY, strokeDash=[3, 3]).encode(y="y:Q"))
+        panels.append(Panel(shown.label, alt.layer(*layers), height=HEIGHT))
+    return Figure(spec.id, spec.title, spec.caption, panels, columns=3)

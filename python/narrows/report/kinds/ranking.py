@@ -1,0 +1,164 @@
+"""Rankings: a measure over all points of an experiment, one mean and interval per controller, in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from narrows import metrics
+from narrows.report.encode import CONTROLLER, axis, controllers
+from narrows.report.figure import Figure, Panel, inline
+from narrows.report.style import GREY, INK, look
+from narrows.studies.measures import find_measure, measure_run
+from narrows.studies.model import Factor, FigureSpec
+from narrows.studies.run import Run, Runs
+
+
+@dataclass(frozen=True)
+class Place:
+    """A controller in a ranking."""
+
+    controller: str
+    interval: metrics.Interval
+    """Over seeds, of the mean over all points."""
+    best: int
+    """The best and the worst place that the intervals leave open, from 1: beyond those whose lie apart."""
+    worst: int
+
+
+def places(runs: Runs, column: Mapping[str, Any], without: Sequence[str] = ()) -> list[Place]:
+    """Controllers from the best to the worst by one measure.
+
+    Args:
+        runs: of an experiment.
+        column: y (measure), measure (arguments), less (less is better), harm (a case of the
+            controller: what is measured is the harm to what there is in that case, MET-35).
+        without: controllers that are left out.
+    """
+    found: dict[str, metrics.Interval] = {}
+    alone = _alone(runs, column)
+    for name in controllers(runs):
+        if name in without:
+            continue
+        by_seed: dict[int, list[float]] = {}
+        for run in runs.where({CONTROLLER: name}):
+            by_seed.setdefault(run.seed, []).append(_value(run, alone, column))
+        # A point where a measure is undefined would favour or punish: the mean is over all or none.
+        interval = metrics.mean_ci([sum(values) / len(values) for values in by_seed.values()])
+        if not math.isnan(interval.mean):
+            found[name] = interval
+    sign = 1.0 if column.get("less") else -1.0
+    ranked = sorted(found, key=lambda name: sign * found[name].mean)
+    return [
+        Place(
+            name,
+            found[name],
+            1 + sum(_apart(found[other], found[name], sign) for other in ranked),
+            len(ranked) - sum(_apart(found[name], found[other], sign) for other in ranked),
+        )
+        for name in ranked
+    ]
+
+
+def _apart(better: metrics.Interval, worse: metrics.Interval, sign: float) -> bool:
+    """Whether one interval lies wholly on the better side of another."""
+    if better.n < 2 or worse.n < 2:
+        return sign * better.mean < sign * worse.mean
+    return better.high < worse.low if sign > 0 else better.low > worse.high
+
+
+_Point = tuple[frozenset[tuple[str, Factor]], int]
+"""The factors of a run but its controller, and its seed."""
+
+
+def _point(run: Run) -> _Point:
+    return frozenset(item for item in run.factors.items() if item[0] != CONTROLLER), run.seed
+
+
+def _alone(runs: Runs, column: Mapping[str, Any]) -> dict[_Point, float]:
+    """What there is in the case to which harm is told, at each point; empty where it is not asked for."""
+    if "harm" not in column:
+        return {}
+    return {_point(run): _measured(run, column) for run in runs.where({CONTROLLER: str(column["harm"])})}
+
+
+def _value(run: Run, alone: Mapping[_Point, float], column: Mapping[str, Any]) -> float:
+    value = _measured(run, column)
+    if "harm" not in column:
+        return value
+    return metrics.harm(alone.get(_point(run), math.nan), value, more_is_better=True)
+
+
+def _measured(run: Run, column: Mapping[str, Any]) -> float:
+    return measure_run(str(column["y"]), run, **dict(column.get("measure", {}))).value
+
+
+def column_title(column: Mapping[str, Any]) -> str:
+    """What a column of a ranking is."""
+    measure = find_measure(str(column["y"]))
+    if "title" in column:
+        return str(column["title"])
+    return f"{measure.title} ({measure.unit})" if measure.unit else measure.title
+
+
+def ranking(spec: FigureSpec, runs: Runs) -> Figure:
+    """A panel per measure: controllers from the best (above) to the worst, with intervals over seeds.
+
+    The study's args: columns (of `places`; title; rule, a line to compare with), without (controllers).
+    """
+    panels = []
+    for column in spec.args["columns"]:
+        ranked = places(runs, column, spec.args.get("without", []))
+        if not ranked:
+            continue
+        labels = [look(place.controller).label for place in ranked]
+        data = [
+            {
+                "label": look(place.controller).label,
+                "y": place.interval.mean,
+                "lo": place.interval.low if place.interval.n > 1 else place.interval.mean,
+                "hi": place.interval.high if place.interval.n > 1 else place.interval.mean,
+                "n": place.interval.n,
+                "t": _text(place.interval.mean),
+                "c": look(place.controller).light,
+                "at": f"{place.best}" if place.best == place.worst else f"{place.best} to {place.worst}",
+            }
+            for place in ranked
+        ]
+        colours = [str(row["c"]) for row in data]
+        rule = float(column.get("rule", 0.0))
+        high = max(rule, *(place.interval.mean for place in ranked), *(float(str(row["hi"])) for row in data))
+        low = min(0.0, *(place.interval.mean for place in ranked))
+        for row in data:  # an interval may leave the range of its measure
+            row["lo"] = max(low, float(str(row["lo"])))
+        base = alt.Chart(inline(data)).encode(
+            y=alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(domain=False, ticks=False, grid=False))
+        )
+        x = axis("y", column_title(column), domain=[low, high * 1.15 or 1.0], grid=True)
+        colour = alt.Color("label:N", legend=None, scale=alt.Scale(domain=labels, range=colours))
+        tips = [
+            alt.Tooltip("label:N", title=" "),
+            alt.Tooltip("y:Q", title=column_title(column), format=".4~g"),
+            alt.Tooltip("lo:Q", title="95 % from", format=".4~g"),
+            alt.Tooltip("hi:Q", title="to", format=".4~g"),
+            alt.Tooltip("at:N", title="place"),
+            alt.Tooltip("n:Q", title="seeds"),
+        ]
+        layers: list[Any] = [
+            base.mark_bar(size=11, opacity=0.85).encode(x=alt.X(**x), color=colour, tooltip=tips),
+            base.mark_rule(color=INK, strokeWidth=1.4).encode(x="lo:Q", x2="hi:Q"),
+            base.mark_text(align="left", dx=5, color=INK, fontSize=10.5).encode(x="hi:Q", text="t:N"),
+        ]
+        if rule:
+            line = alt.Chart(inline([{"r": rule}]))
+            layers.append(line.mark_rule(color=GREY, strokeDash=[3, 3]).encode(x="r:Q"))
+        panels.append(Panel(column_title(column), alt.layer(*layers), height=19 * len(ranked) + 12))
+    return Figure(spec.id, spec.title, spec.caption, panels)
+
+
+def _text(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,73 @@
+"""Tables that a paper prints, as runs: what can be said of its figures without repeating anything."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from narrows.errors import NarrowsError, hint, one_line
+from narrows.studies.measures import measure
+from narrows.studies.run import PRINTED, Run, Runs
+
+KEY = "controller"
+"""Its first column, a factor."""
+
+
+def printed_rows(path: Path) -> Runs:
+    """A run per row: the first column is the controller, the others are figures.
+
+    Raises:
+        NarrowsError: if it is no such table.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        return Runs(Run({KEY: row.pop(KEY)}, 0, {PRINTED: _figures(row)}) for row in rows)
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise NarrowsError(one_line(f"{path}: no table of a paper: {error!r}")) from None
+
+
+def _figures(row: Mapping[str, str]) -> dict[str, Any]:
+    return {name: np.array([float(text)]) for name, text in row.items()}
+
+
+def _figure(run: Run, column: str) -> float:
+    known = run.tables[PRINTED]
+    if column not in known:
+        raise NarrowsError(f"no column {column!r} in the paper's table{hint(column, known)}")
+    return float(known[column][0])
+
+
+@measure("As printed", "", "the paper's table")
+def printed(run: Run, column: str) -> float:
+    """The figure in a column of the paper's table."""
+    return _figure(run, column)
+
+
+@measure("Cells that repeat the throughput", "", "the paper's table")
+def printed_repeats(run: Run, of: str, among: list[str]) -> float:
+    """How many of the columns `among` repeat, to the last digit, the figure of `of` in the same row."""
+    return float(sum(_figure(run, column) == _figure(run, of) for column in among))
+
+
+@measure("Throughput that window and RTT allow, over the printed one", "", "W x MSS / RTT")
+def printed_window_rate(
+    run: Run,
+    window: str,
+    rtt: str,
+    throughput: str,
+    rtt_unit_s: float,
+    window_unit_bytes: float,
+) -> float:
+    """A window per RTT is the most that a flow can send: below 1 the row contradicts itself.
+
+    `rtt_unit_s` and `window_unit_bytes` say how the columns are read; the throughput is in Mbit/s.
+    """
+    seconds = _figure(run, rtt) * rtt_unit_s
+    allowed = 8 * _figure(run, window) * window_unit_bytes / seconds / 1e6 if seconds > 0 else math.nan
+    return allowed / _figure(run, throughput)

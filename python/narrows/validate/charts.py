@@ -1,0 +1,118 @@
+"""Figures of a validation: errors as a map and as boxes, and windows over time of both sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import altair as alt
+
+from narrows.report import export
+from narrows.report.encode import axis, colour, dash
+from narrows.report.figure import Figure, Key, Panel, inline
+from narrows.report.series import rows, thin
+from narrows.report.style import INK, Look, look, neutral, order
+from narrows.validate import judge
+from narrows.validate.runner import Finding
+
+TITLES = {"goodput_bps": "Goodput", "rtt_mean_s": "Mean RTT"}
+_FULL = 0.3
+"""Errors of this size have the map's strongest colours."""
+_MOST_PANELS = 18
+"""Of an algorithm's windows."""
+
+
+def write(findings: Sequence[Finding], folder: Path) -> list[Path]:
+    """Draw and write all figures; the files."""
+    written = []
+    for figure in [errors_map(findings), boxes(findings), *windows(findings)]:
+        written += export.write(figure, folder)
+    return written
+
+
+def errors_map(findings: Sequence[Finding]) -> Figure:
+    """Algorithms by cells, coloured by the error."""
+    names = order([finding.algorithm for finding in findings])
+    labels = list(dict.fromkeys(_label(finding) for finding in findings))
+    panels = []
+    for figure, title in TITLES.items():
+        values = [
+            {"c": _label(f), "a": look(f.algorithm).label, "e": e, "t": f"{100 * e:+.0f}"}
+            for f in findings
+            if not math.isnan(e := f.errors[figure])
+        ]
+        base = alt.Chart(inline(values)).encode(
+            x=alt.X("a:N", sort=[look(name).label for name in names], title=None),
+            y=alt.Y("c:N", sort=labels, title=None, axis=alt.Axis(labelLimit=400)),
+        )
+        scale = alt.Scale(domain=[-_FULL, 0, _FULL], range=["#2b6cb0", "#ffffff", "#c05621"], clamp=True)
+        squares = base.mark_rect().encode(color=alt.Color("e:Q", scale=scale, legend=None))
+        text = base.mark_text(fontSize=9, color=INK).encode(text="t:N")
+        panels.append(Panel(title, alt.layer(squares, text), height=16 * max(4, len(labels))))
+    caption = "Error of the simulator, (simulated - real) / real, in per cent."
+    return Figure("errors", "Errors by cell", caption, panels, columns=1)
+
+
+def boxes(findings: Sequence[Finding]) -> Figure:
+    """The spread of an algorithm's errors over its cells."""
+    names = order([finding.algorithm for finding in findings])
+    looks = [look(name) for name in names]
+    panels = []
+    for figure, title in TITLES.items():
+        values = [
+            {"s": f.algorithm, "a": look(f.algorithm).label, "e": e}
+            for f in findings
+            if not math.isnan(e := f.errors[figure])
+        ]
+        chart = (
+            alt.Chart(inline(values))
+            .mark_boxplot(size=14, ticks=True)
+            .encode(
+                x=alt.X("a:N", sort=[item.label for item in looks], title=None),
+                y=alt.Y(**axis("e", f"{title}: error", format="%")),
+                color=colour(names, looks),
+            )
+        )
+        panels.append(Panel(title, chart))
+    caption = "Boxes: quartiles over cells; whiskers: 1.5 of the distance between them."
+    return Figure("boxes", "Errors by algorithm", caption, panels, columns=1)
+
+
+def windows(findings: Sequence[Finding]) -> list[Figure]:
+    """For each algorithm the windows of a real and of a simulated run, cell by cell."""
+    found = []
+    for name, mine in judge.by_algorithm(findings).items():
+        panels = [panel for finding in mine[:_MOST_PANELS] if (panel := _overlay(finding)) is not None]
+        if panels:
+            keys = [Key("real", neutral(INK)), Key("simulated", look(name))]
+            caption = "The first run of either side; two runs of one side are out of step just as these are."
+            found.append(Figure(f"windows-{name}", f"Windows of {look(name).label}", caption, panels, keys))
+    return found
+
+
+def _overlay(finding: Finding) -> Panel | None:
+    sides = (finding.real, finding.model)
+    if not all(side.windows and len(side.windows[0][0]) for side in sides):
+        return None
+    values = []
+    for name, side in zip(("real", "simulated"), sides, strict=True):
+        t, window = thin(*side.windows[0])
+        values += rows(x=t, y=window, s=name)
+    looks: list[Look] = [neutral(INK), look(finding.algorithm)]
+    names = ["real", "simulated"]
+    chart = (
+        alt.Chart(inline(values))
+        .mark_line(strokeWidth=1.2)
+        .encode(
+            x=alt.X(**axis("x", "Time, s")),
+            y=alt.Y(**axis("y", "Window, segments", scale={"zero": True})),
+            color=colour(names, looks),
+            strokeDash=dash(names, looks),
+        )
+    )
+    return Panel(_label(finding), chart)
+
+
+def _label(finding: Finding) -> str:
+    return finding.cell.name + (f" {finding.flow}" if len(finding.cell.tested) > 1 else "")

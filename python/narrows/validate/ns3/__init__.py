@@ -1,0 +1,110 @@
+"""ns-3's figures of the same cells: builds `cell.cc` against the installed libraries, and runs it."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrows.errors import NarrowsError, one_line
+from narrows.units import parse_duration
+from narrows.validate import shape
+from narrows.validate.grid import Cell
+from narrows.validate.measures import Side
+
+_SOURCE = Path(__file__).with_name("cell.cc")
+_HEADERS = Path("/usr/include/ns3/core-module.h")
+_MODULES = ("core", "network", "internet", "point-to-point", "applications")
+_SAMPLE_S = 0.05
+"""kSample of `cell.cc`."""
+_MOST_SECONDS = 600
+"""Real time that a run may take."""
+
+
+def build(folder: Path) -> Path:
+    """The program, compiled if it is older than its source.
+
+    Raises:
+        NarrowsError: without a compiler or the libraries.
+    """
+    if shutil.which("g++") is None or not _HEADERS.is_file():
+        raise NarrowsError("ns-3 needs g++ and libns3-dev (Debian: apt-get install g++ libns3-dev)")
+    program = folder / "cell"
+    if program.is_file() and program.stat().st_mtime > _SOURCE.stat().st_mtime:
+        return program
+    folder.mkdir(parents=True, exist_ok=True)
+    # Debian's .pc files of ns-3 3.37 hold a stray semicolon, so the flags are spelt out.
+    command = ["g++", "-std=c++17", "-O2", "-DNDEBUG", str(_SOURCE), "-o", str(program)]
+    done = subprocess.run(
+        command + [f"-lns3-{module}" for module in _MODULES], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise NarrowsError(f"ns-3's cell.cc was not compiled: {one_line(done.stderr)}")
+    return program
+
+
+def version() -> str:
+    """ns-3's, of the installed libraries."""
+    done = subprocess.run(
+        ["pkg-config", "--modversion", "ns3-core"], capture_output=True, text=True, check=False
+    )
+    return f"ns-3 {done.stdout.strip()}" if done.returncode == 0 else "ns-3"
+
+
+def sides(
+    program: Path, cell: Cell, algorithm: str, duration: str, warmup_s: float, seeds: int, jobs: int
+) -> dict[str, Side]:
+    """Flows by name.
+
+    Raises:
+        NarrowsError: if a run fails.
+    """
+
+    def run(seed: int) -> list[dict[str, Any]]:
+        options = {
+            "algorithm": algorithm,
+            "rate": cell.rate,
+            "rtt": cell.rtt,
+            "queue": cell.queue,
+            "loss": cell.loss,
+            "flows": cell.flows,
+            "duration": parse_duration(duration) / 1e9,
+            "warmup": warmup_s,
+            "seed": seed,
+        }
+        command = [str(program), *(f"--{key}={value}" for key, value in options.items())]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise NarrowsError(f"{algorithm}/{cell.name}: ns-3 took more than {_MOST_SECONDS} s") from None
+        if done.returncode:
+            raise NarrowsError(f"{algorithm}/{cell.name}: ns-3: {one_line(done.stderr) or done.returncode}")
+        flows: list[dict[str, Any]] = json.loads(done.stdout)
+        return flows
+
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        runs = list(pool.map(run, range(1, seeds + 1)))
+    found: dict[str, Side] = {}
+    for flow in (flow for flows in runs for flow in flows):
+        windows = np.asarray(flow["windows"], np.float64)
+        t: NDArray[np.float64] = np.arange(1, len(windows) + 1, dtype=np.float64) * _SAMPLE_S + warmup_s
+        side = found.setdefault(flow["name"], Side({}))
+        side.windows.append((t, windows))
+        figures = {
+            "goodput_bps": flow["goodput_bps"],
+            "rtt_mean_s": math.nan if flow["rtt_mean_s"] is None else flow["rtt_mean_s"],
+            "rtt_p95_s": math.nan if flow["rtt_p95_s"] is None else flow["rtt_p95_s"],
+            "resent": flow["resent"] / flow["sent"] if flow["sent"] else math.nan,
+            "cwnd_mean": float(windows.mean()) if len(windows) else math.nan,
+            "period_s": shape.period(t, windows),
+        }
+        for figure, value in figures.items():
+            side.figures.setdefault(figure, []).append(value)
+    return found

@@ -1,0 +1,165 @@
+"""The page of the docs about a validation: method, errors, what is not explained. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from narrows.report.style import look
+from narrows.validate import causes as known_causes
+from narrows.validate import grid, judge, measures
+from narrows.validate.causes import Cause
+from narrows.validate.runner import Finding, Outcome
+
+_FIGURES = {
+    "goodput_bps": "goodput",
+    "rtt_mean_s": "mean RTT",
+    "rtt_p95_s": "p95 RTT",
+    "cwnd_mean": "mean cwnd",
+    "resent": "resent, points",
+    "window": "cwnd distance",
+    "period_s": "cwnd period",
+}
+
+_METHOD = Path(__file__).with_name("method.md")
+"""The page's first part, with places for what was measured."""
+
+
+def render(outcome: Outcome, causes: Sequence[Cause], release: str, other: str = "") -> str:
+    """The page in Markdown.
+
+    Args:
+        outcome: of the runs.
+        causes: what explains large errors.
+        release: version of Narrows.
+        other: name and version of the simulator beside ours; empty without one.
+    """
+    findings = outcome.findings
+    parts = [_head(outcome, release, other), "## What came of it", _verdicts(findings)]
+    parts += ["### By algorithm", _TELLS, _medians(findings, bool(other))]
+    parts += ["### Beyond 30 %", _large(findings, causes)]
+    for figure, title in (
+        ("goodput_bps", "Goodput"),
+        ("rtt_mean_s", "Mean RTT"),
+        ("window", "Window distance"),
+    ):
+        parts += [f"### {title}, cell by cell", _UNITS.format(what=title), _matrix(findings, figure)]
+    return "\n\n".join(parts) + "\n"
+
+
+_TELLS = (
+    "Medians of the errors' sizes over the tested flows of all cells, in per cent. "
+    "*Worst* is the largest error in goodput and where it is."
+)
+_UNITS = "{what}: error in per cent; a dash where the algorithm was not run or the figure is not defined."
+
+
+def _head(outcome: Outcome, release: str, other: str) -> str:
+    ask, findings = outcome.ask, outcome.findings
+    groups = judge.by_algorithm(findings)
+    counts = {name: len({f.cell.name for f in rows}) for name, rows in groups.items()}
+    most = max(counts.values(), default=0)
+    fewer = ", ".join(f"{look(n).label} {count}" for n, count in counts.items() if count < most)
+    unsound = sum(f.unsound for f in findings if f.flow == f.cell.tested[0])
+    total = len(grid.full())
+    missing = "all of them were run" if most == total else f"the other {total - most} were **not run**"
+    return (
+        _METHOD.read_text(encoding="utf-8")
+        .format(
+            dates=" to ".join(outcome.dates) or "unknown",
+            kernels=", ".join(f"Linux {kernel}" for kernel in outcome.kernels) or "an unknown kernel",
+            backend=outcome.backend,
+            release=release,
+            other=f"; beside it {other}" if other else "",
+            repetitions=ask.repetitions,
+            seeds=ask.seeds,
+            duration=ask.duration,
+            algorithms=", ".join(look(name).label for name in groups) or "none",
+            cells=most,
+            full=total,
+            most="each algorithm" if not fewer else f"most algorithms (fewer: {fewer})",
+            missing=missing,
+            unsound=f"| disturbed runs, left out | {unsound} |\n" if unsound else "",
+        )
+        .rstrip()
+    )
+
+
+def _verdicts(findings: list[Finding]) -> str:
+    lines = ["| target | at most | found | |", "| --- | ---: | ---: | --- |"]
+    for verdict in judge.verdicts(findings):
+        who = f" ({look(verdict.worst).label})" if verdict.worst else ""
+        met = "met" if verdict.met else "**missed**"
+        lines.append(f"| {verdict.words}{who} | {_part(verdict.target)} | {_part(verdict.found)} | {met} |")
+    return "\n".join(lines)
+
+
+def _medians(findings: list[Finding], other: bool) -> str:
+    heads = ["algorithm", "flows", *_FIGURES.values(), "worst"]
+    heads += ["ns-3: goodput", "ns-3: mean RTT", "ns-3: cwnd distance"] if other else []
+    lines = [f"| {' | '.join(heads)} |", "| --- |" + " ---: |" * (len(heads) - 1)]
+    for name, rows in {**judge.by_algorithm(findings), "": findings}.items():
+        worst = max(rows, key=_goodput_error)
+        cells = [look(name).label if name else "**all**", str(len(rows))]
+        cells += [_bare(judge.size(rows, figure)) for figure in _FIGURES]
+        cells.append(f"{_bare(worst.errors['goodput_bps'], sign=True)} `{_where(worst)}`")
+        if other:
+            for figure in ("goodput_bps", "rtt_mean_s", "window"):
+                cells.append(_bare(measures.median(abs(f.other_errors[figure]) for f in rows)))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _large(findings: list[Finding], causes: Sequence[Cause]) -> str:
+    large = judge.large(findings)
+    if not large:
+        return "No error in goodput or mean RTT is larger than 30 %."
+    lines = ["| algorithm | cell | figure | real | simulated | error | cause | how we know |"]
+    lines.append("| --- | --- | --- | ---: | ---: | ---: | --- | --- |")
+    for finding, figure, error in large:
+        scale, unit = (1e6, "Mbit/s") if figure == "goodput_bps" else (1e-3, "ms")
+        low, high = (value / scale for value in finding.real.range(figure))
+        real = f"{finding.real.median(figure) / scale:.2f} {unit} ({low:.2f} to {high:.2f})"
+        simulated = f"{finding.model.median(figure) / scale:.2f}"
+        cause = known_causes.find(list(causes), finding, figure)
+        said = (cause.cause, cause.known) if cause is not None else ("**not explained**", "")
+        cells = [look(finding.algorithm).label, f"`{_where(finding)}`", _FIGURES[figure], real, simulated]
+        lines.append(f"| {' | '.join([*cells, _bare(error, sign=True) + ' %', *said])} |")
+    return "\n".join(lines)
+
+
+def _matrix(findings: list[Finding], figure: str) -> str:
+    """Cells by algorithms."""
+    names = list(judge.by_algorithm(findings))
+    places: dict[str, dict[str, float]] = {}
+    for finding in findings:
+        places.setdefault(_where(finding), {})[finding.algorithm] = finding.errors[figure]
+    lines = [f"| cell | {' | '.join(look(name).label for name in names)} |"]
+    lines.append("| --- |" + " ---: |" * len(names))
+    for place, errors in places.items():
+        cells = [_bare(errors.get(name, math.nan), sign=figure != "window") for name in names]
+        lines.append(f"| `{place}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _goodput_error(finding: Finding) -> float:
+    """Its size; an undefined one is the least."""
+    found = abs(finding.errors["goodput_bps"])
+    return -1.0 if math.isnan(found) else found
+
+
+def _where(finding: Finding) -> str:
+    return finding.cell.name + (f"/{finding.flow}" if len(finding.cell.tested) > 1 else "")
+
+
+def _part(value: float) -> str:
+    return "-" if math.isnan(value) else f"{100 * value:.1f} %"
+
+
+def _bare(value: float, *, sign: bool = False) -> str:
+    """Per cent without the word, large ones bold."""
+    if math.isnan(value):
+        return "-"
+    text = f"{100 * value:+.1f}" if sign else f"{100 * value:.1f}"
+    return f"**{text}**" if sign and abs(value) > judge.WORST_CELL else text

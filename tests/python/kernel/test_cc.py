@@ -1,0 +1,184 @@
+"""Congestion controls that the agent loads: BBR v1 beside the kernel's own, BBR-A, -B and -C; `narrows cc`.
+
+Runs that judge figures are in real time, which other work on the machine spoils now and then: they are
+repeated (`flaky`), with the same bounds.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from narrows import sweep
+from narrows.backends.kernel import agents, cc, features, iperf3
+from narrows.backends.kernel.layout import lay_out
+from narrows.backends.kernel.shell import KernelError
+from narrows.backends.kernel.spec import spec
+from narrows.cli import main as cli
+from narrows.scenario.load import loads
+
+ONE = """
+duration = "4s"
+[topology]
+kind = "dumbbell"
+rate = "20mbit"
+rtt = "20ms"
+queue = { kind = "fifo", limit = "1bdp" }
+[[flows]]
+cc = "bbr-c"
+"""
+
+BESIDE = """
+duration = "16s"
+[[links]]
+name = "one"
+between = ["s1", "d1"]
+rate = "20mbit"
+delay = "10ms"
+queue = "34p"
+[[links]]
+name = "two"
+between = ["s2", "d2"]
+rate = "20mbit"
+delay = "10ms"
+queue = "34p"
+[[flows]]
+name = "kernel"
+from = "s1"
+to = "d1"
+cc = "bbr"
+[[flows]]
+name = "ebpf"
+from = "s2"
+to = "d2"
+cc = "narrows_bbr"
+"""
+"""Two paths of 20 Mbit/s and 20 ms with a buffer of one BDP: what disturbs the machine disturbs both."""
+
+GOODPUT = 0.03
+RTT = 0.10
+"""How far apart the two may be."""
+
+
+def registered():
+    return features.CONGESTION.read_text().split()
+
+
+@pytest.fixture
+def unloaded(agent):
+    """Nothing is loaded before, or the test says why it cannot run; nothing is after."""
+    before = cc.loaded()
+    if before:
+        pytest.skip(f"loaded already: {', '.join(before)}")
+    yield
+    for name in cc.loaded():
+        cc.call("unload", name)
+
+
+@pytest.fixture
+def narrows(monkeypatch, capsys):
+    """Runs the command; gives exit code, output and errors."""
+
+    def call(*args):
+        monkeypatch.setattr("sys.argv", ["narrows", *args])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        out, err = capsys.readouterr()
+        return exit_.value.code, out, err
+
+    return call
+
+
+def test_a_flow_gets_the_kernels_name(plan):
+    made = plan(ONE.replace("bbr-c", "cubic"))
+    made["flows"][0]["transport"]["cc"] = "bbr-c"
+    layout = lay_out(made)
+    told = spec(made, layout, "nrw-1-2-", 0, 10_000_000)
+    assert told["flows"][0]["congestion"] == "narrows_bbr_c"
+    assert "-C narrows_bbr_c" in " ".join(iperf3.calls(made, layout)[0].client)
+    assert cc.needed(made) == ["narrows_bbr_c"]
+    assert cc.needed(plan(ONE.replace("bbr-c", "bbr"))) == []
+    assert cc.registered("cubic") == "cubic"
+
+
+def test_they_are_offered_where_the_agent_is_and_under_one_name(monkeypatch, tmp_path):
+    available = tmp_path / "available"
+    available.write_text("reno cubic bbr narrows_bbr narrows_bbr_c brf12_0\n")
+    monkeypatch.setattr(features, "CONGESTION", available)
+    monkeypatch.setattr(agents, "find", lambda: tmp_path)
+    names = features.congestion_controls()
+    assert names == ["reno", "cubic", "bbr", "brf", "bbr-a", "bbr-b", "bbr-c", "narrows_bbr"]
+    monkeypatch.setattr(agents, "find", lambda: None)
+    assert features.congestion_controls() == ["reno", "cubic", "bbr"]
+
+
+def test_without_the_agent_the_command_is_one_line(monkeypatch, narrows):
+    monkeypatch.setattr(agents, "find", lambda: None)
+    code, _, err = narrows("cc", "load", "bbr-c")
+    assert code == 2
+    assert err.startswith("found no narrows-agent") and err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_load_list_and_unload(narrows):
+    code, out, _ = narrows("cc", "load", "bbr-b", "--exit-125")
+    assert (code, out) == (0, "narrows_bbr_b is loaded\n")
+    assert "narrows_bbr_b" in registered()
+    code, out, _ = narrows("cc", "list", "--json")
+    rows = {row["name"]: row for row in json.loads(out)}
+    assert code == 0
+    assert [name for name, row in rows.items() if row["loaded"]] == ["bbr-b"]
+    assert rows["bbr-b"]["options"] == ["exit-125"]
+
+    for wrong, said in [
+        (("load", "bbr-b"), "narrows_bbr_b is loaded already"),
+        (("load", "bbr-d"), 'found "bbr-d", expected one of bbr, bbr-a, bbr-b, bbr-c, all'),
+        (("unload", "bbr-a"), "narrows_bbr_a is not loaded"),
+        (("load",), "Missing argument"),
+    ]:
+        code, _, err = narrows("cc", *wrong)
+        assert code == 2, wrong
+        assert said in err and err.count("\n") == 1, err
+
+    with cc.at_hand(["narrows_bbr_b"]) as notes:
+        assert notes == ["narrows_bbr_b was loaded before the run with exit-125"]
+    assert "narrows_bbr_b" in registered(), "what a run finds it leaves"
+    code, out, _ = narrows("cc", "unload", "all")
+    assert (code, out) == (0, "narrows_bbr_b is unloaded\n")
+    assert "narrows_bbr_b" not in registered()
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_what_cannot_be_loaded_for_a_run_is_one_line_and_leaves_nothing(monkeypatch):
+    with pytest.raises(KernelError, match=r"found .nonsense., expected one of"):  # noqa: SIM117
+        with cc.at_hand(["narrows_bbr_a", "nonsense"]):
+            pass
+    assert cc.loaded() == {}
+
+
+@pytest.mark.flaky(reruns=2)
+@pytest.mark.usefixtures("unloaded", "tidy")
+@pytest.mark.parametrize("name", ["bbr-a", "bbr-b", "bbr-c"])
+def test_a_run_loads_what_it_needs_and_takes_it_away(name, tmp_path):
+    from narrows.backends.kernel.backend import Kernel
+
+    results = sweep.run(loads(ONE.replace("bbr-c", name)), backend=Kernel(), out=tmp_path / "out")
+    (flow,) = results.flows.to_pylist()
+    assert flow["cc"] == name
+    assert flow["goodput_bps"] > 0.8 * 20e6 * 1448 / 1500
+    assert cc.loaded() == {}
+    facts = json.loads((tmp_path / "out" / "metadata.json").read_text())
+    assert facts["loaded_congestion_controllers"][name] == cc.NAMES[name]
+
+
+@pytest.mark.flaky(reruns=2)
+@pytest.mark.usefixtures("unloaded", "tidy")
+def test_bbr_in_ebpf_is_the_kernels():
+    from narrows.backends.kernel.backend import Kernel
+
+    results = sweep.run(loads(BESIDE), backend=Kernel())
+    kernel, ebpf = results.flows.to_pylist()
+    print(results.soundness["0"]["reasons"] or "sound")
+    for figure, most in [("goodput_bps", GOODPUT), ("rtt_mean_s", RTT)]:
+        print(f"{figure}: kernel {kernel[figure]:.5g}, eBPF {ebpf[figure]:.5g}")
+        assert ebpf[figure] == pytest.approx(kernel[figure], rel=most), figure

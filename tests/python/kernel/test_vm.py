@@ -1,0 +1,135 @@
+"""Runs in guests: time is virtual, so that figures are judged without tries, on a busy machine too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from narrows import sweep
+from narrows.backends.vm import image, package
+from narrows.backends.vm.backend import Vm
+from narrows.scenario.load import loads
+
+CUBIC = """
+name = "cubic"
+duration = "5s"
+[topology]
+kind = "dumbbell"
+rate = "20mbit"
+rtt = "40ms"
+[[flows]]
+cc = "cubic"
+"""
+
+DCTCP = """
+name = "dctcp"
+duration = "3s"
+[topology]
+kind = "dumbbell"
+rate = "20mbit"
+rtt = "20ms"
+queue = { kind = "threshold", limit = "200p", mark = 10 }
+[[flows]]
+cc = "dctcp"
+"""
+
+LINUX = {
+    "bbr", "bic", "cubic", "dctcp", "highspeed",
+    "htcp", "hybla", "illinois", "lp", "reno",
+    "scalable", "vegas", "veno", "westwood", "yeah",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def guests():
+    """Skips, and says why, where no guest is prepared; fails there if NARROWS_REQUIRE_KERNEL=1."""
+    lacking = "a prepared guest: narrows vm prepare"
+    if package.found() is None or package.missing():
+        if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
+            pytest.fail(f"NARROWS_REQUIRE_KERNEL=1, but found no {lacking}")
+        pytest.skip(f"found no {lacking}")
+    return image.ensure(lambda _: None)
+
+
+def figures(results):
+    flow = {name: results.flows[name][0].as_py() for name in results.flows.column_names}
+    return flow, results.soundness["0"]
+
+
+def test_two_runs_of_a_cell_agree(guests):
+    """In what was delivered exactly; in times to what QEMU adds when it is disturbed, see docs/vm.md."""
+    first, verdict = figures(sweep.run(loads(CUBIC), backend=Vm()))
+    second, _ = figures(sweep.run(loads(CUBIC), backend=Vm()))
+    for name in ("delivered_bytes", "sent_packets", "retransmits"):
+        assert first[name] == second[name], name
+    assert first["rtt_mean_s"] == pytest.approx(second["rtt_mean_s"], rel=1e-4)
+    assert first["goodput_bps"] == pytest.approx(19.3e6, rel=0.01)  # 1448 of 1500 bytes
+    assert 0.040 <= first["min_rtt_s"] < 0.0405
+    assert verdict["sound"], verdict["reasons"]
+    assert 0 < verdict["processors"]["busy_max"] < 0.6
+    assert verdict["processors"]["softnet_drops"] == 0
+
+
+def test_dctcp_hears_the_marks_of_a_queue(guests):
+    flow, verdict = figures(sweep.run(loads(DCTCP), backend=Vm()))
+    assert verdict["sound"], verdict["reasons"]
+    # It holds the queue near ten packets, 6 ms; Reno in its place would fill 200, 120 ms.
+    assert flow["retransmits"] == 0
+    assert 0.020 < flow["rtt_mean_s"] < 0.040
+    assert flow["goodput_bps"] > 17e6
+
+
+def test_the_guest_has_every_congestion_control_of_linux(guests):
+    assert {name for name, _ in Vm().congestion_controllers()} == LINUX
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_guest_outlives_its_run(guests, tmp_path, number):
+    (tmp_path / "long.toml").write_text(CUBIC.replace("5s", "1000s"))
+    words = [sys.executable, "-m", "narrows.cli.main", "run", "long.toml", "--on", "vm", "--no-sim"]
+    package_folder = str(Path(sweep.__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": package_folder}
+    run = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        children = _waited_for(lambda: _machines(run.pid))
+        assert children
+        run.send_signal(number)
+        _, said = run.communicate(timeout=120)
+    finally:
+        run.kill()
+    if number == signal.SIGINT:
+        assert run.returncode == 130 and "interrupted" in said
+    assert _waited_for(lambda: not any(_alive(pid) for pid in children))
+
+
+def _machines(parent: int) -> list[int]:
+    """Guests that this process has woken."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            its_parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if its_parent == parent and b"-incoming" in words and words[0].startswith(b"qemu"):
+            found.append(int(entry.name))
+    return found
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _waited_for(condition):
+    until = time.monotonic() + 120
+    while not (found := condition()) and time.monotonic() < until:
+        time.sleep(0.05)
+    return found

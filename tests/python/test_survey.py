@@ -1,0 +1,190 @@
+"""The survey's table as data, claims against all others, and the figures that fifteen controllers need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from narrows.errors import NarrowsError
+from narrows.report.kinds import draw
+from narrows.report.kinds.heat import number_text
+from narrows.report.kinds.ranking import places
+from narrows.scenario.load import expand
+from narrows.studies import Run, Runs, Verdict, find_study, judge, load_study, measure_run, runner
+from narrows.studies.model import FigureSpec
+from narrows.studies.printed import printed_rows
+from test_study import a_claim, a_run
+
+STUDY = load_study(find_study("survey"))
+FIFTEEN = [
+    *("bbr", "bic", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "reno", "scalable"),
+    *("vegas", "veno", "westwood", "yeah"),
+]
+
+
+def table() -> Runs:
+    return printed_rows(STUDY.folder / "table1.csv")
+
+
+def test_the_table_has_the_fifteen_rows_and_claims_are_judged_on_it_without_a_simulator(
+    tmp_path: Path,
+) -> None:
+    assert table().values("controller") == FIFTEEN
+    outcome = runner.run_study(STUDY, tmp_path, only=["T1"])
+    verdicts = {finding.claim.id: finding for finding in outcome.findings}
+    assert verdicts["T1"].verdict is Verdict.NOT_REPRODUCED
+    repeating = [dict(c.factors)["controller"] for c in verdicts["T1"].cases if c.most > 0]
+    assert repeating == ["dctcp", "reno", "scalable", "veno", "westwood"]  # SUR-30
+    assert "identical" not in verdicts["T1"].why
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_window_per_rtt_is_the_most_that_a_row_may_claim() -> None:
+    bic = table().where({"controller": "bic"})[0]
+    columns = {"window": "cwnd", "rtt": "rtt", "throughput": "throughput_mbit"}
+    ratio = measure_run(
+        "printed_window_rate", bic, **columns, rtt_unit_s=1e-3, window_unit_bytes=1448.0
+    ).value
+    assert ratio * 1181.17 == pytest.approx(20.8, abs=0.05)  # SUR-32
+    with pytest.raises(NarrowsError, match="nearest is 'cwnd'"):
+        measure_run("printed", bic, column="cwn")
+
+
+def test_a_broken_table_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("controller,cwnd\nbbr,many\n")
+    with pytest.raises(NarrowsError, match="no table of a paper"):
+        printed_rows(path)
+
+
+def test_each_of_the_fifteen_is_alone_and_beside_cubic_at_every_point() -> None:
+    for identity, points in (("S2", 18), ("S3", 18), ("S4", 18), ("S5", 6)):
+        scenario, _ = runner.prepare(STUDY, STUDY.experiment(identity), quick=False)
+        runs = expand(scenario, seeds=1)
+        names = {str(run.factors["case"]) for run in runs}
+        assert names - {"alone"} == set(FIFTEEN)
+        assert len(runs) == points * len(names)
+        for run in runs:
+            ccs = {flow.cc for flow in run.scenario.flows}
+            case = str(run.factors["case"])
+            assert ccs == (
+                {"cubic"} if case == "alone" else {case} | ({"cubic"} if len(names) > 15 else set())
+            )
+            marks = run.scenario.links[-2].queue.kind == "threshold"
+            assert marks == (case == "dctcp")
+
+
+# --- one against all others
+
+
+RIVALS = {
+    "E": Runs(
+        [
+            a_run(name, seed, base + seed, loss=loss)
+            for name, base in (("brf", 90), ("bbr", 80), ("reno", 95))
+            for loss in (0.01, 0.1)
+            for seed in (1, 2, 3)
+        ]
+    )
+}
+
+
+def against_all(**expect: Any) -> Any:
+    return a_claim(
+        a={"where": {"controller": "brf"}},
+        b={"where": {"controller": "*"}},
+        compare="difference",
+        expect=expect,
+    )
+
+
+def test_a_star_is_every_other_value_a_case_each() -> None:
+    finding = judge(against_all(above=0.0), RIVALS)
+    assert [dict(case.factors)["controller"] for case in finding.cases] == ["bbr", "bbr", "reno", "reno"]
+    assert [round(case.interval.mean) for case in finding.cases] == [10, 10, -5, -5]
+    assert finding.verdict is Verdict.NOT_REPRODUCED
+    assert judge(against_all(above=-6.0), RIVALS).verdict is Verdict.REPRODUCED
+
+
+def test_a_star_needs_one_on_the_other_side() -> None:
+    claim = a_claim(b={"where": {"controller": "*"}}, compare="difference", expect={"above": 0.0})
+    with pytest.raises(NarrowsError, match="needs one controller"):
+        judge(claim, RIVALS)
+
+
+# --- figures
+
+
+def spec(kind: str, **args: Any) -> FigureSpec:
+    return FigureSpec(id="f", experiment="E", kind=kind, title="T", caption="C", args=args)
+
+
+def test_a_ranking_leaves_places_open_where_intervals_overlap() -> None:
+    close = Runs(
+        [
+            a_run(name, seed, base + spread * seed)
+            for name, base, spread in (("brf", 90, 5), ("bbr", 91, 5), ("reno", 10, 1))
+            for seed in (1, 2, 3)
+        ]
+    )
+    ranked = places(close, {"y": "goodput", "measure": {"flows": "long"}})
+    assert [(p.controller, p.best, p.worst) for p in ranked] == [
+        ("bbr", 1, 2),
+        ("brf", 1, 2),
+        ("reno", 3, 3),
+    ]
+    least = places(close, {"y": "goodput", "measure": {"flows": "long"}, "less": True})
+    assert [p.controller for p in least] == ["reno", "brf", "bbr"]
+
+
+def test_the_mean_of_a_ranking_is_over_points_and_its_interval_over_seeds() -> None:
+    ranked = places(RIVALS["E"], {"y": "goodput", "measure": {"flows": "long"}})
+    assert [(p.controller, p.interval.mean, p.interval.n) for p in ranked] == [
+        ("reno", 97.0, 3),
+        ("brf", 92.0, 3),
+        ("bbr", 82.0, 3),
+    ]
+
+
+def test_harm_is_to_what_there_is_alone_at_the_same_point_and_seed() -> None:
+    column = {"y": "goodput", "measure": {"flows": "long"}, "harm": "reno", "less": True}
+    ranked = places(RIVALS["E"], column, without=["reno"])
+    expected = np.mean([1 - (90 + seed) / (95 + seed) for seed in (1, 2, 3)])
+    assert ranked[0].controller == "brf"
+    assert ranked[0].interval.mean == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        spec("heat", y="goodput", columns=["loss"], scale=[0, 50, 100]),
+        spec("heat", y="goodput", columns=["loss"], scale=[100, 50, 0], times=2),
+        spec("ranking", columns=[{"y": "goodput", "rule": 100.0}]),
+    ],
+)
+def test_the_figures_are_valid(figure: FigureSpec) -> None:
+    drawn = draw(figure, RIVALS["E"])
+    assert drawn.panels
+    drawn.panels[0].chart.to_dict(validate=True)
+
+
+def test_small_charts_share_their_axes_and_follow_the_families() -> None:
+    def run(name: str, peak: float) -> Run:
+        t = np.arange(1, 21) / 10
+        samples = {"flow": np.zeros(20), "t_s": t, "cwnd": np.linspace(1, peak, 20)}
+        flows = {"flow": np.array([0]), "name": ["a"], "cc": [name], "source": ["a"]}
+        return Run({"controller": name}, 1, {"flows": flows, "flow_samples": samples})
+
+    drawn = draw(spec("multiples", quantity="cwnd"), Runs([run("bbr", 50), run("cubic", 100)]))
+    assert [panel.title for panel in drawn.panels] == ["CUBIC", "BBR"]
+    domains = [panel.chart.to_dict(validate=True)["layer"][0]["encoding"]["y"] for panel in drawn.panels]
+    assert domains[0]["scale"]["domain"] == domains[1]["scale"]["domain"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.04, "0.04"), (-0.0, "0"), (9.87, "10"), (4.44, "4.4"), (-12.3, "\N{MINUS SIGN}12")]
+)
+def test_numbers_in_cells(value: float, text: str) -> None:
+    assert number_text(value) == text

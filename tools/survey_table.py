@@ -1,0 +1,77 @@
+"""Fills the tables of docs/survey.md from the results of `narrows study survey`.
+
+narrows study survey --out results/survey && python tools/survey_table.py results/survey
+"""
+
+import sys
+from pathlib import Path
+
+from narrows.report.kinds.ranking import Place, places
+from narrows.report.style import look
+from narrows.results.results import Results
+from narrows.studies import Runs, find_study, load_study
+from narrows.studies.runner import read_runs
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "survey.md"
+FIGURES = {"S2": "alone-ranking", "S3": "beside-ranking", "S4": "fast-ranking", "S5": "fast-beside-ranking"}
+"""Rankings of the study that become tables, by experiment."""
+PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+
+
+def runs_of(results: Path, experiment: str) -> Runs:
+    """What an experiment of the survey left."""
+    study = load_study(find_study("survey"))
+    return read_runs(Results.read(results / "results" / experiment), study.experiment(experiment))
+
+
+def cell(place: Place) -> str:
+    """A mean, its interval and the places that it leaves open."""
+    mean, half = place.interval.mean, place.interval.half_width
+    digits = 1 if abs(mean) >= 10 else 2 if abs(mean) >= 1 else 3
+    where = f"{place.best}" if place.best == place.worst else f"{place.best}-{place.worst}"
+    return f"{mean:.{digits}f} {PLUS_MINUS} {half:.{digits}f} ({where})"
+
+
+def table(results: Path, experiment: str) -> str:
+    """A ranking as Markdown: controllers by the first column, each figure with its interval and places."""
+    study = load_study(find_study("survey"))
+    (spec,) = [figure for figure in study.figures if figure.id == FIGURES[experiment]]
+    runs = runs_of(results, experiment)
+    columns = spec.args["columns"]
+    ranked = [places(runs, column, spec.args.get("without", [])) for column in columns]
+    titles = [
+        TITLES.get(str(column["y"]), "") if "title" not in column else column["title"] for column in columns
+    ]
+    lines = ["| | " + " | ".join(titles) + " |", "| --- |" + " ---: |" * len(titles)]
+    for place in ranked[0]:
+        cells = [
+            next((cell(other) for other in column if other.controller == place.controller), "-")
+            for column in ranked
+        ]
+        lines.append(f"| {look(place.controller).label} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+TITLES = {
+    "normalised_power": "power",
+    "goodput": "goodput, Mbit/s",
+    "queueing_delay": "queueing delay, mean, ms",
+    "drop_rate": "dropped, %",
+    "jain": "Jain's index",
+}
+
+
+def main() -> None:
+    """Fills the page with what there is."""
+    text = PAGE.read_text(encoding="utf-8")
+    for experiment in FIGURES:
+        begin, end = f"<!-- {experiment}: begin -->\n", f"<!-- {experiment}: end -->"
+        head, found, rest = text.partition(begin)
+        if found and (Path(sys.argv[1]) / "results" / experiment / "runs.parquet").is_file():
+            _, _, tail = rest.partition(end)
+            text = f"{head}{begin}\n{table(Path(sys.argv[1]), experiment)}\n\n{end}{tail}"
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
