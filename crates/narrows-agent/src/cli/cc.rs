@@ -150,7 +150,7 @@ mod tests {
             connections: 2,
             begun: 3,
         };
-        let text = shown(&[loaded.clone()], &place, false).unwrap();
+        let text = shown(core::slice::from_ref(&loaded), &place, false).unwrap();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 4);
         assert!(lines[0].starts_with("bbr    narrows_bbr ") && lines[0].ends_with("not loaded"), "{text}");
