@@ -96,10 +96,13 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
                 .mark_line(color=GREY, opacity=0.45, strokeWidth=5)
                 .encode(x=alt.X(**x), y=alt.Y(**y))
             )
+        cut = "y_to" in args
         layers += [
-            base.mark_area(opacity=0.16, line=False).encode(y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q"),
-            base.mark_line(strokeWidth=2).encode(y=alt.Y(**y), strokeDash=dash(names, looks)),
-            base.mark_point(filled=True, size=52, opacity=1).encode(
+            base.mark_area(opacity=0.16, line=False, clip=cut).encode(
+                y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q"
+            ),
+            base.mark_line(strokeWidth=2, clip=cut).encode(y=alt.Y(**y), strokeDash=dash(names, looks)),
+            base.mark_point(filled=True, size=52, opacity=1, clip=cut).encode(
                 y=alt.Y(**y), shape=shape(names, looks), tooltip=tips
             ),
         ]
