@@ -104,8 +104,6 @@ def factor_text(name: str, value: Factor) -> str:
         return look(str(value)).label
     if name == "buffer" and isinstance(value, int | float):
         return f"buffer {value:,.0f} packets"
-    if name == "bdp" and isinstance(value, int | float):
-        return f"buffer {value:g} BDP"
     if name == "flows" and isinstance(value, int | float):
         return f"{value:g} flow{'s' if value != 1 else ''}"
     if name == "buffer" and str(value).endswith("bdp"):
@@ -117,6 +115,11 @@ def factor_text(name: str, value: Factor) -> str:
     if name == "trace":
         return trace_label(str(value))
     return f"{name} {value:g}" if isinstance(value, int | float) else f"{name} {value}"
+
+
+def number(value: Factor) -> float:
+    """A factor's value as a number; a queue's length in BDP without its unit."""
+    return float(value.removesuffix("bdp") if isinstance(value, str) else value)
 
 
 def trace_label(stem: str) -> str:

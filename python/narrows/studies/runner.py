@@ -238,7 +238,7 @@ def _keep(plan: dict[str, Any], key: str, kept: list[Factor]) -> None:
 def factor(value: Any) -> Factor:
     """A factor's value as claims and figures name it.
 
-    Figures in SI base units (packets or BDP for queues), files by their stem.
+    Figures in SI base units (packets for queues), files by their stem.
     """
     if isinstance(value, dict):
         return Path(str(value["file"])).stem if "file" in value else json.dumps(value, sort_keys=True)
@@ -249,9 +249,8 @@ def factor(value: Any) -> Factor:
             return factor(json.loads(value))
         except ValueError:
             return value
-    length = re.fullmatch(r"([\d.]+)(p|bdp)", value)
-    if length:
-        return float(length[1])
+    if re.fullmatch(r"\d+p", value):
+        return float(value[:-1])
     for parse, scale in (
         (units.parse_probability, 1.0),
         (units.parse_duration, 1e-9),

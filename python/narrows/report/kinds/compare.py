@@ -16,6 +16,7 @@ from narrows.report.encode import (
     dash,
     factor_text,
     keys,
+    number,
     panels_of,
     shape,
 )
@@ -51,9 +52,8 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
     x_title = str(args.get("x_title", usual))
     x = axis("x", x_title, log=bool(args.get("x_log")), grid=False)
     if args.get("x_log"):
-        x["axis"] = alt.Axis(
-            grid=False, values=[scale * float(value) for value in runs.values(args["x"])], format="~g"
-        )
+        ticks = [scale * number(value) for value in runs.values(args["x"])]
+        x["axis"] = alt.Axis(grid=False, values=ticks, format="~g")
     panels, values_by_panel, top = [], [], 0.0
     for title, group in panels_of(runs, args.get("panels")):
         values: list[dict[str, Any]] = []
@@ -64,7 +64,7 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
             low, high = (interval.low, interval.high) if interval.n > 1 else (interval.mean, interval.mean)
             top = max(top, high)
             values += rows(
-                x=[scale * float(factors[args["x"]])],
+                x=[scale * number(factors[args["x"]])],
                 y=[interval.mean],
                 lo=[max(0.0, low)],
                 hi=[high],
@@ -96,10 +96,13 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
                 .mark_line(color=GREY, opacity=0.45, strokeWidth=5)
                 .encode(x=alt.X(**x), y=alt.Y(**y))
             )
+        cut = "y_to" in args
         layers += [
-            base.mark_area(opacity=0.16, line=False).encode(y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q"),
-            base.mark_line(strokeWidth=2).encode(y=alt.Y(**y), strokeDash=dash(names, looks)),
-            base.mark_point(filled=True, size=52, opacity=1).encode(
+            base.mark_area(opacity=0.16, line=False, clip=cut).encode(
+                y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q"
+            ),
+            base.mark_line(strokeWidth=2, clip=cut).encode(y=alt.Y(**y), strokeDash=dash(names, looks)),
+            base.mark_point(filled=True, size=52, opacity=1, clip=cut).encode(
                 y=alt.Y(**y), shape=shape(names, looks), tooltip=tips
             ),
         ]
