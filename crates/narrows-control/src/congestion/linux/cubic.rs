@@ -30,10 +30,8 @@ pub struct Params {
     pub refresh: Span,
     /// RTT samples this soon after the start of an epoch are not taken for the least delay (Linux: 1 s).
     pub settle: Span,
-    /// HyStart, or `None` for plain slow start.
-    pub hystart: Option<hystart::Params>,
-    /// RFC 9406's slow start.
-    pub hystartpp: Option<hystartpp::Params>,
+    /// HyStart, or `None` for plain slow start. [`Cubic::new`] takes them out: a flow should be small.
+    pub hystart: Option<Box<hystart::Params>>,
 }
 
 impl Default for Params {
@@ -47,8 +45,7 @@ impl Default for Params {
             max_acks_per_segment_before_loss: 20,
             refresh: Span::from_nanos(NANOS_PER_SEC / 32),
             settle: Span::from_secs(1),
-            hystart: Some(hystart::Params::default()),
-            hystartpp: None,
+            hystart: Some(Box::default()),
         }
     }
 }
@@ -101,7 +98,8 @@ impl Epoch {
 pub struct Cubic {
     params: Params,
     hystart: Option<Hystart>,
-    hystartpp: Option<HystartPlusPlus>,
+    /// Few have it.
+    hystartpp: Option<Box<HystartPlusPlus>>,
     increase: AdditiveIncrease,
     packet_bytes: u32,
     /// Window at the last congestion, lowered by fast convergence; `None` before the first and after a timeout.
@@ -123,10 +121,10 @@ impl Default for Cubic {
 
 impl Cubic {
     /// A controller with these parameters.
-    pub fn new(params: Params) -> Self {
+    pub fn new(mut params: Params) -> Self {
         Cubic {
-            hystart: params.hystart.clone().map(|p| Hystart::new(p, Time::ZERO)),
-            hystartpp: params.hystartpp.clone().map(HystartPlusPlus::new),
+            hystart: params.hystart.take().map(|p| Hystart::new(*p, Time::ZERO)),
+            hystartpp: None,
             params,
             increase: AdditiveIncrease::default(),
             packet_bytes: 1500,
@@ -141,7 +139,8 @@ impl Cubic {
 
     /// With RFC 9406's slow start in place of Linux's: `cubic-hystartpp`.
     pub fn with_hystartpp(params: hystartpp::Params) -> Self {
-        Cubic::new(Params { hystart: None, hystartpp: Some(params), ..Params::default() })
+        let cubic = Cubic::new(Params { hystart: None, ..Params::default() });
+        Cubic { hystartpp: Some(Box::new(HystartPlusPlus::new(params))), ..cubic }
     }
 
     /// Takes an RTT sample (Linux `cubictcp_acked`), and ends slow start if HyStart says so.

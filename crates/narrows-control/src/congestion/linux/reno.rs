@@ -28,7 +28,7 @@ impl Default for Params {
 pub struct Reno {
     params: Params,
     increase: AdditiveIncrease,
-    hystartpp: Option<HystartPlusPlus>,
+    hystartpp: Option<Box<HystartPlusPlus>>,
 }
 
 impl Reno {
@@ -39,7 +39,7 @@ impl Reno {
 
     /// With RFC 9406's slow start: `reno-hystartpp`.
     pub fn with_hystartpp(params: hystartpp::Params) -> Self {
-        Reno { hystartpp: Some(HystartPlusPlus::new(params)), ..Reno::default() }
+        Reno { hystartpp: Some(Box::new(HystartPlusPlus::new(params))), ..Reno::default() }
     }
 }
 
