@@ -1,9 +1,10 @@
 //! Whether the processors kept up: a run on a machine that is too busy says nothing about the network.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use serde::Serialize;
+
+use crate::clock::monotonic;
 
 /// Figures of a whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -23,15 +24,14 @@ pub(crate) struct ProcessorReport {
 
 /// Looks at the processors each second.
 pub(crate) struct Processors {
-    start: Instant,
     first: Ticks,
     last: Ticks,
     softnet: (u64, u64),
     busy_max: f64,
 }
 
-/// /proc/stat counts time in these (USER_HZ of every architecture that narrows runs on).
-const TICKS_PER_SEC: u128 = 100;
+/// /proc/stat counts time in these: USER_HZ is 100.
+const NANOS_PER_TICK: u64 = 10_000_000;
 
 /// Clock ticks of all processors together.
 ///
@@ -39,6 +39,7 @@ const TICKS_PER_SEC: u128 = 100;
 /// from those counts. Idle time is measured (NO_HZ): busy is what of the time that has passed was not idle.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Ticks {
+    /// Since CLOCK_MONOTONIC's zero, times processors.
     passed: u64,
     idle: u64,
     steal: u64,
@@ -55,21 +56,20 @@ impl Ticks {
 
 impl Processors {
     pub(crate) fn new() -> Self {
-        let start = Instant::now();
-        let now = ticks(start);
-        Processors { start, first: now, last: now, softnet: softnet(), busy_max: 0.0 }
+        let now = ticks();
+        Processors { first: now, last: now, softnet: softnet(), busy_max: 0.0 }
     }
 
     /// To be called once a second.
     pub(crate) fn look(&mut self) {
-        let now = ticks(self.start);
+        let now = ticks();
         // `max` passes over the NaN of an empty interval.
         self.busy_max = self.busy_max.max(now.busy_since(self.last));
         self.last = now;
     }
 
     pub(crate) fn report(&mut self) -> ProcessorReport {
-        let (now, softnet_now) = (ticks(self.start), softnet());
+        let (now, softnet_now) = (ticks(), softnet());
         let busy_mean = now.busy_since(self.first);
         let passed = now.passed.saturating_sub(self.first.passed).max(1);
         ProcessorReport {
@@ -83,19 +83,19 @@ impl Processors {
     }
 }
 
-fn ticks(start: Instant) -> Ticks {
+fn ticks() -> Ticks {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-    parse_stat(&text, start.elapsed())
+    parse_stat(&text, monotonic())
 }
 
 /// The line of all processors, user nice system idle iowait irq softirq steal, and one for each (proc(5)).
-fn parse_stat(text: &str, passed: Duration) -> Ticks {
+fn parse_stat(text: &str, nanos: u64) -> Ticks {
     let line = text.lines().next().unwrap_or("");
     let fields: Vec<u64> = line.split_whitespace().skip(1).take(8).map_while(|f| f.parse().ok()).collect();
     let field = |i: usize| fields.get(i).copied().unwrap_or(0);
     let processors = text.lines().skip(1).take_while(|line| line.starts_with("cpu")).count();
-    let passed = passed.as_millis() * TICKS_PER_SEC / 1000 * processors as u128;
-    Ticks { passed: u64::try_from(passed).unwrap_or(u64::MAX), idle: field(3) + field(4), steal: field(7) }
+    let passed = nanos / NANOS_PER_TICK * processors as u64;
+    Ticks { passed, idle: field(3) + field(4), steal: field(7) }
 }
 
 fn softnet() -> (u64, u64) {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn busy_is_what_is_not_idle() {
-        let ms = Duration::from_millis;
+        let ms = |n: u64| n * 1_000_000;
         let a = parse_stat("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 9\n", ms(1000));
         // Two processors for half a second have 100 ticks, of which 50 were idle, whatever was sampled.
         let b = parse_stat("cpu  101 0 50 840 60 0 0 0 0 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 9\n", ms(1500));

@@ -286,7 +286,7 @@ mod tests {
             sender.run_for(Span::from_secs(60));
             (sender.delivered() - before) as f64 * 1500.0 / (60.0 * rate.as_f64())
         };
-        let (westwood, reno) = (share(Box::new(Westwood::default())), share(Box::new(Reno::default())));
+        let (westwood, reno) = (share(Box::<Westwood>::default()), share(Box::<Reno>::default()));
         assert!(westwood > 0.8 && westwood > 1.5 * reno, "{westwood:.3} of the link, Reno {reno:.3}");
     }
 
