@@ -1,7 +1,7 @@
 """Figures of a cell's runs, and the errors between two sides. Pure but for reading tables.
 
-Both sides are measured alike. A kernel tells its smoothed RTT, so that the simulator's is taken, too: a sample
-every 50 ms, counted by the bytes delivered meanwhile.
+Both sides are measured alike. A kernel tells its smoothed RTT, so that the simulator's is taken, too: samples
+every 50 ms, each counted by the bytes delivered meanwhile.
 """
 
 from __future__ import annotations
