@@ -105,12 +105,6 @@ def error(model: Side, real: Side, figure: str) -> float:
     return (a - b) / b if b else math.nan
 
 
-def by_chance(model: Side, real: Side, figure: str) -> bool:
-    """Whether either median lies among the other side's runs: they differ by as much among themselves."""
-    (low, high), (least, most) = real.range(figure), model.range(figure)
-    return low <= model.median(figure) <= high or least <= real.median(figure) <= most
-
-
 def window_distance(model: Side, real: Side) -> float:
     """`shape.distance` of all runs' windows together."""
     both = [[window for _, window in side.windows if len(window)] for side in (model, real)]
