@@ -52,12 +52,7 @@ def validate(
         str, typer.Option(help="full, core, ci, names, or patterns such as '100mbit-*', with commas between.")
     ] = "core",
     repetitions: Annotated[int, typer.Option(min=1, help="Runs of a cell on real stacks.")] = 3,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Simulated runs of a cell; as many as repetitions if left out.", show_default=False
-        ),
-    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Simulated runs of a cell with two flows.")] = 9,
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
     out: Annotated[Path, typer.Option(help="Folder for scenarios, tables and figures.")] = Path(
         "results/validation"
@@ -84,7 +79,7 @@ def validate(
     simulator = sweep.simulator()
     real = None if kept else real_stacks(On(on))
     names = _algorithms(algorithms, real, simulator)
-    ask = Ask(out, names, chosen, repetitions, seeds or repetitions, duration)
+    ask = Ask(out, names, chosen, repetitions, seeds, duration)
     try:
         with terminable():
             other = _ns3(ask, jobs) if beside else None

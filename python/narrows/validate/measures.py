@@ -1,7 +1,7 @@
 """Figures of a cell's runs, and the errors between two sides. Pure but for reading tables.
 
-Both sides are measured alike. A kernel tells its smoothed RTT, so that the simulator's is taken, too: a
-sample every 50 ms, counted by the bytes delivered meanwhile.
+Both sides are measured alike. A kernel tells its smoothed RTT, so that the simulator's is taken, too: samples
+every 50 ms, each counted by the bytes delivered meanwhile.
 """
 
 from __future__ import annotations
@@ -103,12 +103,6 @@ def error(model: Side, real: Side, figure: str) -> float:
     if figure == "resent":
         return a - b
     return (a - b) / b if b else math.nan
-
-
-def by_chance(model: Side, real: Side, figure: str) -> bool:
-    """Whether either median lies among the other side's runs: they differ by as much among themselves."""
-    (low, high), (least, most) = real.range(figure), model.range(figure)
-    return low <= model.median(figure) <= high or least <= real.median(figure) <= most
 
 
 def window_distance(model: Side, real: Side) -> float:

@@ -121,7 +121,8 @@ def _large(findings: list[Finding], causes: Sequence[Cause]) -> str:
         scale, unit = (1e6, "Mbit/s") if figure == "goodput_bps" else (1e-3, "ms")
         low, high = (value / scale for value in finding.real.range(figure))
         real = f"{finding.real.median(figure) / scale:.2f} {unit} ({low:.2f} to {high:.2f})"
-        simulated = f"{finding.model.median(figure) / scale:.2f}"
+        least, most = (value / scale for value in finding.model.range(figure))
+        simulated = f"{finding.model.median(figure) / scale:.2f} ({least:.2f} to {most:.2f})"
         cause = known_causes.find(list(causes), finding, figure)
         said = (cause.cause, cause.known) if cause is not None else ("**not explained**", "")
         cells = [look(finding.algorithm).label, f"`{_where(finding)}`", _FIGURES[figure], real, simulated]

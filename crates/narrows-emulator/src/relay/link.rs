@@ -10,6 +10,9 @@ use narrows_sim::plan::{LimitPlan, LinkPlan, MarkPlan, QueuePlan};
 use crate::error::Error;
 use crate::spec::RelayModel;
 
+/// Packets of a token bucket that may go at once (`backends/kernel/queues.py`), less the first.
+const MOST_WAITING: u64 = 2;
+
 /// Counters of a link since the start of the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkStats {
@@ -46,9 +49,16 @@ pub(crate) struct Link {
     delay: Vec<(Time, Span)>,
     impair: Option<Box<Impairments>>,
     server: Option<Server>,
-    /// Behind a queue of the kernel's: how long a packet takes onto the link.
-    transmission: Option<Service>,
+    /// Behind a queue of the kernel's.
+    wire: Option<Wire>,
     pub(crate) stats: LinkStats,
+}
+
+/// What is left of a link whose rate and queue are the kernel's. A token bucket lets a packet go when its turn begins, a link
+/// when it is through, and the bucket's packets go at once, a link's one after the other.
+struct Wire {
+    service: Service,
+    free_at: Time,
 }
 
 /// The rate and queue of a link that is wholly ours. As in the simulator, a packet's departure is known when it arrives.
@@ -103,8 +113,8 @@ impl Link {
             }
         };
         let impair = Impairments::new(plan, seed, index as u64);
-        let transmission = server.is_none().then(|| Service::new(&plan.rate));
-        Ok(Link { delay: plan.delay.clone(), impair, server, transmission, stats: LinkStats::default() })
+        let wire = server.is_none().then(|| Wire { service: Service::new(&plan.rate), free_at: Time::ZERO });
+        Ok(Link { delay: plan.delay.clone(), impair, server, wire, stats: LinkStats::default() })
     }
 
     /// Packets may overtake each other.
@@ -121,9 +131,7 @@ impl Link {
     pub(crate) fn offer(&mut self, now: Time, bytes: u32) -> Fate {
         self.stats.offered += 1;
         let finish = match &mut self.server {
-            // A token bucket lets a packet go when its turn begins, a link when it is through. Packets of one burst are not
-            // served in turn: of two servers of one rate in a row the second would keep what the first is too fast.
-            None => self.transmission.as_mut().map_or(now, |link| link.serve(now, bytes).1),
+            None => self.wire.as_mut().map_or(now, |wire| wire.carry(now, bytes)),
             Some(server) => match server.accept(now, bytes) {
                 Some(finish) => finish,
                 None => {
@@ -160,6 +168,17 @@ impl Link {
         let server = self.server.as_ref()?;
         let mean = server.sojourn_sum as f64 / server.sojourn_count as f64 / 1e9;
         Some((server.sojourn.as_deref()?, mean))
+    }
+}
+
+impl Wire {
+    /// When the packet is through. It waits for a bucket's worth of packets before it, and no longer: of two servers of
+    /// one rate in a row the second would keep for ever what the first is too fast.
+    fn carry(&mut self, now: Time, bytes: u32) -> Time {
+        let (start, finish) = self.service.serve(now, bytes);
+        let own = finish.since(start);
+        self.free_at = now.max(self.free_at).min(now + own.scale(MOST_WAITING, 1)) + own;
+        self.free_at
     }
 }
 

@@ -22,8 +22,9 @@ pub(crate) struct Rack {
     advanced: bool,
     /// Reordering was seen on this connection.
     pub(crate) reordering_seen: bool,
-    /// Highest segment delivered, to see reordering.
+    /// Highest segment delivered, to see reordering: now, and before the ACK that is being processed.
     fack: u32,
+    prior_fack: u32,
     window_mult: u32,
     persist: u8,
     dsack_round: Option<u32>,
@@ -49,6 +50,7 @@ impl Rack {
             advanced: false,
             reordering_seen: false,
             fack: 0,
+            prior_fack: 0,
             window_mult: 1,
             persist: 0,
             dsack_round: None,
@@ -57,17 +59,21 @@ impl Rack {
         }
     }
 
+    /// An ACK came. What it delivers arrived in whatever order: one that ends a delayed ACK may be sent for a segment
+    /// behind a hole, and reports both (Linux `prior_fack`).
+    #[inline]
+    pub(crate) fn begin_ack(&mut self) {
+        self.prior_fack = self.fack;
+    }
+
     /// A segment was delivered (RFC 8985 section 6.2 step 2).
     #[inline]
     pub(crate) fn deliver(&mut self, now: Time, seq: u32, segment: &Segment, min_rtt: Span) {
-        if seq < self.fack {
+        if seq < self.prior_fack && !segment.ever_retransmitted() {
             // Step 3: an original below one already delivered: the network reordered.
-            if !segment.ever_retransmitted() {
-                self.reordering_seen = true;
-            }
-        } else {
-            self.fack = seq + 1;
+            self.reordering_seen = true;
         }
+        self.fack = self.fack.max(seq + 1);
         let rtt = now.since(segment.sent);
         // An RTT below the least is the original's ACK, which came after the retransmission: it proves nothing.
         if segment.ever_retransmitted() && rtt < min_rtt {
@@ -225,6 +231,21 @@ mod tests {
         assert_eq!(rack.detect(ms(49), State::Disorder, &mut board, &rtt, |_| ()).newly_lost, 0);
         assert_eq!(rack.detect(ms(50), State::Disorder, &mut board, &rtt, |_| ()).newly_lost, 1);
         assert!(board.get(0).unwrap().is_lost());
+    }
+
+    #[test]
+    fn an_ack_for_a_segment_and_one_behind_a_hole_is_no_reordering() {
+        let ms = |n| Time::ZERO + Span::from_millis(n);
+        let segment = Segment::new(ms(0), 1448, false, false);
+        let mut rack = Rack::new();
+        // Segment 0 waits for its delayed ACK, 1 is lost, 2 comes: one ACK says 1 and SACKs 2. SACKs are read first.
+        rack.begin_ack();
+        rack.deliver(ms(40), 2, &segment, Span::from_millis(40));
+        rack.deliver(ms(40), 0, &segment, Span::from_millis(40));
+        assert!(!rack.reordering_seen);
+        rack.begin_ack();
+        rack.deliver(ms(41), 1, &segment, Span::from_millis(40));
+        assert!(rack.reordering_seen, "an original that a later ACK reports did come late");
     }
 
     #[test]

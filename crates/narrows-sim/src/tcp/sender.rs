@@ -342,6 +342,7 @@ impl Sender {
             self.feedback = feedback;
         }
 
+        self.rack.begin_ack();
         if p.sacks > 0 {
             self.take_sacks(io.now, p, &mut progress);
         }

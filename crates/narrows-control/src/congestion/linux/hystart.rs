@@ -157,6 +157,15 @@ mod tests {
     }
 
     #[test]
+    fn rounds_are_counted_below_the_window_that_counts() {
+        let mut hystart = Hystart::new(Params::default(), Time::ZERO);
+        // Linux hystart_update(): a flight's first ACK begins its round, however small the window is by then.
+        let first = Ack { snd_una: 1, snd_nxt: 10, ..ack_at(Time::ZERO + Span::from_millis(40)) };
+        assert!(!hystart.on_ack(&first, 10, DELAY_MIN, DELAY_MIN, 1500));
+        assert_eq!((hystart.end_seq, hystart.round_start), (10, first.now));
+    }
+
+    #[test]
     fn a_train_longer_than_half_the_least_delay_ends_an_unpaced_slow_start() {
         let mut hystart = Hystart::new(Params::default(), Time::ZERO);
         let exit = (0..100).find(|&ms| feed(&mut hystart, ms, 40));
