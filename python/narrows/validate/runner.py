@@ -186,7 +186,7 @@ def _compare(
     other: Other | None,
 ) -> Iterator[Finding]:
     real = Results.read(folder)
-    # A flow alone meets the same losses on both sides: the relay draws them from the same seed. The packets of
+    # A flow alone meets the same losses on both sides: the relay draws them from the same seed. Packets of
     # two flows come in another order, so that their simulated runs stand for what may happen, and are more.
     seeds = len(real.runs) if cell.flows is Flows.SINGLE else ask.seeds
     simulated = sweep.run(
