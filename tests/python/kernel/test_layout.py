@@ -151,11 +151,11 @@ def test_commands_of_three_nodes(plan):
     assert todo.queues["P-n1"] == [
         "qdisc add dev l1 root handle 1: stab overhead -14 linklayer ethernet htb default 1",
         "class add dev l1 parent 1: classid 1:1 htb rate 125000000bps ceil 125000000bps "
-        "burst 62500 cburst 62500 quantum 1514 prio 0",
+        "burst 25000 cburst 25000 quantum 1514 prio 0",
         "qdisc add dev l1 parent 1:1 handle 10: pfifo limit 10000000",
         "qdisc add dev l2 root handle 1: stab overhead -14 linklayer ethernet htb default 1",
         "class add dev l2 parent 1: classid 1:1 htb rate 6250000bps ceil 6250000bps "
-        "burst 6056 cburst 6056 quantum 1514 prio 0",
+        "burst 1514 cburst 1514 quantum 1514 prio 0",
         "qdisc add dev l2 parent 1:1 handle 10: bfifo limit 30000",
     ]
     assert todo.addresses["P-n0"] == [
@@ -200,9 +200,9 @@ def test_classes_ecn_and_return_paths(plan):
     )
     assert [line for line in todo.queues["P-n1"] if "classid" in line][-2:] == [
         "class add dev l2 parent 1:1000 classid 1:1 htb rate 1250000bps ceil 6250000bps "
-        "burst 6056 cburst 6056 quantum 1514 prio 0",
+        "burst 1514 cburst 1514 quantum 1514 prio 0",
         "class add dev l2 parent 1:1000 classid 1:2 htb rate 2500000bps ceil 2500000bps "
-        "burst 6056 cburst 6056 quantum 1514 prio 0",
+        "burst 1514 cburst 1514 quantum 1514 prio 0",
     ]
     assert todo.addresses["P-n0"][-1].endswith("features ecn")
 
