@@ -106,6 +106,8 @@ def factor_text(name: str, value: Factor) -> str:
         return f"buffer {value:,.0f} packets"
     if name == "flows" and isinstance(value, int | float):
         return f"{value:g} flow{'s' if value != 1 else ''}"
+    if name == "buffer" and str(value).endswith("bdp"):
+        return str(value).replace("bdp", " BDP")
     if name == "rtt" and isinstance(value, int | float):
         return f"RTT {1e3 * value:g} ms"
     if name == "loss" and isinstance(value, int | float):
