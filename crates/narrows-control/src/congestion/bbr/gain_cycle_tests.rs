@@ -3,7 +3,7 @@ use crate::congestion::bbr::params::Params as BbrParams;
 use crate::congestion::bbr::phase::View;
 use crate::congestion::bbr::probe_bw::ProbeBw;
 use crate::congestion::bbr::{Bbr, Controller};
-use crate::congestion::harness::{Path, Sender, ack_at};
+use crate::congestion::harness::{Path, Sender, ack_at, connection};
 use crate::congestion::registry;
 use crate::congestion::{Connection, RateSample, Window};
 use crate::units::Rate;
@@ -244,15 +244,7 @@ fn probe_rtt_costs_a_fiftieth() {
 fn the_name_is_the_registrys() {
     let mut bbr = Bbr::with_cycle(GainModel::new("bbr-c", Variant::C, Params::default()));
     let mut window = Window { cwnd: 10, ssthresh: 7, pacing_rate: None };
-    let connection = Connection {
-        now: Time::ZERO,
-        packet_bytes: 1500,
-        rtt: None,
-        feedback: None,
-        echo: None,
-        feedback_possible: false,
-        seed: 3,
-    };
-    bbr.on_established(&connection, &mut window);
+    let handshake = Connection { seed: 3, ..connection(None, None) };
+    bbr.on_established(&handshake, &mut window);
     assert_eq!(bbr.name(), "bbr-c");
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::congestion::harness::{Path, Sender, ack_at};
+use crate::congestion::harness::{Path, Sender, ack_at, connection};
 use crate::congestion::{RateSample, State};
 
 const LINK: Rate = Rate::from_bits_per_sec(100_000_000);
@@ -8,16 +8,8 @@ fn established(rtt_millis: u64) -> (Bbr, Window) {
     let mut bbr = Bbr::default();
     let mut window = Window { cwnd: 10, ssthresh: 7, pacing_rate: None };
     let rtt = Some(Span::from_millis(rtt_millis));
-    let connection = Connection {
-        now: Time::ZERO,
-        packet_bytes: 1500,
-        rtt,
-        feedback: None,
-        echo: None,
-        feedback_possible: false,
-        seed: 3,
-    };
-    bbr.on_established(&connection, &mut window);
+    let handshake = Connection { seed: 3, ..connection(rtt, None) };
+    bbr.on_established(&handshake, &mut window);
     (bbr, window)
 }
 
@@ -45,16 +37,8 @@ fn the_first_rate_is_startups_gain_times_the_initial_window_per_rtt() {
 fn without_a_handshake_rtt_the_rate_is_set_again_at_the_first_srtt() {
     let mut bbr = Bbr::default();
     let mut window = Window { cwnd: 10, ssthresh: 7, pacing_rate: None };
-    let connection = Connection {
-        now: Time::ZERO,
-        packet_bytes: 1500,
-        rtt: None,
-        feedback: None,
-        echo: None,
-        feedback_possible: false,
-        seed: 3,
-    };
-    bbr.on_established(&connection, &mut window);
+    let handshake = Connection { seed: 3, ..connection(None, None) };
+    bbr.on_established(&handshake, &mut window);
     let nominal = window.pacing_rate.map_or(0.0, Rate::as_f64);
     assert!((nominal / (2.88672 * 15_000.0 / 1e-3 * 0.99) - 1.0).abs() < 1e-3);
     let srtt = Span::from_millis(100);

@@ -1,7 +1,7 @@
 use super::*;
+use crate::congestion::RateSample;
 use crate::congestion::bbr::{Bbr, v2, v3};
-use crate::congestion::harness::{Path, Sender, ack_at};
-use crate::congestion::{INFINITE_SSTHRESH, RateSample};
+use crate::congestion::harness::{Path, Sender, ack_at, connection, initial_window};
 
 const LINK: Rate = Rate::from_bits_per_sec(100_000_000);
 
@@ -10,17 +10,9 @@ fn both() -> [Bounded; 2] {
 }
 
 fn established(mut bbr: Bounded) -> (Bounded, Window) {
-    let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
-    let connection = Connection {
-        now: Time::ZERO,
-        packet_bytes: 1500,
-        rtt: Some(Span::from_millis(20)),
-        feedback: None,
-        echo: None,
-        feedback_possible: false,
-        seed: 3,
-    };
-    bbr.on_established(&connection, &mut window);
+    let mut window = initial_window();
+    let handshake = Connection { seed: 3, ..connection(Some(Span::from_millis(20)), None) };
+    bbr.on_established(&handshake, &mut window);
     (bbr, window)
 }
 
