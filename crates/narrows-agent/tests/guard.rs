@@ -168,9 +168,9 @@ impl Drop for Child {
     }
 }
 
-/// Its program and its queues are gone with it, and nothing would be controlled: the agent says so and ends.
-#[test]
-fn an_interface_that_vanishes_ends_the_agent() {
+/// Deletes the interface of an agent once `when` holds of what it has said, and wants to be told of it.
+#[track_caller]
+fn vanishes(when: impl Fn(&kernel::Lab, &str) -> bool + Send) {
     let Some(lab) = kernel::lab() else { return };
     lab.here()
         .run(|| {
@@ -184,18 +184,30 @@ fn an_interface_that_vanishes_ends_the_agent() {
                     .spawn()
                     .unwrap(),
             );
+            let said = || fs::read_to_string(&log).unwrap();
             let patience = |what: &mut dyn FnMut() -> bool| {
-                (0..200).any(|_| {
-                    thread::sleep(Duration::from_millis(100));
+                (0..2000).any(|_| {
+                    thread::sleep(Duration::from_millis(10));
                     what()
                 })
             };
-            assert!(patience(&mut || root_is_ours(&lab)), "{}", fs::read_to_string(&log).unwrap());
+            assert!(patience(&mut || when(&lab, &said())), "{}", said());
             assert!(Command::new("ip").args(["link", "del", "dev", "a"]).status().unwrap().success());
             let ended = patience(&mut || agent.0.try_wait().unwrap().is_some());
-            let said = fs::read_to_string(&log).unwrap();
-            assert!(ended && !agent.0.wait().unwrap().success(), "{said}");
-            assert!(said.contains("a: the interface has vanished"), "{said}");
+            assert!(ended && !agent.0.wait().unwrap().success(), "{}", said());
+            assert!(said().contains("a: the interface has vanished"), "{}", said());
         })
         .unwrap();
+}
+
+/// Its program and its queues are gone with it, and nothing would be controlled: the agent says so and ends.
+#[test]
+fn an_interface_that_vanishes_ends_the_agent() {
+    vanishes(|_, said| said.contains("event=\"ready\""));
+}
+
+/// Whichever call meets it first, while queues are built and programs attached.
+#[test]
+fn an_interface_that_vanishes_while_the_agent_starts_ends_it() {
+    vanishes(|lab, _| root_is_ours(lab));
 }

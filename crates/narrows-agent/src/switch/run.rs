@@ -83,6 +83,14 @@ impl Controlled {
     }
 }
 
+/// Says which of the interfaces, if any, is gone.
+fn vanished(interfaces: &[(String, u32)]) -> Option<Failure> {
+    // nix 0.31 gives an empty name where there is no such interface.
+    let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());
+    let (name, _) = interfaces.iter().find(|(_, index)| !is_there(*index))?;
+    Some(format!("{name}: the interface has vanished").into())
+}
+
 /// A running switch.
 pub struct Runner {
     switch: Switch<program::Switch>,
@@ -105,8 +113,13 @@ impl Runner {
     /// Works until [`Services::stop`] says so.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// What the kernel refuses, and an interface that is gone.
     pub fn run(&mut self, services: &Services) -> Result<(), Failure> {
+        // Any call may be the first to meet a vanished interface, with an error that names none.
+        self.work(services).map_err(|error| vanished(&self.interfaces).unwrap_or(error))
+    }
+
+    fn work(&mut self, services: &Services) -> Result<(), Failure> {
         // Slots that were rung for and not opened yet.
         let waiting: Rc<RefCell<Vec<u32>>> = Rc::default();
         let slots = Rc::clone(&waiting);
@@ -178,12 +191,7 @@ impl Runner {
             return Ok(());
         }
         self.looked_for_at = now;
-        // nix 0.31 gives an empty name where there is no such interface.
-        let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());
-        match self.interfaces.iter().find(|(_, index)| !is_there(*index)) {
-            Some((name, _)) => Err(format!("{name}: the interface has vanished").into()),
-            None => Ok(()),
-        }
+        vanished(&self.interfaces).map_or(Ok(()), Err)
     }
 
     /// Reads what the queues and the program counted, and when: rates are counts over time, and an agent that is interrupted

@@ -9,7 +9,7 @@ use std::path::Path;
 use narrows_control::rate::{LEAVES, Leaf, PortCounters};
 use narrows_control::units::{Bytes, Rate, Time};
 
-use super::{Controlled, Runner, UNCONFIRMED_MIN};
+use super::{Controlled, Runner, UNCONFIRMED_MIN, vanished};
 use crate::cli::{Failure, Services};
 use crate::clock;
 use crate::config;
@@ -32,12 +32,22 @@ impl Runner {
     /// # Errors
     /// What the kernel refuses, an interface that is not there, and a controller's secret that cannot be read.
     pub fn start(config: &config::Switch, services: &mut Services) -> Result<Runner, Failure> {
+        let mut interfaces = Vec::new();
+        Self::build(config, services, &mut interfaces).map_err(|error| vanished(&interfaces).unwrap_or(error))
+    }
+
+    /// Interfaces that were found are in `found` even when what follows fails.
+    fn build(
+        config: &config::Switch,
+        services: &mut Services,
+        found: &mut Vec<(String, u32)>,
+    ) -> Result<Runner, Failure> {
         let mut rtnl = Rtnl::open()?;
         let plane = load(config, &mut rtnl)?;
         let (mut ports, mut cores, mut told, mut indices) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut interfaces = Vec::new();
         for (number, port) in (0u8..).zip(&config.ports) {
             let link = rtnl.ethernet(&port.interface)?;
+            found.push((port.interface.clone(), link.index));
             let claim = claim(&link)?;
             let mtu = port.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
             // Charged first: what is not there is passed over. A pinned data plane keeps its queues.
@@ -52,7 +62,6 @@ impl Runner {
             ports.push(controlled);
             prepare(&plane.ports.get(number).ok_or("too many ports")?, config);
             indices.push((link.index, number));
-            interfaces.push((port.interface.clone(), link.index));
             told.push(Told {
                 port: u32::from(number),
                 interface: link,
@@ -67,7 +76,7 @@ impl Runner {
         for name in &config.interfaces {
             let index = rtnl.ethernet(name)?.index;
             indices.push((index, plain));
-            interfaces.push((name.clone(), index));
+            found.push((name.clone(), index));
         }
         let record = plane.ports.get(plain).ok_or("too many ports")?;
         record.set_mode(0);
@@ -83,7 +92,7 @@ impl Runner {
         };
         let mut runner = Runner {
             switch: Switch::new(plane, cores),
-            interfaces,
+            interfaces: found.clone(),
             looked_for_at: clock::now(),
             ports,
             _attachments: attachments,
