@@ -19,21 +19,11 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from documents import fill
 from run import BenchError, cargo_bench, first_line, machine, table
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "performance.md"
 FLOWS = (1_000, 10_000, 100_000)
-
-
-def fill(name: str, text: str) -> None:
-    """Replaces a generated part of the document."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    head, found, rest = DOCUMENT.read_text(encoding="utf-8").partition(begin)
-    _, closed, tail = rest.partition(end)
-    if not (found and closed):
-        raise BenchError(f"{DOCUMENT.name} has no {begin} and {end}")
-    DOCUMENT.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
 
 
 def output(command: Sequence[str]) -> str:
@@ -116,7 +106,7 @@ def main(arguments: Sequence[str]) -> int:
         for name, text in parts.items():
             print(text, end="\n\n")
             if options.write:
-                fill(name, text)
+                fill("performance.md", name, text)
     except BenchError as e:
         print(f"bench: {e}", file=sys.stderr)
         return 1

@@ -1,13 +1,14 @@
-"""Measures the congestion controls of `narrows cc` on this kernel.
+"""Measures the congestion controls of `narrows cc` on this kernel, or on a guest's in virtual time.
 
 BBR v1 in eBPF beside the kernel's own on a dozen paths, and who gets what of a link with BBR-A, -B and -C.
 
     python benches/cc.py                      # as root, with nothing else at work: 35 minutes
     python benches/cc.py --only paths --runs 5
+    python benches/cc.py --on vm              # in a guest (narrows vm prepare), whatever else is at work
     python benches/cc.py --write              # also into docs/cc.md
 
-Runs are by the kernel backend, in turn. One that the backend does not trust is repeated, three times at the
-most, and then counts in the table's last column.
+Runs are by the kernel or the vm backend, in turn. One that the kernel backend does not trust is repeated,
+three times at the most, and then counts in the table's last column; one in a guest would be the same again.
 """
 
 import argparse
@@ -20,13 +21,14 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from documents import fill
 from narrows import sweep
 from narrows.backends.kernel.backend import Kernel
+from narrows.backends.vm.backend import Vm
 from narrows.errors import NarrowsError
 from narrows.scenario.load import loads
-from run import machine, table
+from run import BenchError, machine, table
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "cc.md"
 PAIR = ("bbr", "narrows_bbr")
 SHARING = ("bbr", "narrows_bbr", "bbr-a", "bbr-b", "bbr-c")
 TRIES = 3
@@ -41,11 +43,12 @@ class Bottleneck:
     buffer_bdp: int
     loss: float
 
-    def scenario(self, cc: str, seconds: int) -> str:
+    def scenario(self, cc: str, seconds: int, seed: int) -> str:
         """It with a controller."""
         loss = f"loss = {self.loss}\n" if self.loss else ""
         return (
-            f'duration = "{seconds}s"\n[topology]\nkind = "dumbbell"\nrate = "{self.mbit}mbit"\n'
+            f'duration = "{seconds}s"\nseed = {seed}\n'
+            f'[topology]\nkind = "dumbbell"\nrate = "{self.mbit}mbit"\n'
             f'rtt = "{self.rtt_ms}ms"\nqueue = {{ kind = "fifo", limit = "{self.buffer_bdp}bdp" }}\n'
             f'{loss}[[flows]]\ncc = "{cc}"\n'
         )
@@ -66,18 +69,19 @@ PATHS = [
 ]
 
 
-def shared(cc: str, seconds: int) -> str:
+def shared(cc: str, seconds: int, seed: int) -> str:
     """Two flows of 10 and 50 ms on 100 Mbit/s, a buffer of five of the larger BDP (GAIN's experiment G1)."""
     return (
-        f'duration = "{seconds}s"\nwarmup = "5s"\n[topology]\nkind = "dumbbell"\nrate = "100mbit"\n'
+        f'duration = "{seconds}s"\nwarmup = "5s"\nseed = {seed}\n'
+        f'[topology]\nkind = "dumbbell"\nrate = "100mbit"\n'
         f'rtts = ["10ms", "50ms"]\nqueue = "2083p"\n'
         f'[[flows]]\nname = "short"\ncc = "{cc}"\n[[flows]]\nname = "long"\ncc = "{cc}"\n'
     )
 
 
-def sound(backend: Kernel, text: str) -> tuple[list[dict[str, Any]], bool]:
+def sound(backend: Kernel | Vm, text: str) -> tuple[list[dict[str, Any]], bool]:
     """The flows of a run that the backend trusts, or of the last try."""
-    for _ in range(TRIES):
+    for _ in range(1 if isinstance(backend, Vm) else TRIES):
         results = sweep.run(loads(text), backend=backend)
         trusted = bool(results.soundness["0"]["sound"])
         if trusted:
@@ -85,12 +89,28 @@ def sound(backend: Kernel, text: str) -> tuple[list[dict[str, Any]], bool]:
     return results.flows.to_pylist(), trusted
 
 
+def where(backend: Kernel | Vm) -> str:
+    """What this was measured on, in a line."""
+    if not isinstance(backend, Vm):
+        return machine()
+    guest = backend.facts()["guest"]
+    host = machine()
+    return f"{guest['kernel_package']} in {guest['emulator']}, clock {guest['clock']}. Host: {host}"
+
+
+def amount(runs: int) -> str:
+    """So many runs, in words."""
+    return "1 run" if runs == 1 else f"{runs} runs, of as many seeds,"
+
+
 def spread(values: Sequence[float]) -> str:
     """Mean, least and largest."""
+    if len(values) == 1:
+        return f"{values[0]:.1f}"
     return f"{statistics.mean(values):.1f} ({min(values):.1f} to {max(values):.1f})"
 
 
-def paths(backend: Kernel, runs: int, seconds: int) -> Iterator[list[str]]:
+def paths(backend: Kernel | Vm, runs: int, seconds: int) -> Iterator[list[str]]:
     """Rows of the comparison with the kernel's own."""
     for path in PATHS:
         goodput: dict[str, list[float]] = {cc: [] for cc in PAIR}
@@ -99,7 +119,7 @@ def paths(backend: Kernel, runs: int, seconds: int) -> Iterator[list[str]]:
         for run in range(runs):
             # In turn, and who begins changes: what the machine does meanwhile meets both.
             for cc in PAIR if run % 2 == 0 else PAIR[::-1]:
-                (flow,), trusted = sound(backend, path.scenario(cc, seconds))
+                (flow,), trusted = sound(backend, path.scenario(cc, seconds, run + 1))
                 goodput[cc].append(flow["goodput_bps"] / 1e6)
                 rtt[cc].append(flow["rtt_mean_s"] * 1e3)
                 doubtful += not trusted
@@ -111,10 +131,10 @@ def paths(backend: Kernel, runs: int, seconds: int) -> Iterator[list[str]]:
         yield [*row, f"{doubtful} of {2 * runs}"]
 
 
-def sharing(backend: Kernel, runs: int, seconds: int) -> Iterator[list[str]]:
+def sharing(backend: Kernel | Vm, runs: int, seconds: int) -> Iterator[list[str]]:
     """Rows of two flows with unlike RTTs."""
     for cc in SHARING:
-        done = [sound(backend, shared(cc, seconds)) for _ in range(runs)]
+        done = [sound(backend, shared(cc, seconds, run + 1)) for run in range(runs)]
         goodput = [[flow["goodput_bps"] / 1e6 for flow in flows] for flows, _ in done]
         doubtful = sum(not trusted for _, trusted in done)
         ratio = [long / short for short, long in goodput]
@@ -133,36 +153,35 @@ PARTS = {
 }
 
 
-def fill(name: str, text: str) -> None:
-    """Replaces a generated part of the document."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    head, found, rest = DOCUMENT.read_text(encoding="utf-8").partition(begin)
-    _, closed, tail = rest.partition(end)
-    if not (found and closed):
-        raise NarrowsError(f"{DOCUMENT.name} has no {begin} and {end}")
-    DOCUMENT.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")
-
-
 def main(arguments: Sequence[str]) -> int:
     """Runs, prints."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else None)
     parser.add_argument("--write", action="store_true", help="put the result into docs/cc.md")
     parser.add_argument("--only", choices=PARTS, help="one part")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="of each kind (default: 3)")
+    parser.add_argument("--seconds", type=int, metavar="N", help="of each run (default: 16 and 40)")
+    parser.add_argument("--on", choices=("kernel", "vm"), default="kernel", help="whose TCP stacks")
     options = parser.parse_args(arguments)
     if options.runs < 1:
         parser.error("--runs: at least 1")
+    if options.seconds is not None and options.seconds < 6:
+        parser.error("--seconds: at least 6; the first five of two flows are not looked at")
     try:
-        backend = Kernel(print)
-        for name in [options.only] if options.only else PARTS:
-            rows, seconds, header = PARTS[name]
-            body = list(rows(backend, options.runs, seconds))
-            how = f"{machine()}\n\n{options.runs} runs of {seconds} s each; mean, least and largest."
+        backend = Vm(print) if options.on == "vm" else Kernel(print)
+        for part in [options.only] if options.only else PARTS:
+            rows, seconds, header = PARTS[part]
+            seconds = options.seconds or seconds
+            body = []
+            for row in rows(backend, options.runs, seconds):
+                print(" | ".join(row), flush=True)  # there may be half an hour between them
+                body.append(row)
+            name = part if options.on == "kernel" else f"{part}-vm"
+            how = f"{where(backend)}\n\n{amount(options.runs)} of {seconds} s each; mean, least and largest."
             text = f"{how}\n\n{table([*header, 'not trusted'], body)}"
             print(text, end="\n\n")
             if options.write:
-                fill(name, text)
-    except NarrowsError as e:
+                fill("cc.md", name, text)
+    except (BenchError, NarrowsError) as e:
         print(f"bench: {e}", file=sys.stderr)
         return 1
     return 0

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from agent import fill
+from documents import fill
 from run import NS3_FLAGS, NS3_MODULES, BenchError, circumstances, progress, table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -140,7 +140,7 @@ def main() -> int:
         text = report()
         print(text)
         if arguments.write:
-            fill("matrix", text)
+            fill("performance.md", "matrix", text)
     except BenchError as error:
         print(f"matrix: {error}", file=sys.stderr)
         return 1

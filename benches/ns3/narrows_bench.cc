@@ -16,23 +16,21 @@
 #include <string>
 #include <vector>
 
+#include "../../python/narrows/validate/ns3/network.h"
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
 #include "ns3/network-module.h"
-#include "ns3/nix-vector-routing-module.h"
 #include "ns3/point-to-point-module.h"
 
 using namespace ns3;
+using namespace narrows;
 
 namespace {
 
 // The IPv4 header and a TCP header with timestamps: what our simulator charges a segment beside its payload.
 constexpr uint32_t kTcpHeaders = 52;
 constexpr uint32_t kUdpHeaders = 28;
-// A point-to-point frame carries two bytes of PPP, which our links do not have. Rates are raised by this much, so
-// that a full packet of 1500 bytes (1000 in H) takes the same time on both.
-constexpr uint32_t kPpp = 2;
 // Above this size a frame is data: a SYN with all its options has up to 80 bytes. Last segments of fewer than 28
 // bytes are missed, which is one flow in forty of scenarios D and H and none elsewhere.
 constexpr uint32_t kLargestControlFrame = kTcpHeaders + kPpp + 28;
@@ -56,84 +54,6 @@ struct Transfer {
     uint64_t end;
 };
 std::vector<Transfer> g_transfers;
-
-// How routers find the way. Static and global routing walk a list of routes for each packet, one for each host
-// behind the router; a nix vector is computed once for each pair of hosts and then read bit by bit.
-enum class Routes { kGlobal, kNix };
-
-// One scenario's network: nodes in a row or a dumbbell, and the queue of every device. `full` is the size of a full
-// packet: the one that takes the same time on both sides.
-class Network {
-  public:
-    Network(uint32_t nodes, Routes routes, double full = 1500.0) : m_full(full), m_routes(routes) {
-        m_nodes.Create(nodes);
-        InternetStackHelper stack;
-        stack.SetIpv6StackInstall(false);
-        if (routes == Routes::kNix) {
-            stack.SetRoutingHelper(Ipv4NixVectorHelper());
-        }
-        stack.Install(m_nodes);
-        m_addresses.SetBase("10.0.0.0", "255.255.255.252");
-    }
-
-    // A link in both directions, each with a drop-tail queue in the device and no queueing discipline above it.
-    NetDeviceContainer Link(uint32_t a, uint32_t b, double mbit, Time delay, uint32_t packets) {
-        const double framed = mbit * 1e6 * (m_full + kPpp) / m_full;
-        PointToPointHelper helper;
-        helper.SetDeviceAttribute("DataRate", DataRateValue(DataRate(static_cast<uint64_t>(framed))));
-        helper.SetChannelAttribute("Delay", TimeValue(delay));
-        helper.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize",
-                        QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, packets)));
-        // With flow control the address helper would put an FqCoDel above the device's queue.
-        helper.DisableFlowControl();
-        NetDeviceContainer devices = helper.Install(m_nodes.Get(a), m_nodes.Get(b));
-        Ipv4InterfaceContainer interfaces = m_addresses.Assign(devices);
-        m_addresses.NewNetwork();
-        m_address[a] = interfaces.GetAddress(0);
-        m_address[b] = interfaces.GetAddress(1);
-        for (uint32_t i = 0; i < devices.GetN(); ++i) {
-            m_queues.push_back(DynamicCast<PointToPointNetDevice>(devices.Get(i))->GetQueue());
-        }
-        return devices;
-    }
-
-    void Route() const {
-        if (m_routes == Routes::kGlobal) {
-            Ipv4GlobalRoutingHelper::PopulateRoutingTables();
-        }
-    }
-
-    Ptr<Node> At(uint32_t node) const { return m_nodes.Get(node); }
-
-    // The address of a host (a node with one link).
-    Ipv4Address AddressOf(uint32_t host) const { return m_address.at(host); }
-
-    // Packets that left a queue onto its link, over all links: at most the packets in flight at the end more than
-    // those that arrived.
-    uint64_t PacketHops() const {
-        uint64_t hops = 0;
-        for (const auto& q : m_queues) {
-            hops += q->GetTotalReceivedPackets() - q->GetNPackets();
-        }
-        return hops;
-    }
-
-    uint64_t Drops() const {
-        uint64_t drops = 0;
-        for (const auto& q : m_queues) {
-            drops += q->GetTotalDroppedPackets();
-        }
-        return drops;
-    }
-
-  private:
-    double m_full;
-    NodeContainer m_nodes;
-    Ipv4AddressHelper m_addresses;
-    std::map<uint32_t, Ipv4Address> m_address;
-    std::vector<Ptr<Queue<Packet>>> m_queues;
-    Routes m_routes;
-};
 
 void CountDelivery(Ptr<const Packet> frame) {
     g_tally.delivered_packets += frame->GetSize() > kLargestControlFrame ? 1 : 0;
@@ -173,12 +93,11 @@ void CountAt(Ptr<NetDevice> receiver) {
 Network Dumbbell(uint32_t pairs, double mbit, Time rtt, uint32_t packets, Routes routes) {
     const uint32_t left = 2 * pairs;
     const uint32_t right = left + 1;
-    const uint32_t unlimited = 1 << 20;
     Network net(right + 1, routes);
     net.Link(left, right, mbit, rtt / 2, packets);
     for (uint32_t i = 0; i < pairs; ++i) {
-        net.Link(i, left, 10 * mbit, Time(0), unlimited);
-        CountAt(net.Link(right, pairs + i, 10 * mbit, Time(0), unlimited).Get(1));
+        net.Link(i, left, 10 * mbit, Time(0), kUnlimited);
+        CountAt(net.Link(right, pairs + i, 10 * mbit, Time(0), kUnlimited).Get(1));
     }
     net.Route();
     return net;
@@ -186,14 +105,7 @@ Network Dumbbell(uint32_t pairs, double mbit, Time rtt, uint32_t packets, Routes
 
 void TcpDefaults(const std::string& congestion, uint32_t mss) {
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName(congestion)));
-    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(mss));
-    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
-    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
-    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(kSocketBuffer));
-    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(kSocketBuffer));
-    Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(true));
-    Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(true));
-    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+    TcpAsLinux(mss, kSocketBuffer);
     // A finished connection lingers in the demultiplexer's list, which every packet walks: not for four minutes.
     Config::SetDefault("ns3::TcpSocketBase::MaxSegLifetime", DoubleValue(0.05));
     Config::SetDefault("ns3::TcpSocketState::EnablePacing", BooleanValue(congestion == "ns3::TcpBbr"));
@@ -338,11 +250,9 @@ constexpr uint32_t kB3Segment = 948;
 // B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml) with Reno.
 Network B3(Routes routes) {
     TcpDefaults("ns3::TcpLinuxReno", kB3Segment);
-    // As our receiver's (Linux TCP_DELACK_MIN); ns-3 has 200 ms.
-    Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
-    const uint32_t unlimited = 1 << 20;
+    DelayAcksAsLinux();
     Network net(4, routes, 1000.0);
-    net.Link(0, 1, 2'400, Time(0), unlimited);
+    net.Link(0, 1, 2'400, Time(0), kUnlimited);
     net.Link(1, 2, 1'000, MilliSeconds(25), 5000);
     CountAt(net.Link(2, 3, 2'400, MilliSeconds(25), 1000).Get(1));
     net.Route();

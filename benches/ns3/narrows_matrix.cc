@@ -6,26 +6,22 @@
 #include <cstdint>
 #include <iostream>
 #include <string>
-#include <vector>
 
+#include "../../python/narrows/validate/ns3/network.h"
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
 #include "ns3/network-module.h"
-#include "ns3/nix-vector-routing-module.h"
-#include "ns3/point-to-point-module.h"
 
 using namespace ns3;
+using namespace narrows;
 
 namespace {
 
 constexpr uint32_t kMss = 1448;
-// A frame has two bytes of PPP, which our links do not have: rates are raised by as much.
-constexpr double kFramed = 1502.0 / 1500.0;
 // More than any window reaches behind 4 BDP.
 constexpr uint32_t kSocketBuffer = 16 << 20;
 constexpr uint16_t kPort = 5000;
-constexpr uint32_t kUnlimited = 1 << 20;
 // Of a run: what is left out at its beginning, as our warm-up.
 constexpr double kWarmUp = 0.1;
 
@@ -50,43 +46,23 @@ void Read(Ptr<Socket> socket) {
     Count(socket, address == s_first ? 0 : 1);
 }
 
-Ipv4Address Link(const NodeContainer& nodes, Ipv4AddressHelper& addresses, Place a, Place b, double mbit, Time delay,
-                 uint32_t packets) {
-    PointToPointHelper helper;
-    helper.SetDeviceAttribute("DataRate", DataRateValue(DataRate(static_cast<uint64_t>(mbit * 1e6 * kFramed))));
-    helper.SetChannelAttribute("Delay", TimeValue(delay));
-    helper.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize",
-                    QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, packets)));
-    helper.DisableFlowControl();
-    const Ipv4InterfaceContainer made = addresses.Assign(helper.Install(nodes.Get(a), nodes.Get(b)));
-    addresses.NewNetwork();
-    return made.GetAddress(1);
-}
-
 void Defaults() {
-    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(kMss));
-    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
-    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
-    Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
-    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(kSocketBuffer));
-    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(kSocketBuffer));
-    Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(true));
-    Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(true));
-    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+    TcpAsLinux(kMss, kSocketBuffer);
+    DelayAcksAsLinux();
     Config::SetDefault("ns3::BulkSendApplication::SendSize", UintegerValue(kMss));
 }
 
 // A bulk flow of this congestion control from one sender, from `start` on.
-void Flow(const NodeContainer& nodes, Place from, const std::string& congestion, Ipv4Address to, Time start) {
+void Flow(const Network& net, Place from, const std::string& congestion, Time start) {
     const TypeIdValue type(TypeId::LookupByName(congestion));
-    nodes.Get(from)->GetObject<TcpL4Protocol>()->SetAttribute("SocketType", type);
+    net.At(from)->GetObject<TcpL4Protocol>()->SetAttribute("SocketType", type);
     // BBR paces, the others do not; a socket takes the default when it is made, at the start of the application.
-    BulkSendHelper sender("ns3::TcpSocketFactory", InetSocketAddress(to, kPort));
+    BulkSendHelper sender("ns3::TcpSocketFactory", InetSocketAddress(net.AddressOf(kReceiver), kPort));
     sender.SetAttribute("MaxBytes", UintegerValue(0));
     Simulator::Schedule(start - NanoSeconds(1), [congestion] {
         Config::SetDefault("ns3::TcpSocketState::EnablePacing", BooleanValue(congestion == "ns3::TcpBbr"));
     });
-    sender.Install(nodes.Get(from)).Start(start);
+    sender.Install(net.At(from)).Start(start);
 }
 
 }  // namespace
@@ -104,29 +80,21 @@ int main(int argc, char* argv[]) {
     arguments.AddValue("seconds", "length of the run", seconds);
     arguments.Parse(argc, argv);
     Defaults();
-    NodeContainer nodes;
-    nodes.Create(kPlaces);
-    InternetStackHelper stack;
-    stack.SetIpv6StackInstall(false);
-    stack.SetRoutingHelper(Ipv4NixVectorHelper());
-    stack.Install(nodes);
-    Ipv4AddressHelper addresses;
-    addresses.SetBase("10.0.0.0", "255.255.255.252");
-    Link(nodes, addresses, kFirst, kLeft, 10 * mbit, Time(0), kUnlimited);
-    Link(nodes, addresses, kSecond, kLeft, 10 * mbit, Time(0), kUnlimited);
-    Link(nodes, addresses, kLeft, kRight, mbit, MicroSeconds(static_cast<uint64_t>(rtt_ms * 500)), packets);
-    const Ipv4Address to =
-        Link(nodes, addresses, kRight, kReceiver, 10 * mbit, Time(0), kUnlimited);
-    Ptr<Socket> listener = Socket::CreateSocket(nodes.Get(kReceiver), TypeId::LookupByName("ns3::TcpSocketFactory"));
+    Network net(kPlaces, Routes::kNix);
+    net.Link(kFirst, kLeft, 10 * mbit, Time(0), kUnlimited);
+    net.Link(kSecond, kLeft, 10 * mbit, Time(0), kUnlimited);
+    net.Link(kLeft, kRight, mbit, MicroSeconds(static_cast<uint64_t>(rtt_ms * 500)), packets);
+    net.Link(kRight, kReceiver, 10 * mbit, Time(0), kUnlimited);
+    Ptr<Socket> listener = Socket::CreateSocket(net.At(kReceiver), TypeId::LookupByName("ns3::TcpSocketFactory"));
     listener->Bind(InetSocketAddress(Ipv4Address::GetAny(), kPort));
     listener->Listen();
     listener->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address&>(),
                                 Callback<void, Ptr<Socket>, const Address&>([](Ptr<Socket> s, const Address&) {
                                     s->SetRecvCallback(MakeCallback(&Read));
                                 }));
-    Flow(nodes, kFirst, first, to, MicroSeconds(1));
+    Flow(net, kFirst, first, MicroSeconds(1));
     // Apart by what host jitter is in our cell, so that they are not in lock-step.
-    Flow(nodes, kSecond, second, to, MicroSeconds(51));
+    Flow(net, kSecond, second, MicroSeconds(51));
     Simulator::Schedule(Seconds(kWarmUp * seconds), [] { g_bytes[0] = g_bytes[1] = 0; });
     Simulator::Stop(Seconds(seconds));
     Simulator::Run();

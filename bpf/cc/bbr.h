@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The callbacks. Of the socket the kernel lets a program write snd_cwnd, snd_ssthresh, app_limited, sk_pacing_rate and
- * sk_pacing_status, which is all that BBR writes (bpf_tcp_ca_btf_struct_access(), net/ipv4/bpf_tcp_ca.c).
+ * sk_pacing_status, which is all that BBR writes (bpf_tcp_ca_btf_struct_access(), net/ipv4/bpf_tcp_ca.c); app_limited not yet in
+ * Linux 6.1 (nrw_old).
  */
 #ifndef NRW_BBR_H
 #define NRW_BBR_H
@@ -65,8 +66,7 @@ void BPF_PROG(nrw_release, struct sock *sk)
 	bpf_sk_storage_delete(&nrw_bbrs, sk);
 }
 
-SEC("struct_ops")
-void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+static __always_inline void nrw_on_ack(struct sock *sk, const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct nrw_bbr *s = nrw_state(sk);
@@ -79,7 +79,7 @@ void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 		nrw_begin(s, tp);
 	}
 	if (nrw_count_round(s, tp, rs)) {
-		nrw_lt_update(s, tp, rs->losses, rs->is_app_limited);
+		nrw_lt_update(s, tp, rs->losses, nrw_app_limited(s, rs));
 		nrw_update_bw(s, rs);
 	}
 	nrw_observe_rtt(s, rs);
@@ -91,6 +91,19 @@ void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 	nrw_update_gains(s);
 	nrw_set_pacing_rate(s, tp, s->pacing_gain);
 	nrw_set_cwnd(s, tp, rs);
+}
+
+SEC("struct_ops")
+void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+{
+	nrw_on_ack(sk, rs);
+}
+
+/* Before Linux 6.10. The agent puts it in the other's place there, and the verifier sees only the one that is in it. */
+SEC("struct_ops")
+void BPF_PROG(nrw_cong_control_two, struct sock *sk, const struct rate_sample *rs)
+{
+	nrw_on_ack(sk, rs);
 }
 
 SEC("struct_ops")

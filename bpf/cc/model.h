@@ -34,6 +34,18 @@ static __always_inline __u64 nrw_bytes_per_sec(const struct tcp_sock *tp, __u64 
 	return (rate * (1000000 / 100 * NRW_PACING_PERCENT)) >> NRW_BW_SHIFT;
 }
 
+/*
+ * The sample is not of what the path could carry. With nrw_old ProbeRTT's are told by what TCP knew when the packet was sent, as
+ * tcp_rate_skb_sent() would have by app_limited.
+ */
+static __always_inline int nrw_app_limited(const struct nrw_bbr *s, const struct rate_sample *rs)
+{
+	if (rs->is_app_limited)
+		return 1;
+	return nrw_old && s->has_slowed && nrw_reached(rs->prior_delivered, s->slowed_from) &&
+	       nrw_reached(s->slowed_until, rs->prior_delivered);
+}
+
 /* BBR-10: the delivery rate of the sample into the filter; rounds (BBR-6). False without a sample. */
 static __always_inline int nrw_count_round(struct nrw_bbr *s, const struct tcp_sock *tp,
 					   const struct rate_sample *rs)
@@ -55,7 +67,7 @@ static __always_inline void nrw_update_bw(struct nrw_bbr *s, const struct rate_s
 	__u64 bw = (__u64)rs->delivered * NRW_BW_UNIT / (__u64)rs->interval_us;
 
 	/* an application's limit is not the path's, unless the path shows more than was known */
-	if (!rs->is_app_limited || bw >= nrw_max_bw(s))
+	if (!nrw_app_limited(s, rs) || bw >= nrw_max_bw(s))
 		nrw_max_update(s->max_bw, NRW_BW_ROUNDS, s->round, bw);
 }
 

@@ -81,7 +81,7 @@ static __always_inline void nrw_update_cycle(struct nrw_bbr *s, const struct tcp
 /* BBR-14. */
 static __always_inline void nrw_check_full_pipe(struct nrw_bbr *s, const struct rate_sample *rs)
 {
-	if (s->full_bw_reached || !s->round_start || rs->is_app_limited)
+	if (s->full_bw_reached || !s->round_start || nrw_app_limited(s, rs))
 		return;
 	if (nrw_max_bw(s) >= ((__u64)s->full_bw * NRW_FULL_BW_GROWTH) >> NRW_UNIT_SHIFT) {
 		s->full_bw = nrw_max_bw(s);

@@ -34,7 +34,10 @@ static __always_inline void nrw_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp
 	__u32 until = tp->delivered + in_flight;
 
 	/* what is sent now is slow on purpose; a field that congestion controls may write since it was made for this */
-	tp->app_limited = until ? until : 1;
+	if (nrw_old)
+		s->slowed_until = until;
+	else
+		tp->app_limited = until ? until : 1;
 	if (!s->probe_rtt_done_at) {
 		if (in_flight > NRW_MIN_CWND)
 			return;
@@ -54,13 +57,15 @@ static __always_inline void nrw_update_min_rtt(struct nrw_bbr *s, struct tcp_soc
 	__u64 now = tp->tcp_mstamp;
 	int expired = now > s->min_rtt_at + NRW_MIN_RTT_WINDOW_US;
 
-	if (rs->rtt_us >= 0 && (rs->rtt_us <= s->min_rtt_us || (expired && !rs->is_ack_delayed))) {
+	if (rs->rtt_us >= 0 && (rs->rtt_us < s->min_rtt_us || (expired && !rs->is_ack_delayed))) {
 		s->min_rtt_us = rs->rtt_us;
 		s->min_rtt_at = now;
 	}
 	if (expired && !s->idle_restart && s->mode != NRW_PROBE_RTT) {
 		/* in this order, as Linux: what is saved is the larger of this window and the one saved before */
 		s->mode = NRW_PROBE_RTT;
+		s->slowed_from = tp->delivered;
+		s->has_slowed = 1;
 		nrw_save_cwnd(s, tp);
 		s->probe_rtt_done_at = 0;
 	}

@@ -30,6 +30,12 @@ const volatile __u32 nrw_variant = NRW_V1;
 const volatile __u32 nrw_exit_125;
 const volatile __u32 nrw_down_needs_loss;
 
+/*
+ * A kernel from before Linux 6.10, which may not let programs write app_limited: what ProbeRTT slows is kept in mind here. (One
+ * that lets them, and has the old cong_control, is treated the same; only tcp_info's delivery rate tells.)
+ */
+const volatile __u32 nrw_old;
+
 enum nrw_mode { NRW_STARTUP, NRW_DRAIN, NRW_PROBE_BW, NRW_PROBE_RTT };
 
 /* A windowed maximum: the best, and what takes its place when it grows old. */
@@ -77,6 +83,9 @@ struct nrw_bbr {
 	__u8 lt_use_bw;
 	__u8 counted;		/* in nrw_cc_facts.connections */
 	__u8 probe_lost;	/* the last probing phase has lost packets */
+	__u8 has_slowed;	/* the next two mean something */
+	__u32 slowed_from;	/* nrw_old: packets sent when so many were delivered ... */
+	__u32 slowed_until;	/* ... to so many are samples of ProbeRTT's, not of the path */
 	__u32 lt_bw;
 	__u32 lt_rounds;
 	__u32 lt_at_ms;

@@ -8,6 +8,7 @@ import threading
 import hypothesis
 import numpy as np
 import pytest
+from narrows.cli import main as cli
 from narrows.errors import ScenarioError
 
 # What fails must fail again, so each run draws the same examples; --hypothesis-profile=default explores.
@@ -78,3 +79,17 @@ class FakeBackend:
 @pytest.fixture
 def backend() -> FakeBackend:
     return FakeBackend()
+
+
+@pytest.fixture
+def narrows(monkeypatch, capsys):
+    """Runs the command; gives exit code, output and errors."""
+
+    def call(*args):
+        monkeypatch.setattr("sys.argv", ["narrows", *map(str, args)])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        out, err = capsys.readouterr()
+        return exit_.value.code, out, err
+
+    return call

@@ -5,7 +5,6 @@ from importlib.metadata import version
 
 import pytest
 from narrows import sweep
-from narrows.cli import main as cli
 from narrows.results.results import Results
 from narrows.scenario import schema
 
@@ -20,21 +19,12 @@ cc = "bbr"
 """
 
 
-@pytest.fixture
-def narrows(tmp_path, monkeypatch, backend, capsys):
-    """Runs the command in an empty folder with `demo.toml`; gives exit code, output and errors."""
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch, backend):
+    """An empty folder with `demo.toml`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sweep, "simulator", lambda: backend)
     (tmp_path / "demo.toml").write_text(TEXT)
-
-    def call(*args):
-        monkeypatch.setattr("sys.argv", ["narrows", *args])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        out, err = capsys.readouterr()
-        return exit_.value.code, out, err
-
-    return call
 
 
 def test_run_prints_a_table_and_writes_others(narrows, tmp_path):

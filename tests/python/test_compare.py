@@ -5,7 +5,6 @@ import math
 
 import pytest
 from narrows import sweep
-from narrows.cli import main as cli
 from narrows.errors import OutputError
 from narrows.results.compare import compare
 from narrows.results.results import Results
@@ -81,51 +80,40 @@ def test_soundness_is_in_the_metadata(backend, tmp_path):
     assert json.loads((tmp_path / "b/metadata.json").read_text())["soundness"]["0"]["sound"] is False
 
 
-@pytest.fixture
-def command(monkeypatch, capsys):
-    def call(*args):
-        monkeypatch.setattr("sys.argv", ["narrows", *map(str, args)])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        return exit_.value.code, *capsys.readouterr()
-
-    return call
-
-
-def test_the_command(command, backend, tmp_path):
+def test_the_command(narrows, backend, tmp_path):
     both(backend, 0.9, 1, a=tmp_path / "a", b=tmp_path / "b")
-    code, out, _ = command("compare", tmp_path / "a", tmp_path / "b")
+    code, out, _ = narrows("compare", tmp_path / "a", tmp_path / "b")
     assert code == 0
     assert "-10.0<" in out
     assert "2 of 4 judged figures differ by more" in out
-    code, out, _ = command("compare", tmp_path / "a", tmp_path / "b", "--json")
+    code, out, _ = narrows("compare", tmp_path / "a", tmp_path / "b", "--json")
     figures = json.loads(out)["figures"]
     assert {f["flow"] for f in figures if f.get("beyond_tolerance")} == {"cubic", "bbr"}
 
 
-def test_a_folder_without_results_is_one_line(command, tmp_path):
-    code, out, err = command("compare", tmp_path, tmp_path)
+def test_a_folder_without_results_is_one_line(narrows, tmp_path):
+    code, out, err = narrows("compare", tmp_path, tmp_path)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1 and "expected a folder of results" in err
 
 
-def test_remains_of_a_run_are_one_line(command, backend, tmp_path):
+def test_remains_of_a_run_are_one_line(narrows, backend, tmp_path):
     both(backend, 1, 1, a=tmp_path / "a")
     (tmp_path / "b/runs").mkdir(parents=True)
     (tmp_path / "b/metadata.json").write_text((tmp_path / "a/metadata.json").read_text())
     line = f"{tmp_path / 'b'}: holds no finished run\n"
-    assert command("compare", tmp_path / "a", tmp_path / "b") == (2, "", line)
-    assert command("report", tmp_path / "b") == (2, "", line)
+    assert narrows("compare", tmp_path / "a", tmp_path / "b") == (2, "", line)
+    assert narrows("report", tmp_path / "b") == (2, "", line)
     assert not (tmp_path / "b/report.html").exists()
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_results_with_nothing_in_common_are_one_line(command, backend, tmp_path, options):
+def test_results_with_nothing_in_common_are_one_line(narrows, backend, tmp_path, options):
     sweep.run(loads(TEXT), backend=backend, out=tmp_path / "a")
     text = TEXT.replace("[[flows]]", '[[flows]]\nname = "x"', 1).replace('cc = "bbr"', 'name = "y"')
     text = text.replace('kind = "dumbbell"', 'kind = "star"\nleaves = 3')
     sweep.run(loads(text), backend=backend, out=tmp_path / "b")
-    code, out, err = command("compare", tmp_path / "a", tmp_path / "b", *options)
+    code, out, err = narrows("compare", tmp_path / "a", tmp_path / "b", *options)
     assert (code, out) == (2, "")
     assert err == f"{tmp_path / 'a'}, {tmp_path / 'b'}: found no flow or tight link in common\n"
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import narrows as package
 import pytest
 from narrows import metrics, sweep
-from narrows.cli import main as cli
 from narrows.results import columns
 from narrows.scenario import network, reference
 from narrows.scenario.load import expand
@@ -82,6 +81,12 @@ def test_the_reference_has_every_table_and_key():
     assert "None" not in text and "Annotated" not in text and "anyOf" not in text
 
 
+def test_a_meaning_is_one_line():
+    assert not [
+        row.key for table in reference.reachable() for row in reference.rows(table) if "\n" in row.meaning
+    ]
+
+
 def test_rows_say_type_and_default_as_a_file_would():
     rows = {row.key: row for row in reference.rows(Scenario)}
     assert (rows["duration"].takes, rows["duration"].default) == ("time above 0", '`"30s"`')
@@ -137,14 +142,12 @@ def test_examples_of_scenarios_run(number, folder):
 
 
 @native
-def test_consoles_say_what_the_pages_show(folder, monkeypatch, capsys):
+def test_consoles_say_what_the_pages_show(folder, narrows):
     shown = "".join(blocks("docs/scenarios.md", "console"))
     said = ""
     for command in re.findall(r"^\$ (.*)$", shown, re.MULTILINE):
-        monkeypatch.setattr("sys.argv", shlex.split(command))
-        with pytest.raises(SystemExit):
-            cli.main()
-        said += f"$ {command}\n" + "".join(capsys.readouterr())
+        _, out, err = narrows(*shlex.split(command)[1:])
+        said += f"$ {command}\n{out}{err}"
     assert said == shown
 
 

@@ -1,37 +1,27 @@
 """The matrix of controllers: its runs, its cells, its page."""
 
 import csv
+import importlib
 import json
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from narrows import sweep
-from narrows.cli import main as cli
-from narrows.errors import NarrowsError
-from narrows.matrix.cells import cells, table
+from narrows.matrix.cells import FIGURES, Cell, cells, table
 from narrows.matrix.page import maps, notes, summary, write
 from narrows.matrix.plan import HELP, MARKED, VARIANTS, Ask, choose, pairs, scenario
+from narrows.metrics.statistics import Interval
 from narrows.report.kinds.heat import HARM, SHARE
 from narrows.scenario.load import expand
+from narrows.studies.run import Run, Runs
 
 SMALL = Ask(("bbr", "vegas", "reno"), duration="6s", seeds=2, buffers=("1bdp", "2bdp"))
-
-
-@pytest.fixture
-def narrows(monkeypatch, capsys):
-    """Runs the command; gives exit code, output and errors."""
-
-    def call(*args):
-        monkeypatch.setattr("sys.argv", ["narrows", *args])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        out, err = capsys.readouterr()
-        return exit_.value.code, out, err
-
-    return call
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +33,76 @@ def measured():
 def cell(found, buffer, controller, rival):
     (hit,) = [c for c in found if (c.buffer, c.controller, c.rival) == (buffer, controller, rival)]
     return hit
+
+
+FAIR = 0.5 * 1448 / 1500 * 100e6
+"""Of one of two flows at 100 Mbit/s, in application bit/s."""
+
+
+def run_of(case: str, flows: dict[str, tuple[float, float, Iterable[float]]], seed: int = 1) -> Run:
+    """A run of a pair by hand: of each flow its goodput, mean RTT, and goodput in bins of 500 ms."""
+    ccs = [name.split("-")[0] for name in flows]
+    samples = [
+        (flow, 0.5 * (i + 1), rate) for flow, of in enumerate(flows.values()) for i, rate in enumerate(of[2])
+    ]
+    bins = max(len(list(of[2])) for of in flows.values())
+    tables = {
+        "flows": {
+            "flow": np.arange(len(flows)),
+            "cc": ccs,
+            "goodput_bps": np.array([of[0] for of in flows.values()]),
+            "rtt_mean_s": np.array([of[1] for of in flows.values()]),
+        },
+        "flow_samples": {
+            "flow": np.array([s[0] for s in samples]),
+            "t_s": np.array([s[1] for s in samples]),
+            "goodput_bps": np.array([s[2] for s in samples]),
+        },
+        "links": {"link": np.array([0]), "name": ["tight"]},
+        "link_samples": {
+            "link": np.zeros(bins),
+            "t_s": 0.5 * np.arange(1, bins + 1),
+            "capacity_bps": np.full(bins, 100e6),
+        },
+    }
+    return Run({"case": case, "buffer": "1bdp"}, seed, tables)
+
+
+@pytest.fixture
+def by_hand(monkeypatch):
+    """Cells of runs made by hand: reno and vegas alone, and beside each other."""
+
+    def make(met: dict[str, tuple[float, float, Iterable[float]]], warmup: float = 6.0) -> list[Cell]:
+        ask = Ask(("reno", "vegas"), buffers=("1bdp",), seeds=1)
+        steady = [FAIR] * 60
+        every = [
+            run_of("reno", {"reno": (90e6, 0.060, steady)}),
+            run_of("vegas", {"vegas": (80e6, 0.040, steady)}),
+            run_of("reno+reno", {"reno-1": (45e6, 0.060, steady), "reno-2": (45e6, 0.060, steady)}),
+            run_of("reno+vegas", met),
+            run_of("vegas+vegas", {"vegas-1": (40e6, 0.040, steady), "vegas-2": (40e6, 0.040, steady)}),
+        ]
+        module = importlib.import_module("narrows.matrix.cells")  # whose name in the package is a function
+        monkeypatch.setattr(module, "read_runs", lambda *_: Runs(every))
+        monkeypatch.setattr(module, "factor", str)
+        return cells(SimpleNamespace(metadata={"warmup_s": warmup}), ask)
+
+    return make
+
+
+def harmed(**figures: float) -> dict[str, Interval]:
+    """A cell's figures, each the same for every seed; NaN if not named."""
+    return {name: Interval(value, value, value, 2) for name, value in figures.items()} | {
+        name: Interval(math.nan, math.nan, math.nan, 0) for name in FIGURES if name not in figures
+    }
+
+
+def matrix_of(harms: dict[tuple[str, str], float], share: float = 0.5) -> list[Cell]:
+    """Cells by hand: what (first) loses beside (second)."""
+    return [
+        Cell("1bdp", own, rival, 2, **harmed(harm_goodput=harm, share=share))
+        for (own, rival), harm in harms.items()
+    ]
 
 
 def test_each_alone_and_every_two_once_for_each_buffer_and_seed():
@@ -68,9 +128,11 @@ def test_what_needs_the_network_is_left_to_those_who_ask_for_it():
     assert set(choose(known, everyone=True)) == set(known)
 
 
-def test_a_name_that_nobody_knows_is_one_line():
-    with pytest.raises(NarrowsError, match="nearest is 'cubic'"):
-        choose(["cubic", "bbr"], ["cubik"])
+def test_a_name_that_nobody_knows_is_one_line_with_the_nearest(narrows, tmp_path):
+    code, out, error = narrows("matrix", "bbr", "bbrr", "--out", tmp_path / "m")
+    line = "controller: found 'bbrr', expected a congestion controller; nearest is 'bbr'\n"
+    assert (code, out, error) == (2, "", line)
+    assert not (tmp_path / "m").exists()
 
 
 def test_a_port_has_one_rate_controller():
@@ -129,6 +191,85 @@ def test_the_summary_says_who_leaves_little_to_whom(measured):
     assert line.index("BBR") < line.index("Vegas")
 
 
+STEADY = [FAIR] * 60
+
+
+def test_figures_of_a_pair_are_those_of_their_definitions(by_hand):
+    found = by_hand({"reno": (60e6, 0.050, STEADY), "vegas": (20e6, 0.050, STEADY)})
+    reno, vegas = cell(found, "1bdp", "reno", "vegas"), cell(found, "1bdp", "vegas", "reno")
+    assert (reno.ratio.mean, vegas.ratio.mean) == (pytest.approx(3), pytest.approx(1 / 3))
+    assert (reno.share.mean, vegas.share.mean) == (pytest.approx(0.75), pytest.approx(0.25))
+    assert reno.harm_goodput.mean == pytest.approx(1 - 60 / 90)
+    assert vegas.harm_goodput.mean == pytest.approx(1 - 20 / 80)
+    # Of an RTT less is better: a part of what there is beside the rival (Ware et al., 2019).
+    assert vegas.harm_rtt.mean == pytest.approx((50 - 40) / 50)
+    assert reno.harm_rtt.mean == pytest.approx((50 - 60) / 50)
+
+
+@pytest.mark.parametrize(
+    ("low", "warmup", "starved"),
+    [
+        ((20, 41), 6.0, 1.0),  # 10.5 s on end
+        ((20, 40), 6.0, 0.0),  # 10 s are not more than 10 s
+        ((0, 21), 6.0, 0.0),  # all but 4.5 s of it while it starts up
+        ((0, 33), 6.0, 1.0),  # bins from 6 s to 16.5 s
+        ((0, 32), 6.0, 0.0),
+        ((0, 21), 0.0, 1.0),
+    ],
+)
+def test_who_has_next_to_nothing_for_more_than_ten_seconds_starves(by_hand, low, warmup, starved):
+    rates = [0.04 * FAIR if low[0] <= i < low[1] else FAIR for i in range(60)]
+    found = by_hand({"reno": (60e6, 0.05, STEADY), "vegas": (20e6, 0.05, rates)}, warmup)
+    assert cell(found, "1bdp", "vegas", "reno").starved.mean == starved
+    assert cell(found, "1bdp", "reno", "vegas").starved.mean == 0
+
+
+def test_the_summary_ranks_by_what_rivals_lose():
+    found = matrix_of(
+        {
+            ("cubic", "reno"): 0.2,
+            ("vegas", "reno"): 0.4,
+            ("cubic", "vegas"): 0.1,
+            ("reno", "vegas"): 0.0,
+            ("reno", "cubic"): 0.7,
+            ("vegas", "cubic"): 0.9,
+        }
+    )
+    assert (
+        "Over all rivals CUBIC takes the most of what they have alone (80 % on average), "
+        "Vegas the least (5 %)." in summary(found, "1bdp")
+    )
+
+
+def test_the_summary_averages_what_is_defined():
+    nothing = math.nan
+    harms = {("vegas", "cubic"): 0.8, ("reno", "cubic"): nothing, ("cubic", "vegas"): 0.1}
+    found = matrix_of({**harms, ("reno", "vegas"): nothing, ("cubic", "reno"): nothing})
+    lines = " ".join(summary(found, "1bdp"))
+    assert "CUBIC takes the most" in lines and "(80 % on average)" in lines and "nan" not in lines
+    found = matrix_of(dict.fromkeys(harms, nothing), share=nothing)
+    assert summary(found, "1bdp") == ["Nobody delivered anything."]
+
+
+def test_who_harms_cubic_more_than_cubic_does_is_named_and_nobody_else():
+    harms = {("cubic", "cubic"): 0.5, ("cubic", "bbr"): 0.6, ("cubic", "vegas"): 0.1, ("cubic", "reno"): 0.5}
+    harms |= {(rival, "cubic"): 0.9 for rival in ("bbr", "vegas", "reno")}
+    *_, last = summary(matrix_of(harms), "1bdp")
+    assert last == "These do more harm to CUBIC than another CUBIC: BBR."
+    del harms["cubic", "bbr"]
+    assert not any("more harm" in line for line in summary(matrix_of(harms), "1bdp"))
+
+
+def test_more_harm_than_cubics_own_needs_intervals_that_lie_apart():
+    harms = {("cubic", "cubic"): 0.5, ("cubic", "bbr"): 0.6, ("bbr", "cubic"): 0.9}
+    assert "BBR" in summary(matrix_of(harms), "1bdp")[-1]
+    wide = [
+        replace(c, harm_goodput=Interval(c.harm_goodput.mean, c.harm_goodput.mean - 0.2, 1.0, 2))
+        for c in matrix_of(harms)
+    ]
+    assert not any("more harm" in line for line in summary(wide, "1bdp"))
+
+
 def test_a_heat_map_has_a_cell_for_each_pair_and_readable_text(measured):
     _, found = measured
     (share, *_) = maps(found, SMALL, "1bdp")
@@ -157,6 +298,20 @@ def test_the_command_writes_tables_a_page_and_says_who_starves_whom(tmp_path, na
 def test_a_wrong_unit_is_one_line(tmp_path, narrows):
     code, _, error = narrows("matrix", "--rate", "fast", "--out", str(tmp_path))
     assert code == 2 and error.count("\n") == 1 and "--rate" in error
+
+
+@pytest.mark.parametrize("rate", ["0mbit", "0bit"])
+def test_a_bottleneck_that_carries_nothing_is_one_line(tmp_path, narrows, rate):
+    code, out, error = narrows("matrix", "reno", "--rate", rate, "--out", tmp_path / "m")
+    assert (code, out, error) == (2, "", f"--rate: found '{rate}', expected more than zero\n")
+
+
+def test_a_buffer_written_in_two_ways_is_run_once(tmp_path, narrows):
+    arguments = ["matrix", "reno", "--seeds", "1", "--duration", "1s", "--out", tmp_path, "--no-figures"]
+    buffers = ["1bdp", "1.0bdp", "20p", "1BDP"]
+    code, out, _ = narrows(*arguments, *(word for buffer in buffers for word in ("--buffer", buffer)))
+    assert code == 0
+    assert [line for line in out.splitlines() if line.endswith(":")] == ["1bdp:", "20p:"]
 
 
 def test_all_with_help_runs(tmp_path):

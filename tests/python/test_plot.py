@@ -1,11 +1,11 @@
 """`narrows plot`: iperf3's JSON as pictures."""
 
 import json
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from narrows.cli import main as cli
 from narrows.errors import OutputError
 from narrows.report import figure, iperf3
 
@@ -41,15 +41,8 @@ def file(tmp_path):
 
 
 @pytest.fixture
-def plot(monkeypatch, capsys):
-    def call(*args):
-        monkeypatch.setattr("sys.argv", ["narrows", "plot", *map(str, args)])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        out, err = capsys.readouterr()
-        return exit_.value.code, out, err
-
-    return call
+def plot(narrows):
+    return partial(narrows, "plot")
 
 
 def panels(path):
@@ -112,17 +105,61 @@ def test_what_is_no_run_costs_a_line(file, plot, tmp_path, content, complaint):
     )
 
 
+def test_two_files_whose_pictures_would_have_one_name_cost_a_line(plot, tmp_path):
+    text = json.dumps(output({"streams": [stream(1)]}))
+    for folder in ("r1", "r2"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "iperf3.json").write_text(text)
+        (tmp_path / folder / "iperf3.txt").write_text(text)
+    first, second = (tmp_path / folder / "iperf3.json" for folder in ("r1", "r2"))
+    code, out, err = plot(first, second, "--out", tmp_path / "pics")
+    assert (code, out, err.count("\n")) == (2, "", 1) and str(first) in err and str(second) in err
+    assert not (tmp_path / "pics").exists()
+    assert plot(first, first.with_suffix(".txt"))[0] == 2 and not (tmp_path / "r1" / "iperf3.svg").exists()
+    assert plot(first, second)[0] == 0 and (tmp_path / "r2" / "iperf3.svg").exists()
+
+
+def test_what_a_run_says_of_itself_may_be_missing_and_numbers_may_be_absurd(file, plot, tmp_path):
+    strange = output(
+        {"streams": [stream(1, bits_per_second=10**400, socket="\ud800"), stream(2, bytes=10**300)]},
+        start={"connecting_to": None},
+        end={"sender_tcp_congestion": "\udfff"},
+    )
+    code, _, err = plot(file(strange))
+    assert (code, err) == (0, "") and (tmp_path / "run.svg").exists()
+    assert "Data sent, MB" in panels(tmp_path / "run.json")
+
+
+VALUE = (
+    st.none()
+    | st.booleans()
+    | st.floats()
+    | st.integers()
+    | st.sampled_from([10**400, -(10**400), 1e308])
+    | st.text(max_size=4)
+)
+KEYS = ("connecting_to", "host", "sender_tcp_congestion", "streams", "intervals", "start", "end", *stream(1))
 JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["streams", "intervals", "start", "end", "socket", "rtt"]), inner)
-    ),
+    VALUE,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
     max_leaves=12,
 )
+NUMBER = st.floats(0, 1e6) | VALUE
+STREAM = st.fixed_dictionaries(
+    {"start": st.floats(0, 9), "end": st.floats(0, 9)},
+    optional={key: NUMBER for key in stream(1) if key not in ("start", "end")},
+)
+RUN = st.fixed_dictionaries(
+    {"intervals": st.lists(st.fixed_dictionaries({"streams": st.lists(STREAM, max_size=3)}), max_size=3)},
+    optional={
+        "start": JSON | st.fixed_dictionaries({"connecting_to": JSON}),
+        "end": JSON | st.fixed_dictionaries({"sender_tcp_congestion": JSON}),
+    },
+)
+"""Nearly what iperf3 writes."""
 
 
-@given(JSON)
+@given(JSON | RUN)
 @settings(max_examples=300, deadline=None)
 def test_any_json_is_a_run_or_one_line(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("any") / "x.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from narrows.errors import NarrowsError, ScenarioError
-from narrows.report import build
+from narrows.report import build, write
 from narrows.report.real import side_by_side
 from narrows.scenario.load import expand
 from narrows.studies import Verdict, find_study, judge, load_study
@@ -173,6 +174,23 @@ def test_paper_simulation_and_kernel_in_one_table(page: str) -> None:
     assert "close to 1" in row and row.count("reproduced") == 2
     heads = re.findall(r"<th[^>]*>([^<]*)</th>", page[page.index('class="claims both"') :])
     assert heads[:5] == ["Claim", "Paper", "Simulation", "Kernel", "Verdict"]
+
+
+def test_a_study_in_a_guest_says_so(tmp_path: Path) -> None:
+    real = Fake(disturbed="bbr")
+    real.name = "vm"
+    outcome, said = run(tmp_path, real)
+    write(outcome, tmp_path, files=False)
+    page = re.sub(r"<(script|style).*?</\1>", "", (tmp_path / "report.html").read_text(), flags=re.DOTALL)
+    heads = re.findall(r"<(?:th|h2|h4|span|figcaption)[^>]*>([^<]*)", page)
+    assert {"Guest", "Simulation against guest"} <= set(heads)
+    assert not [head for head in heads if "kernel" in head.lower()]
+    assert 'data-label="Kernel"' not in page and 'id="fig-queueing-vm"' in page
+    assert "E7 was not run in the guest: Radio links" in page
+    assert any("E6: 3 of 3 runs in the guest" in line for line in said)
+    for name in ("claims.csv", "measures.csv"):
+        with (tmp_path / name).open(newline="") as file:
+            assert {row["on"] for row in csv.DictReader(file)} == {"sim", "vm"}
 
 
 def test_the_page_marks_what_differs(page: str) -> None:

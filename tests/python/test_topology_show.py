@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from narrows import sweep
-from narrows.cli import main as cli
 from narrows.report import network
 from narrows.topology.place import place
 
@@ -18,19 +17,11 @@ native = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None,
 
 
 @pytest.fixture
-def show(tmp_path, monkeypatch, backend, capsys):
-    """Runs the command in an empty folder; gives exit code, output and errors."""
+def show(narrows, tmp_path, monkeypatch, backend):
+    """The command in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sweep, "simulator", lambda: backend)
-
-    def call(*args):
-        monkeypatch.setattr("sys.argv", ["narrows", *map(str, args)])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        out, err = capsys.readouterr()
-        return exit_.value.code, out, err
-
-    return call
+    return narrows
 
 
 def test_tables_of_abilene(show):

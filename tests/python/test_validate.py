@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from itertools import product
@@ -10,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from narrows.cli import validate as command
 from narrows.errors import NarrowsError
+from narrows.results.results import Results
 from narrows.scenario.load import loads
-from narrows.validate import causes, grid, judge, measures, page, runner, shape, store
+from narrows.validate import causes, charts, grid, judge, kept, measures, ns3, page, runner, shape, store
 from narrows.validate.grid import Cell, Flows
 from narrows.validate.measures import Side
 from narrows.validate.runner import Ask, Finding
@@ -44,6 +47,13 @@ class Real(Sketch):
         reasons = ["the processors were busy"] if self.disturbed else []
         output["soundness"] = {"sound": not reasons, "reasons": reasons}
         return output
+
+
+class Newer(Real):
+    """After an upgrade."""
+
+    def facts(self) -> dict[str, Any]:
+        return {"kernel": "6.1-newer"}
 
 
 def ask(folder: Path, *, repetitions: int = 2, algorithms: tuple[str, ...] = ("reno",)) -> Ask:
@@ -93,8 +103,30 @@ def test_the_buffer_is_in_packets_of_the_near_flows_product():
 def test_cells_are_chosen_by_subset_name_and_pattern_each_once():
     assert grid.choose(["ci", "20mbit-20ms-1bdp-loss0-single"]) == grid.ci()
     assert len(grid.choose(["100mbit-*-single"])) == 18
-    with pytest.raises(NarrowsError, match="found no cell 'croe', expected full, core, ci"):
-        grid.choose(["croe"])
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("croe", "; nearest is 'core'"),
+        ("20mbit-20ms-1bdp-loss0-singel", "; nearest is '20mbit-20ms-1bdp-loss0-single'"),
+        ("5mbit-*", ": full, core, ci, 20mbit-20ms-0.5bdp-loss0-single, ..."),
+    ],
+)
+def test_cells_that_nobody_knows_are_one_line_with_the_nearest(word, near):
+    with pytest.raises(NarrowsError) as error:
+        grid.choose([word])
+    assert str(error.value) == f"--cells: found '{word}', expected a part of the grid or names of cells{near}"
+
+
+@pytest.mark.parametrize("duration", ["30", "long", "0s", "-1s", '1s"'])
+def test_a_duration_that_is_none_is_one_line_before_anything_is_run(narrows, monkeypatch, tmp_path, duration):
+    monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
+    out = tmp_path / "out"
+    code, printed, said = narrows("validate", "--out", out, f"--duration={duration}")
+    assert (code, printed) == (2, "")
+    assert said.startswith(f"--duration: found {duration!r}, expected ") and said.count("\n") == 1
+    assert not out.exists()
 
 
 # Errors
@@ -116,6 +148,26 @@ def test_rtts_count_by_what_was_delivered_meanwhile():
     values, weights = np.array([0.02, 0.04, np.nan, 0.09]), np.array([3.0, 1.0, 5.0, 0.0])
     assert measures.weighted(values, weights) == (pytest.approx(0.025), 0.04)
     assert all(math.isnan(x) for x in measures.weighted(values[:0], weights[:0]))
+
+
+def test_ns3_is_measured_as_we_are(tmp_path):
+    program = tmp_path / "cell"
+    flow = {
+        "name": "near",
+        "goodput_bps": 1e7,
+        "sent": 100,
+        "resent": 2,
+        "windows": [10.0, 20.0, 30.0],
+        "srtts_s": [1.0, 0.02, 0.04],
+        "bytes": [0.0, 3000.0, 1000.0],
+    }
+    program.write_text(f"#!/bin/sh\necho '{json.dumps([flow])}'\n")
+    program.chmod(0o755)
+    near = ns3.sides(program, CELL, "reno", "20s", 2.0, seeds=2, jobs=1)["near"]
+    assert near.figures["rtt_mean_s"] == [pytest.approx(0.025)] * 2
+    assert near.figures["rtt_p95_s"] == [0.04] * 2
+    assert near.figures["resent"] == [0.02] * 2 and near.figures["cwnd_mean"] == [20.0] * 2
+    assert near.windows[0][0] == pytest.approx([2.05, 2.10, 2.15])
 
 
 def test_windows_of_the_same_sizes_are_not_apart_however_they_are_out_of_step():
@@ -159,15 +211,49 @@ def test_both_sides_run_the_same_file_and_finished_cells_are_kept(tmp_path):
     runner.run(ask(tmp_path, repetitions=1), real, "kernel", simulator=simulator)
     assert len(real.runs) == 2, "more runs than asked for are enough"
     runner.run(ask(tmp_path, repetitions=3), real, "kernel", simulator=simulator)
-    assert len(real.runs) == 5, "fewer are not"
+    assert len(real.runs) == 3, "what is lacking is added"
+    (found,) = runner.run(ask(tmp_path), None, "kernel", simulator=simulator).findings
+    assert found.real.runs == 3
+    folders = sorted(path.name for path in (tmp_path / "kernel/reno").iterdir())
+    assert folders == [CELL.name, f"{CELL.name}.2"]
+    seeds = [
+        row["seed"]
+        for name in folders
+        for row in Results.read(tmp_path / "kernel/reno" / name).runs.to_pylist()
+    ]
+    assert seeds == [1, 2, 3]
 
 
 def test_a_disturbed_run_is_not_compared_and_not_kept(tmp_path):
     disturbed = Real(disturbed=True)
-    assert runner.run(ask(tmp_path), disturbed, "kernel", simulator=Sketch()).findings == []
+    outcome = runner.run(ask(tmp_path), disturbed, "kernel", simulator=Sketch())
+    assert outcome.findings == []
+    assert outcome.unsound == {f"reno/{CELL.name}": 2}
+    assert outcome.failed == {f"reno/{CELL.name}": "all 2 runs were disturbed"}
+    outcome.findings.append(finding(0.1, algorithm="bbr"))
+    page_text = page.render(outcome, [], "0.1.0")
+    assert "disturbed runs, left out | 2" in page_text and "all 2 runs were disturbed" in page_text
     real = Real()
     assert len(runner.run(ask(tmp_path), real, "kernel", simulator=Sketch()).findings) == 1
     assert len(real.runs) == 2
+
+
+def test_runs_of_another_length_or_kernel_are_neither_compared_nor_kept(tmp_path):
+    real, simulator = Real(), Sketch()
+    runner.run(ask(tmp_path), real, "kernel", simulator=simulator)
+    longer = Ask(tmp_path, ("reno",), (CELL,), 2, 2, "3s")
+    assert runner.run(longer, None, "kernel", simulator=simulator).findings == []
+    runner.run(ask(tmp_path), Newer(), "kernel", simulator=simulator)
+    outcome = runner.run(ask(tmp_path), None, "kernel", simulator=simulator)
+    assert outcome.kernels == ["6.1-newer"]
+
+
+def test_a_line_that_was_cut_off_is_no_reason_to_stop(tmp_path):
+    runner.run(ask(tmp_path), Real(), "kernel", simulator=Sketch())
+    with (tmp_path / kept.FINISHED).open("a") as file:
+        file.write('{"when": "2026-')
+    outcome = runner.run(ask(tmp_path), None, "kernel", simulator=Sketch())
+    assert len(outcome.dates) == 1
 
 
 def test_a_cell_that_fails_takes_no_other_along(tmp_path):
@@ -193,9 +279,7 @@ def test_the_causes_that_are_there_can_be_read_and_speak_of_cells_that_exist():
     for cause in causes.read():
         assert cause.cause and cause.known
         assert any(causes.fnmatchcase(name, cause.cell) for name in names), cause.cell
-        assert all(causes.fnmatchcase(name, cause.algorithm) for name in runner.LINUX) or any(
-            causes.fnmatchcase(name, cause.algorithm) for name in runner.LINUX
-        )
+        assert any(causes.fnmatchcase(name, cause.algorithm) for name in runner.LINUX), cause.algorithm
 
 
 def test_a_cause_with_a_wrong_key_is_one_line(tmp_path):
@@ -203,6 +287,52 @@ def test_a_cause_with_a_wrong_key_is_one_line(tmp_path):
     path.write_text('[[causes]]\ncause = "a"\nknown = "b"\nalgoritm = "reno"\n')
     with pytest.raises(NarrowsError, match="found keys cause, known, algoritm, expected cause, known"):
         causes.read(path)
+
+
+def test_windows_under_the_same_losses_are_drawn_where_both_sides_have_them():
+    lossy = Cell(20, 20, 1.0, 0.5, Flows.SINGLE)
+    t = np.arange(2.0, 20.0, 0.05)
+    figures = {"goodput_bps": [1e7], "rtt_mean_s": [0.03]}
+    both = Side(figures, [(t, 10 + t)], [1])
+    found = [Finding(name, cell, "near", both, both) for name in ("bbr", "reno") for cell in (CELL, lossy)]
+    figure = charts.same_losses(found)
+    assert figure is not None and [panel.title for panel in figure.panels] == ["Reno", "BBR"]
+    spec = figure.panels[0].chart.to_dict()
+    assert max(row["x"] for row in spec["data"]["values"]) <= 8.0
+    assert charts.same_losses(found[:1]) is None, "without losses there are none in common"
+    assert "seed 1" in figure.caption and lossy.name in figure.caption
+
+
+def test_the_windows_on_the_page_are_of_one_cell_and_one_seed():
+    cells = [Cell(rate, 20, 1.0, 0.5, Flows.SINGLE) for rate in (20, 100)]
+    t = np.arange(2.0, 20.0, 0.05)
+
+    def ran(seed: int) -> Side:
+        return Side({"goodput_bps": [1e7]}, [(t, 10 + t)], [seed])
+
+    found = [Finding(name, cells[0], "near", ran(1), ran(1)) for name in ("bbr", "reno")]
+    found.append(Finding("reno", cells[1], "near", ran(1), ran(1)))
+    found.append(Finding("vegas", cells[0], "near", ran(2), ran(2)))
+    figure = charts.same_losses(found)
+    assert figure is not None and [panel.title for panel in figure.panels] == ["Reno", "BBR"]
+    assert cells[0].name in figure.caption
+
+
+def test_where_losses_are_the_same_runs_of_the_same_seeds_are_compared(tmp_path):
+    lossy = Cell(20, 20, 1.0, 0.5, Flows.SINGLE)
+
+    class Second(Real):
+        """Whose first run is disturbed."""
+
+        def run(self, plan: Any) -> dict[str, Any]:
+            self.disturbed = plan["seed"] == 1
+            return super().run(plan)
+
+    asked = Ask(tmp_path, ("reno",), (lossy,), 3, 7, "2s")
+    outcome = runner.run(asked, Second(), "kernel", simulator=Sketch())
+    (found,) = outcome.findings
+    assert found.real.seeds == found.model.seeds == [2, 3]
+    assert outcome.unsound == {f"reno/{lossy.name}": 1}
 
 
 def test_the_page_says_what_was_not_run_and_what_is_not_explained():
@@ -220,3 +350,5 @@ def test_the_page_says_what_was_not_run_and_what_is_not_explained():
     lines = [line for line in text.splitlines() if CELL.name in line and "Mbit/s" in line]
     assert "two modes | seeds have both" in lines[0] and "**+50.0**" in lines[0]
     assert "**not explained**" in lines[1]
+    assert "- **ns-3** runs the same cells" in text
+    assert "ns-3" not in page.render(outcome, [known], "0.1.0")

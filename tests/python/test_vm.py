@@ -8,21 +8,23 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from narrows.backends.kernel import soundness
+from narrows.backends.kernel import agents, soundness
 from narrows.backends.kernel.commands import commands
 from narrows.backends.kernel.layout import WIRE, lay_out
 from narrows.backends.kernel.netem import Netem, netem
 from narrows.backends.kernel.spec import spec
-from narrows.backends.vm import closure, image, package, wire
+from narrows.backends.vm import backend, closure, image, package, wire
 from narrows.backends.vm.archive import Archive
 from narrows.backends.vm.errors import VmError
 from narrows.backends.vm.machine import Machine, command
+from narrows.backends.vm.turns import turn
 from narrows.errors import ScenarioError
 from narrows.scenario.load import loads
 from narrows.scenario.resolve import resolve
@@ -193,11 +195,83 @@ def test_the_guest_starts_without_what_is_for_people():
     assert not tops & {"pyarrow", "altair", "rich", "typer", "os_ken", "pandas", "polars"}
 
 
+def test_the_guest_has_the_agent_where_it_is_and_finds_it(tmp_path, monkeypatch):
+    agent = tmp_path / "narrows-agent"
+    agent.write_text("#!/bin/sh")
+    agent.chmod(0o755)
+    monkeypatch.setenv(agents.VARIABLE, str(agent))
+    assert agent in closure.programs()
+    assert f"{agents.VARIABLE}={agent}" in image._environment()
+    agent.unlink()
+    assert agent not in closure.programs()
+    assert agents.VARIABLE not in image._environment()
+
+
 def test_without_a_kernel_the_line_says_what_would_do(tmp_path, monkeypatch):
     monkeypatch.setenv("NARROWS_VM", str(tmp_path / "none"))
     assert package.found() is None and image.existing() is None
     with pytest.raises(VmError, match="narrows vm prepare"):
         image.ensure(lambda _: None)
+
+
+@pytest.fixture
+def no_boot(tmp_path, monkeypatch):
+    """All is there but a saved guest, and one that is booted fails the test."""
+    kernel = package.Kernel(tmp_path / "kernel", "6.1.0", "linux-image", "6.1.0-1", "0")
+    monkeypatch.setattr(package, "found", lambda: kernel)
+    monkeypatch.setattr(package, "missing", list)
+    monkeypatch.setattr(image, "existing", lambda: None)
+    monkeypatch.setattr(image, "ensure", lambda _: pytest.fail("booted a guest"))
+
+
+PORT = '[[controllers]]\nkind = "KIND"\nlink = "bottleneck"\n'
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "said"),
+    [
+        ("flows.0.cc=brf", "", "flows.0.cc: found 'brf', expected a congestion controller; nearest is"),
+        ("flows.0.cc=bbr9", "", "flows.0.cc: found 'bbr9', expected a congestion controller; nearest is"),
+        ("seed=1", PORT.replace("KIND", "brf"), "controllers.0.kind: found 'brf', expected no rate"),
+        ("seed=1", PORT.replace("KIND", "pacec"), "controllers.0.kind: found 'pacec', expected no rate"),
+        ("seed=1", "[sdn]\n" + PORT.replace("KIND", "bdr"), "controllers.0.kind: found 'bdr', expected no"),
+        ("topology.queue=fq-codel", "", "links."),
+    ],
+)
+def test_what_guests_cannot_run_is_refused_without_one(no_boot, narrows, tmp_path, change, more, said):
+    path = tmp_path / "a.toml"
+    path.write_text(DUMBBELL + more)
+    code, out, error = narrows("run", path, "--set", change, "--on", "vm", "--out", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert error.startswith(f"{path}: {said}") and error.count("\n") == 1
+    assert narrows("check", path, "--set", change, "--on", "vm") == (code, out, error)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "lacking"), [("kernel.forwarding=ovs", "ovs-vswitchd"), ("kernel.tool=iperf3", "iperf3")]
+)
+def test_a_program_that_the_guest_would_lack_is_named_before(
+    no_boot, narrows, monkeypatch, tmp_path, change, lacking
+):
+    monkeypatch.setattr("shutil.which", lambda name: None if name == lacking else f"/bin/{name}")
+    (tmp_path / "a.toml").write_text(DUMBBELL)
+    code, _, error = narrows("run", tmp_path / "a.toml", "--set", change, "--on", "vm")
+    assert code == 2 and error.startswith(f"found no {lacking}, needed for {change.replace('=', ' = ')[:8]}")
+
+
+def test_what_guests_can_run_is_checked_without_one(no_boot, narrows, tmp_path):
+    (tmp_path / "a.toml").write_text(DUMBBELL)
+    code, out, _ = narrows("check", tmp_path / "a.toml", "--on", "vm")
+    assert code == 0 and "1 flow" in out
+
+
+def test_the_algorithms_of_a_validation_are_checked_without_a_guest(no_boot, narrows, tmp_path):
+    out = tmp_path / "out"
+    code, _, error = narrows("validate", "--on", "vm", "--algorithms", "cubik", "--out", out)
+    line = "--algorithms: found 'cubik', expected one that both sides have; nearest is 'cubic'\n"
+    assert (code, error) == (2, line)
+    assert not out.exists()
 
 
 def test_saved_guests_of_earlier_files_go_when_nobody_uses_them(tmp_path):
@@ -211,6 +285,84 @@ def test_saved_guests_of_earlier_files_go_when_nobody_uses_them(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["guest-a", "guest-b", "guest-c"]
     image._tidy(tmp_path, 1e6 - 4000)
     assert len(list(tmp_path.iterdir())) == 3
+
+
+HOLDER = """
+import sys, threading, time
+from pathlib import Path
+from narrows.backends.vm.turns import turn
+with turn(Path(sys.argv[1]), 1, threading.Event()):
+    print("in", flush=True)
+    time.sleep(100)
+"""
+
+
+def test_turns_are_given_to_so_many_at_a_time_in_the_order_of_asking(tmp_path):
+    events, at_work, most = [], threading.Semaphore(0), []
+    leave = [threading.Event() for _ in range(5)]
+
+    def guest(number):
+        with turn(tmp_path, 2, threading.Event()):
+            events.append(number)
+            at_work.release()
+            assert leave[number].wait(60)
+
+    threads = [threading.Thread(target=guest, args=(number,)) for number in range(5)]
+    for waiting, thread in enumerate(threads):
+        thread.start()
+        # The next one asks when this one has a slot or a ticket.
+        until = time.monotonic() + 60
+        while len(events) + len(list(tmp_path.glob("ticket-*"))) <= waiting or len(events) < min(
+            waiting + 1, 2
+        ):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    for number in range(5):
+        assert at_work.acquire(timeout=60)
+        most.append(len(events) - number)
+        leave[events[number]].set()
+    for thread in threads:
+        thread.join()
+    assert events == [0, 1, 2, 3, 4] and max(most) <= 2
+    assert not list(tmp_path.glob("ticket-*"))
+
+
+def test_a_turn_ends_with_its_process_however_that_ends(tmp_path):
+    words = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": str(closure.OURS.parent)}
+    first = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
+    assert first.stdout.readline() == "in\n"
+    waiting = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
+    until = time.monotonic() + 60
+    while not list(tmp_path.glob("ticket-*")) and time.monotonic() < until:
+        time.sleep(0.01)
+    said, cancelled = [], threading.Event()
+    cancelled.set()
+    with pytest.raises(KeyboardInterrupt), turn(tmp_path, 1, cancelled, said.append):
+        pytest.fail("the slot is taken")
+    assert "waiting" in said[0]
+    for process in (waiting, first):
+        process.kill()
+        process.communicate()
+    with turn(tmp_path, 1, cancelled, said.append):  # nobody holds the slot, and the dead wait for nothing
+        assert len(said) == 1
+    assert not list(tmp_path.glob("ticket-*"))
+
+
+def test_a_run_waits_for_its_turn_before_it_wakes_a_guest(no_boot, tmp_path, monkeypatch):
+    monkeypatch.setenv("NARROWS_VM", str(tmp_path))
+    monkeypatch.setattr(image, "ensure", lambda _: image.Image(package.found(), tmp_path, {}))
+    monkeypatch.setattr(backend, "Machine", lambda *_: pytest.fail("woke a guest"))
+    said, free = [], threading.Event()
+    vm = backend.Vm(said.append)
+    vm.cancel()  # or it would wait for ever
+    with (
+        turn(tmp_path / "turns", 2, free),
+        turn(tmp_path / "turns", 2, free),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        vm.run(placed(DUMBBELL)[0])
+    assert "waiting for one to end" in said[0]
 
 
 def test_time_is_counted_in_instructions_and_the_guest_ends_with_us(tmp_path):

@@ -64,7 +64,10 @@ fn ack(n: u64) -> Ack {
         ece: false,
         feedback: Some(Rate::from_bits_per_sec(100_000_000)),
         echo: None,
-        timestamps: Some(Timestamps { value: now - RTT.scale(1, 2), echo: now - (RTT + queue) }),
+        timestamps: Some(Timestamps {
+            value: Timestamps::clock(now - RTT.scale(1, 2)),
+            echo: Timestamps::clock(now - (RTT + queue)),
+        }),
     }
 }
 
@@ -79,8 +82,13 @@ fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
             app_limited: false,
         };
         cc.on_lost(&lost, window);
-        let event =
-            Congestion { signal: Signal::Loss, now: ack.now, in_flight: ack.in_flight, srtt: ack.srtt };
+        let event = Congestion {
+            again: false,
+            signal: Signal::Loss,
+            now: ack.now,
+            in_flight: ack.in_flight,
+            srtt: ack.srtt,
+        };
         cc.on_congestion(&event, window);
     } else if n > EPISODE && n % EPISODE == ROUND {
         cc.on_recovered(ack.now, window);

@@ -68,9 +68,9 @@ pub(crate) struct Packet {
     pub(crate) seq: u32,
     /// Next segment expected (with ACK).
     pub(crate) ack: u32,
-    /// Timestamp value, microseconds.
+    /// Timestamp value: ticks of a millisecond, plus one (`Timestamps::clock`).
     pub(crate) ts: u32,
-    /// Timestamp echo, microseconds.
+    /// Timestamp echo, likewise; 0: none.
     pub(crate) ts_echo: u32,
     /// SACK blocks, the first `sacks` of them. Data has none: there the congestion header is in here.
     pub(crate) sack: [SackBlock; 3],

@@ -9,7 +9,7 @@ from typing import Any
 
 from narrows import _native
 from narrows.backends import Output
-from narrows.errors import ScenarioError, hint
+from narrows.errors import ScenarioError, choice, found, hint
 from narrows.scenario.parts import Plan
 
 
@@ -52,14 +52,14 @@ class Simulator:
         try:
             _native.check(_json(plan), list(self._controllers))
         except _native.PlanError as error:
-            raise translate(str(error)) from None
+            raise translate(str(error), plan) from None
 
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
         try:
             return _native.run(_json(plan), self._cancel, self._controllers)
         except _native.PlanError as error:
-            raise translate(str(error)) from None
+            raise translate(str(error), plan) from None
 
     def cancel(self) -> None:
         """Make all runs end soon."""
@@ -77,22 +77,57 @@ class Simulator:
 
 _PLACE = re.compile(r"(?P<key>\w+(?:\[\d+\])?(?:\.\w+(?:\[\d+\])?)*): (?P<message>.*)", re.DOTALL)
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`, expected (?P<known>.*)", re.DOTALL)
+_VARIANT = re.compile(r"unknown variant `(?P<value>[^`]*)`, expected (?P<known>.*)", re.DOTALL)
+_TYPE = re.compile(
+    r"invalid (?:type|value): (?P<kind>[a-z ]+) [`\"](?P<value>.*)[`\"], expected (?P<known>.*)", re.DOTALL
+)
+_PARAMS = re.compile(r"controllers\.(?P<number>\d+)\.params")
+_WHOLE = "a whole number, or a time, rate or size with its unit"
+_EXPECTED = {
+    **dict.fromkeys(("u16", "u32", "u64", "usize"), _WHOLE),
+    "f64": "a number",
+    "a boolean": "true or false",
+    "string or map": "a name",
+}
+"""What serde calls the types of parameters."""
 
 
-def translate(text: str) -> ScenarioError:
+def translate(text: str, plan: Plan) -> ScenarioError:
     """The native module's words in a scenario's: `controllers[0].params` is the key `controllers.0.params`.
 
-    serde lists all names that it knows; here an unknown one is answered by the nearest.
+    serde lists all names that it knows, and does not say which parameter it read: here an unknown name is
+    answered by the nearest, and the parameter is the one that has the value, if it is one alone.
     """
     place = _PLACE.fullmatch(text)
     if place is None:
         return ScenarioError(text)
     key = re.sub(r"\[(\d+)\]", r".\1", place["key"])
-    unknown = _UNKNOWN.fullmatch(place["message"])
-    if unknown is None:
-        return ScenarioError(place["message"], key)
-    known = re.findall(r"`([^`]+)`", unknown["known"])
-    return ScenarioError(f"found an unknown key{hint(unknown['name'], known)}", f"{key}.{unknown['name']}")
+    message = place["message"]
+    if unknown := _UNKNOWN.fullmatch(message):
+        known = re.findall(r"`([^`]+)`", unknown["known"])
+        return ScenarioError(
+            f"found an unknown key{hint(unknown['name'], known)}", f"{key}.{unknown['name']}"
+        )
+    if variant := _VARIANT.fullmatch(message):
+        known = re.findall(r"`([^`]+)`", variant["known"])
+        return ScenarioError(choice(variant["value"], known), _which(key, variant["value"], plan))
+    if wrong := _TYPE.fullmatch(message):
+        shown = found(wrong["value"]) if wrong["kind"] == "string" else wrong["value"]
+        wanted = _EXPECTED.get(wrong["known"], wrong["known"])
+        return ScenarioError(f"found {shown}, expected {wanted}", _which(key, wrong["value"], plan))
+    return ScenarioError(message, key)
+
+
+def _which(key: str, value: str, plan: Plan) -> str:
+    """The key of the parameter that has this value, if there is one and no other."""
+    place = _PARAMS.fullmatch(key)
+    if place is None:
+        return key
+    params = plan["controllers"][int(place["number"])]["params"]
+    names = [
+        name for name, has in params.items() if value == (has if isinstance(has, str) else json.dumps(has))
+    ]
+    return f"{key}.{names[0]}" if len(names) == 1 else key
 
 
 def _json(plan: Plan) -> str:

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from narrows import sweep, units
+from narrows.cli.options import parsed, positive, some_rate
 from narrows.cli.run import INTERRUPTED, progress_of
-from narrows.errors import Expected, NarrowsError, found
 from narrows.matrix.plan import BUFFERS, Ask, choose, scenario
 from narrows.signals import terminable
 
@@ -62,23 +62,23 @@ def matrix(
     from narrows.matrix.page import notes, summary, write  # noqa: PLC0415
 
     for option, value, parse in (
-        ("--rate", rate, units.parse_rate),
+        ("--rate", rate, some_rate),
         ("--rtt", rtt, units.parse_duration),
-        ("--duration", duration, units.parse_duration),
+        ("--duration", duration, positive),
         *(("--buffer", item, units.parse_limit) for item in buffer or ()),
         *((("--mark", mark, units.parse_limit),) if mark is not None else ()),
         ("--loss", loss, units.parse_probability),
     ):
-        try:
-            parse(value)
-        except Expected as error:
-            raise NarrowsError(f"{option}: found {found(value)}, expected {error}") from None
+        parsed(option, value, parse)
     known = [name for name, _ in sweep.simulator().congestion_controllers()]
+    lengths: dict[units.Limit, str] = {}
+    for item in buffer or BUFFERS:
+        lengths.setdefault(units.parse_limit(item), item)  # "1bdp" and "1.0bdp" are one
     ask = Ask(
         choose(known, controllers or (), everyone=everyone, marks=mark is not None),
         rate,
         rtt,
-        tuple(dict.fromkeys(buffer or BUFFERS)),
+        tuple(lengths.values()),
         duration,
         seeds,
         seed,

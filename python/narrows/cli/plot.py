@@ -26,12 +26,25 @@ def plot(
 
     As PDF, PNG and SVG, with the Vega-Lite specification beside them.
     """
+    _check_names(files, out)
     traces = [(path, iperf3.read(path)) for path in files]
     for path, trace in traces:
         figure = iperf3.draw(trace)
-        folder = path.parent if out is None else out
+        folder = out or path.parent
         try:
             written = export.write(figure, folder, path.stem)
         except OSError as error:
             raise OutputError(f"{folder}: {error.strerror}") from None
         print(", ".join(str(file) for file in written))
+
+
+def _check_names(files: list[Path], out: Path | None) -> None:
+    """Pictures are called like their files: no two may have one name in one folder."""
+    seen: dict[Path, Path] = {}
+    for path in files:
+        other = seen.setdefault((out or path.parent).resolve() / path.stem, path)
+        if other is not path:
+            raise OutputError(
+                f"{path}: its pictures would have the names of those of {other}, expected files of other "
+                "names, or a --out for each"
+            )

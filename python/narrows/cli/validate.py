@@ -16,6 +16,7 @@ from rich.table import Table
 from narrows import sweep
 from narrows.backends import Backend
 from narrows.cli.figures import WIDEST
+from narrows.cli.options import parsed, positive
 from narrows.cli.run import INTERRUPTED, On, real_stacks
 from narrows.errors import NarrowsError, hint
 from narrows.signals import terminable
@@ -52,7 +53,7 @@ def validate(
         str, typer.Option(help="full, core, ci, names, or patterns such as '100mbit-*', with commas between.")
     ] = "core",
     repetitions: Annotated[int, typer.Option(min=1, help="Runs of a cell on real stacks.")] = 3,
-    seeds: Annotated[int, typer.Option(min=1, help="Simulated runs of a cell with two flows.")] = 9,
+    seeds: Annotated[int, typer.Option(min=1, help="Simulated runs of a cell whose losses differ.")] = 25,
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
     out: Annotated[Path, typer.Option(help="Folder for scenarios, tables and figures.")] = Path(
         "results/validation"
@@ -76,6 +77,9 @@ def validate(
     Cells that are finished are kept, so that an interrupted call goes on where it was.
     """
     chosen = tuple(grid.choose(word for word in cells.split(",") if word))
+    if write is not None and not write.parent.is_dir():
+        raise NarrowsError(f"--write: found {str(write)!r}, expected a file in a folder that is there")
+    parsed("--duration", duration, positive)
     simulator = sweep.simulator()
     real = None if kept else real_stacks(On(on))
     names = _algorithms(algorithms, real, simulator)
@@ -96,9 +100,24 @@ def validate(
 
         charts.write(outcome.findings, out / "figures")
     if write is not None:
-        text = page.render(outcome, causes.read(), sweep.release(), ns3.version() if beside else "")
-        write.write_text(text, encoding="utf-8")
+        _write(write, outcome, ns3.version() if beside else "")
     print(f"tables in {out}")
+    if outcome.failed:
+        raise typer.Exit(1)
+
+
+def _write(page_file: Path, outcome: Outcome, other: str) -> None:
+    """The page, and the picture beside it if runs have one."""
+    from narrows.report import export  # noqa: PLC0415 (as above)
+    from narrows.validate import charts  # noqa: PLC0415
+
+    drawn = charts.same_losses(outcome.findings)
+    picture = page.Picture(f"img/{page_file.stem}.svg", drawn.caption) if drawn is not None else None
+    text = page.render(outcome, causes.read(), sweep.release(), other, picture)
+    if drawn is not None and picture is not None:
+        (page_file.parent / "img").mkdir(exist_ok=True)
+        (page_file.parent / picture.file).write_text(export.svg(drawn), encoding="utf-8")
+    page_file.write_text(text, encoding="utf-8")
 
 
 def _ns3(ask: Ask, jobs: int | None) -> runner.Other:

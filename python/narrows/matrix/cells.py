@@ -64,6 +64,7 @@ def cells(results: Results, ask: Ask) -> list[Cell]:
     """All cells: for each buffer first each controller alone, then each beside each, row by row."""
     experiment = Experiment(id="matrix", title="", scenario="", factors={"buffer": BUFFER})
     runs = read_runs(results, experiment)
+    warmup = float(results.metadata.get("warmup_s", 0.0))
     gathered: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         key = (str(run.factors.get("buffer", factor(ask.buffers[0]))), str(run.factors["case"]))
@@ -75,25 +76,25 @@ def cells(results: Results, ask: Ask) -> list[Cell]:
     for buffer in ask.buffers:
         at = str(factor(buffer))
         lonely = {name: groups[at, case(name)] for name in alone}
-        found += [_cell(buffer, name, None, lonely[name], lonely[name]) for name in alone]
+        found += [_cell(buffer, name, None, lonely[name], lonely[name], warmup) for name in alone]
         for name in alone:
             for rival in alone:
                 pair = (name, rival) if (name, rival) in meetings else (rival, name)
                 if pair in meetings:
                     met = groups[at, meetings[pair]]
-                    found.append(_cell(buffer, name, rival, met, lonely[name]))
+                    found.append(_cell(buffer, name, rival, met, lonely[name], warmup))
     return found
 
 
-def _cell(buffer: str, name: str, rival: str | None, runs: Runs, alone: Runs) -> Cell:
+def _cell(buffer: str, name: str, rival: str | None, runs: Runs, alone: Runs, warmup: float) -> Cell:
     """The cell of the controller `name`, whose runs alone are `alone`."""
     solo = {run.seed: run for run in alone}
-    rows = [_figures(run, name, rival, solo[run.seed]) for run in runs if run.seed in solo]
+    rows = [_figures(run, name, rival, solo[run.seed], warmup) for run in runs if run.seed in solo]
     columns = {figure: metrics.mean_ci([row[figure] for row in rows]) for figure in FIGURES}
     return Cell(buffer, name, rival, len(rows), **columns)
 
 
-def _figures(run: Run, name: str, rival: str | None, solo: Run) -> dict[str, float]:
+def _figures(run: Run, name: str, rival: str | None, solo: Run, warmup: float) -> dict[str, float]:
     rates, rtts = run.column("flows", "goodput_bps"), run.column("flows", "rtt_mean_s")
     own = [i for i, cc in enumerate(run.names("flows", "cc")) if cc == name]
     goodput, rtt = float(rates[own].mean()), float(rtts[own].mean())
@@ -110,17 +111,18 @@ def _figures(run: Run, name: str, rival: str | None, solo: Run) -> dict[str, flo
         "harm_rtt": metrics.harm(float(solo.column("flows", "rtt_mean_s")[0]), rtt, more_is_better=False)
         if together
         else np.nan,
-        "starved": float(any(_starved(run, i) for i in own)) if together else np.nan,
+        "starved": float(any(_starved(run, i, warmup) for i in own)) if together else np.nan,
     }
 
 
-def _starved(run: Run, row: int) -> bool:
-    """Whether the flow starved (MET-36), after the warm-up."""
+def _starved(run: Run, row: int, warmup: float) -> bool:
+    """Whether the flow starved (MET-36), in the bins that end after the warm-up (s)."""
     t, rates = run.flow_series(row, "goodput_bps")
     _, capacity = run.link_series(int(run.links(TIGHT)[0]), "capacity_bps")
     fair = SHARE_OF_ONE * PAYLOAD * capacity[: t.size]
+    later = t[: fair.size] > warmup
     width = float(t[1] - t[0]) if t.size > 1 else 0.0
-    return metrics.starved(rates[: fair.size], fair, width)
+    return metrics.starved(rates[: fair.size][later], fair[later], width)
 
 
 def table(found: Sequence[Cell]) -> pa.Table:

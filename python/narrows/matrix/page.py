@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
 
+from narrows import metrics
 from narrows.matrix.cells import Cell, table
 from narrows.matrix.plan import HELP, MARKED, Ask, pairs
 from narrows.metrics.statistics import Interval
@@ -180,13 +181,12 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
             victims.sort(key=lambda cell: cell.share.mean)
             listed = ", ".join(f"{look(v.controller).label} {100 * v.share.mean:.1f} %" for v in victims)
             lines.append(f"{look(name).label} leaves less than a tenth to: {listed}.")
+    if all(math.isnan(cell.share.mean) for cell in here.values()):
+        return ["Nobody delivered anything."]
     if not lines:
         lines.append("Nobody leaves less than a tenth to anybody.")
-    harm = {
-        name: sum(cell.harm_goodput.mean for cell in cells) / len(cells)
-        for name, cells in met.items()
-        if cells
-    }
+    harm = {name: _mean([cell.harm_goodput.mean for cell in cells]) for name, cells in met.items()}
+    harm = {name: mean for name, mean in harm.items() if not math.isnan(mean)}
     if len(harm) > 1:
         ranked = sorted(harm, key=lambda name: -harm[name])
         most, least = ranked[0], ranked[-1]
@@ -202,6 +202,11 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
             f"{', '.join(worse)}."
         )
     return lines
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Of those that are defined (harm to who has nothing alone is not); NaN without any."""
+    return metrics.mean_ci(values).mean
 
 
 def _worse_than_its_own(here: dict[tuple[str, str], Cell], name: str) -> bool:

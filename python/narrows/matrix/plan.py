@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 from narrows import units
-from narrows.errors import NarrowsError, choice
+from narrows.errors import NarrowsError, one_of
 from narrows.report.style import order
 from narrows.scenario.model import Scenario
 
@@ -20,8 +20,8 @@ BUFFERS = ("0.5bdp", "1bdp", "4bdp")
 """Lengths of its queue, if nothing else is asked for."""
 ACCESS_FACTOR = 10
 """Access links over the bottleneck; they never drop."""
-HOST_JITTER = "50us"
-"""What a host adds at random; without it two flows of a deterministic simulation stay in lock-step."""
+FULL_PACKET = 1500
+"""L3 bytes. Hosts add up to its time at the bottleneck at random: without it two flows stay in lock-step."""
 INTERVAL = "500ms"
 """Bins in which starvation is looked for (MET-36)."""
 SDN_DELAY = "1ms"
@@ -82,7 +82,7 @@ def choose(
     named = list(wanted)
     for name in named:
         if name not in known:
-            raise NarrowsError(f"controller: {choice(name, known)}")
+            raise NarrowsError(f"controller: {one_of(name, known, 'a congestion controller')}")
     alone = [
         name
         for name in known
@@ -107,6 +107,7 @@ def case(first: str, second: str | None = None) -> str:
 
 def scenario(ask: Ask) -> Scenario:
     """The matrix as a scenario with a sweep: s1 and s2 - r1 - r2 - d, a flow from each sender."""
+    jitter = units.format_duration(8 * FULL_PACKET * units.NANOS_PER_SEC // units.parse_rate(ask.rate))
     access: dict[str, Any] = {
         "rate": units.format_rate(ACCESS_FACTOR * units.parse_rate(ask.rate)),
         "delay": "0ms",
@@ -138,7 +139,7 @@ def scenario(ask: Ask) -> Scenario:
         duration=ask.duration,
         seed=ask.seed,
         links=[
-            *({"between": [f"s{i}", "r1"], **access, "jitter": HOST_JITTER} for i in (1, 2)),
+            *({"between": [f"s{i}", "r1"], **access, "jitter": {"max": jitter}} for i in (1, 2)),
             tight,
             {"between": ["r2", "d"], **access},
         ],

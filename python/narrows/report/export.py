@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import vl_convert
 from altair.utils.schemapi import debug_mode
@@ -14,16 +15,25 @@ PNG_SCALE = 3.0
 """Pixels per point: 216 dpi."""
 
 
+def svg(figure: Figure) -> str:
+    """The figure as SVG, with its legend."""
+    return str(vl_convert.vegalite_to_svg(_spec(figure)))
+
+
+def _spec(figure: Figure) -> dict[str, Any]:
+    with debug_mode(VALIDATE):
+        return figure.spec() | {"background": "white"}
+
+
 def write(figure: Figure, folder: Path, name: str = "") -> list[Path]:
     """Write `<id>.svg`, `<id>.pdf`, `<id>.png` and the specification `<id>.vl.json`; or by this name."""
     folder.mkdir(parents=True, exist_ok=True)
-    with debug_mode(VALIDATE):
-        spec = figure.spec() | {"background": "white"}
-    svg = vl_convert.vegalite_to_svg(spec)
+    spec = _spec(figure)
+    drawn = vl_convert.vegalite_to_svg(spec)
     contents = {
-        "svg": svg.encode(),
-        "pdf": vl_convert.svg_to_pdf(svg),
-        "png": vl_convert.svg_to_png(svg, scale=PNG_SCALE),
+        "svg": drawn.encode(),
+        "pdf": vl_convert.svg_to_pdf(drawn),
+        "png": vl_convert.svg_to_png(drawn, scale=PNG_SCALE),
         "vl.json": json.dumps(spec, separators=(",", ":")).encode(),
     }
     written = []

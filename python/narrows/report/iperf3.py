@@ -7,7 +7,6 @@ and its variance, throughput. iperf3 has them from Linux's `tcp_info`, in bytes 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -23,6 +22,8 @@ _LOOKS = ("cubic", "bbr", "brf", "reno", "rcp", "bdr", "xcp", "pacec")
 """Whose colours the streams have: eight that can be told apart."""
 MOST_STREAMS = len(_LOOKS)
 PANEL_HEIGHT = 150
+MOST = 1e18
+"""What is larger is no bytes, bit/s or microseconds of any run."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ def read(path: Path) -> Trace:
             if not isinstance(stream, dict) or not all(_is_number(stream.get(k)) for k in ("start", "end")):
                 raise OutputError(f"{path}: intervals.{number}: found a stream without start and end")
             if not stream.get("omitted"):
-                streams.setdefault(f"stream {stream.get('socket', '?')}", []).append(stream)
+                name = _drawable(f"stream {stream.get('socket', '?')}")
+                streams.setdefault(name, []).append(stream)
     if not streams:
         raise OutputError(f"{path}: found no interval with a stream, expected at least one")
     if len(streams) > MOST_STREAMS:
@@ -129,13 +131,22 @@ def _rows(quantity: Quantity, name: str, intervals: list[dict[str, Any]]) -> lis
 
 
 def _title(data: dict[str, Any], path: Path) -> str:
-    start = data.get("start")
-    algorithm = (
-        data.get("end", {}).get("sender_tcp_congestion") if isinstance(data.get("end"), dict) else None
-    )
-    host = start.get("connecting_to", {}).get("host") if isinstance(start, dict) else None
+    algorithm = _get(data, "end", "sender_tcp_congestion")
+    host = _get(data, "start", "connecting_to", "host")
     parts = [path.name, str(algorithm or ""), f"to {host}" if host else ""]
-    return ", ".join(filter(None, parts))
+    return _drawable(", ".join(filter(None, parts)))
+
+
+def _drawable(text: str) -> str:
+    """Without halves of surrogate pairs, which JSON may hold and a picture may not."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _get(of: Any, *keys: str) -> Any:
+    """What is under the keys, one in another; None where there is nothing."""
+    for key in keys:
+        of = of.get(key) if isinstance(of, dict) else None
+    return of
 
 
 def _list(of: Any, key: str) -> list[Any]:
@@ -144,4 +155,5 @@ def _list(of: Any, key: str) -> list[Any]:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether it can be drawn; a whole number of JSON may be too long for a float."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST

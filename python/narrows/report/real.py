@@ -1,4 +1,4 @@
-"""Simulation and kernel side by side, as tables of a report."""
+"""Simulation and real stacks side by side, as tables of a report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def agreement(outcome: Outcome) -> Table:
         Column("Experiment", number=False),
         *(Column(title, f"within {100 * TOLERANCES[name]:g} %") for name, (title, _, _) in _FIGURES.items()),
         Column("Largest difference", number=False),
-        Column("Runs on the kernel"),
+        Column(f"Runs {outcome.real.where}"),
         Column("not sound"),
     ]
     rows = []
@@ -45,7 +45,7 @@ def agreement(outcome: Outcome) -> Table:
         cells.append(Cell(_worst(worst, experiment) if worst else DASH))
         cells += [Cell(str(len(runs))), Cell(str(sum(bool(run.doubts) for run in runs)))]
         rows.append(cells)
-    return Table("Simulation and kernel", columns, rows)
+    return Table(f"Simulation and {outcome.real.side}", columns, rows)
 
 
 def _worst(pair: Pair, experiment: Experiment) -> str:
@@ -71,10 +71,10 @@ def side_by_side(experiment: Experiment, outcome: Outcome) -> Table | None:
     for title, unit, _ in _FIGURES.values():
         columns += [
             Column(title, f"simulated, {unit}"),
-            Column("", f"kernel, {unit}"),
+            Column("", f"{real.side}, {unit}"),
             Column("", "difference"),
         ]
-    columns.append(Column("Kernel run", number=False))
+    columns.append(Column(f"{real.side.capitalize()} run", number=False))
     cells = []
     for key, found in rows.items():
         line = [Cell(text) for text in key]
@@ -86,10 +86,10 @@ def side_by_side(experiment: Experiment, outcome: Outcome) -> Table | None:
         cells.append(line)
     bounds = " or ".join(f"{100 * TOLERANCES[name]:g} % ({_FIGURES[name][0]})" for name in _FIGURES)
     notes = [
-        f"Simulated means are over seeds, the kernel's over its runs. Marked: more than {bounds}.",
+        f"Simulated means are over seeds, the {real.side}'s over its runs. Marked: more than {bounds}.",
         f"{ORDINARY} behind a marked one: no further off than 95 of 100 single runs of the simulation.",
     ]
-    return Table("Simulation and kernel", columns, cells, notes)
+    return Table(f"Simulation and {real.side}", columns, cells, notes)
 
 
 def _three(pair: Pair | None, size: float, ordinary: bool) -> list[Cell]:
@@ -109,7 +109,7 @@ def _three(pair: Pair | None, size: float, ordinary: bool) -> list[Cell]:
 
 
 def _ordinary(pair: Pair, experiment: Experiment, outcome: Outcome) -> bool:
-    """Whether the kernel's value lies where another seed's could: in the 95 % prediction interval."""
+    """Whether the real value lies where another seed's could: in the 95 % prediction interval."""
     values = [
         float(run.column("flows", pair.figure)[row])
         for run in _at(pair, experiment, outcome.runs[experiment.id])

@@ -31,7 +31,11 @@ def figures(outcome: Outcome) -> dict[str, list[Figure]]:
         for spec in outcome.study.figures:
             sides = [(spec, outcome.runs)]
             if outcome.real is not None:
-                sides = [(_titled(spec, "sim"), outcome.runs), (_titled(spec, "kernel"), outcome.real.runs)]
+                real = outcome.real
+                sides = [
+                    (_titled(spec, "", "simulation"), outcome.runs),
+                    (_titled(spec, f"-{real.backend}", real.side), real.runs),
+                ]
             for shown, runs in sides:
                 if runs.get(spec.experiment):
                     figure = draw(shown, runs[spec.experiment])
@@ -40,12 +44,8 @@ def figures(outcome: Outcome) -> dict[str, list[Figure]]:
     return drawn
 
 
-_SIDES = {"sim": ("", "simulation"), "kernel": ("-kernel", "kernel")}
-"""What a side adds to a figure's id and title."""
-
-
-def _titled(spec: FigureSpec, side: str) -> FigureSpec:
-    suffix, words = _SIDES[side]
+def _titled(spec: FigureSpec, suffix: str, words: str) -> FigureSpec:
+    """A side's figure: what it adds to id and title."""
     return spec.model_copy(update={"id": spec.id + suffix, "title": f"{spec.title} ({words})"})
 
 
@@ -96,7 +96,7 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
     notes = list(outcome.notes)
     if real is not None:
         notes += [
-            f"{identity} was not run on the kernel: {' '.join(left_out)}"
+            f"{identity} was not run {real.where}: {' '.join(left_out)}"
             for identity, left_out in real.left_out.items()
             if identity not in real.runs
         ]
@@ -116,6 +116,7 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
             claims=claim_rows(paper, shown, others),
             own=claim_rows(ours, shown, others),
             real=agreement(outcome) if real is not None else None,
+            side=real.side if real is not None else "",
             tally_real=tally([finding for finding in others if finding.claim.group == "paper"]),
             notes=notes,
             resolutions=study.resolutions,
@@ -137,7 +138,7 @@ def _tables(outcome: Outcome, experiment: Experiment) -> list[Table]:
 
 
 def _remarks(outcome: Outcome, experiment: Experiment) -> list[str]:
-    """What explains differences between simulation and kernel, and what the kernel's side lacks."""
+    """What explains differences between simulation and real stacks, and what these lack."""
     if outcome.real is None:
         return []
     return [*experiment.kernel.explained, *outcome.real.left_out.get(experiment.id, [])]
@@ -173,7 +174,10 @@ def _write_measures(outcome: Outcome, path: Path) -> None:
         table.writerow(
             ["on", "experiment", "factors", "seed", "measure", "arguments", "unit", "value", "lower_bound"]
         )
-        for side, found in (("sim", outcome.runs), ("kernel", outcome.real.runs if outcome.real else {})):
+        sides = [("sim", outcome.runs)]
+        if outcome.real is not None:
+            sides.append((outcome.real.backend, outcome.real.runs))
+        for side, found in sides:
             for identity, runs in found.items():
                 unique = {(name, _text(args)): (name, args) for name, args in wanted.get(identity, [])}
                 rows = _measure_rows(identity, runs, list(unique.values()))
@@ -236,7 +240,8 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
             ]
         )
         sides = [("sim", finding) for finding in outcome.findings]
-        sides += [("kernel", finding) for finding in (outcome.real.findings if outcome.real else ())]
+        if outcome.real is not None:
+            sides += [(outcome.real.backend, finding) for finding in outcome.real.findings]
         for side, finding in sides:
             claim = finding.claim
             for case in finding.cases:

@@ -141,7 +141,7 @@ def rows(table: type[fields.Table]) -> list[Row]:
             key=table.model_fields[name].alias or name,
             takes=_type(hints[name]),
             default=_default(table, name),
-            meaning=table.model_fields[name].description or "",
+            meaning=" ".join((table.model_fields[name].description or "").split()),
         )
         for name in names
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from narrows.scenario.model import Scenario
 
@@ -12,7 +13,25 @@ FILE = Path(__file__).with_name("schema.json")
 
 def text() -> str:
     """The schema as printed."""
-    schema = Scenario.model_json_schema(by_alias=True, mode="validation")
+    schema = _in_lines(Scenario.model_json_schema(by_alias=True, mode="validation"))
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "Narrows scenario"
     return json.dumps(schema, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _in_lines(part: Any) -> Any:
+    """The same with each paragraph of a description in one line, however our sources break them."""
+    if isinstance(part, list):
+        return [_in_lines(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        key: _paragraphs(value) if key == "description" and isinstance(value, str) else _in_lines(value)
+        for key, value in part.items()
+    }
+
+
+def _paragraphs(text: str) -> str:
+    """Without what only Python raises."""
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+    return "\n\n".join(paragraph for paragraph in paragraphs if not paragraph.startswith("Raises:"))

@@ -110,7 +110,7 @@ class Flow(Table):
     pacing: Flag = False
     """TCP: pace window-based controllers too, as Linux with sch_fq."""
     receive_window: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | None = None
-    """TCP: receive window in segments; never limits if left out."""
+    """TCP: largest receive window in segments; none if left out. It opens as Linux's does, from 64 KiB."""
     mss: Annotated[Int, Field(ge=64, le=60000)] = 1448
     """TCP: payload bytes of a full segment."""
     class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0

@@ -92,7 +92,7 @@ def _show(outcome: Outcome, console: Console) -> None:
     """The verdicts as a table."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     columns = ["claim", "says", "paper", "verdict"]
-    columns += ["on the kernel"] if outcome.real else []
+    columns += [outcome.real.where] if outcome.real else []
     for column in columns:
         table.add_column(column, ratio=3 if column == "says" else None)
     others = {finding.claim.id: finding for finding in outcome.real.findings} if outcome.real else {}
@@ -112,7 +112,7 @@ def _verdict(finding: Finding) -> str:
 
 
 def _show_real(real: Real, console: Console) -> None:
-    """How near the kernel came to the simulation, in a line per experiment, and what was left out."""
+    """How near real stacks came to the simulation, in a line per experiment, and what was left out."""
     for identity, comparison in real.comparisons.items():
         judged = sum(pair.judged for pair in comparison.pairs)
         within = judged - len(comparison.large)

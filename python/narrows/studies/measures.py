@@ -234,15 +234,6 @@ def _rtt(run: Run, statistic: str, flows: str) -> float:
     return 1e3 * float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
 
 
-@measure("Deviation of the RTT", "ms", "MET-14")
-def rtt_deviation(run: Run, flows: str = "*") -> float:
-    """Mean over the samples of the smoothed mean deviation, what iperf3 calls the variance of the RTT."""
-    found = [run.flow_series(int(row), "rttvar_s")[1] for row in run.flows(flows)]
-    known = [series[~np.isnan(series)] for series in found]
-    means = [float(series.mean()) for series in known if series.size]
-    return 1e3 * float(np.mean(means)) if means else math.nan
-
-
 @measure("Normalised power", "", "MET-40")
 def normalised_power(run: Run, capacity_mbit: float, flows: str = "*") -> float:
     """(X/C) (D0/D) with the flows' goodput together and their mean RTT."""

@@ -94,8 +94,8 @@ def run_on_both(
     """
     experiments = chosen(study, only)
     pairs = [plan(study, experiment, quick, real) for experiment in experiments if not experiment.printed]
-    outcome = Outcome(study, quick, {}, [], real=Real(kernel=str(real.facts().get("kernel", "unknown"))))
-    assert outcome.real is not None
+    stacks = Real(kernel=str(real.facts().get("kernel", "unknown")), backend=real.name)
+    outcome = Outcome(study, quick, {}, [], real=stacks)
     for experiment in experiments:
         if experiment.printed:
             take_printed(study, experiment, outcome)
@@ -104,7 +104,7 @@ def run_on_both(
     say(f"real time: {len(ahead)} experiments, about {minutes(total)}")
     for pair in pairs:
         identity = pair.experiment.id
-        outcome.real.left_out[identity] = list(pair.left_out)
+        stacks.left_out[identity] = list(pair.left_out)
         if pair.real is None:
             say(f"{identity}: left out: {' '.join(pair.left_out)}")
             continue
@@ -114,31 +114,29 @@ def run_on_both(
         outcome.version = str(simulated.metadata.get("narrows", "unknown"))
         outcome.wall_s += wall_seconds(out / SIMULATED / identity)
         outcome.events += int(np.nansum(numbers(simulated.runs, "events")))
-        found = _in_real_time(
-            pair, _place(out, real, pair), real, reuse, total, say, outcome.real.left_out[identity]
-        )
+        found = _in_real_time(pair, _place(out, real, pair), real, reuse, total, say, stacks)
         total -= pair.seconds if pair in ahead else 0.0
         if found is not None:
-            outcome.real.runs[identity] = read_runs(found, pair.experiment)
-            outcome.real.comparisons[identity] = compare(simulated, found)
+            stacks.runs[identity] = read_runs(found, pair.experiment)
+            stacks.comparisons[identity] = compare(simulated, found)
     claims = [claim for claim in study.claims if claim.experiment in outcome.runs]
     outcome.findings = [judge(claim, outcome.runs) for claim in claims]
-    outcome.real.findings = [judge(claim, outcome.real.runs) for claim in claims]
+    stacks.findings = [judge(claim, stacks.runs) for claim in claims]
     return outcome
 
 
 def _in_real_time(
-    pair: Pair, folder: Path, backend: Backend, reuse: bool, left_s: float, say: Say, left_out: list[str]
+    pair: Pair, folder: Path, backend: Backend, reuse: bool, left_s: float, say: Say, stacks: Real
 ) -> Results | None:
     """Run an experiment in real time; if that fails its finished runs, and a sentence in `left_out`."""
     assert pair.real is not None
-    progress = _progress(pair.experiment.id, left_s, pair.real.duration / 1e9 + OVERHEAD_S, say)
+    progress = _progress(pair.experiment.id, stacks.where, left_s, pair.real.duration / 1e9 + OVERHEAD_S, say)
     try:
         return _results(pair.real, folder, backend, None, reuse, progress)
     except NarrowsError as error:
         # An experiment that breaks in the middle must not take those before it along.
         say(f"{pair.experiment.id}: {error}")
-        left_out.append(f"Runs that are missing failed: {error}")
+        stacks.left_out[pair.experiment.id].append(f"Runs that are missing failed: {error}")
         return error.left
 
 
@@ -171,14 +169,14 @@ def _quiet(done: int, total: int) -> None:
     """Simulations take no time that anyone would wait for."""
 
 
-def _progress(name: str, left_s: float, each_s: float, say: Say) -> sweep.Progress:
+def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> sweep.Progress:
     begun = time.monotonic()
 
     def tell(done: int, total: int) -> None:
         spent = time.monotonic() - begun
         # What is left of this experiment goes by what its runs took, the others by their estimate.
         rest = (total - done) * spent / done + left_s - total * each_s
-        say(f"{name}: {done} of {total} runs on the kernel, about {minutes(rest)} left")
+        say(f"{name}: {done} of {total} runs {where}, about {minutes(rest)} left")
 
     return tell
 

@@ -37,11 +37,23 @@ class Real:
     runs: dict[str, Runs] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     comparisons: dict[str, Comparison] = field(default_factory=dict)
-    """Simulation (A) and kernel (B) of each experiment."""
+    """Simulation (A) and real stacks (B) of each experiment."""
     left_out: dict[str, list[str]] = field(default_factory=dict)
     """Experiment to sentences: what of it was not run, and why."""
     kernel: str = "unknown"
     """Its release."""
+    backend: str = "kernel"
+    """What ran it: kernel or vm."""
+
+    @property
+    def side(self) -> str:
+        """What ran it, as a heading says it."""
+        return "guest" if self.backend == "vm" else "kernel"
+
+    @property
+    def where(self) -> str:
+        """The same in a sentence."""
+        return "in the guest" if self.backend == "vm" else "on the kernel"
 
 
 @dataclass

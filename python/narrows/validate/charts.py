@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import altair as alt
@@ -21,6 +23,10 @@ _FULL = 0.3
 """Errors of this size have the map's strongest colours."""
 _MOST_PANELS = 18
 """Of an algorithm's windows."""
+_FIRST_SECONDS = 8.0
+_SMALL = 130
+"""Height of the page's panels."""
+_SIMULATED = Look("simulated", "#c05621", "#f6ad55")
 
 
 def write(findings: Sequence[Finding], folder: Path) -> list[Path]:
@@ -91,15 +97,42 @@ def windows(findings: Sequence[Finding]) -> list[Figure]:
     return found
 
 
-def _overlay(finding: Finding) -> Panel | None:
+def same_losses(findings: Sequence[Finding]) -> Figure | None:
+    """The first seconds of flows that lose the same packets on both sides, an algorithm a panel.
+
+    Of the cell and the seed that most of them have.
+    """
+    lossy = [f for f in findings if f.cell.same_losses and f.real.seeds]
+    if not lossy:
+        return None
+    (cell, seed), _ = Counter((f.cell, f.real.seeds[0]) for f in lossy).most_common(1)[0]
+    chosen = {f.algorithm: f for f in lossy if (f.cell, f.real.seeds[0]) == (cell, seed)}
+    panels = [
+        panel
+        for name in order(list(chosen))
+        if (panel := _overlay(chosen[name], _FIRST_SECONDS, look(name).label)) is not None
+    ]
+    if not panels:
+        return None
+    caption = (
+        f"{cell.name}, seed {seed}: Linux's own stack and the simulator, which both lose the same packets."
+    )
+    keys = [Key("real", neutral(INK)), Key("simulated", _SIMULATED)]
+    small = [replace(panel, height=_SMALL) for panel in panels]
+    return Figure("same-losses", "Windows under the same losses", caption, small, keys, columns=3)
+
+
+def _overlay(finding: Finding, until: float = math.inf, title: str = "") -> Panel | None:
     sides = (finding.real, finding.model)
     if not all(side.windows and len(side.windows[0][0]) for side in sides):
         return None
     values = []
     for name, side in zip(("real", "simulated"), sides, strict=True):
-        t, window = thin(*side.windows[0])
+        t, window = side.windows[0]
+        kept = t <= until
+        t, window = thin(t[kept], window[kept])
         values += rows(x=t, y=window, s=name)
-    looks: list[Look] = [neutral(INK), look(finding.algorithm)]
+    looks: list[Look] = [neutral(INK), _SIMULATED if title else look(finding.algorithm)]
     names = ["real", "simulated"]
     chart = (
         alt.Chart(inline(values))
@@ -111,7 +144,7 @@ def _overlay(finding: Finding) -> Panel | None:
             strokeDash=dash(names, looks),
         )
     )
-    return Panel(_label(finding), chart)
+    return Panel(title or _label(finding), chart)
 
 
 def _label(finding: Finding) -> str:

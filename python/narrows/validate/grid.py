@@ -60,6 +60,20 @@ class Cell:
         return max(1, round(self.buffer * self.rate * 1000 * self.rtt / 8 / PACKET))
 
     @property
+    def jitter(self) -> int:
+        """Random delay on the way back, at most, us: a full packet's time at the bottleneck.
+
+        So much takes away the advantage of whose packets come just when one has left the queue (Floyd and
+        Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992).
+        """
+        return PACKET * 8 // self.rate
+
+    @property
+    def same_losses(self) -> bool:
+        """Whether both sides lose the same packets: those of one flow come in the same order."""
+        return self.loss > 0 and self.flows is Flows.SINGLE
+
+    @property
     def tested(self) -> tuple[str, ...]:
         """Names of the flows that have the tested algorithm."""
         return ("near", "far") if self.flows is Flows.RTTS else ("near",)
@@ -108,8 +122,9 @@ def choose(words: Iterable[str]) -> list[Cell]:
     for word in words:
         named = SUBSETS[word]() if word in SUBSETS else [c for n, c in every.items() if fnmatchcase(n, word)]
         if not named:
+            near = hint(word, [*SUBSETS, *every], most=len(SUBSETS) + 1)
             raise NarrowsError(
-                f"found no cell {word!r}, expected full, core, ci, or a name{hint(word, every)}"
+                f"--cells: found {word!r}, expected a part of the grid or names of cells{near}"
             )
         found |= {cell.name: cell for cell in named}
     return list(found.values())
@@ -135,10 +150,15 @@ between = ["r1", "r2"]
 rate = "{rate}mbit"
 delay = "{delay}us"
 queue = "{queue}p"
-{loss}# What hosts add: without it flows of a deterministic network can stay in lock-step for ever.
-back = {{ rate = "{access}mbit", queue = "infinite", jitter = {{ max = "50us" }} }}
+{loss}# A packet's time at the bottleneck, at random, or the queue has room for the same flow each time.
+back = {{ rate = "{access}mbit", queue = "infinite", jitter = {{ max = "{jitter}us" }} }}
 
-{links}{flows}[probes]
+{links}{flows}# Not netem: behind a token bucket it passes on two packets at once, and one can decide a run.
+# The relay serves them in turn, and loses what the simulator loses.
+[kernel]
+delay = "relay"
+
+[probes]
 interval = "50ms"
 links = ["bottleneck"]
 """
@@ -156,7 +176,8 @@ cc = "{cc}"
 def scenario(cell: Cell, algorithm: str, duration: str) -> str:
     """A cell's scenario file for an algorithm.
 
-    Delay and loss are those of one link, so that a run in real time moves each packet through one relay.
+    Delay and loss are those of one link, so that a run in real time moves each packet through one relay; the
+    far flow's (`Flows.RTTS`) pass a second one, for what its RTT is longer.
     """
     pairs = [("near", algorithm, 0)]
     if cell.flows is Flows.CUBIC:
@@ -178,6 +199,7 @@ def scenario(cell: Cell, algorithm: str, duration: str) -> str:
         queue=cell.queue,
         loss=f'loss = "{cell.loss:g}%"\n' if cell.loss else "",
         access=access,
+        jitter=cell.jitter,
         links=links,
         flows=flows,
     )

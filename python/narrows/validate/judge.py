@@ -62,6 +62,12 @@ def verdicts(findings: list[Finding]) -> list[Verdict]:
     return told
 
 
+def within(finding: Finding, figure: str) -> bool:
+    """Whether the real median is one that simulated runs may have."""
+    least, most = finding.model.range(figure)
+    return least <= finding.real.median(figure) <= most
+
+
 def large(findings: Iterable[Finding]) -> list[tuple[Finding, str, float]]:
     """Errors of judged figures that want an explanation, largest first."""
     found = [(f, figure, f.errors[figure]) for f in findings for figure in TARGETS]

@@ -7,7 +7,7 @@ every 50 ms, each counted by the bytes delivered meanwhile.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,6 +31,17 @@ class Side:
     """A value per run."""
     windows: list[tuple[Array, Array]] = field(default_factory=list)
     """Time (s) and window (segments) in the measurement interval, per run; empty if not known."""
+    seeds: list[int] = field(default_factory=list)
+    """Of the runs."""
+
+    def of(self, seeds: Collection[int]) -> Side:
+        """Its runs with these seeds."""
+        kept = [run for run, seed in enumerate(self.seeds) if seed in seeds]
+        return Side(
+            {figure: [values[run] for run in kept] for figure, values in self.figures.items()},
+            [self.windows[run] for run in kept],
+            [self.seeds[run] for run in kept],
+        )
 
     def median(self, figure: str) -> float:
         """The median over runs; NaN without a value."""
@@ -51,6 +62,7 @@ def sides(results: Results) -> dict[str, Side]:
     """Flows by name; of runs in real time those that were sound only."""
     unsound = {int(run) for run, verdict in results.soundness.items() if not verdict["sound"]}
     warmup = float(results.metadata.get("warmup_s", 0.0))
+    seeds = {row["run"]: row["seed"] for row in results.runs.to_pylist()}
     rows = [row for row in results.flows.to_pylist() if row["run"] not in unsound]
     found: dict[str, Side] = {}
     for row in rows:
@@ -58,6 +70,7 @@ def sides(results: Results) -> dict[str, Side]:
         samples = _samples(results, row["run"], row["flow"], warmup)
         t, window = samples["t_s"], samples["cwnd"]
         side.windows.append((t, window))
+        side.seeds.append(seeds[row["run"]])
         side.figures["goodput_bps"].append(_number(row["goodput_bps"]))
         mean, p95 = weighted(samples["srtt_s"], samples["goodput_bps"])
         side.figures["rtt_mean_s"].append(mean)
@@ -66,6 +79,19 @@ def sides(results: Results) -> dict[str, Side]:
         side.figures["resent"].append(row["retransmits"] / sent if sent else math.nan)
         side.figures["cwnd_mean"].append(float(window.mean()) if len(window) else math.nan)
         side.figures["period_s"].append(shape.period(t, window))
+    return found
+
+
+def together(parts: Iterable[dict[str, Side]]) -> dict[str, Side]:
+    """Flows by name, with the runs of all parts."""
+    found: dict[str, Side] = {}
+    for part in parts:
+        for name, side in part.items():
+            whole = found.setdefault(name, Side({figure: [] for figure in side.figures}))
+            whole.windows.extend(side.windows)
+            whole.seeds.extend(side.seeds)
+            for figure, values in side.figures.items():
+                whole.figures[figure] += values
     return found
 
 

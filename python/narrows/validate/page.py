@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.report.style import look
@@ -24,9 +25,26 @@ _FIGURES = {
 
 _METHOD = Path(__file__).with_name("method.md")
 """The page's first part, with places for what was measured."""
+_NS3 = Path(__file__).with_name("ns3") / "method.md"
+"""How ns-3 is measured; on the page if it was."""
 
 
-def render(outcome: Outcome, causes: Sequence[Cause], release: str, other: str = "") -> str:
+@dataclass(frozen=True)
+class Picture:
+    """A figure on the page."""
+
+    file: str
+    """From the page's folder."""
+    caption: str
+
+
+def render(
+    outcome: Outcome,
+    causes: Sequence[Cause],
+    release: str,
+    other: str = "",
+    picture: Picture | None = None,
+) -> str:
     """The page in Markdown.
 
     Args:
@@ -34,9 +52,12 @@ def render(outcome: Outcome, causes: Sequence[Cause], release: str, other: str =
         causes: what explains large errors.
         release: version of Narrows.
         other: name and version of the simulator beside ours; empty without one.
+        picture: of windows under the same losses, if there is one.
     """
     findings = outcome.findings
     parts = [_head(outcome, release, other), "## What came of it", _verdicts(findings)]
+    if picture:
+        parts += ["### Under the same losses", _SAME.format(file=picture.file, caption=picture.caption)]
     parts += ["### By algorithm", _TELLS, _medians(findings, bool(other))]
     parts += ["### Beyond 30 %", _large(findings, causes)]
     for figure, title in (
@@ -45,9 +66,17 @@ def render(outcome: Outcome, causes: Sequence[Cause], release: str, other: str =
         ("window", "Window distance"),
     ):
         parts += [f"### {title}, cell by cell", _UNITS.format(what=title), _matrix(findings, figure)]
+    if outcome.failed:
+        why = [f"- `{name}`: {reason}" for name, reason in outcome.failed.items()]
+        parts += ["### Without figures", "\n".join(why)]
     return "\n\n".join(parts) + "\n"
 
 
+_SAME = (
+    "A flow alone loses the same packets on both sides, so that its window can be laid over the real one. "
+    "{caption} The first seconds after the warm-up; nothing is fitted.\n\n"
+    "![The window of each algorithm over time, on Linux and simulated]({file})"
+)
 _TELLS = (
     "Medians of the errors' sizes over the tested flows of all cells, in per cent. "
     "*Worst* is the largest error in goodput and where it is."
@@ -61,7 +90,7 @@ def _head(outcome: Outcome, release: str, other: str) -> str:
     counts = {name: len({f.cell.name for f in rows}) for name, rows in groups.items()}
     most = max(counts.values(), default=0)
     fewer = ", ".join(f"{look(n).label} {count}" for n, count in counts.items() if count < most)
-    unsound = sum(f.unsound for f in findings if f.flow == f.cell.tested[0])
+    unsound = sum(outcome.unsound.values())
     total = len(grid.full())
     missing = "all of them were run" if most == total else f"the other {total - most} were **not run**"
     return (
@@ -72,7 +101,8 @@ def _head(outcome: Outcome, release: str, other: str) -> str:
             backend=outcome.backend,
             release=release,
             other=f"; beside it {other}" if other else "",
-            repetitions=ask.repetitions,
+            ns3="\n" + _NS3.read_text(encoding="utf-8").rstrip() if other else "",
+            repetitions=_span(f.real.runs for f in findings),
             seeds=ask.seeds,
             duration=ask.duration,
             algorithms=", ".join(look(name).label for name in groups) or "none",
@@ -80,10 +110,47 @@ def _head(outcome: Outcome, release: str, other: str) -> str:
             full=total,
             most="each algorithm" if not fewer else f"most algorithms (fewer: {fewer})",
             missing=missing,
+            levels=_levels(findings),
+            command=_command(outcome, bool(other)),
             unsound=f"| disturbed runs, left out | {unsound} |\n" if unsound else "",
         )
         .rstrip()
     )
+
+
+def _levels(findings: Sequence[Finding]) -> str:
+    """What of each factor was run."""
+    cells = {finding.cell for finding in findings}
+    factors: dict[str, set[float]] = {
+        "{} Mbit/s": {cell.rate for cell in cells},
+        "RTT {} ms": {cell.rtt for cell in cells},
+        "{} BDP": {cell.buffer for cell in cells},
+        "loss {} %": {cell.loss for cell in cells},
+    }
+    said = [
+        words.format(", ".join(f"{level:g}" for level in sorted(each))) for words, each in factors.items()
+    ]
+    kinds = [kind for kind in grid.Flows if kind in {cell.flows for cell in cells}]
+    return "; ".join([*said, f"flows {', '.join(kinds)}"])
+
+
+def _command(outcome: Outcome, other: bool) -> str:
+    """What makes this page."""
+    ask = outcome.ask
+    subset = next((name for name, cells in grid.SUBSETS.items() if set(cells()) == set(ask.cells)), "")
+    words = [
+        f"narrows validate --on {outcome.backend}",
+        f"--cells {subset or ','.join(cell.name for cell in ask.cells)}",
+        f"--repetitions {ask.repetitions} --seeds {ask.seeds} --duration {ask.duration}",
+        "--ns3 " * other + "--write docs/validation.md",
+    ]
+    return " \\\n    ".join(words)
+
+
+def _span(numbers: Iterable[int]) -> str:
+    """The number, or the least and the largest."""
+    each = sorted(set(numbers)) or [0]
+    return str(each[0]) if len(each) == 1 else f"{each[0]} to {each[-1]}"
 
 
 def _verdicts(findings: list[Finding]) -> str:
@@ -92,6 +159,12 @@ def _verdicts(findings: list[Finding]) -> str:
         who = f" ({look(verdict.worst).label})" if verdict.worst else ""
         met = "met" if verdict.met else "**missed**"
         lines.append(f"| {verdict.words}{who} | {_part(verdict.target)} | {_part(verdict.found)} | {met} |")
+    inside = [judge.within(finding, "goodput_bps") for finding in findings if not finding.cell.same_losses]
+    if inside:
+        lines += [
+            "",
+            f"In goodput {sum(inside)} of {len(inside)} real medians lie between the simulated runs.",
+        ]
     return "\n".join(lines)
 
 

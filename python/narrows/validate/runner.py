@@ -1,32 +1,21 @@
-"""Running a validation: every cell simulated and on real stacks; what is finished is kept.
-
-OUT/scenarios/<algorithm>/<cell>.toml   what both sides run; `narrows run` takes it, too
-OUT/sim/<algorithm>/<cell>              tables of the simulation
-OUT/<backend>/<algorithm>/<cell>        tables of the runs on real stacks
-OUT/finished.jsonl                      when each of those was measured, on which kernel, and how long it took
-"""
+"""Running a validation: every cell simulated and on real stacks; what is finished is kept (`kept.py`)."""
 
 from __future__ import annotations
 
-import json
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
 from narrows import sweep
 from narrows.backends import Backend
 from narrows.errors import NarrowsError
-from narrows.results.results import Results, came_to_its_end
-from narrows.scenario.load import loads
-from narrows.scenario.model import Scenario
 from narrows.signals import undisturbed
-from narrows.validate import grid, measures
-from narrows.validate.grid import Cell, Flows
+from narrows.validate import kept, measures
+from narrows.validate.grid import Cell
+from narrows.validate.kept import SIMULATED, Place
 from narrows.validate.measures import Side
 
 LINUX = (
@@ -48,10 +37,8 @@ LINUX = (
 )
 """The algorithms that Linux brings along."""
 
-SIMULATED = "sim"
-"""Folder of the simulations."""
-FINISHED = "finished.jsonl"
 _NAP_SECONDS = 0.2
+_SAYS_EVERY_SECONDS = 15.0
 
 Say = Callable[[str], None]
 Other = Callable[[str, Cell, float], dict[str, Side]]
@@ -66,8 +53,8 @@ class Ask:
     cells: tuple[Cell, ...]
     repetitions: int = 3
     """Runs of a cell on real stacks."""
-    seeds: int = 9
-    """Simulated runs of a cell with two flows."""
+    seeds: int = 25
+    """Simulated runs of a cell. Where both sides lose the same packets: the real ones' seeds instead."""
     duration: str = "30s"
 
 
@@ -115,6 +102,8 @@ class Outcome:
     findings: list[Finding] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     """Why a cell has no figures, by algorithm and cell."""
+    unsound: dict[str, int] = field(default_factory=dict)
+    """Runs on real stacks that were disturbed and are left out, by algorithm and cell."""
     kernels: list[str] = field(default_factory=list)
     """Versions that were measured."""
     dates: list[str] = field(default_factory=list)
@@ -125,15 +114,6 @@ def available(real: Backend, simulator: Backend) -> tuple[str, ...]:
     """Linux's algorithms that both sides have."""
     names = [{name for name, _ in backend.congestion_controllers()} for backend in (real, simulator)]
     return tuple(name for name in LINUX if name in names[0] and name in names[1])
-
-
-def scenario(ask: Ask, algorithm: str, cell: Cell, runs: int) -> Scenario:
-    """What a side runs, from the file that it is written to."""
-    path = ask.out / "scenarios" / algorithm / f"{cell.name}.toml"
-    text = grid.scenario(cell, algorithm, ask.duration)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return loads(text, str(path), {"sweep.seeds": runs})
 
 
 def run(
@@ -158,82 +138,87 @@ def run(
         say: told in a line what is going on.
     """
     outcome = Outcome(ask, backend)
-    wanted = [(algorithm, cell) for cell in ask.cells for algorithm in ask.algorithms]
+    wanted = [Place(ask.out, name, cell, ask.duration) for cell in ask.cells for name in ask.algorithms]
     if real is not None:
         outcome.failed = _measure(ask, real, backend, wanted, say)
-    places = {(algorithm, cell): place(ask, backend, algorithm, cell) for algorithm, cell in wanted}
-    there = [pair for pair in wanted if came_to_its_end(places[pair])]
-    for number, (algorithm, cell) in enumerate(there, start=1):
-        outcome.findings += _compare(ask, algorithm, cell, places[algorithm, cell], simulator, jobs, other)
-        if number % 50 == 0:
-            say(f"{number} of {len(there)} cells simulated")
-    _when(ask, backend, outcome)
+    begun = time.monotonic()
+    for number, place in enumerate(wanted, start=1):
+        if place.name not in outcome.failed:
+            _compare(outcome, place, simulator, jobs, other)
+        if time.monotonic() - begun > _SAYS_EVERY_SECONDS:
+            begun = time.monotonic()
+            say(f"{number} of {len(wanted)} cells compared")
+    compared = {(finding.algorithm, finding.cell.name) for finding in outcome.findings}
+    outcome.dates = kept.days(ask.out, backend, compared)
     return outcome
 
 
-def place(ask: Ask, side: str, algorithm: str, cell: Cell) -> Path:
-    """The folder of a cell's results on a side."""
-    return ask.out / side / algorithm / cell.name
-
-
 def _compare(
-    ask: Ask,
-    algorithm: str,
-    cell: Cell,
-    folder: Path,
-    simulator: Backend | None,
-    jobs: int | None,
-    other: Other | None,
-) -> Iterator[Finding]:
-    real = Results.read(folder)
-    # A flow alone meets the same losses on both sides: the relay draws them from the same seed. Packets of
-    # two flows come in another order, so that their simulated runs stand for what may happen, and are more.
-    seeds = len(real.runs) if cell.flows is Flows.SINGLE else ask.seeds
+    outcome: Outcome, place: Place, simulator: Backend | None, jobs: int | None, other: Other | None
+) -> None:
+    ask, cell = outcome.ask, place.cell
+    parts = list(place.parts(outcome.backend))
+    if not parts:
+        return
+    outcome.kernels = sorted({*outcome.kernels, *(str(part.metadata.get("kernel", "")) for part in parts)})
+    unsound = sum(not verdict["sound"] for part in parts for verdict in part.soundness.values())
+    if unsound:
+        outcome.unsound[place.name] = unsound
+    reals = measures.together(measures.sides(part) for part in parts)
+    if not reals:
+        outcome.failed[place.name] = f"all {unsound} runs were disturbed"
+        return
+    # Where losses differ a run is one of many that may happen, and the simulator's are more.
+    real_runs = sum(len(part.runs) for part in parts)
     simulated = sweep.run(
-        scenario(ask, algorithm, cell, seeds),
-        out=place(ask, SIMULATED, algorithm, cell),
+        place.scenario(real_runs if cell.same_losses else ask.seeds),
+        out=place.folder(SIMULATED),
         jobs=jobs,
         backend=simulator,
         formats=("parquet",),
     )
-    models, reals = measures.sides(simulated), measures.sides(real)
-    unsound = sum(not verdict["sound"] for verdict in real.soundness.values())
-    others = other(algorithm, cell, float(simulated.metadata["warmup_s"])) if other is not None else {}
+    models = measures.sides(simulated)
+    others = other(place.algorithm, cell, float(simulated.metadata["warmup_s"])) if other is not None else {}
     for flow in cell.tested:
-        if flow in reals:
-            yield Finding(algorithm, cell, flow, models[flow], reals[flow], unsound, others.get(flow))
+        if flow not in reals:
+            continue
+        model, real = models[flow], reals[flow]
+        if cell.same_losses:
+            model = model.of(real.seeds)
+        found = Finding(place.algorithm, cell, flow, model, real, unsound, others.get(flow))
+        outcome.findings.append(found)
 
 
-def _measure(
-    ask: Ask, real: Backend, backend: str, wanted: Sequence[tuple[str, Cell]], say: Say
-) -> dict[str, str]:
+def _measure(ask: Ask, real: Backend, backend: str, wanted: Sequence[Place], say: Say) -> dict[str, str]:
     """Run on real stacks what is not kept; why what failed did."""
-    ahead = [pair for pair in wanted if not _kept(ask, backend, *pair)]
-    kept = len(wanted) - len(ahead)
-    say(f"{len(wanted)} cells, {kept} of them kept from before; {len(ahead)} x {ask.repetitions} runs ahead")
+    kernel = str(real.facts().get("kernel", ""))
+    there = {place.name: place.kept(backend, kernel) for place in wanted}
+    ahead = [place for place in wanted if there[place.name] < ask.repetitions]
+    runs = sum(ask.repetitions - there[place.name] for place in ahead)
+    say(f"{len(wanted)} cells, {len(wanted) - len(ahead)} of them kept from before; {runs} runs ahead")
     failed: dict[str, str] = {}
     progress = _Progress(len(ahead), say)
     pool = ThreadPoolExecutor(max_workers=real.most_jobs or 1, thread_name_prefix="validate")
     waiting = iter(ahead)
-    active: dict[Future[float], tuple[str, Cell]] = {}
+    active: dict[Future[float], Place] = {}
     try:
         while True:
-            for pair in waiting:
-                active[pool.submit(_one, ask, real, backend, *pair)] = pair
+            for place in waiting:
+                active[pool.submit(_one, ask, real, backend, place, there[place.name])] = place
                 if len(active) >= (real.most_jobs or 1):
                     break
             if not active:
                 break
             done, _ = wait(active, _NAP_SECONDS, FIRST_COMPLETED)
             for future in done:
-                algorithm, cell = active.pop(future)
+                place = active.pop(future)
                 try:
-                    _note(ask, backend, algorithm, cell, future.result(), str(real.facts().get("kernel", "")))
+                    kept.note(place, backend, kernel, ask.repetitions - there[place.name], future.result())
                 except NarrowsError as error:
                     # One that breaks must not take hours of others along.
-                    failed[f"{algorithm}/{cell.name}"] = str(error)
-                    say(f"{algorithm}/{cell.name}: {error}")
-                progress.tell(f"{algorithm}/{cell.name}")
+                    failed[place.name] = str(error)
+                    say(f"{place.name}: {error}")
+                progress.tell(place.name)
     finally:
         with undisturbed():
             if active:
@@ -242,28 +227,17 @@ def _measure(
     return failed
 
 
-def _one(ask: Ask, real: Backend, backend: str, algorithm: str, cell: Cell) -> float:
+def _one(ask: Ask, real: Backend, backend: str, place: Place, first: int) -> float:
     begun = time.monotonic()
+    place.drop(backend, first)
     sweep.run(
-        scenario(ask, algorithm, cell, ask.repetitions),
-        out=place(ask, backend, algorithm, cell),
+        place.scenario(ask.repetitions - first, first),
+        out=place.folder(backend, first),
         jobs=1,
         backend=real,
         formats=("parquet",),
     )
     return time.monotonic() - begun
-
-
-def _kept(ask: Ask, backend: str, algorithm: str, cell: Cell) -> bool:
-    """Whether a cell is finished: the same scenario, runs enough, and none of them disturbed."""
-    folder = place(ask, backend, algorithm, cell)
-    if not came_to_its_end(folder):
-        return False
-    earlier = Results.read(folder)
-    runs = len(earlier.runs)
-    same = earlier.metadata.get("scenario") == scenario(ask, algorithm, cell, runs).full()
-    enough = runs >= ask.repetitions
-    return same and enough and all(verdict["sound"] for verdict in earlier.soundness.values())
 
 
 class _Progress:
@@ -278,37 +252,3 @@ class _Progress:
         rest = (time.monotonic() - self._begun) / self._done * (self._total - self._done)
         left = f", about {rest / 60:.0f} min left" if self._done < self._total else ""
         self._say(f"{self._done} of {self._total}: {name}{left}")
-
-
-_lines = threading.Lock()
-
-
-def _note(ask: Ask, backend: str, algorithm: str, cell: Cell, seconds: float, kernel: str) -> None:
-    entry = {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "backend": backend,
-        "kernel": kernel,
-        "algorithm": algorithm,
-        "cell": cell.name,
-        "runs": ask.repetitions,
-        "wall_s": round(seconds, 1),
-    }
-    with _lines, (ask.out / FINISHED).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
-
-
-def _when(ask: Ask, backend: str, outcome: Outcome) -> None:
-    """Kernel versions and days of what is compared, of each cell the last."""
-    path = ask.out / FINISHED
-    if not path.is_file():
-        return
-    compared = {(finding.algorithm, finding.cell.name) for finding in outcome.findings}
-    last: dict[tuple[str, str], dict[str, str]] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        entry = json.loads(line)
-        key = (entry["algorithm"], entry["cell"])
-        if entry["backend"] == backend and key in compared:
-            last[key] = entry
-    outcome.kernels = sorted({entry["kernel"] for entry in last.values()})
-    days = sorted({entry["when"][:10] for entry in last.values()})
-    outcome.dates = days[:1] + days[1:][-1:]

@@ -14,7 +14,6 @@ from narrows.backends.kernel import agents, cc, features, iperf3
 from narrows.backends.kernel.layout import lay_out
 from narrows.backends.kernel.shell import KernelError
 from narrows.backends.kernel.spec import spec
-from narrows.cli import main as cli
 from narrows.scenario.load import loads
 
 ONE = """
@@ -28,31 +27,22 @@ queue = { kind = "fifo", limit = "1bdp" }
 cc = "bbr-c"
 """
 
-BESIDE = """
-duration = "16s"
+PATH = """
 [[links]]
-name = "one"
-between = ["s1", "d1"]
-rate = "20mbit"
-delay = "10ms"
-queue = "34p"
-[[links]]
-name = "two"
-between = ["s2", "d2"]
+between = ["s-{name}", "d-{name}"]
 rate = "20mbit"
 delay = "10ms"
 queue = "34p"
 [[flows]]
-name = "kernel"
-from = "s1"
-to = "d1"
-cc = "bbr"
-[[flows]]
-name = "ebpf"
-from = "s2"
-to = "d2"
-cc = "narrows_bbr"
+name = "{name}"
+from = "s-{name}"
+to = "d-{name}"
+cc = "{cc}"
 """
+
+BESIDE = (
+    'duration = "16s"' + PATH.format(name="kernel", cc="bbr") + PATH.format(name="ebpf", cc="narrows_bbr")
+)
 """Two paths of 20 Mbit/s and 20 ms with a buffer of one BDP: what disturbs the machine disturbs both."""
 
 GOODPUT = 0.03
@@ -73,20 +63,6 @@ def unloaded(agent):
     yield
     for name in cc.loaded():
         cc.call("unload", name)
-
-
-@pytest.fixture
-def narrows(monkeypatch, capsys):
-    """Runs the command; gives exit code, output and errors."""
-
-    def call(*args):
-        monkeypatch.setattr("sys.argv", ["narrows", *args])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        out, err = capsys.readouterr()
-        return exit_.value.code, out, err
-
-    return call
 
 
 def test_a_flow_gets_the_kernels_name(plan):
@@ -168,7 +144,7 @@ def test_a_run_loads_what_it_needs_and_takes_it_away(name, tmp_path):
     assert flow["goodput_bps"] > 0.8 * 20e6 * 1448 / 1500
     assert cc.loaded() == {}
     facts = json.loads((tmp_path / "out" / "metadata.json").read_text())
-    assert facts["loaded_congestion_controllers"][name] == cc.NAMES[name]
+    assert facts["agent_congestion_controllers"][name] == cc.NAMES[name]
 
 
 @pytest.mark.flaky(reruns=2)

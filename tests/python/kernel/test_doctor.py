@@ -10,17 +10,14 @@ from narrows.backends.kernel import features, namespaces
 from narrows.backends.kernel.features import Finding
 from narrows.backends.kernel.shell import KernelError
 from narrows.backends.kernel.soundness import judge, line
-from narrows.cli import main as cli
 from narrows.cli.doctor import examine, lacking, readiness
 
 
-def test_the_simulator_is_ready_whatever_else_lacks(monkeypatch, capsys):
+def test_the_simulator_is_ready_whatever_else_lacks(monkeypatch, narrows):
     monkeypatch.setattr("shutil.which", lambda name: None)
-    monkeypatch.setattr("sys.argv", ["narrows", "doctor", "--json"])
-    with pytest.raises(SystemExit) as exit_:
-        cli.main()
-    data = json.loads(capsys.readouterr().out)
-    assert exit_.value.code == 0
+    code, out, _ = narrows("doctor", "--json")
+    data = json.loads(out)
+    assert code == 0
     assert data["ready"]["sim"] and not data["ready"]["kernel"]
     missing = {finding["name"]: finding for finding in data["findings"] if not finding["have"]}
     assert missing["ethtool"]["remedy"] == "install ethtool"
@@ -57,11 +54,8 @@ def no_root(monkeypatch):
     monkeypatch.setattr(features, "_capable", lambda: False)
 
 
-def test_what_needs_root_is_not_tried_without(no_root, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["narrows", "doctor"])
-    with pytest.raises(SystemExit):
-        cli.main()
-    shown = capsys.readouterr().out
+def test_what_needs_root_is_not_tried_without(no_root, narrows):
+    shown = narrows("doctor")[1]
     (row,) = [row for row in shown.splitlines() if row.startswith("qdisc htb ")]
     assert "not tried" in row and row.rstrip().endswith("run it as root (sudo)")
     assert "qdisc" not in next(row for row in shown.splitlines() if row.startswith("deploy "))
@@ -91,16 +85,13 @@ def test_bpffs_is_looked_for_where_the_agent_pins(monkeypatch, mounts, have):
     assert finding.remedy == "mount -t bpf bpf /sys/fs/bpf"
 
 
-def test_remains_are_named_with_what_removes_them(monkeypatch, capsys, tmp_path):
+def test_remains_are_named_with_what_removes_them(monkeypatch, narrows, tmp_path):
     dead = 2**22 + 1  # above the largest number of a process
     monkeypatch.setattr(namespaces, "RUN", tmp_path)
     monkeypatch.setattr(features, "qdiscs", list)  # would make a namespace, and not find it to remove
     for name in [f"nrw-{dead}-1-n{i}" for i in range(5)] + [f"nrw-{os.getpid()}-1-n0", "other"]:
         (tmp_path / name).touch()
-    monkeypatch.setattr("sys.argv", ["narrows", "doctor"])
-    with pytest.raises(SystemExit):
-        cli.main()
-    assert capsys.readouterr().out.splitlines()[-1] == (
+    assert narrows("doctor")[1].splitlines()[-1] == (
         f"left by runs that were killed: 5 namespaces (nrw-{dead}-1-n0, nrw-{dead}-1-n1, nrw-{dead}-1-n2, "
         f"nrw-{dead}-1-n3, ...); the next run --on kernel removes them, or: ip netns delete NAME"
     )

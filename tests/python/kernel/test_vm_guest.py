@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from narrows import sweep
+from narrows.backends.kernel import agents, cc
 from narrows.backends.vm import image, package
 from narrows.backends.vm.backend import Vm
 from narrows.scenario.load import loads
@@ -36,6 +37,34 @@ rtt = "20ms"
 queue = { kind = "threshold", limit = "200p", mark = 10 }
 [[flows]]
 cc = "dctcp"
+"""
+
+BBR = """
+name = "bbr"
+duration = "12s"
+[topology]
+kind = "dumbbell"
+rate = "10mbit"
+rtt = "30ms"
+queue = { kind = "fifo", limit = "2bdp" }
+[[flows]]
+cc = "NAME"
+"""
+PAIR = ("bbr", "narrows_bbr")
+
+VARIANTS = """
+name = "variants"
+duration = "3s"
+[topology]
+kind = "dumbbell"
+rate = "20mbit"
+rtt = "20ms"
+[[flows]]
+cc = "bbr-a"
+[[flows]]
+cc = "bbr-b"
+[[flows]]
+cc = "bbr-c"
 """
 
 LINUX = {
@@ -85,7 +114,39 @@ def test_dctcp_hears_the_marks_of_a_queue(guests):
 
 
 def test_the_guest_has_every_congestion_control_of_linux(guests):
-    assert {name for name, _ in Vm().congestion_controllers()} == LINUX
+    offered = {name for name, _ in Vm().congestion_controllers()}
+    assert offered == (LINUX | set(cc.NAMES) if agents.find() else LINUX)
+
+
+@pytest.fixture
+def agent(guests):
+    """Skips, and says why, where guests are made without narrows-agent; fails as `guests` does."""
+    if agents.find() is None:
+        if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
+            pytest.fail("NARROWS_REQUIRE_KERNEL=1, but found no narrows-agent: make agent")
+        pytest.skip("found no narrows-agent: make agent")
+
+
+@pytest.mark.usefixtures("agent")
+def test_bbr_in_ebpf_is_the_guests_kernels():
+    """Past 10 s, so that both look for the least RTT: what they send then must not lower their bandwidth."""
+    kernel, ebpf = (figures(sweep.run(loads(BBR.replace("NAME", name)), backend=Vm())) for name in PAIR)
+    for flow, verdict in (kernel, ebpf):
+        assert verdict["sound"], verdict["reasons"]
+        assert verdict["notes"] == []
+        assert flow["goodput_bps"] > 9e6
+    assert ebpf[0]["goodput_bps"] == pytest.approx(kernel[0]["goodput_bps"], rel=0.03)
+    assert ebpf[0]["rtt_mean_s"] == pytest.approx(kernel[0]["rtt_mean_s"], rel=0.10)
+
+
+@pytest.mark.usefixtures("agent")
+def test_the_gain_variants_run_beside_each_other_in_a_guest():
+    results = sweep.run(loads(VARIANTS), backend=Vm())
+    assert results.flows["cc"].to_pylist() == ["bbr-a", "bbr-b", "bbr-c"]
+    for name, goodput in zip(("A", "B", "C"), results.flows["goodput_bps"].to_pylist(), strict=True):
+        assert goodput > 1e6, name
+    assert sum(results.flows["goodput_bps"].to_pylist()) > 17e6
+    assert results.metadata["agent_congestion_controllers"]["bbr-c"] == "narrows_bbr_c"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

@@ -5,8 +5,9 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+use libbpf_rs::{AsRawLibbpf, ErrorKind, MapCore, MapFlags, MapHandle};
 
+use super::age::{Age, age};
 use super::{CcError, Options, Place, Variant};
 use crate::privileges;
 
@@ -19,9 +20,10 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// TCP_CA_NAME_MAX, with the terminating zero.
 const NAME_MAX: usize = 16;
-pub(super) const REMEDY: &str = "Linux 6.12 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
+pub(super) const REMEDY: &str = "Linux 6.1 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
 /// Names of what is pinned.
 const LINK: &str = "link";
+const ELEMENT: &str = "element";
 const FACTS: &str = "facts";
 
 /// One that is loaded.
@@ -90,8 +92,18 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
     }
     open.struct_ops.nrw_cc_mut().name = letters;
     open.progs.nrw_gains.set_autoload(false);
+    let age = age()?;
+    match age {
+        Age::Old => {
+            let program = open.progs.nrw_cong_control_two.as_libbpf_object();
+            open.struct_ops.nrw_cc_mut().cong_control = program.as_ptr();
+            open.maps.nrw_cc.set_map_flags(0).map_err(CcError::refused(opening, REMEDY))?;
+        }
+        Age::New => open.progs.nrw_cong_control_two.set_autoload(false),
+    }
     if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
         constants.nrw_variant = variant.number();
+        constants.nrw_old = u32::from(age == Age::Old);
         constants.nrw_exit_125 = u32::from(options.exit_125);
         constants.nrw_down_needs_loss = u32::from(options.down_needs_loss);
     }
@@ -107,8 +119,12 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
         _ => CcError::refused("registering the congestion control", REMEDY)(error),
     })?;
     skel.maps.bss.pin(folder.join(FACTS)).map_err(CcError::refused(pinning, remedy))?;
-    // Last: with it the congestion control stays.
-    link.pin(folder.join(LINK)).map_err(CcError::refused(pinning, remedy))
+    // Last: with it the congestion control stays. Where there is no link this pins the map, whose element it is.
+    match age {
+        Age::New => link.pin(folder.join(LINK)),
+        Age::Old => link.pin(folder.join(ELEMENT)).map(|()| link.disconnect()),
+    }
+    .map_err(CcError::refused(pinning, remedy))
 }
 
 /// The congestion control, if it is loaded.
@@ -117,8 +133,11 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
 /// One line, if it cannot be told.
 pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> {
     let folder = place.of(variant);
-    let link = folder.join(LINK);
-    if !link.try_exists().map_err(CcError::file(&link))? {
+    let mut there = false;
+    for pin in [LINK, ELEMENT].map(|name| folder.join(name)) {
+        there |= pin.try_exists().map_err(CcError::file(&pin))?;
+    }
+    if !there {
         return Ok(None);
     }
     let facts = folder.join(FACTS);
@@ -165,6 +184,11 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
         return Err(CcError::InUse { name, connections: loaded.connections });
     }
     let folder = place.of(variant);
+    let element = folder.join(ELEMENT);
+    if element.try_exists().map_err(CcError::file(&element))? {
+        let unregister = || MapHandle::from_pinned_path(&element)?.delete(&0u32.to_ne_bytes());
+        unregister().map_err(|error| CcError::file(&element)(std::io::Error::other(error)))?;
+    }
     fs::remove_dir_all(&folder).map_err(CcError::file(folder))
 }
 

@@ -4,6 +4,7 @@
 //! Each is registered under a name of its own (`net.ipv4.tcp_available_congestion_control`) and held by a link that is
 //! pinned in a bpffs, so that it outlives the process that loaded it.
 
+mod age;
 mod error;
 mod gains;
 mod load;

@@ -41,7 +41,7 @@ pub(crate) fn ack_at(now: Time) -> Ack {
 
 /// A congestion event with 10 segments in flight.
 pub(crate) fn congestion(signal: Signal) -> Congestion {
-    Congestion { signal, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
+    Congestion { again: false, signal, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
 }
 
 /// The window of a connection that begins.
@@ -265,7 +265,13 @@ impl Sender {
             self.controller.on_lost(&lost, &self.window);
             if self.recovery_until.is_none() {
                 self.recovery_until = Some(self.snd_nxt);
-                let event = Congestion { signal: Signal::Loss, now: self.now, in_flight, srtt: self.srtt };
+                let event = Congestion {
+                    again: false,
+                    signal: Signal::Loss,
+                    now: self.now,
+                    in_flight,
+                    srtt: self.srtt,
+                };
                 self.controller.on_congestion(&event, &mut self.window);
                 if self.controller.recovery() == Recovery::Transport {
                     self.window.cwnd = self.window.ssthresh;
@@ -308,7 +314,10 @@ impl Sender {
             state,
             cwnd_limited: prior_in_flight >= self.window.cwnd,
             feedback: (self.path.feedback)(self.now),
-            timestamps: Some(Timestamps { value: self.now - self.path.rtt.scale(1, 2), echo: packet.sent }),
+            timestamps: Some(Timestamps {
+                value: Timestamps::clock(self.now - self.path.rtt.scale(1, 2)),
+                echo: Timestamps::clock(packet.sent),
+            }),
             ..ack_at(self.now)
         };
         self.controller.on_sample(&ack);

@@ -84,16 +84,27 @@ pub struct RateSample {
     pub retransmitted: bool,
 }
 
-/// The timestamps of an ACK (RFC 7323), as points in time.
+/// The timestamps of an ACK (RFC 7323), as they are written: ticks of a millisecond, modulo 2^32.
 ///
-/// The clocks of the simulator's hosts agree, to the microsecond in which they are written. A controller that is to see clocks that do not
-/// adds what they are apart itself.
+/// The clocks of the simulator's hosts are one ([`Timestamps::clock`]). A controller that is to see clocks that do not agree adds what
+/// they are apart itself.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Timestamps {
     /// When the receiver sent the ACK, by its clock (TSval).
-    pub value: Time,
+    pub value: u32,
     /// When the sender had sent what the ACK answers, by its own (TSecr): of several segments the first.
-    pub echo: Time,
+    pub echo: u32,
+}
+
+impl Timestamps {
+    /// A tick (Linux TCP_TS_HZ).
+    pub const TICK: Span = Span::from_millis(1);
+
+    /// The clock at a time. Never 0, which means "none"; it turns after 49 days, and the 1 then lasts two ticks.
+    #[inline]
+    pub fn clock(at: Time) -> u32 {
+        ((at.as_nanos() / Self::TICK.as_nanos()) as u32).wrapping_add(1).max(1)
+    }
 }
 
 /// What one ACK says, after the transport has brought its scoreboard up to date.
@@ -204,6 +215,9 @@ pub struct Congestion {
     pub in_flight: u32,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
+    /// A timeout within an episode that was answered before: the transport keeps the threshold, whatever is set now. Linux does not ask
+    /// for one (`ssthresh`) then, it only tells that the state is Loss (`set_state`).
+    pub again: bool,
 }
 
 /// Who moves the window during recovery.
@@ -231,17 +245,19 @@ pub trait Controller: Send {
     fn on_lost(&mut self, _lost: &Lost, _window: &Window) {}
 
     /// An ACK was processed, in whatever state, before [`on_ack`](Controller::on_ack): for what is only measured (Linux's
-    /// `pkts_acked`).
+    /// `pkts_acked`). Unlike there, after [`on_congestion`](Controller::on_congestion) for the same ACK, with the state that follows from it.
     fn on_sample(&mut self, _ack: &Ack) {}
 
     /// An ACK was processed. Called in every state; with [`Recovery::Transport`] the transport leaves it out
     /// while PRR owns the window (CWR, Recovery).
     fn on_ack(&mut self, ack: &Ack, window: &mut Window);
 
-    /// Congestion: set `window.ssthresh`. Called once per episode.
+    /// Congestion: set `window.ssthresh`. Called once per episode, and once more for a timeout within one
+    /// ([`Congestion::again`]).
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window);
 
-    /// Recovery, CWR or Loss is over.
+    /// Recovery, CWR or Loss is over; also when the ACK that ends Recovery shows that it was a mistake, after
+    /// [`on_undo`](Controller::on_undo).
     fn on_recovered(&mut self, _now: Time, _window: &mut Window) {}
 
     /// The episode was a mistake (DSACK, timestamps, F-RTO). `window` holds the values from before it,

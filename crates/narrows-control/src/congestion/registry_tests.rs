@@ -152,8 +152,8 @@ fn apply(controller: &mut dyn Controller, window: &mut Window, step: &Step, tota
                 feedback: feedback.map(Rate::from_bytes_per_sec),
                 echo: Echo::from_word(feedback.unwrap_or(0) as u32, flags >> 3),
                 timestamps: rtt.map(|rtt| Timestamps {
-                    value: Time::from_nanos(totals.now),
-                    echo: Time::from_nanos(totals.now.saturating_sub(rtt)),
+                    value: Timestamps::clock(Time::from_nanos(totals.now)),
+                    echo: Timestamps::clock(Time::from_nanos(totals.now.saturating_sub(rtt))),
                 }),
                 ..ack_at(Time::from_nanos(totals.now))
             };
@@ -168,7 +168,8 @@ fn apply(controller: &mut dyn Controller, window: &mut Window, step: &Step, tota
             controller.on_lost(&Lost { now, delivered, tx_in_flight, lost, app_limited }, window);
         }
         Step::Congestion(signal) => {
-            let event = Congestion { signal, now, in_flight: totals.in_flight, srtt: Span::ZERO };
+            let event =
+                Congestion { signal, now, in_flight: totals.in_flight, again: false, srtt: Span::ZERO };
             controller.on_congestion(&event, window);
             if signal == Signal::Timeout {
                 window.cwnd = 1;

@@ -1,9 +1,12 @@
 //! The event queue: a 4-ary heap of 16-byte keys, ties broken by order of scheduling.
 //!
 //! A key holds everything: time (64 bits), sequence number (36), kind (3) and index (25), so that one integer
-//! comparison orders two events and nothing is looked up elsewhere. Most events reschedule their own kind (the
-//! next packet of a link's flight, the next send of a paced flow), so a pop only leaves a hole at the root, and
-//! the push that usually follows fills it with one sift instead of two.
+//! comparison orders two events and nothing is looked up elsewhere. What is pushed first waits in front: an event
+//! that is due at once (the arrival at the end of a short link) never enters the heap, and another fills the place
+//! of the next that leaves it, with one sift instead of two. With few pending, and paced flows among them, what
+//! costs is not the comparisons but guessing their outcomes; so siblings are compared without a branch.
+
+use std::hint::select_unpredictable;
 
 use narrows_control::units::Time;
 
@@ -42,7 +45,8 @@ const KINDS: [Kind; 8] = [
 ];
 const INDEX_BITS: u32 = 25;
 const KIND_BITS: u32 = 3;
-const SEQ_BITS: u32 = 36;
+/// The sequence number is the rest of 64 bits.
+const SEQ_STEP: u64 = 1 << (INDEX_BITS + KIND_BITS);
 /// The highest index an event can carry.
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 
@@ -54,17 +58,49 @@ pub(crate) struct Event {
     pub(crate) index: u32,
 }
 
+/// Later than any event: an empty place.
+const NONE: u128 = u128::MAX;
+
+/// Four siblings of the heap, a cache line.
+#[derive(Copy, Clone)]
+#[repr(align(64))]
+struct Siblings([u128; 4]);
+
+impl Siblings {
+    /// The least key and where it is. Which one it is nothing can predict, so nothing branches on it.
+    #[inline]
+    fn least(&self) -> (usize, u128) {
+        let [a, b, c, d] = self.0;
+        let left = lesser((0, a), (1, b));
+        let right = lesser((2, c), (3, d));
+        lesser(left, right)
+    }
+}
+
+#[inline]
+fn lesser(a: (usize, u128), b: (usize, u128)) -> (usize, u128) {
+    let second = b.1 < a.1;
+    (select_unpredictable(second, b.0, a.0), select_unpredictable(second, b.1, a.1))
+}
+
 /// Pending events, earliest first.
+///
+/// A heap without a root: the children of entry `e` are the siblings `e + 1`, and siblings 0 have no parent. The least of these and
+/// the key in front are all that the earliest event can be.
 pub(crate) struct EventQueue {
-    keys: Vec<u128>,
-    /// The root was popped and not yet replaced.
-    hole: bool,
+    /// The least key pushed since the last pop, if any.
+    front: u128,
+    /// Entries `0..len` are keys, those behind are empty.
+    heap: Vec<Siblings>,
+    len: usize,
     seq: u64,
 }
 
 impl EventQueue {
     pub(crate) fn new() -> Self {
-        EventQueue { keys: Vec::with_capacity(1024), hole: false, seq: 0 }
+        let mut heap = Vec::with_capacity(256);
+        heap.push(Siblings([NONE; 4]));
+        EventQueue { front: NONE, heap, len: 0, seq: 0 }
     }
 
     /// Schedules an event. [`Time::NEVER`] is not scheduled at all.
@@ -74,33 +110,33 @@ impl EventQueue {
             return;
         }
         debug_assert!(index <= MAX_INDEX);
-        self.seq = (self.seq + 1) & ((1 << SEQ_BITS) - 1);
-        let key = (at.as_nanos() as u128) << 64
-            | (self.seq as u128) << (INDEX_BITS + KIND_BITS)
-            | (kind as u128) << INDEX_BITS
-            | (index & MAX_INDEX) as u128;
-        if self.hole {
-            self.hole = false;
-            self.sift_down(key);
+        self.seq = self.seq.wrapping_add(SEQ_STEP);
+        let low = self.seq | (kind as u64) << INDEX_BITS | (index & MAX_INDEX) as u64;
+        let key = (at.as_nanos() as u128) << 64 | low as u128;
+        if self.front == NONE {
+            self.front = key;
         } else {
-            self.keys.push(key);
-            self.sift_up(self.keys.len() - 1, key);
+            self.add(key);
         }
     }
 
     /// Takes the earliest event.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Event> {
-        if self.hole {
-            self.hole = false;
-            let last = self.keys.pop()?;
-            if self.keys.is_empty() {
+        let (at, mut key) = self.heap[0].least();
+        if self.front <= key {
+            key = std::mem::replace(&mut self.front, NONE);
+            if key == NONE {
                 return None;
             }
-            self.sift_down(last);
+        } else {
+            let filler =
+                if self.front == NONE { self.last() } else { std::mem::replace(&mut self.front, NONE) };
+            // The last entry may be the one that was taken.
+            if filler != key {
+                self.sift_down(at, filler);
+            }
         }
-        let key = *self.keys.first()?;
-        self.hole = true;
         Some(Event {
             at: Time::from_nanos((key >> 64) as u64),
             kind: KINDS[(key >> INDEX_BITS) as usize & (KINDS.len() - 1)],
@@ -108,45 +144,48 @@ impl EventQueue {
         })
     }
 
-    #[inline]
-    fn sift_up(&mut self, mut at: usize, key: u128) {
-        while at > 0 {
-            let parent = (at - 1) / 4;
-            if self.keys[parent] <= key {
+    /// Into the heap with the later one of this key and the one in front.
+    #[inline(never)]
+    fn add(&mut self, mut key: u128) {
+        if key < self.front {
+            std::mem::swap(&mut key, &mut self.front);
+        }
+        let mut at = self.len;
+        self.len += 1;
+        if at / 4 == self.heap.len() {
+            self.heap.push(Siblings([NONE; 4]));
+        }
+        while at >= 4 {
+            let parent = at / 4 - 1;
+            let above = self.heap[parent / 4].0[parent % 4];
+            if above <= key {
                 break;
             }
-            self.keys[at] = self.keys[parent];
+            self.heap[at / 4].0[at % 4] = above;
             at = parent;
         }
-        self.keys[at] = key;
+        self.heap[at / 4].0[at % 4] = key;
     }
 
-    /// Puts `key` at the root and lets it sink.
+    /// Takes out the last entry, of at least one.
     #[inline]
-    fn sift_down(&mut self, key: u128) {
-        let keys = self.keys.as_mut_slice();
-        let len = keys.len();
-        let mut at = 0;
-        loop {
-            let first = 4 * at + 1;
-            if first >= len {
-                break;
-            }
-            let mut least = first;
-            let mut least_key = keys[first];
-            for (child, &k) in keys.iter().enumerate().take((first + 4).min(len)).skip(first + 1) {
-                if k < least_key {
-                    least = child;
-                    least_key = k;
-                }
-            }
+    fn last(&mut self) -> u128 {
+        self.len -= 1;
+        std::mem::replace(&mut self.heap[self.len / 4].0[self.len % 4], NONE)
+    }
+
+    /// Puts `key` into an empty entry and lets it sink.
+    #[inline]
+    fn sift_down(&mut self, mut at: usize, key: u128) {
+        while let Some(children) = self.heap.get(at + 1) {
+            let (least, least_key) = children.least();
             if key <= least_key {
                 break;
             }
-            keys[at] = least_key;
-            at = least;
+            self.heap[at / 4].0[at % 4] = least_key;
+            at = 4 * (at + 1) + least;
         }
-        keys[at] = key;
+        self.heap[at / 4].0[at % 4] = key;
     }
 }
 

@@ -1,10 +1,12 @@
 //! TCP as Linux does it, sans I/O: packets and timers in, packets out.
 //!
 //! Reading order: [`scoreboard`] (what is where), [`rtt`], [`sampler`], [`rack`] (what is lost), [`prr`] (how fast to
-//! reduce), [`sender`] (the state machine, after Linux `tcp_input.c`), [`transmit`] (what goes out), [`receiver`].
+//! reduce), [`sender`] (the state machine, after Linux `tcp_input.c`), [`transmit`] (what goes out), [`receiver`], [`offer`]
+//! (its window).
 //! Sequence numbers count segments. What is left out stands in LIMITATIONS.md.
 
 mod app;
+mod offer;
 mod prr;
 mod rack;
 mod receiver;
@@ -19,9 +21,11 @@ mod timers;
 mod transmit;
 
 pub use app::{App, Chunk};
+pub(crate) use offer::Offer;
 pub(crate) use receiver::Receiver;
 pub(crate) use sender::{Config, Phase, Sender};
 
+use narrows_control::congestion::Timestamps;
 use narrows_control::units::Time;
 
 use crate::engine::Slab;
@@ -42,15 +46,11 @@ impl Io<'_> {
         self.out.push(id);
     }
 
-    /// The timestamp clock: microseconds (RFC 7323; Linux with TCP_USEC timestamps). Never 0, which means "none".
+    /// The timestamp clock. What Linux measures by it alone, after retransmissions, is up to a tick too short: a least RTT of
+    /// 20.0 ms on a path of 20.7.
     pub(crate) fn timestamp(&self) -> u32 {
-        timestamp(self.now)
+        Timestamps::clock(self.now)
     }
-}
-
-/// The timestamp clock at a time.
-fn timestamp(now: Time) -> u32 {
-    (now.as_nanos() / 1_000) as u32 | 1
 }
 
 /// `a` is before `b` in a 32-bit circle.

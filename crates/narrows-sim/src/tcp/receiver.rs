@@ -5,6 +5,7 @@ use narrows_control::feedback::header::Echo;
 use narrows_control::units::{Span, Time};
 
 use super::Io;
+use super::offer::Offer;
 use crate::engine::Ring;
 use crate::packet::{HEADER, Packet, RATE_OPTION, SackBlock, Template, flag, sack_bytes};
 
@@ -51,6 +52,8 @@ pub(crate) struct Receiver {
     block_count: usize,
     duplicate: Option<SackBlock>,
     fin_at: Option<u32>,
+    /// What the sender may have under way, segments, and how far it may grow.
+    pub(crate) window: Offer,
     /// Segments since the last ACK.
     unacked: u32,
     quick: u32,
@@ -73,7 +76,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(template: Template, ecn: bool, exact_ce: bool) -> Self {
+    pub(crate) fn new(template: Template, ecn: bool, exact_ce: bool, window: Offer) -> Self {
         Receiver {
             template,
             phase: Phase::Listen,
@@ -87,6 +90,7 @@ impl Receiver {
             block_count: 0,
             duplicate: None,
             fin_at: None,
+            window,
             unacked: 0,
             quick: QUICK_ACKS,
             ack_at: Time::NEVER,
@@ -221,6 +225,7 @@ impl Receiver {
         }
         if p.seq == self.next {
             let in_order = self.out_of_order.is_empty();
+            self.grow_window();
             self.accept(p.payload);
             if !in_order {
                 self.out_of_order.pop_front();
@@ -244,6 +249,13 @@ impl Receiver {
             self.store(p.seq, p.payload);
         }
         self.send_ack(io);
+    }
+
+    /// While the window opens each segment is acknowledged at once (Linux tcp_grow_window).
+    fn grow_window(&mut self) {
+        if self.window.grow(1) {
+            self.quick |= 1;
+        }
     }
 
     fn accept(&mut self, payload: u16) {
@@ -278,6 +290,7 @@ impl Receiver {
             return;
         }
         self.out_of_order[at] = payload + 1;
+        self.grow_window();
         // Linux tcp_sack_new_ofo_skb: extend a block that it touches, merge, move it to the front.
         let mut block = SackBlock { start: seq, end: seq + 1 };
         for b in &self.blocks[..self.block_count] {

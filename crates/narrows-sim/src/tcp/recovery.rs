@@ -62,6 +62,11 @@ impl Sender {
                     if self.state == State::Recovery {
                         self.rack.on_recovered();
                         self.end_reduction(now, State::Open);
+                    } else if self.cc.recovery() == Recovery::Transport {
+                        // Linux: tcp_try_undo_recovery() says "go on" with SACK, and tcp_end_cwnd_reduction() follows. With the
+                        // marker gone it leaves the window, and tells the controller (CA_EVENT_COMPLETE_CWR).
+                        self.cc.on_recovered(now, &mut self.window);
+                        self.window.cwnd = self.window.cwnd.max(1);
                     }
                 }
                 _ => {}
@@ -141,8 +146,12 @@ impl Sender {
     }
 
     fn signal(&mut self, now: Time, signal: Signal) {
+        self.tell(now, signal, false);
+    }
+
+    fn tell(&mut self, now: Time, signal: Signal, again: bool) {
         let in_flight = self.board.in_flight();
-        let event = Congestion { signal, now, in_flight, srtt: self.rtt.srtt };
+        let event = Congestion { signal, now, in_flight, srtt: self.rtt.srtt, again };
         self.cc.on_congestion(&event, &mut self.window);
         self.window.ssthresh = self.window.ssthresh.max(1);
     }
@@ -220,7 +229,7 @@ impl Sender {
         if reduced && self.board.una < self.high_seq {
             // The threshold falls once in a window; the controller hears of the timeout all the same.
             let ssthresh = self.window.ssthresh;
-            self.signal(now, Signal::Timeout);
+            self.tell(now, Signal::Timeout, true);
             self.window.ssthresh = ssthresh;
         } else {
             self.undo.prior_ssthresh = self.current_ssthresh();

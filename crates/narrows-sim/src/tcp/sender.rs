@@ -9,6 +9,7 @@ use narrows_control::feedback::header::{Echo, Header};
 use narrows_control::units::{Rate, Span, Time};
 
 use super::app::App;
+use super::offer::Offer;
 use super::prr::Prr;
 use super::rack::Rack;
 use super::recovery::{Rexmit, Undo};
@@ -30,8 +31,8 @@ pub(crate) struct Config {
     pub(crate) mss: u16,
     pub(crate) ecn: bool,
     pub(crate) pacing: bool,
-    /// Receive window, segments.
-    pub(crate) receive_window: u32,
+    /// Receive window before the first data.
+    pub(crate) offer: Offer,
     /// Seed for the controller.
     pub(crate) seed: u64,
 }
@@ -70,6 +71,8 @@ pub(crate) struct Sender {
     pub(crate) app: App,
     pub(crate) cc: Box<dyn Controller>,
     pub(crate) window: Window,
+    /// The receiver's window as of the newest ACK.
+    pub(super) offer: Offer,
     pub(crate) state: State,
     pub(crate) board: Scoreboard,
     pub(crate) rtt: Rtt,
@@ -140,6 +143,7 @@ impl Sender {
     pub(crate) fn new(config: Config, app: App, cc: Box<dyn Controller>, measure_from: Time) -> Self {
         let headers = cc.header_bytes() > 0;
         Sender {
+            offer: config.offer,
             config,
             phase: Phase::SynSent,
             app,
@@ -359,6 +363,8 @@ impl Sender {
         let alert = progress.data_sacked || progress.ece || progress.dsack;
         let dubious = !progress.una_advanced || alert || self.state != State::Open;
         let delivered_now = (self.sampler.delivered - prior_delivered) as u32;
+        // The window that the ACK carries follows from the segments that it reports.
+        self.offer.grow(delivered_now);
         let rexmit = if dubious { self.react(io.now, &mut progress) } else { Rexmit::Lost };
 
         let rate = self.sampler.finish(io.now, &progress.draft, self.rtt.min);
@@ -504,7 +510,7 @@ impl Sender {
             ece: progress.ece,
             feedback,
             echo,
-            timestamps: read_timestamps(now, progress.ts, progress.ts_echo),
+            timestamps: read_timestamps(progress.ts, progress.ts_echo),
         };
         self.cc.on_sample(&ack);
         if by_prr {
@@ -535,22 +541,15 @@ impl Sender {
     }
 }
 
-/// An ACK's timestamps as times; `None` if it echoes none. Both lie less than half a turn of the clock, 35 minutes, back.
-fn read_timestamps(now: Time, ts: u32, ts_echo: u32) -> Option<Timestamps> {
-    let clock = super::timestamp(now);
-    let at = |stamp: u32| {
-        (!before(clock, stamp)).then(|| now - Span::from_micros(clock.wrapping_sub(stamp) as u64))
-    };
-    if ts_echo == 0 {
-        return None;
-    }
-    Some(Timestamps { value: at(ts)?, echo: at(ts_echo)? })
+/// An ACK's timestamps; `None` if it echoes none.
+fn read_timestamps(ts: u32, ts_echo: u32) -> Option<Timestamps> {
+    (ts_echo != 0).then_some(Timestamps { value: ts, echo: ts_echo })
 }
 
-/// Time since the timestamp that a packet echoes, by the clock that wrote it: the RTT (RFC 7323, RTTM). At least a microsecond.
+/// Time since the timestamp that a packet echoes, by the clock that wrote it: the RTT (RFC 7323, RTTM). At least a tick.
 fn echo_rtt(now: u32, ts_echo: u32) -> Option<Span> {
     (ts_echo != 0 && !before(now, ts_echo))
-        .then(|| Span::from_micros(now.wrapping_sub(ts_echo).max(1) as u64))
+        .then(|| Timestamps::TICK.scale(now.wrapping_sub(ts_echo).max(1).into(), 1))
 }
 
 /// The rate that a packet's option, or the echo of a congestion header, carries.

@@ -18,7 +18,6 @@ from typing import Any
 from narrows.backends.kernel import agents
 from narrows.backends.kernel.agents import Agent
 from narrows.backends.kernel.processes import REAL_TIME, Processes
-from narrows.backends.kernel.shell import KernelError
 from narrows.errors import ScenarioError, one_line
 
 SOCKETS = Path("/run/narrows-agent")
@@ -161,18 +160,3 @@ class Agency:
             client.sendall(json.dumps(request).encode() + b"\n")
             with client.makefile("r", encoding="utf-8") as lines:
                 yield lines
-
-
-def program() -> Path:
-    """The agent's program.
-
-    Raises:
-        KernelError: if there is none.
-    """
-    found = agents.find()
-    if found is None:
-        raise KernelError(
-            f"found no {agents.NAME}, needed for 'brf' and for controllers; make agent, "
-            f"or say where it is in {agents.VARIABLE}"
-        )
-    return found

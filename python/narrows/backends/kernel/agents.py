@@ -17,6 +17,7 @@ from typing import Any
 from narrows.backends.kernel import control
 from narrows.backends.kernel.layout import PACEC, Layout, has_agent
 from narrows.backends.kernel.namespaces import path
+from narrows.backends.kernel.shell import KernelError
 from narrows.errors import ScenarioError
 from narrows.scenario.parts import Plan
 
@@ -62,6 +63,18 @@ def find() -> Path | None:
             return candidate
     found = shutil.which(NAME)
     return Path(found) if found else None
+
+
+def program(use: str = "needed for 'brf' and for controllers") -> Path:
+    """The program, or a line that says why it is needed.
+
+    Raises:
+        KernelError: if there is none.
+    """
+    found = find()
+    if found is None:
+        raise KernelError(f"found no {NAME}, {use}; make agent, or say where it is in {VARIABLE}")
+    return found
 
 
 @dataclass(frozen=True)

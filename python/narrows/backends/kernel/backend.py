@@ -12,7 +12,7 @@ from typing import Any
 from narrows import _native
 from narrows.backends import Output
 from narrows.backends.kernel import agency, cc, changes, control, features, iperf3, record, sdn, soundness
-from narrows.backends.kernel.agents import BRF, KINDS, Agent, agents
+from narrows.backends.kernel.agents import BRF, KINDS, Agent, agents, program
 from narrows.backends.kernel.build import built
 from narrows.backends.kernel.commands import OFFLOADS_OFF
 from narrows.backends.kernel.layout import WIRE, Layout, lay_out
@@ -55,19 +55,18 @@ class Kernel:
             "kernel": os.uname().release,
             "offloads_off": list(OFFLOADS_OFF),
             "gso_max_segs": 1,
-            "loaded_congestion_controllers": cc.NAMES,
+            "agent_congestion_controllers": cc.NAMES,
         }
 
     def check(self, plan: Plan) -> None:
         """Check a plan without running it."""
         layout = check_plan(plan)
         features.require(lambda: features.wanted(layout.disciplines))
-        if _options(plan)["tool"] == iperf3.TOOL:
-            features.require(features.iperf3)
+        features.require(lambda: features.asked(_options(plan)))
         todo = agents(plan, layout, _NO_PREFIX)
         if todo:
             features.require(features.agent, features.kernel, parts=("deploy",))
-            agency.check(todo, agency.program())
+            agency.check(todo, program())
         if cc.needed(plan):
             features.require(features.agent, features.kernel, parts=("deploy",))
         if layout.control:
@@ -86,7 +85,7 @@ class Kernel:
             prefix = programs.prefix
             crew = agency.Agency(programs, agents(plan, layout, prefix))
             if crew.agents:
-                crew.start(agency.program())
+                crew.start(program())
             external = _options(plan)["tool"] == iperf3.TOOL
             load = iperf3.Load(programs, iperf3.calls(plan, layout) if external else [])
             load.listen()

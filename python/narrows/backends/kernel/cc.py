@@ -7,7 +7,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from narrows.backends.kernel import agents
@@ -47,7 +46,7 @@ def call(*arguments: str) -> str:
         KernelError: with its last words, or if there is no agent.
     """
     done = subprocess.run(
-        [str(program()), "cc", *arguments],
+        [str(agents.program("which loads congestion controls")), "cc", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -57,21 +56,6 @@ def call(*arguments: str) -> str:
         complaint = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise KernelError(one_line(complaint.removeprefix(f"{agents.NAME}: ")))
     return done.stdout
-
-
-def program() -> Path:
-    """The agent's program.
-
-    Raises:
-        KernelError: if there is none.
-    """
-    found = agents.find()
-    if found is None:
-        raise KernelError(
-            f"found no {agents.NAME}, which loads congestion controls; make agent, "
-            f"or say where it is in {agents.VARIABLE}"
-        )
-    return found
 
 
 def loaded() -> dict[str, dict[str, Any]]:

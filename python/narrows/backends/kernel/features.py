@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from narrows.backends.kernel import agents, cc, namespaces
 from narrows.backends.kernel.shell import KernelError, call
@@ -54,7 +55,7 @@ TOOLS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("ethtool", ("kernel", "vm"), "turning offloads off", "install ethtool"),
     ("bridge", (), "kernel.forwarding = 'bridge'", "install iproute2"),
     ("ovs-vswitchd", (), "kernel.forwarding = 'ovs'", "install openvswitch-switch"),
-    ("iperf3", (), "load from an unmodified program", "install iperf3"),
+    ("iperf3", (), "kernel.tool = 'iperf3'", "install iperf3"),
     ("tcpdump", (), "looking at packets", "install tcpdump"),
 )
 
@@ -215,10 +216,11 @@ def sdn() -> list[Finding]:
     return [replace(controller(), needed=("kernel",))]
 
 
-def iperf3() -> Finding:
-    """The program, where a scenario's flows are its."""
-    have = shutil.which("iperf3") is not None
-    return Finding("iperf3", have, ("kernel",), "kernel.tool = 'iperf3'", "install iperf3")
+def asked(options: Mapping[str, Any]) -> list[Finding]:
+    """Programs that a scenario's table [kernel] asks for."""
+    switches = {"bridge": "bridge", "ovs": "ovs-vswitchd"}
+    names = {options.get("tool"), switches.get(options.get("forwarding", ""))}
+    return [replace(finding, needed=("kernel",)) for finding in tools() if finding.name in names]
 
 
 def require(

@@ -15,9 +15,9 @@ from narrows.units import NANOS_PER_SEC
 PACKET = 1514
 """A full frame as devices count it, bytes."""
 BURST_PACKETS = 1
-"""Least bucket: a few packets, or the kernel's timer (50 us of slack and more) would cost rate."""
+"""Least bucket: a slow link sends no two packets at once."""
 BURST_NANOS = 200_000
-"""... and what the rate carries in this time."""
+"""... or what the rate carries in this time: with less the kernel's timer (50 us of slack) costs rate."""
 FULL_PACKET = 1500
 """L3 bytes of the largest packet, unless a flow sends larger ones."""
 _NEVER_SECONDS = 1000

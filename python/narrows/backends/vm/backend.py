@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from narrows.backends import Output
+from narrows.backends.kernel import cc, features
 from narrows.backends.kernel.backend import check_plan
-from narrows.backends.vm import image, wire
+from narrows.backends.vm import closure, image, package, wire
 from narrows.backends.vm.errors import VmError
 from narrows.backends.vm.machine import Machine, command, version
+from narrows.backends.vm.turns import turn
 from narrows.errors import ScenarioError
 from narrows.scenario.parts import Plan
 
+MOST = 2
+"""Guests at work at a time, of all callers that share a cache; one that is booted to be saved is none."""
 _PATIENCE_SECONDS = 900.0
 """Real time that a run may take beside ..."""
 _SLOWEST = 60.0
@@ -29,6 +33,8 @@ _NAP_SECONDS = 0.1
 class Vm:
     """Runs each plan in a guest of its own, which begins from the same saved state.
 
+    It is booted once, when it is first needed: what guests refuse they refuse before.
+
     Args:
         say: told in a line what takes a while.
 
@@ -37,17 +43,29 @@ class Vm:
     """
 
     name = "vm"
-    most_jobs: int | None = 2
+    most_jobs: int | None = MOST
 
     def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
-        self._image = image.ensure(say)
+        image.prepared()
+        self._say = say
+        self._saved: image.Image | None = None
+        self._making = threading.Lock()
         self._cancelled = threading.Event()
+
+    @property
+    def _image(self) -> image.Image:
+        """The saved guest; made if there is none."""
+        with self._making:
+            if self._saved is None:
+                self._saved = image.ensure(self._say)
+            return self._saved
 
     def facts(self) -> dict[str, Any]:
         """Where runs happen."""
-        kernel = self._image.kernel
+        saved = self._image
+        kernel = saved.kernel
         return {
-            **{key: value for key, value in self._image.facts.items() if key != "congestion_controls"},
+            **{key: value for key, value in saved.facts.items() if key != "congestion_controls"},
             "guest": {
                 "kernel_package": f"{kernel.package} {kernel.version}",
                 "emulator": version(),
@@ -57,9 +75,14 @@ class Vm:
 
     def check(self, plan: Plan) -> None:
         """Check a plan without running it."""
-        layout = check_plan(in_guest(plan))
-        if layout.control:
-            raise ScenarioError("found an SDN controller, expected none: guests have no Python for it", "sdn")
+        if plan["controllers"]:
+            raise ScenarioError(
+                f"found {plan['controllers'][0]['kind']!r}, expected no rate controller: "
+                "the agent as a switch was not tried in guests",
+                "controllers.0.kind",
+            )
+        check_plan(in_guest(plan))
+        features.require(lambda: features.asked(in_guest(plan)["kernel"]))  # its programs are this machine's
 
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
@@ -69,9 +92,13 @@ class Vm:
             told.write_text(
                 json.dumps(in_guest(plan), separators=(",", ":"), allow_nan=False), encoding="utf-8"
             )
-            words = command(self._image.kernel.image, self._image.initramfs, folder, told)
-            words += ["-incoming", f"exec:cat {shlex.quote(str(self._image.state))}"]
-            with Machine(words, folder) as machine:
+            saved = self._image
+            words = command(saved.kernel.image, saved.initramfs, folder, told)
+            words += ["-incoming", f"exec:cat {shlex.quote(str(saved.state))}"]
+            with (
+                turn(package.cache() / "turns", MOST, self._cancelled, self._say),
+                Machine(words, folder) as machine,
+            ):
                 machine.wake()
                 answer = self._answer(machine, folder / "answer", plan["duration"] / 1e9)
         if "refused" in answer:
@@ -101,11 +128,18 @@ class Vm:
         self._cancelled.set()
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
-        """Names that `cc` may take: what the guest's kernel offers."""
-        return [(name, "of the guest's kernel") for name in self._image.facts["congestion_controls"]]
+        """Names that `cc` may take: what the guest's kernel says, or before its first boot is to have.
+
+        Those that narrows-agent loads there are among them where it is.
+        """
+        with self._making:
+            self._saved = self._saved or image.existing()
+        ahead = [*image.OFFERED, *(cc.NAMES if closure.agent() else ())]
+        names = self._saved.facts["congestion_controls"] if self._saved else ahead
+        return [(name, "by narrows-agent" if name in cc.NAMES else "of the guest's kernel") for name in names]
 
     def rate_controllers(self) -> list[tuple[str, str]]:
-        """Names that a controller's `kind` may take: none, see `closure.programs`."""
+        """Names that a controller's `kind` may take: none, see `check` and `closure.agent`."""
         return []
 
 

@@ -12,6 +12,7 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from narrows.backends.kernel import agents
 from narrows.backends.kernel.ovs import SCHEMAS
 
 NEEDED = ("ip", "tc", "bridge", "ethtool", "nsenter", "chrt")
@@ -29,8 +30,16 @@ _LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x")
 
 
 def programs() -> list[Path]:
-    """Programs that are there. narrows-agent is none of them: `brf` asks for Linux 6.10."""
-    return [Path(path) for name in (*NEEDED, *USED) if (path := shutil.which(name))]
+    """Programs that are there."""
+    found = [Path(path) for name in (*NEEDED, *USED) if (path := shutil.which(name))]
+    ours = agent()
+    return [*found, ours] if ours else found
+
+
+def agent() -> Path | None:
+    """narrows-agent, if it is there: for what `narrows cc` loads. The rest of it asks for Linux 6.12."""
+    found = agents.find()
+    return found.resolve() if found else None
 
 
 def data() -> list[Path]:

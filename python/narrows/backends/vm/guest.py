@@ -16,6 +16,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from narrows.backends.kernel.agents import BRF
 from narrows.backends.kernel.backend import Kernel
 from narrows.backends.vm import wire
 from narrows.errors import NarrowsError, ScenarioError
@@ -39,7 +40,8 @@ def main() -> None:
         kernel = Kernel(virtual=True)
         facts = {
             **kernel.facts(),
-            "congestion_controls": sorted(n for n, _ in kernel.congestion_controllers()),
+            # `brf` is not one of a guest's: its agents ask for a later kernel.
+            "congestion_controls": sorted(n for n, _ in kernel.congestion_controllers() if n != BRF),
         }
     except NarrowsError as error:
         _say(port, {"failed": str(error)})

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from narrows.backends.kernel import agents
 from narrows.backends.vm import closure, package
 from narrows.backends.vm.archive import Archive
 from narrows.backends.vm.errors import VmError
@@ -24,7 +25,7 @@ from narrows.backends.vm.package import Kernel
 
 _FACTS = "facts.json"
 _KEPT = 3
-"""Saved guests that stay; each has some 600 MB."""
+"""Saved guests that stay; each has some 900 MB."""
 _UNUSED_SECONDS = 3600.0
 """Others stay too while they may be in use."""
 _BOOT_SECONDS = 1200.0
@@ -58,12 +59,17 @@ CONGESTION = (
     "scalable",
     "vegas",
     "veno",
+    "westwood",
+    "yeah",
 )
+"""Modules of congestion controls."""
 LOADED = (
-    *(f"tcp_{name}" for name in (*CONGESTION, "westwood", "yeah")),
+    *(f"tcp_{name}" for name in CONGESTION),
     *("virtio_pci", "virtio_console", "veth", "tcp_diag", "udp_diag", "tun", "sch_htb", "sch_netem"),
 )
-"""Modules that are loaded before the guest is saved; CUBIC and Reno are in the kernel itself."""
+"""Modules that are loaded before the guest is saved."""
+OFFERED = tuple(sorted(("cubic", "reno", *CONGESTION)))
+"""Congestion controls of guests; CUBIC and Reno are in the kernel itself."""
 INIT = """#!/bin/busybox sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /bin/busybox mkdir -p /proc /sys /dev /run /tmp /root
@@ -133,6 +139,8 @@ def _environment() -> str:
     """What the guest's Python and programs find their way by."""
     paths = [str(closure.OURS.parent), *(path for path in sys.path if path.endswith("site-packages"))]
     words = {"PYTHONPATH": ":".join(paths), "HOME": "/root"}
+    if agent := closure.agent():
+        words[agents.VARIABLE] = str(agent)
     return " ".join(f"{name}={shlex.quote(value)}" for name, value in words.items())
 
 
@@ -184,17 +192,27 @@ def existing() -> Image | None:
     return _read(kernel, _folder(kernel, fingerprint(kernel))) if kernel else None
 
 
-def ensure(say: Callable[[str], None]) -> Image:
-    """The saved guest; made if there is none, or if what went into it has changed.
+def prepared() -> Kernel:
+    """The guests' kernel, where all is there that guests need.
 
     Raises:
-        VmError: if there is no kernel, or the guest does not come up.
+        VmError: if something is missing.
     """
     kernel = package.found()
     if kernel is None:
         raise VmError("found no kernel for guests: narrows vm prepare")
     if lacking := package.missing():
         raise VmError(f"found no {', '.join(lacking)}, needed for guests: narrows vm prepare")
+    return kernel
+
+
+def ensure(say: Callable[[str], None]) -> Image:
+    """The saved guest; made if there is none, or if what went into it has changed.
+
+    Raises:
+        VmError: if there is no kernel, or the guest does not come up.
+    """
+    kernel = prepared()
     folder = _folder(kernel, fingerprint(kernel))
     with (package.cache() / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -51,6 +51,8 @@ class Page:
     own: list[ClaimRow] = field(default_factory=list)
     real: Table | None = None
     """How near real stacks came to the simulation; claims then have a second verdict."""
+    side: str = ""
+    """What these ran on, as a heading says it."""
     tally_real: list[tuple[str, str, int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     resolutions: list[str] = field(default_factory=list)

@@ -17,19 +17,22 @@ from narrows.errors import NarrowsError, one_line
 from narrows.units import parse_duration
 from narrows.validate import shape
 from narrows.validate.grid import Cell
-from narrows.validate.measures import Side
+from narrows.validate.measures import Side, weighted
 
 _SOURCE = Path(__file__).with_name("cell.cc")
+_SHARED = Path(__file__).with_name("network.h")
 _HEADERS = Path("/usr/include/ns3/core-module.h")
-_MODULES = ("core", "network", "internet", "point-to-point", "applications")
+_MODULES = ("core", "network", "internet", "point-to-point", "applications", "nix-vector-routing")
 _SAMPLE_S = 0.05
 """kSample of `cell.cc`."""
+_SERIES = ("windows", "srtts_s", "bytes")
+"""What it samples: segments, seconds, bytes delivered since the sample before."""
 _MOST_SECONDS = 600
 """Real time that a run may take."""
 
 
 def build(folder: Path) -> Path:
-    """The program, compiled if it is older than its source.
+    """The program, compiled if it is older than its sources.
 
     Raises:
         NarrowsError: without a compiler or the libraries.
@@ -37,7 +40,8 @@ def build(folder: Path) -> Path:
     if shutil.which("g++") is None or not _HEADERS.is_file():
         raise NarrowsError("ns-3 needs g++ and libns3-dev (Debian: apt-get install g++ libns3-dev)")
     program = folder / "cell"
-    if program.is_file() and program.stat().st_mtime > _SOURCE.stat().st_mtime:
+    newest = max(source.stat().st_mtime for source in (_SOURCE, _SHARED))
+    if program.is_file() and program.stat().st_mtime > newest:
         return program
     folder.mkdir(parents=True, exist_ok=True)
     # Debian's .pc files of ns-3 3.37 hold a stray semicolon, so the flags are spelt out.
@@ -93,14 +97,16 @@ def sides(
         runs = list(pool.map(run, range(1, seeds + 1)))
     found: dict[str, Side] = {}
     for flow in (flow for flows in runs for flow in flows):
-        windows = np.asarray(flow["windows"], np.float64)
+        windows, srtts, delivered = (np.asarray(flow[key], np.float64) for key in _SERIES)
         t: NDArray[np.float64] = np.arange(1, len(windows) + 1, dtype=np.float64) * _SAMPLE_S + warmup_s
         side = found.setdefault(flow["name"], Side({}))
         side.windows.append((t, windows))
+        # Before its first sample ns-3's estimator says 1 s; nothing is delivered then: it has no weight.
+        mean, p95 = weighted(srtts, delivered)
         figures = {
             "goodput_bps": flow["goodput_bps"],
-            "rtt_mean_s": math.nan if flow["rtt_mean_s"] is None else flow["rtt_mean_s"],
-            "rtt_p95_s": math.nan if flow["rtt_p95_s"] is None else flow["rtt_p95_s"],
+            "rtt_mean_s": mean,
+            "rtt_p95_s": p95,
             "resent": flow["resent"] / flow["sent"] if flow["sent"] else math.nan,
             "cwnd_mean": float(windows.mean()) if len(windows) else math.nan,
             "period_s": shape.period(t, windows),

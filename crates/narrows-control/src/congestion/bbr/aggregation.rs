@@ -71,25 +71,36 @@ impl Aggregation {
             }
         }
         let acked = u64::from(ack.acked);
-        let mut expected = segments(bw.bytes_in(ack.now.since(self.epoch_start)), packet_bytes);
-        if self.epoch_acked <= expected || self.epoch_acked + acked >= params.epoch_limit {
+        let mut expected = bw.bytes_in(ack.now.since(self.epoch_start));
+        if holds(expected, self.epoch_acked, packet_bytes) || self.epoch_acked + acked >= params.epoch_limit {
             self.restart(ack.now);
-            expected = 0;
+            expected = Bytes::ZERO;
         }
         self.epoch_acked = (self.epoch_acked + acked).min(params.epoch_limit);
-        let extra = self.epoch_acked.saturating_sub(expected).min(u64::from(cwnd));
-        self.excess.update(u32::try_from(extra).unwrap_or(u32::MAX));
+        let known = u64::from(self.excess.current());
+        if !holds(expected, self.epoch_acked.saturating_sub(known), packet_bytes) {
+            let extra = (self.epoch_acked - segments(expected, packet_bytes)).min(u64::from(cwnd));
+            self.excess.update(u32::try_from(extra).unwrap_or(u32::MAX));
+        }
     }
 
     /// The window's share for aggregation, at most `max` at `bw`, segments.
     pub fn cwnd(&self, bw: Rate, packet_bytes: u32, params: &Params) -> u32 {
-        let most = segments(bw.bytes_in(params.max), packet_bytes);
-        self.extra_acked().min(u32::try_from(most).unwrap_or(u32::MAX))
+        let (most, extra) = (bw.bytes_in(params.max), self.extra_acked());
+        if holds(most, u64::from(extra), packet_bytes) {
+            return extra;
+        }
+        u32::try_from(segments(most, packet_bytes)).unwrap_or(u32::MAX)
     }
 }
 
 fn segments(bytes: Bytes, packet_bytes: u32) -> u64 {
     bytes.get() / u64::from(packet_bytes.max(1))
+}
+
+/// Whether bytes are at least as many segments, without a division.
+fn holds(bytes: Bytes, segments: u64, packet_bytes: u32) -> bool {
+    bytes.get() >= segments.saturating_mul(u64::from(packet_bytes.max(1)))
 }
 
 #[cfg(test)]

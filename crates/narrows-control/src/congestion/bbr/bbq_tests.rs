@@ -1,8 +1,9 @@
 use super::*;
 use crate::congestion::bbr::Bbr;
 use crate::congestion::bbr::params::Params as BbrParams;
-use crate::congestion::harness::{Path, Sender, ack_at};
-use crate::units::{Rate, Time};
+use crate::congestion::bbr::tests::{LINK, run};
+use crate::congestion::harness::{Path, ack_at};
+use crate::units::Time;
 
 /// A cycle that has seen complete rounds of these RTTs on a path of `min_rtt`, all in µs.
 fn after(min_rtt: u64, rounds: &[u64]) -> Bbq {
@@ -61,13 +62,7 @@ fn a_short_probe_stays_short() {
 
 #[test]
 fn a_lone_flow_fills_the_link_as_bbr_does() {
-    let link = Rate::from_bits_per_sec(100_000_000);
-    let mut sender = Sender::new(Box::new(Bbr::with_cycle(Bbq::default())), Path::new(link, 20));
-    sender.run_for(Span::from_secs(2));
-    let (delivered, queue) = (sender.delivered(), sender.queue_seconds());
-    sender.run_for(Span::from_secs(5));
-    let share = (sender.delivered() - delivered) as f64 * 12_000.0 / 5.0 / 1e8;
-    let delay = (sender.queue_seconds() - queue) / 5.0;
-    assert!(share > 0.97, "utilisation {share:.3}");
-    assert!(delay < 0.0045, "mean queueing delay {:.2} ms", delay * 1e3);
+    let o = run(Box::new(Bbr::with_cycle(Bbq::default())), Path::new(LINK, 20), 5);
+    assert!(o.share > 0.97, "utilisation {:.3}", o.share);
+    assert!(o.delay < 4.5, "mean queueing delay {:.2} ms", o.delay);
 }

@@ -14,6 +14,7 @@ pub mod bounded;
 pub mod full_pipe;
 pub mod gain_cycle;
 pub mod gain_model;
+pub mod memo;
 pub mod model;
 pub mod pacing;
 pub mod params;
@@ -29,6 +30,7 @@ pub mod v3;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
+use self::memo::Memo;
 use self::model::Model;
 use self::params::{Gain, Params};
 use self::phase::{Phase, View, is_drained, quantise};
@@ -54,6 +56,8 @@ pub struct Bbr {
     idle_restart: bool,
     /// The pacing rate rests on a real RTT.
     has_rtt: bool,
+    /// The send quantum of a pacing rate.
+    quantum: Memo<Rate, u32>,
 }
 
 impl Default for Bbr {
@@ -80,6 +84,7 @@ impl Bbr {
             seen: Observation::default(),
             idle_restart: false,
             has_rtt: false,
+            quantum: Memo::default(),
             params,
         }
     }
@@ -118,7 +123,7 @@ impl Bbr {
     /// Segments in one send quantum.
     fn quantum(&self, window: &Window) -> u32 {
         let rate = window.pacing_rate.unwrap_or(Rate::ZERO);
-        self.params.pacing.quantum(rate, self.model.packet_bytes())
+        self.quantum.get(rate, || self.params.pacing.quantum(rate, self.model.packet_bytes()))
     }
 
     fn enter_probe_bw(&mut self, now: Time) {
@@ -260,6 +265,7 @@ impl Controller for Bbr {
         self.policer = Policer::new(self.params.policer.clone(), bytes);
         self.rng = Pcg32::seed_from_u64(connection.seed);
         self.has_rtt = connection.rtt.is_some();
+        self.quantum = Memo::default();
         window.ssthresh = INFINITE_SSTHRESH;
         window.pacing_rate = Some(self.initial_pacing_rate(window.cwnd, connection.rtt));
     }

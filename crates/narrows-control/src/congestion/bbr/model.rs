@@ -4,6 +4,7 @@
 
 use super::aggregation::Aggregation;
 use super::full_pipe::FullPipe;
+use super::memo::Memo;
 use super::params::{Gain, Params};
 use crate::congestion::Ack;
 use crate::congestion::filter::{TwoPeriodMax, WindowedMax};
@@ -31,6 +32,9 @@ pub struct Model<F = WindowedMax<Rate>> {
     pub full_pipe: FullPipe,
     /// How bursty ACKs are.
     pub aggregation: Aggregation,
+    /// Bandwidth-delay products: one of them, and the last multiple that was asked for.
+    bdp: Memo<(Rate, Span), u32>,
+    bdps: Memo<(Rate, Span, Gain), u32>,
 }
 
 impl Model {
@@ -53,10 +57,12 @@ impl Model {
     }
 
     /// Takes an RTT sample into the propagation-time filter (BBR-11). True when the window had expired.
+    ///
+    /// An RTT equal to the least does not put ProbeRTT off (Linux since 5.10): a queue that stands is no proof that there is none.
     pub fn update_min_rtt(&mut self, ack: &Ack, params: &Params) -> bool {
         let expired = ack.now > self.min_rtt_at + params.min_rtt_window;
         if let Some(rtt) = ack.rtt
-            && (rtt <= self.min_rtt || (expired && !ack.delayed))
+            && (rtt < self.min_rtt || (expired && !ack.delayed))
         {
             self.min_rtt = rtt;
             self.min_rtt_at = ack.now;
@@ -109,6 +115,8 @@ impl<F> Model<F> {
             self_limited: None,
             full_pipe: FullPipe::default(),
             aggregation: Aggregation::new(now),
+            bdp: Memo::default(),
+            bdps: Memo::default(),
         }
     }
 
@@ -165,6 +173,12 @@ impl<F> Model<F> {
     /// the initial window before any RTT is known (BBR-12).
     #[inline]
     pub fn bdp(&self, bw: Rate, gain: Gain) -> u32 {
+        let (rtt, find) = (self.min_rtt, || self.find_bdp(bw, gain));
+        if gain == Gain::ONE { self.bdp.get((bw, rtt), find) } else { self.bdps.get((bw, rtt, gain), find) }
+    }
+
+    #[inline(never)]
+    fn find_bdp(&self, bw: Rate, gain: Gain) -> u32 {
         if self.min_rtt == Span::MAX {
             return self.initial_cwnd;
         }

@@ -40,6 +40,9 @@ impl Params {
     pub fn rate(&self, bw: Rate, gain: Gain, packet_bytes: u32) -> Rate {
         let kept = u64::from(100u32.saturating_sub(self.margin_percent));
         let rate = scaled(gain, bw.as_bytes_per_sec(), kept);
+        if rate > u64::from(packet_bytes) {
+            return Rate::from_bytes_per_sec(rate);
+        }
         let least = u64::from(packet_bytes) / self.slowest_packet.max(1);
         Rate::from_bytes_per_sec(rate.max(least).max(1))
     }

@@ -28,7 +28,9 @@ pub fn params() -> Params {
         // `bbr_full_loss_cnt`.
         startup_losses: 8,
         startup_bound_delivered: false,
+        undo_returns: false,
         ce_is_loss: false,
+        equal_rtt_renews: true,
         pacing: pacing::Params::default(),
         ..v3::params()
     }

@@ -9,25 +9,26 @@
 //! - With the eighth, the first delay is its own least and largest one, which counts as a queue: the window is halved. Linux then sets the
 //!   largest delay to twice the mean, offset included, and no queue comes near the new threshold. LP is Reno from then on. Only a
 //!   receiver whose clock is ahead by less than a second is given way to, again and again.
-//! - The delay is computed with an estimate of the receiver's clock rate, from two ACKs' distances in milliseconds. Where these jitter it
-//!   leaves 501 to 1000 Hz now and then; above 1000 Hz Linux multiplies by 1000 / Hz = 0, and the delay is another number. What
-//!   follows is any of the above, or cuts of what was no queue.
+//! - The delay is computed with an estimate of the receiver's clock rate: a mean of what two ACKs' distances in milliseconds at both ends
+//!   say. One tick there and two here are 500 Hz, two there and one here 2000, so that between ACKs 1 to 3 ms apart the mean is
+//!   above 1000 Hz though both clocks run alike, and elsewhere it leaves 501 to 1000 Hz where delays vary. Above 1000 Hz Linux multiplies by
+//!   1000 / Hz = 0, and the delay is another number. What follows is any of the above, or cuts of what was no queue. Where ACKs are closer
+//!   than a tick and the two ends' ticks never fall between the same two, there is no estimate and no delay.
 //!
 //! Giving way leaves `ssthresh` alone, so that before the first loss slow start follows. At a window of one segment the receiver's
 //! delayed ACKs look like a queue.
-//! Deviations from Linux: a cut that an ACK without progress causes waits for the next that has some.
+//! Deviations from Linux: a cut that an ACK without progress causes waits for the next that has some; one that the ACK causes which begins
+//! recovery is left out, as the transport has answered that ACK before (Linux cuts first, and recovery halves what is left).
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Timestamps, Window};
-use crate::units::{Span, Time};
+use crate::units::Span;
 
 /// Parameters of [`Lp`].
 #[derive(Clone, Debug)]
 pub struct Params {
     /// Congested beyond this share of the way from the least to the largest one-way delay, in per cent. 15: the paper, section IV.
     pub threshold: u32,
-    /// Resolution of timestamps (`TCP_TS_HZ`). 1 ms.
-    pub tick: Span,
     /// How far the receiver's timestamps are ahead of the sender's, ticks. `None`: by the seed, any 32-bit number
     /// (`net.ipv4.tcp_timestamps` = 1).
     pub offset: Option<u32>,
@@ -43,7 +44,6 @@ impl Default for Params {
     fn default() -> Self {
         Params {
             threshold: 15,
-            tick: Span::from_millis(1),
             offset: None,
             uptime: Span::from_secs(3600),
             mean_shift: 3,
@@ -149,9 +149,8 @@ enum Cut {
 pub struct Lp {
     params: Params,
     reno: Reno,
-    /// What the receiver's clock is ahead: ticks and a part of one.
+    /// What the receiver's clock is ahead, ticks. The simulator's ticks begin together.
     offset: u32,
-    phase: Span,
     clock: Clock,
     delays: Delays,
     /// Length of the inference phase, ticks.
@@ -169,8 +168,9 @@ impl Lp {
         Lp { params, ..Lp::default() }
     }
 
-    fn tick(&self, at: Time) -> u32 {
-        ((at + self.params.uptime).as_nanos() / self.params.tick.as_nanos().max(1)) as u32
+    /// A tick of the simulator's clock by the sender's host.
+    fn here(&self, tick: u32) -> u32 {
+        tick.wrapping_add((self.params.uptime.as_nanos() / Timestamps::TICK.as_nanos()) as u32)
     }
 
     fn take_delay(&mut self, value: u32, echo: u32) {
@@ -189,19 +189,14 @@ impl Controller for Lp {
     }
 
     fn on_established(&mut self, connection: &Connection, _window: &mut Window) {
-        // Two clocks' ticks do not begin together either. One draw of the seed gives both.
-        let draw = mix(connection.seed);
-        self.offset = self.params.offset.unwrap_or((draw >> 32) as u32);
-        if self.params.offset.is_none() {
-            self.phase = self.params.tick.scale(draw & 0xffff, 1 << 16);
-        }
+        self.offset = self.params.offset.unwrap_or((mix(connection.seed) >> 32) as u32);
     }
 
     fn on_sample(&mut self, ack: &Ack) {
-        let now = self.tick(ack.now);
+        let now = self.here(Timestamps::clock(ack.now));
         if let Some(Timestamps { value, echo }) = ack.timestamps {
-            let value = self.tick(value + self.phase).wrapping_add(self.offset);
-            let echo = self.tick(echo);
+            let value = self.here(value).wrapping_add(self.offset);
+            let echo = self.here(echo);
             if ack.rtt.is_some_and(|rtt| rtt > Span::ZERO) {
                 self.take_delay(value, echo);
             }
@@ -242,7 +237,7 @@ impl Controller for Lp {
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
         trace("clock_hz", f64::from(self.clock.hz));
         let ticks = (self.delays.smoothed >> self.params.mean_shift.min(31)).saturating_sub(self.delays.min);
-        trace("queue_delay_s", self.params.tick.scale(u64::from(ticks), 1).as_secs_f64());
+        trace("queue_delay_s", Timestamps::TICK.scale(u64::from(ticks), 1).as_secs_f64());
         trace("inferring", f64::from(u8::from(self.inferring)));
     }
 }
@@ -260,7 +255,7 @@ mod tests {
     use super::*;
     use crate::congestion::Signal;
     use crate::congestion::harness::{Path, Sender, ack_at, congestion, connection, window};
-    use crate::units::Rate;
+    use crate::units::{Rate, Time};
 
     fn ms(n: u64) -> Span {
         Span::from_millis(n)
@@ -276,7 +271,8 @@ mod tests {
     /// An ACK at `at` ms that took `one_way` ms to be due and 50 ms on its way back.
     fn ack(at: u64, one_way: u64) -> Ack {
         let value = Time::ZERO + ms(1000 + at - 50);
-        let timestamps = Some(Timestamps { value, echo: value - ms(one_way) });
+        let clock = Timestamps::clock;
+        let timestamps = Some(Timestamps { value: clock(value), echo: clock(value - ms(one_way)) });
         Ack { rtt: Some(ms(one_way + 50)), timestamps, ..ack_at(Time::ZERO + ms(1000 + at)) }
     }
 

@@ -5,7 +5,7 @@
 //! also what recovery aims at until it is over. RTTs are rounded up to jiffies, so that a short path gets the window of one of a
 //! jiffy. The filters round down: of a rate that rises some 14 bytes per jiffy are never seen.
 //! Deviations from Linux: all ACKs take its slow path, which only matters where losses were repaired; a segment's size is that of L3, which
-//! cancels out but for rounding; a timeout within an episode of congestion forgets the least RTT too.
+//! cancels out but for rounding.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
@@ -130,7 +130,7 @@ impl Westwood {
     }
 }
 
-/// Rounded up, as Linux does.
+/// Rounded up, as Linux does with what is measured.
 fn jiffies(span: Span, jiffy: Span) -> u32 {
     u32::try_from(span.as_nanos().div_ceil(jiffy.as_nanos().max(1))).unwrap_or(u32::MAX)
 }
@@ -149,8 +149,10 @@ impl Controller for Westwood {
         // Before the RTT of this ACK is taken: Linux counts first and measures then.
         let now = self.clock(ack.now);
         let took = now.saturating_sub(self.since);
-        let least = self.rtt.max(jiffies(self.params.min_interval, self.params.jiffy));
-        if self.rtt > 0 && took > u64::from(least) {
+        // HZ / 20, rounded down: 12 jiffies of 4 ms.
+        let floor = self.params.min_interval.as_nanos() / self.params.jiffy.as_nanos().max(1);
+        let least = u64::from(self.rtt).max(floor);
+        if self.rtt > 0 && took > least {
             self.filter(u32::try_from(u64::from(self.counted) / took).unwrap_or(u32::MAX));
             self.counted = 0;
             self.since = now;
@@ -167,8 +169,11 @@ impl Controller for Westwood {
     }
 
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
-        self.reno.on_congestion(event, window);
         self.timeout = event.signal == Signal::Timeout;
+        if event.again {
+            return;
+        }
+        self.reno.on_congestion(event, window);
         if self.timeout {
             window.ssthresh = self.fair_window();
             // The path may be another one.
@@ -235,6 +240,10 @@ mod tests {
         assert_eq!(westwood.min_rtt, 80);
         westwood.on_sample(&ack_at(Time::ZERO));
         assert_eq!(westwood.min_rtt, 80);
+        // Within an episode Linux has no CA_EVENT_LOSS.
+        w.ssthresh = 9;
+        westwood.on_congestion(&Congestion { again: true, ..congestion(Signal::Timeout) }, &mut w);
+        assert!(!westwood.forget && westwood.timeout && w.ssthresh == 9);
     }
 
     #[test]
@@ -272,6 +281,17 @@ mod tests {
             assert_eq!(n, Some(first), "{rtt} ms");
             assert_eq!(westwood.rate, (first as u32 - 1) * 1448 / first as u32);
         }
+    }
+
+    /// HZ / 20 of 250 Hz are 12 jiffies, and a sample takes more than that.
+    #[test]
+    fn with_jiffies_of_4_ms_a_short_path_is_sampled_every_13_of_them() {
+        let mut westwood = Westwood { rtt: 3, una: Some(0), ..Westwood::default() };
+        let first = (1..100).find(|&n| {
+            westwood.on_sample(&Ack { snd_una: n, ..ack_at(Time::ZERO + ms(4 * n)) });
+            westwood.rate > 0
+        });
+        assert_eq!(first, Some(13));
     }
 
     /// What it is for: losses that are not congestion do not cost it the window. Reno has a third of the link here.

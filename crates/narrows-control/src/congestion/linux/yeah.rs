@@ -143,7 +143,10 @@ impl Controller for Yeah {
         }
     }
 
-    fn on_congestion(&mut self, _event: &Congestion, window: &mut Window) {
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        if event.again {
+            return;
+        }
         let p = &self.params;
         let half = (window.cwnd / 2).max(p.min_window);
         let off = if self.slow_rounds < p.competing_rounds {
@@ -220,6 +223,16 @@ mod tests {
         let mut w = window(1);
         Yeah::default().on_congestion(&congestion(Signal::Loss), &mut w);
         assert_eq!(w.ssthresh, 2);
+    }
+
+    #[test]
+    fn a_timeout_within_an_episode_takes_nothing_more() {
+        let mut yeah = Yeah { reno_window: 100, ..Yeah::default() };
+        let mut w = window(400);
+        yeah.on_congestion(&congestion(Signal::Loss), &mut w);
+        let before = (yeah.reno_window, w.ssthresh);
+        yeah.on_congestion(&Congestion { again: true, ..congestion(Signal::Timeout) }, &mut w);
+        assert_eq!((yeah.reno_window, w.ssthresh), before);
     }
 
     #[test]

@@ -86,7 +86,7 @@ fn a_rate_above_the_own_link_is_held_at_the_link() {
 fn a_loss_or_timeout_does_not_change_the_rate() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
     for signal in [Signal::Loss, Signal::Ecn, Signal::Timeout] {
-        let event = Congestion { signal, now: ms(5), in_flight: 50, srtt: RTT };
+        let event = Congestion { again: false, signal, now: ms(5), in_flight: 50, srtt: RTT };
         brf.on_congestion(&event, &mut w);
         w.cwnd = 1;
         brf.on_ack(&Ack { state: State::Loss, lost: 5, ..ack(ms(6), Some(mbit(50))) }, &mut w);
@@ -104,7 +104,8 @@ fn without_feedback_in_the_handshake_cubic_runs_and_forged_feedback_is_ignored()
     cubic.on_established(&connection, &mut plain);
     for n in 1..2000 {
         if n % 700 == 0 {
-            let event = Congestion { signal: Signal::Loss, now: ms(n), in_flight: 50, srtt: RTT };
+            let event =
+                Congestion { again: false, signal: Signal::Loss, now: ms(n), in_flight: 50, srtt: RTT };
             brf.on_congestion(&event, &mut w);
             cubic.on_congestion(&event, &mut plain);
             w.cwnd = w.ssthresh;

@@ -150,7 +150,8 @@ mod tests {
     fn after_a_timeout_half_is_won_back_and_after_a_mistaken_one_nothing_more() {
         let (mut xcp, mut window) = established();
         window.cwnd = 40;
-        let event = Congestion { signal: Signal::Timeout, now: Time::ZERO, in_flight: 40, srtt: RTT };
+        let event =
+            Congestion { again: false, signal: Signal::Timeout, now: Time::ZERO, in_flight: 40, srtt: RTT };
         xcp.on_congestion(&event, &mut window);
         window.cwnd = 1;
         for _ in 0..100 {

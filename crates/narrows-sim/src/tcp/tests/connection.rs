@@ -1,5 +1,9 @@
 //! Opening, acknowledging and closing.
 
+use std::sync::{Arc, Mutex};
+
+use narrows_control::congestion::{Ack, Congestion, Controller, Timestamps, Window};
+
 use super::*;
 
 fn first_syn(p: &Packet) -> bool {
@@ -86,6 +90,7 @@ fn each_lost_packet_of_the_close_is_repaired() {
 fn after_the_quick_start_every_second_segment_is_acknowledged() {
     let app = segments(2_000);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
+    pair.limit_window(40);
     pair.run_until(at(60_000)).assert_complete(2_000 * MSS);
     let acks = pair.acks().count() as i64;
     // The first 16 cover a segment each, the others two.
@@ -93,10 +98,29 @@ fn after_the_quick_start_every_second_segment_is_acknowledged() {
 }
 
 #[test]
+fn the_window_opens_by_two_segments_for_each_that_comes_and_each_is_acknowledged_meanwhile() {
+    let app = segments(6_000);
+    let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
+    pair.sender.window.cwnd = 10_000;
+    // What is out when the sender has heard of none, of the first 45, and of 45 + 135.
+    for (rounds, out) in [(2, 45), (3, 45 + 2 * 45), (4, 45 + 2 * 180)] {
+        pair.run_until(at(rounds * 40 - 1));
+        assert_eq!(pair.sender.board.packets_out(), out, "after {rounds} rounds");
+    }
+    pair.run_until(at(60_000)).assert_complete(6_000 * MSS);
+    // 2172 segments are 3 MiB; then quick ACKs run out, and those that are out make no difference any more.
+    let opening = (2_172 - 45_i64) / 2 + 1;
+    let acks = pair.acks().count() as i64;
+    assert!((acks - (opening + 16 + (6_000 - opening - 16) / 2)).abs() <= 20, "{acks}");
+}
+
+#[test]
 fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
     // A segment every 100 ms: no second one comes in time.
     let app = AppPlan::Limited { rate: Rate::from_bytes_per_sec(MSS * 10), on: None, off: None };
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
+    // A window that is open, so that growing it is no reason for an ACK.
+    pair.limit_window(40);
     pair.run_until(at(5_000));
     let last_data = pair.data().filter(|s| s.at < at(4_900)).last().unwrap();
     let ack = pair.acks().find(|a| a.packet.ack > last_data.packet.seq).unwrap();
@@ -134,7 +158,7 @@ fn at_most_three_sack_blocks_fit_beside_the_timestamps() {
 fn the_receive_window_limits_what_is_out() {
     let app = segments(500);
     let mut pair = Pair::new("cubic", &app, |_, _| Fate::Pass);
-    pair.sender.config.receive_window = 20;
+    pair.limit_window(20);
     pair.run_until(at(300));
     assert!(pair.sender.board.packets_out() <= 20);
     pair.run_until(at(60_000)).assert_complete(500 * MSS);
@@ -147,4 +171,50 @@ fn the_receive_window_limits_what_is_out() {
         "a window that is not used does not grow: {}",
         pair.sender.window.cwnd
     );
+}
+
+/// Hands on what it sees of timestamps; the window is the initial one for ever.
+struct Watch(Arc<Mutex<Vec<Timestamps>>>);
+
+impl Controller for Watch {
+    fn name(&self) -> &'static str {
+        "watch"
+    }
+
+    fn on_sample(&mut self, ack: &Ack) {
+        self.0.lock().unwrap().extend(ack.timestamps);
+    }
+
+    fn on_ack(&mut self, _: &Ack, _: &mut Window) {}
+
+    fn on_congestion(&mut self, _: &Congestion, window: &mut Window) {
+        window.ssthresh = 2;
+    }
+}
+
+#[test]
+fn the_receivers_clock_never_goes_back_as_a_controller_sees_it() {
+    let app = segments(400);
+    let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    pair.sender.cc = Box::new(Watch(seen.clone()));
+    (pair.delay, pair.slot) = (Span::from_micros(2500), Span::from_micros(370));
+    pair.run_until(at(60_000)).assert_complete(400 * MSS);
+    let seen = seen.lock().unwrap();
+    assert!(seen.len() > 100, "{}", seen.len());
+    assert!(seen.windows(2).all(|w| w[0].value <= w[1].value && w[0].echo <= w[1].echo), "{seen:?}");
+    // As the receiver wrote them.
+    let written: Vec<u32> =
+        pair.log.iter().filter(|s| s.packet.is(flag::REVERSE)).map(|s| s.packet.ts).collect();
+    assert!(seen.iter().all(|s| written.contains(&s.value)));
+    // 2.9 ms there, what is queued and, at most, a delayed ACK.
+    assert!(seen.iter().all(|s| (2..=50).contains(&(s.value - s.echo))), "{seen:?}");
+}
+
+#[test]
+fn the_timestamp_clock_turns_without_a_zero() {
+    let at_tick = |n: u64| Timestamps::clock(Time::ZERO + Timestamps::TICK.scale(n, 1));
+    let turn = 1 << 32;
+    assert_eq!([0, 1, turn - 2, turn - 1, turn, turn + 1].map(at_tick), [1, 2, u32::MAX, 1, 1, 2]);
+    assert!(super::super::before(at_tick(turn - 2), at_tick(turn)));
 }

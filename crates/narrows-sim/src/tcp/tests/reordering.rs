@@ -1,6 +1,8 @@
 //! Packets that come late, twice, or after they were given up.
 
-use narrows_control::congestion::State;
+use std::sync::{Arc, Mutex};
+
+use narrows_control::congestion::{Ack, Congestion, Controller, Signal, State, Window};
 
 use super::*;
 
@@ -66,8 +68,9 @@ fn a_delay_spike_gives_a_spurious_timeout_that_is_undone() {
     assert!(pair.sender.window.ssthresh >= before.1);
     pair.run_until(at(60_000)).assert_complete(3_000 * MSS);
     // RACK takes the first ACK for that of the retransmission, as Linux does, which looks at the RTT but not at the
-    // echoed timestamp (RFC 8985 section 6.2 would): a few originals are sent again before the next ACKs undo that.
-    assert!(pair.sender.counters.retransmits < 30, "{}", pair.sender.counters.retransmits);
+    // echoed timestamp (RFC 8985 section 6.2 would): an original is sent again for each ACK until those sent again are
+    // acknowledged, which undoes that.
+    assert!(pair.sender.counters.retransmits < 80, "{}", pair.sender.counters.retransmits);
 }
 
 #[test]
@@ -118,4 +121,71 @@ fn a_duplicate_of_a_lost_segment_does_not_undo_the_reduction() {
     });
     pair.run_until(at(60_000)).assert_complete(2_000 * MSS);
     assert!(pair.sender.window.ssthresh < 1_000, "{}", pair.sender.window.ssthresh);
+}
+
+/// Notes what it is told; half the window on congestion, slow start below it.
+struct Events(Arc<Mutex<Vec<String>>>);
+
+impl Events {
+    fn note(&self, event: impl Into<String>) {
+        self.0.lock().unwrap().push(event.into());
+    }
+}
+
+impl Controller for Events {
+    fn name(&self) -> &'static str {
+        "events"
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if window.cwnd < window.ssthresh {
+            window.cwnd += ack.acked;
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        let again = if event.again { " again" } else { "" };
+        self.note(match event.signal {
+            Signal::Timeout => format!("timeout{again}"),
+            signal => format!("{signal:?}{again}"),
+        });
+        window.ssthresh = (window.cwnd / 2).max(2);
+    }
+
+    fn on_recovered(&mut self, _: Time, _: &mut Window) {
+        self.note("recovered");
+    }
+
+    fn on_undo(&mut self, _: Time, _: &mut Window) {
+        self.note("undo");
+    }
+}
+
+fn events_of(network: impl FnMut(&Packet, Time) -> Fate) -> Vec<String> {
+    let app = segments(130);
+    let mut pair = Pair::new("reno", &app, network);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    pair.sender.cc = Box::new(Events(events.clone()));
+    pair.run_until(at(60_000)).assert_complete(130 * MSS);
+    let events = events.lock().unwrap();
+    events.clone()
+}
+
+/// Linux: tcp_end_cwnd_reduction() follows tcp_try_undo_recovery(), and with it CA_EVENT_COMPLETE_CWR, of which Westwood+ makes a window.
+#[test]
+fn a_recovery_that_its_last_ack_undoes_is_over_to_the_controller_too() {
+    // All of the last flight is there when the late one comes, and its retransmission is not.
+    let events = events_of(first(Fate::Late(ms(10)), |p| p.payload > 0 && p.seq == 100));
+    assert_eq!(events, ["Loss", "undo", "recovered"]);
+}
+
+/// Linux tcp_enter_loss(): the threshold falls once in an episode.
+#[test]
+fn a_timeout_within_a_recovery_is_told_as_a_second_answer_to_the_same_losses() {
+    let events =
+        events_of(
+            |p, now| if p.payload > 0 && p.seq == 100 && now < at(1_000) { Fate::Drop } else { Fate::Pass },
+        );
+    assert_eq!(events[..2], ["Loss", "timeout again"], "{events:?}");
+    assert!(events[1..].iter().all(|e| e == "timeout again" || e == "recovered"), "{events:?}");
 }

@@ -74,17 +74,20 @@ impl Bounds {
         }
     }
 
-    /// A loss when this many segments were delivered. `fresh`: the connection was not repairing one already. True if an episode
-    /// begins, which may turn out to be a mistake.
-    pub fn on_loss(&mut self, delivered: u64, fresh: bool) -> bool {
-        if core::mem::replace(&mut self.loss_in_round, true) {
-            return false;
-        }
-        self.loss_round_delivered = delivered;
+    /// A loss when this many segments were delivered. `fresh`: with it begins an episode, which may turn out to be a mistake.
+    pub fn on_loss(&mut self, delivered: u64, fresh: bool) {
         if fresh {
+            // Also when the round has its loss already, or an echo: what an older episode found is no longer to be gone back to.
             self.before = Some((self.longterm, self.shortterm, self.bw_shortterm));
         }
-        fresh
+        if !core::mem::replace(&mut self.loss_in_round, true) {
+            self.loss_round_delivered = delivered;
+        }
+    }
+
+    /// What happens now cannot be undone.
+    pub fn forget_before(&mut self) {
+        self.before = None;
     }
 
     /// Once per round, after the bandwidth was brought up to date (`AdaptLowerBoundsFromCongestion`; BBR3-7).

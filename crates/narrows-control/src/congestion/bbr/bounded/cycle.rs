@@ -142,6 +142,8 @@ impl Cycle {
     /// Up, without too much loss: more is allowed as long as all that is allowed is used (`ProbeInflightLongtermUpward`).
     pub fn grow(&mut self, ack: &Ack, round_start: bool, cwnd: u32, bounds: &mut Bounds) {
         if !ack.cwnd_limited || cwnd < bounds.longterm {
+            // No credit from when it was not used (both modules; the draft keeps it).
+            self.up_acked = 0;
             return;
         }
         self.up_acked = self.up_acked.saturating_add(ack.acked);
@@ -215,6 +217,18 @@ mod tests {
         for _ in 0..1000 {
             cycle.grow(&ack_at(Time::ZERO), true, 99, &mut bounds);
             cycle.grow(&Ack { cwnd_limited: false, ..ack_at(Time::ZERO) }, true, 100, &mut bounds);
+        }
+        assert_eq!(bounds.longterm, 100);
+    }
+
+    #[test]
+    fn what_was_acknowledged_before_the_bound_was_left_unused_does_not_count() {
+        let mut cycle = Cycle::default();
+        let mut bounds = bounds(100);
+        cycle.start_up(Time::ZERO, 100);
+        for _ in 0..10 {
+            (0..99).for_each(|_| cycle.grow(&ack_at(Time::ZERO), false, 100, &mut bounds));
+            cycle.grow(&ack_at(Time::ZERO), false, 99, &mut bounds);
         }
         assert_eq!(bounds.longterm, 100);
     }

@@ -21,13 +21,15 @@ impl MinRtt {
 
     /// Takes an ACK's RTT into both. True when the shorter window had expired (`UpdateMinRTT`).
     ///
-    /// An RTT equal to the least renews it, as in the module (`<=`); the draft wants a lower one. Here RTTs are exact and
-    /// equal ones common, on a path whose queue is empty.
+    /// Whether an RTT equal to the least renews it is the parameters' to say. Here RTTs are exact and equal ones common, on a path
+    /// whose queue is empty.
     #[inline]
     pub fn update<F>(&mut self, ack: &Ack, model: &mut Model<F>, params: &Params) -> bool {
         let expired = ack.now > self.at + params.probe_rtt_interval;
         if let Some(rtt) = ack.rtt
-            && (rtt <= self.least || (expired && !ack.delayed))
+            && (rtt < self.least
+                || (rtt == self.least && params.equal_rtt_renews)
+                || (expired && !ack.delayed))
         {
             self.least = rtt;
             self.at = ack.now;

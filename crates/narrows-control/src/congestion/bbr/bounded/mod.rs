@@ -5,12 +5,14 @@
 //! probe and what probes have shown; this file turns all of it into a rate and a window, with v1's `model` and `pacing`.
 //!
 //! Deviations from the draft: Drain is held to the long-term bound, as in the draft's table and not in its pseudocode; the aggregation
-//! filter keeps two periods of five rounds and grants at most 100 ms, and the two-level RTT filter renews an equal RTT, both as in the
-//! module; ranges lost in Startup are counted as ACKs that report losses, as in the module; a classic ECN echo counts as one loss in a
+//! filter keeps two periods of five rounds and grants at most 100 ms, as in the module; ranges lost in Startup are counted as ACKs that report losses, as in the module; a classic ECN echo counts as one loss in a
 //! round, as it does not say how many packets were marked. Deviations of v2 from its module: no reaction to ECN (off by default there)
 //! and so no `bw_hi`; the loss threshold is 2 % and not 5/256; no allowance of the send quantum for short RTTs; Cruise does not lower
-//! `inflight_lo` to `inflight_hi`, which its window is held to anyway; and too much loss is seen when segments are marked, not also
-//! on each ACK.
+//! `inflight_lo` to `inflight_hi`, which its window is held to anyway; too much loss is seen when segments are marked, not also
+//! on each ACK; a reduction keeps 70 % and headroom is 15 %, where 256ths of the module make 70.3 and 14.8 (76 and 38 of 256); Drain
+//! and Down look at what is in flight now, not at what will be when the next segment leaves, and Drain compares it with the bandwidth
+//! in use, as the draft has it, not with the maximum. Of the draft's Up both modules' rule is kept that credit for a higher bound is lost
+//! while the bound is not used.
 
 pub mod bounds;
 pub mod cycle;
@@ -24,6 +26,7 @@ use self::bounds::{Bounds, UNBOUNDED, crossing, is_too_high, share};
 use self::cycle::{Cycle, Feedback, Step};
 use self::min_rtt::MinRtt;
 use self::params::{Gains, Params, UpExit};
+use super::memo::Memo;
 use super::model;
 use super::params::Gain;
 use super::probe_rtt::ProbeRtt;
@@ -56,19 +59,23 @@ pub struct Bounded {
     rng: Pcg32,
     /// ACKs of the present round that reported losses in Startup.
     startup_losses: u32,
-    /// Losses ended Startup, or Up: where to go back to if they were none.
-    left_by_loss: Option<Left>,
+    /// Losses are being repaired: the next one begins no episode.
+    repairing: bool,
+    /// Where the latest episode of losses began: the state to go back to if they were none.
+    undo_state: Option<UndoState>,
     /// All segments delivered, as of the last ACK.
     delivered: u64,
     /// Sending again after idling, until the first delivery.
     idle_restart: bool,
     /// The pacing rate rests on a real RTT.
     has_rtt: bool,
+    /// The send quantum of a pacing rate.
+    quantum: Memo<Rate, u32>,
 }
 
-/// The state that losses have ended.
+/// A state that is gone back to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Left {
+enum UndoState {
     Startup,
     Up,
 }
@@ -85,10 +92,12 @@ impl Bounded {
             saved: SavedWindow::default(),
             rng: Pcg32::seed_from_u64(0),
             startup_losses: 0,
-            left_by_loss: None,
+            repairing: false,
+            undo_state: None,
             delivered: 0,
             idle_restart: false,
             has_rtt: false,
+            quantum: Memo::default(),
             params,
         }
     }
@@ -123,7 +132,8 @@ impl Bounded {
     /// Segments in flight with room for the end systems' bursts and the probe of a small path (`QuantizationBudget`).
     fn quantise(&self, segments: u32, window: &Window) -> u32 {
         let rate = window.pacing_rate.unwrap_or(Rate::ZERO);
-        let quantum = self.params.pacing.quantum(rate, self.model.packet_bytes());
+        let quantum = || self.params.pacing.quantum(rate, self.model.packet_bytes());
+        let quantum = self.quantum.get(rate, quantum);
         let room = quantum.saturating_mul(self.params.offload_quanta);
         let up = matches!(self.phase, Phase::ProbeBw(Step::Up));
         let more = if up { self.params.up_segments } else { 0 };
@@ -169,7 +179,6 @@ impl Bounded {
             self.bounds.longterm = inflight.max(share(self.params.beta, self.target(window)));
         }
         if matches!(self.phase, Phase::ProbeBw(Step::Up)) {
-            self.left_by_loss = Some(Left::Up);
             self.start_down(lost.now);
         }
     }
@@ -213,7 +222,6 @@ impl Bounded {
         if enough && high && ack.state == State::Recovery {
             let fits = self.inflight(self.model.max_bw(), Gain::ONE, window);
             self.bounds.on_full_startup(fits, self.params.startup_bound_delivered);
-            self.left_by_loss = Some(Left::Startup);
             self.model.full_pipe.reach();
         }
     }
@@ -426,14 +434,21 @@ impl Controller for Bounded {
         self.min_rtt = MinRtt::new(connection.now, connection.rtt);
         self.rng = Pcg32::seed_from_u64(connection.seed);
         self.has_rtt = connection.rtt.is_some();
+        self.quantum = Memo::default();
         let gain = self.params.startup.pacing;
         let rate = self.params.pacing.initial_rate(window.cwnd, connection.rtt, gain, bytes);
         window.pacing_rate = Some(rate);
     }
 
     fn on_lost(&mut self, lost: &Lost, window: &Window) {
-        if self.bounds.on_loss(lost.delivered, !self.saved.is_recovering()) {
-            self.left_by_loss = None;
+        let fresh = !core::mem::replace(&mut self.repairing, true);
+        self.bounds.on_loss(lost.delivered, fresh);
+        if fresh {
+            self.undo_state = match &self.phase {
+                Phase::Startup => Some(UndoState::Startup),
+                Phase::ProbeBw(Step::Up) => Some(UndoState::Up),
+                _ => None,
+            };
         }
         if self.cycle.sampling
             && let Some(inflight) = crossing(lost, self.params.loss_threshold)
@@ -450,6 +465,7 @@ impl Controller for Bounded {
             self.bounds.on_sample_done(ack, bw);
         }
         self.saved.see(ack.state);
+        self.repairing = self.saved.is_recovering();
         self.set_pacing_rate(ack, window);
         self.set_cwnd(ack, window);
     }
@@ -457,8 +473,13 @@ impl Controller for Bounded {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.saved.save(window.cwnd, matches!(self.phase, Phase::ProbeRtt(_)));
         match event.signal {
-            Signal::Ecn if self.params.ce_is_loss => {
-                self.bounds.on_loss(self.delivered, false);
+            Signal::Ecn => {
+                // An echo is not to be undone, and neither is what was before it.
+                self.bounds.forget_before();
+                self.undo_state = None;
+                if self.params.ce_is_loss {
+                    self.bounds.on_loss(self.delivered, false);
+                }
             }
             Signal::Timeout => {
                 self.saved.on_timeout();
@@ -473,23 +494,27 @@ impl Controller for Bounded {
     }
 
     fn on_recovered(&mut self, _now: Time, window: &mut Window) {
+        self.repairing = false;
         window.cwnd = window.cwnd.max(self.saved.cwnd());
     }
 
-    fn on_undo(&mut self, _now: Time, window: &mut Window) {
+    fn on_undo(&mut self, now: Time, window: &mut Window) {
         window.cwnd = window.cwnd.max(self.saved.cwnd());
+        self.repairing = false;
         self.bounds.undo();
         self.model.full_pipe.restart(Rate::ZERO);
+        let Some(state) = self.undo_state.take().filter(|_| self.params.undo_returns) else { return };
         let in_probe_rtt = matches!(self.phase, Phase::ProbeRtt(_));
-        match self.left_by_loss.take() {
-            Some(Left::Startup) if !matches!(self.phase, Phase::Startup) => {
+        match state {
+            UndoState::Startup if !matches!(self.phase, Phase::Startup) => {
                 self.model.full_pipe.unreach();
                 if !in_probe_rtt {
                     self.phase = Phase::Startup;
                 }
             }
-            Some(Left::Up) if !in_probe_rtt && !matches!(self.phase, Phase::ProbeBw(Step::Up)) => {
-                self.start_refill();
+            UndoState::Up if !in_probe_rtt && !matches!(self.phase, Phase::ProbeBw(Step::Up)) => {
+                // No sample to look for more than; the next one begins the search.
+                self.start_up(now, window, Rate::ZERO);
             }
             _ => {}
         }

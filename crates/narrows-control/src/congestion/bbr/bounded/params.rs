@@ -80,6 +80,9 @@ pub struct Params {
     pub startup_losses: u32,
     /// Whether the bound that such losses set is at least what a round delivered (BBR3-3).
     pub startup_bound_delivered: bool,
+    /// Whether an episode of losses that was none gives back the state that it began in, Startup or Up, and not the bounds alone
+    /// (`HandleSpuriousLossDetection`).
+    pub undo_returns: bool,
     /// Whether an ECN echo counts as a loss (BBR3-10).
     pub ce_is_loss: bool,
 
@@ -98,6 +101,8 @@ pub struct Params {
     pub min_rtt_window: Span,
     /// Time without an RTT as low as the least of late that brings ProbeRTT (`ProbeRTTInterval`).
     pub probe_rtt_interval: Span,
+    /// Whether an RTT equal to the least of late puts ProbeRTT off: in the module of v2, `<=` as Linux's v1 had before 5.10.
+    pub equal_rtt_renews: bool,
     /// How long the window stays down, at least (`ProbeRTTDuration`).
     pub probe_rtt_stay: Span,
 

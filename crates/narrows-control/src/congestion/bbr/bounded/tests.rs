@@ -1,12 +1,19 @@
 use super::*;
 use crate::congestion::RateSample;
+use crate::congestion::bbr::tests::{LINK, first_after_equal_rtts, follows_the_link, run};
 use crate::congestion::bbr::{Bbr, v2, v3};
 use crate::congestion::harness::{Path, Sender, ack_at, connection, initial_window};
 
-const LINK: Rate = Rate::from_bits_per_sec(100_000_000);
+/// Of a link: 1 % is paced away, and v3 spends 0.2 s of every 5 s at half a window (ProbeRTT).
+const UTILISED: f64 = 0.965;
 
 fn both() -> [Bounded; 2] {
     [v2::bbr2(), v3::bbr3()]
+}
+
+/// An ECN echo.
+fn echo(now: Time) -> Congestion {
+    Congestion { again: false, signal: Signal::Ecn, now, in_flight: 200, srtt: Span::from_millis(20) }
 }
 
 fn established(mut bbr: Bounded) -> (Bounded, Window) {
@@ -134,15 +141,58 @@ fn a_probe_limited_by_the_application_ends_and_says_nothing_about_the_path() {
     }
 }
 
+/// Draft, 5.5.11.2; v2's module has the bounds alone.
 #[test]
-fn a_probe_that_was_ended_by_a_mistake_is_begun_anew_with_the_bounds_of_before() {
-    for (mut bbr, mut window) in both().map(probing_up) {
+fn a_probe_that_losses_ended_by_mistake_goes_on_in_v3_with_the_bounds_of_before_in_both() {
+    for ((mut bbr, mut window), goes_on) in both().map(probing_up).into_iter().zip([false, true]) {
         bbr.bounds.longterm = 250;
         bbr.on_lost(&loss(200, 5), &window);
         assert_eq!(bbr.bounds.longterm, 199);
+        assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Down)));
         bbr.on_undo(Time::from_secs_f64(1.1), &mut window);
         assert_eq!(bbr.bounds.longterm, 250);
-        assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Refill)));
+        let step = if goes_on { Step::Up } else { Step::Down };
+        assert!(matches!(bbr.phase, Phase::ProbeBw(now) if now == step), "{}: {:?}", bbr.name(), bbr.phase);
+        // The losses that come next are the probe's.
+        assert_eq!(bbr.cycle.sampling, goes_on);
+    }
+}
+
+/// The state counts, not what ended it.
+#[test]
+fn a_probe_that_ended_by_itself_amid_a_mistake_goes_on_in_v3() {
+    let (mut bbr, mut window) = probing_up(v3::bbr3());
+    bbr.on_lost(&loss(200, 1), &window);
+    bbr.start_down(Time::ZERO);
+    bbr.on_undo(Time::from_secs_f64(1.1), &mut window);
+    assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Up)));
+}
+
+fn in_state(state: State) -> Ack {
+    let rate = RateSample { delivered: 1, interval: Span::from_millis(20), ..RateSample::default() };
+    Ack { rate, state, delivered: 5000, in_flight: 200, ..ack_at(Time::from_secs_f64(1.0)) }
+}
+
+#[test]
+fn an_undo_gives_back_what_its_own_episode_found_and_not_an_older_one() {
+    for (mut bbr, mut window) in both().map(probing_up) {
+        // A real episode ends the probe at 199 segments.
+        bbr.bounds.longterm = 250;
+        bbr.on_lost(&loss(200, 5), &window);
+        bbr.on_ack(&in_state(State::Recovery), &mut window);
+        bbr.on_recovered(Time::from_secs_f64(1.1), &mut window);
+        bbr.on_ack(&in_state(State::Open), &mut window);
+        // Later an echo and, in the same round, losses that are none.
+        bbr.bounds.forget_round();
+        let now = Time::from_secs_f64(1.5);
+        bbr.on_congestion(&echo(now), &mut window);
+        bbr.bounds.shortterm = 120;
+        bbr.on_lost(&loss(200, 1), &window);
+        bbr.bounds.shortterm = 90;
+        bbr.on_lost(&loss(200, 2), &window);
+        bbr.on_undo(Time::from_secs_f64(1.6), &mut window);
+        assert_eq!((bbr.bounds.longterm, bbr.bounds.shortterm), (199, 120), "{}", bbr.name());
+        assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Down | Step::Cruise)), "{:?}", bbr.phase);
     }
 }
 
@@ -153,8 +203,7 @@ fn an_ecn_echo_outside_of_a_probe_is_a_loss_to_v3_alone() {
         let (mut bbr, mut window) = probing_up(bbr);
         bbr.start_down(Time::ZERO);
         let now = Time::from_secs_f64(0.1);
-        let event = Congestion { signal: Signal::Ecn, now, in_flight: 200, srtt: Span::from_millis(20) };
-        bbr.on_congestion(&event, &mut window);
+        bbr.on_congestion(&echo(now), &mut window);
         let rate = RateSample { delivered: 20, interval: Span::from_millis(20), ..RateSample::default() };
         bbr.on_ack(&Ack { rate, in_flight: 200, ..ack_at(now) }, &mut window);
         let shown = bbr.bounds.shortterm;
@@ -170,6 +219,7 @@ fn before_a_timeout_cuts_the_window_it_is_kept_as_a_bound_and_given_back() {
     for (mut bbr, mut window) in both().map(probing_up) {
         bbr.start_down(Time::ZERO);
         let event = Congestion {
+            again: false,
             signal: Signal::Timeout,
             now: Time::from_secs_f64(0.5),
             in_flight: 0,
@@ -257,29 +307,6 @@ fn random_loss(share: f64) -> Box<dyn FnMut(u64, Time) -> bool> {
     })
 }
 
-struct Outcome {
-    /// Of the link.
-    share: f64,
-    /// Mean queueing delay, ms.
-    delay: f64,
-    /// Per cent of what was sent.
-    lost: f64,
-}
-
-/// `seconds` after two to start.
-fn run(controller: Box<dyn Controller>, path: Path, seconds: u64) -> Outcome {
-    let mut sender = Sender::new(controller, path);
-    sender.run_for(Span::from_secs(2));
-    let (delivered, lost, queue) = (sender.delivered(), sender.lost(), sender.queue_seconds());
-    sender.run_for(Span::from_secs(seconds));
-    let (delivered, lost) = ((sender.delivered() - delivered) as f64, (sender.lost() - lost) as f64);
-    Outcome {
-        share: delivered * 12_000.0 / seconds as f64 / LINK.as_bits_per_sec(),
-        delay: (sender.queue_seconds() - queue) / seconds as f64 * 1e3,
-        lost: 100.0 * lost / (delivered + lost),
-    }
-}
-
 fn boxed() -> [Box<dyn Controller>; 2] {
     both().map(|bbr| Box::new(bbr) as Box<dyn Controller>)
 }
@@ -294,7 +321,7 @@ fn a_lone_flow_fills_the_link_with_less_of_a_queue_than_v1() {
     for bbr in boxed() {
         let name = bbr.name();
         let o = run(bbr, Path::new(LINK, 20), 20);
-        assert!(o.share > 0.97, "{name}: utilisation {:.3}", o.share);
+        assert!(o.share > UTILISED, "{name}: utilisation {:.3}", o.share);
         assert!(o.delay < v1.delay, "{name}: {:.2} ms, v1 {:.2} ms", o.delay, v1.delay);
         assert_eq!(o.lost, 0.0, "{name}");
     }
@@ -308,7 +335,7 @@ fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost(
     for bbr in boxed() {
         let name = bbr.name();
         let o = run(bbr, path(), 20);
-        assert!(o.share > 0.97, "{name}: utilisation {:.3}", o.share);
+        assert!(o.share > UTILISED, "{name}: utilisation {:.3}", o.share);
         assert!(o.lost < 0.5 && o.lost < v1.lost / 10.0, "{name}: {:.2} %, v1 {:.2} %", o.lost, v1.lost);
     }
 }
@@ -327,19 +354,7 @@ fn one_per_cent_of_random_loss_is_borne_and_five_are_not() {
 
 #[test]
 fn a_faster_link_is_found_and_a_slower_one_believed_after_two_cycles() {
-    for bbr in boxed() {
-        let name = bbr.name();
-        let mut sender = Sender::new(bbr, Path::new(LINK, 20));
-        sender.run_for(Span::from_secs(3));
-        sender.path().rate = Rate::from_bits_per_sec(200_000_000);
-        sender.run_for(Span::from_secs(10));
-        let up = sender.figure("bw") * 8.0 / 1e6;
-        assert!((up - 200.0).abs() < 4.0, "{name}: {up:.1} Mbit/s");
-        sender.path().rate = Rate::from_bits_per_sec(50_000_000);
-        sender.run_for(Span::from_secs(10));
-        let down = sender.figure("bw") * 8.0 / 1e6;
-        assert!((down - 50.0).abs() < 2.0, "{name}: {down:.1} Mbit/s");
-    }
+    boxed().into_iter().for_each(|bbr| follows_the_link(bbr, 10));
 }
 
 /// BBR3-9, A.10 of the draft.
@@ -364,6 +379,16 @@ fn probe_rtt_comes_after_five_seconds_with_half_of_what_fits_the_path() {
         assert!((bw - 100.0).abs() < 2.0, "{name}: {bw:.1} Mbit/s");
         sender.run_for(Span::from_secs(12));
         assert!((sender.figure("min_rtt") - 0.032).abs() < 3e-4, "{name}");
+    }
+}
+
+/// Linux "tcp: only postpone PROBE_RTT if RTT is < current min_rtt estimate"; v2's module is older.
+#[test]
+fn an_rtt_that_never_changes_puts_probe_rtt_off_in_v2_alone() {
+    for ((mut bbr, mut window), expected) in both().map(established).into_iter().zip([None, Some(5020)]) {
+        let entered =
+            first_after_equal_rtts(&mut bbr, &mut window, |bbr| matches!(bbr.phase, Phase::ProbeRtt(_)));
+        assert_eq!(entered, expected, "{}", bbr.name());
     }
 }
 

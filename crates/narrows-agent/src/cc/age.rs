@@ -1,0 +1,60 @@
+//! What a kernel's congestion controls look like, as the kernel itself describes it: distributions bring features to old versions.
+
+use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
+use libbpf_rs::btf::{Btf, ReferencesType};
+
+use super::CcError;
+
+/// Which of the two forms of `bpf/cc` fits.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Age {
+    /// Before Linux 6.10: `cong_control(sk, rs)`. There may be no `struct_ops` links (6.4), and a program may not be allowed to
+    /// write `app_limited` (6.1 refuses); this form needs neither.
+    Old,
+    /// `cong_control(sk, ack, flag, rs)`.
+    New,
+}
+
+/// That of the running kernel.
+///
+/// # Errors
+/// One line, if the kernel does not say.
+pub(super) fn age() -> Result<Age, CcError> {
+    let what = "looking at the kernel's congestion controls";
+    let types = Btf::from_vmlinux().map_err(CcError::refused(what, super::load::REMEDY))?;
+    match arguments(&types) {
+        Some(2) => Ok(Age::Old),
+        Some(_) => Ok(Age::New),
+        None => Err(CcError::Missing {
+            what,
+            found: "found no cong_control in its tcp_congestion_ops".to_owned(),
+            remedy: super::load::REMEDY,
+        }),
+    }
+}
+
+/// How many arguments `cong_control` has.
+fn arguments(types: &Btf<'_>) -> Option<usize> {
+    let callbacks: Struct<'_> = types.type_by_name("tcp_congestion_ops")?;
+    let callback = callbacks.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"))?;
+    let pointer: Ptr<'_> = types.type_by_id(callback.ty)?;
+    FuncProto::try_from(pointer.referenced_type()).ok().map(|function| function.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_running_kernel_says_what_its_version_lets_expect() {
+        let Ok(types) = Btf::from_vmlinux() else { return };
+        let found = arguments(&types);
+        assert!(matches!(found, Some(2 | 4)), "{found:?}");
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+        // A distribution may have brought the later form to an earlier version, none the other way round.
+        if (numbers.next(), numbers.next()) >= (Some(6), Some(10)) {
+            assert_eq!(age().unwrap(), Age::New, "{release}");
+        }
+    }
+}
