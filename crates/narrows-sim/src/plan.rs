@@ -30,6 +30,9 @@ pub struct Plan {
     /// The SDN controller of the domain.
     #[serde(default)]
     pub sdn: Option<SdnPlan>,
+    /// Receive buffer of each TCP connection (Linux `tcp_rmem`, its largest; half of it is offered). None: Linux's default.
+    #[serde(default)]
+    pub receive_buffer: Option<Bytes>,
     /// What to record.
     #[serde(default)]
     pub probes: ProbePlan,

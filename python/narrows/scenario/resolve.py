@@ -14,7 +14,7 @@ from typing import Any
 
 from narrows import units
 from narrows.errors import Expected, ScenarioError, found, one_of
-from narrows.scenario import fitting, network, parts
+from narrows.scenario import buffers, fitting, network, parts
 from narrows.scenario.entries import Entry, entries
 from narrows.scenario.graph import Direction, Graph
 from narrows.scenario.model import Controller, Scenario
@@ -124,15 +124,17 @@ class _Resolver:
             raise ScenarioError(f"found {total} flows, expected at most {MAX_FLOWS}", "flows")
         fitting.check(scenario, self.graph, self.entries, self.paths)
         controllers = self._controllers()
+        links = [self._link(link, i) for i, link in enumerate(self.graph.links)]
         plan = {
             "seed": scenario.seed,
             "duration": scenario.duration,
             "warmup": self._warmup(),
             "nodes": self.graph.nodes,
-            "links": [self._link(link, i) for i, link in enumerate(self.graph.links)],
+            "links": links,
             "flows": self.flows,
             "controllers": controllers,
             "sdn": None,
+            "receive_buffer": buffers.receive_buffer(links, self.paths),
             "probes": self._probes([c["link"] for c in controllers], total),
         }
         if scenario.sdn is not None:

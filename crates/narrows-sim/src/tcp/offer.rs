@@ -2,10 +2,12 @@
 //!
 //! Packets do not carry it: the sender counts what ACKs report, and so knows what the receiver offered with them.
 
+use narrows_control::units::Bytes;
+
 /// Largest window before windows are scaled (RFC 7323 section 2.2; Linux tcp_select_initial_window).
 const FIRST_BYTES: u32 = u16::MAX as u32;
-/// Half of the largest receive buffer, 6 MiB by default (Linux tcp_rmem, tcp_win_from_space).
-const BUFFER_BYTES: u32 = 3 << 20;
+/// Largest receive buffer by default (Linux tcp_rmem).
+const BUFFER: Bytes = Bytes::new(6 << 20);
 /// Largest window that can be offered (RFC 7323 section 2.3).
 const LARGEST_BYTES: u32 = 65_535 << 14;
 /// Segments by which each that comes lets the window grow (Linux tcp_grow_window).
@@ -23,9 +25,11 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// Before the first data: by the segment size in bytes and the scenario's limit in segments.
-    pub(crate) fn new(mss: u32, limit: Option<u32>) -> Self {
-        let buffer = limit.unwrap_or(BUFFER_BYTES / mss);
+    /// Before the first data: by the segment size in bytes, the scenario's limit in segments, and the socket's buffer, of
+    /// which half is offered (Linux tcp_win_from_space).
+    pub(crate) fn new(mss: u32, limit: Option<u32>, buffer: Option<Bytes>) -> Self {
+        let most = (buffer.unwrap_or(BUFFER).get() / 2).min(u64::from(LARGEST_BYTES)) as u32;
+        let buffer = limit.unwrap_or((most / mss).max(1));
         Offer {
             segments: (FIRST_BYTES / mss).min(buffer),
             buffer,

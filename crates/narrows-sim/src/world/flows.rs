@@ -12,10 +12,7 @@ use crate::flow::{Body, EmptyPath, Flow, LastSample, Meta, Tcp, Udp, flow_key};
 use crate::packet::{Template, flag};
 use crate::plan::{AppPlan, FlowPlan, TransportPlan};
 use crate::probe::Histogram;
-use crate::tcp::{App, Config, Io, Receiver, Sender};
-
-/// Largest window that TCP can offer: 65535 << 14 (RFC 7323, section 2.3).
-const MAX_WINDOW_BYTES: u32 = 65_535 << 14;
+use crate::tcp::{App, Config, Io, Offer, Receiver, Sender};
 
 /// Flows of a run beyond which none is sampled by default: a table of samples nobody reads.
 const SAMPLED_FLOWS: u32 = 1_000;
@@ -185,20 +182,15 @@ impl World<'_> {
                 let cc = (self.controllers)(cc).unwrap_or_else(|| Box::new(Reno::default()));
                 let exact_ce = cc.exact_ce_echo();
                 let ecn = *ecn || exact_ce;
-                let config = Config {
-                    template,
-                    mss: *mss as u16,
-                    ecn,
-                    pacing: *pacing,
-                    receive_window: receive_window.unwrap_or(MAX_WINDOW_BYTES / mss),
-                    seed: random.bits(),
-                };
+                let offer = Offer::new(*mss, *receive_window, self.plan.receive_buffer);
+                let config =
+                    Config { template, mss: *mss as u16, ecn, pacing: *pacing, offer, seed: random.bits() };
                 let measure_from = Time::ZERO + self.plan.warmup;
                 let mut sender = Sender::new(config, app, cc, measure_from);
                 if meta.sampled {
                     sender.rtt_histogram = Histogram::new();
                 }
-                Body::Tcp(Box::new(Tcp { sender, receiver: Receiver::new(back, ecn, exact_ce) }))
+                Body::Tcp(Box::new(Tcp { sender, receiver: Receiver::new(back, ecn, exact_ce, offer) }))
             }
             TransportPlan::Udp { rate, packet } => Body::Udp(Box::new(Udp {
                 template: Template { flags: flag::UDP, ..template },

@@ -28,7 +28,6 @@ from narrows.backends.kernel.queues import FULL_PACKET, Qdisc, check_shaped, qdi
 from narrows.errors import ScenarioError
 from narrows.scenario.parts import Plan
 from narrows.scenario.routes import Routes
-from narrows.units import NANOS_PER_SEC
 
 WIRE = "wire"
 """The namespace in which relays carry packets from one node to the next."""
@@ -213,7 +212,7 @@ class _Placement:
         self.layout = Layout(
             plan["nodes"], kinds, _mtu(plan), [self._port(i) for i in range(len(self.links))]
         )
-        self.layout.receive_buffer = _receive_buffer(plan)
+        self.layout.receive_buffer = plan["receive_buffer"]
         if plan.get("sdn"):
             nodes = {self.links[link]["from"] for link in self.controlled}
             self.layout.control = sorted(nodes | {i for i, kind in enumerate(kinds) if kind == "ovs"})
@@ -363,29 +362,3 @@ def _packets(plan: Plan) -> Iterator[int]:
     for flow in plan["flows"]:
         transport = flow["transport"]
         yield transport["packet"] if transport["kind"] == "udp" else transport["mss"] + HEADERS
-
-
-_LEAST_BUFFER = 4 << 20
-_MOST_BUFFER = 1 << 30
-
-
-def _receive_buffer(plan: Plan) -> int:
-    """Four times what can be under way on the fattest link: rate x longest round trip, and its queue.
-
-    The kernel takes up to half of a socket's buffer for its own book-keeping (tcp_win_from_space), and slow
-    start doubles beyond a full pipe before the first loss is known.
-    """
-    delay = sum(max(span for _, span in link["delay"]) for link in plan["links"])
-    most = 0
-    for link in plan["links"]:
-        rates = link["rate"].get("steps")
-        rate = max(value for _, value in rates) if rates else _mean_rate(link["rate"])
-        limit = link["queue"].get("limit") or {}
-        queued = limit.get("bytes") or (limit.get("packets") or 0) * FULL_PACKET
-        most = max(most, rate * min(delay, NANOS_PER_SEC) // NANOS_PER_SEC + queued)
-    return max(_LEAST_BUFFER, min(_MOST_BUFFER, 4 * most))
-
-
-def _mean_rate(trace: Plan) -> int:
-    """Bytes/s of a trace of opportunities."""
-    return int(len(trace["millis"]) * trace["bytes"] * 1000 // max(1, trace["period_millis"]))

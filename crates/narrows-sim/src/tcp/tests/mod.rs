@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use narrows_control::congestion::registry;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
-use super::{App, Config, Io, Phase, Receiver, Sender};
+use super::{App, Config, Io, Offer, Phase, Receiver, Sender};
 use crate::engine::Slab;
 use crate::packet::{Packet, Template, flag};
 use crate::plan::AppPlan;
@@ -82,13 +82,13 @@ impl<'n> Pair<'n> {
     /// A connection over an RTT of 40 ms and a link that carries a segment in 0.1 ms (120 Mbit/s).
     fn new(cc: &str, app: &AppPlan, network: impl FnMut(&Packet, Time) -> Fate + 'n) -> Self {
         let template = Template::default();
-        let config =
-            Config { template, mss: MSS as u16, ecn: true, pacing: false, receive_window: u32::MAX, seed: 1 };
+        let offer = Offer::new(MSS as u32, None, None);
+        let config = Config { template, mss: MSS as u16, ecn: true, pacing: false, offer, seed: 1 };
         let app = App::new(app, Time::ZERO, Time::NEVER);
         let cc = registry::build(cc).unwrap();
         let exact_ce = cc.exact_ce_echo();
         let sender = Sender::new(config, app, cc, Time::ZERO);
-        let receiver = Receiver::new(Template { flags: flag::REVERSE, ..template }, true, exact_ce);
+        let receiver = Receiver::new(Template { flags: flag::REVERSE, ..template }, true, exact_ce, offer);
         Pair {
             now: Time::ZERO,
             sender,
@@ -100,6 +100,13 @@ impl<'n> Pair<'n> {
             flight: BTreeMap::new(),
             log: Vec::new(),
         }
+    }
+
+    /// The scenario's limit of the receive window.
+    fn limit_window(&mut self, segments: u32) {
+        let offer = Offer::new(MSS as u32, Some(segments), None);
+        self.sender.offer = offer;
+        self.receiver.window = offer;
     }
 
     fn act(&mut self, act: impl FnOnce(&mut Sender, &mut Receiver, &mut Io<'_>)) {
