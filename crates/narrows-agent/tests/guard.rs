@@ -170,7 +170,7 @@ impl Drop for Child {
 
 /// Deletes the interface of an agent once `when` holds of what it has said, and wants to be told of it.
 #[track_caller]
-fn vanishes(when: impl Fn(&kernel::Lab, &str) -> bool + Send) {
+fn vanishes(when: impl Fn(&kernel::Lab, &str) -> bool + Sync) {
     let Some(lab) = kernel::lab() else { return };
     lab.here()
         .run(|| {
