@@ -25,7 +25,7 @@ impl Own {
         }
         let process = std::process::id();
         let folder = Path::new("/sys/fs/bpf").join(format!("narrows-cc-test-{process}-{test}"));
-        Some(Own(Place { folder, prefix: format!("{test}{}_", process % 1_000_000) }))
+        Some(Own(Place { folder, prefix: format!("{test}{}_", process % 100_000) }))
     }
 }
 
@@ -167,6 +167,32 @@ fn refused(output: &Output) -> String {
     let said = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
     said
+}
+
+/// The other one's pins are not what a loser has left behind.
+#[test]
+fn of_two_that_load_at_once_one_does() {
+    let Some(Own(place)) = &Own::new("both") else { return };
+    let load = || cc::load(Variant::A, Options::default(), place);
+    let outcomes = std::thread::scope(|scope| {
+        [(); 2].map(|()| scope.spawn(load)).map(|loading| loading.join().unwrap())
+    });
+    assert!(outcomes.iter().any(Result::is_ok), "{outcomes:?}");
+    assert!(outcomes.iter().any(|o| matches!(o, Err(CcError::Loaded(_)))), "{outcomes:?}");
+    assert_eq!(cc::list(place).unwrap().len(), 1);
+    cc::unload(Variant::A, place).unwrap();
+}
+
+/// Cut short it could be another one's.
+#[test]
+fn a_name_that_is_too_long_is_refused() {
+    let Some(Own(place)) = &Own::new("long") else { return };
+    let place = Place { prefix: "eleven_more".to_owned(), ..place.clone() };
+    let error = cc::load(Variant::A, Options::default(), &place).unwrap_err();
+    assert!(
+        error.to_string().contains("found the name \"eleven_morebbr_a\", expected at most 15"),
+        "{error}"
+    );
 }
 
 #[test]

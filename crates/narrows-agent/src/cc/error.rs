@@ -10,6 +10,9 @@ pub enum CcError {
     /// An option of variants for BBR v1.
     #[error("{0}: found with bbr, which has no gain model; expected bbr-a, bbr-b or bbr-c")]
     Pointless(&'static str),
+    /// A name that the kernel would cut short.
+    #[error("found the name {0:?}, expected at most 15 characters (TCP_CA_NAME_MAX)")]
+    Long(String),
     /// It is there.
     #[error("{0} is loaded already; unload it first to load it with other options")]
     Loaded(String),

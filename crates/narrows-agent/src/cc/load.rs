@@ -1,8 +1,8 @@
 //! Loads, finds and unloads.
 
-use std::fs;
 use std::mem::MaybeUninit;
 use std::path::Path;
+use std::{fs, io};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, ErrorKind, MapCore, MapFlags, MapHandle};
@@ -66,6 +66,10 @@ pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded,
     }
     check()?;
     let name = place.registered(variant);
+    if name.len() >= NAME_MAX {
+        return Err(CcError::Long(name));
+    }
+    let _alone = place.alone()?;
     if find(variant, place)?.is_some() {
         return Err(CcError::Loaded(name));
     }
@@ -141,20 +145,15 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
         return Ok(None);
     }
     let facts = folder.join(FACTS);
-    let map = MapHandle::from_pinned_path(&facts)
-        .map_err(|error| CcError::file(&facts)(std::io::Error::other(error)))?;
-    let bytes = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
-    let word = |index: usize| {
-        let bytes = bytes.get(index * 8..index * 8 + 8).and_then(|bytes| bytes.try_into().ok());
-        bytes.map_or(0, u64::from_ne_bytes)
+    let look = || MapHandle::from_pinned_path(&facts)?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+    let bytes = look().map_err(|error| CcError::file(&facts)(io::Error::other(error)))?.unwrap_or_default();
+    let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes));
+    // Not taken for none: what is in use is not to be unloaded.
+    let (Some(connections), Some(begun), Some(options)) = (words.next(), words.next(), words.next()) else {
+        return Err(CcError::file(&facts)(io::Error::other("not the facts of this version's programs")));
     };
-    Ok(Some(Loaded {
-        variant,
-        name: place.registered(variant),
-        options: Options::from_bits(word(2)),
-        connections: word(0),
-        begun: word(1),
-    }))
+    let options = Options::from_bits(options);
+    Ok(Some(Loaded { variant, name: place.registered(variant), options, connections, begun }))
 }
 
 /// All that are loaded.
@@ -176,6 +175,7 @@ pub fn list(place: &Place) -> Result<Vec<Loaded>, CcError> {
 pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     check()?;
     let name = place.registered(variant);
+    let _alone = place.alone()?;
     let Some(loaded) = find(variant, place)? else { return Err(CcError::Absent(name)) };
     if fs::read_to_string(DEFAULT).map_err(CcError::file(DEFAULT))?.trim() == name {
         return Err(CcError::Default(name));
@@ -187,7 +187,7 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     let element = folder.join(ELEMENT);
     if element.try_exists().map_err(CcError::file(&element))? {
         let unregister = || MapHandle::from_pinned_path(&element)?.delete(&0u32.to_ne_bytes());
-        unregister().map_err(|error| CcError::file(&element)(std::io::Error::other(error)))?;
+        unregister().map_err(|error| CcError::file(&element)(io::Error::other(error)))?;
     }
     fs::remove_dir_all(&folder).map_err(CcError::file(folder))
 }

@@ -1,8 +1,9 @@
 //! Where what is loaded is kept.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
@@ -35,9 +36,17 @@ impl Place {
         self.folder.join(self.registered(variant))
     }
 
-    /// Makes the folder of a variant. Mounts a bpffs where there is none, as bpftool does: without one nothing can outlive
-    /// this process.
-    pub(super) fn make(&self, variant: Variant) -> Result<PathBuf, CcError> {
+    /// Nobody else loads or unloads here until it is dropped: the loser of two that load would remove what the winner pinned.
+    pub(super) fn alone(&self) -> Result<Flock<File>, CcError> {
+        self.mounted()?;
+        fs::create_dir_all(&self.folder).map_err(CcError::file(&self.folder))?;
+        let folder = File::open(&self.folder).map_err(CcError::file(&self.folder))?;
+        Flock::lock(folder, FlockArg::LockExclusive)
+            .map_err(|(_, errno)| CcError::file(&self.folder)(errno.into()))
+    }
+
+    /// Mounts a bpffs where there is none, as bpftool does: without one nothing can outlive this process.
+    fn mounted(&self) -> Result<(), CcError> {
         let is_bpffs = |path: &Path| statfs(path).is_ok_and(|s| s.filesystem_type() == BPF_FS_MAGIC);
         if self.folder.starts_with(BPFFS) && !is_bpffs(Path::new(BPFFS)) {
             mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), Some("mode=0700")).map_err(|errno| {
@@ -48,6 +57,11 @@ impl Place {
                 }
             })?;
         }
+        Ok(())
+    }
+
+    /// Makes the folder of a variant.
+    pub(super) fn make(&self, variant: Variant) -> Result<PathBuf, CcError> {
         let folder = self.of(variant);
         fs::create_dir_all(&folder).map_err(CcError::file(&folder))?;
         Ok(folder)
