@@ -1,0 +1,112 @@
+"""What a validation runs, as the backends get it, and what it takes from their tables."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+from narrows.scenario import buffers
+from narrows.scenario.load import loads
+from narrows.scenario.resolve import resolve, survey
+from narrows.validate import grid, measures
+from narrows.validate.grid import Flows
+
+
+@pytest.mark.parametrize("cell", grid.full(), ids=lambda cell: cell.name)
+def test_both_backends_get_the_network_that_the_cells_name_says(cell):
+    found = survey(loads(grid.scenario(cell, "vegas", "10s")))
+    links = found.plan["links"]
+    (bottleneck,) = (link for link in links if link["name"] == "bottleneck")
+    way_back = links[links.index(bottleneck) + 1]
+    rtts = [sum(links[link]["delay"][0][1] for link in path.forth + path.back) / 1e6 for path in found.paths]
+    expected = {Flows.SINGLE: [1], Flows.CUBIC: [1, 1], Flows.RTTS: [1, 5]}[cell.flows]
+    assert rtts == [cell.rtt * times for times in expected]
+    assert bottleneck["rate"]["steps"] == [[0, cell.rate * 125_000]]
+    product_packets = cell.rate * 1e6 * cell.rtt / 1e3 / 8 / 1500
+    assert bottleneck["queue"]["limit"]["packets"] == pytest.approx(cell.buffer * product_packets, abs=0.51)
+    loss = [model["p"] for _, model in bottleneck["loss"]]
+    assert loss == ([cell.loss / 100] if cell.loss else [])
+    assert way_back["jitter"]["max"] == pytest.approx(1500 * 8 / cell.rate * 1e3, abs=1e3)
+    others = [link for link in links if link is not bottleneck]
+    assert min(link["rate"]["steps"][0][1] for link in others) == 10 * cell.rate * 125_000
+    assert not any(link["loss"] for link in others)
+    assert all(link["queue"]["limit"] == {"packets": None, "bytes": None} for link in others)
+
+
+class Kept:
+    """Two runs of one flow: windows of 10 and 30 segments, one below and one above 1 s."""
+
+    metadata = {"warmup_s": 1.0}
+
+    def __init__(self, disturbed: tuple[int, ...] = ()) -> None:
+        self.soundness = {str(run): {"sound": run not in disturbed} for run in (0, 1)}
+        self.runs = pa.Table.from_pylist([{"run": 0, "seed": 7}, {"run": 1, "seed": 8}])
+        self.flows = pa.Table.from_pylist(
+            [
+                {
+                    "run": run,
+                    "flow": 0,
+                    "name": "near",
+                    "goodput_bps": 1e6 * (run + 1),
+                    "sent_packets": 100 * run,
+                    "retransmits": 3,
+                }
+                for run in (0, 1)
+            ]
+        )
+        self.flow_samples = pa.Table.from_pylist(
+            [
+                {"run": run, "flow": 0, "t_s": t, "cwnd": cwnd + run, "srtt_s": srtt, "goodput_bps": 1e6}
+                for run in (0, 1)
+                for t, cwnd, srtt in (
+                    (0.5, 99.0, 9.0),
+                    (1.0, 98.0, 9.0),
+                    (1.5, 10.0, 0.02),
+                    (2.0, 30.0, 0.04),
+                )
+            ]
+        )
+
+
+def test_figures_are_those_after_the_warm_up():
+    near = measures.sides(Kept())["near"]
+    assert near.seeds == [7, 8]
+    assert near.figures["goodput_bps"] == [1e6, 2e6]
+    assert near.figures["rtt_mean_s"] == [pytest.approx(0.03)] * 2
+    assert near.figures["rtt_p95_s"] == [0.04] * 2
+    assert near.figures["cwnd_mean"] == [20.0, 21.0]
+    assert math.isnan(near.figures["resent"][0]) and near.figures["resent"][1] == 0.03
+    assert [list(t) for t, _ in near.windows] == [[1.5, 2.0]] * 2
+
+
+def test_a_disturbed_run_has_no_figures():
+    near = measures.sides(Kept(disturbed=(0,)))["near"]
+    assert near.seeds == [8] and near.runs == 1 and near.figures["goodput_bps"] == [2e6]
+
+
+LINE = """
+duration = "5s"
+[topology]
+kind = "dumbbell"
+rate = "{rate}"
+rtt = "{rtt}"
+queue = "{queue}"
+[[flows]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("rate", "rtt", "queue", "expected"),
+    [
+        ("20mbit", "20ms", "1bdp", buffers.DEFAULT),
+        # 12.5 MB/s x 0.1 s and 400 packets of 1500 bytes wait: 4 x 1.85 MB.
+        ("100mbit", "100ms", "400p", 4 * (1_250_000 + 400 * 1500)),
+        ("100mbit", "100ms", "600000B", 4 * (1_250_000 + 600_000)),
+        ("100mbit", "100ms", "infinite", buffers.DEFAULT),
+        ("100gbit", "1s", "1p", buffers.MOST),
+    ],
+)
+def test_a_receive_buffer_is_linuxs_default_or_four_times_what_the_path_holds(rate, rtt, queue, expected):
+    plan = resolve(loads(LINE.format(rate=rate, rtt=rtt, queue=queue)))
+    assert plan["receive_buffer"] == expected
