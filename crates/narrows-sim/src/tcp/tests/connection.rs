@@ -114,6 +114,17 @@ fn the_window_opens_by_two_segments_for_each_that_comes_and_each_is_acknowledged
     assert!((acks - (opening + 16 + (6_000 - opening - 16) / 2)).abs() <= 20, "{acks}");
 }
 
+/// Half of a buffer is offered (Linux tcp_win_from_space); one that is full is no limit here.
+#[test]
+fn the_window_opens_to_half_of_the_buffer() {
+    let mut offer = Offer::new(1448, None, Some(Bytes::new(8 << 20)));
+    let half = (4 << 20) / 1448;
+    assert!(offer.grow((half - 46) / 2) && offer.segments() < half && offer.grow(1));
+    assert!(!offer.grow(1) && offer.segments() > half);
+    let mut small = Offer::new(1448, None, Some(Bytes::new(1)));
+    assert!(small.segments() > 0 && !small.grow(10));
+}
+
 #[test]
 fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
     // A segment every 100 ms: no second one comes in time.
