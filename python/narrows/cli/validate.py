@@ -126,7 +126,8 @@ def _ns3(ask: Ask, jobs: int | None) -> runner.Other:
     most = jobs or cpu_count() or 1
 
     def run(algorithm: str, cell: Cell, warmup_s: float) -> dict[str, Side]:
-        return ns3.sides(program, cell, algorithm, ask.duration, warmup_s, ask.seeds, most)
+        seeds = min(ask.seeds, ns3.MOST_SEEDS)
+        return ns3.sides(program, cell, algorithm, ask.duration, warmup_s, seeds, most)
 
     return run
 

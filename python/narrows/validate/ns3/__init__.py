@@ -27,6 +27,8 @@ _SAMPLE_S = 0.05
 """kSample of `cell.cc`."""
 _SERIES = ("windows", "srtts_s", "bytes")
 """What it samples: segments, seconds, bytes delivered since the sample before."""
+MOST_SEEDS = 5
+"""Runs of a cell: at 100 Mbit/s one takes seconds."""
 _MOST_SECONDS = 600
 """Real time that a run may take."""
 
