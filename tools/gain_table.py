@@ -1,0 +1,187 @@
+"""Fills the tables of docs/bbr-gain.md from the results of `narrows study bbr-gain`.
+
+narrows study bbr-gain --out results/bbr-gain && python tools/gain_table.py results/bbr-gain
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from narrows.metrics.statistics import mean_ci
+from narrows.report.style import look
+from narrows.results.results import Results
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "bbr-gain.md"
+CC, QUEUE = "flows.*.cc", "links.tight.queue"
+SHOWN = ("cubic", "bbr", "bbq", "bbr2", "bbr3", "bbr-a", "bbr-b", "bbr-c")
+READINGS = tuple(f"bbr-{kind}-{reading}" for kind in "abc" for reading in ("literal", "recent"))
+
+Row = dict[str, Any]
+Point = tuple[Any, ...]
+
+
+class Runs:
+    """Runs of an experiment, grouped by factors."""
+
+    def __init__(self, results: Results, factors: Iterable[str]) -> None:
+        self.factors = tuple(factors)
+        flows = defaultdict(list)
+        for row in results.flows.to_pylist():
+            flows[row["run"]].append(row)
+        lost: dict[int, float] = {}
+        for row in results.links.to_pylist():
+            if row["name"] == "tight" and row["offered_packets"]:
+                lost[row["run"]] = 100 * row["dropped_packets"] / row["offered_packets"]
+        self.points: dict[Point, list[tuple[list[Row], float]]] = defaultdict(list)
+        for run in results.runs.to_pylist():
+            point = tuple(run[factor] for factor in self.factors)
+            self.points[point].append((flows[run["run"]], lost.get(run["run"], 0.0)))
+
+    def levels(self, factor: str) -> list[Any]:
+        """In the order of the sweep."""
+        place = self.factors.index(factor)
+        return list(dict.fromkeys(point[place] for point in self.points))
+
+    def goodputs(self, point: Point, name: str) -> float:
+        """Mean over seeds of what the flows of a group have together, Mbit/s."""
+        return fmean(sum(_rates(flows, name)) for flows, _ in self.points[point])
+
+    def jain(self, point: Point) -> str:
+        """Mean over seeds with the half width of its 95 % interval."""
+        found = mean_ci([_jain([row["goodput_bps"] for row in flows]) for flows, _ in self.points[point]])
+        return f"{found.mean:.3f} \N{PLUS-MINUS SIGN} {found.half_width:.3f}"
+
+    def index(self, point: Point) -> float:
+        """Jain's index, mean over seeds."""
+        return fmean(_jain([row["goodput_bps"] for row in flows]) for flows, _ in self.points[point])
+
+    def rtt(self, point: Point) -> float:
+        """Mean over flows and seeds, ms."""
+        return 1e3 * fmean(row["rtt_mean_s"] for flows, _ in self.points[point] for row in flows)
+
+    def dropped(self, point: Point) -> float:
+        """Of what came to the bottleneck, %, mean over seeds."""
+        return fmean(lost for _, lost in self.points[point])
+
+
+def _rates(flows: list[Row], group: str) -> list[float]:
+    return [row["goodput_bps"] / 1e6 for row in flows if row["source"] == group or row["name"] == group]
+
+
+def _jain(values: list[float]) -> float:
+    return sum(values) ** 2 / (len(values) * sum(value**2 for value in values))
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def _labels() -> list[str]:
+    return [look(cc).label for cc in SHOWN]
+
+
+def two_paths(results: Results) -> str:
+    """G1: also the other readings."""
+    runs = Runs(results, [CC])
+    rows = []
+    for cc in (*SHOWN, *READINGS):
+        near, far = runs.goodputs((cc,), "near"), runs.goodputs((cc,), "far")
+        ratio = max(near, far) / min(near, far)
+        name = look(cc).label if cc in SHOWN else f"`{cc}`"
+        rows.append([name, f"{near:.1f}", f"{far:.1f}", f"{ratio:.1f}", runs.jain((cc,))])
+    return _table(["5 BDP", "10 ms, Mbit/s", "50 ms, Mbit/s", "times", "Jain's index"], rows)
+
+
+def buffers(results: Results) -> str:
+    """G2 and G7: each cell both goodputs and the index."""
+    runs = Runs(results, [QUEUE, CC])
+
+    def cell(point: Point) -> str:
+        return (
+            f"{runs.goodputs(point, 'near'):.0f} / {runs.goodputs(point, 'far'):.0f}, {runs.index(point):.2f}"
+        )
+
+    rows = [[_buffer(queue), *(cell((queue, cc)) for cc in SHOWN)] for queue in runs.levels(QUEUE)]
+    return _table(["buffer", *_labels()], rows)
+
+
+def ratios(results: Results) -> str:
+    """G3: Jain's index over the longer RTT, behind either buffer."""
+    longer = "links.1.delay"
+    runs = Runs(results, [QUEUE, longer, CC])
+    rows = [
+        [f"{_buffer(queue)}, {rtt}", *(f"{runs.index((queue, rtt, cc)):.2f}" for cc in SHOWN)]
+        for queue in runs.levels(QUEUE)
+        for rtt in runs.levels(longer)
+    ]
+    return _table(["buffer, longer RTT", *_labels()], rows)
+
+
+def delay(results: Results) -> str:
+    """G4: RTT and drops of two flows."""
+    runs = Runs(results, [QUEUE, "flows.f.count", CC])
+
+    def cell(point: Point) -> str:
+        return f"{runs.rtt(point):.1f} ms, {runs.dropped(point):.2f} %"
+
+    rows = [[_buffer(queue), *(cell((queue, 2, cc)) for cc in SHOWN)] for queue in runs.levels(QUEUE)]
+    return _table(["buffer", *_labels()], rows)
+
+
+def lan(results: Results) -> str:
+    """G5: Jain's index over the number of flows."""
+    each = "flows.*.count"
+    runs = Runs(results, [QUEUE, each, CC])
+    rows = [
+        [f"{_buffer(queue)}, {2 * int(n)}", *(f"{runs.index((queue, n, cc)):.2f}" for cc in SHOWN)]
+        for queue in runs.levels(QUEUE)
+        for n in runs.levels(each)
+    ]
+    return _table(["buffer, flows", *_labels()], rows)
+
+
+def alone(results: Results) -> str:
+    """G6."""
+    runs = Runs(results, [CC])
+    rows = []
+    for cc in runs.levels(CC):
+        goodput = fmean(sum(row["goodput_bps"] for row in flows) for flows, _ in runs.points[(cc,)]) / 1e6
+        rows.append([look(cc).label, f"{goodput:.0f}", f"{runs.rtt((cc,)):.1f}"])
+    return _table(["10 Gbit/s", "goodput, Mbit/s", "mean RTT, ms"], rows)
+
+
+def _buffer(queue: Any) -> str:
+    text = str(queue)
+    return text.replace("bdp", " BDP") if text.endswith("bdp") else text
+
+
+TABLES = {
+    "G1": two_paths,
+    "G2": buffers,
+    "G3": ratios,
+    "G4": delay,
+    "G5": lan,
+    "G6": alone,
+    "G7": buffers,
+}
+
+
+def main() -> None:
+    """Fills the page with what there is."""
+    text = PAGE.read_text(encoding="utf-8")
+    for experiment, table in TABLES.items():
+        begin, end = f"<!-- {experiment}: begin -->\n", f"<!-- {experiment}: end -->"
+        folder = Path(sys.argv[1]) / "results" / experiment
+        head, found, rest = text.partition(begin)
+        if found and (folder / "runs.parquet").is_file():
+            _, _, tail = rest.partition(end)
+            text = f"{head}{begin}\n{table(Results.read(folder))}\n\n{end}{tail}"
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
