@@ -198,6 +198,15 @@ def test_a_report_of_any_results() -> None:
     assert shown and json.loads(html.unescape(shown[1])) == results.metadata["scenario"]
 
 
+def test_each_figure_of_a_report_becomes_files_if_wanted(tmp_path: Path) -> None:
+    page = single(swept('"topology.rate" = ["10mbit", "20mbit"]'), files=tmp_path / "figures")
+    names = {path.stem for path in (tmp_path / "figures").glob("*.pdf")}
+    assert "points" in names and {name[-2:] for name in names - {"points"}} == {"-0", "-1"}
+    assert len(names) == page.count("<figure")
+    for path in (tmp_path / "figures").glob("*.svg"):
+        assert path.stem in names and "<svg" in path.read_text()[:200]
+
+
 def test_the_tables_have_the_numbers_of_the_summary() -> None:
     results = swept('"topology.rate" = ["10mbit", "20mbit"]')
     page = single(results)
