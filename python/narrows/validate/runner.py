@@ -194,7 +194,8 @@ def _disturbed(runs: int, parts: Sequence[Results]) -> str:
     """That all runs of a cell were, and by what."""
     verdicts = [verdict for part in parts for verdict in part.soundness.values()]
     reasons = dict.fromkeys(reason for verdict in verdicts for reason in verdict.get("reasons", []))
-    return f"all {runs} runs were disturbed" + (f": {'; '.join(reasons)}" if reasons else "")
+    which = f"all {runs} runs were" if runs > 1 else "its only run was"
+    return f"{which} disturbed" + (f": {'; '.join(reasons)}" if reasons else "")
 
 
 def _measure(ask: Ask, real: Backend, backend: str, wanted: Sequence[Place], say: Say) -> dict[str, str]:
