@@ -179,6 +179,12 @@ def test_a_flow_that_ends_has_no_share(backend):
     assert math.isnan(rows[1].figures["share"].mean)
 
 
+def test_results_say_what_they_are(backend, tmp_path):
+    assert repr(sweep.run(loads(ONE_POINT), backend=backend)) == "<Results of 'demo': 1 run, in memory>"
+    kept = sweep.run(scenario(), backend=backend, out=tmp_path / "out")
+    assert repr(kept).endswith(f"in {tmp_path / 'out'}>") and f": {len(kept.runs)} runs, " in repr(kept)
+
+
 def test_columns_that_would_say_nothing_are_left_out(backend):
     results = sweep.run(loads(ONE_POINT), backend=backend)
     assert "share" in summary.shown_of_flows(summary.flows(results))
