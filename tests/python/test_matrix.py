@@ -295,6 +295,19 @@ def test_the_command_writes_tables_a_page_and_says_who_starves_whom(tmp_path, na
     assert (out / "matrix.csv").read_bytes() == before
 
 
+def test_random_loss_and_marks_are_on_the_page(tmp_path, narrows):
+    """Else figures of a lossy link pass for those of a clean one."""
+    arguments = ["matrix", "cubic", "--buffer", "1bdp", "--seeds", "1", "--duration", "2s", "--no-figures"]
+    _, printed, _ = narrows(*arguments, "--loss", "0.5%", "--mark", "0.2bdp", "--out", str(tmp_path / "a"))
+    text = (tmp_path / "a/report.html").read_text()
+    assert "note: The link loses 0.5 % at random" in printed and "The link loses 0.5 % at random" in text
+    assert "RTT of 40ms and random loss of 0.5 %." in text
+    assert "Random loss" in text and "Marks above" in text and "0.2 BDP" in text
+    _, printed, _ = narrows(*arguments, "--out", str(tmp_path / "b"))
+    text = (tmp_path / "b/report.html").read_text()
+    assert "loses" not in printed and "Random loss" not in text and "Marks above" not in text
+
+
 def test_a_wrong_unit_is_one_line(tmp_path, narrows):
     code, _, error = narrows("matrix", "--rate", "fast", "--out", str(tmp_path))
     assert code == 2 and error.count("\n") == 1 and "--rate" in error

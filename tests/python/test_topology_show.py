@@ -92,6 +92,16 @@ def test_mistakes_are_one_line(show, tmp_path, args, message):
     assert show("show", *args) == (2, "", message)
 
 
+def test_a_queue_is_shown_as_rates_and_delays_are(show, tmp_path):
+    """A BDP is hardly ever a whole number of kB: of 50 Mbit/s and 30 ms it is 187500 bytes."""
+    (tmp_path / "q.toml").write_text(
+        '[topology]\nkind = "dumbbell"\nrate = "50mbit"\nrtt = "30ms"\n[[flows]]\n'
+    )
+    _, out, _ = show("show", tmp_path / "q.toml")
+    (row,) = [line for line in out.splitlines() if line.startswith("bottleneck")]
+    assert row.split()[1:] == ["50", "Mbit/s", "7.5", "ms", "187.5", "kB"]
+
+
 def test_results_of_another_network_are_refused(show, tmp_path):
     show("run", SCENARIOS / "two-flows.toml", "--out", "res")
     code, out, err = show("show", SCENARIOS / "abilene.toml", "--results", "res")

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from narrows import sweep, units
+from narrows import sweep
 from narrows.backends import Backend
 from narrows.cli.figures import WIDEST, number
 from narrows.errors import NarrowsError, OutputError
@@ -158,7 +158,14 @@ def _queue(queue: dict[str, object]) -> str:
     kind = "" if queue["kind"] == "fifo" else f"{queue['kind']} "
     if limit["packets"] is not None:
         return f"{kind}{limit['packets']} packets"
-    return f"{kind}endless" if limit["bytes"] is None else f"{kind}{units.format_size(limit['bytes'])}"
+    return f"{kind}endless" if limit["bytes"] is None else f"{kind}{_size(limit['bytes'])}"
+
+
+def _size(size: int) -> str:
+    for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= factor:
+            return f"{size / factor:.4g} {unit}"
+    return f"{size} B"
 
 
 def _draw(name: str, seen: Survey, loads: dict[str, float], out: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from narrows import metrics
+from narrows import metrics, units
 from narrows.matrix.cells import Cell, table
 from narrows.matrix.plan import HELP, MARKED, Ask, pairs
 from narrows.metrics.statistics import Interval
@@ -124,13 +124,16 @@ def _page(found: Sequence[Cell], results: Results, ask: Ask, drawn: dict[str, li
         ("Narrows", str(results.metadata.get("narrows", "unknown"))),
         ("Bottleneck", ask.rate),
         ("RTT", ask.rtt),
+        *([("Random loss", _loss(ask))] if ask.loss else []),
+        *([("Marks above", buffer_text(ask.mark))] if ask.mark is not None else []),
         ("Duration", ask.duration),
         ("Runs", f"{len(results.runs):,}"),
         ("Seeds", f"{ask.seed} to {ask.seed + ask.seeds - 1}"),
     ]
     lead = (
         f"{len(ask.controllers)} congestion controllers, each alone and each beside each, over one "
-        f"bottleneck of {ask.rate} with an RTT of {ask.rtt}. Cells are means over {ask.seeds} seeds; "
+        f"bottleneck of {ask.rate} with an RTT of {ask.rtt}"
+        f"{f' and random loss of {_loss(ask)}' if ask.loss else ''}. Cells are means over {ask.seeds} seeds; "
         "intervals are in matrix.csv and under the pointer."
     )
     warmup = float(results.metadata.get("warmup_s", 0.0))
@@ -147,9 +150,18 @@ def _page(found: Sequence[Cell], results: Results, ask: Ask, drawn: dict[str, li
     )
 
 
+def _loss(ask: Ask) -> str:
+    return f"{100 * units.parse_probability(ask.loss):g} %"
+
+
 def notes(ask: Ask) -> list[str]:
-    """What a reader must know about the controllers."""
+    """What a reader must know about the controllers and the link."""
     said = []
+    if ask.loss:
+        said.append(
+            f"The link loses {_loss(ask)} at random: shares are of what both carry, and harm is of what one "
+            "carries alone, which for who gives way to losses is little of the link."
+        )
     unmarked = [look(name).label for name in ask.controllers if name in MARKED]
     if unmarked and ask.mark is None:
         said.append(f"{' and '.join(unmarked)}: nobody marks here, so that it is Reno.")
