@@ -382,6 +382,19 @@ def test_the_buffer_is_that_of_both_routers() -> None:
             )
 
 
+@pytest.mark.parametrize("quick", [False, True])
+def test_who_forgets_after_a_minute_is_judged_by_runs_that_are_longer(quick: bool) -> None:
+    """In shorter ones `bbr-a-recent` is `bbr-a`, and the verdict would be about nothing."""
+    study = load_study(find_study("bbr-gain"))
+    seen = 0
+    for experiment in study.experiments:
+        scenario, _ = runner.prepare(study, experiment, quick)
+        if "-recent" in str(scenario.full()):
+            seen += 1
+            assert scenario.duration >= 90e9, experiment.id
+    assert seen == 1
+
+
 def test_the_two_paths_of_the_gain_study_have_the_rtts_that_they_say() -> None:
     from narrows.report.encode import number
     from narrows.scenario.load import expand
