@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from narrows.backends import Backend
+from narrows.backends import BY_AGENT, Backend
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import tables
 from narrows.results.results import SOUNDNESS, Results, came_to_its_end
@@ -116,9 +116,12 @@ class Resolver:
     """Resolves scenarios with the names that a backend knows."""
 
     def __init__(self, backend: Backend) -> None:
-        self._ccs = [name for name, _ in backend.congestion_controllers()]
+        offered = backend.congestion_controllers()
+        self._ccs = [name for name, _ in offered]
         self._rate_controllers = [name for name, _ in backend.rate_controllers()]
         self._kernel = _KERNELS.get(backend.name, "")
+        if self._kernel and not any(about == BY_AGENT for _, about in offered):
+            self._kernel += ", without narrows-agent (make agent),"
 
     def __call__(self, scenario: Scenario) -> Plan:
         """The plan of a run."""

@@ -46,11 +46,18 @@ def test_real_stacks_are_kernels(narrows, tmp_path, monkeypatch):
     class Real(Sketch):
         name = "kernel"
 
+        def congestion_controllers(self):
+            return [("cubic", "of this kernel"), *others]
+
+    others = [("brf", "by narrows-agent")]
     monkeypatch.setattr("narrows.cli.run.real_stacks", lambda _: Real())
     monkeypatch.chdir(tmp_path)
-    Path("x.toml").write_text(BASE.replace("cubic", "bbr3"))
-    code, _, said = narrows("run", "x.toml", "--on", "kernel")
-    assert (code, "expected one that this kernel has: cubic, " in said) == (2, True)
+    Path("x.toml").write_text(BASE.replace("cubic", "bbr-c"))
+    asked = "x.toml: flows.0.cc: found 'bbr-c', expected one that this kernel"
+    assert narrows("run", "x.toml", "--on", "kernel") == (2, "", f"{asked} has: cubic, brf\n")
+    others = []
+    remedy = ", without narrows-agent (make agent), has: cubic\n"
+    assert narrows("run", "x.toml", "--on", "kernel") == (2, "", f"{asked}{remedy}")
 
 
 def attempt(text):

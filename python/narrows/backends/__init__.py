@@ -14,6 +14,10 @@ A backend that runs in real time adds ``soundness``, for `metadata.json`: ``soun
 """
 
 
+BY_AGENT = "by narrows-agent"
+"""What a backend says of a name that a kernel has not by itself."""
+
+
 class Backend(Protocol):
     """Runs plans, several at a time."""
 

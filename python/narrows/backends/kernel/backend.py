@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from narrows import _native
-from narrows.backends import Output
+from narrows.backends import BY_AGENT, Output
 from narrows.backends.kernel import agency, cc, changes, control, features, iperf3, record, sdn, soundness
 from narrows.backends.kernel.agents import BRF, KINDS, Agent, agents, program
 from narrows.backends.kernel.build import built
@@ -129,13 +129,13 @@ class Kernel:
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Names that `cc` may take: what this kernel offers."""
         return [
-            (name, "by narrows-agent" if name == BRF or name in cc.NAMES else "of this kernel")
+            (name, BY_AGENT if name == BRF or name in cc.NAMES else "of this kernel")
             for name in features.congestion_controls()
         ]
 
     def rate_controllers(self) -> list[tuple[str, str]]:
         """Names that a controller's `kind` may take: what the agent offers."""
-        return [(kind, "by narrows-agent") for kind in KINDS]
+        return [(kind, BY_AGENT) for kind in KINDS]
 
 
 def check_plan(plan: Plan) -> Layout:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from narrows.backends import Output
+from narrows.backends import BY_AGENT, Output
 from narrows.backends.kernel import cc, features
 from narrows.backends.kernel.backend import check_plan
 from narrows.backends.vm import closure, image, package, wire
@@ -136,7 +136,7 @@ class Vm:
             self._saved = self._saved or image.existing()
         ahead = [*image.OFFERED, *(cc.NAMES if closure.agent() else ())]
         names = self._saved.facts["congestion_controls"] if self._saved else ahead
-        return [(name, "by narrows-agent" if name in cc.NAMES else "of the guest's kernel") for name in names]
+        return [(name, BY_AGENT if name in cc.NAMES else "of the guest's kernel") for name in names]
 
     def rate_controllers(self) -> list[tuple[str, str]]:
         """Names that a controller's `kind` may take: none, see `check` and `closure.agent`."""
