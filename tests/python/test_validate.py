@@ -245,6 +245,8 @@ def test_that_all_was_disturbed_is_said_with_the_reason(narrows, monkeypatch, tm
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--repetitions", "2")
     code, printed, said = narrows("validate", *args, "--algorithms", "reno,cubic")
     assert (code, printed) == (2, "")
+    # As soon as it is known, and at the end.
+    assert f"reno/{CELL.name}: do not trust: the processors were busy (run 0, 1)" in said.splitlines()[:3]
     assert said.splitlines()[-1] == (
         f"{tmp_path / 'out'}: nothing to compare: reno/{CELL.name}: all 2 runs were disturbed: the "
         "processors were busy (and 1 more); guests are not disturbed: --on vm"

@@ -198,7 +198,7 @@ _TITLES = {
     "rtt_mean_s": "RTT mean",
     "rtt_p95_s": "RTT p95",
     "cwnd_mean": "cwnd mean",
-    "resent": "resent (points)",
+    "resent": "resent",
     "window": "cwnd distance",
     "period_s": "period",
 }
@@ -209,7 +209,7 @@ def _table(first: tuple[str, ...]) -> Table:
     for name in first:
         table.add_column(name, no_wrap=True)
     for title in _TITLES.values():
-        table.add_column(f"{title}\n%", justify="right", no_wrap=True)
+        table.add_column(f"{title}\n{'points' if title == 'resent' else '%'}", justify="right", no_wrap=True)
     return table
 
 

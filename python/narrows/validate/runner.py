@@ -11,6 +11,7 @@ from pathlib import Path
 
 from narrows import sweep
 from narrows.backends import Backend
+from narrows.backends.kernel import soundness
 from narrows.errors import NarrowsError
 from narrows.results.results import Results
 from narrows.signals import undisturbed
@@ -209,7 +210,7 @@ def _measure(ask: Ask, real: Backend, backend: str, wanted: Sequence[Place], say
     progress = _Progress(len(ahead), say)
     pool = ThreadPoolExecutor(max_workers=real.most_jobs or 1, thread_name_prefix="validate")
     waiting = iter(ahead)
-    active: dict[Future[float], Place] = {}
+    active: dict[Future[tuple[float, Results]], Place] = {}
     try:
         while True:
             for place in waiting:
@@ -222,7 +223,11 @@ def _measure(ask: Ask, real: Backend, backend: str, wanted: Sequence[Place], say
             for future in done:
                 place = active.pop(future)
                 try:
-                    kept.note(place, backend, kernel, ask.repetitions - there[place.name], future.result())
+                    seconds, measured = future.result()
+                    kept.note(place, backend, kernel, ask.repetitions - there[place.name], seconds)
+                    if not all(verdict["sound"] for verdict in measured.soundness.values()):
+                        # Now, as whoever waits may want to stop what else is at work on the machine.
+                        say(f"{place.name}: {soundness.line(measured.soundness)}")
                 except NarrowsError as error:
                     # One that breaks must not take hours of others along.
                     failed[place.name] = str(error)
@@ -236,17 +241,17 @@ def _measure(ask: Ask, real: Backend, backend: str, wanted: Sequence[Place], say
     return failed
 
 
-def _one(ask: Ask, real: Backend, backend: str, place: Place, first: int) -> float:
+def _one(ask: Ask, real: Backend, backend: str, place: Place, first: int) -> tuple[float, Results]:
     begun = time.monotonic()
     place.drop(backend, first)
-    sweep.run(
+    measured = sweep.run(
         place.scenario(ask.repetitions - first, first),
         out=place.folder(backend, first),
         jobs=1,
         backend=real,
         formats=("parquet",),
     )
-    return time.monotonic() - begun
+    return time.monotonic() - begun, measured
 
 
 class _Progress:
