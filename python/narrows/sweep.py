@@ -108,16 +108,21 @@ def simulator() -> Backend:
     return Simulator()
 
 
+_KERNELS = {"kernel": "this kernel", "vm": "the guest's kernel"}
+"""Backends whose congestion controllers are a kernel's, and how it is called in messages."""
+
+
 class Resolver:
     """Resolves scenarios with the names that a backend knows."""
 
     def __init__(self, backend: Backend) -> None:
         self._ccs = [name for name, _ in backend.congestion_controllers()]
         self._rate_controllers = [name for name, _ in backend.rate_controllers()]
+        self._kernel = _KERNELS.get(backend.name, "")
 
     def __call__(self, scenario: Scenario) -> Plan:
         """The plan of a run."""
-        return resolve(scenario, self._ccs, self._rate_controllers)
+        return resolve(scenario, self._ccs, self._rate_controllers, self._kernel)
 
 
 def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:

@@ -123,6 +123,22 @@ def test_a_report_goes_with_the_results_that_it_is_of(narrows, tmp_path):
     assert not page.exists()
 
 
+def test_figures_of_a_report_can_be_had_as_files(narrows, tmp_path):
+    sweep = ("--set", "sweep.vary={'flows.0.cc' = ['cubic', 'reno']}")
+    narrows("run", "demo.toml", *sweep)
+    code, out, _ = narrows("report", "results/demo", "--figures", "pictures")
+    assert (code, out) == (0, "report in results/demo/report.html, figures in pictures\n")
+    written = {path.suffix for path in (tmp_path / "pictures").glob("points.*")}
+    assert written >= {".svg", ".png", ".pdf"}
+    # They are in nobody's way: neither the next report's nor the next run's.
+    assert narrows("report", "results/demo", "--figures", "results/demo/figures")[0] == 0
+    assert narrows("run", "demo.toml", *sweep)[0] == 0
+    assert (tmp_path / "results/demo/figures/points.pdf").exists()
+    (tmp_path / "file").write_text("")
+    code, _, err = narrows("report", "results/demo", "--figures", "file")
+    assert code == 2 and err.startswith("file: ") and err.count("\n") == 1
+
+
 def test_replacing_results_is_said(narrows):
     assert narrows("run", "demo.toml")[1].endswith("tables in results/demo\n")
     assert narrows("run", "demo.toml")[1].endswith(

@@ -198,6 +198,26 @@ def test_a_report_of_any_results() -> None:
     assert shown and json.loads(html.unescape(shown[1])) == results.metadata["scenario"]
 
 
+def test_each_figure_of_a_report_becomes_files_if_wanted(tmp_path: Path) -> None:
+    page = single(swept('"topology.rate" = ["10mbit", "20mbit"]'), files=tmp_path / "figures")
+    names = {path.stem for path in (tmp_path / "figures").glob("*.pdf")}
+    assert "points" in names and {name[-2:] for name in names - {"points"}} == {"-0", "-1"}
+    assert len(names) == page.count("<figure")
+    for path in (tmp_path / "figures").glob("*.svg"):
+        assert path.stem in names and "<svg" in path.read_text()[:200]
+
+
+def test_a_long_legend_is_no_wider_than_the_panels() -> None:
+    looks = [look(name) for name in ("bbr", "cubic", "reno") * 5]
+    keys = [figure.Key("a name of some length", item, marks=True) for item in looks]
+    (legend,) = figure.Figure("f", "", "", [], keys).spec()["vconcat"]
+    assert legend["width"] <= 2 * figure.PANEL_WIDTH + 100
+    lines = {layer["encoding"]["y"]["value"] for layer in legend["layer"]}
+    assert len(lines) == 4 and max(lines) < legend["height"]
+    (short,) = figure.Figure("f", "", "", [], keys[:2]).spec()["vconcat"]
+    assert len({layer["encoding"]["y"]["value"] for layer in short["layer"]}) == 1
+
+
 def test_the_tables_have_the_numbers_of_the_summary() -> None:
     results = swept('"topology.rate" = ["10mbit", "20mbit"]')
     page = single(results)

@@ -11,6 +11,7 @@ from narrows.errors import ScenarioError, found
 from narrows.scenario.load import expand, load, loads, override, parse_override
 from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve
+from sketch import Sketch
 
 CCS = ["reno", "cubic", "bbr", "brf"]
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -31,6 +32,25 @@ rate = "10mbit"
 between = ["c", "d"]
 rate = "10mbit"
 """
+
+
+def test_a_kernel_says_which_congestion_controllers_it_has():
+    """The nearest of a few (`bbr` for `bbr3`) is no correction of what the simulator knows."""
+    with pytest.raises(ScenarioError) as error:
+        resolve(loads(BASE.replace("cubic", "bbr3"), "x.toml"), CCS, kernel="this kernel")
+    wanted = "expected one that this kernel has: reno, cubic, bbr, brf"
+    assert str(error.value) == f"x.toml: flows.0.cc: found 'bbr3', {wanted}"
+
+
+def test_real_stacks_are_kernels(narrows, tmp_path, monkeypatch):
+    class Real(Sketch):
+        name = "kernel"
+
+    monkeypatch.setattr("narrows.cli.run.real_stacks", lambda _: Real())
+    monkeypatch.chdir(tmp_path)
+    Path("x.toml").write_text(BASE.replace("cubic", "bbr3"))
+    code, _, said = narrows("run", "x.toml", "--on", "kernel")
+    assert (code, "expected one that this kernel has: cubic, " in said) == (2, True)
 
 
 def attempt(text):

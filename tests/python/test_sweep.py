@@ -179,6 +179,35 @@ def test_a_flow_that_ends_has_no_share(backend):
     assert math.isnan(rows[1].figures["share"].mean)
 
 
+def test_results_say_what_they_are(backend, tmp_path):
+    assert repr(sweep.run(loads(ONE_POINT), backend=backend)) == "<Results of 'demo': 1 run, in memory>"
+    kept = sweep.run(scenario(), backend=backend, out=tmp_path / "out")
+    assert repr(kept).endswith(f"in {tmp_path / 'out'}>") and f": {len(kept.runs)} runs, " in repr(kept)
+
+
+def test_columns_that_would_say_nothing_are_left_out(backend):
+    results = sweep.run(loads(ONE_POINT), backend=backend)
+    assert "share" in summary.shown_of_flows(summary.flows(results))
+    assert not {"marks", "random_losses"} & set(summary.shown_of_links(summary.links(results)))
+    results = sweep.run(loads(ONE_POINT), backend=with_flows(backend, size_bytes=[0, 10]))
+    assert "share" not in summary.shown_of_flows(summary.flows(results))
+
+
+def test_what_a_link_loses_at_random_is_said_though_its_queue_drops_nothing_and_is_idle(backend):
+    run = backend.run
+
+    def lossy(plan):
+        output = dict(run(plan))
+        n = len(plan["links"])
+        output["links"] = output["links"] | {"utilisation": [0.1] * n, "random_losses": [7] + [0] * (n - 1)}
+        return output
+
+    backend.run = lossy
+    (row,) = summary.links(sweep.run(loads(ONE_POINT), backend=backend))
+    assert row.figures["random_losses"].mean == 7
+    assert "random_losses" in summary.shown_of_links([row])
+
+
 def test_flows_are_in_the_order_of_the_scenario(backend):
     # The simulator numbers them by their start: here bbr's entry, the second, starts first.
     names = ["bbr", "cubic"]

@@ -229,13 +229,36 @@ def test_a_disturbed_run_is_not_compared_and_not_kept(tmp_path):
     outcome = runner.run(ask(tmp_path), disturbed, "kernel", simulator=Sketch())
     assert outcome.findings == []
     assert outcome.unsound == {f"reno/{CELL.name}": 2}
-    assert outcome.failed == {f"reno/{CELL.name}": "all 2 runs were disturbed"}
+    assert outcome.failed == {f"reno/{CELL.name}": "all 2 runs were disturbed: the processors were busy"}
     outcome.findings.append(finding(0.1, algorithm="bbr"))
     page_text = page.render(outcome, [], "0.1.0")
     assert "disturbed runs, left out | 2" in page_text and "all 2 runs were disturbed" in page_text
     real = Real()
     assert len(runner.run(ask(tmp_path), real, "kernel", simulator=Sketch()).findings) == 1
     assert len(real.runs) == 2
+
+
+def test_that_all_was_disturbed_is_said_with_the_reason(narrows, monkeypatch, tmp_path):
+    """And not that there is nothing, which whoever waited for it does not believe."""
+    monkeypatch.setattr(command, "real_stacks", lambda _: Real(disturbed=True))
+    monkeypatch.setattr(command.sweep, "simulator", Sketch)
+    args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--repetitions", "2")
+    code, printed, said = narrows("validate", *args, "--algorithms", "reno,cubic")
+    assert (code, printed) == (2, "")
+    assert said.splitlines()[-1] == (
+        f"{tmp_path / 'out'}: nothing to compare: reno/{CELL.name}: all 2 runs were disturbed: the "
+        "processors were busy (and 1 more); guests are not disturbed: --on vm"
+    )
+
+
+def test_an_algorithm_that_no_kernel_has_is_answered_with_those_that_there_are(
+    narrows, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(command, "real_stacks", lambda _: Real())
+    monkeypatch.setattr(command.sweep, "simulator", Sketch)
+    said = narrows("validate", "--out", tmp_path / "out", "--algorithms", "bbr3")
+    wanted = "expected one that Linux brings along and both sides have: bbr, cubic, reno"
+    assert said == (2, "", f"--algorithms: found 'bbr3', {wanted}\n")
 
 
 def test_runs_of_another_length_or_kernel_are_neither_compared_nor_kept(tmp_path):

@@ -75,7 +75,7 @@ def show(findings: list[Finding], ready: dict[str, bool], controls: list[str], c
         )
     console.print(table, highlight=False)
     console.print(
-        f"\nLinux {os.uname().release}; congestion controls: {', '.join(controls) or 'none found'}",
+        f"\nLinux {os.uname().release}; with --on kernel cc may be: {', '.join(controls) or 'none found'}",
         highlight=False,
     )
     for part, what in PARTS.items():

@@ -18,6 +18,7 @@ HEADINGS = {
     "sojourn_mean_s": ("queueing mean", 1e-3, "ms"),
     "sojourn_p95_s": ("queueing p95", 1e-3, "ms"),
     "dropped_packets": ("drops", 1, ""),
+    "random_losses": ("random losses", 1, ""),
     "marks": ("marks", 1, ""),
 }
 """Title, scale and unit of each figure by its name in the tables."""

@@ -17,11 +17,19 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", help="The file; report.html in that folder if left out.")
     ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="A folder for the figures as SVG, PDF and PNG, too.", show_default=False),
+    ] = None,
 ) -> None:
     """Draw rates, windows, RTTs and queues of a run as one HTML page that needs no network."""
     from narrows.report import single  # noqa: PLC0415 (charts take a second to load)
 
-    html = single(Results.read(results))
+    found = Results.read(results)
+    try:
+        html = single(found, files=figures)
+    except OSError as error:
+        raise OutputError(f"{error.filename or figures}: {error.strerror}") from None
     target = out or results / REPORT
     partial = target.with_name(f".{target.name}.part")
     try:
@@ -32,4 +40,4 @@ def report(
         with contextlib.suppress(OSError):
             partial.unlink()
         raise OutputError(f"{target}: {error.strerror}") from None
-    print(f"report in {target}")
+    print(f"report in {target}" + (f", figures in {figures}" if figures is not None else ""))

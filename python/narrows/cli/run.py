@@ -43,9 +43,6 @@ class On(StrEnum):
 
 DEFAULT_FOLDER = Path("results")
 
-_NOT_ALWAYS = ("share", "fct_s")
-"""Only flows without end have a share, only those with an end a completion time."""
-
 
 def run(
     scenario: Annotated[Path, typer.Argument(help="A scenario file (TOML).", show_default=False)],
@@ -179,11 +176,10 @@ def progress_of(name: str) -> Iterator[sweep.Progress]:
 def show(results: Results, console: Console) -> None:
     """Print the summary as tables."""
     flows, links = summary.flows(results), summary.links(results)
-    shown = [name for name in summary.FLOW_FIGURES if name not in _NOT_ALWAYS or _any(flows, name)]
     if flows:
-        console.print(_table("flow", flows, tuple(shown)))
+        console.print(_table("flow", flows, summary.shown_of_flows(flows)))
     if links:
-        console.print(_table("link", links, summary.LINK_FIGURES))
+        console.print(_table("link", links, summary.shown_of_links(links)))
     if any(row.name.endswith("(group)") for row in flows):
         console.print(
             "a group has sums of share and retransmits, and means over its flows of the rest", highlight=False
@@ -194,11 +190,7 @@ def show(results: Results, console: Console) -> None:
         console.print("± is the 95 % confidence interval of the mean over seeds", highlight=False)
 
 
-def _any(rows: list[Row], name: str) -> bool:
-    return any(not math.isnan(row.figures[name].mean) for row in rows)
-
-
-def _table(entity: str, rows: list[Row], figures: tuple[str, ...]) -> Table:
+def _table(entity: str, rows: list[Row], figures: list[str]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for factor in rows[0].factors:
         table.add_column(factor, no_wrap=True)

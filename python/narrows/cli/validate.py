@@ -18,7 +18,7 @@ from narrows.backends import Backend
 from narrows.cli.figures import WIDEST
 from narrows.cli.options import parsed, positive
 from narrows.cli.run import INTERRUPTED, On, real_stacks
-from narrows.errors import NarrowsError, hint
+from narrows.errors import NarrowsError
 from narrows.signals import terminable
 from narrows.validate import causes, grid, judge, ns3, page, runner, store
 from narrows.validate.grid import Cell
@@ -50,10 +50,17 @@ def validate(
         ),
     ] = None,
     cells: Annotated[
-        str, typer.Option(help="full, core, ci, names, or patterns such as '100mbit-*', with commas between.")
+        str,
+        typer.Option(
+            help="full (108 cells), core (18), ci (3), names, or patterns such as '100mbit-*', with commas "
+            "between."
+        ),
     ] = "core",
     repetitions: Annotated[int, typer.Option(min=1, help="Runs of a cell on real stacks.")] = 3,
-    seeds: Annotated[int, typer.Option(min=1, help="Simulated runs of a cell whose losses differ.")] = 25,
+    seeds: Annotated[
+        int,
+        typer.Option(min=1, help="Simulated runs of a cell where both sides do not lose the same packets."),
+    ] = 25,
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
     out: Annotated[Path, typer.Option(help="Folder for scenarios, tables and figures.")] = Path(
         "results/validation"
@@ -74,7 +81,8 @@ def validate(
 ) -> None:
     """Run algorithms on a grid of networks, simulated and on real stacks; print the simulator's errors.
 
-    Cells that are finished are kept, so that an interrupted call goes on where it was.
+    Each cell is run for each algorithm, --repetitions times. Cells that are finished are kept, so that an
+    interrupted call goes on where it was. Runs that were disturbed (busy processors) are left out.
     """
     chosen = tuple(grid.choose(word for word in cells.split(",") if word))
     if write is not None and not write.parent.is_dir():
@@ -92,7 +100,7 @@ def validate(
         print(f"interrupted; the same call goes on where it was ({out})", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     if not outcome.findings:
-        raise NarrowsError(f"{out}: holds no finished cell of these")
+        raise NarrowsError(f"{out}: {_nothing(outcome)}")
     show(outcome, Console(width=WIDEST))
     store.write(outcome.findings, out)
     if figures:
@@ -104,6 +112,18 @@ def validate(
     print(f"tables in {out}")
     if outcome.failed:
         raise typer.Exit(1)
+
+
+def _nothing(outcome: Outcome) -> str:
+    """Why there is nothing to compare."""
+    if not outcome.failed:
+        return "holds no finished cell of these"
+    name, why = next(iter(outcome.failed.items()))
+    more = f" (and {len(outcome.failed) - 1} more)" if len(outcome.failed) > 1 else ""
+    remedy = (
+        "; guests are not disturbed: --on vm" if outcome.unsound and outcome.backend == Real.KERNEL else ""
+    )
+    return f"nothing to compare: {name}: {why}{more}{remedy}"
 
 
 def _write(page_file: Path, outcome: Outcome, other: str) -> None:
@@ -149,7 +169,8 @@ def _algorithms(asked: str | None, real: Backend | None, simulator: Backend) -> 
     for name in names:
         if name not in have:
             raise NarrowsError(
-                f"--algorithms: found {name!r}, expected one that both sides have{hint(name, have)}"
+                f"--algorithms: found {name!r}, expected one that Linux brings along and both sides have: "
+                f"{', '.join(have)}"
             )
     return names
 

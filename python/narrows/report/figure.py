@@ -16,6 +16,12 @@ PANEL_WIDTH, PANEL_HEIGHT = 330, 230
 """Size of a panel in files; on the page the width follows the window."""
 
 
+_LABELS = 100
+"""What labels and titles of axes add to the width of panels, about."""
+_LINE = 20
+"""Height of a line of the legend in files."""
+
+
 @dataclass(frozen=True)
 class Key:
     """An entry of a legend."""
@@ -69,7 +75,8 @@ class Figure:
                 together.resolve_scale(color="independent", strokeDash="independent", shape="independent")
             )
         if self.keys:
-            parts.insert(0, _legend(self.keys))
+            side_by_side = min(self.columns, max(1, len(self.panels)))
+            parts.insert(0, _legend(self.keys, max(2, side_by_side) * PANEL_WIDTH + _LABELS))
         whole = alt.vconcat(*parts, spacing=10)
         return _spec(whole)
 
@@ -113,20 +120,26 @@ def inline(values: list[dict[str, Any]]) -> alt.Data:
     return alt.Data(values=values)  # type: ignore[no-untyped-call]
 
 
-def _legend(keys: list[Key]) -> Any:
-    """The legend as a chart of its own, for files."""
+def _legend(keys: list[Key], most: float) -> Any:
+    """The legend as a chart of its own, for files; lines are no longer than `most` if they can."""
     # 6.6 px is a mean width of a character at 12 px: enough room, exactness does not matter.
-    left, data = 0.0, []
+    left, widest, line = 0.0, 60.0, 0
+    data: list[dict[str, Any]] = []
     for key in keys:
-        data.append({"x": left, "x2": left + 22, "label": key.label, "c": key.look.light})
-        left += 22 + 8 + 6.6 * len(key.label) + 18
+        width = 22 + 8 + 6.6 * len(key.label) + 18
+        if left and left + width > most:
+            left, line = 0.0, line + 1
+        data.append({"x": left, "x2": left + 22, "label": key.label, "c": key.look.light, "line": line})
+        left += width
+        widest = max(widest, left)
     layers = []
     for row, key in zip(data, keys, strict=True):
+        height = alt.value(8 + _LINE * row["line"])
         base = alt.Chart(inline([row])).encode(
-            x=alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, left], nice=False)), y=alt.value(8)
+            x=alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, widest], nice=False)), y=height
         )
         if key.area:
-            layers.append(base.mark_rect(color=key.look.light, height=10).encode(x2="x2:Q", y=alt.value(8)))
+            layers.append(base.mark_rect(color=key.look.light, height=10).encode(x2="x2:Q", y=height))
         else:
             layers.append(
                 base.mark_rule(color=key.look.light, strokeWidth=2, strokeDash=list(key.look.dash)).encode(
@@ -142,4 +155,4 @@ def _legend(keys: list[Key]) -> Any:
                 )
         text = base.transform_calculate(t="datum.x2 + 7").encode(x=alt.X("t:Q", axis=None), text="label:N")
         layers.append(text.mark_text(align="left", baseline="middle", color=INK, fontSize=12))
-    return alt.layer(*layers).properties(width=max(left, 60), height=16)
+    return alt.layer(*layers).properties(width=widest, height=16 + _LINE * line)

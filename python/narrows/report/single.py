@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from narrows.report import page, tables
+from narrows.report import export, page, tables
 from narrows.report.figure import Figure
 from narrows.report.kinds.completion import completion
 from narrows.report.kinds.points import overview
@@ -17,12 +18,19 @@ from narrows.studies.model import Experiment
 from narrows.studies.run import Run
 from narrows.studies.runner import read_runs
 
-MOST_POINTS = 12
-"""Points of a sweep that are drawn over time. The tables and the overview have all of them."""
+MOST_POINTS = 16
+"""Points of a sweep that are drawn over time, enough for Linux's fifteen algorithms. The tables and the
+overview have all of them."""
 
 
-def single(results: Results, title: str | None = None) -> str:
-    """A report of any results, as one HTML file."""
+def single(results: Results, title: str | None = None, files: Path | None = None) -> str:
+    """A report of any results, as one HTML file.
+
+    Args:
+        results: what to draw.
+        title: of the page; the scenario's name if left out.
+        files: folder that each figure goes to as SVG, PDF and PNG too.
+    """
     points = _points(results)
     flows, links = summary.flows(results), summary.links(results)
     first = page.Section(
@@ -40,6 +48,9 @@ def single(results: Results, title: str | None = None) -> str:
         drawn = [replace(figure, id=f"{figure.id}-{i}") for figure in _figures(run, runs)]
         if drawn:
             sections.append(page.Section(f"run-{i}", name or "Over time", "", "", drawn))
+    if files is not None:
+        for figure in (figure for section in sections for figure in section.figures):
+            export.write(figure, files)
     sections.append(
         page.Section("provenance", "What was run", "", _PROVENANCE, [], files=tables.files(results))
     )

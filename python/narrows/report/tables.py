@@ -58,6 +58,7 @@ _HEADINGS: dict[str, tuple[str, str, float]] = {
     "sojourn_mean_s": ("Queueing, mean", "ms", 1e-3),
     "sojourn_p95_s": ("Queueing, p95", "ms", 1e-3),
     "dropped_packets": ("Drops", "packets", 1.0),
+    "random_losses": ("Random losses", "packets", 1.0),
     "marks": ("Marks", "packets", 1.0),
 }
 """Title, unit and the unit's size in the tables' units, of each figure of the summary."""
@@ -65,13 +66,9 @@ _HEADINGS: dict[str, tuple[str, str, float]] = {
 
 def flow_table(rows: Sequence[summary.Row]) -> Table:
     """A row per flow and point of the sweep."""
-    shown = [
-        name
-        for name in summary.FLOW_FIGURES
-        if name != "fct_s" or any(not math.isnan(row.figures[name].mean) for row in rows)
-    ]
+    shown = summary.shown_of_flows(rows)
     notes = []
-    if any(row.figures["fct_s"].mean > 0 for row in rows):
+    if "share" in shown and any(row.figures["fct_s"].mean > 0 for row in rows):
         notes.append("Flows that end have no share.")
     if any(row.name.endswith("(group)") for row in rows):
         notes.append("A group has sums of share and retransmits, and means over its flows of the rest.")
@@ -80,9 +77,8 @@ def flow_table(rows: Sequence[summary.Row]) -> Table:
 
 def link_table(rows: Sequence[summary.Row]) -> Table:
     """A row per tight link and point of the sweep."""
-    return _table(
-        "Links", rows, summary.LINK_FIGURES, ["Links that were half used or more, or that dropped or marked."]
-    )
+    notes = ["Links that were half used or more, or that dropped, lost or marked."]
+    return _table("Links", rows, summary.shown_of_links(rows), notes)
 
 
 def _table(title: str, rows: Sequence[summary.Row], figures: Sequence[str], notes: list[str]) -> Table:

@@ -63,6 +63,12 @@ class Results:
             raise OutputError(f"{folder}: holds no finished run")
         return cls(metadata, {}, folder)
 
+    def __repr__(self) -> str:
+        name = self.metadata.get("scenario", {}).get("name", "")
+        runs = len(self.metadata.get("runs", []))
+        where = f"in {self.folder}" if self.folder is not None else "in memory"
+        return f"<Results of {name!r}: {runs} run{'' if runs == 1 else 's'}, {where}>"
+
     def table(self, name: str) -> pa.Table:
         """A table by name; one that was not recorded is empty.
 

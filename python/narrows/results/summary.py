@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from narrows.results.results import Results
 
 _BUSY = 0.5
-"""A link with this utilisation, or with drops or marks, is worth a row."""
+"""A link with this utilisation, or with drops, losses or marks, is worth a row."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,38 @@ LARGEST_GROUP = 8
 """Flows of one entry of a scenario that get a row each."""
 _SUMS = ("share", "retransmits")
 FLOW_FIGURES = ("goodput_bps", "share", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s")
-LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packets", "marks")
+LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packets", "random_losses", "marks")
+
+
+_WORTH_A_ROW = ("dropped_packets", "random_losses", "marks")
+_ONLY_IF_ANY = ("random_losses", "marks")
+"""Figures of links that say nothing where all of them are zero."""
+
+
+def shown_of_flows(rows: Sequence[Row]) -> list[str]:
+    """The figures that a table of these flows needs.
+
+    Only flows without end have a share, only those with an end a completion time; the share of flows that
+    are alone is all.
+    """
+
+    def means(name: str) -> list[float]:
+        return [row.figures[name].mean for row in rows if not math.isnan(row.figures[name].mean)]
+
+    unneeded = {
+        "share": all(value == 1 for value in means("share")),
+        "fct_s": not means("fct_s"),
+    }
+    return [name for name in FLOW_FIGURES if not unneeded.get(name, False)]
+
+
+def shown_of_links(rows: Sequence[Row]) -> list[str]:
+    """The figures that a table of these links needs."""
+    return [
+        name
+        for name in LINK_FIGURES
+        if name not in _ONLY_IF_ANY or any(row.figures[name].mean > 0 for row in rows)
+    ]
 
 
 def mean_ci(values: Sequence[float]) -> Figure:
@@ -112,12 +143,12 @@ def _merged(source: str, group: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def links(results: Results, most: int = 20) -> list[Row]:
-    """A row per tight link (half used or more, or with drops or marks) and point of the sweep."""
+    """A row per tight link (half used or more, or with drops, losses or marks) and point of the sweep."""
     rows = _records(results, "links", ["link", "name", *LINK_FIGURES])
     tight = {
         row["link"]
         for row in rows
-        if _defined(row["utilisation"]) >= _BUSY or row["dropped_packets"] or row["marks"]
+        if _defined(row["utilisation"]) >= _BUSY or any(_defined(row[name]) for name in _WORTH_A_ROW)
     }
     chosen = set(sorted(tight)[:most])
     return _over_seeds(results, [row for row in rows if row["link"] in chosen], "link", LINK_FIGURES)

@@ -38,6 +38,7 @@ def resolve(
     scenario: Scenario,
     congestion_controllers: Iterable[str] = (),
     rate_controllers: Iterable[str] = (),
+    kernel: str = "",
 ) -> Plan:
     """The plan of one run.
 
@@ -45,11 +46,12 @@ def resolve(
         scenario: what to run; its sweep is ignored.
         congestion_controllers: names that `cc` may take; none: not checked.
         rate_controllers: names that `kind` of a controller may take; none: not checked.
+        kernel: whose congestion controllers those are, if a kernel's.
 
     Raises:
         ScenarioError: where names, routes or figures do not fit together.
     """
-    return survey(scenario, congestion_controllers, rate_controllers).plan
+    return survey(scenario, congestion_controllers, rate_controllers, kernel).plan
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,11 @@ def survey(
     scenario: Scenario,
     congestion_controllers: Iterable[str] = (),
     rate_controllers: Iterable[str] = (),
+    kernel: str = "",
 ) -> Survey:
     """As `resolve`, with network and paths."""
     try:
-        resolver = _Resolver(scenario, list(congestion_controllers), list(rate_controllers))
+        resolver = _Resolver(scenario, list(congestion_controllers), list(rate_controllers), kernel)
         plan = resolver.plan()
         flows = [entry.index for entry in resolver.entries]
         origins = {"flows": flows, "controllers": resolver.controllers}
@@ -92,9 +95,10 @@ def survey(
 
 
 class _Resolver:
-    def __init__(self, scenario: Scenario, ccs: list[str], rate_controllers: list[str]) -> None:
+    def __init__(self, scenario: Scenario, ccs: list[str], rate_controllers: list[str], kernel: str) -> None:
         self.scenario = scenario
         self.ccs = ccs
+        self.kernel = kernel
         self.rate_controllers = rate_controllers
         self.entries = entries(scenario)
         flows = [entry.flow for entry in self.entries]
@@ -265,6 +269,16 @@ class _Resolver:
             )
         return ends
 
+    def _unknown(self, name: str) -> str:
+        """What is said of a congestion controller that there is not.
+
+        A kernel has few and the simulator many: the nearest of the few (`bbr` for `bbr3`) would look like a
+        correction of what is no mistake elsewhere, so all of them are told.
+        """
+        if not self.kernel:
+            return one_of(name, self.ccs, "a congestion controller")
+        return f"found {found(name)}, expected one that {self.kernel} has: {', '.join(self.ccs)}"
+
     def _flow(self, i: int, entry: Entry) -> Plan:
         flow, key = entry.flow, entry.key
         try:
@@ -285,7 +299,7 @@ class _Resolver:
                 f"{key}.spacing",
             )
         if flow.transport == "tcp" and self.ccs and flow.cc not in self.ccs:
-            raise ScenarioError(one_of(flow.cc, self.ccs, "a congestion controller"), f"{key}.cc")
+            raise ScenarioError(self._unknown(flow.cc), f"{key}.cc")
         return {
             "name": self.names[i],
             "from": ends[0],

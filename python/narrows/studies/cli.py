@@ -29,7 +29,11 @@ def study(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for tables and report; results/<name> if left out.", show_default=False),
+        typer.Option(
+            help="Folder for tables and report; results/<name> if left out, with -kernel, -vm or -quick "
+            "behind.",
+            show_default=False,
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds, shorter runs, fewer points.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="An experiment, e.g. E1; may be repeated.")] = None,

@@ -12,6 +12,7 @@ from pathlib import Path
 from narrows import sweep
 from narrows.backends import Backend
 from narrows.errors import NarrowsError
+from narrows.results.results import Results
 from narrows.signals import undisturbed
 from narrows.validate import kept, measures
 from narrows.validate.grid import Cell
@@ -166,7 +167,7 @@ def _compare(
         outcome.unsound[place.name] = unsound
     reals = measures.together(measures.sides(part) for part in parts)
     if not reals:
-        outcome.failed[place.name] = f"all {unsound} runs were disturbed"
+        outcome.failed[place.name] = _disturbed(unsound, parts)
         return
     # Where losses differ a run is one of many that may happen, and the simulator's are more.
     real_runs = sum(len(part.runs) for part in parts)
@@ -187,6 +188,14 @@ def _compare(
             model = model.of(real.seeds)
         found = Finding(place.algorithm, cell, flow, model, real, unsound, others.get(flow))
         outcome.findings.append(found)
+
+
+def _disturbed(runs: int, parts: Sequence[Results]) -> str:
+    """That all runs of a cell were, and by what."""
+    verdicts = [verdict for part in parts for verdict in part.soundness.values()]
+    reasons = dict.fromkeys(reason for verdict in verdicts for reason in verdict.get("reasons", []))
+    which = f"all {runs} runs were" if runs > 1 else "its only run was"
+    return f"{which} disturbed" + (f": {'; '.join(reasons)}" if reasons else "")
 
 
 def _measure(ask: Ask, real: Backend, backend: str, wanted: Sequence[Place], say: Say) -> dict[str, str]:

@@ -46,9 +46,9 @@ impl Variant {
     pub fn what(self) -> &'static str {
         match self {
             Variant::V1 => "BBR v1 in eBPF, as a control",
-            Variant::A => "BBR with the gain model's first pair",
-            Variant::B => "BBR with the gain model's second pair",
-            Variant::C => "BBR with the gain model's third pair",
+            Variant::A => "BBR v1 with BBR-A's pacing gains",
+            Variant::B => "BBR v1 with BBR-B's pacing gains",
+            Variant::C => "BBR v1 with BBR-C's pacing gains",
         }
     }
 
