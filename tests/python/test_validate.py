@@ -377,3 +377,21 @@ def test_the_page_says_what_was_not_run_and_what_is_not_explained():
     assert "**not explained**" in lines[1]
     assert "- **ns-3** runs the same cells" in text
     assert "ns-3" not in page.render(outcome, [known], "0.1.0")
+
+
+def test_the_page_tells_one_flow_from_two():
+    far = Cell(20, 20, 1.0, 0.0, Flows.RTTS)
+    findings = [finding(0.1), finding(-0.2), finding(0.3, cell=far), finding(0.5, cell=far, flow="far")]
+    outcome = runner.Outcome(Ask(Path("out"), ("reno",), (CELL, far), 1, 1, "20s"), "kernel", findings)
+    text = page.render(outcome, [], "0.1.0")
+    rows = [
+        line.split(" | ")[:3] for line in text.splitlines() if line.startswith("| `") and "mbit" not in line
+    ]
+    assert rows == [
+        ["| `single`", "2", "15.0"],
+        ["| `rtts`, near", "1", "30.0"],
+        ["| `rtts`, far", "1", "50.0"],
+    ]
+    assert "$ sudo narrows validate --on kernel" in text
+    outcome.backend = "vm"
+    assert "$ narrows validate --on vm" in page.render(outcome, [], "0.1.0")

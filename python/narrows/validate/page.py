@@ -58,11 +58,12 @@ def render(
     parts = [_head(outcome, release, other), "## What came of it", _verdicts(findings)]
     if picture:
         parts += ["### Under the same losses", _SAME.format(file=picture.file, caption=picture.caption)]
+    parts += ["### By who shares the bottleneck", _KINDS, _by_kind(findings, bool(other))]
     parts += ["### By algorithm", _TELLS, _medians(findings, bool(other))]
     parts += ["### Beyond 30 %", _large(findings, causes)]
     for figure, title in (
-        ("goodput_bps", "Goodput"),
-        ("rtt_mean_s", "Mean RTT"),
+        ("goodput_bps", "Goodput: error"),
+        ("rtt_mean_s", "Mean RTT: error"),
         ("window", "Window distance"),
     ):
         parts += [f"### {title}, cell by cell", _UNITS.format(what=title), _matrix(findings, figure)]
@@ -81,7 +82,11 @@ _TELLS = (
     "Medians of the errors' sizes over the tested flows of all cells, in per cent. "
     "*Worst* is the largest error in goodput and where it is."
 )
-_UNITS = "{what}: error in per cent; a dash where the algorithm was not run or the figure is not defined."
+_UNITS = "{what} in per cent; a dash where the algorithm was not run or the figure is not defined."
+_KINDS = (
+    "Medians of the errors' sizes, in per cent. A flow alone is one experiment; of two flows a run is one of "
+    "many that may happen, and the error of its median over a few real runs holds their chance, too."
+)
 
 
 def _head(outcome: Outcome, release: str, other: str) -> str:
@@ -139,7 +144,7 @@ def _command(outcome: Outcome, other: bool) -> str:
     ask = outcome.ask
     subset = next((name for name, cells in grid.SUBSETS.items() if set(cells()) == set(ask.cells)), "")
     words = [
-        f"narrows validate --on {outcome.backend}",
+        ("sudo " if outcome.backend == "kernel" else "") + f"narrows validate --on {outcome.backend}",
         f"--cells {subset or ','.join(cell.name for cell in ask.cells)}",
         f"--repetitions {ask.repetitions} --seeds {ask.seeds} --duration {ask.duration}",
         "--ns3 " * other + "--write docs/validation.md",
@@ -163,8 +168,26 @@ def _verdicts(findings: list[Finding]) -> str:
     if inside:
         lines += [
             "",
-            f"In goodput {sum(inside)} of {len(inside)} real medians lie between the simulated runs.",
+            f"Of the {len(inside)} flows whose losses are not those of the real run, {sum(inside)} have a "
+            "real median goodput between the least and the largest of the simulated runs.",
         ]
+    return "\n".join(lines)
+
+
+def _by_kind(findings: list[Finding], other: bool) -> str:
+    figures = [("goodput_bps", "goodput"), ("rtt_mean_s", "mean RTT"), ("window", "cwnd distance")]
+    heads = ["", "flows", *(title for _, title in figures)]
+    heads += [f"ns-3: {title}" for _, title in figures] if other else []
+    lines = [f"| {' | '.join(heads)} |", "| --- |" + " ---: |" * (len(heads) - 1)]
+    kinds: dict[str, list[Finding]] = {}
+    for finding in findings:
+        words = f"`{finding.cell.flows}`" + (f", {finding.flow}" if len(finding.cell.tested) > 1 else "")
+        kinds.setdefault(words, []).append(finding)
+    for words, rows in kinds.items():
+        cells = [words, str(len(rows)), *(_bare(judge.size(rows, figure)) for figure, _ in figures)]
+        if other:
+            cells += [_bare(measures.median(abs(f.other_errors[key]) for f in rows)) for key, _ in figures]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
