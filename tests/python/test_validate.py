@@ -393,5 +393,10 @@ def test_the_page_tells_one_flow_from_two():
         ["| `rtts`, far", "1", "50.0"],
     ]
     assert "$ sudo narrows validate --on kernel" in text
+    overview = page.Picture("img/all.svg", "Errors.")
+    assert (
+        "Errors.\n\n![" in (drawn := page.render(outcome, [], "0.1.0", overview=overview))
+        and "img/all.svg" in drawn
+    )
     outcome.backend = "vm"
     assert "$ narrows validate --on vm" in page.render(outcome, [], "0.1.0")

@@ -127,16 +127,22 @@ def _nothing(outcome: Outcome) -> str:
 
 
 def _write(page_file: Path, outcome: Outcome, other: str) -> None:
-    """The page, and the picture beside it if runs have one."""
+    """The page, and the pictures beside it that its runs have."""
     from narrows.report import export  # noqa: PLC0415 (as above)
     from narrows.validate import charts  # noqa: PLC0415
 
-    drawn = charts.same_losses(outcome.findings)
-    picture = page.Picture(f"img/{page_file.stem}.svg", drawn.caption) if drawn is not None else None
-    text = page.render(outcome, causes.read(), sweep.release(), other, picture)
-    if drawn is not None and picture is not None:
+    drawn = {"": charts.same_losses(outcome.findings), "-errors": charts.errors_map(outcome.findings)}
+    pictures = {
+        name: page.Picture(f"img/{page_file.stem}{name}.svg", figure.caption)
+        for name, figure in drawn.items()
+        if figure is not None
+    }
+    overview = pictures["-errors"]
+    text = page.render(outcome, causes.read(), sweep.release(), other, pictures.get(""), overview)
+    for name, picture in pictures.items():
         (page_file.parent / "img").mkdir(exist_ok=True)
-        (page_file.parent / picture.file).write_text(export.svg(drawn), encoding="utf-8")
+        if (figure := drawn[name]) is not None:
+            (page_file.parent / picture.file).write_text(export.svg(figure), encoding="utf-8")
     page_file.write_text(text, encoding="utf-8")
 
 

@@ -44,7 +44,12 @@ def errors_map(findings: Sequence[Finding]) -> Figure:
     panels = []
     for figure, title in TITLES.items():
         values = [
-            {"c": _label(f), "a": look(f.algorithm).label, "e": e, "t": f"{100 * e:+.0f}"}
+            {
+                "c": _label(f),
+                "a": look(f.algorithm).label,
+                "e": e,
+                "t": f"{round(100 * e):+}" if round(100 * e) else "0",
+            }
             for f in findings
             if not math.isnan(e := f.errors[figure])
         ]
@@ -52,7 +57,10 @@ def errors_map(findings: Sequence[Finding]) -> Figure:
             x=alt.X("a:N", sort=[look(name).label for name in names], title=None),
             y=alt.Y("c:N", sort=labels, title=None, axis=alt.Axis(labelLimit=400)),
         )
-        scale = alt.Scale(domain=[-_FULL, 0, _FULL], range=["#2b6cb0", "#ffffff", "#c05621"], clamp=True)
+        # Not by hue, the default: white has none, and next to it colours would be vivid.
+        scale = alt.Scale(
+            domain=[-_FULL, 0, _FULL], range=["#2b6cb0", "#ffffff", "#c05621"], interpolate="lab", clamp=True
+        )
         squares = base.mark_rect().encode(color=alt.Color("e:Q", scale=scale, legend=None))
         text = base.mark_text(fontSize=9, color=INK).encode(text="t:N")
         panels.append(Panel(title, alt.layer(squares, text), height=16 * max(4, len(labels))))

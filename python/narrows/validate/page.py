@@ -44,6 +44,7 @@ def render(
     release: str,
     other: str = "",
     picture: Picture | None = None,
+    overview: Picture | None = None,
 ) -> str:
     """The page in Markdown.
 
@@ -53,6 +54,7 @@ def render(
         release: version of Narrows.
         other: name and version of the simulator beside ours; empty without one.
         picture: of windows under the same losses, if there is one.
+        overview: of the errors of all cells, if there is one.
     """
     findings = outcome.findings
     parts = [_head(outcome, release, other), "## What came of it", _verdicts(findings)]
@@ -60,6 +62,8 @@ def render(
         parts += ["### Under the same losses", _SAME.format(file=picture.file, caption=picture.caption)]
     parts += ["### By who shares the bottleneck", _KINDS, _by_kind(findings, bool(other))]
     parts += ["### By algorithm", _TELLS, _medians(findings, bool(other))]
+    if overview:
+        parts += [f"{overview.caption}\n\n![Errors of each algorithm in each cell]({overview.file})"]
     parts += ["### Beyond 30 %", _large(findings, causes)]
     for figure, title in (
         ("goodput_bps", "Goodput: error"),
