@@ -5,7 +5,7 @@ narrows study bbr-gain --out results/bbr-gain && python tools/gain_table.py resu
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from narrows.metrics.statistics import mean_ci
 from narrows.report.style import look
 from narrows.results.results import Results
+from pages import fill
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "bbr-gain.md"
 CC, QUEUE = "flows.*.cc", "links.tight.queue"
@@ -110,15 +111,24 @@ def buffers(results: Results) -> str:
 
 
 def ratios(results: Results) -> str:
-    """G3: Jain's index over the longer RTT, behind either buffer."""
-    longer = "links.1.delay"
-    runs = Runs(results, [QUEUE, longer, CC])
+    """G3: Jain's index over the longer RTT."""
+    return _indices(results, "links.1.delay", "buffer, longer RTT", str)
+
+
+def lan(results: Results) -> str:
+    """G5: Jain's index over the number of flows, half of them on either path."""
+    return _indices(results, "flows.*.count", "buffer, flows", lambda each: str(2 * int(each)))
+
+
+def _indices(results: Results, factor: str, head: str, shown: Callable[[Any], str]) -> str:
+    """Jain's index over a factor, behind each buffer."""
+    runs = Runs(results, [QUEUE, factor, CC])
     rows = [
-        [f"{_buffer(queue)}, {rtt}", *(f"{runs.index((queue, rtt, cc)):.2f}" for cc in SHOWN)]
+        [f"{_buffer(queue)}, {shown(level)}", *(f"{runs.index((queue, level, cc)):.2f}" for cc in SHOWN)]
         for queue in runs.levels(QUEUE)
-        for rtt in runs.levels(longer)
+        for level in runs.levels(factor)
     ]
-    return _table(["buffer, longer RTT", *_labels()], rows)
+    return _table([head, *_labels()], rows)
 
 
 def delay(results: Results) -> str:
@@ -130,18 +140,6 @@ def delay(results: Results) -> str:
 
     rows = [[_buffer(queue), *(cell((queue, 2, cc)) for cc in SHOWN)] for queue in runs.levels(QUEUE)]
     return _table(["buffer", *_labels()], rows)
-
-
-def lan(results: Results) -> str:
-    """G5: Jain's index over the number of flows."""
-    each = "flows.*.count"
-    runs = Runs(results, [QUEUE, each, CC])
-    rows = [
-        [f"{_buffer(queue)}, {2 * int(n)}", *(f"{runs.index((queue, n, cc)):.2f}" for cc in SHOWN)]
-        for queue in runs.levels(QUEUE)
-        for n in runs.levels(each)
-    ]
-    return _table(["buffer, flows", *_labels()], rows)
 
 
 def alone(results: Results) -> str:
@@ -174,12 +172,9 @@ def main() -> None:
     """Fills the page with what there is."""
     text = PAGE.read_text(encoding="utf-8")
     for experiment, table in TABLES.items():
-        begin, end = f"<!-- {experiment}: begin -->\n", f"<!-- {experiment}: end -->"
         folder = Path(sys.argv[1]) / "results" / experiment
-        head, found, rest = text.partition(begin)
-        if found and (folder / "runs.parquet").is_file():
-            _, _, tail = rest.partition(end)
-            text = f"{head}{begin}\n{table(Results.read(folder))}\n\n{end}{tail}"
+        if (folder / "runs.parquet").is_file():
+            text = fill(text, experiment, f"{table(Results.read(folder))}\n")
     PAGE.write_text(text, encoding="utf-8")
 
 

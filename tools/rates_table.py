@@ -9,6 +9,8 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
 
+from pages import fill
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "rate-controllers.md"
 CONTROLLERS = ("brf", "pacec", "rcp", "xcp", "bdr", "cubic")
 ROWS = (
@@ -64,10 +66,8 @@ def table(results: Path) -> str:
 
 def main() -> None:
     """Fills the page."""
-    begin, end = "<!-- rates: begin -->\n", "<!-- rates: end -->"
-    head, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
-    _, _, tail = rest.partition(end)
-    PAGE.write_text(f"{head}{begin}\n{table(Path(sys.argv[1]))}\n\n{end}{tail}", encoding="utf-8")
+    text = fill(PAGE.read_text(encoding="utf-8"), "rates", f"{table(Path(sys.argv[1]))}\n")
+    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

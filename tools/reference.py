@@ -11,6 +11,7 @@ from pathlib import Path
 from narrows import units
 from narrows.results import columns
 from narrows.scenario import reference
+from pages import fill
 
 ROOT = Path(__file__).resolve().parent.parent
 PARAMS = ROOT / "crates/narrows-control/src/rate/brf/params.rs"
@@ -158,12 +159,7 @@ def page(path: str) -> str:
     """A page with its generated parts made anew."""
     text = (ROOT / path).read_text(encoding="utf-8")
     for name, make in PARTS[path].items():
-        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
-        head, _, rest = text.partition(begin)
-        _, found, tail = rest.partition(end)
-        if not found:
-            raise ValueError(f"{path} has no place for {name!r}")
-        text = f"{head}{begin}\n{make()}\n{end}{tail}"
+        text = fill(text, name, make())
     return text
 
 

@@ -11,6 +11,7 @@ from narrows.report.style import look
 from narrows.results.results import Results
 from narrows.studies import Runs, find_study, load_study
 from narrows.studies.runner import read_runs
+from pages import fill
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "survey.md"
 FIGURES = {"S2": "alone-ranking", "S3": "beside-ranking", "S4": "fast-ranking", "S5": "fast-beside-ranking"}
@@ -65,11 +66,8 @@ def main() -> None:
     """Fills the page with what there is."""
     text = PAGE.read_text(encoding="utf-8")
     for experiment in FIGURES:
-        begin, end = f"<!-- {experiment}: begin -->\n", f"<!-- {experiment}: end -->"
-        head, found, rest = text.partition(begin)
-        if found and (Path(sys.argv[1]) / "results" / experiment / "runs.parquet").is_file():
-            _, _, tail = rest.partition(end)
-            text = f"{head}{begin}\n{table(Path(sys.argv[1]), experiment)}\n\n{end}{tail}"
+        if (Path(sys.argv[1]) / "results" / experiment / "runs.parquet").is_file():
+            text = fill(text, experiment, f"{table(Path(sys.argv[1]), experiment)}\n")
     PAGE.write_text(text, encoding="utf-8")
 
 

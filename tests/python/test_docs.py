@@ -6,6 +6,7 @@ import inspect
 import io
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 
@@ -30,6 +31,8 @@ def blocks(page, language):
 
 
 def generator(name="reference"):
+    if (tools := str(ROOT / "tools")) not in sys.path:
+        sys.path.append(tools)  # where a tool finds the others, as when it is called
     spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / f"tools/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

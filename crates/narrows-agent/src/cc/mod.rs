@@ -1,8 +1,8 @@
 //! Congestion controls of the papers for any program of a stock kernel (`bpf/cc`): BBR-A, BBR-B, BBR-C, and BBR v1 to
 //! compare them with.
 //!
-//! Each is registered under a name of its own (`net.ipv4.tcp_available_congestion_control`) and held by a link that is
-//! pinned in a bpffs, so that it outlives the process that loaded it.
+//! Each is registered under a name of its own (`net.ipv4.tcp_available_congestion_control`) and held by what is
+//! pinned in a bpffs, a link or the map, so that it outlives the process that loaded it.
 
 mod age;
 mod error;

@@ -57,6 +57,7 @@ fn a_delay_spike_gives_a_spurious_timeout_that_is_undone() {
     let mut pair = Pair::new("cubic", &app, |p, now| {
         if p.payload > 0 && now >= from && now < to { Fate::Held(to) } else { Fate::Pass }
     });
+    pair.open_window();
     pair.run_until(at(600));
     let before = (pair.sender.window.cwnd, pair.sender.window.ssthresh);
     pair.run_until(at(1_250));
@@ -70,7 +71,7 @@ fn a_delay_spike_gives_a_spurious_timeout_that_is_undone() {
     // RACK takes the first ACK for that of the retransmission, as Linux does, which looks at the RTT but not at the
     // echoed timestamp (RFC 8985 section 6.2 would): an original is sent again for each ACK until those sent again are
     // acknowledged, which undoes that.
-    assert!(pair.sender.counters.retransmits < 80, "{}", pair.sender.counters.retransmits);
+    assert!(pair.sender.counters.retransmits < 30, "{}", pair.sender.counters.retransmits);
 }
 
 #[test]
