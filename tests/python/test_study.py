@@ -482,3 +482,10 @@ def test_a_study_from_files_to_findings(tmp_path: Path, monkeypatch: pytest.Monk
     assert [f.verdict for f in again.findings] == [f.verdict for f in outcome.findings]
     with pytest.raises(NarrowsError, match="E99"):
         runner.run_study(study, tmp_path, only=["E99"], backend=Sketch())
+
+
+def test_an_experiment_that_is_none_is_one_line_with_those_that_are(narrows, tmp_path):
+    code, _, said = narrows("study", "bbr-gain", "--only", "G9", "--out", tmp_path / "out")
+    assert code == 2
+    assert said.startswith("--only: found 'G9', expected one of G1, G2, G3, G4, G5, G6, G7")
+    assert said.count("\n") == 1 and not (tmp_path / "out").exists()

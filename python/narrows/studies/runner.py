@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from narrows import sweep, units
 from narrows.backends import Backend
-from narrows.errors import Expected, NarrowsError
+from narrows.errors import Expected, NarrowsError, choice
 from narrows.results.compare import Comparison
 from narrows.results.results import Results, came_to_its_end
 from narrows.results.tables import SCHEMAS
@@ -141,10 +141,10 @@ def chosen(study: Study, only: Iterable[str]) -> list[Experiment]:
     Raises:
         NarrowsError: for an id that the study does not have.
     """
-    wanted = list(only)
+    wanted, known = list(only), [experiment.id for experiment in study.experiments]
     for identity in wanted:
-        if all(experiment.id != identity for experiment in study.experiments):
-            raise NarrowsError(f"no experiment {identity!r} in {study.id}")
+        if identity not in known:
+            raise NarrowsError(f"--only: {choice(identity, known)}")
     return [experiment for experiment in study.experiments if not wanted or experiment.id in wanted]
 
 
