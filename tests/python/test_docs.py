@@ -115,6 +115,18 @@ def test_every_metric_is_defined_with_the_number_of_its_docstring():
             assert re.search(rf"{number}\b", rows[name]), (name, number)
 
 
+@native
+def test_every_congestion_controller_has_its_source_on_the_page():
+    from narrows import _native
+
+    text = (ROOT / "docs/congestion-controllers.md").read_text()
+    named = set(re.findall(r"`([\w-]+)`", text))
+    # "`bbr-a`, ...: `-literal`" stands for each of the three.
+    variants = {f"{of}{kind}" for of in ("bbr-a", "bbr-b", "bbr-c") for kind in ("-literal", "-recent")}
+    assert {"-literal", "-recent"} <= named
+    assert {name for name, _ in _native.congestion_controllers()} <= named | variants
+
+
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         text = page.read_text()
