@@ -14,8 +14,16 @@ from narrows.studies.runner import read_runs
 from pages import fill
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "survey.md"
-FIGURES = {"S2": "alone-ranking", "S3": "beside-ranking", "S4": "fast-ranking", "S5": "fast-beside-ranking"}
-"""Rankings of the study that become tables, by experiment."""
+FIGURES = {
+    "S2": "alone-ranking",
+    "S2-loss": "alone-by-loss",
+    "S3": "beside-ranking",
+    "S3-loss": "beside-by-loss",
+    "S4": "fast-ranking",
+    "S4-loss": "fast-by-loss",
+    "S5": "fast-beside-ranking",
+}
+"""Rankings of the study that become tables, by part of the page: an experiment, and what splits it."""
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 
@@ -23,6 +31,11 @@ def runs_of(results: Path, experiment: str) -> Runs:
     """What an experiment of the survey left."""
     study = load_study(find_study("survey"))
     return read_runs(Results.read(results / "results" / experiment), study.experiment(experiment))
+
+
+def experiment_of(part: str) -> str:
+    """Whose results a part of the page is made from."""
+    return part.partition("-")[0]
 
 
 def cell(place: Place) -> str:
@@ -33,11 +46,11 @@ def cell(place: Place) -> str:
     return f"{mean:.{digits}f} {PLUS_MINUS} {half:.{digits}f} ({where})"
 
 
-def table(results: Path, experiment: str) -> str:
+def table(results: Path, part: str) -> str:
     """A ranking as Markdown: controllers by the first column, each figure with its interval and places."""
     study = load_study(find_study("survey"))
-    (spec,) = [figure for figure in study.figures if figure.id == FIGURES[experiment]]
-    runs = runs_of(results, experiment)
+    (spec,) = [figure for figure in study.figures if figure.id == FIGURES[part]]
+    runs = runs_of(results, experiment_of(part))
     columns = spec.args["columns"]
     ranked = [places(runs, column, spec.args.get("without", [])) for column in columns]
     titles = [
@@ -65,9 +78,9 @@ TITLES = {
 def main() -> None:
     """Fills the page with what there is."""
     text = PAGE.read_text(encoding="utf-8")
-    for experiment in FIGURES:
-        if (Path(sys.argv[1]) / "results" / experiment / "runs.parquet").is_file():
-            text = fill(text, experiment, f"{table(Path(sys.argv[1]), experiment)}\n")
+    for part in FIGURES:
+        if (Path(sys.argv[1]) / "results" / experiment_of(part) / "runs.parquet").is_file():
+            text = fill(text, part, f"{table(Path(sys.argv[1]), part)}\n")
     PAGE.write_text(text, encoding="utf-8")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,15 @@ def test_the_mean_of_a_ranking_is_over_points_and_its_interval_over_seeds() -> N
         ("brf", 92.0, 3),
         ("bbr", 82.0, 3),
     ]
+
+
+def test_a_ranking_may_be_of_the_points_of_one_loss_rate() -> None:
+    lossy = [replace(run, factors=run.factors | {"loss": 0.01}) for run in RIVALS["E"] if run.seed != 3]
+    clean = [replace(run, factors=run.factors | {"loss": 0.0}) for run in RIVALS["E"]]
+    ranked = places(
+        Runs(lossy + clean), {"y": "goodput", "measure": {"flows": "long"}, "where": {"loss": 0.01}}
+    )
+    assert [(p.controller, p.interval.n) for p in ranked] == [("reno", 2), ("brf", 2), ("bbr", 2)]
 
 
 def test_harm_is_to_what_there_is_alone_at_the_same_point_and_seed() -> None:

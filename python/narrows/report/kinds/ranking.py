@@ -35,11 +35,13 @@ def places(runs: Runs, column: Mapping[str, Any], without: Sequence[str] = ()) -
 
     Args:
         runs: of an experiment.
-        column: y (measure), measure (arguments), less (less is better), harm (a case of the
-            controller: what is measured is the harm to what there is in that case, MET-35).
+        column: y (measure), measure (arguments), less (less is better), where (values of factors: only
+            those points), harm (a case of the controller: what is measured is the harm to what there is in
+            that case, MET-35).
         without: controllers that are left out.
     """
     found: dict[str, metrics.Interval] = {}
+    runs = runs.where(column.get("where", {}))
     alone = _alone(runs, column)
     for name in controllers(runs):
         if name in without:
