@@ -233,6 +233,11 @@ def test_a_disturbed_run_is_not_compared_and_not_kept(tmp_path):
     outcome.findings.append(finding(0.1, algorithm="bbr"))
     page_text = page.render(outcome, [], "0.1.0")
     assert "disturbed runs, left out | 2" in page_text and "all 2 runs were disturbed" in page_text
+    (aside,) = outcome.marked
+    assert aside.real.runs == 2
+    row = f"| Reno | `{CELL.name}` | {aside.real.median('goodput_bps') / 1e6:.2f} | +11.1 % |"
+    assert row in page_text, "shown, with the error that it has"
+    assert "| Reno | 1 |" not in page_text, "and in no median"
     real = Real()
     assert len(runner.run(ask(tmp_path), real, "kernel", simulator=Sketch()).findings) == 1
     assert len(real.runs) == 2

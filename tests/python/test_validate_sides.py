@@ -83,6 +83,8 @@ def test_figures_are_those_after_the_warm_up():
 def test_a_disturbed_run_has_no_figures():
     near = measures.sides(Kept(disturbed=(0,)))["near"]
     assert near.seeds == [8] and near.runs == 1 and near.figures["goodput_bps"] == [2e6]
+    aside = measures.sides(Kept(disturbed=(0,)), disturbed=True)["near"]
+    assert aside.seeds == [7] and aside.figures["goodput_bps"] == [1e6]
 
 
 LINE = """

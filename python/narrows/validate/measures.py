@@ -58,12 +58,12 @@ class Side:
         return max((len(values) for values in self.figures.values()), default=0)
 
 
-def sides(results: Results) -> dict[str, Side]:
-    """Flows by name; of runs in real time those that were sound only."""
+def sides(results: Results, *, disturbed: bool = False) -> dict[str, Side]:
+    """Flows by name; of runs in real time those that were sound only, or those only that were not."""
     unsound = {int(run) for run, verdict in results.soundness.items() if not verdict["sound"]}
     warmup = float(results.metadata.get("warmup_s", 0.0))
     seeds = {row["run"]: row["seed"] for row in results.runs.to_pylist()}
-    rows = [row for row in results.flows.to_pylist() if row["run"] not in unsound]
+    rows = [row for row in results.flows.to_pylist() if (row["run"] in unsound) is disturbed]
     found: dict[str, Side] = {}
     for row in rows:
         side = found.setdefault(row["name"], Side({figure: [] for figure in FIGURES}))

@@ -73,7 +73,9 @@ def render(
         parts += [f"### {title}, cell by cell", _UNITS.format(what=title), _matrix(findings, figure)]
     if outcome.failed:
         why = [f"- `{name}`: {reason}" for name, reason in outcome.failed.items()]
-        parts += ["### Without figures", "\n".join(why)]
+        parts += ["### Not counted", "\n".join(why)]
+        if outcome.marked:
+            parts += [_MARKED, _counted_out(outcome.marked)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -85,6 +87,10 @@ _SAME = (
 _TELLS = (
     "Medians of the errors' sizes over the tested flows of all cells, in per cent. "
     "*Worst* is the largest error in goodput and where it is."
+)
+_MARKED = (
+    "What those runs had, and what the simulator has there. That a run was disturbed says that its figures "
+    "are not the algorithm's alone, not that they are wrong. They are in none of the medians."
 )
 _UNITS = "{what} in per cent; a dash where the algorithm was not run or the figure is not defined."
 _KINDS = (
@@ -227,6 +233,19 @@ def _large(findings: list[Finding], causes: Sequence[Cause]) -> str:
         said = (cause.cause, cause.known) if cause is not None else ("**not explained**", "")
         cells = [look(finding.algorithm).label, f"`{_where(finding)}`", _FIGURES[figure], real, simulated]
         lines.append(f"| {' | '.join([*cells, _bare(error, sign=True) + ' %', *said])} |")
+    return "\n".join(lines)
+
+
+def _counted_out(findings: list[Finding]) -> str:
+    """Disturbed runs beside the simulator."""
+    lines = ["| algorithm | cell | real, Mbit/s | error | real mean RTT, ms | error |"]
+    lines.append("| --- | --- | ---: | ---: | ---: | ---: |")
+    for finding in findings:
+        cells = [look(finding.algorithm).label, f"`{_where(finding)}`"]
+        for figure, scale in (("goodput_bps", 1e6), ("rtt_mean_s", 1e-3)):
+            cells.append(f"{finding.real.median(figure) / scale:.2f}")
+            cells.append(f"{_bare(finding.errors[figure], sign=True)} %")
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -102,8 +102,10 @@ class Outcome:
     ask: Ask
     backend: str
     findings: list[Finding] = field(default_factory=list)
+    marked: list[Finding] = field(default_factory=list)
+    """Of cells all of whose runs were disturbed, those runs: to be shown, not counted."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Why a cell has no figures, by algorithm and cell."""
+    """Why a cell has no figures that count, by algorithm and cell."""
     unsound: dict[str, int] = field(default_factory=dict)
     """Runs on real stacks that were disturbed and are left out, by algorithm and cell."""
     kernels: list[str] = field(default_factory=list)
@@ -167,9 +169,11 @@ def _compare(
     if unsound:
         outcome.unsound[place.name] = unsound
     reals = measures.together(measures.sides(part) for part in parts)
+    into = outcome.findings
     if not reals:
         outcome.failed[place.name] = _disturbed(unsound, parts)
-        return
+        into = outcome.marked
+        reals = measures.together(measures.sides(part, disturbed=True) for part in parts)
     # Where losses differ a run is one of many that may happen, and the simulator's are more.
     real_runs = sum(len(part.runs) for part in parts)
     simulated = sweep.run(
@@ -187,8 +191,7 @@ def _compare(
         model, real = models[flow], reals[flow]
         if cell.same_losses:
             model = model.of(real.seeds)
-        found = Finding(place.algorithm, cell, flow, model, real, unsound, others.get(flow))
-        outcome.findings.append(found)
+        into.append(Finding(place.algorithm, cell, flow, model, real, unsound, others.get(flow)))
 
 
 def _disturbed(runs: int, parts: Sequence[Results]) -> str:
