@@ -72,6 +72,20 @@ pub(crate) fn periodic_loss(n: u64) -> Box<dyn FnMut(u64, Time) -> bool> {
     Box::new(move |seq, _| seq % n == n - 1)
 }
 
+/// Segments between two losses of [`per_rtt_with_rare_losses`].
+pub(crate) const RARE: f64 = 20_000.0;
+
+/// Segments per RTT, over 200 s after 100 s, on a link of 1 Gbit/s and 100 ms that loses one in [`RARE`].
+pub(crate) fn per_rtt_with_rare_losses(controller: Box<dyn Controller>) -> f64 {
+    let path =
+        Path { loss: periodic_loss(RARE as u64), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 100) };
+    let mut sender = Sender::new(controller, path);
+    sender.run_for(Span::from_secs(100));
+    let before = sender.delivered();
+    sender.run_for(Span::from_secs(200));
+    (sender.delivered() - before) as f64 * 0.100 / 200.0
+}
+
 /// The network.
 pub(crate) struct Path {
     pub(crate) rate: Rate,

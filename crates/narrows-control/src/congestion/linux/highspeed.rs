@@ -139,8 +139,8 @@ impl Controller for HighSpeed {
 mod tests {
     use super::*;
     use crate::congestion::Signal;
-    use crate::congestion::harness::{Path, Sender, ack_at, congestion, periodic_loss, window};
-    use crate::units::{Rate, Span, Time};
+    use crate::congestion::harness::{RARE, ack_at, congestion, per_rtt_with_rare_losses, window};
+    use crate::units::Time;
 
     /// RFC 3649 appendix B.
     #[test]
@@ -221,14 +221,8 @@ mod tests {
     /// The same over a link, beside what Reno would have, sqrt(3/(2p)).
     #[test]
     fn rare_losses_cost_less_than_they_cost_reno() {
-        let path =
-            Path { loss: periodic_loss(20_000), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 100) };
-        let mut sender = Sender::new(Box::new(HighSpeed::default()), path);
-        sender.run_for(Span::from_secs(100));
-        let before = sender.delivered();
-        sender.run_for(Span::from_secs(200));
-        let per_rtt = (sender.delivered() - before) as f64 * 0.100 / 200.0;
-        let reno = libm::sqrt(3.0 * 20_000.0 / 2.0);
+        let per_rtt = per_rtt_with_rare_losses(Box::new(HighSpeed::default()));
+        let reno = libm::sqrt(3.0 * RARE / 2.0);
         assert!(per_rtt > 2.0 * reno, "{per_rtt:.0} segments per RTT, Reno {reno:.0}");
     }
 }

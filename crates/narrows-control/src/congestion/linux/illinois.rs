@@ -186,8 +186,8 @@ impl Controller for Illinois {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::harness::{Path, Sender, ack_at, congestion, periodic_loss, window};
-    use crate::units::{Rate, Span, Time};
+    use crate::congestion::harness::{RARE, ack_at, congestion, per_rtt_with_rare_losses, window};
+    use crate::units::{Span, Time};
 
     /// Shares in Linux's integers; the vector's alpha is 1 % more (0.3 is 38/128), and its beta up to 1/64.
     #[test]
@@ -278,15 +278,9 @@ mod tests {
     /// What it is for: a wide link without a queue is filled by ten segments per RTT, and a loss there costs an eighth.
     #[test]
     fn rare_losses_on_an_empty_wide_link_cost_less_than_they_cost_reno() {
-        let path =
-            Path { loss: periodic_loss(20_000), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 100) };
-        let mut sender = Sender::new(Box::new(Illinois::default()), path);
-        sender.run_for(Span::from_secs(100));
-        let before = sender.delivered();
-        sender.run_for(Span::from_secs(200));
-        let per_rtt = (sender.delivered() - before) as f64 * 0.100 / 200.0;
+        let per_rtt = per_rtt_with_rare_losses(Box::new(Illinois::default()));
         // sqrt(alpha (1 - b/2) / (b p)): 8.7 times Reno's sqrt(3/(2p)).
-        let law = libm::sqrt(10.0 * 0.9375 / 0.125 * 20_000.0);
+        let law = libm::sqrt(10.0 * 0.9375 / 0.125 * RARE);
         assert!((per_rtt / law - 1.0).abs() < 0.2, "{per_rtt:.0} segments per RTT, the law says {law:.0}");
     }
 }
