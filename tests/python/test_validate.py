@@ -384,6 +384,17 @@ def test_the_page_says_what_was_not_run_and_what_is_not_explained():
     assert "ns-3" not in page.render(outcome, [known], "0.1.0")
 
 
+def test_beside_an_error_stands_what_the_simulator_has_with_the_real_runs_seeds():
+    lossy = Cell(20, 20, 1.0, 0.5, Flows.RTTS)
+    real = Side({"goodput_bps": [1e6]}, seeds=[2])
+    model = Side({"goodput_bps": [2e6, 1.1e6, 2.2e6]}, [(np.zeros(0), np.zeros(0))] * 3, [1, 2, 3])
+    findings = [Finding("reno", lossy, "far", model, real)]
+    asked = Ask(Path("out"), ("reno",), (lossy,), 1, 3, "20s")
+    text = page.render(runner.Outcome(asked, "vm", findings), [], "0.1.0")
+    (line,) = [line for line in text.splitlines() if "not explained" in line]
+    assert "| 1.00 Mbit/s (1.00 to 1.00) | 2.00 (1.10 to 2.20) | 1.10 | **+100.0** % |" in line
+
+
 def test_the_page_tells_one_flow_from_two():
     far = Cell(20, 20, 1.0, 0.0, Flows.RTTS)
     findings = [finding(0.1), finding(-0.2), finding(0.3, cell=far), finding(0.5, cell=far, flow="far")]

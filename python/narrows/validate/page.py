@@ -221,17 +221,22 @@ def _large(findings: list[Finding], causes: Sequence[Cause]) -> str:
     large = judge.large(findings)
     if not large:
         return "No error in goodput or mean RTT is larger than 30 %."
-    lines = ["| algorithm | cell | figure | real | simulated | error | cause | how we know |"]
-    lines.append("| --- | --- | --- | ---: | ---: | ---: | --- | --- |")
+    lines = [
+        "| algorithm | cell | figure | real | simulated | same seeds | error | cause | how we know |",
+        "| --- | --- | --- | ---: | ---: | ---: | ---: | --- | --- |",
+    ]
     for finding, figure, error in large:
         scale, unit = (1e6, "Mbit/s") if figure == "goodput_bps" else (1e-3, "ms")
         low, high = (value / scale for value in finding.real.range(figure))
         real = f"{finding.real.median(figure) / scale:.2f} {unit} ({low:.2f} to {high:.2f})"
         least, most = (value / scale for value in finding.model.range(figure))
         simulated = f"{finding.model.median(figure) / scale:.2f} ({least:.2f} to {most:.2f})"
+        alike = finding.model.of(finding.real.seeds).median(figure)
+        same = "-" if math.isnan(alike) else f"{alike / scale:.2f}"
         cause = known_causes.find(list(causes), finding, figure)
         said = (cause.cause, cause.known) if cause is not None else ("**not explained**", "")
-        cells = [look(finding.algorithm).label, f"`{_where(finding)}`", _FIGURES[figure], real, simulated]
+        what = [look(finding.algorithm).label, f"`{_where(finding)}`", _FIGURES[figure]]
+        cells = [*what, real, simulated, same]
         lines.append(f"| {' | '.join([*cells, _bare(error, sign=True) + ' %', *said])} |")
     return "\n".join(lines)
 
