@@ -263,9 +263,10 @@ def test_an_algorithm_that_no_kernel_has_is_answered_with_those_that_there_are(
 ):
     monkeypatch.setattr(command, "real_stacks", lambda _: Real())
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
-    said = narrows("validate", "--out", tmp_path / "out", "--algorithms", "bbr3")
     wanted = "expected one that Linux brings along and both sides have: bbr, cubic, reno"
-    assert said == (2, "", f"--algorithms: found 'bbr3', {wanted}\n")
+    for asked, found in (("bbr3", "bbr3"), ("", ""), (",", "")):
+        said = narrows("validate", "--out", tmp_path / "out", "--algorithms", asked)
+        assert said == (2, "", f"--algorithms: found {found!r}, {wanted}\n")
 
 
 def test_runs_of_another_length_or_kernel_are_neither_compared_nor_kept(tmp_path):
@@ -281,7 +282,7 @@ def test_runs_of_another_length_or_kernel_are_neither_compared_nor_kept(tmp_path
 def test_a_line_that_was_cut_off_is_no_reason_to_stop(tmp_path):
     runner.run(ask(tmp_path), Real(), "kernel", simulator=Sketch())
     with (tmp_path / kept.FINISHED).open("a") as file:
-        file.write('{"when": "2026-')
+        file.write('null\n{"when": 5}\n{"when": "2026-')
     outcome = runner.run(ask(tmp_path), None, "kernel", simulator=Sketch())
     assert len(outcome.dates) == 1
 

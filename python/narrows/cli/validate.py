@@ -172,7 +172,7 @@ def _algorithms(asked: str | None, real: Backend | None, simulator: Backend) -> 
     if asked is None:
         return have
     names = tuple(dict.fromkeys(name for name in asked.split(",") if name))
-    for name in names:
+    for name in names or ("",):
         if name not in have:
             raise NarrowsError(
                 f"--algorithms: found {name!r}, expected one that Linux brings along and both sides have: "

@@ -115,9 +115,9 @@ def days(out: Path, backend: str, compared: Collection[tuple[str, str]]) -> list
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
         try:
             entry = json.loads(line)
-        except ValueError:
-            continue  # cut off as a call was ended
-        if entry["backend"] == backend and (entry["algorithm"], entry["cell"]) in compared:
-            found.add(entry["when"][:10])
+            if entry["backend"] == backend and (entry["algorithm"], entry["cell"]) in compared:
+                found.add(str(entry["when"])[:10])
+        except (ValueError, KeyError, TypeError):
+            continue  # cut off as a call was ended, or not ours
     each = sorted(found)
     return each[:1] + each[1:][-1:]
