@@ -1,9 +1,12 @@
-"""Fills the tables of docs/survey.md from the results of `narrows study survey`.
+"""Fills the tables of docs/survey.md from the results of `narrows study survey`, simulated or `--on vm`.
 
 narrows study survey --out results/survey && python tools/survey_table.py results/survey
 """
 
+import csv
+import statistics
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 from narrows.report.kinds.ranking import Place, places
@@ -66,6 +69,41 @@ def table(results: Path, part: str) -> str:
     return "\n".join(lines)
 
 
+REAL = (
+    ("S2", "loss=0.0", "goodput", "", "alone, Mbit/s"),
+    ("S2", "loss=0.0", "rtt", "", "RTT, ms"),
+    ("S2", "loss=0.01", "goodput", "", "1 % loss, Mbit/s"),
+    ("S3", "loss=0.0", "share", "of=tested", "share beside CUBIC"),
+)
+"""Of a survey on real stacks: experiment, point, measure and its arguments, head."""
+
+
+def beside_real(measures: Path) -> str:
+    """A table of real runs beside the mean and the range of the simulated ones."""
+    found: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    with measures.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            controller, *_, loss = row["factors"].split("; ")
+            key = (row["experiment"], loss, row["measure"], row.get("arguments", ""))
+            found[(controller.partition("=")[2], row["on"], *key)].append(float(row["value"]))
+    names = sorted({key[0] for key in found if key[1] != "sim"} - {"alone"})
+    lines = ["| | " + " | ".join(f"{head}: Linux | simulated" for *_, head in REAL) + " |"]
+    lines.append("| --- |" + " ---: |" * (2 * len(REAL)))
+    for name in names:
+        cells = []
+        for *key, _ in REAL:
+            real, simulated = found.get((name, "vm", *key)), found.get((name, "sim", *key))
+            if not real or not simulated:
+                cells += ["-", "-"]
+                continue
+            mean, low, high = statistics.mean(simulated), min(simulated), max(simulated)
+            digits = 2 if high <= 1 else 1
+            cells.append(f"{statistics.mean(real):.{digits}f}")
+            cells.append(f"{mean:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})")
+        lines.append(f"| {look(name).label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 TITLES = {
     "normalised_power": "power",
     "goodput": "goodput, Mbit/s",
@@ -81,6 +119,8 @@ def main() -> None:
     for part in FIGURES:
         if (Path(sys.argv[1]) / "results" / experiment_of(part) / "runs.parquet").is_file():
             text = fill(text, part, f"{table(Path(sys.argv[1]), part)}\n")
+    if (Path(sys.argv[1]) / "vm").is_dir():
+        text = fill(text, "vm", f"{beside_real(Path(sys.argv[1]) / 'measures.csv')}\n")
     PAGE.write_text(text, encoding="utf-8")
 
 
