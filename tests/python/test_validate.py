@@ -224,6 +224,21 @@ def test_both_sides_run_the_same_file_and_finished_cells_are_kept(tmp_path):
     assert seeds == [1, 2, 3]
 
 
+def test_runs_from_before_their_scenario_named_the_buffer_that_sockets_have_are_kept(tmp_path):
+    real = Real()
+    runner.run(ask(tmp_path), real, "kernel", simulator=Sketch())
+    path = tmp_path / "kernel/reno" / CELL.name / "metadata.json"
+    metadata = json.loads(path.read_text())
+    buffer = metadata["scenario"].pop("receive_buffer")
+    path.write_text(json.dumps(metadata))
+    runner.run(ask(tmp_path), real, "kernel", simulator=Sketch())
+    assert len(real.runs) == 2
+    metadata["scenario"]["receive_buffer"] = f"1{buffer}"
+    path.write_text(json.dumps(metadata))
+    runner.run(ask(tmp_path), real, "kernel", simulator=Sketch())
+    assert len(real.runs) == 4, "another buffer is another run"
+
+
 def test_a_disturbed_run_is_not_compared_and_not_kept(tmp_path):
     disturbed = Real(disturbed=True)
     outcome = runner.run(ask(tmp_path), disturbed, "kernel", simulator=Sketch())

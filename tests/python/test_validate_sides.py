@@ -6,6 +6,7 @@ import math
 
 import pyarrow as pa
 import pytest
+from narrows.errors import NarrowsError
 from narrows.scenario import buffers
 from narrows.scenario.load import loads
 from narrows.scenario.resolve import resolve, survey
@@ -111,4 +112,21 @@ queue = "{queue}"
 )
 def test_a_receive_buffer_is_linuxs_default_or_four_times_what_the_path_holds(rate, rtt, queue, expected):
     plan = resolve(loads(LINE.format(rate=rate, rtt=rtt, queue=queue)))
-    assert plan["receive_buffer"] == expected
+    assert plan["receive_buffer"] == expected and not plan["receive_memory"]
+
+
+def test_a_scenarios_receive_buffer_is_memory_and_bounded():
+    text = 'receive_buffer = "{}"\n' + LINE.format(rate="10mbit", rtt="20ms", queue="100p")
+    plan = resolve(loads(text.format("1MB")))
+    assert plan["receive_buffer"] == 1_000_000 and plan["receive_memory"]
+    for wrong in ("100B", "2GB", "0B"):
+        with pytest.raises(NarrowsError, match="receive_buffer"):
+            resolve(loads(text.format(wrong)))
+
+
+def test_a_cell_names_the_buffer_that_its_real_sockets_have():
+    for cell in grid.core():
+        given = resolve(loads(grid.scenario(cell, "reno", "10s")))
+        bare = resolve(loads(grid.scenario(cell, "reno", "10s"), overrides={"receive_buffer": None}))
+        assert given["receive_buffer"] == bare["receive_buffer"] and given["receive_memory"]
+        assert not bare["receive_memory"]

@@ -147,7 +147,9 @@ impl Stage {
             if let Some(host) = stage.hosts.get_mut(to) {
                 host.receive(s)?;
             }
-            stage.troubles.extend(short_of_window(to, empty[flow_spec.flow as usize])?);
+            if !plan.receive_memory {
+                stage.troubles.extend(short_of_window(to, empty[flow_spec.flow as usize])?);
+            }
         }
         stage.troubles.sort();
         stage.troubles.dedup();

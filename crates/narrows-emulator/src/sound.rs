@@ -133,10 +133,13 @@ impl Soundness {
             let Some(info) = flow.info().filter(|i| i.busy_us > 0 && flow.sampled) else { continue };
             let share = |us: u64| us as f64 / info.busy_us as f64;
             let window = spec.plan.flows[flow.member.plan as usize].limits_window();
-            if info.limited_share() > spec.bounds.limited && !window {
+            // What the simulator's receivers do, too, is no disturbance.
+            let held =
+                if spec.plan.receive_memory { share(info.sndbuf_limited_us) } else { info.limited_share() };
+            if held > spec.bounds.limited && !window {
                 self.reasons.push(format!(
                     "flow {name}: {:.0} % of the time the receive window or the send buffer held it; raise tcp_rmem, tcp_wmem",
-                    info.limited_share() * 100.0
+                    held * 100.0
                 ));
             }
             self.flows.push(FlowSoundness {

@@ -33,6 +33,9 @@ pub struct Plan {
     /// Receive buffer of each TCP connection (Linux `tcp_rmem`, its largest; half of it is offered). None: Linux's default.
     #[serde(default)]
     pub receive_buffer: Option<Bytes>,
+    /// Whether that buffer goes on to limit senders once the window has opened, and what waits behind a hole takes of it.
+    #[serde(default)]
+    pub receive_memory: bool,
     /// What to record.
     #[serde(default)]
     pub probes: ProbePlan,

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use narrows_control::units::{Span, Time};
+use narrows_control::units::{Bytes, Span, Time};
 use narrows_sim::plan::{LossPlan, Plan};
 
 /// One flow over a fast link that loses packets at random.
@@ -88,4 +88,33 @@ fn hystart_leaves_slow_start_before_the_buffer_overflows() {
     assert_eq!(cubic, 0);
     assert!(rate > 30.0, "and not too early: {rate} Mbit/s in the first 2 s");
     assert!(dropped("reno").0 > 100, "without it slow start overshoots by a window");
+}
+
+/// Half of the receiver's buffer per RTT; without a scenario's buffer the link is the limit, whatever the window had to open to.
+#[test]
+fn a_receive_buffer_carries_half_of_itself_per_rtt() {
+    let mut plan = path(mbit(100), ms(100), fifo(packets(100_000)), 20);
+    (plan.receive_buffer, plan.warmup) = (Some(Bytes::new(300_000)), Span::from_secs(5));
+    plan.flows = vec![bulk("reno")];
+    let free = run(&plan).goodput(0);
+    assert!(free > 96.0, "{free}");
+    plan.receive_memory = true;
+    let law = mbits((150_000_u32 / 1448).into(), 100);
+    let held = run(&plan).goodput(0);
+    assert!((0.98..=1.0).contains(&(held / law)), "{held} Mbit/s, the law says {law}");
+}
+
+/// BBR minds random loss where the receiver's memory holds what waits behind holes.
+#[test]
+fn memory_that_holes_take_slows_bbr_down() {
+    let goodput = |buffer: u64| {
+        let mut plan = lossy("bbr", 0.02, 100);
+        plan.links[0].rate = constant(mbit(100));
+        (plan.receive_buffer, plan.receive_memory, plan.duration) =
+            (Some(Bytes::new(buffer)), true, Span::from_secs(30));
+        run(&plan).goodput(0)
+    };
+    // Of 1.25 MB in flight: an eighth of the buffer would do without loss.
+    let (wide, narrow) = (goodput(64 << 20), goodput(3 << 20));
+    assert!(wide > 90.0 && narrow < 0.8 * wide, "{wide} {narrow}");
 }

@@ -21,6 +21,7 @@ from narrows.scenario.fields import (
     PositiveDuration,
     Rate,
     RateOrZero,
+    Size,
     Table,
 )
 from narrows.scenario.network import Link, Node
@@ -207,6 +208,10 @@ class Scenario(Table):
     """Rate controllers at ports of switches."""
     sdn: Sdn | None = None
     """The SDN controller; none if left out."""
+    receive_buffer: Annotated[Size, Field(ge=4096, le=2**30)] | None = None
+    """Receive buffer of every TCP connection (Linux tcp_rmem): half of it is offered, and what waits behind a
+    hole takes of it. If left out, Linux's 6 MiB, or four times what the hungriest flow's path holds; then
+    simulated receivers open their window to half of it, and limit nobody from there on."""
     probes: Probes = Probes()
     """What to record."""
     kernel: Kernel | None = None

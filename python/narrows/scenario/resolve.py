@@ -138,7 +138,8 @@ class _Resolver:
             "flows": self.flows,
             "controllers": controllers,
             "sdn": None,
-            "receive_buffer": buffers.receive_buffer(links, self.paths),
+            "receive_buffer": scenario.receive_buffer or buffers.receive_buffer(links, self.paths),
+            "receive_memory": scenario.receive_buffer is not None,
             "probes": self._probes([c["link"] for c in controllers], total),
         }
         if scenario.sdn is not None:

@@ -8,7 +8,10 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from itertools import product
 
+from narrows import units
 from narrows.errors import NarrowsError, hint
+from narrows.scenario.load import loads
+from narrows.scenario.resolve import resolve
 
 RATES = (20, 100)
 """Mbit/s, L3."""
@@ -143,7 +146,7 @@ _SCENARIO = """\
 # narrows validate: {cc}, {name}
 name = "{name}"
 duration = "{duration}"
-
+{buffer}
 [[links]]
 name = "bottleneck"
 between = ["r1", "r2"]
@@ -190,16 +193,19 @@ def scenario(cell: Cell, algorithm: str, duration: str) -> str:
         links += _LINK.format(a=f"s{number}", b="r1", access=access, delay=0)
         links += _LINK.format(a="r2", b=f"d{number}", access=access, delay=extra * 1000 // 2)
         flows += _FLOW.format(name=name, a=f"s{number}", b=f"d{number}", cc=cc)
-    return _SCENARIO.format(
-        cc=algorithm,
-        name=cell.name,
-        duration=duration,
-        rate=cell.rate,
-        delay=cell.rtt * 1000 // 2,
-        queue=cell.queue,
-        loss=f'loss = "{cell.loss:g}%"\n' if cell.loss else "",
-        access=access,
-        jitter=cell.jitter,
-        links=links,
-        flows=flows,
-    )
+    levels = {
+        "cc": algorithm,
+        "name": cell.name,
+        "duration": duration,
+        "rate": cell.rate,
+        "delay": cell.rtt * 1000 // 2,
+        "queue": cell.queue,
+        "loss": f'loss = "{cell.loss:g}%"\n' if cell.loss else "",
+        "access": access,
+        "jitter": cell.jitter,
+        "links": links,
+        "flows": flows,
+    }
+    # What real sockets have anyway; named, it limits simulated ones, too.
+    size = resolve(loads(_SCENARIO.format(buffer="", **levels)))["receive_buffer"]
+    return _SCENARIO.format(buffer=f'receive_buffer = "{units.format_size(size)}"\n', **levels)

@@ -5,7 +5,7 @@ use narrows_control::feedback::header::Echo;
 use narrows_control::units::{Span, Time};
 
 use super::Io;
-use super::offer::Offer;
+use super::offer::Opening;
 use crate::engine::Ring;
 use crate::packet::{HEADER, Packet, RATE_OPTION, SackBlock, Template, flag, sack_bytes};
 
@@ -53,7 +53,7 @@ pub(crate) struct Receiver {
     duplicate: Option<SackBlock>,
     fin_at: Option<u32>,
     /// What the sender may have under way, segments, and how far it may grow.
-    pub(crate) window: Offer,
+    pub(crate) window: Opening,
     /// Segments since the last ACK.
     unacked: u32,
     quick: u32,
@@ -76,7 +76,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(template: Template, ecn: bool, exact_ce: bool, window: Offer) -> Self {
+    pub(crate) fn new(template: Template, ecn: bool, exact_ce: bool, window: Opening) -> Self {
         Receiver {
             template,
             phase: Phase::Listen,

@@ -364,7 +364,7 @@ impl Sender {
         let dubious = !progress.una_advanced || alert || self.state != State::Open;
         let delivered_now = (self.sampler.delivered - prior_delivered) as u32;
         // The window that the ACK carries follows from the segments that it reports.
-        self.offer.grow(delivered_now);
+        self.offer.on_ack(self.board.una, self.board.sacked_out, delivered_now);
         let rexmit = if dubious { self.react(io.now, &mut progress) } else { Rexmit::Lost };
 
         let rate = self.sampler.finish(io.now, &progress.draft, self.rtt.min);

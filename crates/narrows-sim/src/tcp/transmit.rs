@@ -124,7 +124,7 @@ impl Sender {
             return false;
         }
         self.app_wait = Time::NEVER;
-        if self.board.packets_out() >= self.offer.segments() {
+        if self.board.nxt() >= self.offer.edge() {
             return false;
         }
         // BRF-100: once per RTT a segment gives up eight bytes to say that the flow is not limited by its application.

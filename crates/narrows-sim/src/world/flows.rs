@@ -182,7 +182,8 @@ impl World<'_> {
                 let cc = (self.controllers)(cc).unwrap_or_else(|| Box::new(Reno::default()));
                 let exact_ce = cc.exact_ce_echo();
                 let ecn = *ecn || exact_ce;
-                let offer = Offer::new(*mss, *receive_window, self.plan.receive_buffer);
+                let offer =
+                    Offer::new(*mss, *receive_window, self.plan.receive_buffer, self.plan.receive_memory);
                 let config =
                     Config { template, mss: *mss as u16, ecn, pacing: *pacing, offer, seed: random.bits() };
                 let measure_from = Time::ZERO + self.plan.warmup;
@@ -190,7 +191,10 @@ impl World<'_> {
                 if meta.sampled {
                     sender.rtt_histogram = Histogram::new();
                 }
-                Body::Tcp(Box::new(Tcp { sender, receiver: Receiver::new(back, ecn, exact_ce, offer) }))
+                Body::Tcp(Box::new(Tcp {
+                    sender,
+                    receiver: Receiver::new(back, ecn, exact_ce, offer.opening()),
+                }))
             }
             TransportPlan::Udp { rate, packet } => Body::Udp(Box::new(Udp {
                 template: Template { flags: flag::UDP, ..template },

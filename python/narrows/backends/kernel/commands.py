@@ -80,7 +80,7 @@ def rate_change(device: str, qdisc: Qdisc, rate: int) -> str:
 
 
 def _settings(layout: Layout) -> list[str]:
-    size = layout.receive_buffer
+    receive, send = layout.receive_buffer, layout.send_buffer
     sysctls = {
         "net.ipv6.conf.all.disable_ipv6": "1",  # no solicitations on links that are counted
         "net.ipv6.conf.default.disable_ipv6": "1",
@@ -90,8 +90,8 @@ def _settings(layout: Layout) -> list[str]:
         "net.ipv4.conf.all.send_redirects": "0",
         "net.ipv4.conf.default.send_redirects": "0",
         "net.ipv4.tcp_no_metrics_save": "1",  # a flow learns nothing from the one before
-        "net.ipv4.tcp_rmem": f"4096 {size} {size}",
-        "net.ipv4.tcp_wmem": f"4096 {size} {size}",
+        "net.ipv4.tcp_rmem": f"4096 {receive} {receive}",
+        "net.ipv4.tcp_wmem": f"4096 {send} {send}",
     }
     return [f"echo '{value}' > /proc/sys/{key.replace('.', '/')}" for key, value in sysctls.items()]
 

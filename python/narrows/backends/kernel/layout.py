@@ -26,6 +26,7 @@ from itertools import pairwise
 from narrows.backends.kernel.netem import Netem, netem
 from narrows.backends.kernel.queues import FULL_PACKET, Qdisc, check_shaped, qdisc, relay_shapes
 from narrows.errors import ScenarioError
+from narrows.scenario import buffers
 from narrows.scenario.parts import Plan
 from narrows.scenario.routes import Routes
 
@@ -148,9 +149,14 @@ class Layout:
     crossings: list[Crossing] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
     receive_buffer: int = 0
-    """Bytes of a socket's buffers, so large that none of them limits a flow."""
+    """Bytes of a TCP socket's receive buffer."""
     control: list[int] = field(default_factory=list)
     """Nodes that the SDN controller talks to: those with rate controllers, and Open vSwitch bridges."""
+
+    @property
+    def send_buffer(self) -> int:
+        """Bytes of what sends, so many that it limits nobody before the receiver does."""
+        return max(self.receive_buffer, buffers.DEFAULT)
 
     @cached_property
     def relayed(self) -> dict[int, Relay]:

@@ -99,7 +99,7 @@ def _start(layout: Layout, node: int, programs: Processes) -> None:
     bridge = f"unix:{folder / BRIDGE}.mgmt"
     programs.wait_for("ovs-vswitchd", (folder / f"{BRIDGE}.mgmt").exists)
     call(["ovs-ofctl", "add-flows", bridge, "-"], flows(layout, node))
-    _widen(bridge, _ports(layout, node)[0], daemon.pid, layout.receive_buffer)
+    _widen(bridge, _ports(layout, node)[0], daemon.pid, layout.send_buffer)
 
 
 def _widen(bridge: str, port: Port, pid: int, size: int) -> None:

@@ -114,15 +114,41 @@ fn the_window_opens_by_two_segments_for_each_that_comes_and_each_is_acknowledged
     assert!((acks - (opening + 16 + (6_000 - opening - 16) / 2)).abs() <= 20, "{acks}");
 }
 
-/// Half of a buffer is offered (Linux tcp_win_from_space); one that is full is no limit here.
+/// Half of a buffer is offered (Linux tcp_win_from_space).
 #[test]
 fn the_window_opens_to_half_of_the_buffer() {
-    let mut offer = Offer::new(1448, None, Some(Bytes::new(8 << 20)));
+    let mut offer = Offer::new(1448, None, Some(Bytes::new(8 << 20)), true);
     let half = (4 << 20) / 1448;
-    assert!(offer.grow((half - 46) / 2) && offer.segments() < half && offer.grow(1));
-    assert!(!offer.grow(1) && offer.segments() > half);
-    let mut small = Offer::new(1448, None, Some(Bytes::new(1)));
-    assert!(small.segments() > 0 && !small.grow(10));
+    assert_eq!(offer.edge(), 45);
+    offer.on_ack(10, 0, 10);
+    assert_eq!(offer.edge(), 10 + 45 + 20);
+    offer.on_ack(100, 0, half);
+    assert_eq!(offer.edge(), 100 + half);
+    let mut free = Offer::new(1448, None, Some(Bytes::new(8 << 20)), false);
+    free.on_ack(0, 0, half);
+    assert!(free.edge() > 1 << 29, "no limit once it is open");
+    let mut small = Offer::new(1448, None, Some(Bytes::new(1)), true);
+    small.on_ack(0, 0, 10);
+    assert_eq!(small.edge(), 1);
+}
+
+/// A full segment takes 2304 bytes (Linux skb->truesize) of the memory, half of the rest is offered, and no offer is taken back.
+#[test]
+fn what_waits_behind_a_hole_narrows_the_window_that_follows() {
+    let mut offer = Offer::new(1448, None, Some(Bytes::new(8 << 20)), true);
+    offer.on_ack(0, 0, u32::MAX);
+    let half = (4 << 20) / 1448;
+    offer.on_ack(0, 1000, 0);
+    assert_eq!(offer.edge(), half, "what was offered");
+    offer.on_ack(1000, 1000, 0);
+    let left = ((8 << 20) - 1000 * 2304) / 2 / 1448;
+    assert!((left..=left + 1).contains(&(offer.edge() - 1000)), "{} {left}", offer.edge());
+    let before = offer.edge();
+    offer.on_ack(1001, 5000, 0);
+    assert_eq!(offer.edge(), before, "nothing is left");
+    let mut limited = Offer::new(1448, Some(30), None, true);
+    limited.on_ack(7, 20, 9);
+    assert_eq!(limited.edge(), 37, "a scenario's limit is no matter of memory");
 }
 
 #[test]

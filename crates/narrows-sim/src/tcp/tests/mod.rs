@@ -82,13 +82,14 @@ impl<'n> Pair<'n> {
     /// A connection over an RTT of 40 ms and a link that carries a segment in 0.1 ms (120 Mbit/s).
     fn new(cc: &str, app: &AppPlan, network: impl FnMut(&Packet, Time) -> Fate + 'n) -> Self {
         let template = Template::default();
-        let offer = Offer::new(MSS as u32, None, None);
+        let offer = Offer::new(MSS as u32, None, None, false);
         let config = Config { template, mss: MSS as u16, ecn: true, pacing: false, offer, seed: 1 };
         let app = App::new(app, Time::ZERO, Time::NEVER);
         let cc = registry::build(cc).unwrap();
         let exact_ce = cc.exact_ce_echo();
         let sender = Sender::new(config, app, cc, Time::ZERO);
-        let receiver = Receiver::new(Template { flags: flag::REVERSE, ..template }, true, exact_ce, offer);
+        let template = Template { flags: flag::REVERSE, ..template };
+        let receiver = Receiver::new(template, true, exact_ce, offer.opening());
         Pair {
             now: Time::ZERO,
             sender,
@@ -104,14 +105,14 @@ impl<'n> Pair<'n> {
 
     /// The scenario's limit of the receive window.
     fn limit_window(&mut self, segments: u32) {
-        let offer = Offer::new(MSS as u32, Some(segments), None);
+        let offer = Offer::new(MSS as u32, Some(segments), None, false);
         self.sender.offer = offer;
-        self.receiver.window = offer;
+        self.receiver.window = offer.opening();
     }
 
     /// A window that has grown as far as it may, so that growing is no reason for an ACK.
     fn open_window(&mut self) {
-        self.sender.offer.grow(u32::MAX);
+        self.sender.offer.on_ack(0, 0, u32::MAX);
         self.receiver.window.grow(u32::MAX);
     }
 
