@@ -168,6 +168,10 @@ def test_ns3_is_measured_as_we_are(tmp_path):
     assert near.figures["rtt_p95_s"] == [0.04] * 2
     assert near.figures["resent"] == [0.02] * 2 and near.figures["cwnd_mean"] == [20.0] * 2
     assert near.windows[0][0] == pytest.approx([2.05, 2.10, 2.15])
+    program.write_text("#!/bin/sh\nexit 1\n")
+    assert ns3.sides(program, CELL, "reno", "20s", 2.0, seeds=2, jobs=1)["near"].runs == 2, "kept"
+    with pytest.raises(NarrowsError, match="ns-3"):
+        ns3.sides(program, CELL, "reno", "20s", 2.0, seeds=3, jobs=1)
 
 
 def test_windows_of_the_same_sizes_are_not_apart_however_they_are_out_of_step():

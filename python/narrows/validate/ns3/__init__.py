@@ -29,6 +29,8 @@ _SERIES = ("windows", "srtts_s", "bytes")
 """What it samples: segments, seconds, bytes delivered since the sample before."""
 MOST_SEEDS = 5
 """Runs of a cell: at 100 Mbit/s one takes seconds."""
+_RUNS = "runs"
+"""Folder beside the program: what it has said, a file for each run."""
 _MOST_SECONDS = 600
 """Real time that a run may take."""
 
@@ -46,6 +48,7 @@ def build(folder: Path) -> Path:
     if program.is_file() and program.stat().st_mtime > newest:
         return program
     folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder / _RUNS, ignore_errors=True)
     # Debian's .pc files of ns-3 3.37 hold a stray semicolon, so the flags are spelt out.
     command = ["g++", "-std=c++17", "-O2", "-DNDEBUG", str(_SOURCE), "-o", str(program)]
     done = subprocess.run(
@@ -54,6 +57,11 @@ def build(folder: Path) -> Path:
     if done.returncode:
         raise NarrowsError(f"ns-3's cell.cc was not compiled: {one_line(done.stderr)}")
     return program
+
+
+def _flows(text: str) -> list[dict[str, Any]]:
+    flows: list[dict[str, Any]] = json.loads(text)
+    return flows
 
 
 def version() -> str:
@@ -67,11 +75,13 @@ def version() -> str:
 def sides(
     program: Path, cell: Cell, algorithm: str, duration: str, warmup_s: float, seeds: int, jobs: int
 ) -> dict[str, Side]:
-    """Flows by name.
+    """Flows by name, of runs that the program has made before or makes now.
 
     Raises:
         NarrowsError: if a run fails.
     """
+    said = program.parent / _RUNS
+    said.mkdir(exist_ok=True)
 
     def run(seed: int) -> list[dict[str, Any]]:
         options = {
@@ -85,6 +95,9 @@ def sides(
             "warmup": warmup_s,
             "seed": seed,
         }
+        kept = said / f"{algorithm}-{cell.name}-{duration}-{warmup_s:g}s-{seed}.json"
+        if kept.is_file():
+            return _flows(kept.read_text(encoding="utf-8"))
         command = [str(program), *(f"--{key}={value}" for key, value in options.items())]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_MOST_SECONDS)
@@ -92,7 +105,10 @@ def sides(
             raise NarrowsError(f"{algorithm}/{cell.name}: ns-3 took more than {_MOST_SECONDS} s") from None
         if done.returncode:
             raise NarrowsError(f"{algorithm}/{cell.name}: ns-3: {one_line(done.stderr) or done.returncode}")
-        flows: list[dict[str, Any]] = json.loads(done.stdout)
+        flows = _flows(done.stdout)
+        whole = kept.with_suffix(".part")
+        whole.write_text(done.stdout, encoding="utf-8")
+        whole.replace(kept)
         return flows
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
