@@ -306,6 +306,82 @@ def test_a_line_that_was_cut_off_is_no_reason_to_stop(tmp_path):
     assert len(outcome.dates) == 1
 
 
+def test_bytes_that_are_no_text_in_the_log_are_no_reason_to_stop(tmp_path):
+    runner.run(ask(tmp_path), Real(), "kernel", simulator=Sketch())
+    with (tmp_path / kept.FINISHED).open("ab") as file:
+        file.write(b"\xff\xb4\x00\n")
+    assert len(runner.run(ask(tmp_path), None, "kernel", simulator=Sketch()).dates) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_before_anything_is_run(narrows, monkeypatch, tmp_path):
+    real = Real()
+    monkeypatch.setattr(command, "real_stacks", lambda _: real)
+    monkeypatch.setattr(command.sweep, "simulator", Sketch)
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        said = narrows("validate", "--out", out, "--cells", CELL.name, "--duration", "2s")
+        assert said[:2] == (2, "") and said[2].startswith(f"{out}: cannot be written (")
+        assert said[2].count("\n") == 1
+    assert real.runs == []
+
+
+def test_what_stands_in_the_way_inside_of_the_folder_is_said_of_the_cell(tmp_path):
+    (tmp_path / kept.FINISHED).mkdir()
+    outcome = runner.run(ask(tmp_path), Real(), "kernel", simulator=Sketch())
+    assert "cannot be written" in outcome.failed[f"reno/{CELL.name}"]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/scenarios").touch()
+    outcome = runner.run(ask(tmp_path / "other"), Real(), "kernel", simulator=Sketch())
+    assert "cannot be written" in outcome.failed[f"reno/{CELL.name}"]
+
+
+def test_two_at_once_in_one_folder_do_not_drop_what_the_other_measures(tmp_path):
+    real = Real()
+    with kept.alone(tmp_path), pytest.raises(NarrowsError, match="another run is writing there"):
+        runner.run(ask(tmp_path), real, "kernel", simulator=Sketch())
+    assert real.runs == []
+    assert runner.run(ask(tmp_path), real, "kernel", simulator=Sketch()).findings
+
+
+def test_folders_with_names_like_ours_stay(tmp_path):
+    """Only parts with a number are ours to drop."""
+    for suffix in ("1x", "1\N{SUPERSCRIPT TWO}", "9"):
+        (tmp_path / "kernel/reno" / f"{CELL.name}.{suffix}").mkdir(parents=True)
+    kept.Place(tmp_path, "reno", CELL, "2s").drop("kernel", 0)
+    left = {path.name for path in (tmp_path / "kernel/reno").iterdir()}
+    assert left == {f"{CELL.name}.{suffix}" for suffix in ("1x", "1\N{SUPERSCRIPT TWO}")}
+
+
+def test_more_seeds_than_a_sweep_may_have_are_refused_before_hours_of_runs(narrows, monkeypatch, tmp_path):
+    monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
+    for option in ("--seeds", "--repetitions"):
+        code, printed, said = narrows("validate", "--out", tmp_path / "out", option, "100001")
+        assert (code, printed, said.count("\n")) == (2, "", 1) and option in said
+
+
+def test_a_page_that_cannot_be_written_costs_one_line(narrows, monkeypatch, tmp_path):
+    monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
+    said = narrows("validate", "--out", tmp_path / "out", "--write", tmp_path)
+    assert said == (2, "", f"--write: found {str(tmp_path)!r}, expected a file in a folder that is there\n")
+    monkeypatch.setattr(command, "real_stacks", lambda _: Real())
+    monkeypatch.setattr(command.sweep, "simulator", Sketch)
+    (tmp_path / "img").touch()  # where its pictures would go
+    args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--algorithms", "reno")
+    code, _, said = narrows("validate", *args, "--no-figures", "--write", tmp_path / "page.md")
+    assert code == 2 and said.splitlines()[-1] == f"{tmp_path / 'img'}: File exists"
+    assert not (tmp_path / "page.md").exists()
+
+
+def test_runs_of_which_nobody_knows_whether_they_were_sound_are_one_line(tmp_path):
+    runner.run(ask(tmp_path), Real(), "kernel", simulator=Sketch())
+    path = tmp_path / "kernel/reno" / CELL.name / "metadata.json"
+    metadata = json.loads(path.read_text())
+    for told in ({"0": {}}, {"0": None}, []):
+        path.write_text(json.dumps(metadata | {"soundness": told}))
+        with pytest.raises(NarrowsError, match="expected for each run whether it was sound"):
+            runner.run(ask(tmp_path), None, "kernel", simulator=Sketch())
+
+
 def test_a_cell_that_fails_takes_no_other_along(tmp_path):
     wanted = ask(tmp_path, algorithms=("cubic", "reno"))
     outcome = runner.run(wanted, Real(breaks="cubic"), "kernel", simulator=Sketch())

@@ -107,6 +107,11 @@ def main() -> None:
         # `narrows ... | head`: the reader has what it wanted.
         sys.stderr.close()
         raise SystemExit(0) from None
+    except OSError as error:
+        # A file or a folder that nobody looked at before: in the way, not ours to write, or on a full disk.
+        where = f"{error.filename}: " if error.filename is not None else ""
+        print(one_line(f"{where}{error.strerror or error}"), file=sys.stderr)
+        raise SystemExit(USAGE_ERROR) from None
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from narrows.cli.figures import WIDEST
 from narrows.cli.options import parsed, positive
 from narrows.cli.run import INTERRUPTED, On, real_stacks
 from narrows.errors import NarrowsError
+from narrows.scenario.model import MAX_SEEDS
 from narrows.signals import terminable
 from narrows.validate import causes, grid, judge, ns3, page, runner, store
 from narrows.validate.grid import Cell
@@ -56,10 +57,16 @@ def validate(
             "between."
         ),
     ] = "core",
-    repetitions: Annotated[int, typer.Option(min=1, help="Runs of a cell on real stacks.")] = 3,
+    repetitions: Annotated[
+        int, typer.Option(min=1, max=MAX_SEEDS, help="Runs of a cell on real stacks.")
+    ] = 3,
     seeds: Annotated[
         int,
-        typer.Option(min=1, help="Simulated runs of a cell where both sides do not lose the same packets."),
+        typer.Option(
+            min=1,
+            max=MAX_SEEDS,
+            help="Simulated runs of a cell where both sides do not lose the same packets.",
+        ),
     ] = 25,
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
     out: Annotated[Path, typer.Option(help="Folder for scenarios, tables and figures.")] = Path(
@@ -85,7 +92,7 @@ def validate(
     interrupted call goes on where it was. Runs that were disturbed (busy processors) are left out.
     """
     chosen = tuple(grid.choose(word for word in cells.split(",") if word))
-    if write is not None and not write.parent.is_dir():
+    if write is not None and (write.is_dir() or not write.parent.is_dir()):
         raise NarrowsError(f"--write: found {str(write)!r}, expected a file in a folder that is there")
     parsed("--duration", duration, positive)
     simulator = sweep.simulator()

@@ -113,7 +113,13 @@ class Results:
     @property
     def soundness(self) -> dict[str, dict[str, Any]]:
         """Of runs in real time, by number: `sound`, `reasons`, what was measured; empty for simulations."""
-        return dict(self.metadata.get(SOUNDNESS, {}))
+        told = self.metadata.get(SOUNDNESS, {})
+        known = isinstance(told, dict) and all(isinstance(v, dict) and "sound" in v for v in told.values())
+        if not known:
+            raise OutputError(
+                f"{self.folder}: metadata.json: {SOUNDNESS}: expected for each run whether it was sound"
+            )
+        return dict(told)
 
     @property
     def runs(self) -> pa.Table:

@@ -29,6 +29,8 @@ from narrows.scenario.problems import translate
 from narrows.scenario.topologies import Topology
 from narrows.scenario.traffic import Flow
 
+MAX_SEEDS = 100_000
+"""Of a sweep."""
 MAX_LINKS = 50_000
 """Most links of a scenario."""
 
@@ -166,7 +168,7 @@ class Case(Table):
 class Sweep(Table):
     """Which runs a scenario stands for: (cases or one) x (product of `vary`) x seeds."""
 
-    seeds: Annotated[Int, Field(ge=1, le=100_000)] = 1
+    seeds: Annotated[Int, Field(ge=1, le=MAX_SEEDS)] = 1
     """How many seeds per point: `seed`, `seed` + 1, ..."""
     vary: dict[str, Annotated[list[Data], Field(min_length=1)]] = {}
     """Keys (dotted paths) and the values each takes; all combinations run."""

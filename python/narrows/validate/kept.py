@@ -8,15 +8,20 @@ OUT/finished.jsonl                      when each of those was measured, on whic
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shutil
 import threading
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from narrows.errors import OutputError
 from narrows.results.results import Results, came_to_its_end
+from narrows.results.tables import cannot_write
 from narrows.scenario.load import loads
 from narrows.scenario.model import Scenario
 from narrows.validate import grid
@@ -49,8 +54,11 @@ class Place:
         """What a side runs, from the file that it is written to; `first` runs were before."""
         path = self.out / "scenarios" / self.algorithm / f"{self.cell.name}.toml"
         text = grid.scenario(self.cell, self.algorithm, self.duration)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise cannot_write(path, error) from None
         return loads(text, str(path), {"sweep.seeds": runs, "seed": 1 + first})
 
     def parts(self, backend: str, kernel: str | None = None) -> Iterator[Results]:
@@ -89,8 +97,38 @@ class Place:
     def drop(self, backend: str, first: int) -> None:
         """Remove the parts that followed one which is now run again."""
         for later in self.folder(backend).parent.glob(f"{self.cell.name}.[0-9]*"):
-            if int(later.name.rpartition(".")[2]) > first:
-                shutil.rmtree(later)
+            number = later.name.rpartition(".")[2]
+            if not (number.isascii() and number.isdecimal()):
+                continue  # not ours
+            if int(number) > first:
+                try:
+                    shutil.rmtree(later)
+                except OSError as error:
+                    raise cannot_write(later, error) from None
+
+
+@contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """No other call runs cells in this folder meanwhile: each would drop what the other measures.
+
+    Raises:
+        OutputError: if another does, or the folder cannot be made.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        held = os.open(out, os.O_RDONLY)
+    except OSError as error:
+        raise cannot_write(out, error) from None
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutputError(f"{out}: another run is writing there") from None
+        except OSError:
+            pass  # a file system without locks
+        yield
+    finally:
+        os.close(held)
 
 
 _lines = threading.Lock()
@@ -107,15 +145,19 @@ def note(place: Place, backend: str, kernel: str, runs: int, seconds: float) -> 
         "runs": runs,
         "wall_s": round(seconds, 1),
     }
-    with _lines, (place.out / FINISHED).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
+    path = place.out / FINISHED
+    try:
+        with _lines, path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+    except OSError as error:
+        raise cannot_write(path, error) from None
 
 
 def days(out: Path, backend: str, compared: Collection[tuple[str, str]]) -> list[str]:
     """First and last day (ISO 8601) on which these were measured, by algorithm and cell."""
     path = out / FINISHED
     found = set()
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
+    for line in path.read_text("utf-8", "replace").splitlines() if path.is_file() else []:
         try:
             entry = json.loads(line)
             if entry["backend"] == backend and (entry["algorithm"], entry["cell"]) in compared:

@@ -144,7 +144,8 @@ def run(
     outcome = Outcome(ask, backend)
     wanted = [Place(ask.out, name, cell, ask.duration) for cell in ask.cells for name in ask.algorithms]
     if real is not None:
-        outcome.failed = _measure(ask, real, backend, wanted, say)
+        with kept.alone(ask.out):
+            outcome.failed = _measure(ask, real, backend, wanted, say)
     begun = time.monotonic()
     for number, place in enumerate(wanted, start=1):
         if place.name not in outcome.failed:
