@@ -495,3 +495,20 @@ def test_runs_go_side_by_side(backend):
     run = backend.run
     backend.run = lambda plan: (together.wait(), run(plan))[1]
     assert len(sweep.run(scenario(), backend=backend, jobs=3).runs) == 6
+
+
+def test_who_is_killed_leaves_no_disturbed_run_that_passes_as_sound(backend, tmp_path, monkeypatch):
+    """What counts a run is its folder's name: whether it was sound has to be known before."""
+    seen = []
+
+    def rename(path: Path, target: Path) -> None:
+        if path.parent.name == "runs":
+            told = json.loads((path.parents[1] / "metadata.json").read_text())
+            seen.append(told["soundness"][target.name]["sound"])
+        path.replace(target)
+
+    run = backend.run
+    backend.run = lambda plan: run(plan) | {"soundness": {"sound": False, "reasons": ["busy"]}}
+    monkeypatch.setattr(Path, "rename", rename)
+    sweep.run(loads(TEXT), backend=backend, out=tmp_path / "out", seeds=2, jobs=1)
+    assert seen == [False] * 4

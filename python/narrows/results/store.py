@@ -180,7 +180,9 @@ class Folder:
 
     def _describe(self) -> None:
         text = json.dumps(self._metadata, indent=2, ensure_ascii=False, allow_nan=False)
-        (self._part / METADATA).write_text(text + "\n", encoding="utf-8")
+        aside = self._part / f".{METADATA}"
+        aside.write_text(text + "\n", encoding="utf-8")
+        aside.replace(self._part / METADATA)  # whole, whenever a reader comes or this process is killed
 
     def add(
         self, run: int, data: dict[str, pa.Table], seconds: float, soundness: Mapping[str, Any] | None = None
@@ -191,12 +193,13 @@ class Folder:
             partial.mkdir()
             for name, content in data.items():
                 tables.write(partial / f"{name}.parquet", content)
-            partial.rename(whole)
             with self._lock:
-                self._timing[run] = seconds
                 if soundness is not None:
+                    # First: killed in between, a disturbed run would be left that passes as sound.
                     self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
                     self._describe()
+                partial.rename(whole)
+                self._timing[run] = seconds
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
             raise tables.cannot_write(self._path, error) from None
