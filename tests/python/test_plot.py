@@ -119,6 +119,22 @@ def test_two_files_whose_pictures_would_have_one_name_cost_a_line(plot, tmp_path
     assert plot(first, second)[0] == 0 and (tmp_path / "r2" / "iperf3.svg").exists()
 
 
+def test_no_picture_takes_the_place_of_what_was_measured(file, plot, tmp_path):
+    text = json.dumps(output({"streams": [stream(1)]}))
+    for names in (["run.svg"], ["a.json", "a.vl.json"]):
+        paths = [file(text, name) for name in names]
+        code, out, err = plot(*paths)
+        assert (code, out, err.count("\n")) == (2, "", 1) and str(paths[-1]) in err
+        assert [path.read_text() for path in paths] == [text] * len(paths)
+    assert plot(tmp_path / "run.svg", "--out", tmp_path / "x")[0] == 0
+
+
+def test_a_folder_in_the_place_of_a_picture_is_named(file, plot, tmp_path):
+    (tmp_path / "run.svg").mkdir()
+    said = plot(file(output({"streams": [stream(1)]})))
+    assert said == (2, "", f"{tmp_path / 'run.svg'}: Is a directory\n")
+
+
 def test_what_a_run_says_of_itself_may_be_missing_and_numbers_may_be_absurd(file, plot, tmp_path):
     strange = output(
         {"streams": [stream(1, bits_per_second=10**400, socket="\ud800"), stream(2, bytes=10**300)]},

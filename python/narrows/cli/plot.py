@@ -34,12 +34,13 @@ def plot(
         try:
             written = export.write(figure, folder, path.stem)
         except OSError as error:
-            raise OutputError(f"{folder}: {error.strerror}") from None
+            raise OutputError(f"{error.filename or folder}: {error.strerror}") from None
         print(", ".join(str(file) for file in written))
 
 
 def _check_names(files: list[Path], out: Path | None) -> None:
-    """Pictures are called like their files: no two may have one name in one folder."""
+    """Pictures are called like their files: no two may have one name in one folder, nor that of a file."""
+    given = {path.resolve(): path for path in files}
     seen: dict[Path, Path] = {}
     for path in files:
         other = seen.setdefault((out or path.parent).resolve() / path.stem, path)
@@ -48,3 +49,9 @@ def _check_names(files: list[Path], out: Path | None) -> None:
                 f"{path}: its pictures would have the names of those of {other}, expected files of other "
                 "names, or a --out for each"
             )
+        for suffix in export.SUFFIXES:
+            if lost := given.get((out or path.parent).resolve() / f"{path.stem}.{suffix}"):
+                raise OutputError(
+                    f"{lost}: a picture of {path} would take its place, expected a file of another name, "
+                    "or an --out elsewhere"
+                )

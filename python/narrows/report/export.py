@@ -11,6 +11,8 @@ from altair.utils.schemapi import debug_mode
 
 from narrows.report.figure import VALIDATE, Figure
 
+SUFFIXES = ("svg", "pdf", "png", "vl.json")
+"""Of the files of a figure."""
 PNG_SCALE = 3.0
 """Pixels per point: 216 dpi."""
 
