@@ -207,6 +207,52 @@ def test_the_guest_has_the_agent_where_it_is_and_finds_it(tmp_path, monkeypatch)
     assert agents.VARIABLE not in image._environment()
 
 
+def test_a_folder_is_no_agent(tmp_path, monkeypatch):
+    monkeypatch.setenv(agents.VARIABLE, str(tmp_path))
+    assert agents.find() is None
+
+
+@pytest.mark.parametrize("broken", [image._FACTS, "state", "initramfs", "facts"])
+def test_a_saved_guest_that_is_damaged_is_made_anew(tmp_path, monkeypatch, broken):
+    kernel = package.Kernel(tmp_path / "kernel", "6.1.0", "linux-image", "6.1", "0" * 64)
+    monkeypatch.setenv("NARROWS_VM", str(tmp_path))
+    monkeypatch.setattr(image, "prepared", lambda: kernel)
+    monkeypatch.setattr(image, "fingerprint", lambda _: "f" * 64)
+    monkeypatch.setattr(image, "pack", lambda _, target: target.write_text("files"))
+    booted = []
+
+    def boot(made: image.Image) -> dict[str, list[str]]:
+        made.state.write_text("state")
+        booted.append(made)
+        return {"congestion_controls": ["reno"]}
+
+    monkeypatch.setattr(image, "_boot_and_save", boot)
+    made = image.ensure(lambda _: None)
+    assert image.ensure(lambda _: None) == made and len(booted) == 1
+    if broken == "facts":
+        (made.folder / image._FACTS).write_text("{}")
+    else:
+        (made.folder / broken).unlink()
+    assert image.ensure(lambda _: None) == made and len(booted) == 2
+    assert made.state.is_file() and not list(tmp_path.glob("new-*"))
+
+
+def test_a_cache_below_the_present_folder_has_a_whole_path(tmp_path, monkeypatch):
+    """QEMU and dpkg run in folders of their own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NARROWS_VM", "guests")
+    assert package.cache() == tmp_path / "guests"
+
+
+def test_a_file_where_the_cache_should_be_is_one_line_before_a_download(narrows, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NARROWS_VM", str(tmp_path / "file"))
+    monkeypatch.setattr(package, "missing", list)
+    monkeypatch.setattr(package, "_package_name", lambda: "linux-image-6")
+    monkeypatch.setattr(package, "_call", lambda *_: pytest.fail("downloads"))
+    assert narrows("vm", "prepare") == (2, "", f"{tmp_path / 'file'}: File exists\n")
+
+
 def test_without_a_kernel_the_line_says_what_would_do(tmp_path, monkeypatch):
     monkeypatch.setenv("NARROWS_VM", str(tmp_path / "none"))
     assert package.found() is None and image.existing() is None

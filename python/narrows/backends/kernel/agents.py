@@ -55,14 +55,19 @@ def find() -> Path | None:
     """The program: where the environment says, beside this package, in a checkout's target/, or in PATH."""
     named = os.environ.get(VARIABLE)
     if named:
-        return Path(named) if os.access(named, os.X_OK) else None
+        return Path(named) if _runs(Path(named)) else None
     package = Path(__file__).resolve().parents[2]
     target = Path(os.environ.get("CARGO_TARGET_DIR") or package.parents[1] / "target")
     for candidate in (package / NAME, target / "release" / NAME, target / "debug" / NAME):
-        if os.access(candidate, os.X_OK):
+        if _runs(candidate):
             return candidate
     found = shutil.which(NAME)
     return Path(found) if found else None
+
+
+def _runs(path: Path) -> bool:
+    """Whether it is a program; of a folder X_OK says that it may be entered."""
+    return path.is_file() and os.access(path, os.X_OK)
 
 
 def program(use: str = "needed for 'brf' and for controllers") -> Path:

@@ -228,7 +228,10 @@ def _read(kernel: Kernel, folder: Path) -> Image | None:
     try:
         facts = folder / _FACTS
         facts.touch()  # it is in use, see `_tidy`
-        return Image(kernel, folder, json.loads(facts.read_text(encoding="utf-8")))
+        told = json.loads(facts.read_text(encoding="utf-8"))
+        image = Image(kernel, folder, told)
+        whole = isinstance(told, dict) and "congestion_controls" in told
+        return image if whole and image.initramfs.is_file() and image.state.is_file() else None
     except (OSError, ValueError):
         return None
 
@@ -242,6 +245,8 @@ def _make(kernel: Kernel, folder: Path, say: Callable[[str], None]) -> Image:
         pack(kernel, new / "initramfs")
         facts = _boot_and_save(Image(kernel, new, {}))
         (new / _FACTS).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        if folder.exists():
+            folder.rename(Path(name) / "damaged")  # it cannot be read, or we would not be here
         new.rename(folder)
     _tidy(package.cache(), time.time())
     size = (folder / "state").stat().st_size >> 20

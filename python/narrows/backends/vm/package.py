@@ -54,7 +54,8 @@ def cache() -> Path:
     """Where kernels and saved guests lie: NARROWS_VM, or below the user's cache."""
     given = os.environ.get("NARROWS_VM")
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(given) if given else Path(base) / "narrows" / "vm"
+    # Whole paths: programs that are given them run in folders of their own.
+    return Path(given).absolute() if given else Path(base) / "narrows" / "vm"
 
 
 def found() -> Kernel | None:
