@@ -183,6 +183,23 @@ fn of_two_that_load_at_once_one_does() {
     cc::unload(Variant::A, place).unwrap();
 }
 
+/// As of a process that was killed between its two pins.
+#[test]
+fn half_of_one_is_no_reason_not_to_load() {
+    let Some(Own(place)) = &Own::new("half") else { return };
+    cc::load(Variant::A, Options::default(), place).unwrap();
+    let folder = place.folder.join(place.registered(Variant::A));
+    for pin in ["link", "element"] {
+        let _ = fs::remove_file(folder.join(pin));
+    }
+    assert!(folder.join("facts").exists());
+    assert_eq!(cc::list(place).unwrap(), []);
+    soon("it is gone", || !available(&place.registered(Variant::A)));
+    cc::load(Variant::A, Options::default(), place).unwrap();
+    assert!(available(&place.registered(Variant::A)));
+    cc::unload(Variant::A, place).unwrap();
+}
+
 /// Cut short it could be another one's.
 #[test]
 fn a_name_that_is_too_long_is_refused() {

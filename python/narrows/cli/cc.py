@@ -29,7 +29,7 @@ def load(
 ) -> None:
     """Load and register congestion controls; they stay until they are unloaded or the machine restarts."""
     options = ["--exit-125"] * exit_125 + ["--down-needs-loss"] * down_needs_loss
-    print(call("load", *options, "--", *names), end="")
+    print(call("load", *options, "--", *names, done_so_far=_print), end="")
 
 
 @cc.command(name="list")
@@ -43,4 +43,8 @@ def unload(
     names: Annotated[list[str], typer.Argument(help=f"{NAMES} that are loaded.", show_default=False)],
 ) -> None:
     """Unregister congestion controls that no connection has."""
-    print(call("unload", "--", *names), end="")
+    print(call("unload", "--", *names, done_so_far=_print), end="")
+
+
+def _print(text: str) -> None:
+    print(text, end="")

@@ -95,6 +95,15 @@ def test_without_the_agent_the_command_is_one_line(monkeypatch, narrows):
     assert err.startswith("found no narrows-agent") and err.count("\n") == 1
 
 
+def test_of_several_that_fail_half_way_it_says_what_was_done(monkeypatch, tmp_path, narrows):
+    agent = tmp_path / "narrows-agent"
+    agent.write_text("#!/bin/sh\necho one is $2ed\necho narrows-agent: two is not >&2\nexit 2\n")
+    agent.chmod(0o755)
+    monkeypatch.setenv(agents.VARIABLE, str(agent))
+    assert narrows("cc", "load", "bbr", "bbr-a") == (2, "one is loaded\n", "two is not\n")
+    assert narrows("cc", "unload", "bbr", "bbr-a") == (2, "one is unloaded\n", "two is not\n")
+
+
 @pytest.mark.usefixtures("unloaded")
 def test_load_list_and_unload(narrows):
     code, out, _ = narrows("cc", "load", "bbr-b", "--exit-125")

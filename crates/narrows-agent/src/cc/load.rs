@@ -76,7 +76,7 @@ pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded,
     if registered(&name)? {
         return Err(CcError::Taken { name, folder: place.folder.clone() });
     }
-    let folder = place.make(variant)?;
+    let folder = place.make_anew(variant)?;
     let loaded = register(variant, options, &name, &folder);
     if loaded.is_err() {
         // Half of it is of no use to anyone.

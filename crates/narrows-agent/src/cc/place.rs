@@ -1,6 +1,7 @@
 //! Where what is loaded is kept.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -60,9 +61,15 @@ impl Place {
         Ok(())
     }
 
-    /// Makes the folder of a variant.
-    pub(super) fn make(&self, variant: Variant) -> Result<PathBuf, CcError> {
+    /// Makes the folder of a variant that is not loaded, without what one that was killed has pinned of it.
+    pub(super) fn make_anew(&self, variant: Variant) -> Result<PathBuf, CcError> {
         let folder = self.of(variant);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(CcError::file(&folder)(error));
+            }
+            _ => {}
+        }
         fs::create_dir_all(&folder).map_err(CcError::file(&folder))?;
         Ok(folder)
     }

@@ -84,7 +84,17 @@ fn named(
 ) -> Result<Vec<Variant>, CcError> {
     let one = |name: &String| Variant::named(name).ok_or_else(|| CcError::Unknown(name.clone()));
     let ones = names.iter().filter(|name| *name != ALL).map(one).collect::<Result<Vec<_>, _>>()?;
-    if names.iter().any(|name| name == ALL) { all() } else { Ok(ones) }
+    if names.iter().any(|name| name == ALL) {
+        return all();
+    }
+    // Each once: both names of one, or one twice, are no mistake that may leave half of the others undone.
+    let mut each: Vec<Variant> = Vec::new();
+    for one in ones {
+        if !each.contains(&one) {
+            each.push(one);
+        }
+    }
+    Ok(each)
 }
 
 fn shown(loaded: &[Loaded], place: &Place, json: bool) -> Result<String, serde_json::Error> {
@@ -133,6 +143,7 @@ mod tests {
     #[test]
     fn both_names_of_a_variant_mean_it_and_all_means_what_there_is() {
         assert_eq!(names(&["bbr-c", "narrows_bbr_a"], &[]), Ok(vec![Variant::C, Variant::A]));
+        assert_eq!(names(&["bbr-c", "bbr", "bbr-c", "narrows_bbr"], &[]), Ok(vec![Variant::C, Variant::V1]));
         assert_eq!(names(&["all"], &Variant::ALL), Ok(Variant::ALL.to_vec()));
         assert_eq!(names(&["all", "bbr"], &[Variant::B]), Ok(vec![Variant::B]));
         let error = names(&["all", "bbr_d"], &[]).unwrap_err();

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,8 +39,12 @@ def needed(plan: Plan) -> list[str]:
     return [NAMES[name] for name in NAMES if name in given]
 
 
-def call(*arguments: str) -> str:
+def call(*arguments: str, done_so_far: Callable[[str], object] = lambda _: None) -> str:
     """Run `narrows-agent cc`; what it prints.
+
+    Args:
+        arguments: its.
+        done_so_far: told what it printed before it failed, e.g. which of several were loaded.
 
     Raises:
         KernelError: with its last words, or if there is no agent.
@@ -53,6 +57,7 @@ def call(*arguments: str) -> str:
         start_new_session=True,
     )
     if done.returncode:
+        done_so_far(done.stdout)
         complaint = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise KernelError(one_line(complaint.removeprefix(f"{agents.NAME}: ")))
     return done.stdout
