@@ -174,6 +174,41 @@ def test_ns3_is_measured_as_we_are(tmp_path):
         ns3.sides(program, CELL, "reno", "20s", 2.0, seeds=3, jobs=1)
 
 
+def test_what_ns3_said_is_made_anew_where_it_is_damaged_and_what_is_none_is_one_line(tmp_path):
+    program = tmp_path / "cell"
+    flow = {"name": "near", "goodput_bps": 1e7, "sent": 9, "resent": 0}
+    flow |= {"windows": [1.0], "srtts_s": [0.02], "bytes": [1500.0]}
+    program.write_text(f"#!/bin/sh\necho '{json.dumps([flow])}'\n")
+    program.chmod(0o755)
+
+    def once() -> dict[str, Side]:
+        return ns3.sides(program, CELL, "reno", "20s", 2.0, seeds=1, jobs=1)
+
+    first = once()["near"].figures
+    (said,) = (tmp_path / "runs").iterdir()
+    for damage in (b'[{"name": "ne', b"\xff", b"null", b"[]", b"[5]", b'[{"name": "near"}]'):
+        said.write_bytes(damage)
+        assert once()["near"].figures == first
+    said.unlink()
+    program.write_text("#!/bin/sh\necho terminate called\n")
+    with pytest.raises(NarrowsError, match="ns-3 said no figures: 'terminate called'"):
+        once()
+    assert not said.exists()
+
+
+def test_a_linker_that_is_killed_leaves_no_program(tmp_path, monkeypatch):
+    def cut(command: list[str], **_: Any) -> None:
+        Path(command[command.index("-o") + 1]).write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ns3.shutil, "which", lambda name: name)
+    monkeypatch.setattr(ns3, "_HEADERS", Path(__file__))
+    monkeypatch.setattr(ns3.subprocess, "run", cut)
+    with pytest.raises(KeyboardInterrupt):
+        ns3.build(tmp_path)
+    assert not (tmp_path / "cell").exists()
+
+
 def test_windows_of_the_same_sizes_are_not_apart_however_they_are_out_of_step():
     window = np.array([10.0, 20.0, 30.0, 40.0] * 50)
     assert shape.distance(window, np.roll(window, 1)) == 0

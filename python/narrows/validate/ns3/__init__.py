@@ -27,6 +27,8 @@ _SAMPLE_S = 0.05
 """kSample of `cell.cc`."""
 _SERIES = ("windows", "srtts_s", "bytes")
 """What it samples: segments, seconds, bytes delivered since the sample before."""
+_NEEDED = {"name", "goodput_bps", "sent", "resent", *_SERIES}
+"""Of each flow."""
 MOST_SEEDS = 5
 """Runs of a cell: at 100 Mbit/s one takes seconds."""
 _RUNS = "runs"
@@ -48,20 +50,28 @@ def build(folder: Path) -> Path:
     if program.is_file() and program.stat().st_mtime > newest:
         return program
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(folder / _RUNS, ignore_errors=True)
+    # Aside: a linker that is killed leaves half a program, newer than its sources.
+    aside = folder / "cell.part"
     # Debian's .pc files of ns-3 3.37 hold a stray semicolon, so the flags are spelt out.
-    command = ["g++", "-std=c++17", "-O2", "-DNDEBUG", str(_SOURCE), "-o", str(program)]
+    command = ["g++", "-std=c++17", "-O2", "-DNDEBUG", str(_SOURCE), "-o", str(aside)]
     done = subprocess.run(
         command + [f"-lns3-{module}" for module in _MODULES], capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise NarrowsError(f"ns-3's cell.cc was not compiled: {one_line(done.stderr)}")
+    shutil.rmtree(folder / _RUNS, ignore_errors=True)
+    aside.replace(program)
     return program
 
 
-def _flows(text: str) -> list[dict[str, Any]]:
-    flows: list[dict[str, Any]] = json.loads(text)
-    return flows
+def _flows(text: str) -> list[dict[str, Any]] | None:
+    """What a run said of its flows; None: no such thing."""
+    try:
+        flows: list[dict[str, Any]] = json.loads(text)
+        whole = all(flow.keys() >= _NEEDED for flow in flows) and len(flows) > 0
+    except (ValueError, AttributeError, TypeError):
+        return None
+    return flows if whole else None
 
 
 def version() -> str:
@@ -96,8 +106,8 @@ def sides(
             "seed": seed,
         }
         kept = said / f"{algorithm}-{cell.name}-{duration}-{warmup_s:g}s-{seed}.json"
-        if kept.is_file():
-            return _flows(kept.read_text(encoding="utf-8"))
+        if kept.is_file() and (before := _flows(kept.read_text("utf-8", "replace"))) is not None:
+            return before
         command = [str(program), *(f"--{key}={value}" for key, value in options.items())]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_MOST_SECONDS)
@@ -106,6 +116,10 @@ def sides(
         if done.returncode:
             raise NarrowsError(f"{algorithm}/{cell.name}: ns-3: {one_line(done.stderr) or done.returncode}")
         flows = _flows(done.stdout)
+        if flows is None:
+            raise NarrowsError(
+                f"{algorithm}/{cell.name}: ns-3 said no figures: {one_line(done.stdout[:80].strip())!r}"
+            )
         whole = kept.with_suffix(".part")
         whole.write_text(done.stdout, encoding="utf-8")
         whole.replace(kept)
