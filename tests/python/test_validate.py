@@ -119,6 +119,13 @@ def test_cells_that_nobody_knows_are_one_line_with_the_nearest(word, near):
     assert str(error.value) == f"--cells: found '{word}', expected a part of the grid or names of cells{near}"
 
 
+@pytest.mark.parametrize("cells", ["", ","])
+def test_no_cells_are_one_line_before_anything_is_run(narrows, monkeypatch, tmp_path, cells):
+    monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
+    said = narrows("validate", "--out", tmp_path / "out", "--cells", cells)
+    assert said == (2, "", "--cells: found '', expected full, core, ci, names or patterns of cells\n")
+
+
 @pytest.mark.parametrize("duration", ["30", "long", "0s", "-1s", '1s"'])
 def test_a_duration_that_is_none_is_one_line_before_anything_is_run(narrows, monkeypatch, tmp_path, duration):
     monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))

@@ -130,6 +130,8 @@ def choose(words: Iterable[str]) -> list[Cell]:
                 f"--cells: found {word!r}, expected a part of the grid or names of cells{near}"
             )
         found |= {cell.name: cell for cell in named}
+    if not found:
+        raise NarrowsError(f"--cells: found '', expected {', '.join(SUBSETS)}, names or patterns of cells")
     return list(found.values())
 
 
