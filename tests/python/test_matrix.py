@@ -313,6 +313,11 @@ def test_a_wrong_unit_is_one_line(tmp_path, narrows):
     assert code == 2 and error.count("\n") == 1 and "--rate" in error
 
 
+def test_marks_that_no_queue_reaches_are_said_of_the_option(tmp_path, narrows):
+    said = narrows("matrix", "reno", "--mark", "infinite", "--out", tmp_path / "out")
+    assert said[:2] == (2, "") and said[2].startswith("--mark: found 'infinite', expected a length such as ")
+
+
 @pytest.mark.parametrize("rate", ["0mbit", "0bit"])
 def test_a_bottleneck_that_carries_nothing_is_one_line(tmp_path, narrows, rate):
     code, out, error = narrows("matrix", "reno", "--rate", rate, "--out", tmp_path / "m")

@@ -11,6 +11,7 @@ import typer
 from narrows import sweep, units
 from narrows.cli.options import parsed, positive, some_rate
 from narrows.cli.run import INTERRUPTED, progress_of
+from narrows.errors import Expected
 from narrows.matrix.plan import BUFFERS, Ask, choose, scenario
 from narrows.signals import terminable
 
@@ -66,7 +67,7 @@ def matrix(
         ("--rtt", rtt, units.parse_duration),
         ("--duration", duration, positive),
         *(("--buffer", item, units.parse_limit) for item in buffer or ()),
-        *((("--mark", mark, units.parse_limit),) if mark is not None else ()),
+        *((("--mark", mark, _some_length),) if mark is not None else ()),
         ("--loss", loss, units.parse_probability),
     ):
         parsed(option, value, parse)
@@ -107,3 +108,11 @@ def matrix(
     for note in notes(ask):
         print(f"note: {note}")
     print(f"tables in {out}, page in {page}")
+
+
+def _some_length(text: object) -> units.Limit:
+    """A queue length that can be passed; for `parsed`."""
+    length = units.parse_limit(text)
+    if length == units.Limit():
+        raise Expected("a length such as '0.17bdp' or a number of packets")
+    return length
