@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 import pytest
 from narrows import sweep
+from narrows.cli import listing
 from narrows.results.results import Results
 from narrows.scenario import schema
 
@@ -171,6 +172,13 @@ def test_list(narrows):
     assert code == 0
     for name in ("cubic", "brf", "fq-codel", "parking-lot", "gilbert-elliott"):
         assert name in out
+
+
+def test_list_puts_linuxs_controllers_first_and_each_on_a_line_when_piped(narrows, monkeypatch):
+    known = [("bbr3", "v3 " * 30), ("reno", "Reno " * 30), ("xcp", "XCP"), ("yeah", "YeAH")]
+    monkeypatch.setitem(listing.KINDS, "controllers", lambda: known)
+    lines = [line.split()[0] for line in narrows("list", "controllers")[1].splitlines()]
+    assert lines == ["as", "reno", "yeah", "beyond", "bbr3", "by", "xcp"]
 
 
 def test_the_schema_in_the_package_is_the_models(narrows):

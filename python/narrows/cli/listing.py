@@ -13,11 +13,15 @@ from rich.table import Table
 
 from narrows import sweep
 from narrows.errors import ScenarioError, choice
+from narrows.matrix.plan import HELP
 from narrows.scenario.network import LOSSES, QUEUES
 from narrows.scenario.topologies import TOPOLOGIES
 from narrows.topology import catalogue, fat_tree, hub
+from narrows.validate.runner import LINUX
 
 Rows = list[tuple[str, str]]
+_PIPED = 200
+"""Characters of a line where nobody looks."""
 
 
 def _docs(classes: dict[str, type]) -> Rows:
@@ -30,6 +34,15 @@ def _networks() -> Rows:
     rows = [(name, (inspect.getdoc(make) or "").splitlines()[0]) for name, make in own.items()]
     families = Counter(name.split("/")[0] for name in hub.names())
     return rows + [(f"{family}/...", f"{n} of the package topohub") for family, n in sorted(families.items())]
+
+
+FAMILIES = ("as in Linux", "beyond Linux", "by the network")
+"""What congestion controllers are listed under: Linux's own; what it has not; those that obey the network."""
+
+
+def _family(name: str) -> str:
+    linux, beyond, network = FAMILIES
+    return linux if name in LINUX else network if name in HELP else beyond
 
 
 KINDS: dict[str, Callable[[], Rows]] = {
@@ -49,12 +62,20 @@ def list_names(
     if kind is not None and kind not in KINDS:
         raise ScenarioError(choice(kind, KINDS), "list")
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=_PIPED)  # a line for each, for grep
     for name in [kind] if kind else list(KINDS):
         table = Table(box=None, show_header=False, pad_edge=False)
         table.add_column(no_wrap=True, style="bold")
         table.add_column()
-        for entry, about in KINDS[name]():
-            table.add_row(entry, about)
+        rows = KINDS[name]()
+        families = FAMILIES if name == "controllers" else ("",)
+        for family in families:
+            if family:
+                table.add_row(f"[dim]{family}[/]", "")
+            for entry, about in rows:
+                if not family or _family(entry) == family:
+                    table.add_row(entry, about)
         if kind is None:
             console.print(f"[bold underline]{name}[/]")
         console.print(table)
