@@ -294,6 +294,26 @@ def test_every_flow_with_samples_is_drawn_wherever_it_stands() -> None:
     assert [key.label for key in drawn.keys] == ["CUBIC"]
 
 
+def test_links_over_time_are_those_that_packets_waited_at() -> None:
+    names = ["access", "bottleneck", "idle"]
+
+    def drawn(queues: list[float]) -> list[str]:
+        run = many_flows(1, 0, [0])
+        links = {"link": np.arange(3), "name": names, "utilisation": np.array([1.0, 0.9, 0.0])}
+        series = {
+            "link": np.repeat(np.arange(3), 2),
+            "t_s": np.tile([0.1, 0.2], 3),
+            "throughput_bps": np.ones(6),
+            "queue_packets": np.repeat(queues, 2),
+        }
+        figures = single_run(Run({}, 1, {**run.tables, "links": links, "link_samples": series}))
+        return [key.label for key in figures[1].keys]
+
+    assert drawn([1, 90, 0]) == ["bottleneck"]
+    assert drawn([40, 90, 0]) == ["access", "bottleneck"]
+    assert drawn([0, 0, 0]) == names  # nothing waited anywhere: the busiest first
+
+
 def test_completion_times_keep_the_slowest_and_count_the_unfinished() -> None:
     run = many_flows(3000, 2990, [])
     run.tables["flows"]["fct_s"][1234] = 60.0

@@ -306,8 +306,25 @@ def _flows_over_time(run: Run) -> Figure:
     return Figure("flows", "Flows over time", caption, panels, legend, columns=1)
 
 
+MOST_LINKS = 4
+"""Links that are drawn."""
+QUEUED = 0.05
+"""A link is drawn if its longest queue was this share of the longest one's: access links are busy, but hold nobody."""
+
+
+def _bottlenecks(run: Run) -> list[int]:
+    """Rows of the busiest links that packets waited at; of the busiest ones if they waited nowhere."""
+    busiest = np.argsort(-np.nan_to_num(run.column("links", "utilisation")), kind="stable").tolist()
+    sampled = run.column("link_samples", "link")
+    packets = np.nan_to_num(run.column("link_samples", "queue_packets"))
+    ids = run.column("links", "link")
+    longest = {row: float(packets[sampled == ids[row]].max(initial=0.0)) for row in busiest}
+    least = QUEUED * max(longest.values(), default=0.0)
+    return [row for row in busiest if longest[row] >= least][:MOST_LINKS]
+
+
 def _links_over_time(run: Run) -> Figure:
-    busiest = np.argsort(-np.nan_to_num(run.column("links", "utilisation")), kind="stable")[:4]
+    busiest = _bottlenecks(run)
     labels = [str(run.tables["links"]["name"][int(row)]) for row in busiest]
     # Links have no look of their own: the spare ones, which differ by colour and dash.
     link_looks = [look(f"link-{i}") for i in range(len(labels))]
@@ -324,7 +341,7 @@ def _links_over_time(run: Run) -> Figure:
     return Figure(
         "links",
         "Links over time",
-        "Throughput and queue of the busiest links.",
+        "Throughput and queue of the busiest links that had one.",
         _stacked(parts, labels, link_looks),
         [Key(n, i) for n, i in zip(labels, link_looks, strict=True)],
         columns=1,
