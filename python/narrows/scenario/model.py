@@ -146,7 +146,10 @@ class Kernel(Table):
     """How the kernel backend makes the network; the simulator does not need it."""
 
     forwarding: Literal["route", "bridge", "ovs"] = "route"
-    """What nodes do that only forward: IP routing, a Linux bridge, or Open vSwitch (userspace datapath)."""
+    """What nodes do that only forward: IP routing, a Linux bridge, or Open vSwitch."""
+    datapath: Literal["system", "netdev"] | None = None
+    """Open vSwitch's datapath, by its own names: the kernel's module, or the one in user space. On the vm
+    backend the module if left out, otherwise that in user space."""
     interval: Period = 10_000_000
     """Time between two looks at sockets and queues."""
     tool: Literal["own", "iperf3"] = "own"

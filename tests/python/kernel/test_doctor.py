@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
-from narrows.backends.kernel import features, namespaces
+from narrows.backends.kernel import features, namespaces, ovs
 from narrows.backends.kernel.features import Finding
 from narrows.backends.kernel.shell import KernelError
 from narrows.backends.kernel.soundness import judge, line
@@ -35,6 +36,12 @@ def test_a_part_is_ready_if_it_lacks_nothing_it_needs():
     lack = Finding("b", False, ("kernel",), "x", "")
     findings = [have, lack]
     assert readiness(findings) == {"sim": True, "kernel": False, "vm": True, "deploy": True}
+
+
+def test_open_vswitchs_module_is_asked_for_in_a_line(monkeypatch):
+    monkeypatch.setattr(ovs, "MODULE", Path("/none"))
+    with pytest.raises(KernelError, match=r"found no module openvswitch, .*; modprobe openvswitch, or leave"):
+        features.require(features.datapath)
 
 
 def test_a_run_stops_with_the_first_that_lacks():

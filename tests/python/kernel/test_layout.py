@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from narrows.backends.kernel.changes import changes
 from narrows.backends.kernel.commands import commands
 from narrows.backends.kernel.layout import WIRE, lay_out, reverse_links
+from narrows.backends.kernel.ovs import configuration as ovs_configuration
 from narrows.backends.kernel.ovs import flows as ovs_flows
 from narrows.backends.kernel.spec import spec
 from narrows.errors import ScenarioError
@@ -186,6 +187,9 @@ def test_a_bridge_and_a_switch_know_their_neighbours(plan):
         "dl_dst=02:6e:00:00:00:00,actions=output:2",
     ]
     assert commands(switched, "P-").offloads["P-n0"] == ["ethtool -K l0 tso off gso off gro off tx off"]
+    assert "datapath_type=netdev" in ovs_configuration(switched, 1)
+    switched.datapath = "system"
+    assert "datapath_type=system" in ovs_configuration(switched, 1)
 
 
 def test_classes_ecn_and_return_paths(plan):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -111,6 +112,29 @@ def test_dctcp_hears_the_marks_of_a_queue(guests):
     assert flow["retransmits"] == 0
     assert 0.020 < flow["rtt_mean_s"] < 0.040
     assert flow["goodput_bps"] > 17e6
+
+
+@pytest.mark.parametrize(("datapath", "busy"), [("system", 0.3), ("netdev", 0.9)])
+def test_open_vswitch_forwards_by_module_and_in_user_space(guests, tmp_path, datapath, busy):
+    """Each bridge meets two packets without an entry, one each way; the module costs next to nothing."""
+    words = f'[kernel]\nforwarding = "ovs"\ndatapath = "{datapath}"\n'
+    scenario = loads(CUBIC.replace("5s", "3s") + words.replace('datapath = "system"\n', ""))
+    flow, verdict = figures(sweep.run(scenario, backend=Vm(), out=tmp_path / "out"))
+    assert verdict["sound"], verdict["reasons"]
+    assert verdict["processors"]["busy_mean"] < busy
+    assert flow["goodput_bps"] == pytest.approx(19.3e6, rel=0.01)
+    for node in ("r1", "r2"):
+        told = (tmp_path / "out" / "logs" / "0" / f"ovs-{node}.txt").read_text()
+        assert told.startswith(f"{datapath}@ovs-{datapath}:"), told
+        hit, missed = (int(n) for n in re.findall(r"(?:hit|missed):(\d+)", told)[:2])
+        assert hit > flow["sent_packets"] and missed <= 4, told
+
+
+def test_iperf3_makes_the_flows_over_linux_bridges_in_a_guest(guests):
+    scenario = loads(CUBIC.replace("5s", "3s") + '[kernel]\nforwarding = "bridge"\ntool = "iperf3"\n')
+    flow, verdict = figures(sweep.run(scenario, backend=Vm()))
+    assert verdict["sound"], verdict["reasons"]
+    assert flow["goodput_bps"] == pytest.approx(19.3e6, rel=0.02)
 
 
 def test_the_guest_has_every_congestion_control_of_linux(guests):

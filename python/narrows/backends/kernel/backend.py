@@ -11,7 +11,18 @@ from typing import Any
 
 from narrows import _native
 from narrows.backends import BY_AGENT, Output
-from narrows.backends.kernel import agency, cc, changes, control, features, iperf3, record, sdn, soundness
+from narrows.backends.kernel import (
+    agency,
+    cc,
+    changes,
+    control,
+    features,
+    iperf3,
+    ovs,
+    record,
+    sdn,
+    soundness,
+)
 from narrows.backends.kernel.agents import BRF, KINDS, Agent, agents, program
 from narrows.backends.kernel.build import built
 from narrows.backends.kernel.commands import OFFLOADS_OFF
@@ -63,6 +74,8 @@ class Kernel:
         layout = check_plan(plan)
         features.require(lambda: features.wanted(layout.disciplines))
         features.require(lambda: features.asked(_options(plan)))
+        if ovs.by_module(layout):
+            features.require(features.datapath)
         todo = agents(plan, layout, _NO_PREFIX)
         if todo:
             features.require(features.agent, features.kernel, parts=("deploy",))
@@ -102,8 +115,9 @@ class Kernel:
             ):
                 output: dict[str, Any] = self._emulate(told)
             programs.check()
+            switched = ovs.logs(layout, programs)
             drops = _device_drops(prefix, layout)
-            output["logs"] = crew.logs() | load.logs() | domain.logs()
+            output["logs"] = crew.logs() | load.logs() | domain.logs() | switched
         complaints += crew.complaints + load.complaints
         if crew.agents:
             _record(output, crew, plan, layout, start, clock)
@@ -144,10 +158,12 @@ def check_plan(plan: Plan) -> Layout:
     Raises:
         ScenarioError: if it has no place in Linux.
     """
-    layout = lay_out(plan, _options(plan)["forwarding"], _options(plan)["delay"])
-    if _options(plan)["tool"] == iperf3.TOOL:
+    options = _options(plan)
+    layout = lay_out(plan, options["forwarding"], options["delay"])
+    layout.datapath = options["datapath"]
+    if options["tool"] == iperf3.TOOL:
         iperf3.check(plan)
-    control.check_kinds(plan, _options(plan)["forwarding"])
+    control.check_kinds(plan, options["forwarding"])
     return layout
 
 
@@ -170,7 +186,13 @@ def _record(
 def _options(plan: Plan) -> dict[str, Any]:
     """The scenario's table [kernel], or its defaults."""
     given: dict[str, Any] = {key: value for key, value in plan.get("kernel", {}).items() if value is not None}
-    return {"forwarding": "route", "interval": 10_000_000, "tool": "own", "delay": "relay"} | given
+    return {
+        "forwarding": "route",
+        "datapath": "netdev",
+        "interval": 10_000_000,
+        "tool": "own",
+        "delay": "relay",
+    } | given
 
 
 def _device_drops(prefix: str, layout: Layout) -> dict[str, int]:

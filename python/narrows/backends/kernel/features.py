@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from narrows.backends.kernel import agents, cc, namespaces
+from narrows.backends.kernel import agents, cc, namespaces, ovs
 from narrows.backends.kernel.shell import KernelError, call
 from narrows.controller import needs
 
@@ -124,6 +124,17 @@ def qdiscs() -> list[Finding]:
     finally:
         namespaces.clean(prefix)
     return found
+
+
+def datapath() -> Finding:
+    """Open vSwitch's datapath in the kernel, where a scenario asks for it."""
+    return Finding(
+        "module openvswitch",
+        ovs.MODULE.exists(),
+        ("kernel",),
+        "kernel.datapath = 'system'",
+        "modprobe openvswitch, or leave the key out",
+    )
 
 
 def wanted(names: Iterable[str]) -> list[Finding]:

@@ -148,6 +148,8 @@ class Layout:
     hops: list[Hop] = field(default_factory=list)
     crossings: list[Crossing] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
+    datapath: str = "netdev"
+    """Open vSwitch's: ``system`` (the kernel's module) or ``netdev`` (in user space)."""
     receive_buffer: int = 0
     """Bytes of a TCP socket's receive buffer."""
     control: list[int] = field(default_factory=list)

@@ -1,7 +1,8 @@
 """Nodes that are Open vSwitch bridges: one ovsdb-server and ovs-vswitchd each, inside the node's namespace.
 
-The datapath is the userspace one (netdev), which needs no module. It takes frames by packet socket, so they
-must carry whole checksums and be no super-packets: all offloads of all devices are off then (`commands`).
+The datapath is the kernel's module (`system`), of which each namespace has its own, or the one in user space
+(`netdev`), which needs no module. That one takes frames by packet socket, so they must carry whole checksums
+and be no super-packets: all offloads of all devices are off then (`commands`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from narrows.backends.kernel.shell import call
 
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 """Beyond net.core.wmem_max and rmem_max (asm-generic/socket.h)."""
+_CONTROL = "control"
+"""The daemon's socket for ovs-appctl(8)."""
 _HELLO = bytes.fromhex("ffffffffffff 026effffffff 0806 0001 0800 06 04 0001 026effffffff") + bytes(14 + 18)
+
+MODULE = Path("/sys/module/openvswitch")
+"""There while the kernel's datapath is."""
 
 SCHEMAS = [Path(root, "share/openvswitch/vswitch.ovsschema") for root in ("/usr", "/usr/local")]
 
@@ -36,7 +42,7 @@ def configuration(layout: Layout, node: int) -> list[str]:
         "set",
         "bridge",
         BRIDGE,
-        "datapath_type=netdev",
+        f"datapath_type={layout.datapath}",
         "fail_mode=secure",
     ]
     for port in _ports(layout, node):
@@ -71,6 +77,11 @@ def flows(layout: Layout, node: int) -> list[str]:
     return [f"dl_dst={c.mac},actions=output:{numbers[c.device]}" for c in layout.crossings if c.node == node]
 
 
+def by_module(layout: Layout) -> bool:
+    """Whether the kernel's module forwards somewhere in a layout."""
+    return "ovs" in layout.kinds and layout.datapath == "system"
+
+
 def start(layout: Layout, programs: Processes) -> None:
     """Start the switches of a layout that has been made.
 
@@ -84,7 +95,7 @@ def start(layout: Layout, programs: Processes) -> None:
 
 def _start(layout: Layout, node: int, programs: Processes) -> None:
     name = layout.namespace(node)
-    folder = programs.folder / f"ovs-{name}"
+    folder = _folder(layout, node, programs)
     folder.mkdir()
     env = {**os.environ, **{f"OVS_{kind}DIR": str(folder) for kind in ("RUN", "LOG", "DB", "SYSCONF")}}
     database, listening = folder / "conf.db", folder / "db.sock"
@@ -94,12 +105,30 @@ def _start(layout: Layout, node: int, programs: Processes) -> None:
     programs.start(name, f"ovsdb-{name}", ["ovsdb-server", str(database), f"--remote=p{remote}"], env)
     programs.wait_for("ovsdb-server", listening.exists)
     call(["ovs-vsctl", f"--db={remote}", "--no-wait", "init"], [""])
-    daemon = programs.start(name, f"vswitchd-{name}", [*REAL_TIME, "ovs-vswitchd", remote], env)
+    daemon = programs.start(
+        name, f"vswitchd-{name}", [*REAL_TIME, "ovs-vswitchd", f"--unixctl={folder / _CONTROL}", remote], env
+    )
     call(["ovs-vsctl", f"--db={remote}", "--timeout=10", *configuration(layout, node)], [""])
     bridge = f"unix:{folder / BRIDGE}.mgmt"
     programs.wait_for("ovs-vswitchd", (folder / f"{BRIDGE}.mgmt").exists)
     call(["ovs-ofctl", "add-flows", bridge, "-"], flows(layout, node))
-    _widen(bridge, _ports(layout, node)[0], daemon.pid, layout.send_buffer)
+    if not by_module(layout):
+        _widen(bridge, _ports(layout, node)[0], daemon.pid, layout.send_buffer)
+
+
+def logs(layout: Layout, programs: Processes) -> dict[str, str]:
+    """What each bridge says of its datapath at the run's end: its type, its ports, its misses."""
+    return {
+        f"ovs-{layout.nodes[node]}.txt": call(
+            ["ovs-appctl", f"--target={_folder(layout, node, programs) / _CONTROL}", "dpctl/show", "-s"], [""]
+        )
+        for node, kind in enumerate(layout.kinds)
+        if kind == "ovs"
+    }
+
+
+def _folder(layout: Layout, node: int, programs: Processes) -> Path:
+    return programs.folder / f"ovs-{layout.namespace(node)}"
 
 
 def _widen(bridge: str, port: Port, pid: int, size: int) -> None:

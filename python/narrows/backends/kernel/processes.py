@@ -78,15 +78,20 @@ class Processes:
         while not ready():
             self.check()
             if time.monotonic() > until:
-                raise KernelError(f"{what} did not start within {seconds:g} s")
+                words = self._words(self._running[-1][0]) if self._running else "no words"
+                raise KernelError(one_line(f"{what} did not start within {seconds:g} s: {words}"))
             time.sleep(0.02)
 
     def check(self) -> None:
         """Raise a KernelError with the last words of a program that has ended."""
         for name, process in self._running:
             if name not in self._mortal and process.poll() is not None:
-                words = self.log(name).read_text(errors="replace").strip().splitlines() or ["no words"]
-                raise KernelError(one_line(f"{name} ended with {process.returncode}: {words[-1]}"))
+                raise KernelError(one_line(f"{name} ended with {process.returncode}: {self._words(name)}"))
+
+    def _words(self, name: str) -> str:
+        """The last that a program said."""
+        said = self.log(name).read_text(errors="replace").strip().splitlines()
+        return said[-1] if said else "no words"
 
     def stop(self) -> None:
         """End all of them, the last first."""

@@ -144,9 +144,9 @@ class Vm:
 
 
 def in_guest(plan: Plan) -> Plan:
-    """The plan with what is else there: netem delays unless the scenario asks for the relay.
+    """The plan with what is else there: netem delays and Open vSwitch's module unless it asks for others.
 
-    The relay is a program, and at 1 GIPS each packet that it carries costs tens of microseconds.
+    Relay and userspace datapath are programs, and at 1 GIPS each packet costs them tens of microseconds.
     """
     given = {key: value for key, value in plan.get("kernel", {}).items() if value is not None}
-    return {**plan, "kernel": {"delay": "netem"} | given}
+    return {**plan, "kernel": {"delay": "netem", "datapath": "system"} | given}

@@ -15,7 +15,7 @@ from pathlib import Path
 from narrows.backends.kernel import agents
 from narrows.backends.kernel.ovs import SCHEMAS
 
-NEEDED = ("ip", "tc", "bridge", "ethtool", "nsenter", "chrt")
+NEEDED = ("ip", "tc", "bridge", "ethtool", "nsenter", "setpriv", "chrt")
 """Programs without which the kernel backend runs nothing."""
 USED = ("iperf3", "ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovsdb-tool")
 """Programs for some scenarios."""

@@ -39,6 +39,7 @@ MODULES = (
     "net/openvswitch/",
     "net/bridge/bridge.ko",
     "net/packet/",
+    "crypto/crc32c_generic",
     "drivers/net/veth",
     "drivers/net/tun.ko",
     "drivers/net/ifb",
@@ -65,7 +66,17 @@ CONGESTION = (
 """Modules of congestion controls."""
 LOADED = (
     *(f"tcp_{name}" for name in CONGESTION),
-    *("virtio_pci", "virtio_console", "veth", "tcp_diag", "udp_diag", "tun", "sch_htb", "sch_netem"),
+    *(
+        "virtio_pci",
+        "virtio_console",
+        "veth",
+        "tcp_diag",
+        "udp_diag",
+        "tun",
+        "sch_htb",
+        "sch_netem",
+        "openvswitch",
+    ),
 )
 """Modules that are loaded before the guest is saved."""
 OFFERED = tuple(sorted(("cubic", "reno", *CONGESTION)))
@@ -98,7 +109,8 @@ def contents() -> list[Path]:
 def fingerprint(kernel: Kernel) -> str:
     """A digest of all that makes a saved guest: two with the same are the same."""
     digest = hashlib.sha256()
-    for line in (kernel.sha256, version(), *map(str, command(Path(), Path(), Path(), Path())), INIT):
+    machine = map(str, command(Path(), Path(), Path(), Path()))
+    for line in (kernel.sha256, version(), *machine, INIT, *MODULES, *LOADED):
         digest.update(line.encode() + b"\n")
     for path in contents():
         if "__pycache__" in path.parts:
@@ -120,8 +132,11 @@ def pack(kernel: Kernel, target: Path) -> None:
             archive.copy(path)
         archive.file("bin/busybox", busybox.read_bytes(), 0o755)
         listed = subprocess.run([str(busybox), "--list-full"], capture_output=True, text=True, check=True)
+        whole = {path.name for path in closure.programs()}
         for applet in listed.stdout.split():
-            archive.link(applet, "/bin/busybox")
+            # /bin may be /usr/bin by another name: an applet there would take the place of the whole program.
+            if Path(applet).name not in whole:
+                archive.link(applet, "/bin/busybox")
         _modules(archive, kernel.folder, kernel.release)
         init = INIT.format(
             modules=" ".join(LOADED),

@@ -309,7 +309,7 @@ def _flows_over_time(run: Run) -> Figure:
 MOST_LINKS = 4
 """Links that are drawn."""
 QUEUED = 0.05
-"""A link is drawn if its longest queue was this share of the longest one's: access links are busy, but hold nobody."""
+"""A link is drawn if its longest queue was this share of the longest one's: access links are busy only."""
 
 
 def _bottlenecks(run: Run) -> list[int]:
