@@ -20,6 +20,7 @@ pub mod clock;
 mod endpoint;
 mod error;
 mod netns;
+mod outcome;
 mod raw;
 mod relay;
 mod run;
@@ -30,6 +31,7 @@ mod track;
 mod watch;
 
 pub use error::Error;
-pub use run::{Outcome, emulate};
+pub use outcome::Outcome;
+pub use run::emulate;
 pub use sound::Soundness;
 pub use spec::Spec;

@@ -8,15 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use narrows_control::units::{Rate, Span, Time};
 use narrows_sim::model::{EmptyPath, Recorder};
 use narrows_sim::plan::AppPlan;
-use narrows_sim::{Counts, Table};
 
 use crate::clock::{Clock, monotonic};
 use crate::endpoint::{FlowBoard, Host, Registry, members};
 use crate::error::Error;
 use crate::netns;
+use crate::outcome::Outcome;
 use crate::relay::{Relay, RelayReport};
 use crate::sample::{Diag, Processors, Queue};
-use crate::sound::Soundness;
 use crate::spec::{QueueRole, Spec};
 use crate::track::{External, FlowTrack, LinkTrack, Probe};
 use crate::watch::Watch;
@@ -26,17 +25,6 @@ const SAMPLED_FLOWS: usize = 1_000;
 
 /// From "everything is open" to time zero, where the caller leaves the start to us.
 const HEAD_START: u64 = 20_000_000;
-
-/// What a run gives.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The simulator's tables; what cannot be measured is NaN.
-    pub tables: Vec<Table>,
-    /// Size of the run: events are frames that a relay sent.
-    pub counts: Counts,
-    /// Whether to trust it.
-    pub soundness: Soundness,
-}
 
 /// Runs a spec. Blocks until its end, or until `cancel` is set.
 ///

@@ -10,8 +10,8 @@ use narrows_sim::model::Recorder;
 
 use crate::clock::Clock;
 use crate::error::Error;
+use crate::outcome::Outcome;
 use crate::relay::RelayReport;
-use crate::run::Outcome;
 use crate::sample::{Diag, Processors};
 use crate::sound::Soundness;
 use crate::spec::Spec;

@@ -4,6 +4,7 @@ use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, ReferencesType};
 
 use super::CcError;
+use super::error::REMEDY;
 
 /// Which of the two forms of `bpf/cc` fits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -21,14 +22,14 @@ pub(super) enum Age {
 /// One line, if the kernel does not say.
 pub(super) fn age() -> Result<Age, CcError> {
     let what = "looking at the kernel's congestion controls";
-    let types = Btf::from_vmlinux().map_err(CcError::refused(what, super::load::REMEDY))?;
+    let types = Btf::from_vmlinux().map_err(CcError::refused(what, REMEDY))?;
     match arguments(&types) {
         Some(2) => Ok(Age::Old),
         Some(_) => Ok(Age::New),
         None => Err(CcError::Missing {
             what,
             found: "found no cong_control in its tcp_congestion_ops".to_owned(),
-            remedy: super::load::REMEDY,
+            remedy: REMEDY,
         }),
     }
 }

@@ -1,6 +1,9 @@
 use std::io;
 use std::path::PathBuf;
 
+/// What would do where the kernel lacks a part.
+pub(super) const REMEDY: &str = "Linux 6.1 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
+
 /// Why a congestion control could not be loaded, found or unloaded. One line each: what, what was found, what would do.
 #[derive(Debug, thiserror::Error)]
 pub enum CcError {

@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 use libbpf_rs::ProgramInput;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
-use super::load::{CcSkelBuilder, REMEDY, check};
+use super::error::REMEDY;
+use super::load::{CcSkelBuilder, check};
 use super::{CcError, Variant};
 
 /// P_up and P_down in 1/256 for each omega (1/1024), computed in the kernel by the functions that the congestion controls use.

@@ -8,6 +8,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, ErrorKind, MapCore, MapFlags, MapHandle};
 
 use super::age::{Age, age};
+use super::error::REMEDY;
 use super::{CcError, Options, Place, Variant};
 use crate::privileges;
 
@@ -20,7 +21,6 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// TCP_CA_NAME_MAX, with the terminating zero.
 const NAME_MAX: usize = 16;
-pub(super) const REMEDY: &str = "Linux 6.1 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
 /// Names of what is pinned.
 const LINK: &str = "link";
 const ELEMENT: &str = "element";

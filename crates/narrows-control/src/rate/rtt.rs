@@ -5,6 +5,12 @@
 
 use crate::units::{Span, Time};
 
+/// Least RTT that is believed, and so the least time between two updates (ours).
+pub(super) const RTT_MIN: Span = Span::from_micros(100);
+/// Greatest RTT that is believed (ours): two hops over geostationary satellites and a queue. It bounds how far one
+/// sender that writes hours can slow the loop down for all.
+pub(super) const RTT_MAX: Span = Span::from_secs(2);
+
 /// Weight of a sample above the estimate, as in TCP's own srtt (RFC 6298). A sample below replaces it: what is asked
 /// for is how long a new rate takes to show, and a queue, which BRF is there to empty, is no part of that.
 const WEIGHT: u64 = 8;

@@ -4,8 +4,8 @@
 //! (arXiv:1706.09115), by the specification (BBQ-1 to BBQ-3): the test for a queue is the specification's, as the paper's own
 //! was not at hand. A loss does not end a shortened probe early.
 
+use super::gain::Gain;
 use super::model::Model;
-use super::params::Gain;
 use super::probe_bw::{ConstantGains, GainCycle, PROBE, ProbeEnd};
 use super::round_rtt::RoundRtt;
 use crate::congestion::Ack;

@@ -1,6 +1,6 @@
 //! Is the pipe full? When the bandwidth estimate has stopped growing (BBR-14).
 
-use super::params::Gain;
+use super::gain::Gain;
 use crate::units::Rate;
 
 /// The plateau detector of the phases that look for more.

@@ -4,9 +4,9 @@
 //! policed path the gain is 1 as ever. The paper says neither when omega is measured nor when the phases end; what is
 //! chosen here is in [`Params`], with the paper's words taken literally as options.
 
+use super::gain::Gain;
 use super::gain_model::{self, OMEGA_ONE, Variant};
 use super::model::Model;
-use super::params::Gain;
 use super::probe_bw::{DRAIN, GainCycle, PROBE, ProbeEnd};
 use super::round_rtt::RoundRtt;
 use crate::congestion::Ack;

@@ -1,8 +1,8 @@
 use super::*;
 use crate::congestion::bbr::params::Params as BbrParams;
-use crate::congestion::bbr::phase::View;
 use crate::congestion::bbr::probe_bw::ProbeBw;
 use crate::congestion::bbr::tests::{LINK, policer, run};
+use crate::congestion::bbr::view::View;
 use crate::congestion::bbr::{Bbr, Controller};
 use crate::congestion::harness::{Path, Sender, ack_at, connection};
 use crate::congestion::registry;

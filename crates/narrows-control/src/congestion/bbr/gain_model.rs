@@ -7,7 +7,7 @@
 //! in 1/1024, gains in 1/256. Every function rounds to the nearest unit, a half up, and is exact in that: for all 1024
 //! omegas it gives what the real-valued formula does. `tests/vectors/bbr-gains.csv` holds those values, computed apart.
 
-use super::params::Gain;
+use super::gain::Gain;
 
 /// One, in units of omega.
 pub const OMEGA_ONE: u32 = 1024;

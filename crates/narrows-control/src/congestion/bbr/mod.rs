@@ -12,6 +12,7 @@ pub mod aggregation;
 pub mod bbq;
 pub mod bounded;
 pub mod full_pipe;
+pub mod gain;
 pub mod gain_cycle;
 pub mod gain_model;
 pub mod memo;
@@ -26,18 +27,21 @@ pub mod recovery;
 pub mod round_rtt;
 pub mod v2;
 pub mod v3;
+pub mod view;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
+use self::gain::Gain;
 use self::memo::Memo;
 use self::model::Model;
-use self::params::{Gain, Params};
-use self::phase::{Phase, View, is_drained, quantise};
+use self::params::Params;
+use self::phase::Phase;
 use self::policer::{Observation, Policer};
 use self::probe_bw::{ConstantGains, GainCycle, ProbeBw};
 use self::probe_rtt::ProbeRtt;
 use self::recovery::SavedWindow;
+use self::view::{View, is_drained, quantise};
 use super::{Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, Signal, Window};
 use crate::units::{Rate, Span, Time};
 

@@ -4,8 +4,9 @@
 
 use super::aggregation::Aggregation;
 use super::full_pipe::FullPipe;
+use super::gain::Gain;
 use super::memo::Memo;
-use super::params::{Gain, Params};
+use super::params::Params;
 use crate::congestion::Ack;
 use crate::congestion::filter::{TwoPeriodMax, WindowedMax};
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};

@@ -1,6 +1,6 @@
 //! Pacing rate and send quantum from a bandwidth (BBR-13, BBR-18).
 
-use super::params::Gain;
+use super::gain::Gain;
 use crate::units::{Bytes, Rate, Span};
 
 /// Parameters; the defaults are those of Linux `tcp_bbr.c`.

@@ -1,43 +1,8 @@
-//! Parameters of BBR, with the fixed-point gains of Linux `tcp_bbr.c` (BBR section 2).
+//! Parameters of BBR v1 (BBR section 2).
 
+use super::gain::Gain;
 use super::{aggregation, pacing};
 use crate::units::{Rate, Span};
-
-/// A gain in 1/256, as Linux computes with (`BBR_UNIT`).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Gain(u32);
-
-impl Gain {
-    /// Neither more nor less.
-    pub const ONE: Gain = Gain(256);
-
-    /// `numerator / denominator`, rounded down to 1/256.
-    pub const fn ratio(numerator: u32, denominator: u32) -> Gain {
-        Gain(256 * numerator / denominator)
-    }
-    /// This many 256ths.
-    pub const fn from_256ths(n: u32) -> Gain {
-        Gain(n)
-    }
-    /// The nearest 256th; negative and NaN give zero.
-    pub fn from_f64(gain: f64) -> Gain {
-        Gain((gain * 256.0 + 0.5) as u32)
-    }
-    /// As a float.
-    pub fn as_f64(self) -> f64 {
-        f64::from(self.0) / 256.0
-    }
-    /// `gain * amount`, rounded down, where 64 bits hold it: they nearly always do, and divisions of 128 are several times as slow.
-    #[inline]
-    pub fn of_u64(self, amount: u64) -> Option<u64> {
-        amount.checked_mul(u64::from(self.0)).map(|product| product >> 8)
-    }
-    /// `gain * amount`, rounded down.
-    #[inline]
-    pub fn of(self, amount: u128) -> u128 {
-        amount.saturating_mul(u128::from(self.0)) >> 8
-    }
-}
 
 /// Every tunable of BBR v1. Names in parentheses are those of Linux.
 #[derive(Clone, Debug)]

@@ -1,11 +1,9 @@
 //! The phases of BBR and what they have in common; Startup and Drain, which hold no state (BBR section 2.2).
 
-use super::model::Model;
-use super::params::{Gain, Params};
+use super::gain::Gain;
+use super::params::Params;
 use super::probe_bw::ProbeBw;
 use super::probe_rtt::ProbeRtt;
-use crate::congestion::Ack;
-use crate::units::Rate;
 
 /// Where BBR is. The discriminants are those of Linux's `enum bbr_mode` and appear in traces.
 #[derive(Clone, Debug)]
@@ -18,34 +16,6 @@ pub enum Phase {
     ProbeBw(ProbeBw),
     /// Keeps the pipe nearly empty for a moment to see the propagation time.
     ProbeRtt(ProbeRtt),
-}
-
-/// What a phase sees of one ACK.
-pub struct View<'a> {
-    /// The ACK.
-    pub ack: &'a Ack,
-    /// The path.
-    pub model: &'a Model,
-    /// The parameters.
-    pub params: &'a Params,
-    /// Segments in one send quantum at the current pacing rate.
-    pub quantum: u32,
-    /// The policer detector holds a rate: no probing.
-    pub policed: bool,
-}
-
-impl View<'_> {
-    /// Segments in flight for `gain` bandwidth-delay products of `bw`, with room for the end systems' bursts;
-    /// `probing`: also with what makes the probe of a small BDP felt (BBR-13).
-    pub fn inflight(&self, bw: Rate, gain: Gain, probing: bool) -> u32 {
-        quantise(self.model.bdp(bw, gain), self.quantum, probing, self.params)
-    }
-}
-
-/// BBR-13: three quanta for sender, offload and receiver, an even number against delayed ACKs.
-pub fn quantise(segments: u32, quantum: u32, probing: bool, params: &Params) -> u32 {
-    let roomy = segments.saturating_add(quantum.saturating_mul(3)).saturating_add(1) & !1;
-    if probing { roomy.saturating_add(params.probe_segments) } else { roomy }
 }
 
 impl Phase {
@@ -83,9 +53,4 @@ impl Phase {
     pub fn is_probing_up(&self) -> bool {
         matches!(self, Phase::ProbeBw(probe) if probe.index() == 0)
     }
-}
-
-/// Drain is over when what is in flight fits the pipe.
-pub fn is_drained(view: &View<'_>) -> bool {
-    view.ack.in_flight <= view.inflight(view.model.max_bw(), Gain::ONE, false)
 }

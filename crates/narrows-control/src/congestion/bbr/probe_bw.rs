@@ -2,9 +2,9 @@
 //!
 //! Which gains is a value of its own, [`GainCycle`]: BBR v1 has constants, its descendants compute them.
 
+use super::gain::Gain;
 use super::model::Model;
-use super::params::Gain;
-use super::phase::View;
+use super::view::View;
 use crate::congestion::Ack;
 use crate::units::{Span, Time};
 

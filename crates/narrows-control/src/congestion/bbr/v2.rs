@@ -2,7 +2,7 @@
 
 use super::bounded::Bounded;
 use super::bounded::params::{Gains, Params, UpExit};
-use super::params::Gain;
+use super::gain::Gain;
 use super::{pacing, v3};
 
 /// BBR v2.

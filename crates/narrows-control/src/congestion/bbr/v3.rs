@@ -2,7 +2,7 @@
 
 use super::bounded::Bounded;
 use super::bounded::params::{Gains, Params, Percent, UpExit};
-use super::params::Gain;
+use super::gain::Gain;
 use super::{aggregation, pacing};
 use crate::units::{Rate, Span};
 

@@ -12,9 +12,6 @@ use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing}
 use crate::rate::{Action, Class, FlowKey, Leaf};
 use crate::units::{Bytes, Rate, Time};
 
-/// A flow is moved to the end of its list after this part of the span that makes it idle.
-pub(super) const STALE: (u64, u64) = (1, 4);
-
 /// `bytes` counted from `since` to `now`, as far as they fall behind `from`.
 fn part_after(from: Time, since: Time, now: Time, bytes: Bytes) -> Bytes {
     let (valid, whole) = (now.since(from.max(since)).as_nanos(), now.since(since).as_nanos());

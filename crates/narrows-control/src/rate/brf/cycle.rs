@@ -1,12 +1,11 @@
 //! The phases of a port (section 5): settle, measure, allocate; and, when the controller says so, reduce.
 
-use super::aggregate::STALE;
 use super::allocate::{AppClass, equal_share_literal, floor};
 use super::capacity::Reading;
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
 use super::judge::{self, Judge};
 use super::table::{Flow, FlowId, List, Meter};
-use super::{Brf, TICK_MIN, obedience};
+use super::{Brf, STALE, TICK_MIN, obedience};
 use crate::rate::{Action, Class, CongestionKind, Leaf, Message, PacketInfo, PortCounters, Report};
 use crate::units::{Bytes, Rate, Span, Time};
 

@@ -71,6 +71,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// The least span between two looks at the port, whatever the parameters say.
 const TICK_MIN: Span = Span::from_millis(1);
+/// A flow is moved to the end of its list after this part of the span that makes it idle.
+const STALE: (u64, u64) = (1, 4);
 
 /// BRF at one port (DEV_INFO_BRF of the paper, BRF-3).
 pub struct Brf {

@@ -5,13 +5,9 @@
 //! late it comes.
 
 use super::params::Params;
+use crate::rate::rtt::{RTT_MAX, RTT_MIN};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Least RTT that is believed, and so the least time between two updates (ours).
-pub const RTT_MIN: Span = Span::from_micros(100);
-/// Greatest RTT that is believed (ours): two hops over geostationary satellites and a queue. It bounds how far one
-/// sender that writes hours can slow the loop down for all.
-pub const RTT_MAX: Span = Span::from_secs(2);
 /// The least rate is this many bytes per RTT (RCP-3: 0.01 packets of 1000 bytes).
 const FLOOR: f64 = 10.0;
 

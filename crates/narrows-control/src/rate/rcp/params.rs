@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::law::{RTT_MAX, RTT_MIN};
 use crate::rate::ranges;
+use crate::rate::rtt::{RTT_MAX, RTT_MIN};
 use crate::rate::uniform::{self, Signal};
 use crate::units::Span;
 

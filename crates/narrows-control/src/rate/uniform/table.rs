@@ -5,8 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::rate::FlowKey;
 pub(super) use crate::rate::flow_id::FlowId;
 use crate::rate::half_open::Side;
-use crate::rate::rcp::law::{RTT_MAX, RTT_MIN};
-use crate::rate::rtt::RttEstimate;
+use crate::rate::rtt::{RTT_MAX, RTT_MIN, RttEstimate};
 use crate::rate::slots::Slots;
 use crate::units::{Span, Time};
 

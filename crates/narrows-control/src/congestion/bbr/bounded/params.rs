@@ -1,6 +1,6 @@
 //! Parameters of BBR v2 and v3. The values are in `v2.rs` and `v3.rs`.
 
-use crate::congestion::bbr::params::Gain;
+use crate::congestion::bbr::gain::Gain;
 use crate::congestion::bbr::{aggregation, pacing};
 use crate::units::Span;
 
