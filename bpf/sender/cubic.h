@@ -88,7 +88,8 @@ static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_so
 {
 	__u8 state = nrw_ca_state(tp);
 
-	if (new_state == NRW_CA_CWR || new_state == NRW_CA_RECOVERY)
+	/* a loss within CWR goes on with the reduction that has begun (tcp_enter_recovery()) */
+	if ((new_state == NRW_CA_CWR || new_state == NRW_CA_RECOVERY) && !nrw_in_reduction(tp))
 		conn->prr_delivered = 0;
 	/* undo_marker is gone where the reduction was undone */
 	if (new_state <= NRW_CA_DISORDER && nrw_in_reduction(tp) && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH &&

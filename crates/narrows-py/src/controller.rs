@@ -231,7 +231,7 @@ impl Controller for PyController {
 
     fn on_congestion(&mut self, e: &Congestion, window: &mut Window) {
         let signal = match e.signal {
-            Signal::Loss => "loss",
+            Signal::Loss | Signal::Probe => "loss",
             Signal::Ecn => "ecn",
             Signal::Timeout => "timeout",
         };

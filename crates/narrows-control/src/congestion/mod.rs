@@ -200,6 +200,8 @@ pub enum Signal {
     Loss,
     /// An ECN echo, once per window.
     Ecn,
+    /// A tail loss probe repaired a loss (RFC 8985 section 7.4): answered once, without a recovery. Linux's state is CWR, as after an echo.
+    Probe,
     /// A retransmission timeout; the transport sets cwnd to 1 after the controller has answered.
     Timeout,
 }

@@ -328,7 +328,7 @@ impl Sender {
     }
 
     /// The ACK of a tail loss probe (RFC 8985 section 7.4; Linux `tcp_process_tlp_ack`).
-    pub(super) fn on_probe_ack(&mut self, ack: u32, progress: &Progress) {
+    pub(super) fn on_probe_ack(&mut self, now: Time, ack: u32, progress: &Progress) {
         let Some((end, retransmitted)) = self.probe else { return };
         if ack < end {
             return;
@@ -339,9 +339,8 @@ impl Sender {
             // The probe repaired a loss: answer it once, without a recovery.
             self.probe = None;
             if matches!(self.state, State::Open | State::Disorder) {
-                let now = self.last_sent;
                 self.undo.marker = None;
-                self.begin_reduction(now, Signal::Loss);
+                self.begin_reduction(now, Signal::Probe);
                 self.state = State::Cwr;
                 self.end_reduction(now, State::Open);
                 self.keep_open();

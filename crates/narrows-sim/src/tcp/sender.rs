@@ -356,7 +356,7 @@ impl Sender {
         }
         self.rack.adapt(self.board.una, self.board.nxt());
         if self.probe.is_some() {
-            self.on_probe_ack(p.ack, &progress);
+            self.on_probe_ack(io.now, p.ack, &progress);
         }
 
         // Linux tcp_ack_is_dubious().
@@ -526,6 +526,9 @@ impl Sender {
         }
         self.cc.on_ack(&ack, &mut self.window);
         self.window.cwnd = self.window.cwnd.max(1);
+        if self.cc.recovery() == Recovery::Transport {
+            self.cwnd_stamp = now; // `tcp_cong_avoid`: while ACKs come no window shrinks for lack of use
+        }
     }
 
     /// Linux `tcp_is_cwnd_limited`: in slow start half a window in use is enough.

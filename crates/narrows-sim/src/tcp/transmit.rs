@@ -118,6 +118,19 @@ impl Sender {
         self.cc.on_restart(now, idle, self.sampler.is_app_limited(), &mut self.window);
     }
 
+    /// Linux `tcp_event_data_sent`: a transmission while nothing is in flight is a start (CA_EVENT_TX_START), also one behind segments that
+    /// are SACKed or lost, such as the first after a timeout. Network controllers and BBR are told of idle times only: what a switch has to
+    /// be forgiven is no loss, and Linux's BBR asks for an application limit as well.
+    fn start_from_empty_flight(&mut self, now: Time) {
+        if self.board.packets_out() > 0
+            && self.board.in_flight() == 0
+            && self.cc.recovery() == Recovery::Transport
+        {
+            let idle = now.since(self.last_sent);
+            self.cc.on_restart(now, idle, self.sampler.is_app_limited(), &mut self.window);
+        }
+    }
+
     /// Sends one new segment if the application has one and the receiver has room.
     pub(super) fn transmit_one_new(&mut self, io: &mut Io<'_>) -> bool {
         if self.app_wait > io.now && self.app_wait != Time::NEVER {
@@ -147,6 +160,7 @@ impl Sender {
         if option {
             self.option_at = io.now + self.rtt.srtt;
         }
+        self.start_from_empty_flight(io.now);
         let nothing_in_flight = self.board.packets_out() == 0;
         let seq = self.board.nxt();
         let mut segment = Segment::new(io.now, len, fin, option);
@@ -167,6 +181,7 @@ impl Sender {
 
     /// Sends a segment again.
     pub(super) fn retransmit(&mut self, io: &mut Io<'_>, seq: u32) {
+        self.start_from_empty_flight(io.now);
         let in_flight = self.board.in_flight() + 1;
         let Some(segment) = self.board.get_mut(seq) else { return };
         self.sampler.stamp(io.now, segment, false, in_flight);

@@ -92,7 +92,7 @@ impl Controller for Dctcp {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         let cwnd = window.cwnd;
         self.reno.on_congestion(event, window);
-        if event.signal == Signal::Ecn {
+        if matches!(event.signal, Signal::Ecn | Signal::Probe) {
             // RFC 8257 section 3.3, step 9: cwnd (1 - alpha / 2).
             let cut = (u64::from(cwnd) * u64::from(self.alpha)) >> 11;
             window.ssthresh = cwnd.saturating_sub(u32::try_from(cut).unwrap_or(u32::MAX));
@@ -149,6 +149,15 @@ mod tests {
             dctcp.on_congestion(&congestion(signal), &mut w);
             assert_eq!(w.ssthresh, 50);
         }
+    }
+
+    /// Linux's state is CWR then, and `dctcp_react_to_loss` is for Recovery and timeouts.
+    #[test]
+    fn a_loss_that_a_probe_repaired_is_answered_like_a_mark() {
+        let mut dctcp = Dctcp { alpha: 0, ..Dctcp::default() };
+        let mut w = Window { cwnd: 100, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+        dctcp.on_congestion(&congestion(Signal::Probe), &mut w);
+        assert_eq!(w.ssthresh, 100);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! Source: Liu, Basar and Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed networks"
 //! (Performance Evaluation 65, 2008); Linux `tcp_illinois.c` (SUR 2.8), integers as there: the least alpha is 38/128 where the
-//! paper has 0.3. As in Linux the largest RTT is never forgotten. No deviation from Linux known.
+//! paper has 0.3. As in Linux the largest RTT is never forgotten, and growth counts segments as they are acknowledged in order
+//! (`pkts_acked` of `tcp_clean_rtx_queue`), SACKed before or not: the ACK that ends a recovery is worth a window. No deviation known.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
@@ -47,6 +48,9 @@ pub struct Illinois {
     samples: u32,
     /// The round is over when `snd_una` passes this.
     end: u64,
+    /// Acknowledged in order by the last ACK (`acked`), and up to where, segments.
+    acked: u32,
+    una: Option<u64>,
     /// The delay has been above the lowest hundredth, and the rounds since that it was not (`rtt_above`, `rtt_low`).
     above: bool,
     low: u32,
@@ -70,6 +74,8 @@ impl Illinois {
             sum: 0,
             samples: 0,
             end: 0,
+            acked: 0,
+            una: None,
             above: false,
             low: 0,
         }
@@ -138,6 +144,9 @@ impl Controller for Illinois {
     }
 
     fn on_sample(&mut self, ack: &Ack) {
+        let before = self.una.replace(ack.snd_una);
+        self.acked = before
+            .map_or(ack.acked, |una| u32::try_from(ack.snd_una.saturating_sub(una)).unwrap_or(u32::MAX));
         if let Some(rtt) = ack.rtt {
             // 3.3 s: beyond, Linux's alpha would overflow (`RTT_MAX`).
             let most = u64::from(u32::MAX / self.params.alpha.1.max(1));
@@ -160,7 +169,7 @@ impl Controller for Illinois {
         if in_slow_start(window) {
             slow_start(window, ack.acked);
         } else {
-            self.credit.by_share(window, self.alpha, ALPHA_SHIFT, ack.acked);
+            self.credit.by_share(window, self.alpha, ALPHA_SHIFT, self.acked);
         }
     }
 
@@ -271,8 +280,27 @@ mod tests {
         let mut w = window(100);
         for n in 1..=11 {
             assert_eq!(w.cwnd, if n <= 10 { 100 } else { 101 });
+            illinois.on_sample(&ack_at(Time::ZERO));
+            illinois.acked = 1;
             illinois.on_ack(&ack_at(Time::ZERO), &mut w);
         }
+    }
+
+    /// What was SACKed during a recovery counts when it is acknowledged in order: 100 segments are ten, at an alpha of ten.
+    #[test]
+    fn the_ack_that_ends_a_recovery_is_worth_a_window() {
+        let mut illinois = Illinois { end: 1000, ..Illinois::default() };
+        let mut w = window(100);
+        let ack = |una| Ack { snd_una: una, acked: 1, ..ack_at(Time::ZERO) };
+        for una in [1, 1, 1] {
+            illinois.on_sample(&ack(una));
+        }
+        illinois.on_sample(&ack(101));
+        illinois.on_ack(&ack(101), &mut w);
+        assert_eq!(w.cwnd, 110);
+        illinois.on_sample(&ack(102));
+        illinois.on_ack(&ack(102), &mut w);
+        assert_eq!(w.cwnd, 110, "it counts once");
     }
 
     /// What it is for: a wide link without a queue is filled by ten segments per RTT, and a loss there costs an eighth.

@@ -57,6 +57,21 @@ fn a_limited_application_gets_its_rate_and_does_not_grow_the_window() {
     assert!(pair.sender.window.cwnd <= 64, "{}", pair.sender.window.cwnd);
 }
 
+/// Linux `tcp_cong_avoid` notes the time of every ACK, and `tcp_cwnd_application_limited` waits for an RTO without one.
+#[test]
+fn the_window_of_a_limited_application_does_not_shrink_while_acks_come() {
+    let app = limited(20);
+    let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
+    let mut most = 0;
+    for t in 1..=100 {
+        pair.run_until(at(100 * t));
+        let cwnd = pair.sender.window.cwnd;
+        assert!(cwnd >= most, "{cwnd} after {most}");
+        most = cwnd;
+    }
+    assert!(most > 67, "{most}: the application's 20 Mbit/s are 67 segments per RTT");
+}
+
 #[test]
 fn after_an_idle_period_slow_start_begins_again() {
     let app = AppPlan::Limited {

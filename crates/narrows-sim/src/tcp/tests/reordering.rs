@@ -157,6 +157,10 @@ impl Controller for Events {
         self.note("recovered");
     }
 
+    fn on_restart(&mut self, _: Time, _: Span, _: bool, _: &mut Window) {
+        self.note("restart");
+    }
+
     fn on_undo(&mut self, _: Time, _: &mut Window) {
         self.note("undo");
     }
@@ -187,6 +191,10 @@ fn a_timeout_within_a_recovery_is_told_as_a_second_answer_to_the_same_losses() {
         events_of(
             |p, now| if p.payload > 0 && p.seq == 100 && now < at(1_000) { Fate::Drop } else { Fate::Pass },
         );
-    assert_eq!(events[..2], ["Loss", "timeout again"], "{events:?}");
-    assert!(events[1..].iter().all(|e| e == "timeout again" || e == "recovered"), "{events:?}");
+    // With nothing in flight the retransmission is a start (CA_EVENT_TX_START).
+    assert_eq!(events[..3], ["Loss", "timeout again", "restart"], "{events:?}");
+    assert!(
+        events[1..].iter().all(|e| ["timeout again", "restart", "recovered"].contains(&e.as_str())),
+        "{events:?}"
+    );
 }
