@@ -516,7 +516,8 @@ def test_the_page_says_what_was_not_run_and_what_is_not_explained():
     assert "2026-11-22, on Linux 6.1.0 (`--on vm`)" in text
     assert "the other 106 were **not run**" in text
     lines = [line for line in text.splitlines() if CELL.name in line and "Mbit/s" in line]
-    assert "two modes | seeds have both" in lines[0] and "**+50.0**" in lines[0]
+    assert lines[0].endswith("| **+50.0** % | 1 |")
+    assert "1. two modes. *seeds have both.*" in text
     assert "**not explained**" in lines[1]
     assert "- **ns-3** runs the same cells" in text
     assert "ns-3" not in page.render(outcome, [known], "0.1.0")
@@ -531,6 +532,7 @@ def test_beside_an_error_stands_what_the_simulator_has_with_the_real_runs_seeds(
     text = page.render(runner.Outcome(asked, "vm", findings), [], "0.1.0")
     (line,) = [line for line in text.splitlines() if "not explained" in line]
     assert "| 1.00 Mbit/s (1.00 to 1.00) | 2.00 (1.10 to 2.20) | 1.10 | **+100.0** % |" in line
+    assert "(1 figures) the median error in goodput is 100.0 %, and 10.0 % against those" in text
 
 
 def test_the_page_tells_one_flow_from_two():

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from narrows.validate.measures import median
+from narrows.validate.measures import error, median
 from narrows.validate.runner import Finding
 
 TARGETS = {"goodput_bps": 0.05, "rtt_mean_s": 0.10}
@@ -60,6 +60,11 @@ def verdicts(findings: list[Finding]) -> list[Verdict]:
         words = f"largest median of one algorithm in {names[figure]}"
         told.append(Verdict(words, WORST_ALGORITHM, found, name))
     return told
+
+
+def same_seeds(finding: Finding, figure: str) -> float:
+    """Size of the error against those simulated runs that have the real ones' seeds; NaN without any."""
+    return abs(error(finding.model.of(finding.real.seeds), finding.real, figure))
 
 
 def within(finding: Finding, figure: str) -> bool:

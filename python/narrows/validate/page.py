@@ -178,8 +178,19 @@ def _verdicts(findings: list[Finding]) -> str:
     if inside:
         lines += [
             "",
-            f"Of the {len(inside)} flows whose losses are not those of the real run, {sum(inside)} have a "
-            "real median goodput between the least and the largest of the simulated runs.",
+            f"Of the {len(inside)} flows that may lose other packets than the real one (all but those alone "
+            f"with random loss), {sum(inside)} have a real median goodput between the least and the largest "
+            "of the simulated runs.",
+        ]
+    chance = [f for f in findings if f.cell.loss and not f.cell.same_losses]
+    alike = measures.median(judge.same_seeds(finding, "goodput_bps") for finding in chance)
+    if not math.isnan(alike):
+        lines += [
+            "",
+            f"Where two flows lose at random ({len(chance)} figures) the median error in goodput is "
+            f"{_part(judge.size(chance, 'goodput_bps'))}, and {_part(alike)} against those simulated runs "
+            "alone that have the real ones' seeds: all algorithms share these few seeds, so that their "
+            "errors there have the same sign more often than not.",
         ]
     return "\n".join(lines)
 
@@ -222,9 +233,10 @@ def _large(findings: list[Finding], causes: Sequence[Cause]) -> str:
     if not large:
         return "No error in goodput or mean RTT is larger than 30 %."
     lines = [
-        "| algorithm | cell | figure | real | simulated | same seeds | error | cause | how we know |",
-        "| --- | --- | --- | ---: | ---: | ---: | ---: | --- | --- |",
+        "| algorithm | cell | figure | real | simulated | same seeds | error | cause |",
+        "| --- | --- | --- | ---: | ---: | ---: | ---: | --- |",
     ]
+    found: list[Cause] = []
     for finding, figure, error in large:
         scale, unit = (1e6, "Mbit/s") if figure == "goodput_bps" else (1e-3, "ms")
         low, high = (value / scale for value in finding.real.range(figure))
@@ -234,10 +246,15 @@ def _large(findings: list[Finding], causes: Sequence[Cause]) -> str:
         alike = finding.model.of(finding.real.seeds).median(figure)
         same = "-" if math.isnan(alike) else f"{alike / scale:.2f}"
         cause = known_causes.find(list(causes), finding, figure)
-        said = (cause.cause, cause.known) if cause is not None else ("**not explained**", "")
+        if cause is not None and cause not in found:
+            found.append(cause)
+        said = "**not explained**" if cause is None else str(found.index(cause) + 1)
         what = [look(finding.algorithm).label, f"`{_where(finding)}`", _FIGURES[figure]]
         cells = [*what, real, simulated, same]
-        lines.append(f"| {' | '.join([*cells, _bare(error, sign=True) + ' %', *said])} |")
+        lines.append(f"| {' | '.join([*cells, _bare(error, sign=True) + ' %', said])} |")
+    if found:
+        lines += ["", "Causes, and how we know:", ""]
+    lines += [f"{i}. {each.cause}. *{each.known}.*" for i, each in enumerate(found, start=1)]
     return "\n".join(lines)
 
 
