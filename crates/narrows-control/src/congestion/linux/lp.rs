@@ -22,7 +22,7 @@
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Timestamps, Window};
-use crate::units::Span;
+use crate::units::{Span, Time};
 
 /// Parameters of [`Lp`].
 #[derive(Clone, Debug)]
@@ -160,6 +160,8 @@ pub struct Lp {
     last_cut: u32,
     /// Decided, and not yet done: a sample does not move the window.
     cut: Option<Cut>,
+    /// This ACK has ended a reduction.
+    recovered: bool,
 }
 
 impl Lp {
@@ -193,6 +195,7 @@ impl Controller for Lp {
     }
 
     fn on_sample(&mut self, ack: &Ack) {
+        let recovered = std::mem::take(&mut self.recovered);
         let now = self.here(Timestamps::clock(ack.now));
         if let Some(Timestamps { value, echo }) = ack.timestamps {
             let value = self.here(value).wrapping_add(self.offset);
@@ -212,8 +215,8 @@ impl Controller for Lp {
         }
         self.delays.begin_anew(shift);
         self.last_cut = now;
-        // PRR owns the window then, and overwrites in Linux what the cut leaves.
-        if !matches!(ack.state, State::Cwr | State::Recovery) {
+        // PRR, or the end of a reduction, overwrites in Linux what the cut leaves.
+        if !recovered && !matches!(ack.state, State::Cwr | State::Recovery) {
             self.cut = Some(if self.inferring { Cut::All } else { Cut::Half });
         }
     }
@@ -232,6 +235,10 @@ impl Controller for Lp {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.reno.on_congestion(event, window);
         self.cut = None;
+    }
+
+    fn on_recovered(&mut self, _now: Time, _window: &mut Window) {
+        self.recovered = true;
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
@@ -348,6 +355,20 @@ mod tests {
                 }
             }
             assert_eq!(cuts, u32::from(eighth == 0), "{eighth} of eight");
+        }
+    }
+
+    #[test]
+    fn the_ack_that_ends_a_reduction_leaves_the_window_at_the_threshold() {
+        for (recovered, cwnd) in [(false, 50), (true, 100)] {
+            let mut lp = ahead_by(1);
+            let mut w = Window { cwnd: 100, ssthresh: 50, pacing_rate: None };
+            step(&mut lp, &mut w, &ack(0, 10));
+            if recovered {
+                lp.on_recovered(Time::ZERO, &mut w);
+            }
+            step(&mut lp, &mut w, &ack(1, 10));
+            assert_eq!((w.cwnd, lp.inferring), (cwnd, false));
         }
     }
 
