@@ -135,7 +135,13 @@ def test_files_for_papers(outcome: Outcome, tmp_path: Path) -> None:
     assert {"goodput", "convergence"} <= {row["measure"] for row in table}
     assert any(row["lower_bound"] == "1" for row in table)
     with (tmp_path / "claims.csv").open(newline="") as file:
-        words = {(row["group"], row["verdict"]) for row in csv.DictReader(file)}
+        rows = list(csv.DictReader(file))
+    words = {(row["group"], row["verdict"]) for row in rows}
+    for finding in outcome.findings:
+        mine = [
+            row["case_verdict"] for row in rows if row["claim"] == finding.claim.id and row["on"] == "sim"
+        ]
+        assert mine == [finding.words_of(case.verdict) for case in finding.cases]
     assert {word for group, word in words if group == "paper"} == {
         "reproduced",
         "not reproduced",

@@ -110,6 +110,25 @@ def test_one_verdict_of_many_cases(
     assert judge(claim.model_copy(update={"across": "any"}), {"E": Runs(runs)}).verdict is some
 
 
+@pytest.mark.parametrize(
+    ("expect", "said"),
+    [
+        ({"at_least": 1.0}, "smallest of 2 runs: 20, 1 needed"),
+        ({"at_most": 99.0}, "largest of 2 runs: 92, 99 allowed"),
+        ({"at_least": 40.0}, "does not hold in 2 of 3 cases; smallest of 2 runs: 20, 40 needed"),
+    ],
+)
+def test_the_case_that_is_least_easy_speaks_for_all(expect: dict[str, float], said: str) -> None:
+    goodputs = {0.01: (30, 35), 0.05: (91, 92), 0.1: (20, 90)}
+    runs = [
+        a_run("brf", seed, goodput, loss=loss)
+        for loss, pair in goodputs.items()
+        for seed, goodput in enumerate(pair)
+    ]
+    claim = a_claim(a={"where": {"controller": "brf"}}, expect=expect)
+    assert judge(claim, {"E": Runs(runs)}).why.endswith(said)
+
+
 def test_identical_runs_are_named() -> None:
     def finding(goodput: Callable[[int, float, float], float]) -> str:
         runs = [

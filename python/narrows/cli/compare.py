@@ -56,6 +56,8 @@ def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> N
         f"{len(comparison.large)} of {len(judged)} judged figures differ by more"
         if comparison.large
         else "all within"
+        if judged
+        else "no flow's figures in common, so that nothing was judged"
     )
     console.print(f"tolerances: {bounds}; {found}{f' ({MARK})' if comparison.large else ''}", highlight=False)
 

@@ -236,6 +236,7 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
                 "seeds",
                 "unit",
                 "verdict",
+                "case_verdict",
                 "why",
             ]
         )
@@ -260,6 +261,7 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
                         interval.n,
                         finding.unit,
                         finding.words,
+                        finding.words_of(case.verdict),
                         case.why,
                     ]
                 )

@@ -68,7 +68,11 @@ class Finding:
     @property
     def words(self) -> str:
         """The verdict for readers: a paper's claim is reproduced, an expectation of our own is met."""
-        return _OWN[self.verdict] if self.claim.group == "ours" else self.verdict.value
+        return self.words_of(self.verdict)
+
+    def words_of(self, verdict: Verdict) -> str:
+        """The same for the verdict on one of its cases."""
+        return _OWN[verdict] if self.claim.group == "ours" else verdict.value
 
 
 _OWN = {Verdict.REPRODUCED: "met", Verdict.NOT_REPRODUCED: "not met", Verdict.UNJUDGED: "cannot be judged"}
@@ -102,7 +106,7 @@ def _overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
     bad = [case for case in cases if case.verdict is Verdict.NOT_REPRODUCED]
     unsettled = [case for case in cases if case.verdict is Verdict.UNJUDGED]
     decisive = good or unsettled or bad if claim.across == "any" else bad or unsettled or good
-    first = decisive[0]
+    first = min(decisive, key=lambda case: _ease(claim.expect, case))
     if len(cases) == 1:
         return first.verdict, first.why
     words = {
@@ -111,6 +115,15 @@ def _overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
         Verdict.UNJUDGED: "is open",
     }
     return first.verdict, f"{words[first.verdict]} in {len(decisive)} of {len(cases)} cases; {first.why}"
+
+
+def _ease(expect: Expect | None, case: Case) -> float:
+    """How far a case is on the right side of a limit: the least easy one speaks for all."""
+    if expect is not None and expect.at_least is not None and not math.isnan(case.least):
+        return case.least
+    if expect is not None and expect.at_most is not None and not math.isnan(case.most):
+        return -case.most
+    return 0.0
 
 
 def _cases(claim: Claim, runs: Runs) -> list[Case]:
