@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from narrows.report.encode import log_ticks
+from narrows.report.encode import axis, log_ticks
 from narrows.report.kinds.points import overview
 from narrows.results.summary import FLOW_FIGURES, LINK_FIGURES, Figure, Row
 
@@ -35,6 +35,12 @@ def test_a_logarithmic_axis_has_several_ticks_however_short_it_is(low: float, ti
 )
 def test_ticks_are_round(low: float, high: float, ticks: list[float]) -> None:
     assert log_ticks(low, high) == ticks
+
+
+def test_ticks_that_are_named_are_not_thinned_out() -> None:
+    made = axis("x", "X", log=True, domain=[0.1, 100], values=[0.1, 0.5, 1, 5, 10, 100])["axis"].to_dict()
+    assert "tickCount" not in made
+    assert "tickCount" in axis("x", "X")["axis"].to_dict()
 
 
 def test_flows_of_one_controller_at_a_point_differ_in_how_they_are_filled() -> None:

@@ -53,6 +53,9 @@ def axis(
     if log:
         ticks |= {"values": log_ticks(*domain) if domain else _POWERS, "labelOverlap": False}
     ticks |= more
+    if "values" in ticks:
+        # Vega thins the values themselves out to so many: of six every other one.
+        del ticks["tickCount"]
     return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
 
 

@@ -70,7 +70,8 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
         ticks = sorted(scale * number(value) for value in runs.values(args["x"]))
         # Beyond the ends, so that their markers are whole.
         domain = [ticks[0] / 1.1, ticks[-1] * 1.1]
-        x = axis("x", x_title, log=True, domain=domain, grid=False, values=ticks, format=NUMBERS)
+        how = {"values": ticks, "format": NUMBERS, "labelOverlap": "greedy"}
+        x = axis("x", x_title, log=True, domain=domain, grid=False, **how)
     panels, values_by_panel, top, few = [], [], 0.0, False
     for title, group in panels_of(runs, args.get("panels")):
         values: list[dict[str, Any]] = []

@@ -186,6 +186,7 @@ def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
     ticks = sorted(x.values.values())
     if x.log or len(ticks) <= _TICKS:
         scale["values"] = ticks
+        scale["labelOverlap"] = "greedy"
     if x.log:
         scale["domain"] = [ticks[0] / 1.2, ticks[-1] * 1.2]
     for i, (title, marks) in enumerate(named):
