@@ -170,6 +170,13 @@ def test_shares_of_two_make_a_whole_and_harm_is_to_what_one_has_alone(measured):
             assert math.isnan(alone.share.mean)
 
 
+def test_beside_itself_a_controller_has_the_larger_share_whichever_flow_that_is(measured):
+    _, found = measured
+    own = [cell(found, buffer, name, name) for buffer in SMALL.buffers for name in ("bbr", "vegas", "reno")]
+    assert all(one.share.mean >= 0.5 and one.ratio.mean >= 1 for one in own)
+    assert all(one.harm_goodput.mean == pytest.approx(0.5, abs=0.1) for one in own)
+
+
 def test_the_table_has_a_row_per_cell_and_an_interval_per_figure(measured):
     _, found = measured
     rows = table(found)

@@ -180,16 +180,19 @@ def test_the_figures_are_valid(figure: FigureSpec) -> None:
     drawn.panels[0].chart.to_dict(validate=True)
 
 
-@pytest.mark.parametrize(("times", "texts"), [({}, {"0.9", "0.8"}), ({"times": 100}, {"90", "80"})])
-def test_what_is_written_in_a_heat_map_is_times_a_factor_and_its_colour_is_not(
-    times: dict[str, float], texts: set[str]
+@pytest.mark.parametrize(
+    ("how", "unit", "texts"), [({}, "Mbit/s", {"0.9", "0.8"}), ({"percent": True}, "%", {"90", "80"})]
+)
+def test_a_heat_map_may_write_percent_says_its_unit_and_has_the_same_colours(
+    how: dict[str, bool], unit: str, texts: set[str]
 ) -> None:
     runs = Runs([a_run("brf", 1, 0.9, loss=0.1), a_run("bbr", 1, 0.8, loss=0.1)])
-    args = {"measure": {"flows": "long"}, "columns": ["loss"], "scale": [0, 0.5, 1], **times}
+    args = {"measure": {"flows": "long"}, "columns": ["loss"], "scale": [0, 0.5, 1], **how}
     drawn = draw(spec("heat", y="goodput", **args), runs)
     rows = drawn.panels[0].chart.to_dict()["data"]["values"]
     assert {row["t"] for row in rows} == texts
     assert {row["v"] for row in rows} == {0.9, 0.8}
+    assert drawn.panels[0].title.endswith(f"({unit})")
 
 
 def test_small_charts_share_their_axes_and_follow_the_families() -> None:

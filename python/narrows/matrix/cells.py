@@ -1,6 +1,7 @@
 """The cells of a matrix: for each buffer and two controllers, what one has of the other's company.
 
-A cell is about a controller beside a rival; where a controller meets itself it is about both of its flows.
+A cell is about a controller beside a rival; where a controller meets itself it is about both of its flows:
+goodput, RTT and harm are their means, the share is the larger one and the ratio the larger over the smaller.
 Harm (MET-35) is Ware, Mukerjee, Seshan and Sherry's (HotNets 2019): what a rival takes from a controller, as
 a part of what it has when it is alone on the same link. All figures are means over seeds; harm compares runs
 of one seed.
@@ -43,9 +44,9 @@ class Cell:
     rtt_mean_s: Interval
     """Of its ACKs (MET-12)."""
     share: Interval
-    """Of the goodput of both flows (MET-33); beside itself that of its first flow."""
+    """Of the goodput of both flows (MET-33); beside itself the larger of the two."""
     ratio: Interval
-    """Its goodput over the rival's (MET-34)."""
+    """Its goodput over the rival's (MET-34); beside itself the larger over the smaller."""
     jain: Interval
     """Of both goodputs (MET-30)."""
     harm_goodput: Interval
@@ -99,13 +100,15 @@ def _figures(run: Run, name: str, rival: str | None, solo: Run, warmup: float) -
     own = [i for i, cc in enumerate(run.names("flows", "cc")) if cc == name]
     goodput, rtt = float(rates[own].mean()), float(rtts[own].mean())
     before = float(solo.column("flows", "goodput_bps")[0])
-    other = float(rates[1 - own[0]]) if rival is not None else np.nan
     together = rival is not None
+    # Two flows of one controller have no order of their own: the one that got more is looked at.
+    mine = max(own, key=lambda i: float(rates[i]))
+    more, other = float(rates[mine]), float(rates[1 - mine]) if together else np.nan
     return {
         "goodput_bps": goodput,
         "rtt_mean_s": rtt,
-        "share": metrics.share(float(rates[own[0]]), [other]) if together else np.nan,
-        "ratio": metrics.inter_protocol_ratio([rates[own[0]]], [other]) if together else np.nan,
+        "share": metrics.share(more, [other]) if together else np.nan,
+        "ratio": metrics.inter_protocol_ratio([more], [other]) if together else np.nan,
         "jain": metrics.jain(rates) if together else np.nan,
         "harm_goodput": metrics.harm(before, goodput, more_is_better=True) if together else np.nan,
         "harm_rtt": metrics.harm(float(solo.column("flows", "rtt_mean_s")[0]), rtt, more_is_better=False)

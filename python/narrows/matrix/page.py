@@ -13,7 +13,7 @@ from narrows.matrix.plan import HELP, MARKED, Ask, pairs
 from narrows.metrics.statistics import Interval
 from narrows.report import export, page
 from narrows.report.figure import Figure
-from narrows.report.kinds.heat import FAIR, HARM, SHARE, Scale, Sides, Value, heat_map, number_text
+from narrows.report.kinds.heat import FAIR, HARM, PERCENT, SHARE, Scale, Sides, Value, heat_map, number_text
 from narrows.report.style import look, order
 from narrows.results import tables
 from narrows.results.results import Results
@@ -30,7 +30,7 @@ _MAPS: tuple[tuple[str, str, str, Scale], ...] = (
         "share",
         "Share of the goodput",
         "Percent of both flows' goodput that the row's controller has beside the column's. Blue: more than "
-        "half; brown: less.",
+        "half; brown: less. On the diagonal: the larger share of two flows of one kind, mean over seeds.",
         SHARE,
     ),
     (
@@ -99,7 +99,9 @@ def maps(found: Sequence[Cell], ask: Ask, buffer: str) -> list[Figure]:
             )
         identity = f"{figure.replace('_', '-')}-{buffer}"
         figures.append(
-            heat_map(identity, f"{title} behind {buffer_text(buffer)}", caption, sides, values, scale)
+            heat_map(
+                identity, f"{title} behind {buffer_text(buffer)}", caption, sides, values, scale, PERCENT
+            )
         )
     return figures
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +16,10 @@ from narrows.studies.run import Run, Runs
 
 CONTROLLER = "controller"
 """The factor that decides colours."""
+NUMBERS = ",.6~r"
+"""Numbers at ticks: 0.05, 12.5, 120. Without a precision Vega takes one from the ticks, and writes 1.2e+2."""
+LEAST_FOR_A_BAND = 3
+"""Seeds. Of two, the 95 % interval is thirteen times as wide as they are apart from their mean."""
 
 
 def colour(names: Sequence[str], looks: Sequence[Look], field: str = "s") -> alt.Color:
@@ -46,10 +51,39 @@ def axis(
     scale |= more.pop("scale", {})
     ticks: dict[str, Any] = {"tickCount": 5, "labelOverlap": True}
     if log:
-        # One tick per power of ten: the lines in between say nothing and fill the page.
-        ticks |= {"values": [10.0**power for power in range(-4, 7)], "labelOverlap": False}
+        ticks |= {"values": log_ticks(*domain) if domain else _POWERS, "labelOverlap": False}
     ticks |= more
+    if "values" in ticks:
+        # Vega thins the values themselves out to so many: of six every other one.
+        del ticks["tickCount"]
     return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
+
+
+NO_BANDS = " Bands are drawn of three seeds and more."
+"""What captions say where there are fewer."""
+_POWERS = [10.0**power for power in range(-4, 7)]
+_STEPS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 2, 3, 4, 5, 6, 7, 8, 9))
+"""Ticks within a decade, from the coarsest choice."""
+_LEAST_TICKS = 3
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis.
+
+    One per power of ten: the lines in between say nothing and fill the page. Below two decades that would
+    leave hardly any, so that there are ticks within the decade; where those are too far apart, round numbers.
+    """
+    if high >= 100 * low:
+        return [power for power in _POWERS if low <= power <= high]
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for steps in _STEPS:
+        ticks = [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= _LEAST_TICKS:
+            return ticks
+    step = 10.0 ** math.floor(math.log10((high - low) / 2))
+    step *= next(by for by in (5, 2, 1) if by * step * 2 <= high - low or by == 1)
+    return [float(f"{i * step:.6g}") for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def controllers(runs: Runs) -> list[str]:
@@ -106,6 +140,8 @@ def factor_text(name: str, value: Factor) -> str:
         return f"buffer {value:,.0f} packets"
     if name == "flows" and isinstance(value, int | float):
         return f"{value:g} flow{'s' if value != 1 else ''}"
+    if name == "each" and isinstance(value, int | float):
+        return f"{value:g} flow{'s' if value != 1 else ''} of each kind"
     if name == "buffer" and str(value).endswith("bdp"):
         return str(value).replace("bdp", " BDP")
     if name == "rtt" and isinstance(value, int | float):

@@ -30,6 +30,8 @@ class Key:
     look: Look
     marks: bool = False
     """Whether the series has markers."""
+    fill: float = 1.0
+    """How opaque these are inside."""
     area: bool = False
 
 
@@ -59,11 +61,16 @@ class Figure:
             _spec(panel.chart.properties(width="container", height=panel.height)) for panel in self.panels
         ]
 
+    @property
+    def _wide(self) -> bool:
+        """Whether panels in files are as wide as two: those below each other, and one below a legend."""
+        return self.columns == 1 or (len(self.panels) == 1 and bool(self.keys))
+
     def spec(self) -> dict[str, Any]:
         """Vega-Lite of the whole figure with its legend, for PNG, SVG and PDF."""
         charts = [
             panel.chart.properties(
-                width=PANEL_WIDTH * (2 if self.columns == 1 else 1), height=panel.height, title=panel.title
+                width=PANEL_WIDTH * (2 if self._wide else 1), height=panel.height, title=panel.title
             )
             for panel in self.panels
         ]
@@ -72,7 +79,9 @@ class Figure:
             together = alt.concat(*charts, columns=self.columns, spacing=18)
             # Panels may give one name another colour: flows of one name, a controller in each panel.
             parts.append(
-                together.resolve_scale(color="independent", strokeDash="independent", shape="independent")
+                together.resolve_scale(
+                    color="independent", fill="independent", strokeDash="independent", shape="independent"
+                )
             )
         if self.keys:
             side_by_side = min(self.columns, max(1, len(self.panels)))
@@ -150,7 +159,13 @@ def _legend(keys: list[Key], most: float) -> Any:
                 middle = base.transform_calculate(m="datum.x + 11").encode(x=alt.X("m:Q", axis=None))
                 layers.append(
                     middle.mark_point(
-                        filled=True, size=45, shape=key.look.marker, color=key.look.light, opacity=1
+                        filled=False,
+                        fill=key.look.light,
+                        fillOpacity=key.fill,
+                        size=45,
+                        shape=key.look.marker,
+                        color=key.look.light,
+                        opacity=1,
                     )
                 )
         text = base.transform_calculate(t="datum.x2 + 7").encode(x=alt.X("t:Q", axis=None), text="label:N")

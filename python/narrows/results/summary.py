@@ -21,6 +21,8 @@ class Figure:
 
     mean: float
     half: float = math.nan
+    seeds: int = 1
+    """Of these, how many the figure is defined for."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def mean_ci(values: Sequence[float]) -> Figure:
     from narrows.metrics import mean_ci as student  # noqa: PLC0415 (not needed for a single run)
 
     interval = student(known)
-    return Figure(interval.mean, interval.half_width)
+    return Figure(interval.mean, interval.half_width, interval.n)
 
 
 def flows(results: Results, most: int = 200) -> list[Row]:

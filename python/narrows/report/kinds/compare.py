@@ -10,6 +10,9 @@ import altair as alt
 from narrows import metrics
 from narrows.report.encode import (
     CONTROLLER,
+    LEAST_FOR_A_BAND,
+    NO_BANDS,
+    NUMBERS,
     axis,
     colour,
     controllers,
@@ -38,6 +41,18 @@ _MOST_BARS = 8
 """Bars in a panel of usual width whose labels do not run into each other."""
 
 
+_RANGES = {"share": (0.0, 1.0), "jain": (0.0, 1.0), "utilisation": (0.0, 1.0), "drop_rate": (0.0, 1.0)}
+"""What values of a measure are possible; of the others all from zero on."""
+
+
+def _within(measure: str, interval: metrics.Interval) -> tuple[float, float]:
+    """The ends of an interval, which is symmetrical and knows nothing of the range of its measure."""
+    if interval.n < 2:
+        return interval.mean, interval.mean
+    least, most = _RANGES.get(measure, (0.0, math.inf))
+    return max(least, interval.low), min(most, interval.high)
+
+
 def lines(spec: FigureSpec, runs: Runs) -> Figure:
     """A measure over a factor, a line per controller with a band for the confidence interval.
 
@@ -50,26 +65,32 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
     scale = 100.0 if args.get("x_percent") else float(args.get("x_scale", 1.0))
     usual = "Random loss (%)" if args["x"] == "loss" else str(args["x"]).capitalize()
     x_title = str(args.get("x_title", usual))
-    x = axis("x", x_title, log=bool(args.get("x_log")), grid=False)
+    x = axis("x", x_title, grid=False)
     if args.get("x_log"):
-        ticks = [scale * number(value) for value in runs.values(args["x"])]
-        x["axis"] = alt.Axis(grid=False, values=ticks, format="~g")
-    panels, values_by_panel, top = [], [], 0.0
+        ticks = sorted(scale * number(value) for value in runs.values(args["x"]))
+        # Beyond the ends, so that their markers are whole.
+        domain = [ticks[0] / 1.1, ticks[-1] * 1.1]
+        how = {"values": ticks, "format": NUMBERS, "labelOverlap": "greedy"}
+        x = axis("x", x_title, log=True, domain=domain, grid=False, **how)
+    panels, values_by_panel, top, few = [], [], 0.0, False
     for title, group in panels_of(runs, args.get("panels")):
         values: list[dict[str, Any]] = []
         for key, case in group.cases().items():
             factors = dict(key)
             found = [measure_run(str(args["y"]), run, **args.get("measure", {})).value for run in case]
             interval = metrics.mean_ci(found)
-            low, high = (interval.low, interval.high) if interval.n > 1 else (interval.mean, interval.mean)
-            top = max(top, high)
+            low, high = _within(str(args["y"]), interval)
+            banded = interval.n >= LEAST_FOR_A_BAND
+            few = few or not banded
+            top = max(top, high if banded else interval.mean)
             values += rows(
                 x=[scale * number(factors[args["x"]])],
                 y=[interval.mean],
-                lo=[max(0.0, low)],
+                lo=[low],
                 hi=[high],
                 s=str(factors[CONTROLLER]),
                 n=interval.n,
+                band=banded,
                 label=look(str(factors[CONTROLLER])).label,
             )
         values_by_panel.append((title, sorted(values, key=lambda row: (names.index(row["s"]), row["x"]))))
@@ -98,9 +119,9 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
             )
         cut = "y_to" in args
         layers += [
-            base.mark_area(opacity=0.16, line=False, clip=cut).encode(
-                y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q"
-            ),
+            base.transform_filter("datum.band")
+            .mark_area(opacity=0.16, line=False, clip=cut)
+            .encode(y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q"),
             base.mark_line(strokeWidth=2, clip=cut).encode(y=alt.Y(**y), strokeDash=dash(names, looks)),
             base.mark_point(filled=True, size=52, opacity=1, clip=cut).encode(
                 y=alt.Y(**y), shape=shape(names, looks), tooltip=tips
@@ -110,7 +131,7 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
     legend = keys(names, marks=True)
     if args.get("bound"):
         legend.append(Key("what the allocation allows", neutral(GREY), area=True))
-    return Figure(spec.id, spec.title, spec.caption, panels, legend)
+    return Figure(spec.id, spec.title, spec.caption + (NO_BANDS if few else ""), panels, legend)
 
 
 def bars(spec: FigureSpec, runs: Runs) -> Figure:
@@ -173,7 +194,7 @@ def _bars(
 ) -> alt.LayerChart | alt.FacetChart:
     names = [row["s"] for row in values]
     looks = [look(name) for name in names]
-    y = axis("v", title, log=log, domain=[low, high], format="~g")
+    y = axis("v", title, log=log, domain=[low, high], format=NUMBERS)
     labels = [item.label for item in looks]
     x = alt.X(
         "label:N",
@@ -272,7 +293,7 @@ def convergence(spec: FigureSpec, runs: Runs) -> Figure:
         "y:Q",
         title="Convergence time (s)",
         scale=alt.Scale(type="symlog", constant=0.1),
-        axis=alt.Axis(values=[0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50], format="~g"),
+        axis=alt.Axis(values=[0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50], format=NUMBERS),
     )
     tips = [
         alt.Tooltip("label:N", title=" "),

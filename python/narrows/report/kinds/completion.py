@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows.metrics import slowdown
-from narrows.report.encode import axis, colour, dash
+from narrows.report.encode import NUMBERS, axis, colour, dash
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows
 from narrows.report.style import look, looks_of
@@ -190,4 +190,4 @@ def _log(field: str, title: str, values: Floats) -> dict[str, Any]:
     decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     steps = (1, 1.5, 2, 3, 5, 7) if high < 10 * low else (1, 2, 5) if len(decades) <= 4 else (1,)
     ticks = [float(f"{step * 10.0**power:.3g}") for power in decades for step in steps]
-    return axis(field, title, log=True, domain=[low, high], values=ticks, format="~g", grid=field == "y")
+    return axis(field, title, log=True, domain=[low, high], values=ticks, format=NUMBERS, grid=field == "y")

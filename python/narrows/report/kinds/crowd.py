@@ -8,7 +8,17 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from narrows.report.encode import CONTROLLER, axis, colour, controllers, dash, first_seed, keys, panels_of
+from narrows.report.encode import (
+    CONTROLLER,
+    NUMBERS,
+    axis,
+    colour,
+    controllers,
+    dash,
+    first_seed,
+    keys,
+    panels_of,
+)
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows, thin
 from narrows.report.style import GREY, INK, look, neutral
@@ -55,7 +65,7 @@ def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
                         x=[size], y=[1e3 * float(times[chosen].mean())], s=name, n=int(chosen.sum())
                     )
         x = alt.X(**axis("x", "Flow size (packets)", log=True, grid=False, format="~s"))
-        y = alt.Y(**axis("y", "Mean completion time (ms)", log=True, format="~g"))
+        y = alt.Y(**axis("y", "Mean completion time (ms)", log=True, format=NUMBERS))
         layers: list[Any] = []
         ideal = args.get("ideal")
         if ideal:

@@ -12,7 +12,7 @@ from narrows import metrics
 from narrows.report.encode import CONTROLLER, controllers, panels_of
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.style import look
-from narrows.studies.measures import measure_run
+from narrows.studies.measures import find_measure, measure_run
 from narrows.studies.model import FigureSpec
 from narrows.studies.run import Runs
 
@@ -47,6 +47,15 @@ class Scale:
         return _LIGHT_TEXT if ground in _DARK and abs(value - self.middle) > 0.6 * span else _DARK_TEXT
 
 
+@dataclass(frozen=True)
+class Unit:
+    """What is written in cells, beside what is measured."""
+
+    name: str = ""
+    times: float = 1.0
+
+
+PERCENT = Unit("%", 100.0)
 SHARE = Scale(0.0, 0.5, 1.0)
 HARM = Scale(-1.0, 0.0, 1.0, _HARM)
 FAIR = Scale(0.5, 0.75, 1.0)
@@ -76,16 +85,23 @@ class Sides:
 
 
 def heat_map(
-    identity: str, title: str, caption: str, sides: Sides, values: Sequence[Value], scale: Scale
+    identity: str,
+    title: str,
+    caption: str,
+    sides: Sides,
+    values: Sequence[Value],
+    scale: Scale,
+    unit: Unit,
 ) -> Figure:
-    """A heat map; cells without a value stay empty."""
+    """A heat map; cells without a value stay empty. Its heading says the unit: files have no caption."""
+    heading = f"{title} ({unit.name})" if unit.name else title
     data = [
         {
             "r": value.row,
             "c": value.column,
             "v": min(max(value.mean, scale.low), scale.high),
-            "m": value.mean,
-            "h": None if math.isnan(value.half) else value.half,
+            "m": unit.times * value.mean,
+            "h": None if math.isnan(value.half) else unit.times * value.half,
             "t": value.text,
             "k": scale.text(value.mean),
         }
@@ -110,7 +126,7 @@ def heat_map(
         tooltip=[
             alt.Tooltip("r:N", title=sides.of or " "),
             alt.Tooltip("c:N", title=sides.beside or " "),
-            alt.Tooltip("m:Q", title=title, format=".3~f"),
+            alt.Tooltip("m:Q", title=heading, format=".3~f"),
             alt.Tooltip("h:Q", title="\N{PLUS-MINUS SIGN}", format=".2~f"),
         ],
     )
@@ -132,20 +148,20 @@ def heat_map(
             1, base.transform_filter("datum.r === datum.c").mark_rect(filled=False, stroke=_DARK_TEXT)
         )
     chart = alt.layer(*layers).resolve_scale(color="independent")
-    panel = Panel(title, chart, height=ROW_HEIGHT * max(1, len(sides.rows)))
+    panel = Panel(heading, chart, height=ROW_HEIGHT * max(1, len(sides.rows)))
     return Figure(identity, title, caption, [panel], columns=1)
 
 
 def heat(spec: FigureSpec, runs: Runs) -> Figure:
     """A measure of each controller at each point, mean over seeds.
 
-    The study's args: y (measure), measure (arguments), columns (factors), scale (bad, neutral, good), times
-    (factor of what is written), without (controllers).
+    The study's args: y (measure), measure (arguments), columns (factors), scale (bad, neutral, good), percent
+    (whether a part of one is written in percent), without (controllers).
     """
     args = spec.args
     names = [name for name in controllers(runs) if name not in args.get("without", [])]
     points = [(title.partition(") ")[2] or title, group) for title, group in panels_of(runs, args["columns"])]
-    times = float(args.get("times", 1.0))
+    unit = PERCENT if args.get("percent") else Unit(find_measure(str(args["y"])).unit)
     values = []
     for title, group in points:
         for name in names:
@@ -155,11 +171,16 @@ def heat(spec: FigureSpec, runs: Runs) -> Figure:
             ]
             interval = metrics.mean_ci(found)
             if not math.isnan(interval.mean):
-                text = number_text(times * interval.mean)
+                text = _text(interval.mean, unit)
                 values.append(Value(look(name).label, title, interval.mean, interval.half_width, text))
     sides = Sides([look(name).label for name in names], [title for title, _ in points], "", "")
-    figure = heat_map(spec.id, spec.title, spec.caption, sides, values, _scale(args["scale"]))
+    figure = heat_map(spec.id, spec.title, spec.caption, sides, values, _scale(args["scale"]), unit)
     return figure if values else replace(figure, panels=[])
+
+
+def _text(value: float, unit: Unit) -> str:
+    # What has no unit is a part of one: two decimals, as in rankings and tables.
+    return number_text(unit.times * value) if unit.name else f"{value:.2f}"
 
 
 def number_text(value: float) -> str:

@@ -15,10 +15,10 @@ import altair as alt
 
 from narrows import units
 from narrows.errors import Expected
-from narrows.report.encode import axis, colour, dash, shape
+from narrows.report.encode import LEAST_FOR_A_BAND, NO_BANDS, NUMBERS, axis, colour, dash, shape
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows
-from narrows.report.style import FAINT, Look, look, looks_of
+from narrows.report.style import DARK_OF, FAINT, GREY, Look, look, looks_of
 from narrows.report.tables import point_text
 from narrows.results.summary import Figure as Mean
 from narrows.results.summary import Row
@@ -91,7 +91,8 @@ def _known(marks: list[_Mark]) -> list[_Mark]:
 
 
 def _scaled(row: Row, name: str, by: float) -> Mean:
-    return Mean(row.figures[name].mean * by, row.figures[name].half * by)
+    figure = row.figures[name]
+    return Mean(figure.mean * by, figure.half * by, figure.seeds)
 
 
 def _point(factors: dict[str, Any]) -> tuple[Any, ...]:
@@ -180,11 +181,12 @@ def _looks(marks: Sequence[_Mark]) -> tuple[list[str], list[Look]]:
 
 def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
     """A line per series against the factor."""
-    panels, legends = [], []
-    scale: dict[str, Any] = {"grid": False, "format": "~g", "log": x.log}
+    panels, legends, few = [], [], False
+    scale: dict[str, Any] = {"grid": False, "format": NUMBERS, "log": x.log}
     ticks = sorted(x.values.values())
     if x.log or len(ticks) <= _TICKS:
         scale["values"] = ticks
+        scale["labelOverlap"] = "greedy"
     if x.log:
         scale["domain"] = [ticks[0] / 1.2, ticks[-1] * 1.2]
     for i, (title, marks) in enumerate(named):
@@ -192,17 +194,23 @@ def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
         values = [
             row
             for mark in marks
-            for row in rows(x=[x.values[mark.factors[x.factor]]], s=mark.series, **_interval(mark.value))
+            for row in rows(
+                x=[x.values[mark.factors[x.factor]]],
+                s=mark.series,
+                band=_banded(mark),
+                **_interval(mark.value),
+            )
         ]
-        top = max((row["hi"] for row in values), default=1.0) or 1.0
+        few = few or not all(_banded(mark) for mark in marks)
+        top = max((row["hi"] if row["band"] else row["y"] for row in values), default=1.0) or 1.0
         base = alt.Chart(inline(values)).encode(
             x=alt.X(**axis("x", x.title, **scale)), color=colour(names, looks)
         )
         y = axis("y", title, domain=[0, top * 1.06])
         chart = alt.layer(
-            base.mark_area(opacity=0.14, line=False).encode(
-                y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q", detail="s:N"
-            ),
+            base.transform_filter("datum.band")
+            .mark_area(opacity=0.14, line=False)
+            .encode(y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q", detail="s:N"),
             base.mark_line(strokeWidth=2).encode(y=alt.Y(**y), strokeDash=dash(names, looks)),
             base.mark_point(filled=True, size=48, opacity=1).encode(
                 y=alt.Y(**y), shape=shape(names, looks), tooltip=_tips(title, x.title)
@@ -211,6 +219,7 @@ def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
         panels.append(Panel(f"({chr(97 + i)}) {title.rpartition(' (')[0]}", chart))
         legends += [Key(name, item, marks=True) for name, item in zip(names, looks, strict=True)]
     caption = f"Means over seeds against `{x.factor}`; bands are 95 % confidence intervals."
+    caption += NO_BANDS if few else ""
     return Figure("points", f"All points over {x.factor}", caption, panels, legends)
 
 
@@ -220,18 +229,23 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
     left_out, order = len(order) - MOST_POINTS, order[:MOST_POINTS]
     panels: list[Panel] = []
     legend: dict[str, Key] = {}
+    alike: dict[int, list[str]] = {}
     for i, (title, all_marks) in enumerate(named):
         marks = [mark for mark in all_marks if _label(mark.factors) in order]
         kinds = list(dict.fromkeys(mark.kind or mark.series for mark in marks))
         looks = [look(kind) for kind in kinds]
+        fills = _fills(marks)
+        for mark, fill in zip(marks, fills, strict=True) if any(fills) else ():
+            alike.setdefault(fill, []).append(mark.series)
         legend |= {kind: Key(item.label, item, marks=True) for kind, item in zip(kinds, looks, strict=True)}
         values = [
             row
-            for mark in marks
+            for mark, fill in zip(marks, fills, strict=True)
             for row in rows(
                 p=[_label(mark.factors)],
                 s=mark.kind or mark.series,
                 name=mark.series,
+                fill=_OPACITIES[fill],
                 **_interval(mark.value),
             )
         ]
@@ -250,8 +264,10 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
             base.mark_rule(strokeWidth=1.6, opacity=0.6, clip=True).encode(
                 x=alt.X(**{**x, "shorthand": "lo:Q"}), x2="hi:Q"
             ),
-            base.mark_point(filled=True, size=60, opacity=0.85).encode(
+            base.mark_point(filled=False, size=60, opacity=0.9).encode(
                 x=alt.X(**x),
+                fill=alt.Fill("s:N", scale=alt.Scale(domain=kinds, range=[item.light for item in looks])),
+                fillOpacity=alt.FillOpacity("fill:Q", scale=None),
                 shape=shape(kinds, looks),
                 tooltip=[alt.Tooltip("p:N", title=" "), alt.Tooltip("name:N", title=" "), *_tips(title)],
             ),
@@ -263,9 +279,40 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
         "A row per point of the sweep; a dot is the mean over seeds of a flow or link, "
         "with its 95 % confidence interval."
     )
+    if len(alike) > 1:
+        said = [f"{_FILLS[fill]}: {_named(alike[fill])}" for fill in sorted(alike)]
+        caption += f" Of several flows of one controller at a point, {'; '.join(said)}."
+        legend |= {
+            f"/{fill}": Key(
+                _named(alike[fill]), Look("", GREY, DARK_OF[GREY]), marks=True, fill=_OPACITIES[fill]
+            )
+            for fill in sorted(alike)
+        }
     if left_out > 0:
         caption += f" {left_out:,} more points are in the table."
     return Figure("points", "All points", caption, panels, list(legend.values()))
+
+
+_OPACITIES = (1.0, 0.0, 0.4)
+_FILLS = ("filled", "open", "half filled")
+_MOST_NAMES = 3
+
+
+def _fills(marks: Sequence[_Mark]) -> list[int]:
+    """How each mark is filled: by its place among those of its controller at its point of the sweep."""
+    seen: dict[tuple[str, str], int] = {}
+    places = []
+    for mark in marks:
+        key = (_label(mark.factors), mark.kind or mark.series)
+        places.append(min(seen.get(key, 0), len(_OPACITIES) - 1))
+        seen[key] = seen.get(key, 0) + 1
+    return places
+
+
+def _named(series: Sequence[str]) -> str:
+    """The flows' names, if they are few."""
+    names = list(dict.fromkeys(series))
+    return " or ".join(names) if len(names) <= _MOST_NAMES else f"{names[0]}, {names[1]} and so on"
 
 
 def _label(factors: dict[str, Any]) -> str:
@@ -273,6 +320,10 @@ def _label(factors: dict[str, Any]) -> str:
         point_text(value) if len(factors) == 1 else f"{_short(name)} {point_text(value)}"
         for name, value in factors.items()
     )
+
+
+def _banded(mark: _Mark) -> bool:
+    return mark.value.seeds >= LEAST_FOR_A_BAND
 
 
 def _interval(value: Mean) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from narrows.report.encode import (
     CONTROLLER,
+    NUMBERS,
     axis,
     colour,
     controllers,
@@ -67,7 +68,7 @@ def cdf(spec: FigureSpec, runs: Runs) -> Figure:
                         "Queueing delay (ms)",
                         log=True,
                         domain=[_FLOOR_MS, top * 1.3],
-                        format="~g",
+                        format=NUMBERS,
                         grid=False,
                     )
                 ),
@@ -132,7 +133,7 @@ def ellipses(spec: FigureSpec, runs: Runs) -> Figure:
         f"{delay_measure.title}, {statistic} (ms), less is better \N{RIGHTWARDS ARROW}",
         log=True,
         domain=[low, high],
-        format="~g",
+        format=NUMBERS,
         grid=False,
     )
     x["scale"] = alt.Scale(type="log", domain=[low, high], nice=False, reverse=True)

@@ -14,6 +14,7 @@ import numpy as np
 from narrows import metrics
 from narrows.report.encode import (
     CONTROLLER,
+    NUMBERS,
     axis,
     colour,
     controllers,
@@ -180,7 +181,9 @@ def delay(spec: FigureSpec, runs: Runs) -> Figure:
             .mark_line(strokeWidth=1.7)
             .encode(
                 x=alt.X(**axis("t", "Time (s)", grid=False)),
-                y=alt.Y(**axis("y", "Queueing delay (ms)", log=True, domain=[0.01, top * 1.5], format="~g")),
+                y=alt.Y(
+                    **axis("y", "Queueing delay (ms)", log=True, domain=[0.01, top * 1.5], format=NUMBERS)
+                ),
                 color=colour(names, looks),
                 strokeDash=dash(names, looks),
             )
@@ -300,8 +303,9 @@ def _flows_over_time(run: Run) -> Figure:
     everyone = run.column("flows", "flow").size
     if len(sampled) < everyone:
         caption = f"Goodput, window and RTT of each flow that was sampled, {len(sampled):,} of {everyone:,}."
+    caption += f" Drawn is the run with seed {run.seed}."
     if len(rows_of) < len(sampled):
-        caption += f" Drawn are the {MOST_FLOWS} of them that delivered the most."
+        caption += f" Of the flows, the {MOST_FLOWS} that delivered the most."
     panels = _stacked(quantities, names, looks)
     return Figure("flows", "Flows over time", caption, panels, legend, columns=1)
 
@@ -341,7 +345,7 @@ def _links_over_time(run: Run) -> Figure:
     return Figure(
         "links",
         "Links over time",
-        "Throughput and queue of the busiest links that had one.",
+        f"Throughput and queue of the busiest links that had one. Drawn is the run with seed {run.seed}.",
         _stacked(parts, labels, link_looks),
         [Key(n, i) for n, i in zip(labels, link_looks, strict=True)],
         columns=1,

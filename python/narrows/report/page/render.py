@@ -151,7 +151,10 @@ def _swatch(key: Key) -> Markup:
     else:
         dash = f' stroke-dasharray="{" ".join(map(str, look.dash))}"' if look.dash else ""
         inside = f'<line x1="0" y1="7" x2="26" y2="7" stroke-width="2"{dash}/>'
-        inside += _MARKS.get(look.marker, "") if key.marks else ""
+        if key.marks:
+            outline = 1.2 if key.fill < 1 else 0
+            mark = _MARKS.get(look.marker, "")
+            inside += f'<g fill-opacity="{key.fill:g}" stroke-width="{outline:g}">{mark}</g>'
     return Markup(
         f'<svg class="swatch" style="{style}" viewBox="0 0 26 14" aria-hidden="true">{inside}</svg>'
     )
