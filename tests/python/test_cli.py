@@ -6,8 +6,10 @@ from importlib.metadata import version
 import pytest
 from narrows import sweep
 from narrows.cli import listing
+from narrows.matrix.plan import HELP
 from narrows.results.results import Results
 from narrows.scenario import schema
+from narrows.scenario.served import SERVED_BY
 
 TEXT = """
 [topology]
@@ -165,6 +167,22 @@ def test_check(narrows, tmp_path):
     shown = json.loads(out)
     assert shown["scenario"]["duration"] == "30s"
     assert shown["plan"]["links"][0]["queue"]["limit"]["bytes"] == 25_000
+
+
+def test_who_asks_the_network_where_nobody_answers_is_said(narrows, tmp_path):
+    note = "note: brf asks the network for its rate, but no [[controllers]] of kind 'brf' answers: "
+    for command in ("check", "run"):
+        out = narrows(command, "demo.toml", "--set", "flows.0.cc=brf")[1]
+        assert out.count("note: ") == 1 and note in out
+        assert "note" not in narrows(command, "demo.toml")[1]
+    (tmp_path / "served.toml").write_text(
+        TEXT.replace('"bbr"', '"brf-literal"') + '[[controllers]]\nkind = "brf"\nlink = "bottleneck"'
+    )
+    assert "note" not in narrows("check", "served.toml")[1]
+
+
+def test_who_needs_the_network_is_known_to_the_matrix_too():
+    assert {name: more["controllers"][0]["kind"] for name, more in HELP.items()} == SERVED_BY
 
 
 def test_list(narrows):

@@ -135,6 +135,12 @@ def test_a_name_that_nobody_knows_is_one_line_with_the_nearest(narrows, tmp_path
     assert not (tmp_path / "m").exists()
 
 
+def test_all_beside_names_is_one_line(narrows, tmp_path):
+    said = narrows("matrix", "--all", "cubic", "--out", tmp_path / "m")
+    assert said == (2, "", "--all: found with cubic, expected no controllers beside it\n")
+    assert not (tmp_path / "m").exists()
+
+
 def test_a_port_has_one_rate_controller():
     ask = Ask(("cubic", "brf", "rcp"))
     assert ("rcp", "brf") not in pairs(ask) and ("brf", "rcp") not in pairs(ask)

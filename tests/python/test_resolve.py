@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from narrows.errors import ScenarioError
 from narrows.scenario.graph import Graph
 from narrows.scenario.load import expand, load, loads
 from narrows.scenario.model import Scenario
@@ -114,10 +115,10 @@ def test_changes_become_steps():
             },
         ),
         (
-            '{kind = "threshold", mark = "0.17bdp", limit = "10p"}',
+            '{kind = "threshold", mark = "0.17bdp", limit = "200p"}',
             {
                 "kind": "fifo",
-                "limit": {"packets": 10, "bytes": None},
+                "limit": {"packets": 200, "bytes": None},
                 "mark": {"kind": "threshold", "packets": 142},
             },
         ),
@@ -130,6 +131,25 @@ def test_changes_become_steps():
 def test_queues(queue, expected):
     plan = plan_of(DUMBBELL.replace("loss", f"queue = {queue}\nloss"))
     assert link(plan, "bottleneck")["queue"] == expected
+
+
+@pytest.mark.parametrize(
+    ("queue", "line"),
+    [
+        ('mark = 99, limit = "100p"', "found 99 packets, expected less than 99: the queue's limit is 100"),
+        ('limit = "50p"', "found 65 packets, expected less than 49: the queue's limit is 50"),
+        ('mark = "0.17bdp", limit = "100p"', "found 142 packets, expected less than 99"),
+        ('mark = "1bdp", limit = "1bdp"', "expected less than the queue's limit of 1250000B: nothing would"),
+    ],
+)
+def test_a_mark_that_no_queue_reaches_is_refused(queue, line):
+    with pytest.raises(ScenarioError, match=line):
+        plan_of(DUMBBELL.replace("loss", f'queue = {{kind = "threshold", {queue}}}\nloss'))
+
+
+def test_the_longest_mark_that_a_queue_reaches_passes():
+    plan = plan_of(DUMBBELL.replace("loss", 'queue = {kind = "threshold", mark = 98, limit = "100p"}\nloss'))
+    assert link(plan, "bottleneck")["queue"]["mark"]["packets"] == 98
 
 
 def test_flows():

@@ -146,6 +146,14 @@ def test_what_is_finished_need_not_run_again(tmp_path: Path) -> None:
     assert len(other.runs) == 6
 
 
+def test_where_nothing_runs_nothing_is_written_and_the_reason_is_told(tmp_path: Path) -> None:
+    """A report without a run would take the place of an earlier one."""
+    with pytest.raises(NarrowsError, match=r"--on kernel: E7 is left out there: \S+") as refused:
+        run(tmp_path / "results", Fake(), "E7")
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "results").exists()
+
+
 @pytest.mark.parametrize("key", ["links.9.jitter", "links.0.loss", "nothing", "links.x.rate", "name.x"])
 def test_what_is_not_there_cannot_be_omitted(key: str) -> None:
     data = {"name": "x", "links": [{"rate": "1mbit", "jitter": "1ms"}]}

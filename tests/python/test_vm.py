@@ -175,9 +175,17 @@ def test_a_fifo_that_marks_is_told_the_time_that_its_length_takes():
     assert layout.disciplines == {"codel"}
 
 
-def test_a_fifo_that_marks_behind_a_rate_that_changes_is_refused():
-    with pytest.raises(ScenarioError, match="threshold"):
-        lay_out(link('queue = "threshold"\nat = [{ time = "1s", rate = "6mbit" }]'))
+@pytest.mark.parametrize(
+    ("queue", "line"),
+    [
+        ('queue = "threshold"\nat = [{ time = "1s", rate = "6mbit" }]', "a rate that stays"),
+        ('queue = { kind = "threshold", limit = "2bdp" }', "queue.limit: .* expected packets, e.g. '500p'"),
+        ('queue = "codel"', "found 'codel', expected a queue that the kernel backend has"),
+    ],
+)
+def test_a_queue_that_linux_does_not_have_so_is_one_line(queue, line):
+    with pytest.raises(ScenarioError, match=line):
+        lay_out(link(queue))
 
 
 def test_in_virtual_time_a_second_without_idle_time_is_not_sound():

@@ -13,6 +13,7 @@ from narrows.cli.run import On, real_stacks
 from narrows.scenario import reference
 from narrows.scenario import schema as scenario_schema
 from narrows.scenario.load import expand, load, parse_override
+from narrows.scenario.served import unserved
 
 
 def check(
@@ -45,6 +46,8 @@ def check(
         f"{_many(len(plan['nodes']), 'node')}, {_many(len(plan['links']) // 2, 'link')}, "
         f"{_many(flows, 'flow')}"
     )
+    for note in unserved(runs):
+        print(f"note: {note}")
 
 
 def _many(count: int, noun: str) -> str:

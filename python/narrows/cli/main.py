@@ -85,7 +85,8 @@ _add_studies()
 
 def _usage(error: Any) -> str:
     """A mistake in the command line as one line; of the command alone, which is none, the help."""
-    text: str = error.format_message()
+    # pydantic puts its own words before a sentence of ours.
+    text: str = error.format_message().replace("Value error, ", "")
     if "\n" in text or not text:
         return text
     command = error.ctx.command_path if error.ctx is not None else "narrows"

@@ -26,8 +26,9 @@ from narrows.results import summary
 from narrows.results.compare import compare
 from narrows.results.results import METADATA, SIMULATED, Results, holds_runs
 from narrows.results.summary import Figure, Row
-from narrows.scenario.load import load, parse_override
+from narrows.scenario.load import expand, load, parse_override
 from narrows.scenario.model import Scenario
+from narrows.scenario.served import unserved
 from narrows.signals import terminable
 
 INTERRUPTED = 130
@@ -106,6 +107,8 @@ def run(
         print(soundness.line(results.soundness))
         for note in soundness.notes(results.soundness):
             print(f"note: {note}")
+    for note in unserved(expand(loaded)):
+        print(f"note: {note}")
     print(f"tables in {folder}{' (earlier results there replaced)' if replaced else ''}")
     if simulated is not None:
         print(f"\nthe same scenario simulated (narrows compare {folder / SIMULATED} {folder}):")

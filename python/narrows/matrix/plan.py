@@ -77,12 +77,14 @@ def choose(
         marks: the network marks.
 
     Raises:
-        NarrowsError: for a name that is not known.
+        NarrowsError: for a name that is not known, or names beside `everyone`.
     """
-    named = list(wanted)
+    named = list(dict.fromkeys(wanted))
     for name in named:
         if name not in known:
             raise NarrowsError(f"controller: {one_of(name, known, 'a congestion controller')}")
+    if named and everyone:
+        raise NarrowsError(f"--all: found with {', '.join(named)}, expected no controllers beside it")
     alone = [
         name
         for name in known

@@ -11,6 +11,7 @@ from narrows.scenario import network
 from narrows.scenario.entries import Entry
 from narrows.scenario.graph import Direction, Graph
 from narrows.scenario.model import Scenario
+from narrows.scenario.parts import Plan
 from narrows.scenario.topologies import Dumbbell
 from narrows.scenario.traffic import Flow
 
@@ -133,4 +134,31 @@ def check_limit(limit: units.Limit, packet: int, key: str) -> None:
     if limit.bytes is not None and limit.bytes < packet:
         raise ScenarioError(
             f"found {found(str(limit))}, expected at least a full packet of its flows ({packet}B)", key
+        )
+
+
+def check_mark(mark: Plan, limit: Plan, key: str) -> None:
+    """A queue that drops before it is as long as its mark would never mark.
+
+    Args:
+        mark: length above which an arriving packet is marked, resolved.
+        limit: of the queue, resolved.
+        key: of the mark.
+
+    Raises:
+        ScenarioError: if nobody can find more than `mark` and still fit into `limit`.
+    """
+    if limit["packets"] is not None:
+        length = mark["packets"] or max(1, round(mark["bytes"] / network.FULL_PACKET))
+        if length >= limit["packets"] - 1:
+            raise ScenarioError(
+                f"found {length} packets, expected less than {limit['packets'] - 1}: the queue's limit is "
+                f"{limit['packets']}, so nothing would ever be marked",
+                key,
+            )
+    elif limit["bytes"] is not None and (mark["bytes"] or 0) >= limit["bytes"]:
+        raise ScenarioError(
+            f"found {mark['bytes']}B, expected less than the queue's limit of {limit['bytes']}B: nothing "
+            "would ever be marked",
+            key,
         )

@@ -246,6 +246,7 @@ class _Resolver:
         own: Plan = queue.model_dump(exclude={"kind", "limit"})
         if isinstance(queue, network.Threshold):
             mark = self._limit(queue.mark, link, index, f"{link.key}.queue.mark")
+            fitting.check_mark(mark, plan["limit"], f"{link.key}.queue.mark")
             whole = max(1, round((mark["bytes"] or 0) / FULL_PACKET))
             return plan | {"mark": {"kind": "threshold", "packets": mark["packets"] or whole}}
         if isinstance(queue, network.Red):

@@ -17,7 +17,7 @@ from narrows.studies.judge import Finding, Verdict
 from narrows.studies.load import find_study, known_studies, load_study
 from narrows.studies.model import Study
 from narrows.studies.real import run_on_both
-from narrows.studies.runner import Outcome, Real, run_study
+from narrows.studies.runner import Outcome, Real, chosen, run_study
 
 _STYLE = {Verdict.REPRODUCED: "green", Verdict.NOT_REPRODUCED: "red", Verdict.UNJUDGED: "yellow"}
 
@@ -82,6 +82,7 @@ def _folder(loaded: Study, quick: bool, on: On) -> str:
 def _run(
     loaded: Study, folder: Path, quick: bool, only: list[str], jobs: int | None, reuse: bool, on: On
 ) -> Outcome:
+    chosen(loaded, only)  # a name that is none costs no guest's start
     backend = real_stacks(on)
     if backend is None:
         return run_study(loaded, folder, quick=quick, only=only, jobs=jobs, reuse=reuse, say=_say)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from narrows.errors import NarrowsError, hint, one_line
+from narrows.errors import NarrowsError, choice, one_line
 from narrows.studies.model import Study
 
 
@@ -29,7 +29,7 @@ def find_study(name: str) -> Path:
     for folder in candidates:
         if (folder / "study.toml").is_file():
             return folder
-    raise NarrowsError(f"no study {one_line(name)!r}{hint(name, known_studies())}")
+    raise NarrowsError(f"study: {choice(name, known_studies())}")
 
 
 def load_study(folder: Path) -> Study:

@@ -94,6 +94,9 @@ def run_on_both(
     """
     experiments = chosen(study, only)
     pairs = [plan(study, experiment, quick, real) for experiment in experiments if not experiment.printed]
+    if not any(pair.real for pair in pairs):
+        # Nothing is written: a report without a run would take the place of an earlier one.
+        raise NarrowsError(f"--on {real.name}: {_none_runs(experiments, pairs)}")
     stacks = Real(kernel=str(real.facts().get("kernel", "unknown")), backend=real.name)
     outcome = Outcome(study, quick, {}, [], real=stacks)
     for experiment in experiments:
@@ -123,6 +126,13 @@ def run_on_both(
     outcome.findings = [judge(claim, outcome.runs) for claim in claims]
     stacks.findings = [judge(claim, stacks.runs) for claim in claims]
     return outcome
+
+
+def _none_runs(experiments: list[Experiment], pairs: list[Pair]) -> str:
+    """Why not one of these runs on real stacks."""
+    reasons = [f"{pair.experiment.id} is left out there: {' '.join(pair.left_out)}" for pair in pairs]
+    reasons += [f"{e.id} is a table that the paper prints" for e in experiments if e.printed]
+    return "; ".join(reason.rstrip(".") for reason in reasons)
 
 
 def _in_real_time(

@@ -125,12 +125,29 @@ def test_load_list_and_unload(narrows):
         assert code == 2, wrong
         assert said in err and err.count("\n") == 1, err
 
+    # All or none: the first of two is left alone where the second cannot be had.
+    for wrong in (("load", "bbr-c", "bbr-b"), ("unload", "bbr-b", "bbr-c")):
+        assert narrows("cc", *wrong)[:2] == (2, "")
+        assert list(cc.loaded()) == ["narrows_bbr_b"]
+    code, out, _ = narrows("cc", "load", "all", "--down-needs-loss")
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            "narrows_bbr_b stays as it is, loaded with exit-125",
+            "narrows_bbr is left out: it has no gain model",
+            "narrows_bbr_a is loaded",
+            "narrows_bbr_c is loaded",
+        ],
+    )
+    assert narrows("cc", "unload", "bbr-a", "bbr-c")[0] == 0
+
     with cc.at_hand(["narrows_bbr_b"]) as notes:
         assert notes == ["narrows_bbr_b was loaded before the run with exit-125"]
     assert "narrows_bbr_b" in registered(), "what a run finds it leaves"
     code, out, _ = narrows("cc", "unload", "all")
     assert (code, out) == (0, "narrows_bbr_b is unloaded\n")
     assert "narrows_bbr_b" not in registered()
+    assert narrows("cc", "unload", "all") == (0, "none is loaded\n", "")
 
 
 @pytest.mark.usefixtures("unloaded")

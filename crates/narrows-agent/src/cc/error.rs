@@ -8,7 +8,7 @@ pub(super) const REMEDY: &str = "Linux 6.1 or later with CONFIG_BPF_JIT and CONF
 #[derive(Debug, thiserror::Error)]
 pub enum CcError {
     /// A name that none of ours has.
-    #[error("found {0:?}, expected one of bbr, bbr-a, bbr-b, bbr-c, all")]
+    #[error("congestion control: found {0:?}, expected one of bbr, bbr-a, bbr-b, bbr-c, all")]
     Unknown(String),
     /// An option of variants for BBR v1.
     #[error("{0}: found with bbr, which has no gain model; expected bbr-a, bbr-b or bbr-c")]

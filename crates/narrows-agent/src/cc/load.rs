@@ -54,11 +54,11 @@ pub(super) fn check() -> Result<(), CcError> {
     })
 }
 
-/// Loads and registers a congestion control, which stays until [`unload`] or the machine's end.
+/// Whether [`load`] would begin; asked of several before the first of them is loaded.
 ///
 /// # Errors
 /// One line.
-pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded, CcError> {
+pub fn loadable(variant: Variant, options: Options, place: &Place) -> Result<(), CcError> {
     if variant == Variant::V1
         && let Some(name) = options.names().first()
     {
@@ -69,13 +69,24 @@ pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded,
     if name.len() >= NAME_MAX {
         return Err(CcError::Long(name));
     }
-    let _alone = place.alone()?;
     if find(variant, place)?.is_some() {
         return Err(CcError::Loaded(name));
     }
     if registered(&name)? {
         return Err(CcError::Taken { name, folder: place.folder.clone() });
     }
+    Ok(())
+}
+
+/// Loads and registers a congestion control, which stays until [`unload`] or the machine's end.
+///
+/// # Errors
+/// One line.
+pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded, CcError> {
+    check()?;
+    let name = place.registered(variant);
+    let _alone = place.alone()?;
+    loadable(variant, options, place)?;
     let folder = place.make_anew(variant)?;
     let loaded = register(variant, options, &name, &folder);
     if loaded.is_err() {
@@ -166,6 +177,23 @@ pub fn list(place: &Place) -> Result<Vec<Loaded>, CcError> {
     Ok(found?.into_iter().flatten().collect())
 }
 
+/// Whether [`unload`] would begin; asked of several before the first of them is unloaded.
+///
+/// # Errors
+/// One line, if it is not there, is in use or is the default.
+pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
+    check()?;
+    let name = place.registered(variant);
+    let Some(loaded) = find(variant, place)? else { return Err(CcError::Absent(name)) };
+    if fs::read_to_string(DEFAULT).map_err(CcError::file(DEFAULT))?.trim() == name {
+        return Err(CcError::Default(name));
+    }
+    if loaded.connections > 0 {
+        return Err(CcError::InUse { name, connections: loaded.connections });
+    }
+    Ok(())
+}
+
 /// Unregisters a congestion control that no connection has.
 ///
 /// One that begins in the very moment keeps it until its end: the kernel keeps what a socket uses.
@@ -174,15 +202,8 @@ pub fn list(place: &Place) -> Result<Vec<Loaded>, CcError> {
 /// One line, if it is not there or is in use.
 pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     check()?;
-    let name = place.registered(variant);
     let _alone = place.alone()?;
-    let Some(loaded) = find(variant, place)? else { return Err(CcError::Absent(name)) };
-    if fs::read_to_string(DEFAULT).map_err(CcError::file(DEFAULT))?.trim() == name {
-        return Err(CcError::Default(name));
-    }
-    if loaded.connections > 0 {
-        return Err(CcError::InUse { name, connections: loaded.connections });
-    }
+    unloadable(variant, place)?;
     let folder = place.of(variant);
     let element = folder.join(ELEMENT);
     if element.try_exists().map_err(CcError::file(&element))? {

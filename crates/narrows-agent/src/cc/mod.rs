@@ -12,7 +12,7 @@ mod place;
 
 pub use error::CcError;
 pub use gains::gains;
-pub use load::{Loaded, find, list, load, unload};
+pub use load::{Loaded, find, list, load, loadable, unload, unloadable};
 pub use place::Place;
 
 /// A member of the family.

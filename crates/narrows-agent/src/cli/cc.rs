@@ -45,7 +45,17 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
     match command {
         CcCommand::Load(args) => {
             let options = Options { exit_125: args.exit_125, down_needs_loss: args.down_needs_loss };
-            for variant in named(&args.names, || rest(options, &place))? {
+            // All or none: each is looked at before the first is loaded.
+            let wanted = named(&args.names, || rest(options, &place))?;
+            for &variant in &wanted {
+                cc::loadable(variant, options, &place)?;
+            }
+            if args.names.iter().any(|name| name == ALL) {
+                for line in left(&cc::list(&place)?, options, &place) {
+                    println!("{line}");
+                }
+            }
+            for variant in wanted {
                 let loaded = cc::load(variant, options, &place)?;
                 println!("{} is loaded", loaded.name);
             }
@@ -56,7 +66,14 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
             let _ = io::stdout().write_all(text.as_bytes());
         }
         CcCommand::Unload { names } => {
-            for variant in named(names, || there(&place))? {
+            let wanted = named(names, || there(&place))?;
+            if wanted.is_empty() {
+                println!("none is loaded");
+            }
+            for &variant in &wanted {
+                cc::unloadable(variant, &place)?;
+            }
+            for variant in wanted {
                 cc::unload(variant, &place)?;
                 println!("{} is unloaded", place.registered(variant));
             }
@@ -75,6 +92,22 @@ fn rest(options: Options, place: &Place) -> Result<Vec<Variant>, CcError> {
     let there = there(place)?;
     let fits = |variant: &Variant| *variant != Variant::V1 || options == Options::default();
     Ok(Variant::ALL.into_iter().filter(|variant| !there.contains(variant) && fits(variant)).collect())
+}
+
+/// What `load all` leaves as it is, a line each.
+fn left(there: &[Loaded], options: Options, place: &Place) -> Vec<String> {
+    let with = |options: Options| match options.names().as_slice() {
+        [] => "without options".to_owned(),
+        names => format!("with {}", names.join(", ")),
+    };
+    let mut lines: Vec<String> = there
+        .iter()
+        .map(|loaded| format!("{} stays as it is, loaded {}", loaded.name, with(loaded.options)))
+        .collect();
+    if options != Options::default() && there.iter().all(|loaded| loaded.variant != Variant::V1) {
+        lines.push(format!("{} is left out: it has no gain model", place.registered(Variant::V1)));
+    }
+    lines
 }
 
 /// The variants of these names; `all` means those of `all`.
@@ -147,7 +180,26 @@ mod tests {
         assert_eq!(names(&["all"], &Variant::ALL), Ok(Variant::ALL.to_vec()));
         assert_eq!(names(&["all", "bbr"], &[Variant::B]), Ok(vec![Variant::B]));
         let error = names(&["all", "bbr_d"], &[]).unwrap_err();
-        assert_eq!(error, "found \"bbr_d\", expected one of bbr, bbr-a, bbr-b, bbr-c, all");
+        assert_eq!(
+            error,
+            "congestion control: found \"bbr_d\", expected one of bbr, bbr-a, bbr-b, bbr-c, all"
+        );
+    }
+
+    #[test]
+    fn all_says_what_it_leaves_as_it_is() {
+        let place = Place::default();
+        let b = Loaded {
+            variant: Variant::B,
+            name: place.registered(Variant::B),
+            options: Options { exit_125: true, ..Options::default() },
+            connections: 0,
+            begun: 0,
+        };
+        let stays = "narrows_bbr_b stays as it is, loaded with exit-125";
+        assert_eq!(left(core::slice::from_ref(&b), Options::default(), &place), [stays]);
+        let lines = left(&[b], Options { down_needs_loss: true, ..Options::default() }, &place);
+        assert_eq!(lines, [stays, "narrows_bbr is left out: it has no gain model"]);
     }
 
     #[test]

@@ -104,7 +104,17 @@ def qdisc(link: Plan, key: str) -> Qdisc:
             for entry in queue["classes"]
         )
         return Qdisc(steps, None, classes)
-    raise _missing(queue, "a length, or 'htb'", key)
+    if _marks_above_a_length(queue):
+        if len(steps) > 1:
+            raise ScenarioError(
+                "found 'threshold' behind a rate that changes, expected a rate that stays: the kernel "
+                "backend marks by the time that a queue of this length takes",
+                key,
+            )
+        raise ScenarioError(
+            "found a limit in bytes or BDP beside a mark, expected packets, e.g. '500p'", f"{key}.limit"
+        )
+    raise _missing(queue, "a length, 'htb', or 'threshold' with a limit in packets", key)
 
 
 def check_shaped(link: Plan, key: str) -> None:
@@ -124,9 +134,11 @@ def is_plain(queue: Plan) -> bool:
 
 def _is_marking(queue: Plan) -> bool:
     """Whether it is a FIFO of so many packets that marks above a length."""
-    if queue["kind"] != "fifo" or queue["limit"].get("bytes") is not None:
-        return False
-    return bool(queue["mark"]["kind"] == "threshold")
+    return _marks_above_a_length(queue) and queue["limit"].get("bytes") is None
+
+
+def _marks_above_a_length(queue: Plan) -> bool:
+    return bool(queue["kind"] == "fifo" and queue["mark"]["kind"] == "threshold")
 
 
 def _marking(queue: Plan, rate: int) -> Leaf:
