@@ -104,17 +104,13 @@ def qdisc(link: Plan, key: str) -> Qdisc:
             for entry in queue["classes"]
         )
         return Qdisc(steps, None, classes)
-    if _marks_above_a_length(queue):
-        if len(steps) > 1:
-            raise ScenarioError(
-                "found 'threshold' behind a rate that changes, expected a rate that stays: the kernel "
-                "backend marks by the time that a queue of this length takes",
-                key,
-            )
+    if _is_marking(queue):
         raise ScenarioError(
-            "found a limit in bytes or BDP beside a mark, expected packets, e.g. '500p'", f"{key}.limit"
+            "found 'threshold' behind a rate that changes, expected a rate that stays: the kernel "
+            "backend marks by the time that a queue of this length takes",
+            key,
         )
-    raise _missing(queue, "a length, 'htb', or 'threshold' with a limit in packets", key)
+    raise _missing(queue, "a length, 'htb', or 'threshold'", key)
 
 
 def check_shaped(link: Plan, key: str) -> None:
@@ -133,18 +129,19 @@ def is_plain(queue: Plan) -> bool:
 
 
 def _is_marking(queue: Plan) -> bool:
-    """Whether it is a FIFO of so many packets that marks above a length."""
-    return _marks_above_a_length(queue) and queue["limit"].get("bytes") is None
-
-
-def _marks_above_a_length(queue: Plan) -> bool:
+    """Whether it is a FIFO that marks above a length."""
     return bool(queue["kind"] == "fifo" and queue["mark"]["kind"] == "threshold")
 
 
 def _marking(queue: Plan, rate: int) -> Leaf:
-    """Behind a fixed rate, who finds more than so many full packets waits longer than they take to serve."""
+    """Behind a fixed rate, who finds more than so many full packets waits longer than they take to serve.
+
+    CoDel's limit is in packets. One in bytes becomes as many full packets, the same as long as those that
+    wait are full.
+    """
     plain = leaf(queue["limit"])
-    return Leaf(plain.packets, None, queue["mark"]["packets"] * FULL_PACKET * NANOS_PER_SEC // rate)
+    limit = plain.packets if plain.bytes is None else max(1, plain.bytes // FULL_PACKET)
+    return Leaf(limit, None, queue["mark"]["packets"] * FULL_PACKET * NANOS_PER_SEC // rate)
 
 
 def _missing(queue: Plan, would_do: str, key: str) -> ScenarioError:
