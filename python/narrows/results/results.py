@@ -83,12 +83,29 @@ class Results:
             self._loaded[name] = self._read(name)
         return self._loaded[name]
 
+    def columns(self, name: str) -> list[str]:
+        """The names of a table's columns, without reading it."""
+        whole = self._whole(name)
+        return tables.names(whole) if whole is not None else self.table(name).column_names
+
+    def column(self, name: str, column: str) -> pa.ChunkedArray[Any]:
+        """One column of a table, without reading the others."""
+        whole = self._whole(name)
+        return (tables.read(whole, [column]) if whole is not None else self.table(name))[column]
+
+    def _whole(self, name: str) -> Path | None:
+        """The file of a table that is not in memory, if it is one file."""
+        if name in self._loaded or self.folder is None:
+            return None
+        path = self.folder / f"{name}.parquet"
+        return path if path.exists() else None
+
     def _read(self, name: str) -> pa.Table:
         empty = tables.SCHEMAS.get(name, pa.schema([("run", pa.uint32())])).empty_table()
         if self.folder is None:
             return empty
-        whole = self.folder / f"{name}.parquet"
-        if whole.exists():
+        whole = self._whole(name)
+        if whole is not None:
             return tables.read(whole)
         parts = [tables.read(path) for path in finished(self.folder, f"{name}.parquet")]
         return pa.concat_tables(parts, promote_options="default") if parts else empty

@@ -114,17 +114,34 @@ def _like(part: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def read(path: Path) -> pa.Table:
-    """Read a Parquet table.
+def read(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """Read a Parquet table, or some of its columns.
 
     Raises:
         OutputError: if it is none.
     """
     try:
-        return pq.read_table(path, partitioning=None)
+        return pq.read_table(path, columns=columns, partitioning=None)
     except (OSError, pa.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or "not a Parquet file"
-        raise OutputError(f"{path}: cannot be read ({reason})") from None
+        raise _cannot_read(path, error) from None
+
+
+def names(path: Path) -> list[str]:
+    """The names of a Parquet table's columns.
+
+    Raises:
+        OutputError: if it is none.
+    """
+    try:
+        found: list[str] = pq.read_schema(path).names
+    except (OSError, pa.ArrowException) as error:
+        raise _cannot_read(path, error) from None
+    return found
+
+
+def _cannot_read(path: Path, error: Exception) -> OutputError:
+    reason = getattr(error, "strerror", None) or "not a Parquet file"
+    return OutputError(f"{path}: cannot be read ({reason})")
 
 
 def cannot_write(path: Path, error: OSError) -> OutputError:

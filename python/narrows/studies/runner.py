@@ -22,6 +22,7 @@ from narrows.results.compare import Comparison
 from narrows.results.results import Results, came_to_its_end
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.model import Scenario
+from narrows.studies.columns import Columns
 from narrows.studies.judge import Finding, judge
 from narrows.studies.model import Experiment, Factor, Shorter, Study
 from narrows.studies.printed import printed_rows
@@ -281,33 +282,17 @@ def read_runs(results: Results, experiment: Experiment) -> Runs:
     names = {key: name for name, key in experiment.factors.items()}
     # An interrupted sweep has gaps in its numbers.
     count = max((int(row["run"]) for row in rows), default=-1) + 1
-    sliced = {name: _slices(results.table(name), count) for name in SCHEMAS if name != "events"}
+    columns = {name: Columns(results, name, count) for name in SCHEMAS if name != "events"}
     # A key that a sweep only pins down, and to which the study gives no name, is no factor.
     keys = [key for key in results.factors if key in names or len({row.get(key) for row in rows}) > 1]
     runs, soundness = [], results.soundness
     for row in rows:
         identity = int(row["run"])
         factors = {names.get(key, key): factor(row[key]) for key in keys if row.get(key) is not None}
-        tables = {name: part[identity] for name, part in sliced.items()}
+        tables = {name: part.of(identity) for name, part in columns.items()}
         doubts = tuple(soundness.get(str(identity), {}).get("reasons", ()))
         runs.append(Run(factors, int(row["seed"]), tables, doubts=doubts))
     return Runs(runs)
-
-
-def _slices(table: pa.Table, count: int) -> list[dict[str, Any]]:
-    """The columns of each run; a table's rows are in order of runs."""
-    owner = numbers(table, "run")
-    borders = np.searchsorted(owner, np.arange(count + 1))
-    columns: dict[str, Any] = {}
-    for field_ in table.schema:
-        if pa.types.is_string(field_.type):
-            columns[field_.name] = table[field_.name].to_pylist()
-        else:
-            columns[field_.name] = numbers(table, field_.name)
-    return [
-        {name: values[borders[i] : borders[i + 1]] for name, values in columns.items() if name != "run"}
-        for i in range(count)
-    ]
 
 
 def numbers(table: pa.Table, name: str) -> Any:

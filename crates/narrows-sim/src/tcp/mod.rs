@@ -17,8 +17,10 @@ mod scoreboard;
 mod sender;
 #[cfg(test)]
 mod tests;
-mod timers;
+mod timeouts;
+mod timer;
 mod transmit;
+mod undo;
 
 pub use app::{App, Chunk};
 pub(crate) use offer::Offer;

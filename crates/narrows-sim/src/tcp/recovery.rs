@@ -5,45 +5,7 @@ use narrows_control::units::Time;
 
 use super::Io;
 use super::sender::{Progress, Sender};
-use crate::packet::SackBlock;
-
-/// What the sender may send once the ACK is processed.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Rexmit {
-    /// What is lost first, then new data.
-    Lost,
-    /// New data first: F-RTO wants to see whether it is acknowledged.
-    New,
-    /// New data only: what was taken for lost turns up.
-    Nothing,
-}
-
-/// What is needed to take a reduction back.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Undo {
-    /// una at the start of the episode; `None`: it cannot be undone.
-    marker: Option<u32>,
-    /// Retransmissions not yet reported as duplicates; `None`: nothing was retransmitted.
-    outstanding: Option<u32>,
-    prior_cwnd: u32,
-    prior_ssthresh: u32,
-    /// Timestamp of the first retransmission of the episode.
-    pub(super) retransmitted_at: Option<u32>,
-}
-
-impl Undo {
-    /// A duplicate of something sent in this episode (Linux `tcp_check_dsack`).
-    pub(super) fn on_dsack(&mut self, block: SackBlock, ack: u32) {
-        if self.marker.is_some_and(|m| block.end > m) && block.end <= ack {
-            self.outstanding = self.outstanding.map(|n| n.saturating_sub(1));
-        }
-    }
-
-    pub(super) fn on_retransmit(&mut self, timestamp: u32) {
-        self.retransmitted_at.get_or_insert(timestamp);
-        self.outstanding = Some(self.outstanding.map_or(1, |n| n + 1));
-    }
-}
+use super::undo::Rexmit;
 
 impl Sender {
     /// An ACK that may mean trouble, or the end of it.

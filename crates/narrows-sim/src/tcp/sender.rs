@@ -12,10 +12,11 @@ use super::app::App;
 use super::offer::Offer;
 use super::prr::Prr;
 use super::rack::Rack;
-use super::recovery::{Rexmit, Undo};
 use super::rtt::Rtt;
 use super::sampler::{Draft, Sampler};
 use super::scoreboard::Scoreboard;
+use super::timer::Timer;
+use super::undo::{Rexmit, Undo};
 use super::{Io, before};
 use crate::packet::{HEADER, Packet, Template, flag};
 use crate::probe::Histogram;
@@ -86,7 +87,7 @@ pub(crate) struct Sender {
     pub(super) frto: bool,
     /// Tail loss probe: nxt when it was sent, and whether it was a retransmission.
     pub(super) probe: Option<(u32, bool)>,
-    pub(super) timer: super::timers::Timer,
+    pub(super) timer: Timer,
     /// Next time the pacer lets a packet go.
     pub(super) pace_at: Time,
     /// Application has no more data until then.
@@ -159,7 +160,7 @@ impl Sender {
             high_seq: 0,
             frto: false,
             probe: None,
-            timer: super::timers::Timer::Off,
+            timer: Timer::Off,
             pace_at: Time::ZERO,
             app_wait: Time::NEVER,
             last_sent: Time::ZERO,
@@ -200,7 +201,7 @@ impl Sender {
         self.add_header(io.now, &mut syn, false);
         io.send(syn);
         let wait = super::rtt::RTO_INITIAL.scale(1 << (self.syn_tries - 1).min(6), 1);
-        self.timer = super::timers::Timer::Retransmit(io.now + wait);
+        self.timer = Timer::Retransmit(io.now + wait);
     }
 
     /// A packet from the receiver.
@@ -310,7 +311,7 @@ impl Sender {
             seed: self.config.seed,
         };
         self.cc.on_established(&connection, &mut self.window);
-        self.timer = super::timers::Timer::Off;
+        self.timer = Timer::Off;
         self.pace_at = io.now;
         let ack = self.packet(io, flag::ACK);
         io.send(ack);

@@ -5,17 +5,7 @@ use narrows_control::units::{Span, Time};
 
 use super::Io;
 use super::sender::{Phase, Progress, Sender};
-
-/// What the timer is set for.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Timer {
-    Off,
-    Retransmit(Time),
-    /// Tail loss probe.
-    Probe(Time),
-    /// RACK: a segment becomes overdue.
-    Reordering(Time),
-}
+use super::timer::Timer;
 
 /// SYNs before giving up (Linux tcp_syn_retries 6).
 const SYN_TRIES: u32 = 7;
@@ -25,24 +15,6 @@ const RETRIES: u32 = 15;
 const PROBE_DELAYED_ACK: Span = super::rtt::RTO_MIN;
 /// Linux TCP_TIMEOUT_MIN_US is two jiffies; we have no jiffies and use 2 ms.
 const PROBE_SLACK: Span = Span::from_millis(2);
-
-impl Timer {
-    pub(super) fn at(self) -> Time {
-        match self {
-            Timer::Off => Time::NEVER,
-            Timer::Retransmit(t) | Timer::Probe(t) | Timer::Reordering(t) => t,
-        }
-    }
-
-    /// RACK wants to be asked again; its timer takes the place of the others until then.
-    pub(super) fn reordering(&mut self, at: Option<Time>) {
-        if let Some(at) = at {
-            *self = Timer::Reordering(at);
-        } else if let Timer::Reordering(_) = *self {
-            *self = Timer::Off;
-        }
-    }
-}
 
 impl Sender {
     /// When the sender's timer is due.

@@ -1,0 +1,67 @@
+"""The columns of a sweep's tables by run, each read when it is first asked for.
+
+A study has hundreds of runs with a row for each flow and 10 ms, and looks at four of fifteen columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from narrows.results.results import Results
+
+
+class Columns:
+    """A table of a sweep, whose rows are in order of runs.
+
+    Args:
+        results: of the sweep.
+        table: its name.
+        count: runs, with those that are missing.
+    """
+
+    def __init__(self, results: Results, table: str, count: int) -> None:
+        self._results = results
+        self._table = table
+        self._whole: dict[str, Any] = {}
+        known = results.columns(table)
+        owner = values(results.column(table, "run")) if "run" in known else np.empty(0)
+        self._borders = np.searchsorted(owner, np.arange(count + 1))
+        self.names = [name for name in known if name != "run"]
+
+    def of(self, run: int) -> Mapping[str, Any]:
+        """The columns of one run, by name."""
+        return _OfRun(self, int(self._borders[run]), int(self._borders[run + 1]))
+
+    def whole(self, name: str) -> Any:
+        """A column of all runs."""
+        if name not in self._whole:
+            if name not in self.names:
+                raise KeyError(name)
+            self._whole[name] = values(self._results.column(self._table, name))
+        return self._whole[name]
+
+
+@dataclass(frozen=True)
+class _OfRun(Mapping[str, Any]):
+    columns: Columns
+    first: int
+    last: int
+
+    def __getitem__(self, name: str) -> Any:
+        return self.columns.whole(name)[self.first : self.last]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns.names)
+
+    def __len__(self) -> int:
+        return len(self.columns.names)
+
+
+def values(column: pa.ChunkedArray[Any]) -> Any:
+    """A column as a list of strings, or as a numpy array of anything else."""
+    return column.to_pylist() if pa.types.is_string(column.type) else column.to_numpy()
