@@ -87,6 +87,16 @@ def test_an_interval_of_no_width_on_the_border_is_not_beyond_it() -> None:
     assert judge(at_the_edge, same).verdict is Verdict.REPRODUCED
 
 
+def test_sides_that_differ_by_rounding_do_not_differ() -> None:
+    """Jain's index of 1 - 1e-11 is not fairer than 1 - 2e-11, however sure the interval is."""
+    for compare, even in (("difference", 0.0), ("gain", 0.0), ("ratio", 1.0)):
+        for part, verdict in ((1e-9, Verdict.NOT_REPRODUCED), (1e-4, Verdict.REPRODUCED)):
+            runs = [a_run("brf", s, 90 + s, loss=0.1) for s in (1, 2)]
+            runs += [a_run("bbr", s, (90 + s) * (1 - part), loss=0.1) for s in (1, 2)]
+            claim = a_claim(**sides(loss=0.1), compare=compare, expect={"above": even})
+            assert judge(claim, {"E": Runs(runs)}).verdict is verdict, (compare, part)
+
+
 @pytest.mark.parametrize(
     ("goodputs", "every", "some"),
     [

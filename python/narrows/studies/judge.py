@@ -75,6 +75,9 @@ class Finding:
         return _OWN[verdict] if self.claim.group == "ours" else verdict.value
 
 
+ALIKE = 1e-6
+"""Sides that differ by less than this part are alike: fairness of 1 - 1e-11 is not better than 1 - 2e-11."""
+
 _OWN = {Verdict.REPRODUCED: "met", Verdict.NOT_REPRODUCED: "not met", Verdict.UNJUDGED: "cannot be judged"}
 
 
@@ -304,6 +307,8 @@ def _combine(compare: str, values: list[float]) -> float:
     if compare == "value":
         return values[0]
     a, b = values
+    if math.isclose(a, b, rel_tol=ALIKE):
+        b = a
     if compare == "difference":
         return a - b
     if compare == "gain":
