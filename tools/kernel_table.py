@@ -1,0 +1,80 @@
+"""Fills the table of docs/kernel-vs-simulation.md from the results of `narrows study brf --on kernel`.
+
+narrows study brf --on kernel --out results/brf-kernel && python tools/kernel_table.py results/brf-kernel
+"""
+
+import sys
+from pathlib import Path
+
+from narrows.report.style import look
+from narrows.results.compare import TOLERANCES, Pair, compare
+from narrows.results.results import Results
+from narrows.studies import find_study, load_study
+from narrows.studies.model import Experiment
+from narrows.studies.runner import factor
+from pages import fill
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "kernel-vs-simulation.md"
+FIGURES = {"goodput_bps": 1e6, "rtt_mean_s": 1e-3}
+"""Figures of a flow, and the size of the page's unit in the tables'."""
+HEAD = (
+    "| experiment | case | flow | goodput, simulated | kernel | difference "
+    "| mean RTT, simulated | kernel | difference |\n"
+    "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+)
+
+
+def point(pair: Pair, experiment: Experiment) -> str:
+    """The factors of a point in words."""
+    names = {key: name for name, key in experiment.factors.items()}
+    words = []
+    for key, value in pair.factors.items():
+        name, found = names.get(key), factor(value)
+        if name == "controller":
+            words.append(look(str(found)).label)
+        elif name == "loss" and isinstance(found, float):
+            words.append(f"{100 * found:g} % loss")
+        elif name == "buffer" and isinstance(found, float):
+            words.append(f"{found:,.0f} packets")
+    return ", ".join(words)
+
+
+def cells(pair: Pair) -> str:
+    """Both sides and their difference, bold beyond its tolerance."""
+    difference = f"{100 * pair.difference:+.1f} %".replace("+0.0", "0.0").replace("-0.0", "0.0")
+    if pair.large:
+        difference = f"**{difference}**"
+    size = FIGURES[pair.figure]
+    return f"{pair.a / size:.1f} | {pair.b / size:.1f} | {difference}"
+
+
+def table(results: Path) -> tuple[str, str]:
+    """The table as Markdown, and how many of its figures agree."""
+    study, lines, every = load_study(find_study("brf")), [HEAD], []
+    for folder in sorted((results / "kernel").iterdir()):
+        experiment = study.experiment(folder.name)
+        found = compare(Results.read(results / "sim" / folder.name), Results.read(folder))
+        rows: dict[tuple[str, str], dict[str, Pair]] = {}
+        for pair in found.pairs:
+            if pair.entity == "flow" and pair.figure in FIGURES:
+                rows.setdefault((point(pair, experiment), pair.name), {})[pair.figure] = pair
+        for (words, flow), pairs in rows.items():
+            both = " | ".join(cells(pairs[figure]) for figure in FIGURES)
+            lines.append(f"| {experiment.id} | {words} | {flow} | {both} |")
+            every.append(pairs)
+    counts = []
+    for figure in FIGURES:
+        near = sum(not pairs[figure].large for pairs in every)
+        counts.append(f"{figure}: {near} of {len(every)} within {100 * TOLERANCES[figure]:g} %")
+    return "\n".join(lines), "; ".join(counts)
+
+
+def main() -> None:
+    """Fills the page, and says how many figures agree."""
+    made, counts = table(Path(sys.argv[1]))
+    PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), "kernel", f"{made}\n"), encoding="utf-8")
+    print(counts)
+
+
+if __name__ == "__main__":
+    main()
