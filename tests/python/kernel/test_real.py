@@ -31,6 +31,19 @@ rtt = "20ms"
 pytestmark = pytest.mark.usefixtures("real", "tidy")
 
 
+LONG_AND_FAT = """
+duration = "7s"
+[topology]
+kind = "dumbbell"
+rate = "100mbit"
+rtt = "100ms"
+queue = "1bdp"
+[[flows]]
+cc = "bbr"
+stop = "6s"
+"""
+
+
 def narrows(*args, **options):
     command = [sys.executable, "-m", "narrows.cli.main", *map(str, args)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
@@ -48,6 +61,18 @@ def test_two_cubics_share_a_dumbbell(backend):
     # 50 Mbit/s of L3 carry 50 * 1448 / 1500 of payload, and no more.
     assert 0.8 * 48.3e6 < goodput < 1.02 * 48.3e6
     assert all(rtt >= 0.0195 for rtt in real.flows["min_rtt_s"].to_pylist())
+
+
+@pytest.mark.flaky(reruns=1)
+def test_a_sender_is_never_dry_before_it_stops_and_has_little_left_then(backend):
+    """A dry socket is "limited by the application": BBR then stays in Startup for seconds, the queue full."""
+    results = sweep.run(loads(LONG_AND_FAT), backend=backend)
+    print(results.soundness["0"]["reasons"] or "sound")
+    flow, link = results.flow_samples.to_pylist(), results.link_samples.to_pylist()
+    srtt = [row["srtt_s"] for row in flow if 4.5 < row["t_s"] < 5.5]
+    assert srtt and max(srtt) < 0.15, srtt
+    left = [row["throughput_bps"] for row in link if row["link"] == 0 and row["t_s"] > 6.4]
+    assert left and max(left) < 1e6, left
 
 
 @pytest.mark.flaky(reruns=2)

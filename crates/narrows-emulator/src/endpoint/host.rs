@@ -251,7 +251,7 @@ impl Host {
         board.started.note(clock.now());
         let end = match &entry.transport {
             Transport::Tcp(config) => {
-                let app = (member.app, stop);
+                let app = (member.app, stop, self.starts.len());
                 let port = entry.spec.source_port.and_then(|first| {
                     u16::try_from(member.member).ok().and_then(|member| first.checked_add(member))
                 });

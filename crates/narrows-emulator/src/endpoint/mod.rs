@@ -5,6 +5,7 @@ mod host;
 mod schedule;
 mod tcp;
 mod udp;
+mod unsent;
 
 pub(crate) use board::{FlowBoard, Registry};
 pub(crate) use host::Host;

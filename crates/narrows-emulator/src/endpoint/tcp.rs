@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use narrows_control::units::{Rate, Span, Time};
+use narrows_control::units::Time;
 use narrows_sim::model::{App, Chunk, EmptyPath};
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -16,14 +16,12 @@ use nix::sys::socket::{
 };
 
 use super::board::FlowBoard;
+use super::unsent::Unsent;
 use crate::raw;
 
 /// Bytes of one write.
 const CHUNK: usize = 64 * 1024;
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
-
-/// Writes before another socket gets its turn.
-const TURN: usize = 64;
 
 /// Bytes taken off a receiving socket at a time.
 const DISCARD: usize = 1 << 20;
@@ -42,16 +40,6 @@ pub(crate) struct TcpConfig {
     pub(crate) pacing: bool,
     pub(crate) receive_window: Option<u32>,
     pub(crate) path: EmptyPath,
-}
-
-impl TcpConfig {
-    /// Unsent bytes that the kernel may hold: 10 ms at the bottleneck's rate, so that the sender need not be woken for every
-    /// packet and little is left over when the application stops.
-    fn unsent_max(&self) -> u32 {
-        let bytes =
-            self.path.bottleneck.min(Rate::from_bytes_per_sec(1 << 40)).bytes_in(Span::from_millis(10));
-        bytes.get().clamp(16 << 10, 1 << 20) as u32
-    }
 }
 
 fn family(address: &SocketAddr) -> AddressFamily {
@@ -109,6 +97,9 @@ pub(crate) struct Sender {
     app: App,
     stop: Time,
     mss: u16,
+    unsent: Unsent,
+    /// What the kernel was told of it.
+    unsent_max: u32,
     /// Taken from the application, not yet from us.
     pending: usize,
     finished: bool,
@@ -118,12 +109,12 @@ pub(crate) struct Sender {
 
 impl Sender {
     /// Opens the connection from `source` (port 0: any) in the calling thread's namespace; also gives the port it comes from,
-    /// before the first packet leaves.
+    /// before the first packet leaves. `flows` are those that the host sends in the run.
     pub(crate) fn connect(
         source: SocketAddr,
         destination: SocketAddr,
         config: &TcpConfig,
-        (app, stop): (App, Time),
+        (app, stop, flows): (App, Time, usize),
         board: &Arc<FlowBoard>,
         announce: impl FnOnce(u16),
     ) -> io::Result<Self> {
@@ -133,7 +124,6 @@ impl Sender {
         if config.mss != DEFAULT_MSS {
             raw::set_option(&fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, (config.mss + TIMESTAMPS) as i32)?;
         }
-        raw::set_option(&fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, config.unsent_max())?;
         if config.pacing {
             // Any limit turns the kernel's own pacing on (net/core/sock.c, SO_MAX_PACING_RATE); this one binds nobody.
             raw::set_option(&fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, 1u64 << 40)?;
@@ -154,6 +144,8 @@ impl Sender {
             app,
             stop,
             mss: config.mss.min(u16::MAX as u32) as u16,
+            unsent: Unsent::new(&config.path, flows, stop),
+            unsent_max: 0,
             pending: 0,
             finished: false,
             shut: false,
@@ -195,7 +187,11 @@ impl Sender {
         if !self.connected || self.shut {
             return Next::Socket;
         }
-        for _ in 0..TURN {
+        if let Err(e) = self.limit_unsent(now) {
+            return self.over(Err(e));
+        }
+        let mut written = 0;
+        while written < self.unsent.turn() {
             let mut wait = None;
             while self.pending < CHUNK && !self.finished {
                 match self.app.take(now, self.mss) {
@@ -225,13 +221,24 @@ impl Sender {
             }
             let data = &ZEROS[..self.pending.min(CHUNK)];
             match send(self.fd.as_raw_fd(), data, MsgFlags::MSG_NOSIGNAL) {
-                Ok(n) => self.pending -= n.min(self.pending),
+                Ok(n) => {
+                    self.pending -= n.min(self.pending);
+                    written += n as u64;
+                }
                 Err(Errno::EAGAIN) => return Next::Socket,
                 Err(e) => return self.over(Err(e.into())),
             }
         }
-        // It takes more than its turn: after the others.
-        Next::Time(now)
+        Next::Time(now + self.unsent.pause(written))
+    }
+
+    fn limit_unsent(&mut self, now: Time) -> io::Result<()> {
+        let limit = self.unsent.limit(now);
+        if limit == self.unsent_max {
+            return Ok(());
+        }
+        self.unsent_max = limit;
+        raw::set_option(&*self.fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, limit)
     }
 
     fn over(&mut self, outcome: io::Result<()>) -> Next {
