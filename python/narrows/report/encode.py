@@ -59,6 +59,16 @@ def axis(
     return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
 
 
+def bands(
+    base: alt.Chart, values: Sequence[dict[str, Any]], y: dict[str, Any], **mark: Any
+) -> list[alt.Chart]:
+    """The layer of confidence intervals, none where no row has a ``band``: an empty layer has no extent."""
+    if not any(row["band"] for row in values):
+        return []
+    area = base.transform_filter("datum.band").mark_area(line=False, **mark)
+    return [area.encode(y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q", detail="s:N")]
+
+
 NO_BANDS = " Bands are drawn of three seeds and more."
 """What captions say where there are fewer."""
 _POWERS = [10.0**power for power in range(-4, 7)]

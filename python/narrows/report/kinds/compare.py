@@ -14,6 +14,7 @@ from narrows.report.encode import (
     NO_BANDS,
     NUMBERS,
     axis,
+    bands,
     colour,
     controllers,
     dash,
@@ -119,9 +120,7 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
             )
         cut = "y_to" in args
         layers += [
-            base.transform_filter("datum.band")
-            .mark_area(opacity=0.16, line=False, clip=cut)
-            .encode(y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q"),
+            *bands(base, values, y, opacity=0.16, clip=cut),
             base.mark_line(strokeWidth=2, clip=cut).encode(y=alt.Y(**y), strokeDash=dash(names, looks)),
             base.mark_point(filled=True, size=52, opacity=1, clip=cut).encode(
                 y=alt.Y(**y), shape=shape(names, looks), tooltip=tips

@@ -15,7 +15,7 @@ import altair as alt
 
 from narrows import units
 from narrows.errors import Expected
-from narrows.report.encode import LEAST_FOR_A_BAND, NO_BANDS, NUMBERS, axis, colour, dash, shape
+from narrows.report.encode import LEAST_FOR_A_BAND, NO_BANDS, NUMBERS, axis, bands, colour, dash, shape
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows
 from narrows.report.style import DARK_OF, FAINT, GREY, Look, look, looks_of
@@ -208,9 +208,7 @@ def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
         )
         y = axis("y", title, domain=[0, top * 1.06])
         chart = alt.layer(
-            base.transform_filter("datum.band")
-            .mark_area(opacity=0.14, line=False)
-            .encode(y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q", detail="s:N"),
+            *bands(base, values, y, opacity=0.14),
             base.mark_line(strokeWidth=2).encode(y=alt.Y(**y), strokeDash=dash(names, looks)),
             base.mark_point(filled=True, size=48, opacity=1).encode(
                 y=alt.Y(**y), shape=shape(names, looks), tooltip=_tips(title, x.title)
