@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from narrows.errors import NarrowsError
 from narrows.scenario import buffers
-from narrows.scenario.load import loads
+from narrows.scenario.load import expand, loads
 from narrows.scenario.resolve import resolve, survey
 from narrows.validate import grid, measures
 from narrows.validate.grid import Flows
@@ -122,6 +122,23 @@ def test_a_scenarios_receive_buffer_is_memory_and_bounded():
     for wrong in ("100B", "2GB", "0B"):
         with pytest.raises(NarrowsError, match="receive_buffer"):
             resolve(loads(text.format(wrong)))
+
+
+def test_auto_is_what_real_sockets_have_by_themselves_and_memory():
+    text = LINE.format(rate="100mbit", rtt="100ms", queue="400p")
+    bare, auto = resolve(loads(text)), resolve(loads('receive_buffer = "auto"\n' + text))
+    assert auto["receive_buffer"] == bare["receive_buffer"] and auto["receive_memory"]
+
+
+def test_what_is_simulated_beside_real_sockets_has_their_memory_at_every_point_of_a_sweep():
+    text = LINE.format(rate="100mbit", rtt="100ms", queue="400p")
+    sweep = '[sweep]\nseeds = 2\n[sweep.vary]\n"topology.rate" = ["100mbit", "1gbit"]\n'
+    runs = expand(loads(text + sweep).beside_real())
+    plans = [resolve(run.scenario) for run in runs]
+    assert len(plans) == 4 and all(plan["receive_memory"] for plan in plans)
+    assert plans[0]["receive_buffer"] < plans[2]["receive_buffer"]
+    named = loads('receive_buffer = "1MB"\n' + text)
+    assert named.beside_real().receive_buffer == 1_000_000
 
 
 def test_a_cell_names_the_buffer_that_its_real_sockets_have():

@@ -133,7 +133,7 @@ def _results(
 def _simulated(loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None) -> Results | None:
     """The same in the simulator, to compare; None, and a line that says why, if it has no such controller."""
     try:
-        return _results(loaded, folder, seeds, jobs, None)
+        return _results(loaded.beside_real(), folder, seeds, jobs, None)
     except ScenarioError as error:
         print(f"no simulation to compare with: {error}", file=sys.stderr)
         return None

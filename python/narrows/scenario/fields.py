@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -58,6 +58,19 @@ def _period_or_zero(nanos: int) -> int:
     return nanos
 
 
+def _receive_buffer(value: object) -> int | str:
+    expected = "'auto' or a size from 4KiB to 1GiB"
+    if value == AUTO:
+        return AUTO
+    try:
+        size = units.parse_size(value)
+    except Expected:
+        raise Expected(expected) from None
+    if not 4 << 10 <= size <= 1 << 30:
+        raise Expected(expected)
+    return size
+
+
 def _name(value: object) -> str:
     expected = "a name of up to 64 printable characters without spaces"
     if not isinstance(value, str) or not 0 < len(value) <= 64:
@@ -94,6 +107,8 @@ def _data(value: Any, depth: int = 0) -> Any:
     return value
 
 
+AUTO = "auto"
+"""What a network needs by itself."""
 _LEAST_PERIOD = 10_000
 MOST_DELAY = 1000 * units.NANOS_PER_SEC
 """Longest propagation delay, ns."""
@@ -143,6 +158,13 @@ Size = Annotated[
     _SIZE,
 ]
 """Bytes, above zero."""
+ReceiveBuffer = Annotated[
+    int | Literal["auto"],
+    BeforeValidator(_receive_buffer),
+    PlainSerializer(lambda value: value if value == AUTO else units.format_size(value), when_used="json"),
+    _schema(r"^(auto|\s*[0-9.]+([eE][+-]?[0-9]+)?\s*([kKmMgGtT]i?)?(B|[bB]ytes?)\s*)$", ["auto", "6MiB"]),
+]
+"""Bytes, or what the scenario's network needs."""
 Probability = Annotated[
     float,
     BeforeValidator(units.parse_probability),

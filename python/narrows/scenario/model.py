@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model
 
 from narrows.errors import Expected
 from narrows.scenario.fields import (
+    AUTO,
     Data,
     Delay,
     Duration,
@@ -21,7 +22,7 @@ from narrows.scenario.fields import (
     PositiveDuration,
     Rate,
     RateOrZero,
-    Size,
+    ReceiveBuffer,
     Table,
 )
 from narrows.scenario.network import Link, Node
@@ -213,10 +214,11 @@ class Scenario(Table):
     """Rate controllers at ports of switches."""
     sdn: Sdn | None = None
     """The SDN controller; none if left out."""
-    receive_buffer: Annotated[Size, Field(ge=4096, le=2**30)] | None = None
+    receive_buffer: ReceiveBuffer | None = None
     """Receive buffer of every TCP connection (Linux tcp_rmem): half of it is offered, and what waits behind a
-    hole takes of it. If left out, Linux's 6 MiB, or four times what the hungriest flow's path holds; then
-    simulated receivers open their window to half of it, and limit nobody from there on."""
+    hole takes of it. "auto" is Linux's 6 MiB, or four times what the hungriest flow's path holds. If left
+    out, real sockets have as much; simulated receivers open their window to half of it, and limit nobody from
+    there on."""
     probes: Probes = Probes()
     """What to record."""
     kernel: Kernel | None = None
@@ -241,6 +243,12 @@ class Scenario(Table):
         """The same scenario, known to come from `source`."""
         self._source = source
         return self
+
+    def beside_real(self) -> Scenario:
+        """The same, to be simulated beside real sockets: receivers have those sockets' memory."""
+        if self.receive_buffer is not None:
+            return self
+        return self.model_copy(update={"receive_buffer": AUTO})
 
     def raw(self) -> dict[str, Any]:
         """What was given, in units as people write them: what a scenario file would hold."""

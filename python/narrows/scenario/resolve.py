@@ -129,6 +129,7 @@ class _Resolver:
         fitting.check(scenario, self.graph, self.entries, self.paths)
         controllers = self._controllers()
         links = [self._link(link, i) for i, link in enumerate(self.graph.links)]
+        named = scenario.receive_buffer
         plan = {
             "seed": scenario.seed,
             "duration": scenario.duration,
@@ -138,8 +139,8 @@ class _Resolver:
             "flows": self.flows,
             "controllers": controllers,
             "sdn": None,
-            "receive_buffer": scenario.receive_buffer or buffers.receive_buffer(links, self.paths),
-            "receive_memory": scenario.receive_buffer is not None,
+            "receive_buffer": named if isinstance(named, int) else buffers.receive_buffer(links, self.paths),
+            "receive_memory": named is not None,
             "probes": self._probes([c["link"] for c in controllers], total),
         }
         if scenario.sdn is not None:

@@ -205,7 +205,7 @@ def plan(study: Study, experiment: Experiment, quick: bool, backend: Backend) ->
     source = str(study.folder / experiment.scenario)
     real = copy.deepcopy(data)
     data["sweep"]["seeds"] = min(asked.simulated_seeds, QUICK_SEEDS) if quick else asked.simulated_seeds
-    simulated = Scenario(**data).with_source(source)
+    simulated = Scenario(**data).with_source(source).beside_real()
     if asked.never:
         return Pair(experiment, simulated, None, [sentence(asked.never)])
     for key in asked.omit:
