@@ -2,6 +2,7 @@
 
 import json
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from narrows import sweep
@@ -9,8 +10,10 @@ from narrows.cli import listing
 from narrows.matrix.plan import HELP
 from narrows.results.results import Results
 from narrows.scenario import schema
-from narrows.scenario.served import SERVED_BY
+from narrows.scenario.load import expand, load
+from narrows.scenario.served import SERVED_BY, unserved
 
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 TEXT = """
 [topology]
 kind = "dumbbell"
@@ -179,6 +182,29 @@ def test_who_asks_the_network_where_nobody_answers_is_said(narrows, tmp_path):
         TEXT.replace('"bbr"', '"brf-literal"') + '[[controllers]]\nkind = "brf"\nlink = "bottleneck"'
     )
     assert "note" not in narrows("check", "served.toml")[1]
+
+
+@pytest.mark.parametrize(
+    ("controller", "answered"),
+    [
+        ('kind = "rcp"\nparams = { signal = "ack" }', {"brf"}),
+        ('kind = "rcp"', {"rcp"}),
+        ('kind = "bdr"\nparams = { signal = "ack" }', {"brf"}),
+        ('kind = "pacec"\nparams = { signal = "in-band" }', {"brf"}),
+        ('kind = "pacec"', {"pacec"}),
+    ],
+)
+def test_rates_in_acks_are_answers_to_brf_senders(tmp_path, controller, answered):
+    more = f'[[controllers]]\n{controller}\nlink = "bottleneck"\n[sdn]\n'
+    for cc in ("brf", "rcp", "pacec"):
+        (tmp_path / "served.toml").write_text(TEXT.replace('"bbr"', f'"{cc}"') + more)
+        runs = expand(load(tmp_path / "served.toml"))
+        assert (not unserved(runs)) == (cc in answered)
+
+
+def test_no_scenario_of_the_project_asks_in_vain():
+    paths = sorted(SCENARIOS.glob("*.toml"))
+    assert paths and not [path.name for path in paths if unserved(expand(load(path)))]
 
 
 def test_who_needs_the_network_is_known_to_the_matrix_too():

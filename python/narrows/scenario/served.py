@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from narrows.scenario.load import Run
+from narrows.scenario.model import Controller
 
 SERVED_BY = {
     "brf": "brf",
@@ -19,6 +20,10 @@ SERVED_BY = {
 """Congestion controllers that obey the network, and the kind of rate controller that each needs."""
 
 
+_BY_OPTION = {("rcp", "ack"), ("bdr", "ack"), ("pacec", "in-band")}
+"""Kind and `signal` of rate controllers that answer in ACKs, with BRF's option."""
+
+
 def unserved(runs: Iterable[Run]) -> list[str]:
     """A sentence for each congestion controller whose rate controller is missing in a run that has it.
 
@@ -26,7 +31,7 @@ def unserved(runs: Iterable[Run]) -> list[str]:
     """
     missing: dict[str, None] = {}
     for run in runs:
-        kinds = {controller.kind for controller in run.scenario.controllers}
+        kinds = {kind for controller in run.scenario.controllers for kind in _answers(controller)}
         for flow in run.scenario.flows:
             if flow.cc in SERVED_BY and SERVED_BY[flow.cc] not in kinds:
                 missing.setdefault(flow.cc)
@@ -35,3 +40,10 @@ def unserved(runs: Iterable[Run]) -> list[str]:
         "what is measured is what it does without"
         for cc in missing
     ]
+
+
+def _answers(controller: Controller) -> set[str]:
+    """What kinds of rate controller it is to a sender."""
+    if (controller.kind, controller.params.get("signal")) in _BY_OPTION:
+        return {"brf"}
+    return {controller.kind}
