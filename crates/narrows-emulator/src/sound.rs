@@ -134,13 +134,14 @@ impl Soundness {
             let share = |us: u64| us as f64 / info.busy_us as f64;
             let window = spec.plan.flows[flow.member.plan as usize].limits_window();
             // What the simulator's receivers do, too, is no disturbance.
-            let held =
-                if spec.plan.receive_memory { share(info.sndbuf_limited_us) } else { info.limited_share() };
+            let (held, by) = if spec.plan.receive_memory {
+                (share(info.sndbuf_limited_us), "the send buffer held it; name a larger receive_buffer")
+            } else {
+                let by = "the receive window or the send buffer held it; name a larger receive_buffer, or \"auto\" if it should";
+                (info.limited_share(), by)
+            };
             if held > spec.bounds.limited && !window {
-                self.reasons.push(format!(
-                    "flow {name}: {:.0} % of the time the receive window or the send buffer held it; raise tcp_rmem, tcp_wmem",
-                    held * 100.0
-                ));
+                self.reasons.push(format!("flow {name}: {:.0} % of the time {by}", held * 100.0));
             }
             self.flows.push(FlowSoundness {
                 flow: flow.id,
