@@ -7,6 +7,7 @@ repeated (`flaky`), with the same bounds.
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from narrows import sweep
@@ -155,6 +156,28 @@ def test_what_cannot_be_loaded_for_a_run_is_one_line_and_leaves_nothing(monkeypa
     with pytest.raises(KernelError, match=r"found .nonsense., expected one of"):  # noqa: SIM117
         with cc.at_hand(["narrows_bbr_a", "nonsense"]):
             pass
+    assert cc.loaded() == {}
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_the_last_of_two_runs_unloads():
+    first, second = cc.at_hand(["narrows_bbr_a"]), cc.at_hand(["narrows_bbr_a", "narrows_bbr_c"])
+    assert first.__enter__() == []
+    assert second.__enter__() == [], "what another run loaded is no news"
+    first.__exit__(None, None, None)
+    assert set(cc.loaded()) == {"narrows_bbr_a", "narrows_bbr_c"}
+    second.__exit__(None, None, None)
+    assert cc.loaded() == {}
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_runs_that_begin_and_end_at_once_always_have_what_they_need():
+    def use(_: int) -> bool:
+        with cc.at_hand(["narrows_bbr_a"]):
+            return "narrows_bbr_a" in cc.loaded()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(use, range(12)))
     assert cc.loaded() == {}
 
 

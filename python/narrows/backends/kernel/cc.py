@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from narrows.backends.kernel import agents
+from narrows.backends.kernel import agents, namespaces
 from narrows.backends.kernel.shell import KernelError
 from narrows.errors import one_line
 from narrows.scenario.parts import Plan
@@ -23,6 +25,9 @@ NAMES = {
     "narrows_bbr": "narrows_bbr",
 }
 """What a scenario calls them, and what the kernel does: its own `bbr` keeps that name."""
+_FOLDER = namespaces.FILES / "cc"
+"""A file for each that a run has loaded or found."""
+_RUNS = b"loaded by a run"
 _PATIENCE_SECONDS = 5.0
 """A run's sockets are gone a moment after its namespaces."""
 _POLL_SECONDS = 0.1
@@ -73,6 +78,8 @@ def loaded() -> dict[str, dict[str, Any]]:
 def at_hand(names: list[str]) -> Iterator[list[str]]:
     """Load what is not loaded while the context lasts; yields notes about what was there already.
 
+    Runs of a machine share what they load: the last that uses it unloads it.
+
     Args:
         names: the kernel's names.
 
@@ -82,17 +89,65 @@ def at_hand(names: list[str]) -> Iterator[list[str]]:
     if not names:
         yield []
         return
-    before = loaded()
-    mine: list[str] = []
+    shares: list[_Share] = []
     try:
-        for name in names:
-            if name not in before:
-                call("load", name)
-                mine.append(name)
-        yield [_note(before[name]) for name in names if name in before]
+        with _door():
+            before = loaded()
+            for name in names:
+                shares.append(_Share(name, name in before))
+        yield [_note(before[share.name]) for share in shares if share.found]
     finally:
-        for name in mine:
-            _unload(name)
+        with _door():
+            for share in shares:
+                share.give_up()
+
+
+class _Share:
+    """A run's part in a congestion control that runs loaded: a lock that all of them hold together."""
+
+    def __init__(self, name: str, there: bool) -> None:
+        self.name = name
+        self._file = os.open(_FOLDER / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        others = not self._alone()
+        # Without others it was loaded by hand, or by a run that was killed: left as it is.
+        self.found = there and not (others and self._is_runs())
+        fcntl.flock(self._file, fcntl.LOCK_SH)
+        try:
+            if not there:
+                call("load", name)
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, b"" if self.found else _RUNS, 0)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def give_up(self) -> None:
+        """Unload what runs loaded, if this is the last of them."""
+        try:
+            if self._alone() and self._is_runs():
+                _unload(self.name)
+                os.ftruncate(self._file, 0)
+        finally:
+            os.close(self._file)
+
+    def _alone(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _is_runs(self) -> bool:
+        return os.pread(self._file, len(_RUNS), 0) == _RUNS
+
+
+@contextmanager
+def _door() -> Iterator[None]:
+    """One run at a time loads and unloads."""
+    _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (_FOLDER / "door").open("w") as door:
+        fcntl.flock(door, fcntl.LOCK_EX)
+        yield
 
 
 def _note(row: dict[str, Any]) -> str:
@@ -101,7 +156,7 @@ def _note(row: dict[str, Any]) -> str:
 
 
 def _unload(name: str) -> None:
-    """Unload; another run of this machine may have begun to use it, and then it stays."""
+    """Unload; somebody else's sockets may have it, and then it stays."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
