@@ -23,6 +23,7 @@ from narrows.backends.kernel.spec import spec
 from narrows.backends.vm import backend, closure, image, package, wire
 from narrows.backends.vm.archive import Archive
 from narrows.backends.vm.errors import VmError
+from narrows.backends.vm.guest import asks_for_datapath
 from narrows.backends.vm.machine import Machine, command
 from narrows.backends.vm.turns import turn
 from narrows.errors import ScenarioError
@@ -441,3 +442,16 @@ def test_a_machine_is_gone_when_its_context_ends(tmp_path):
     while not machine.ended and time.monotonic() < until:
         time.sleep(0.01)
     assert machine.ended
+
+
+def test_open_vswitchs_module_is_loaded_for_who_asks_and_for_nobody_else():
+    text = '[topology]\nkind = "dumbbell"\nrate = "1mbit"\nrtt = "1ms"\n[[flows]]\n'
+    asked = {
+        "": False,
+        '[kernel]\nforwarding = "bridge"\n': False,
+        '[kernel]\nforwarding = "ovs"\n': True,
+        '[kernel]\nforwarding = "ovs"\ndatapath = "netdev"\n': False,
+    }
+    for words, expected in asked.items():
+        assert asks_for_datapath(backend.in_guest(resolve(loads(text + words)))) is expected, words
+    assert "openvswitch" not in image.LOADED

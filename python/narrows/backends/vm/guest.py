@@ -51,8 +51,16 @@ def main() -> None:
     _pause()
     subprocess.run(["modprobe", "qemu_fw_cfg"], check=True)
     plan = json.loads(_FIRMWARE.read_bytes())
+    if asks_for_datapath(plan):
+        subprocess.run(["modprobe", "openvswitch"], check=True)
     _seed(int(plan["seed"]))
     _say(port, _answer(kernel, plan))
+
+
+def asks_for_datapath(plan: dict[str, Any]) -> bool:
+    """Whether a plan needs the kernel's Open vSwitch."""
+    options = plan.get("kernel", {})
+    return (options.get("forwarding"), options.get("datapath")) == ("ovs", "system")
 
 
 def _answer(kernel: Kernel, plan: dict[str, Any]) -> dict[str, Any]:
