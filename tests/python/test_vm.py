@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from narrows.backends.kernel import agents, soundness
+from narrows.backends.kernel import agents, ovs, soundness
+from narrows.backends.kernel.backend import check_plan
 from narrows.backends.kernel.commands import commands
 from narrows.backends.kernel.layout import WIRE, lay_out
 from narrows.backends.kernel.netem import Netem, netem
@@ -23,7 +24,6 @@ from narrows.backends.kernel.spec import spec
 from narrows.backends.vm import backend, closure, image, package, wire
 from narrows.backends.vm.archive import Archive
 from narrows.backends.vm.errors import VmError
-from narrows.backends.vm.guest import asks_for_datapath
 from narrows.backends.vm.machine import Machine, command
 from narrows.backends.vm.turns import turn
 from narrows.errors import ScenarioError
@@ -453,5 +453,6 @@ def test_open_vswitchs_module_is_loaded_for_who_asks_and_for_nobody_else():
         '[kernel]\nforwarding = "ovs"\ndatapath = "netdev"\n': False,
     }
     for words, expected in asked.items():
-        assert asks_for_datapath(backend.in_guest(resolve(loads(text + words)))) is expected, words
+        layout = check_plan(backend.in_guest(resolve(loads(text + words))))
+        assert ovs.by_module(layout) is expected, words
     assert "openvswitch" not in image.LOADED

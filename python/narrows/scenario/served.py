@@ -31,7 +31,7 @@ def unserved(runs: Iterable[Run]) -> list[str]:
     """
     missing: dict[str, None] = {}
     for run in runs:
-        kinds = {kind for controller in run.scenario.controllers for kind in _answers(controller)}
+        kinds = {_kind(controller) for controller in run.scenario.controllers}
         for flow in run.scenario.flows:
             if flow.cc in SERVED_BY and SERVED_BY[flow.cc] not in kinds:
                 missing.setdefault(flow.cc)
@@ -42,8 +42,6 @@ def unserved(runs: Iterable[Run]) -> list[str]:
     ]
 
 
-def _answers(controller: Controller) -> set[str]:
-    """What kinds of rate controller it is to a sender."""
-    if (controller.kind, controller.params.get("signal")) in _BY_OPTION:
-        return {"brf"}
-    return {controller.kind}
+def _kind(controller: Controller) -> str:
+    """What kind of rate controller it is to a sender."""
+    return "brf" if (controller.kind, controller.params.get("signal")) in _BY_OPTION else controller.kind

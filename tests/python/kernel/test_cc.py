@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 from narrows import sweep
@@ -161,12 +162,12 @@ def test_what_cannot_be_loaded_for_a_run_is_one_line_and_leaves_nothing(monkeypa
 
 @pytest.mark.usefixtures("unloaded")
 def test_the_last_of_two_runs_unloads():
-    first, second = cc.at_hand(["narrows_bbr_a"]), cc.at_hand(["narrows_bbr_a", "narrows_bbr_c"])
-    assert first.__enter__() == []
-    assert second.__enter__() == [], "what another run loaded is no news"
-    first.__exit__(None, None, None)
-    assert set(cc.loaded()) == {"narrows_bbr_a", "narrows_bbr_c"}
-    second.__exit__(None, None, None)
+    with ExitStack() as second:
+        with cc.at_hand(["narrows_bbr_a"]) as first:
+            assert first == []
+            notes = second.enter_context(cc.at_hand(["narrows_bbr_a", "narrows_bbr_c"]))
+            assert notes == [], "what another run loaded is no news"
+        assert set(cc.loaded()) == {"narrows_bbr_a", "narrows_bbr_c"}
     assert cc.loaded() == {}
 
 

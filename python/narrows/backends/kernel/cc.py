@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from narrows import locks
 from narrows.backends.kernel import agents, namespaces
 from narrows.backends.kernel.shell import KernelError
 from narrows.errors import one_line
@@ -89,15 +90,17 @@ def at_hand(names: list[str]) -> Iterator[list[str]]:
     if not names:
         yield []
         return
+    _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
+    door = _FOLDER / "door"  # one run at a time loads and unloads
     shares: list[_Share] = []
     try:
-        with _door():
+        with locks.held(door):
             before = loaded()
             for name in names:
                 shares.append(_Share(name, name in before))
         yield [_note(before[share.name]) for share in shares if share.found]
     finally:
-        with _door():
+        with locks.held(door):
             for share in shares:
                 share.give_up()
 
@@ -107,47 +110,24 @@ class _Share:
 
     def __init__(self, name: str, there: bool) -> None:
         self.name = name
+        if not there:
+            call("load", name)
         self._file = os.open(_FOLDER / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        others = not self._alone()
-        # Without others it was loaded by hand, or by a run that was killed: left as it is.
-        self.found = there and not (others and self._is_runs())
+        # Without other runs it was loaded by hand, or by a run that was killed: left as it is.
+        self.found = there and (locks.take(self._file) or not self._is_runs())
         fcntl.flock(self._file, fcntl.LOCK_SH)
-        try:
-            if not there:
-                call("load", name)
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, b"" if self.found else _RUNS, 0)
-        except BaseException:
-            os.close(self._file)
-            raise
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, b"" if self.found else _RUNS, 0)
 
     def give_up(self) -> None:
         """Unload what runs loaded, if this is the last of them."""
-        try:
-            if self._alone() and self._is_runs():
-                _unload(self.name)
-                os.ftruncate(self._file, 0)
-        finally:
-            os.close(self._file)
-
-    def _alone(self) -> bool:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        if locks.take(self._file) and self._is_runs():
+            _unload(self.name)
+            os.ftruncate(self._file, 0)
+        os.close(self._file)
 
     def _is_runs(self) -> bool:
         return os.pread(self._file, len(_RUNS), 0) == _RUNS
-
-
-@contextmanager
-def _door() -> Iterator[None]:
-    """One run at a time loads and unloads."""
-    _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (_FOLDER / "door").open("w") as door:
-        fcntl.flock(door, fcntl.LOCK_EX)
-        yield
 
 
 def _note(row: dict[str, Any]) -> str:

@@ -16,8 +16,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from narrows.backends.kernel import ovs
 from narrows.backends.kernel.agents import BRF
-from narrows.backends.kernel.backend import Kernel
+from narrows.backends.kernel.backend import Kernel, check_plan
 from narrows.backends.vm import wire
 from narrows.errors import NarrowsError, ScenarioError
 
@@ -51,20 +52,14 @@ def main() -> None:
     _pause()
     subprocess.run(["modprobe", "qemu_fw_cfg"], check=True)
     plan = json.loads(_FIRMWARE.read_bytes())
-    if asks_for_datapath(plan):
-        subprocess.run(["modprobe", "openvswitch"], check=True)
     _seed(int(plan["seed"]))
     _say(port, _answer(kernel, plan))
 
 
-def asks_for_datapath(plan: dict[str, Any]) -> bool:
-    """Whether a plan needs the kernel's Open vSwitch."""
-    options = plan.get("kernel", {})
-    return (options.get("forwarding"), options.get("datapath")) == ("ovs", "system")
-
-
 def _answer(kernel: Kernel, plan: dict[str, Any]) -> dict[str, Any]:
     try:
+        if ovs.by_module(check_plan(plan)):
+            subprocess.run(["modprobe", "openvswitch"], check=True)
         return {"output": wire.pack(kernel.run(plan))}
     except ScenarioError as error:
         return {"refused": error.message, "key": error.key}

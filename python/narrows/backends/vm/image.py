@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import shlex
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from narrows import locks
 from narrows.backends.kernel import agents
 from narrows.backends.vm import closure, package
 from narrows.backends.vm.archive import Archive
@@ -220,8 +220,7 @@ def ensure(say: Callable[[str], None]) -> Image:
     """
     kernel = prepared()
     folder = _folder(kernel, fingerprint(kernel))
-    with (package.cache() / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locks.held(package.cache() / "lock"):
         known = _read(kernel, folder)
         return known or _make(kernel, folder, say)
 

@@ -6,13 +6,14 @@ who waits for a slot, in the order of their names; `door`, locked while somebody
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+
+from narrows import locks
 
 _NAP_SECONDS = 0.2
 
@@ -78,19 +79,14 @@ def _slot(folder: Path, ticket: Path, most: int) -> int | None:
         return next((slot for slot in slots if slot is not None), None)
 
 
-@contextmanager
-def _door(folder: Path) -> Iterator[None]:
-    with (folder / "door").open("w") as door:
-        fcntl.flock(door, fcntl.LOCK_EX)
-        yield
+def _door(folder: Path) -> AbstractContextManager[None]:
+    return locks.held(folder / "door")
 
 
 def _locked(path: Path) -> int | None:
     """The file's descriptor with a lock on it, or None if somebody else has that; made if it is not there."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
-        return None
-    return file
+    if locks.take(file):
+        return file
+    os.close(file)
+    return None
