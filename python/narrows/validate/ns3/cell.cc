@@ -32,6 +32,8 @@ constexpr uint32_t kFullPacket = 1500;
 constexpr uint16_t kPort = 5000;
 // The far flow's RTT over the near one's (grid.py, FARTHER).
 constexpr int kFarther = 5;
+// What the first of two flows starts later than the second (grid.py, LATER).
+const Time kLater = MilliSeconds(5);
 const Time kSample = MilliSeconds(50);
 
 const std::map<std::string, std::string> kTypes = {
@@ -249,7 +251,8 @@ int main(int argc, char** argv) {
         net.Link(sender, 0, 10 * options.rate, Time(0), kUnlimited);
         net.Link(1, sender + 1, 10 * options.rate, name == "far" ? (kFarther - 1) * one_way : Time(0), kUnlimited);
         Listen(net.At(sender + 1), i);
-        Simulator::Schedule(Time(0), [&net, i, sender, algorithm]() {
+        const Time start = i == 0 && flows.size() > 1 ? kLater : Time(0);
+        Simulator::Schedule(start, [&net, i, sender, algorithm]() {
             Start(net.At(sender), InetSocketAddress(net.AddressOf(sender + 1), kPort), algorithm, i);
         });
     }
