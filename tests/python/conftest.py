@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 
 import hypothesis
@@ -14,6 +15,10 @@ from narrows.errors import ScenarioError
 # What fails must fail again, so each run draws the same examples; --hypothesis-profile=default explores.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
+
+# A shell's background job inherits that Ctrl-C is ignored, and so would all that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class FakeBackend:

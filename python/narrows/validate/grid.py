@@ -26,8 +26,8 @@ FARTHER = 5
 LATER = 5
 """What the first of two flows starts later than the second, ms.
 
-Real flows that are told to start at once do so up to a millisecond apart, and who is first leaves slow start with
-up to three times the other's window: after 5 ms one more or less changes least (`method.md`, "Starts").
+Real flows that are told to start at once do so up to a millisecond apart, and who is first leaves slow start
+with up to three times the other's window: after 5 ms one more or less changes least (`method.md`, "Starts").
 """
 PACKET = 1500
 """L3 bytes of a full packet."""
