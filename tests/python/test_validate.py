@@ -18,6 +18,7 @@ from narrows.scenario.load import loads
 from narrows.validate import causes, charts, grid, judge, kept, measures, ns3, page, runner, shape, store
 from narrows.validate.grid import Cell, Flows
 from narrows.validate.measures import Side
+from narrows.validate.place import Place
 from narrows.validate.runner import Ask, Finding
 from sketch import Sketch
 
@@ -389,7 +390,7 @@ def test_folders_with_names_like_ours_stay(tmp_path):
     """Only parts with a number are ours to drop."""
     for suffix in ("1x", "1\N{SUPERSCRIPT TWO}", "9"):
         (tmp_path / "kernel/reno" / f"{CELL.name}.{suffix}").mkdir(parents=True)
-    kept.Place(tmp_path, "reno", CELL, "2s").drop("kernel", 0)
+    kept.Kept(tmp_path, "kernel").drop(Place(tmp_path, "reno", CELL, "2s"), 0)
     left = {path.name for path in (tmp_path / "kernel/reno").iterdir()}
     assert left == {f"{CELL.name}.{suffix}" for suffix in ("1x", "1\N{SUPERSCRIPT TWO}")}
 

@@ -22,10 +22,14 @@ from narrows.errors import NarrowsError
 from narrows.scenario.model import MAX_SEEDS
 from narrows.signals import terminable
 from narrows.validate import causes, grid, judge, ns3, page, runner, store
+from narrows.validate import recording as recordings
 from narrows.validate.grid import Cell
+from narrows.validate.kept import Kept
 from narrows.validate.measures import Side
+from narrows.validate.recording import Recording
 from narrows.validate.runner import Ask, Finding, Outcome
 
+_DURATION = "30s"
 _FEW = 60
 """Most flows that are printed one by one."""
 
@@ -35,13 +39,16 @@ class Real(StrEnum):
 
     KERNEL = "kernel"
     VM = "vm"
+    RECORDED = "recorded"
 
 
 def validate(
     on: Annotated[
         Real,
         typer.Option(
-            "--on", help="kernel: this machine's stacks, as root; vm: those of a guest (narrows vm prepare)."
+            "--on",
+            help="kernel: this machine's stacks, as root; vm: those of a guest (narrows vm prepare); "
+            "recorded: runs nothing there, compares with a recording.",
         ),
     ] = Real.KERNEL,
     algorithms: Annotated[
@@ -68,13 +75,27 @@ def validate(
             help="Simulated runs of a cell where both sides do not lose the same packets.",
         ),
     ] = 25,
-    duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
+    duration: Annotated[
+        str | None,
+        typer.Option(help=f"Length of a run [{_DURATION}; a recording's own].", show_default=False),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for scenarios, tables and figures.")] = Path(
         "results/validation"
     ),
     kept: Annotated[
         bool, typer.Option("--kept", help="Run nothing on real stacks: compare what earlier calls left.")
     ] = False,
+    recording: Annotated[
+        Path,
+        typer.Option(
+            help="The one of --on recorded; that of Linux 6.1 which comes along if left out.",
+            show_default=False,
+        ),
+    ] = recordings.FILE,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="Put the runs on real stacks into this recording, too.", show_default=False),
+    ] = None,
     beside: Annotated[
         bool, typer.Option("--ns3", help="Run ns-3 on the same cells, too (g++ and libns3-dev).")
     ] = False,
@@ -92,22 +113,34 @@ def validate(
     interrupted call goes on where it was. Runs that were disturbed (busy processors) are left out.
     """
     chosen = tuple(grid.choose(word for word in cells.split(",") if word))
-    if write is not None and (write.is_dir() or not write.parent.is_dir()):
-        raise NarrowsError(f"--write: found {str(write)!r}, expected a file in a folder that is there")
-    parsed("--duration", duration, positive)
+    for option, file in (("--write", write), ("--record", record)):
+        if file is not None and (file.is_dir() or not file.parent.is_dir()):
+            raise NarrowsError(f"{option}: found {str(file)!r}, expected a file in a folder that is there")
+    if duration is not None:
+        parsed("--duration", duration, positive)
+    source = _recording(on, recording, record)
+    if source is not None:
+        duration = duration or source.durations[0]
     simulator = sweep.simulator()
-    real = None if kept else real_stacks(On(on))
+    real = None if kept or source is not None else real_stacks(On(on))
     names = _algorithms(algorithms, real, simulator)
-    ask = Ask(out, names, chosen, repetitions, seeds, duration)
+    ask = Ask(out, names, chosen, repetitions, seeds, duration or _DURATION)
+    backend = on.value if source is None else source.backend
     try:
         with terminable():
             other = _ns3(ask, jobs) if beside else None
-            outcome = runner.run(ask, real, on.value, simulator=simulator, jobs=jobs, other=other, say=_say)
+            outcome = runner.run(
+                ask, real, backend, source=source, simulator=simulator, jobs=jobs, other=other, say=_say
+            )
     except KeyboardInterrupt:
         print(f"interrupted; the same call goes on where it was ({out})", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     if not outcome.findings:
-        raise NarrowsError(f"{out}: {_nothing(outcome)}")
+        raise NarrowsError(f"{out if source is None else source.path}: {_nothing(outcome)}")
+    if source is not None and outcome.absent:
+        print(f"{source.path.name} has no runs of {len(outcome.absent)} of these cells", file=sys.stderr)
+    if record is not None:
+        print(f"{record}: {recordings.add(record, Kept(out, backend), runner.places(ask), backend)} rows")
     show(outcome, Console(width=WIDEST))
     store.write(outcome.findings, out)
     if figures:
@@ -119,6 +152,23 @@ def validate(
     print(f"tables in {out}")
     if outcome.failed:
         raise typer.Exit(1)
+
+
+def _recording(on: Real, file: Path, record: Path | None) -> Recording | None:
+    """The one to compare with, if it is one.
+
+    Raises:
+        NarrowsError: if it cannot be read, or an option says the contrary.
+    """
+    if on is not Real.RECORDED:
+        if file != recordings.FILE:
+            raise NarrowsError(
+                f"--recording: found --on {on.value}, expected --on recorded; --record writes one"
+            )
+        return None
+    if record is not None:
+        raise NarrowsError("--record: found --on recorded, expected --on kernel or --on vm")
+    return Recording(file)
 
 
 def _nothing(outcome: Outcome) -> str:

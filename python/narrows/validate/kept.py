@@ -1,7 +1,5 @@
 """What a validation leaves in its folder, so that an interrupted one goes on where it was.
 
-OUT/scenarios/<algorithm>/<cell>.toml   what both sides run; `narrows run` takes it, too
-OUT/sim/<algorithm>/<cell>              tables of the simulation
 OUT/<backend>/<algorithm>/<cell>        tables of the runs on real stacks; <cell>.3 of those added to three
 OUT/finished.jsonl                      when each of those was measured, on which kernel, and how long it took
 """
@@ -13,70 +11,46 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from narrows.errors import OutputError
 from narrows.results.results import Results, came_to_its_end
 from narrows.results.tables import cannot_write
-from narrows.scenario.load import loads
-from narrows.scenario.model import Scenario
-from narrows.validate import grid
-from narrows.validate.grid import Cell
+from narrows.validate import measures
+from narrows.validate.evidence import Evidence
+from narrows.validate.place import Place
 
-SIMULATED = "sim"
-"""Folder of the simulations."""
 FINISHED = "finished.jsonl"
 
 
 @dataclass(frozen=True)
-class Place:
-    """A cell for an algorithm."""
+class Kept:
+    """Runs on a backend's real stacks in a folder."""
 
     out: Path
-    algorithm: str
-    cell: Cell
-    duration: str
+    backend: str
 
-    @property
-    def name(self) -> str:
-        """Algorithm and cell in a word."""
-        return f"{self.algorithm}/{self.cell.name}"
-
-    def folder(self, side: str, first: int = 0) -> Path:
-        """Of its results on a side; of those that `first` runs were before."""
-        return self.out / side / self.algorithm / (f"{self.cell.name}.{first}" if first else self.cell.name)
-
-    def scenario(self, runs: int, first: int = 0) -> Scenario:
-        """What a side runs, from the file that it is written to; `first` runs were before."""
-        path = self.out / "scenarios" / self.algorithm / f"{self.cell.name}.toml"
-        text = grid.scenario(self.cell, self.algorithm, self.duration)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise cannot_write(path, error) from None
-        return loads(text, str(path), {"sweep.seeds": runs, "seed": 1 + first})
-
-    def parts(self, backend: str, kernel: str | None = None) -> Iterator[Results]:
-        """What calls left of it, one after the other: each goes on where those before it ended.
+    def parts(self, place: Place, kernel: str | None = None) -> Iterator[Results]:
+        """What calls left of a cell, one after the other: each goes on where those before it ended.
 
         Args:
-            backend: name of its folder.
+            place: which cell.
             kernel: only what was measured on this one; None: on any.
 
         Yields:
             Runs of the very scenario that the cell has now.
         """
         first = 0
-        while came_to_its_end(folder := self.folder(backend, first)):
+        while came_to_its_end(folder := place.folder(self.backend, first)):
             part = Results.read(folder)
             runs = len(part.runs)
             # Real sockets have had the buffer that is named now before it was.
-            now = self.scenario(runs, first).full()
+            now = place.scenario(runs, first).full()
             before = {"receive_buffer": now["receive_buffer"]} | dict(part.metadata.get("scenario") or {})
             if before != now:
                 return
@@ -85,18 +59,18 @@ class Place:
             yield part
             first += runs
 
-    def kept(self, backend: str, kernel: str | None) -> int:
+    def sound(self, place: Place, kernel: str | None) -> int:
         """Runs that need not be run again: of this scenario and kernel, and none of their part disturbed."""
         count = 0
-        for part in self.parts(backend, kernel):
+        for part in self.parts(place, kernel):
             if not all(verdict["sound"] for verdict in part.soundness.values()):
                 break
             count += len(part.runs)
         return count
 
-    def drop(self, backend: str, first: int) -> None:
+    def drop(self, place: Place, first: int) -> None:
         """Remove the parts that followed one which is now run again."""
-        for later in self.folder(backend).parent.glob(f"{self.cell.name}.[0-9]*"):
+        for later in place.folder(self.backend).parent.glob(f"{place.cell.name}.[0-9]*"):
             number = later.name.rpartition(".")[2]
             if not (number.isascii() and number.isdecimal()):
                 continue  # not ours
@@ -105,6 +79,37 @@ class Place:
                     shutil.rmtree(later)
                 except OSError as error:
                     raise cannot_write(later, error) from None
+
+    def evidence(self, place: Place) -> Evidence | None:
+        """See `Source`."""
+        parts = list(self.parts(place))
+        if not parts:
+            return None
+        verdicts = [verdict for part in parts for verdict in part.soundness.values()]
+        return Evidence(
+            measures.together(measures.sides(part) for part in parts),
+            measures.together(measures.sides(part, disturbed=True) for part in parts),
+            tuple(row["seed"] for part in parts for row in part.runs.to_pylist()),
+            sum(not verdict["sound"] for verdict in verdicts),
+            tuple(dict.fromkeys(reason for verdict in verdicts for reason in verdict.get("reasons", []))),
+            frozenset(str(part.metadata.get("kernel", "")) for part in parts),
+            frozenset(self._days.get(place.name, ())),
+        )
+
+    @cached_property
+    def _days(self) -> dict[str, set[str]]:
+        """When cells were measured, by algorithm and cell."""
+        path = self.out / FINISHED
+        found: dict[str, set[str]] = {}
+        for line in path.read_text("utf-8", "replace").splitlines() if path.is_file() else []:
+            try:
+                entry = json.loads(line)
+                if entry["backend"] == self.backend:
+                    name = f"{entry['algorithm']}/{entry['cell']}"
+                    found.setdefault(name, set()).add(str(entry["when"])[:10])
+            except (ValueError, KeyError, TypeError):
+                continue  # cut off as a call was ended, or not ours
+        return found
 
 
 @contextmanager
@@ -151,18 +156,3 @@ def note(place: Place, backend: str, kernel: str, runs: int, seconds: float) -> 
             file.write(json.dumps(entry) + "\n")
     except OSError as error:
         raise cannot_write(path, error) from None
-
-
-def days(out: Path, backend: str, compared: Collection[tuple[str, str]]) -> list[str]:
-    """First and last day (ISO 8601) on which these were measured, by algorithm and cell."""
-    path = out / FINISHED
-    found = set()
-    for line in path.read_text("utf-8", "replace").splitlines() if path.is_file() else []:
-        try:
-            entry = json.loads(line)
-            if entry["backend"] == backend and (entry["algorithm"], entry["cell"]) in compared:
-                found.add(str(entry["when"])[:10])
-        except (ValueError, KeyError, TypeError):
-            continue  # cut off as a call was ended, or not ours
-    each = sorted(found)
-    return each[:1] + each[1:][-1:]

@@ -153,12 +153,19 @@ def _command(outcome: Outcome, other: bool) -> str:
     """What makes this page."""
     ask = outcome.ask
     subset = next((name for name, cells in grid.SUBSETS.items() if set(cells()) == set(ask.cells)), "")
-    words = [
-        ("sudo " if outcome.backend == "kernel" else "") + f"narrows validate --on {outcome.backend}",
-        f"--cells {subset or ','.join(cell.name for cell in ask.cells)}",
-        f"--repetitions {ask.repetitions} --seeds {ask.seeds} --duration {ask.duration}",
-        "--ns3 " * other + "--write docs/validation.md",
-    ]
+    cells = f"--cells {subset or ','.join(cell.name for cell in ask.cells)}"
+    measure = ("sudo " if outcome.backend == "kernel" else "") + f"narrows validate --on {outcome.backend}"
+    seeds, length = f"--seeds {ask.seeds}", f"--duration {ask.duration}"
+    rest = "--ns3 " * other + "--write docs/validation.md"
+    if not outcome.recorded:
+        return _wrapped(measure, cells, f"--repetitions {ask.repetitions} {seeds} {length}", rest)
+    repetitions = max((f.real.runs for f in outcome.findings), default=1)
+    first = _wrapped(measure, cells, f"--repetitions {repetitions} {length} --record FILE")
+    second = _wrapped("narrows validate --on recorded --recording FILE", cells, seeds, rest)
+    return f"{first}   # hours\n$ {second}"
+
+
+def _wrapped(*words: str) -> str:
     return " \\\n    ".join(words)
 
 

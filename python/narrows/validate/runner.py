@@ -1,9 +1,9 @@
-"""Running a validation: every cell simulated and on real stacks; what is finished is kept (`kept.py`)."""
+"""Running a validation: every cell on real stacks, unless it was before, and simulated."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,9 +16,11 @@ from narrows.errors import NarrowsError
 from narrows.results.results import Results
 from narrows.signals import undisturbed
 from narrows.validate import kept, measures
+from narrows.validate.evidence import Source
 from narrows.validate.grid import Cell
-from narrows.validate.kept import SIMULATED, Place
+from narrows.validate.kept import Kept
 from narrows.validate.measures import Side
+from narrows.validate.place import SIMULATED, Place
 
 LINUX = (
     "bbr",
@@ -101,9 +103,12 @@ class Outcome:
 
     ask: Ask
     backend: str
+    """Whose stacks were measured."""
     findings: list[Finding] = field(default_factory=list)
     marked: list[Finding] = field(default_factory=list)
     """Of cells all of whose runs were disturbed, those runs: to be shown, not counted."""
+    absent: list[str] = field(default_factory=list)
+    """Of which no run on real stacks is there, by algorithm and cell."""
     failed: dict[str, str] = field(default_factory=dict)
     """Why a cell has no figures that count, by algorithm and cell."""
     unsound: dict[str, int] = field(default_factory=dict)
@@ -112,6 +117,8 @@ class Outcome:
     """Versions that were measured."""
     dates: list[str] = field(default_factory=list)
     """Days of the measurements, ISO 8601, first and last."""
+    recorded: bool = False
+    """Whether a recording was compared with."""
 
 
 def available(real: Backend, simulator: Backend) -> tuple[str, ...]:
@@ -125,6 +132,7 @@ def run(
     real: Backend | None,
     backend: str,
     *,
+    source: Source | None = None,
     simulator: Backend | None = None,
     jobs: int | None = None,
     other: Other | None = None,
@@ -134,51 +142,61 @@ def run(
 
     Args:
         ask: what.
-        real: runs on real stacks; None: only what is kept is compared.
+        real: runs on real stacks; None: only what was run before is compared.
         backend: name of the folder of its results.
+        source: where what was run is; the folder if left out.
         simulator: simulates; the native one if left out.
         jobs: simulations at a time.
         other: another simulator beside ours, by algorithm, cell and start of the measurement (s).
         say: told in a line what is going on.
     """
-    outcome = Outcome(ask, backend)
-    wanted = [Place(ask.out, name, cell, ask.duration) for cell in ask.cells for name in ask.algorithms]
+    outcome = Outcome(ask, backend, recorded=source is not None)
+    wanted = places(ask)
     if real is not None:
         with kept.alone(ask.out):
-            outcome.failed = _measure(ask, real, backend, wanted, say)
+            outcome.failed = _measure(ask, real, Kept(ask.out, backend), wanted, say)
+    source = source or Kept(ask.out, backend)
+    days: set[str] = set()
     begun = time.monotonic()
     for number, place in enumerate(wanted, start=1):
         if place.name not in outcome.failed:
-            _compare(outcome, place, simulator, jobs, other)
+            days |= _compare(outcome, place, source, simulator, jobs, other)
         if time.monotonic() - begun > _SAYS_EVERY_SECONDS:
             begun = time.monotonic()
             say(f"{number} of {len(wanted)} cells compared")
-    compared = {(finding.algorithm, finding.cell.name) for finding in outcome.findings}
-    outcome.dates = kept.days(ask.out, backend, compared)
+    outcome.dates = _ends(days)
     return outcome
 
 
+def places(ask: Ask) -> list[Place]:
+    """Every cell for every algorithm that is asked for."""
+    return [Place(ask.out, name, cell, ask.duration) for cell in ask.cells for name in ask.algorithms]
+
+
 def _compare(
-    outcome: Outcome, place: Place, simulator: Backend | None, jobs: int | None, other: Other | None
-) -> None:
+    outcome: Outcome,
+    place: Place,
+    source: Source,
+    simulator: Backend | None,
+    jobs: int | None,
+    other: Other | None,
+) -> frozenset[str]:
+    """Add what came of a cell; the days on which what counts of it was measured."""
     ask, cell = outcome.ask, place.cell
-    parts = list(place.parts(outcome.backend))
-    if not parts:
-        return
-    outcome.kernels = sorted({*outcome.kernels, *(str(part.metadata.get("kernel", "")) for part in parts)})
-    unsound = sum(not verdict["sound"] for part in parts for verdict in part.soundness.values())
-    if unsound:
-        outcome.unsound[place.name] = unsound
-    reals = measures.together(measures.sides(part) for part in parts)
-    into = outcome.findings
+    found = source.evidence(place)
+    if found is None:
+        outcome.absent.append(place.name)
+        return frozenset()
+    outcome.kernels = sorted({*outcome.kernels, *found.kernels})
+    if found.unsound:
+        outcome.unsound[place.name] = found.unsound
+    into, reals = outcome.findings, found.sides
     if not reals:
-        outcome.failed[place.name] = _disturbed(unsound, parts)
-        into = outcome.marked
-        reals = measures.together(measures.sides(part, disturbed=True) for part in parts)
+        outcome.failed[place.name] = found.verdict
+        into, reals = outcome.marked, found.disturbed
     # Where losses differ a run is one of many that may happen, and the simulator's are more.
-    real_runs = sum(len(part.runs) for part in parts)
     simulated = sweep.run(
-        place.scenario(real_runs if cell.same_losses else ask.seeds),
+        place.scenario(max(found.seeds) if cell.same_losses else ask.seeds),
         out=place.folder(SIMULATED),
         jobs=jobs,
         backend=simulator,
@@ -192,21 +210,20 @@ def _compare(
         model, real = models[flow], reals[flow]
         if cell.same_losses:
             model = model.of(real.seeds)
-        into.append(Finding(place.algorithm, cell, flow, model, real, unsound, others.get(flow)))
+        into.append(Finding(place.algorithm, cell, flow, model, real, found.unsound, others.get(flow)))
+    return found.days if into is outcome.findings else frozenset()
 
 
-def _disturbed(runs: int, parts: Sequence[Results]) -> str:
-    """That all runs of a cell were, and by what."""
-    verdicts = [verdict for part in parts for verdict in part.soundness.values()]
-    reasons = dict.fromkeys(reason for verdict in verdicts for reason in verdict.get("reasons", []))
-    which = f"all {runs} runs were" if runs > 1 else "its only run was"
-    return f"{which} disturbed" + (f": {'; '.join(reasons)}" if reasons else "")
+def _ends(days: Iterable[str]) -> list[str]:
+    """The first and the last of them."""
+    each = sorted(days)
+    return each[:1] + each[1:][-1:]
 
 
-def _measure(ask: Ask, real: Backend, backend: str, wanted: Sequence[Place], say: Say) -> dict[str, str]:
+def _measure(ask: Ask, real: Backend, into: Kept, wanted: Sequence[Place], say: Say) -> dict[str, str]:
     """Run on real stacks what is not kept; why what failed did."""
     kernel = str(real.facts().get("kernel", ""))
-    there = {place.name: place.kept(backend, kernel) for place in wanted}
+    there = {place.name: into.sound(place, kernel) for place in wanted}
     ahead = [place for place in wanted if there[place.name] < ask.repetitions]
     runs = sum(ask.repetitions - there[place.name] for place in ahead)
     say(f"{len(wanted)} cells, {len(wanted) - len(ahead)} of them kept from before; {runs} runs ahead")
@@ -218,7 +235,7 @@ def _measure(ask: Ask, real: Backend, backend: str, wanted: Sequence[Place], say
     try:
         while True:
             for place in waiting:
-                active[pool.submit(_one, ask, real, backend, place, there[place.name])] = place
+                active[pool.submit(_one, ask, real, into, place, there[place.name])] = place
                 if len(active) >= (real.most_jobs or 1):
                     break
             if not active:
@@ -228,7 +245,7 @@ def _measure(ask: Ask, real: Backend, backend: str, wanted: Sequence[Place], say
                 place = active.pop(future)
                 try:
                     seconds, measured = future.result()
-                    kept.note(place, backend, kernel, ask.repetitions - there[place.name], seconds)
+                    kept.note(place, into.backend, kernel, ask.repetitions - there[place.name], seconds)
                     if not all(verdict["sound"] for verdict in measured.soundness.values()):
                         # Now, as whoever waits may want to stop what else is at work on the machine.
                         say(f"{place.name}: {soundness.line(measured.soundness)}")
@@ -245,12 +262,12 @@ def _measure(ask: Ask, real: Backend, backend: str, wanted: Sequence[Place], say
     return failed
 
 
-def _one(ask: Ask, real: Backend, backend: str, place: Place, first: int) -> tuple[float, Results]:
+def _one(ask: Ask, real: Backend, into: Kept, place: Place, first: int) -> tuple[float, Results]:
     begun = time.monotonic()
-    place.drop(backend, first)
+    into.drop(place, first)
     measured = sweep.run(
         place.scenario(ask.repetitions - first, first),
-        out=place.folder(backend, first),
+        out=place.folder(into.backend, first),
         jobs=1,
         backend=real,
         formats=("parquet",),

@@ -1,0 +1,50 @@
+"""A cell for an algorithm, and where what belongs to it lies in a validation's folder.
+
+OUT/scenarios/<algorithm>/<cell>.toml   what both sides run; `narrows run` takes it, too
+OUT/sim/<algorithm>/<cell>              tables of the simulation
+OUT/<backend>/<algorithm>/<cell>        tables of the runs on real stacks (`kept.py`)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from narrows.results.tables import cannot_write
+from narrows.scenario.load import loads
+from narrows.scenario.model import Scenario
+from narrows.validate import grid
+from narrows.validate.grid import Cell
+
+SIMULATED = "sim"
+"""Folder of the simulations."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cell for an algorithm."""
+
+    out: Path
+    algorithm: str
+    cell: Cell
+    duration: str
+
+    @property
+    def name(self) -> str:
+        """Algorithm and cell in a word."""
+        return f"{self.algorithm}/{self.cell.name}"
+
+    def folder(self, side: str, first: int = 0) -> Path:
+        """Of its results on a side; of those that `first` runs were before."""
+        return self.out / side / self.algorithm / (f"{self.cell.name}.{first}" if first else self.cell.name)
+
+    def scenario(self, runs: int, first: int = 0) -> Scenario:
+        """What a side runs, from the file that it is written to; `first` runs were before."""
+        path = self.out / "scenarios" / self.algorithm / f"{self.cell.name}.toml"
+        text = grid.scenario(self.cell, self.algorithm, self.duration)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise cannot_write(path, error) from None
+        return loads(text, str(path), {"sweep.seeds": runs, "seed": 1 + first})
