@@ -211,10 +211,26 @@ def test_a_linker_that_is_killed_leaves_no_program(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ns3.shutil, "which", lambda name: name)
     monkeypatch.setattr(ns3, "_HEADERS", Path(__file__))
+    monkeypatch.setattr(ns3, "version", lambda: "ns-3 3.37")
     monkeypatch.setattr(ns3.subprocess, "run", cut)
     with pytest.raises(KeyboardInterrupt):
         ns3.build(tmp_path)
-    assert not (tmp_path / "cell").exists()
+    assert not list(tmp_path.rglob("cell"))
+
+
+def test_another_version_of_ns3_is_another_program_with_its_own_runs(tmp_path, monkeypatch):
+    def linked(command: list[str], **_: Any) -> Any:
+        Path(command[command.index("-o") + 1]).write_text("program")
+        return ns3.subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(ns3.shutil, "which", lambda name: name)
+    monkeypatch.setattr(ns3, "_HEADERS", Path(__file__))
+    monkeypatch.setattr(ns3.subprocess, "run", linked)
+    programs = []
+    for version in ("ns-3 3.37", "ns-3 3.38"):
+        monkeypatch.setattr(ns3, "version", lambda version=version: version)
+        programs.append(ns3.build(tmp_path))
+    assert len({program.parent for program in programs}) == 2 and all(p.is_file() for p in programs)
 
 
 def test_windows_of_the_same_sizes_are_not_apart_however_they_are_out_of_step():

@@ -38,13 +38,14 @@ _MOST_SECONDS = 600
 
 
 def build(folder: Path) -> Path:
-    """The program, compiled if it is older than its sources.
+    """The program, compiled if it is older than its sources; each version of ns-3 has its own, and its runs.
 
     Raises:
         NarrowsError: without a compiler or the libraries.
     """
     if shutil.which("g++") is None or not _HEADERS.is_file():
         raise NarrowsError("ns-3 needs g++ and libns3-dev (Debian: apt-get install g++ libns3-dev)")
+    folder /= version().replace(" ", "-")
     program = folder / "cell"
     newest = max(source.stat().st_mtime for source in (_SOURCE, _SHARED))
     if program.is_file() and program.stat().st_mtime > newest:
