@@ -69,6 +69,29 @@ fn the_losses_of_a_link_do_not_depend_on_the_jitter_of_another() {
     assert_eq!(lost(None), lost(Some(JitterPlan { max: ms(9), reorder: true })));
 }
 
+/// An outage of a second, and a fifth of the rate behind it. A flow that keeps more in flight than path and queue hold has each
+/// retransmission of its first hole dropped for as long as its window does not see the losses.
+#[test]
+fn a_flow_comes_back_from_an_outage() {
+    for cc in ["bic", "cubic", "reno", "scalable", "veno", "yeah", "bbr"] {
+        let mut plan = path(mbit(50), ms(40), fifo(packets(60)), 25);
+        let steps = vec![(at(0), mbit(50)), (at(10_000), mbit(0)), (at(11_000), mbit(10))];
+        plan.links[0].rate = RatePlan::Steps { steps, period: None };
+        plan.probes.interval = ms(100);
+        plan.flows = vec![bulk(cc)];
+        let r = run(&plan);
+        let samples = r.tables.iter().find(|t| t.name == "flow_samples").unwrap();
+        let (times, goodput) = (samples.f64("t_s").unwrap(), samples.f64("goodput_bps").unwrap());
+        let after = times.iter().zip(goodput).filter(|(t, _)| **t > 12.0);
+        let (mut longest, mut silent) = (0, 0);
+        for (_, goodput) in after {
+            silent = if *goodput > 0.0 { 0 } else { silent + 1 };
+            longest = longest.max(silent);
+        }
+        assert!(longest < 10, "{cc}: nothing for {longest} tenths of a second");
+    }
+}
+
 fn any_queue() -> impl Strategy<Value = QueuePlan> {
     let limit = prop_oneof![
         (1u32..200).prop_map(packets),

@@ -37,7 +37,7 @@ pub(crate) struct Rack {
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Detection {
     pub(crate) newly_lost: u32,
-    /// When the next segment will be due, if no ACK comes before.
+    /// When all that was sent before the newest delivery will be due, if no ACK comes before.
     pub(crate) timeout: Option<Time>,
 }
 
@@ -136,8 +136,8 @@ impl Rack {
     }
 
     /// Step 5: marks what is lost. Originals were sent in the order of their numbers and retransmissions are kept in order
-    /// of time, so each list is looked at only as far as something is due (Linux walks one list sorted by time, and
-    /// arms its timer for the last segment that is not yet due; we arm it for the first).
+    /// of time, so each list is marked only as far as something is due; the timer is for the last that is not yet
+    /// (Linux walks one list sorted by time).
     /// `on_lost` is told of each segment marked.
     pub(crate) fn detect(
         &mut self,
@@ -158,18 +158,19 @@ impl Rack {
         let mut lost_until = self.scan.max(board.una);
         let mut due = None;
         for (seq, s) in board.originals(self.scan) {
-            if s.is_sacked() || s.is_lost() || s.ever_retransmitted() {
+            let done = s.is_sacked() || s.is_lost() || s.ever_retransmitted();
+            if !done {
+                if (s.sent, seq) >= newest {
+                    break;
+                }
+                // Those behind one that is not due were sent later.
+                if due.is_some() || !self.overdue(now, s.sent, window) {
+                    due = Some(s.sent + self.rtt + window);
+                }
+            }
+            if due.is_none() {
                 lost_until = seq + 1;
-                continue;
             }
-            if (s.sent, seq) >= newest {
-                break;
-            }
-            if !self.overdue(now, s.sent, window) {
-                due = Some(s.sent + self.rtt + window);
-                break;
-            }
-            lost_until = seq + 1;
         }
         for seq in self.scan.max(board.una)..lost_until {
             let original =
@@ -182,15 +183,14 @@ impl Rack {
         self.scan = lost_until;
 
         while let Some(&(sent, seq)) = board.retransmissions.front() {
-            let current =
-                seq >= board.una && board.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent);
-            if current {
+            if board.is_current(&(sent, seq)) {
                 if (sent, seq) >= newest {
                     break;
                 }
                 if !self.overdue(now, sent, window) {
-                    let at = sent + self.rtt + window;
-                    due = Some(due.map_or(at, |d: Time| d.min(at)));
+                    let last = board.last_retransmission_before(newest).unwrap_or(sent);
+                    let at = last + self.rtt + window;
+                    due = Some(due.map_or(at, |d: Time| d.max(at)));
                     break;
                 }
                 if let Some(segment) = board.mark_lost(seq) {
@@ -231,6 +231,44 @@ mod tests {
         assert_eq!(rack.detect(ms(49), State::Disorder, &mut board, &rtt, |_| ()).newly_lost, 0);
         assert_eq!(rack.detect(ms(50), State::Disorder, &mut board, &rtt, |_| ()).newly_lost, 1);
         assert!(board.get(0).unwrap().is_lost());
+    }
+
+    /// Linux `tcp_rack_detect_loss`: max_t(*reo_timeout, remaining).
+    #[test]
+    fn the_timer_is_for_the_last_segment_that_is_not_due() {
+        let ms = |n| Time::ZERO + Span::from_millis(n);
+        let mut board = Scoreboard::default();
+        for sent in [0, 1, 2, 4] {
+            board.push(Segment::new(ms(sent), 1448, false, false));
+        }
+        let mut rtt = Rtt::new();
+        rtt.sample(Span::from_millis(40));
+        let mut rack = Rack::new();
+        let delivered = board.sack(2).unwrap();
+        rack.deliver(ms(42), 2, &delivered, rtt.min);
+        let found = rack.detect(ms(42), State::Disorder, &mut board, &rtt, |_| ());
+        assert_eq!(
+            found,
+            Detection { newly_lost: 0, timeout: Some(ms(51)) },
+            "segment 3 was sent later: no hole"
+        );
+        let found = rack.detect(ms(50), State::Disorder, &mut board, &rtt, |_| ());
+        assert_eq!(found, Detection { newly_lost: 1, timeout: Some(ms(51)) });
+
+        // The same of retransmissions: 0 and 1 go again, 3 is delivered.
+        board.mark_lost(1);
+        board.retransmit(ms(50), 0);
+        board.retransmit(ms(51), 1);
+        board.push(Segment::new(ms(52), 1448, false, false));
+        rack.reordering_seen = true;
+        let delivered = board.sack(4).unwrap();
+        rack.deliver(ms(92), 4, &delivered, rtt.min);
+        let found = rack.detect(ms(92), State::Recovery, &mut board, &rtt, |_| ());
+        assert_eq!(
+            found,
+            Detection { newly_lost: 1, timeout: Some(ms(101)) },
+            "3, sent at 4 ms, is lost by now"
+        );
     }
 
     #[test]

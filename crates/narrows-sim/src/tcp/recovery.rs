@@ -81,7 +81,7 @@ impl Sender {
             self.cc.on_lost(&self.sampler.lose(now, segment), &self.window);
         });
         progress.retransmission_lost |= self.board.retrans_out < retrans_before;
-        self.timer.reordering(found.timeout);
+        self.arm_reordering(now, found.timeout);
     }
 
     /// Linux `tcp_try_to_open`.

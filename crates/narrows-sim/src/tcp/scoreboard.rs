@@ -216,6 +216,17 @@ impl Scoreboard {
         None
     }
 
+    /// Whether an entry of `retransmissions` is about what is in flight.
+    pub(crate) fn is_current(&self, &(sent, seq): &(Time, u32)) -> bool {
+        seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
+    }
+
+    /// When the last segment that was retransmitted before `newest`, and is in flight, was sent.
+    pub(crate) fn last_retransmission_before(&self, newest: (Time, u32)) -> Option<Time> {
+        let before = self.retransmissions.iter().rev().skip_while(|entry| **entry >= newest);
+        before.into_iter().find(|entry| self.is_current(entry)).map(|&(sent, _)| sent)
+    }
+
     /// Books a retransmission.
     pub(crate) fn retransmit(&mut self, now: Time, seq: u32) {
         let at = seq.wrapping_sub(self.una) as usize;

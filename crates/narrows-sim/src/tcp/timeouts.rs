@@ -13,8 +13,12 @@ const SYN_TRIES: u32 = 7;
 const RETRIES: u32 = 15;
 /// RFC 8985 section 7.2: worst-case delayed ACK, Linux uses its RTO_MIN.
 const PROBE_DELAYED_ACK: Span = super::rtt::RTO_MIN;
-/// Linux TCP_TIMEOUT_MIN_US is two jiffies; we have no jiffies and use 2 ms.
-const PROBE_SLACK: Span = Span::from_millis(2);
+/// What probes and RACK's timer wait longer, for ACKs to come first: Linux TCP_TIMEOUT_MIN_US (6.1: `tcp_schedule_loss_probe`,
+/// `tcp_rack_mark_lost`). Linux then rounds up to a jiffy; we have none.
+const SLACK: Span = Span::from_millis(2);
+
+/// Linux's least wait is a microsecond, rounded up to a jiffy.
+const SOON: Span = Span::from_millis(1);
 
 impl Sender {
     /// When the sender's timer is due.
@@ -47,7 +51,7 @@ impl Sender {
             && self.rtt.srtt > Span::ZERO;
         self.timer = if may_probe {
             let mut wait = self.rtt.srtt.scale(2, 1);
-            wait += if self.board.packets_out() == 1 { PROBE_DELAYED_ACK } else { PROBE_SLACK };
+            wait += if self.board.packets_out() == 1 { PROBE_DELAYED_ACK } else { SLACK };
             Timer::Probe((now + wait).min(rto))
         } else {
             Timer::Retransmit(rto)
@@ -67,13 +71,34 @@ impl Sender {
             }
             Timer::Retransmit(_) => self.on_timeout(io),
             Timer::Probe(_) => self.send_probe(io),
-            Timer::Reordering(_) => {
-                self.find_losses_by_timer(io);
-                if self.timer == Timer::Off {
-                    self.arm(io.now);
-                }
-                self.transmit(io);
+            Timer::Reordering(_) => self.on_reordering_timeout(io),
+        }
+    }
+
+    /// RACK asks for its timer: it takes the place of the others, and waits no longer than they would.
+    pub(super) fn arm_reordering(&mut self, now: Time, due: Option<Time>) {
+        self.timer.reordering(due.map(|at| (at + SLACK).min(now + self.rtt.rto())));
+    }
+
+    /// Linux `tcp_rack_reo_timeout`: what is lost goes again; new data waits for an ACK.
+    fn on_reordering_timeout(&mut self, io: &mut Io<'_>) {
+        let in_flight = self.board.in_flight();
+        self.find_losses(io.now, &mut Progress::default());
+        if self.board.in_flight() != in_flight {
+            if self.state != State::Recovery {
+                self.enter_recovery_by_timer(io.now);
             }
+            self.retransmit_lost(io);
+        }
+        if self.timer == Timer::Off {
+            self.arm_since_first(io.now);
+        }
+    }
+
+    /// A timeout counts from when the first segment was sent (Linux `tcp_rearm_rto` after RACK's timer).
+    fn arm_since_first(&mut self, now: Time) {
+        if let Some(first) = self.board.get(self.board.una) {
+            self.timer = Timer::Retransmit((first.sent + self.rtt.rto()).max(now + SOON));
         }
     }
 
@@ -104,14 +129,5 @@ impl Sender {
         }
         self.probe = Some((self.board.nxt(), !sent_new));
         self.timer = Timer::Retransmit(io.now + self.rtt.rto());
-    }
-
-    fn find_losses_by_timer(&mut self, io: &mut Io<'_>) {
-        let in_flight = self.board.in_flight();
-        let mut progress = Progress::default();
-        self.find_losses(io.now, &mut progress);
-        if self.board.in_flight() != in_flight && self.state != State::Recovery {
-            self.enter_recovery_by_timer(io.now);
-        }
     }
 }

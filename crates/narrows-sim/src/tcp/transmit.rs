@@ -40,10 +40,7 @@ impl Sender {
                 break;
             }
             if let Some(seq) = self.board.next_lost() {
-                self.retransmit(io, seq);
-                if seq == self.board.una {
-                    self.arm(io.now);
-                }
+                self.retransmit_and_arm(io, seq);
             } else if !self.transmit_one_new(io) {
                 break;
             }
@@ -56,6 +53,22 @@ impl Sender {
             }
         } else if limited_by_window {
             self.validate_window(io.now, true);
+        }
+    }
+
+    /// Sends lost segments again, and nothing new (Linux `tcp_xmit_retransmit_queue`).
+    pub(super) fn retransmit_lost(&mut self, io: &mut Io<'_>) {
+        while self.board.in_flight() < self.window.cwnd && self.pace_at <= io.now {
+            let Some(seq) = self.board.next_lost() else { break };
+            self.retransmit_and_arm(io, seq);
+        }
+    }
+
+    /// A retransmission of the first segment puts the timeout off.
+    fn retransmit_and_arm(&mut self, io: &mut Io<'_>, seq: u32) {
+        self.retransmit(io, seq);
+        if seq == self.board.una {
+            self.arm(io.now);
         }
     }
 

@@ -2,8 +2,7 @@
 //!
 //! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004), draft-leith-tcp-htcp;
 //! Linux `tcp_htcp.c` (SUR 2.6), the same integers for the factor, alpha and beta. Deviations from Linux: times are in
-//! nanoseconds and not in jiffies; the recovery state of a sample is the one after the ACK, Linux takes the one before; a
-//! timeout during recovery that is no new episode does not count as congestion anew.
+//! nanoseconds and not in jiffies; the recovery state of a sample is the one after the ACK, Linux takes the one before.
 
 use super::slow_start::{in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
@@ -181,6 +180,22 @@ impl Htcp {
     }
 }
 
+impl Htcp {
+    /// Linux `htcp_recalc_ssthresh`.
+    fn back_off(&mut self, now: Time, window: &mut Window) {
+        self.update_beta();
+        self.update_alpha(now);
+        // A fading memory of the largest RTT, for routes that change.
+        if let Some(min_rtt) = self.min_rtt
+            && self.max_rtt > min_rtt
+        {
+            self.max_rtt = min_rtt + (self.max_rtt - min_rtt).scale(95, 100);
+        }
+        let kept = (u64::from(window.cwnd) * u64::from(self.beta)) >> SHIFT;
+        window.ssthresh = u32::try_from(kept).unwrap_or(u32::MAX).max(2);
+    }
+}
+
 impl Controller for Htcp {
     fn name(&self) -> &'static str {
         "htcp"
@@ -230,16 +245,9 @@ impl Controller for Htcp {
     }
 
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
-        self.update_beta();
-        self.update_alpha(event.now);
-        // A fading memory of the largest RTT, for routes that change.
-        if let Some(min_rtt) = self.min_rtt
-            && self.max_rtt > min_rtt
-        {
-            self.max_rtt = min_rtt + (self.max_rtt - min_rtt).scale(95, 100);
+        if !event.again {
+            self.back_off(event.now, window);
         }
-        let kept = (u64::from(window.cwnd) * u64::from(self.beta)) >> SHIFT;
-        window.ssthresh = u32::try_from(kept).unwrap_or(u32::MAX).max(2);
         self.before = Some(self.congestion);
         self.congestion = event.now;
         self.credit = 0;
@@ -348,6 +356,21 @@ mod tests {
         htcp.on_congestion(&congestion(secs(3.0)), &mut w);
         htcp.on_recovered(secs(3.2), &mut w);
         assert_eq!(htcp.congestion, secs(3.2));
+    }
+
+    /// Linux `tcp_enter_loss` asks for no other threshold then, but `htcp_state` hears of the loss.
+    #[test]
+    fn a_timeout_within_an_episode_backs_off_no_further() {
+        let mut htcp = Htcp { old_max_rate: 100, ..with_rtts(100, 200) };
+        let mut w = window(100);
+        htcp.on_congestion(&congestion(secs(1.0)), &mut w);
+        let backed_off = (htcp.adaptive, htcp.beta, htcp.old_max_rate, htcp.max_rtt, w.ssthresh);
+        assert_eq!(backed_off, (false, 64, 1000, Span::from_millis(195), 50));
+        w.cwnd = 20;
+        let timeout = Congestion { again: true, signal: Signal::Timeout, ..congestion(secs(2.0)) };
+        htcp.on_congestion(&timeout, &mut w);
+        assert_eq!((htcp.adaptive, htcp.beta, htcp.old_max_rate, htcp.max_rtt, w.ssthresh), backed_off);
+        assert_eq!(htcp.congestion, secs(2.0));
     }
 
     #[test]

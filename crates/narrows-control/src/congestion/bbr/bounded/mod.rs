@@ -441,6 +441,8 @@ impl Controller for Bounded {
     }
 
     fn on_lost(&mut self, lost: &Lost, window: &Window) {
+        // A round that begins here ends with what is sent from now on: the ACK that reports the loss is counted before it.
+        self.delivered = lost.delivered;
         let fresh = !core::mem::replace(&mut self.repairing, true);
         self.bounds.on_loss(lost.delivered, fresh);
         if fresh {
