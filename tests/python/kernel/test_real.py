@@ -90,6 +90,17 @@ def test_a_named_receive_buffer_holds_real_and_simulated_flows_and_is_no_disturb
 
 
 @pytest.mark.flaky(reruns=2)
+def test_a_receive_window_in_segments_holds_real_flows(backend):
+    """Linux 6.6 and later forget it with the first full segment, and need to be told again."""
+    text = TWO_CUBICS.replace("[[flows]]\n[[flows]]", "[[flows]]\nreceive_window = 16")
+    (real, simulated) = (sweep.run(loads(text), backend=each) for each in (backend, None))
+    samples = real.flow_samples.to_pylist()
+    assert max(row["in_flight"] for row in samples if row["t_s"] > 1.0) <= 16
+    goodput = [results.flows["goodput_bps"][0].as_py() for results in (real, simulated)]
+    assert goodput[0] == pytest.approx(goodput[1], rel=0.1)
+
+
+@pytest.mark.flaky(reruns=2)
 @pytest.mark.parametrize("forwarding", ["bridge", "ovs"])
 def test_forwarding_by(backend, forwarding):
     scenario = loads(

@@ -56,6 +56,15 @@ struct Entry {
     transport: Transport,
 }
 
+impl Entry {
+    fn window_clamp(&self) -> Option<i32> {
+        match &self.transport {
+            Transport::Tcp(config) => config.window_clamp(),
+            Transport::Udp { .. } => None,
+        }
+    }
+}
+
 #[derive(Clone)]
 enum Transport {
     Tcp(TcpConfig),
@@ -294,7 +303,8 @@ impl Host {
                     // A connection that none of our senders opened is not ours to serve.
                     if let Some(board) = self.registry.find(spec, from.port()) {
                         let ready = stream.set_nonblocking(true);
-                        let sink = End::Sink(Sink { stream, board: board.clone() });
+                        let clamp = self.entries.get(&spec).and_then(Entry::window_clamp);
+                        let sink = End::Sink(Sink { stream, board: board.clone(), clamp });
                         if let Err(e) = ready.and_then(|()| self.add(sink, EpollFlags::EPOLLIN)) {
                             board.fail(e);
                         }

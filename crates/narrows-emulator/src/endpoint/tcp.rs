@@ -42,6 +42,17 @@ pub(crate) struct TcpConfig {
     pub(crate) path: EmptyPath,
 }
 
+impl TcpConfig {
+    /// The largest receive window, bytes.
+    pub(crate) fn window_clamp(&self) -> Option<i32> {
+        self.receive_window.map(|segments| segments.saturating_mul(self.mss).min(i32::MAX as u32) as i32)
+    }
+}
+
+fn clamp_window(fd: impl AsFd, most: i32) -> io::Result<()> {
+    raw::set_option(fd, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, most)
+}
+
 fn family(address: &SocketAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
@@ -62,9 +73,8 @@ const AT_BOTH_ENDS: &str = "dctcp";
 /// Listens in the calling thread's namespace.
 pub(crate) fn listener(address: SocketAddr, config: &TcpConfig) -> io::Result<TcpListener> {
     let fd = tcp_socket(&address)?;
-    if let Some(segments) = config.receive_window {
-        let bytes = segments.saturating_mul(config.mss).min(i32::MAX as u32) as i32;
-        raw::set_option(&fd, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)?;
+    if let Some(most) = config.window_clamp() {
+        clamp_window(&fd, most)?;
     }
     if config.congestion == AT_BOTH_ENDS {
         set_congestion(&fd, &config.congestion)?; // those that it accepts inherit it
@@ -254,6 +264,9 @@ impl Sender {
 pub(crate) struct Sink {
     pub(crate) stream: TcpStream,
     pub(crate) board: Arc<FlowBoard>,
+    /// To be said again once data has come: the first full segment lets Linux 6.6 and later forget it, as they then know how much
+    /// of the buffer is payload (`tcp_measure_rcv_mss`).
+    pub(crate) clamp: Option<i32>,
 }
 
 impl Sink {
@@ -266,6 +279,9 @@ impl Sink {
             }
             Ok(n) => {
                 self.board.delivered.fetch_add(n as u64, Ordering::Relaxed);
+                if let Some(most) = self.clamp.take() {
+                    return clamp_window(&self.stream, most).is_ok();
+                }
                 true
             }
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => true,
