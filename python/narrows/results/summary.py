@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from narrows.errors import OutputError
 from narrows.results.results import Results
 
 _BUSY = 0.5
@@ -179,6 +180,11 @@ def _over_seeds(
     factors = results.factors
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
+        if row["run"] not in runs:
+            raise OutputError(
+                f"{results.folder}: found a {entity} of run {row['run']}, expected one of the {len(runs)} "
+                "that the table runs has"
+            )
         point = tuple(runs[row["run"]][factor] for factor in factors)
         groups.setdefault((point, row[entity]), []).append(row)
     return [
