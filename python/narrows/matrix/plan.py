@@ -82,7 +82,7 @@ def choose(
     named = list(dict.fromkeys(wanted))
     for name in named:
         if name not in known:
-            raise NarrowsError(f"controller: {one_of(name, known, 'a congestion controller')}")
+            raise NarrowsError(f"controller: {one_of(name, known, 'a congestion controller', 'controllers')}")
     if named and everyone:
         raise NarrowsError(f"--all: found with {', '.join(named)}, expected no controllers beside it")
     alone = [
