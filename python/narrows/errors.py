@@ -60,6 +60,8 @@ def one_line(text: str) -> str:
 
 def found(value: object) -> str:
     """`value` as an error message shows it: short, and in TOML's spelling."""
+    if value is None:
+        return "null"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):

@@ -74,7 +74,7 @@ class Results:
             ) from None
         for key, (expected, fits) in _KINDS.items():
             if key in metadata and not fits(metadata[key]):
-                shown = "null" if metadata[key] is None else found(metadata[key])
+                shown = found(metadata[key])
                 raise OutputError(f"{folder / METADATA}: {key}: found {shown}, expected {expected}")
         if not holds_runs(folder):
             raise OutputError(f"{folder}: holds no finished run")
