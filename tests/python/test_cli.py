@@ -11,7 +11,7 @@ from narrows.matrix.plan import HELP
 from narrows.results.results import Results
 from narrows.scenario import schema
 from narrows.scenario.load import expand, load
-from narrows.scenario.served import SERVED_BY, unserved
+from narrows.scenario.served import SERVED_BY, unmarked, unserved
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 TEXT = """
@@ -182,6 +182,35 @@ def test_who_asks_the_network_where_nobody_answers_is_said(narrows, tmp_path):
         TEXT.replace('"bbr"', '"brf-literal"') + '[[controllers]]\nkind = "brf"\nlink = "bottleneck"'
     )
     assert "note" not in narrows("check", "served.toml")[1]
+
+
+MARKS = {
+    "": False,
+    'queue = "red"': False,
+    'queue = "threshold"': True,
+    'queue = { kind = "codel", ecn = true }': True,
+}
+
+
+@pytest.mark.parametrize("queue", MARKS)
+def test_dctcp_where_nobody_marks_is_said(narrows, tmp_path, backend, queue):
+    backend.congestion_controllers = lambda: [("cubic", "c"), ("dctcp", "d")]
+    text = TEXT.replace('"bbr"', '"dctcp"').replace('rtt = "20ms"', f'rtt = "20ms"\n{queue}')
+    (tmp_path / "marked.toml").write_text(text)
+    why = "no queue marks (kind 'threshold', or ecn = true): what is measured is Reno"
+    note = f"note: dctcp heeds marks, but {why}"
+    for command in ("check", "run"):
+        out = narrows(command, "marked.toml")[1]
+        assert (note in out.splitlines()) == (not MARKS[queue]) == ("note" in out)
+
+
+def test_a_queue_anywhere_that_marks_is_enough(tmp_path):
+    link = '[[links]]\nbetween = ["{}", "{}"]\nrate = "9mbit"\nqueue = "100p"\n'
+    text = link.format("a", "b") + link.format("b", "c") + '[[flows]]\nfrom = "a"\nto = "c"\ncc = "dctcp"\n'
+    (tmp_path / "x.toml").write_text(text)
+    assert len(unmarked(expand(load(tmp_path / "x.toml")))) == 1
+    marking = {"links.1.back": {"queue": {"kind": "red", "ecn": True}}}
+    assert not unmarked(expand(load(tmp_path / "x.toml", marking)))
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,11 @@ import pytest
 from narrows import sweep
 from narrows.matrix.cells import FIGURES, Cell, cells, table
 from narrows.matrix.page import maps, notes, summary, write
-from narrows.matrix.plan import HELP, MARKED, VARIANTS, Ask, choose, pairs, scenario
+from narrows.matrix.plan import HELP, VARIANTS, Ask, choose, pairs, scenario
 from narrows.metrics.statistics import Interval
 from narrows.report.kinds.heat import HARM, SHARE
 from narrows.scenario.load import expand
+from narrows.scenario.served import MARKED
 from narrows.studies.run import Run, Runs
 
 SMALL = Ask(("bbr", "vegas", "reno"), duration="6s", seeds=2, buffers=("1bdp", "2bdp"))

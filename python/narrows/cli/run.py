@@ -28,7 +28,7 @@ from narrows.results.results import METADATA, SIMULATED, Results, holds_runs
 from narrows.results.summary import Figure, Row
 from narrows.scenario.load import expand, load, parse_override
 from narrows.scenario.model import Scenario
-from narrows.scenario.served import unserved
+from narrows.scenario.served import notes
 from narrows.signals import terminable
 
 INTERRUPTED = 130
@@ -107,7 +107,7 @@ def run(
         print(soundness.line(results.soundness))
         for note in soundness.notes(results.soundness):
             print(f"note: {note}")
-    for note in unserved(expand(loaded)):
+    for note in notes(expand(loaded)):
         print(f"note: {note}")
     print(f"tables in {folder}{' (earlier results there replaced)' if replaced else ''}")
     if simulated is not None:

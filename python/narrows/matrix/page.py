@@ -9,7 +9,7 @@ from pathlib import Path
 
 from narrows import metrics, units
 from narrows.matrix.cells import Cell, table
-from narrows.matrix.plan import HELP, MARKED, Ask, pairs
+from narrows.matrix.plan import HELP, Ask, pairs
 from narrows.metrics.statistics import Interval
 from narrows.report import export, page
 from narrows.report.figure import Figure
@@ -17,6 +17,7 @@ from narrows.report.kinds.heat import FAIR, HARM, PERCENT, SHARE, Scale, Sides, 
 from narrows.report.style import look, order
 from narrows.results import tables
 from narrows.results.results import Results
+from narrows.scenario.served import MARKED
 
 Say = Callable[[str], None]
 

@@ -11,6 +11,7 @@ from narrows import units
 from narrows.errors import NarrowsError, one_of
 from narrows.report.style import order
 from narrows.scenario.model import Scenario
+from narrows.scenario.served import MARKED
 
 TIGHT = "tight"
 """Name of the bottleneck."""
@@ -41,8 +42,6 @@ HELP: dict[str, dict[str, Any]] = {
 """Controllers that obey the network, and what the network needs for it."""
 VARIANTS = ("-literal", "-recent", "-hystartpp")
 """Endings of names that are another controller but for one thing; they are in a matrix if asked for."""
-MARKED = ("dctcp",)
-"""Controllers that are another one (DCTCP: Reno) where nobody marks."""
 
 
 @dataclass(frozen=True)
