@@ -71,7 +71,8 @@ def choose(
 
     Args:
         known: all there are.
-        wanted: those asked for; if none, all that need nothing of the network, but no variants.
+        wanted: those asked for; if none, all that need nothing of the network (where it does not mark, no
+            DCTCP), but no variants.
         everyone: variants, and those that need the network's help, too.
         marks: the network marks.
 
