@@ -1,9 +1,11 @@
 """The command line, without a simulator behind it."""
 
 import json
+import math
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 from narrows import sweep
 from narrows.cli import listing
@@ -150,6 +152,50 @@ def test_replacing_results_is_said(narrows):
     assert narrows("run", "demo.toml")[1].endswith(
         "tables in results/demo (earlier results there replaced)\n"
     )
+
+
+WHOLE = "retransmits, drops: of the whole run; the rest: after the warm-up of 3 s"
+OWN = "flows begin or end at different times: each goodput is over its own: they need not add up"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "differ"),
+    [
+        ([0.0, 0.0], [math.nan, math.nan], False),
+        ([0.0, 2.9], [30.0, 30.0], False),  # within the warm-up
+        ([0.0, 3.1], [30.0, 30.0], False),  # a jitter
+        ([0.0, 5.0], [30.0, 30.0], True),
+        ([0.0, 5.0], [math.nan, math.nan], True),
+        ([0.0, 0.0], [30.0, 12.0], True),
+        ([0.0, 0.0], [math.nan, 12.0], True),
+    ],
+)
+def test_figures_of_different_times_are_said(narrows, backend, start, end, differ):
+    run = backend.run
+
+    def with_times(plan):
+        output = run(plan)
+        output["flows"] |= {"start_s": start, "end_s": end}
+        output["links"]["dropped_packets"] += np.uint64(1)
+        return output
+
+    backend.run = with_times
+    lines = narrows("run", "demo.toml")[1].splitlines()
+    assert WHOLE in lines
+    assert (OWN in lines) == differ
+
+
+def test_what_never_happened_needs_no_word_about_when(narrows, backend):
+    run = backend.run
+
+    def without(plan):
+        output = run(plan)
+        output["flows"]["retransmits"] *= np.uint64(0)
+        return output
+
+    backend.run = without
+    out = narrows("run", "demo.toml")[1]
+    assert "of the whole run" not in out and OWN not in out
 
 
 def test_seeds_without_effect_are_said(narrows, backend):

@@ -187,10 +187,23 @@ def show(results: Results, console: Console) -> None:
         console.print(
             "a group has sums of share and retransmits, and means over its flows of the rest", highlight=False
         )
+    for note in _footnotes(results, flows, links):
+        console.print(note, highlight=False)
     if summary.seeds_agree(results, flows + links):
         console.print("seeds differ in nothing here: all runs of a point are the same", highlight=False)
     elif len(results.runs) > 1 and any(not math.isnan(f.half) for r in flows for f in r.figures.values()):
         console.print("± is the 95 % confidence interval of the mean over seeds", highlight=False)
+
+
+def _footnotes(results: Results, flows: list[Row], links: list[Row]) -> Iterator[str]:
+    """What time the figures are of, where one might take them to be of another."""
+    warmup = float(results.metadata.get("warmup_s", 0.0))
+    whole = summary.counted_from_the_start(flows, links)
+    if whole and warmup > 0:
+        titles = ", ".join(HEADINGS[name][0] for name in whole)
+        yield f"{titles}: of the whole run; the rest: after the warm-up of {warmup:g} s"
+    if summary.at_different_times(results):
+        yield "flows begin or end at different times: each goodput is over its own: they need not add up"
 
 
 def _table(entity: str, rows: list[Row], figures: list[str]) -> Table:
