@@ -374,6 +374,15 @@ def test_a_wrong_unit_is_one_line(tmp_path, narrows):
     assert code == 2 and error.count("\n") == 1 and "--rate" in error
 
 
+@pytest.mark.parametrize("seed", ["-1", "9" * 20])
+def test_a_seed_that_is_none_is_said_of_the_option(tmp_path, narrows, seed):
+    line = f"--seed: found {seed}, expected a whole number from 0 to 9223372036854775807\n"
+    assert narrows("matrix", "reno", "--seed", seed, "--out", tmp_path / "m") == (2, "", line)
+    (tmp_path / "x.toml").write_text("")
+    assert narrows("run", tmp_path / "x.toml", "--seed", seed, "--out", tmp_path / "m") == (2, "", line)
+    assert not (tmp_path / "m").exists()
+
+
 def test_marks_that_no_queue_reaches_are_said_of_the_option(tmp_path, narrows):
     said = narrows("matrix", "reno", "--mark", "infinite", "--out", tmp_path / "out")
     assert said[:2] == (2, "") and said[2].startswith("--mark: found 'infinite', expected a length such as ")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from narrows import sweep, units
-from narrows.cli.options import parsed, positive, some_rate
+from narrows.cli.options import checked_seed, parsed, positive, some_rate
 from narrows.cli.run import INTERRUPTED, progress_of
 from narrows.errors import Expected
 from narrows.matrix.plan import BUFFERS, VARIANTS, Ask, choose, scenario
@@ -49,7 +49,7 @@ def matrix(
     loss: Annotated[str, typer.Option(help="Random loss behind the queue.")] = "0%",
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "60s",
     seeds: Annotated[int, typer.Option(min=1, help="Seeds per cell.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="The first.")] = 1,
+    seed: Annotated[int, typer.Option(help="The first.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for tables, page and pictures.")] = Path("results/matrix"),
     jobs: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Runs at a time; one per core if left out.")
@@ -84,7 +84,7 @@ def matrix(
         tuple(lengths.values()),
         duration,
         seeds,
-        seed,
+        checked_seed(seed),
         units.parse_probability(loss),
         mark,
     )

@@ -21,6 +21,7 @@ from narrows.backends import Backend
 from narrows.backends.kernel import soundness
 from narrows.cli import compare as comparison
 from narrows.cli.figures import HEADINGS, WIDEST, digits, number
+from narrows.cli.options import checked_seed
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import summary
 from narrows.results.compare import compare
@@ -84,7 +85,7 @@ def run(
         raise NarrowsError(f"--no-sim: found --on {on}, expected --on kernel or vm")
     overrides = dict(parse_override(text) for text in override or [])
     if seed is not None:
-        overrides["seed"] = seed
+        overrides["seed"] = checked_seed(seed)
     loaded = load(scenario, overrides)
     folder = out if out is not None else DEFAULT_FOLDER / loaded.name
     replaced = (folder / METADATA).exists()
