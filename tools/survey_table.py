@@ -107,7 +107,7 @@ def beside_real(measures: Path) -> str:
 TITLES = {
     "normalised_power": "power",
     "goodput": "goodput, Mbit/s",
-    "queueing_delay": "queueing delay, mean, ms",
+    "queueing_delay": "RTT above the empty path's, mean, ms",
     "drop_rate": "dropped, %",
     "jain": "Jain's index",
 }

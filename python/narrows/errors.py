@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from narrows.results.results import Results
 
 _LONGEST_FOUND = 60
+_ALIKE = 0.6
+"""Ratio of difflib's from which a name is near: 'brv' is to 'brf' (0.67), 'copa' is not to 'xcp' (0.57)."""
 
 
 class NarrowsError(Exception):
@@ -58,6 +60,8 @@ def one_line(text: str) -> str:
 
 def found(value: object) -> str:
     """`value` as an error message shows it: short, and in TOML's spelling."""
+    if value is None:
+        return "null"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
@@ -74,10 +78,10 @@ def found(value: object) -> str:
     return text if len(text) <= _LONGEST_FOUND else text[: _LONGEST_FOUND - 3] + "..."
 
 
-def one_of(value: object, names: Iterable[str], what: str) -> str:
-    """``found X, expected <what>``, with the nearest name or, where none is near, the names."""
+def one_of(value: object, names: Iterable[str], what: str, listing: str = "") -> str:
+    """``found X, expected <what>``, with the nearest name or, where none is near, the names; see `hint`."""
     known = list(names)
-    return f"found {found(value)}, expected {what}{hint(value, known)}"
+    return f"found {found(value)}, expected {what}{hint(value, known, listing=listing)}"
 
 
 def choice(value: object, names: Iterable[str]) -> str:
@@ -87,15 +91,26 @@ def choice(value: object, names: Iterable[str]) -> str:
 
 
 def _nearest(value: object, known: list[str]) -> str:
-    near = difflib.get_close_matches(str(value)[:_LONGEST_FOUND], known, n=1, cutoff=0.5)
-    return f"; nearest is {near[0]!r}" if near else ""
+    """``; nearest is 'x'``, whatever the case, or nothing: half alike is no correction."""
+    folded = {name.lower(): name for name in reversed(known)}
+    near = difflib.get_close_matches(str(value)[:_LONGEST_FOUND].lower(), folded, n=1, cutoff=_ALIKE)
+    return f"; nearest is {folded[near[0]]!r}" if near else ""
 
 
-def hint(value: object, names: Iterable[str], most: int = 16) -> str:
-    """``; nearest is 'x'``, or the list of names, or nothing."""
+def hint(value: object, names: Iterable[str], most: int = 16, listing: str = "") -> str:
+    """``; nearest is 'x'``, or the list of names, or nothing.
+
+    Args:
+        value: what was found.
+        names: what would have done.
+        most: names in a list.
+        listing: what `narrows list` calls them, to be named where they are more.
+    """
     known = list(names)
     nearest = _nearest(value, known)
     if nearest or not known:
         return nearest
+    if len(known) > most and listing:
+        return f"; `narrows list {listing}` has them"
     more = ", ..." if len(known) > most else ""
     return f": {', '.join(known[:most])}{more}"

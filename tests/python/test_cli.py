@@ -1,9 +1,11 @@
 """The command line, without a simulator behind it."""
 
 import json
+import math
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 from narrows import sweep
 from narrows.cli import listing
@@ -11,7 +13,7 @@ from narrows.matrix.plan import HELP
 from narrows.results.results import Results
 from narrows.scenario import schema
 from narrows.scenario.load import expand, load
-from narrows.scenario.served import SERVED_BY, unserved
+from narrows.scenario.served import SERVED_BY, unmarked, unserved
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 TEXT = """
@@ -152,6 +154,50 @@ def test_replacing_results_is_said(narrows):
     )
 
 
+WHOLE = "retransmits, drops: of the whole run; the rest: after the warm-up of 3 s"
+OWN = "flows begin or end at different times: each goodput is over its own: they need not add up"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "differ"),
+    [
+        ([0.0, 0.0], [math.nan, math.nan], False),
+        ([0.0, 2.9], [30.0, 30.0], False),  # within the warm-up
+        ([0.0, 3.1], [30.0, 30.0], False),  # a jitter
+        ([0.0, 5.0], [30.0, 30.0], True),
+        ([0.0, 5.0], [math.nan, math.nan], True),
+        ([0.0, 0.0], [30.0, 12.0], True),
+        ([0.0, 0.0], [math.nan, 12.0], True),
+    ],
+)
+def test_figures_of_different_times_are_said(narrows, backend, start, end, differ):
+    run = backend.run
+
+    def with_times(plan):
+        output = run(plan)
+        output["flows"] |= {"start_s": start, "end_s": end}
+        output["links"]["dropped_packets"] += np.uint64(1)
+        return output
+
+    backend.run = with_times
+    lines = narrows("run", "demo.toml")[1].splitlines()
+    assert WHOLE in lines
+    assert (OWN in lines) == differ
+
+
+def test_what_never_happened_needs_no_word_about_when(narrows, backend):
+    run = backend.run
+
+    def without(plan):
+        output = run(plan)
+        output["flows"]["retransmits"] *= np.uint64(0)
+        return output
+
+    backend.run = without
+    out = narrows("run", "demo.toml")[1]
+    assert "of the whole run" not in out and OWN not in out
+
+
 def test_seeds_without_effect_are_said(narrows, backend):
     run = backend.run
     backend.run = lambda plan: run(plan | {"seed": 1})
@@ -182,6 +228,35 @@ def test_who_asks_the_network_where_nobody_answers_is_said(narrows, tmp_path):
         TEXT.replace('"bbr"', '"brf-literal"') + '[[controllers]]\nkind = "brf"\nlink = "bottleneck"'
     )
     assert "note" not in narrows("check", "served.toml")[1]
+
+
+MARKS = {
+    "": False,
+    'queue = "red"': False,
+    'queue = "threshold"': True,
+    'queue = { kind = "codel", ecn = true }': True,
+}
+
+
+@pytest.mark.parametrize("queue", MARKS)
+def test_dctcp_where_nobody_marks_is_said(narrows, tmp_path, backend, queue):
+    backend.congestion_controllers = lambda: [("cubic", "c"), ("dctcp", "d")]
+    text = TEXT.replace('"bbr"', '"dctcp"').replace('rtt = "20ms"', f'rtt = "20ms"\n{queue}')
+    (tmp_path / "marked.toml").write_text(text)
+    why = "no queue marks (kind 'threshold', or ecn = true): what is measured is Reno"
+    note = f"note: dctcp heeds marks, but {why}"
+    for command in ("check", "run"):
+        out = narrows(command, "marked.toml")[1]
+        assert (note in out.splitlines()) == (not MARKS[queue]) == ("note" in out)
+
+
+def test_a_queue_anywhere_that_marks_is_enough(tmp_path):
+    link = '[[links]]\nbetween = ["{}", "{}"]\nrate = "9mbit"\nqueue = "100p"\n'
+    text = link.format("a", "b") + link.format("b", "c") + '[[flows]]\nfrom = "a"\nto = "c"\ncc = "dctcp"\n'
+    (tmp_path / "x.toml").write_text(text)
+    assert len(unmarked(expand(load(tmp_path / "x.toml")))) == 1
+    marking = {"links.1.back": {"queue": {"kind": "red", "ecn": True}}}
+    assert not unmarked(expand(load(tmp_path / "x.toml", marking)))
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_results_with_nothing_in_common_are_one_line(narrows, backend, tmp_path,
     assert err == f"{tmp_path / 'a'}, {tmp_path / 'b'}: found no flow or tight link in common\n"
 
 
-@pytest.mark.parametrize("text", ["[]", '{"factors": 5}', "[" * 100_000])
+@pytest.mark.parametrize("text", ["[]", "[" * 100_000])
 def test_a_folder_that_holds_something_else_is_one_line(tmp_path, text):
     (tmp_path / "metadata.json").write_text(text)
     with pytest.raises(OutputError, match="expected a folder of results"):

@@ -15,10 +15,11 @@ import pytest
 from narrows import sweep
 from narrows.matrix.cells import FIGURES, Cell, cells, table
 from narrows.matrix.page import maps, notes, summary, write
-from narrows.matrix.plan import HELP, MARKED, VARIANTS, Ask, choose, pairs, scenario
+from narrows.matrix.plan import HELP, VARIANTS, Ask, choose, pairs, scenario
 from narrows.metrics.statistics import Interval
 from narrows.report.kinds.heat import HARM, SHARE
 from narrows.scenario.load import expand
+from narrows.scenario.served import MARKED
 from narrows.studies.run import Run, Runs
 
 SMALL = Ask(("bbr", "vegas", "reno"), duration="6s", seeds=2, buffers=("1bdp", "2bdp"))
@@ -254,6 +255,53 @@ def test_the_summary_ranks_by_what_rivals_lose():
     )
 
 
+def around(harms: dict[tuple[str, str], float], half: float, seeds: int = 5) -> list[Cell]:
+    """The same with intervals; of one seed they are unknown."""
+    half = half if seeds > 1 else math.nan
+    return [
+        replace(c, seeds=seeds, harm_goodput=Interval(mean, mean - half, mean + half, seeds))
+        for c, mean in zip(matrix_of(harms), harms.values(), strict=True)
+    ]
+
+
+def test_nobody_is_first_where_the_intervals_do_not_tell():
+    both = {("cubic", "dctcp"): 0.514, ("dctcp", "cubic"): 0.508}
+    said = "the intervals do not tell who takes the most of what they have alone: 51 % on average."
+    assert f"Over all rivals {said}" in summary(around(both, 0.01), "1bdp")
+    assert "DCTCP takes the most" in " ".join(summary(around(both, 0.001), "1bdp"))
+
+
+def test_of_several_that_may_be_first_all_are_named():
+    harms = {
+        ("vegas", "cubic"): 0.81,
+        ("reno", "cubic"): 0.81,
+        ("vegas", "reno"): 0.8,
+        ("cubic", "reno"): 0.8,
+    }
+    harms |= {("cubic", "vegas"): -0.004, ("reno", "vegas"): -0.001}
+    assert (
+        "Over all rivals one of CUBIC and Reno takes the most of what they have alone (80 to 81 % on "
+        "average; the intervals do not tell which), Vegas the least (0 %)."
+        in summary(around(harms, 0.02), "1bdp")
+    )
+
+
+def test_with_one_seed_nobody_is_first_and_nobody_worse_company():
+    harms = {("cubic", "cubic"): 0.5, ("cubic", "bbr"): 0.9, ("bbr", "cubic"): -0.001}
+    said = " ".join(summary(around(harms, 0, seeds=1), "1bdp"))
+    assert (
+        "0 to 90 % of what they have alone is taken on average: with one seed nothing is known of chance"
+        in said
+    )
+    assert "takes the most" not in said and "more harm" not in said and "-0" not in said
+
+
+def test_help_says_who_is_left_out(narrows):
+    help_text = " ".join(narrows("matrix", "--help")[1].replace("│", " ").split())
+    for name in (*VARIANTS, *MARKED):
+        assert name in help_text
+
+
 def test_the_summary_averages_what_is_defined():
     nothing = math.nan
     harms = {("vegas", "cubic"): 0.8, ("reno", "cubic"): nothing, ("cubic", "vegas"): 0.1}
@@ -298,7 +346,7 @@ def test_the_command_writes_tables_a_page_and_says_who_starves_whom(tmp_path, na
     arguments += ["--out", str(out), "--no-figures"]
     code, printed, _ = narrows(*arguments)
     assert code == 0
-    assert "1bdp:" in printed and "CUBIC" in printed
+    assert "1bdp:" in printed and "with one seed nothing is known of chance" in printed
     with (out / "matrix.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 2 + 4
     assert "Harm to the goodput" in (out / "report.html").read_text()
@@ -324,6 +372,15 @@ def test_random_loss_and_marks_are_on_the_page(tmp_path, narrows):
 def test_a_wrong_unit_is_one_line(tmp_path, narrows):
     code, _, error = narrows("matrix", "--rate", "fast", "--out", str(tmp_path))
     assert code == 2 and error.count("\n") == 1 and "--rate" in error
+
+
+@pytest.mark.parametrize("seed", ["-1", "9" * 20])
+def test_a_seed_that_is_none_is_said_of_the_option(tmp_path, narrows, seed):
+    line = f"--seed: found {seed}, expected a whole number from 0 to 9223372036854775807\n"
+    assert narrows("matrix", "reno", "--seed", seed, "--out", tmp_path / "m") == (2, "", line)
+    (tmp_path / "x.toml").write_text("")
+    assert narrows("run", tmp_path / "x.toml", "--seed", seed, "--out", tmp_path / "m") == (2, "", line)
+    assert not (tmp_path / "m").exists()
 
 
 def test_marks_that_no_queue_reaches_are_said_of_the_option(tmp_path, narrows):

@@ -1,6 +1,7 @@
 """`narrows plot`: iperf3's JSON as pictures."""
 
 import json
+import math
 from functools import partial
 
 import pytest
@@ -135,9 +136,37 @@ def test_a_folder_in_the_place_of_a_picture_is_named(file, plot, tmp_path):
     assert said == (2, "", f"{tmp_path / 'run.svg'}: Is a directory\n")
 
 
-def test_what_a_run_says_of_itself_may_be_missing_and_numbers_may_be_absurd(file, plot, tmp_path):
+@pytest.mark.parametrize(
+    ("wrong", "shown"),
+    [
+        ({"bits_per_second": "fast"}, "bits_per_second: found 'fast'"),
+        ({"rtt": [1]}, "rtt: found a list of 1"),
+        ({"snd_cwnd": None}, "snd_cwnd: found null"),
+        ({"rttvar": True}, "rttvar: found true"),
+        ({"retransmits": -2}, "retransmits: found -2"),
+        ({"bytes": 10**300}, "bytes: found 1000000000000"),
+        ({"bits_per_second": math.nan}, "bits_per_second: found nan"),
+    ],
+)
+def test_a_value_that_is_none_costs_a_line(file, plot, tmp_path, wrong, shown):
+    good = file(output({"streams": [stream(1)]}), "good.json")
+    bad = file(output({"streams": [stream(1)]}, {"streams": [stream(2, **wrong)]}))
+    code, out, err = plot(good, bad)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"{bad}: {shown}")
+    assert err.endswith(" in the interval that ends at 2 s, expected a number from 0 to 1e+18\n")
+    assert not list(tmp_path.glob("*.svg")), "nothing half-written"
+
+
+def test_what_iperf3_could_not_read_is_left_out(file):
+    unknown = stream(1, rtt=-1, snd_cwnd=-1)
+    shown = panels(file(output({"streams": [unknown]}, {"streams": [stream(2)]})))
+    assert [t for t, _ in shown["RTT, ms"]] == [2] and [t for t, _ in shown["Throughput, Mbit/s"]] == [1, 2]
+
+
+def test_what_a_run_says_of_itself_may_be_missing(file, plot, tmp_path):
     strange = output(
-        {"streams": [stream(1, bits_per_second=10**400, socket="\ud800"), stream(2, bytes=10**300)]},
+        {"streams": [stream(1, socket="\ud800"), stream(2)]},
         start={"connecting_to": None},
         end={"sender_tcp_congestion": "\udfff"},
     )

@@ -81,8 +81,29 @@ def test_a_python_controller_paces() -> None:
 
 
 def test_an_exception_in_a_controller_ends_the_run_and_comes_out() -> None:
-    with pytest.raises(ZeroDivisionError, match="on purpose"):
+    with pytest.raises(ZeroDivisionError, match="on purpose") as caught:
         goodput_mbit("broken", broken=Broken)
+    # The handshake takes an RTT of 40 ms, the first ACK of data another and what transmission takes.
+    (note,) = caught.value.__notes__
+    assert note.startswith("in Broken.on_ack, at 0.08") and note.endswith(" s of the simulation")
+
+
+class Unlucky(Aimd):
+    """Raises beyond its own methods, and late."""
+
+    def on_congestion(self, event: SimpleNamespace, _window: SimpleNamespace) -> None:
+        """Fail."""
+        self.fail(event.now)
+
+    def fail(self, now: float) -> None:
+        """What a method calls."""
+        raise ValueError(f"at {now:.9g} s")
+
+
+def test_the_note_is_of_the_method_that_was_called() -> None:
+    with pytest.raises(ValueError, match="at ") as caught:
+        goodput_mbit("unlucky", unlucky=Unlucky)
+    assert caught.value.__notes__ == [f"in Unlucky.on_congestion, {caught.value} of the simulation"]
 
 
 class Negative:
@@ -123,3 +144,4 @@ def test_nonsense_is_refused_by_name(cls: type, error: type[Exception], says: st
     with pytest.raises(error, match=says) as caught:
         goodput_mbit("own", own=cls)
     assert not isinstance(caught.value, narrows.NarrowsError), "it is not the scenario's fault"
+    assert any(cls.__name__ in text for text in (str(caught.value), *getattr(caught.value, "__notes__", ())))

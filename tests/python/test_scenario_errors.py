@@ -42,6 +42,16 @@ def test_a_kernel_says_which_congestion_controllers_it_has():
     assert str(error.value) == f"x.toml: flows.0.cc: found 'bbr3', {wanted}"
 
 
+@pytest.mark.parametrize("name", ["copa", "prague", "vivace", "swift"])
+def test_names_too_many_for_a_line_are_where_they_are_listed(name):
+    """And a name that is only half alike (`xcp`, `pacec`) is no correction."""
+    known = [*CCS, "pacec", "xcp", *(f"own{i}" for i in range(16))]
+    with pytest.raises(ScenarioError) as error:
+        resolve(loads(BASE.replace("cubic", name), "x.toml"), known)
+    wanted = "expected a congestion controller; `narrows list controllers` has them"
+    assert str(error.value) == f"x.toml: flows.0.cc: found '{name}', {wanted}"
+
+
 def test_real_stacks_are_kernels(narrows, tmp_path, monkeypatch):
     class Real(Sketch):
         name = "kernel"
@@ -70,6 +80,8 @@ def attempt(text):
     [
         (BASE.replace("rate", "rat"), "topology.rat: found an unknown key; nearest is 'rate'"),
         (BASE.replace("dumbbell", "dumbell"), "topology.kind: found 'dumbell', expected a kind; nearest is 'dumbbell'"),
+        (BASE.replace("cubic", "BBR"), "flows.0.cc: found 'BBR', expected a congestion controller; nearest is 'bbr'"),
+        (BASE.replace("cubic", "copa"), "flows.0.cc: found 'copa', expected a congestion controller: reno, cubic, bbr, brf"),
         (BASE.replace("cubic", "cubik"), "flows.0.cc: found 'cubik', expected a congestion controller; nearest is 'cubic'"),
         (BASE.replace('"10mbit"', '"0mbit"'), "topology.rate: found '0mbit', expected more than zero"),
         (BASE.replace('"10mbit"', "10"), "topology.rate: found 10, expected a rate such as '100mbit'"),
@@ -82,7 +94,7 @@ def attempt(text):
         (BASE + "mss = nan", "flows.0.mss: found nan, expected a whole number"),
         (BASE + 'ecn = "yes"', "flows.0.ecn: found 'yes', expected true or false"),
         (BASE + 'to = "s1"', "flows.0.to: found 's1', expected another node than from"),
-        (BASE + 'to = "d9"', "flows.0.to: found 'd9', expected a node; nearest is 'd1'"),
+        (BASE + 'to = "d9"', "flows.0.to: found 'd9', expected a node: r1, r2, s1, d1"),
         (BASE + 'name = "a"\n[[flows]]\nname = "a"', "flows.1.name: found 'a' again, expected another name"),
         (BASE + "arrivals = {rate = inf, size = '1kB'}", "flows.0.arrivals.rate: found inf, expected a finite number"),
         (
@@ -113,6 +125,8 @@ def attempt(text):
         (BASE + "[probes]\ninterval = '1ns'", "probes.interval: found '1ns', expected 0 or a time from 10us"),
         ("duration = '10h'" + BASE + "[probes]\ninterval = '1ms'", "probes.interval: found 1ms (252000000 samples), expected an interval that gives at most 100000000 samples (0 gives none)"),
         (BASE + "return_path = ['d1', 's1']", "flows.0.return_path: found 's1' after 'd1', expected a neighbour"),
+        ("receive_buffer = 4096" + BASE, "receive_buffer: found 4096, expected 'auto' or a size from 4KiB to 1GiB with its unit, such as '64KiB'"),
+        ("receive_buffer = '2GiB'" + BASE, "receive_buffer: found '2GiB', expected 'auto' or a size from 4KiB to 1GiB with its unit, such as '64KiB'"),
         (BASE.replace("20ms", "1h"), "topology.rtt: found '1h', expected a time from 1ns to 1000s"),
         (BASE.replace("[[flows]]", "queue = {kind = 'codel', target = '1s'}\n[[flows]]"), "topology.queue: expected a target of at most the interval"),
         (BASE + "[sweep.vary]\n'topology.queue' = ['1x']", "sweep.vary: topology.queue: found '1x', expected a queue length such as '1000p', '150kB', '1bdp' or 'infinite'"),

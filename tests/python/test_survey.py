@@ -14,6 +14,7 @@ from narrows.report.kinds.heat import number_text
 from narrows.report.kinds.ranking import places
 from narrows.scenario.load import expand
 from narrows.studies import Run, Runs, Verdict, find_study, judge, load_study, measure_run, runner
+from narrows.studies.measures import find_measure
 from narrows.studies.model import FigureSpec
 from narrows.studies.printed import printed_rows
 from test_study import a_claim, a_run
@@ -213,3 +214,13 @@ def test_small_charts_share_their_axes_and_follow_the_families() -> None:
 )
 def test_numbers_in_cells(value: float, text: str) -> None:
     assert number_text(value) == text
+
+
+def test_what_is_read_off_the_rtt_is_not_called_after_a_queue() -> None:
+    """`narrows report` says queueing delay of time in a link's queue; an RTT counts delayed ACKs, too."""
+    name = "RTT above the empty path's"
+    assert find_measure("queueing_delay").title == name
+    said = [figure.title + str(figure.args) for figure in STUDY.figures] + [c.says for c in STUDY.claims]
+    assert not [text for text in said if "queueing delay" in text.lower()]
+    page = (Path(__file__).parents[2] / "docs/survey.md").read_text()
+    assert page.count(f"| {name}, mean, ms |") == 4 and "queueing delay" not in page.lower()

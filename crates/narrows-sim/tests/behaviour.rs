@@ -12,7 +12,7 @@ use narrows_control::units::{Span, Time};
 use narrows_sim::plan::LossPlan;
 
 #[rustfmt::skip]
-const CONTROLLERS: [&str; 23] = [
+const CONTROLLERS: &[&str] = &[
     "reno", "cubic", "bbr", "bbr2", "bbr3", "bbq", "bbr-a", "bbr-b", "bbr-c", "bic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp",
     "scalable", "vegas", "veno", "westwood", "yeah", "reno-hystartpp", "cubic-hystartpp",
 ];

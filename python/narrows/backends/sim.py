@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from traceback import walk_tb
 from typing import Any
 
 from narrows import _native
@@ -32,6 +33,7 @@ class Simulator:
     for no pacing of its own). `ack` has, times in seconds, amounts in segments: now, acked, lost, delivered,
     in_flight, prior_in_flight, rtt, srtt, min_rtt (None without a sample), rate_delivered, rate_interval,
     rate_prior_delivered (the delivery-rate sample), app_limited, state, cwnd_limited, ece, feedback.
+    An exception ends the run and comes out, with a note of which method of which class raised it, and when.
     The other events have `now`; a congestion event also in_flight and srtt; a connection packet_bytes, rtt,
     feedback and seed; a restart idle and app_limited.
     """
@@ -60,6 +62,9 @@ class Simulator:
             return _native.run(_json(plan), self._cancel, self._controllers)
         except _native.PlanError as error:
             raise translate(str(error), plan) from None
+        except Exception as error:
+            _say_where(error)
+            raise
 
     def cancel(self) -> None:
         """Make all runs end soon."""
@@ -73,6 +78,24 @@ class Simulator:
     def rate_controllers(self) -> list[tuple[str, str]]:
         """Names that a controller's `kind` may take."""
         return _native.rate_controllers()
+
+
+_HOOKS = ("on_ack", "on_congestion", "on_established", "on_recovered", "on_undo", "on_restart")
+
+
+def _say_where(error: Exception) -> None:
+    """Note on what a user's class raised: which class, which method, at what time of the simulation.
+
+    The module calls a method and has no frame of its own: the outermost of that name is the one it called.
+    """
+    for frame, _ in walk_tb(error.__traceback__):
+        code, values = frame.f_code, frame.f_locals
+        if code.co_name in _HOOKS and code.co_argcount >= 2:
+            own, event = (values.get(name) for name in code.co_varnames[:2])
+            now = getattr(event, "now", None)
+            when = f", at {now:.9g} s of the simulation" if isinstance(now, float) else ""
+            error.add_note(f"in {type(own).__qualname__}.{code.co_name}{when}")
+            return
 
 
 _PLACE = re.compile(r"(?P<key>\w+(?:\[\d+\])?(?:\.\w+(?:\[\d+\])?)*): (?P<message>.*)", re.DOTALL)

@@ -13,7 +13,7 @@ from narrows.cli.run import On, real_stacks
 from narrows.scenario import reference
 from narrows.scenario import schema as scenario_schema
 from narrows.scenario.load import expand, load, parse_override
-from narrows.scenario.served import unserved
+from narrows.scenario.served import notes
 
 
 def check(
@@ -46,7 +46,7 @@ def check(
         f"{_many(len(plan['nodes']), 'node')}, {_many(len(plan['links']) // 2, 'link')}, "
         f"{_many(flows, 'flow')}"
     )
-    for note in unserved(runs):
+    for note in notes(runs):
         print(f"note: {note}")
 
 

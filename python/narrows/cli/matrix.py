@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from narrows import sweep, units
-from narrows.cli.options import parsed, positive, some_rate
+from narrows.cli.options import checked_seed, parsed, positive, some_rate
 from narrows.cli.run import INTERRUPTED, progress_of
 from narrows.errors import Expected
-from narrows.matrix.plan import BUFFERS, Ask, choose, scenario
+from narrows.matrix.plan import BUFFERS, VARIANTS, Ask, choose, scenario
+from narrows.scenario.served import MARKED
 from narrows.signals import terminable
 
 
@@ -20,13 +21,14 @@ def matrix(
     controllers: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Congestion controllers; all that need nothing of the network if left out.",
+            help="Congestion controllers. If left out all but those that need the network's help, variants "
+            f"({', '.join(VARIANTS)}) and, without --mark, {', '.join(MARKED)}.",
             show_default=False,
         ),
     ] = None,
     everyone: Annotated[
         bool,
-        typer.Option("--all", help="Variants, and those that need the network's help (and get it), too."),
+        typer.Option("--all", help="All of them; those that need the network's help get it."),
     ] = False,
     rate: Annotated[str, typer.Option(help="L3 rate of the bottleneck.")] = "100mbit",
     rtt: Annotated[str, typer.Option(help="Two-way propagation delay.")] = "40ms",
@@ -47,7 +49,7 @@ def matrix(
     loss: Annotated[str, typer.Option(help="Random loss behind the queue.")] = "0%",
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "60s",
     seeds: Annotated[int, typer.Option(min=1, help="Seeds per cell.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="The first.")] = 1,
+    seed: Annotated[int, typer.Option(help="The first.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for tables, page and pictures.")] = Path("results/matrix"),
     jobs: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Runs at a time; one per core if left out.")
@@ -82,7 +84,7 @@ def matrix(
         tuple(lengths.values()),
         duration,
         seeds,
-        seed,
+        checked_seed(seed),
         units.parse_probability(loss),
         mark,
     )

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from narrows import units
 from narrows.errors import Expected, NarrowsError, found
+from narrows.scenario.model import MAX_SEED
 
 T = TypeVar("T")
 
@@ -26,6 +27,17 @@ def parsed(option: str, text: str, parse: Callable[[object], T]) -> T:
         return parse(text)
     except Expected as expected:
         raise NarrowsError(f"{option}: found {found(text)}, expected {expected}") from None
+
+
+def checked_seed(seed: int) -> int:
+    """A seed from the command line.
+
+    Raises:
+        NarrowsError: where a scenario would refuse it.
+    """
+    if not 0 <= seed <= MAX_SEED:
+        raise NarrowsError(f"--seed: found {found(seed)}, expected a whole number from 0 to {MAX_SEED}")
+    return seed
 
 
 def positive(text: object) -> int:

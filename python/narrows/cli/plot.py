@@ -9,6 +9,7 @@ import typer
 
 from narrows.errors import OutputError
 from narrows.report import export, iperf3
+from narrows.report.figure import Figure
 
 
 def plot(
@@ -27,15 +28,22 @@ def plot(
     As PDF, PNG and SVG, with the Vega-Lite specification beside them.
     """
     _check_names(files, out)
-    traces = [(path, iperf3.read(path)) for path in files]
-    for path, trace in traces:
-        figure = iperf3.draw(trace)
+    figures = [(path, _drawn(path)) for path in files]
+    for path, figure in figures:
         folder = out or path.parent
         try:
             written = export.write(figure, folder, path.stem)
         except OSError as error:
             raise OutputError(f"{error.filename or folder}: {error.strerror}") from None
         print(", ".join(str(file) for file in written))
+
+
+def _drawn(path: Path) -> Figure:
+    trace = iperf3.read(path)
+    try:
+        return iperf3.draw(trace)
+    except OutputError as error:
+        raise OutputError(f"{path}: {error}") from None
 
 
 def _check_names(files: list[Path], out: Path | None) -> None:

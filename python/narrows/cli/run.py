@@ -21,6 +21,7 @@ from narrows.backends import Backend
 from narrows.backends.kernel import soundness
 from narrows.cli import compare as comparison
 from narrows.cli.figures import HEADINGS, WIDEST, digits, number
+from narrows.cli.options import checked_seed
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import summary
 from narrows.results.compare import compare
@@ -28,7 +29,7 @@ from narrows.results.results import METADATA, SIMULATED, Results, holds_runs
 from narrows.results.summary import Figure, Row
 from narrows.scenario.load import expand, load, parse_override
 from narrows.scenario.model import Scenario
-from narrows.scenario.served import unserved
+from narrows.scenario.served import notes
 from narrows.signals import terminable
 
 INTERRUPTED = 130
@@ -84,7 +85,7 @@ def run(
         raise NarrowsError(f"--no-sim: found --on {on}, expected --on kernel or vm")
     overrides = dict(parse_override(text) for text in override or [])
     if seed is not None:
-        overrides["seed"] = seed
+        overrides["seed"] = checked_seed(seed)
     loaded = load(scenario, overrides)
     folder = out if out is not None else DEFAULT_FOLDER / loaded.name
     replaced = (folder / METADATA).exists()
@@ -107,7 +108,7 @@ def run(
         print(soundness.line(results.soundness))
         for note in soundness.notes(results.soundness):
             print(f"note: {note}")
-    for note in unserved(expand(loaded)):
+    for note in notes(expand(loaded)):
         print(f"note: {note}")
     print(f"tables in {folder}{' (earlier results there replaced)' if replaced else ''}")
     if simulated is not None:
@@ -187,10 +188,23 @@ def show(results: Results, console: Console) -> None:
         console.print(
             "a group has sums of share and retransmits, and means over its flows of the rest", highlight=False
         )
+    for note in _footnotes(results, flows, links):
+        console.print(note, highlight=False)
     if summary.seeds_agree(results, flows + links):
         console.print("seeds differ in nothing here: all runs of a point are the same", highlight=False)
     elif len(results.runs) > 1 and any(not math.isnan(f.half) for r in flows for f in r.figures.values()):
         console.print("± is the 95 % confidence interval of the mean over seeds", highlight=False)
+
+
+def _footnotes(results: Results, flows: list[Row], links: list[Row]) -> Iterator[str]:
+    """What time the figures are of, where one might take them to be of another."""
+    warmup = float(results.metadata.get("warmup_s", 0.0))
+    whole = summary.counted_from_the_start(flows, links)
+    if whole and warmup > 0:
+        titles = ", ".join(HEADINGS[name][0] for name in whole)
+        yield f"{titles}: of the whole run; the rest: after the warm-up of {warmup:g} s"
+    if summary.at_different_times(results):
+        yield "flows begin or end at different times: each goodput is over its own: they need not add up"
 
 
 def _table(entity: str, rows: list[Row], figures: list[str]) -> Table:

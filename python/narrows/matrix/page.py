@@ -9,7 +9,7 @@ from pathlib import Path
 
 from narrows import metrics, units
 from narrows.matrix.cells import Cell, table
-from narrows.matrix.plan import HELP, MARKED, Ask, pairs
+from narrows.matrix.plan import HELP, Ask, pairs
 from narrows.metrics.statistics import Interval
 from narrows.report import export, page
 from narrows.report.figure import Figure
@@ -17,6 +17,7 @@ from narrows.report.kinds.heat import FAIR, HARM, PERCENT, SHARE, Scale, Sides, 
 from narrows.report.style import look, order
 from narrows.results import tables
 from narrows.results.results import Results
+from narrows.scenario.served import MARKED
 
 Say = Callable[[str], None]
 
@@ -199,16 +200,7 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
         return ["Nobody delivered anything."]
     if not lines:
         lines.append("Nobody leaves less than a tenth to anybody.")
-    harm = {name: _mean([cell.harm_goodput.mean for cell in cells]) for name, cells in met.items()}
-    harm = {name: mean for name, mean in harm.items() if not math.isnan(mean)}
-    if len(harm) > 1:
-        ranked = sorted(harm, key=lambda name: -harm[name])
-        most, least = ranked[0], ranked[-1]
-        lines.append(
-            f"Over all rivals {look(most).label} takes the most of what they have alone "
-            f"({100 * harm[most]:.0f} % on average), {look(least).label} the least "
-            f"({100 * harm[least]:.0f} %)."
-        )
+    lines += _most_and_least({name: _over_rivals(cells) for name, cells in met.items()})
     worse = [look(name).label for name in names if _worse_than_its_own(here, name)]
     if worse:
         lines.append(
@@ -218,19 +210,72 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
     return lines
 
 
-def _mean(values: Sequence[float]) -> float:
-    """Of those that are defined (harm to who has nothing alone is not); NaN without any."""
-    return metrics.mean_ci(values).mean
+def _over_rivals(cells: Sequence[Cell]) -> Interval:
+    """Mean harm to those rivals that have something alone, with bounds that hold however they hang together.
+
+    A bound is the mean of the rivals' bounds: unknown, if one of them is.
+    """
+    known = [cell.harm_goodput for cell in cells if not math.isnan(cell.harm_goodput.mean)]
+    if not known:
+        return metrics.mean_ci([])
+    mean, low, high = (
+        math.fsum(values) / len(known)
+        for values in zip(*((i.mean, i.low, i.high) for i in known), strict=True)
+    )
+    return Interval(mean, low, high, min(interval.n for interval in known))
+
+
+def _most_and_least(harm: dict[str, Interval]) -> list[str]:
+    """Who takes most and least of what rivals have alone, as far as the intervals tell."""
+    known = {name: interval for name, interval in harm.items() if not math.isnan(interval.mean)}
+    if len(known) < 2:
+        return []
+    ranked = sorted(known, key=lambda name: -known[name].mean)
+    of_all = _range(list(known.values()))
+    if max(interval.n for interval in known.values()) < 2:
+        return [
+            f"Over all rivals {of_all} of what they have alone is taken on average: with one seed nothing "
+            "is known of chance, and nobody is first."
+        ]
+    # An interval that is unknown reaches everywhere.
+    first, last = known[ranked[0]], known[ranked[-1]]
+    most = [name for name in ranked if not known[name].high < first.low]
+    least = [name for name in ranked if not known[name].low > last.high]
+    if len(most) == len(least) == len(ranked):
+        return [
+            "Over all rivals the intervals do not tell who takes the most of what they have alone: "
+            f"{of_all} on average."
+        ]
+    return [
+        f"Over all rivals {_one_of(most)} takes the most of what they have alone "
+        f"({_range([known[name] for name in most])} on average{_untold(most)}), "
+        f"{_one_of(least)} the least ({_range([known[name] for name in least])}{_untold(least)})."
+    ]
+
+
+def _one_of(names: Sequence[str]) -> str:
+    labels = [look(name).label for name in names]
+    return labels[0] if len(labels) == 1 else f"one of {', '.join(labels[:-1])} and {labels[-1]}"
+
+
+def _untold(names: Sequence[str]) -> str:
+    return "; the intervals do not tell which" if len(names) > 1 else ""
+
+
+def _range(intervals: Sequence[Interval]) -> str:
+    """Their means: ``51 %``, or ``5 to 51 %``."""
+    # Whole numbers, of which there is no -0.
+    percents = [round(100 * interval.mean) for interval in intervals]
+    low, high = min(percents), max(percents)
+    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 def _worse_than_its_own(here: dict[tuple[str, str], Cell], name: str) -> bool:
     """Whether `name` does more harm to what is deployed than that does to itself (Ware et al., section 4).
 
-    Their intervals must lie apart.
+    Their intervals must lie apart: those of one seed, which are unknown, do not.
     """
     beside, own = here.get((LEGACY, name)), here.get((LEGACY, LEGACY))
     if beside is None or own is None or name == LEGACY:
         return False
-    low = beside.harm_goodput.low if beside.seeds > 1 else beside.harm_goodput.mean
-    high = own.harm_goodput.high if own.seeds > 1 else own.harm_goodput.mean
-    return low > high
+    return beside.harm_goodput.low > own.harm_goodput.high

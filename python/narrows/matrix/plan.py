@@ -11,6 +11,7 @@ from narrows import units
 from narrows.errors import NarrowsError, one_of
 from narrows.report.style import order
 from narrows.scenario.model import Scenario
+from narrows.scenario.served import MARKED
 
 TIGHT = "tight"
 """Name of the bottleneck."""
@@ -41,8 +42,6 @@ HELP: dict[str, dict[str, Any]] = {
 """Controllers that obey the network, and what the network needs for it."""
 VARIANTS = ("-literal", "-recent", "-hystartpp")
 """Endings of names that are another controller but for one thing; they are in a matrix if asked for."""
-MARKED = ("dctcp",)
-"""Controllers that are another one (DCTCP: Reno) where nobody marks."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,8 @@ def choose(
 
     Args:
         known: all there are.
-        wanted: those asked for; if none, all that need nothing of the network, but no variants.
+        wanted: those asked for; if none, all that need nothing of the network (where it does not mark, no
+            DCTCP), but no variants.
         everyone: variants, and those that need the network's help, too.
         marks: the network marks.
 
@@ -82,7 +82,7 @@ def choose(
     named = list(dict.fromkeys(wanted))
     for name in named:
         if name not in known:
-            raise NarrowsError(f"controller: {one_of(name, known, 'a congestion controller')}")
+            raise NarrowsError(f"controller: {one_of(name, known, 'a congestion controller', 'controllers')}")
     if named and everyone:
         raise NarrowsError(f"--all: found with {', '.join(named)}, expected no controllers beside it")
     alone = [

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 import altair as alt
 
-from narrows.errors import OutputError, one_line
+from narrows.errors import OutputError, found, one_line
 from narrows.report.encode import colour, dash
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.style import look
@@ -92,7 +92,11 @@ def read(path: Path) -> Trace:
 
 
 def draw(trace: Trace) -> Figure:
-    """A panel for each quantity that the trace has."""
+    """A panel for each quantity that the trace has.
+
+    Raises:
+        OutputError: one line without the file, for a value that is none.
+    """
     looks = {name: look(like) for name, like in zip(trace.streams, _LOOKS, strict=False)}
     panels = []
     for quantity in QUANTITIES:
@@ -122,9 +126,16 @@ def _from_zero(values: list[dict[str, Any]]) -> alt.Scale:
 def _rows(quantity: Quantity, name: str, intervals: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows, total = [], 0.0
     for interval in intervals:
-        value = interval.get(quantity.key)
+        value = interval.get(quantity.key, -1)
+        if value == -1:
+            continue  # iperf3's word for what it could not read.
         if not _is_number(value) or value < 0:
-            continue  # Nothing of what is drawn can be negative: iperf3 says -1 for what it could not read.
+            where = f"in the interval that ends at {interval['end']:g} s"
+            raise OutputError(
+                one_line(
+                    f"{quantity.key}: found {found(value)} {where}, expected a number from 0 to {MOST:g}"
+                )
+            )
         total = total + value if quantity.summed else value
         rows.append({"t": round(float(interval["end"]), 6), "v": total * quantity.scale, "s": name})
     return rows

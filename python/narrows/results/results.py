@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from narrows.errors import OutputError, hint
+from narrows.errors import OutputError, found, hint
 from narrows.results import tables
 
 if TYPE_CHECKING:
@@ -27,6 +28,18 @@ INTERRUPTED = "interrupted"
 """Finished runs of a sweep that broke off, beside earlier results that stay: a folder of results, too."""
 SOUNDNESS = "soundness"
 """Key of the metadata: by number of the run, whether one in real time measured what it says, or why not."""
+
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "scenario": ("a table", lambda value: isinstance(value, dict)),
+    "warmup_s": (
+        "a number",
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    ),
+    "factors": ("a list of names", lambda value: _list_of(str, value)),
+    "entries": ("a list of names", lambda value: _list_of(str, value)),
+    "runs": ("a list of tables", lambda value: _list_of(dict, value)),
+}
+"""Of keys of the metadata that are read: what they hold, if they are there."""
 
 
 class Results:
@@ -53,12 +66,16 @@ class Results:
         folder = Path(folder)
         try:
             metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
-            if not isinstance(metadata, dict) or not isinstance(metadata.get("factors", []), list):
+            if not isinstance(metadata, dict):
                 raise ValueError
         except (OSError, ValueError, RecursionError):
             raise OutputError(
                 f"{folder}: found no readable {METADATA}, expected a folder of results"
             ) from None
+        for key, (expected, fits) in _KINDS.items():
+            if key in metadata and not fits(metadata[key]):
+                shown = found(metadata[key])
+                raise OutputError(f"{folder / METADATA}: {key}: found {shown}, expected {expected}")
         if not holds_runs(folder):
             raise OutputError(f"{folder}: holds no finished run")
         return cls(metadata, {}, folder)
@@ -86,7 +103,11 @@ class Results:
     def columns(self, name: str) -> list[str]:
         """The names of a table's columns, without reading it."""
         whole = self._whole(name)
-        return tables.names(whole) if whole is not None else self.table(name).column_names
+        if whole is None:
+            return self.table(name).column_names
+        known = tables.names(whole)
+        tables.complete(whole, name, known, self.factors)
+        return known
 
     def column(self, name: str, column: str) -> pa.ChunkedArray[Any]:
         """One column of a table, without reading the others."""
@@ -106,9 +127,16 @@ class Results:
             return empty
         whole = self._whole(name)
         if whole is not None:
-            return tables.read(whole)
-        parts = [tables.read(path) for path in finished(self.folder, f"{name}.parquet")]
+            return self._complete(whole, name)
+        parts = [self._complete(path, name) for path in finished(self.folder, f"{name}.parquet")]
         return pa.concat_tables(parts, promote_options="default") if parts else empty
+
+    def _complete(self, path: Path, name: str) -> pa.Table:
+        """A file, with all the columns of its table."""
+        table = tables.read(path)
+        # A run of its own has no column of a factor that only others vary.
+        tables.complete(path, name, table.column_names, self.factors if path.parent == self.folder else ())
+        return table
 
     def pandas(self, name: str) -> pandas.DataFrame:
         """A table as a pandas frame (needs pandas)."""
@@ -182,6 +210,10 @@ class Results:
     def traces(self) -> pa.Table:
         """State of controllers, if it was recorded."""
         return self.table("traces")
+
+
+def _list_of(kind: type, value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
 def finished(folder: Path, name: str) -> list[Path]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from narrows.errors import OutputError
 from narrows.results.results import Results
 
 _BUSY = 0.5
@@ -179,6 +180,11 @@ def _over_seeds(
     factors = results.factors
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
+        if row["run"] not in runs:
+            raise OutputError(
+                f"{results.folder}: found a {entity} of run {row['run']}, expected one of the {len(runs)} "
+                "that the table runs has"
+            )
         point = tuple(runs[row["run"]][factor] for factor in factors)
         groups.setdefault((point, row[entity]), []).append(row)
     return [
@@ -190,6 +196,48 @@ def _over_seeds(
         )
         for (point, _), group in groups.items()
     ]
+
+
+WHOLE_RUN = ("retransmits", "dropped_packets", "random_losses", "marks")
+"""Figures that count from the start of a run; others leave out the warm-up."""
+_SAME_TIME = 0.01
+"""Part of the longest interval by which those of flows may differ and still be called one."""
+
+
+def counted_from_the_start(flows: Sequence[Row], links: Sequence[Row]) -> list[str]:
+    """The shown figures that count the warm-up too, where they are not all zero."""
+    shown = [(shown_of_flows(flows), flows), (shown_of_links(links), links)]
+    return [
+        name
+        for names, rows in shown
+        for name in names
+        if name in WHOLE_RUN and any(row.figures[name].mean > 0 for row in rows)
+    ]
+
+
+def at_different_times(results: Results) -> bool:
+    """Whether flows of a run were measured over different times, so that their goodputs may not add up."""
+    warmup = float(results.metadata.get("warmup_s", 0.0))
+    spans: dict[int, list[tuple[float, float]]] = {}
+    for row in _records(results, "flows", ["start_s", "end_s", "goodput_bps"]):
+        if math.isnan(row["goodput_bps"]):
+            continue
+        begin = max(warmup, _defined(row["start_s"]))
+        # Without an end of its own a flow has the run's.
+        spans.setdefault(row["run"], []).append(
+            (begin, math.inf if math.isnan(row["end_s"]) else row["end_s"])
+        )
+    return any(_differ(own) for own in spans.values())
+
+
+def _differ(spans: Sequence[tuple[float, float]]) -> bool:
+    begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
+    last = max((end for end in ends if math.isfinite(end)), default=math.inf)
+    if math.isinf(last):
+        # All of them to the end of the run, of which the table does not tell when it is.
+        return max(begins) - min(begins) > _SAME_TIME * max(begins)
+    apart = max(max(begins) - min(begins), max(ends) - min(ends))
+    return apart > _SAME_TIME * (last - min(begins))
 
 
 _COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")

@@ -15,7 +15,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from narrows.errors import OutputError
-from narrows.results.columns import COLUMNS
+from narrows.results.columns import COLUMNS, RUN
 
 Format = Literal["parquet", "csv"]
 FORMATS: tuple[Format, ...] = ("parquet", "csv")
@@ -137,6 +137,25 @@ def names(path: Path) -> list[str]:
     except (OSError, pa.ArrowException) as error:
         raise _cannot_read(path, error) from None
     return found
+
+
+def complete(path: Path, name: str, present: Iterable[str], factors: Iterable[str] = ()) -> None:
+    """Refuse a file that lacks a column of the table that it is called after.
+
+    Args:
+        path: the file.
+        name: of the table.
+        present: the file's columns.
+        factors: what the table of runs has a column of, besides number and seed.
+
+    Raises:
+        OutputError: naming the first column that is missing.
+    """
+    wanted = SCHEMAS[name].names if name in SCHEMAS else (RUN.name, "seed", *factors)
+    known = set(present)
+    for column in wanted:
+        if column not in known:
+            raise OutputError(f"{path}: has no column {column!r}, expected results of this version")
 
 
 def _cannot_read(path: Path, error: Exception) -> OutputError:

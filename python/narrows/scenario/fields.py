@@ -59,7 +59,7 @@ def _period_or_zero(nanos: int) -> int:
 
 
 def _receive_buffer(value: object) -> int | str:
-    expected = "'auto' or a size from 4KiB to 1GiB"
+    expected = "'auto' or a size from 4KiB to 1GiB with its unit, such as '64KiB'"
     if value == AUTO:
         return AUTO
     try:

@@ -31,6 +31,7 @@ from narrows.scenario.topologies import Topology
 from narrows.scenario.traffic import Flow
 
 MAX_SEEDS = 100_000
+MAX_SEED = 2**63 - 1
 """Of a sweep."""
 MAX_LINKS = 50_000
 """Most links of a scenario."""
@@ -198,7 +199,7 @@ class Scenario(Table):
     """Name of the results' folder."""
     duration: PositiveDuration = 30_000_000_000
     """Length of a run."""
-    seed: Annotated[Int, Field(ge=0, le=2**63 - 1)] = 1
+    seed: Annotated[Int, Field(ge=0, le=MAX_SEED)] = 1
     """Seed of every random choice."""
     warmup: Duration | None = None
     """Start of the measurement interval; 10 % of the run, at least 10 of the longest RTT, if left out."""

@@ -75,7 +75,7 @@ _TYPES: list[tuple[Any, str]] = [
     (fields.Duration, "time"),
     (fields.Rate, "rate"),
     (fields.RateOrZero, "rate or 0"),
-    (fields.ReceiveBuffer, '"auto", or size, 4096 or more'),
+    (fields.ReceiveBuffer, '"auto", or size from 4KiB to 1GiB'),
     (fields.Size, "size"),
     (fields.Probability, "probability"),
     (fields.Limit, "queue length"),

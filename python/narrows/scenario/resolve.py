@@ -279,7 +279,7 @@ class _Resolver:
         correction of what is no mistake elsewhere, so all of them are told.
         """
         if not self.kernel:
-            return one_of(name, self.ccs, "a congestion controller")
+            return one_of(name, self.ccs, "a congestion controller", "controllers")
         return f"found {found(name)}, expected one that {self.kernel} has: {', '.join(self.ccs)}"
 
     def _flow(self, i: int, entry: Entry) -> Plan:

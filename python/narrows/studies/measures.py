@@ -162,11 +162,12 @@ def retransmission_rate(run: Run, flows: str = "*") -> float:
 # --- delay
 
 
-@measure("Queueing delay", "ms", "MET-10, MET-12")
+@measure("RTT above the empty path's", "ms", "MET-10, MET-12")
 def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
-    """RTT less the RTT of the empty network.
+    """RTT less that of the empty network: time in queues, and what receivers delayed their ACKs by.
 
-    Mean, p50, p95, p99 or max over the ACKs; the largest of the flows.
+    Papers call it queueing delay; time in one queue is `sojourn`. Mean, p50, p95, p99 or max over the ACKs;
+    the largest of the flows.
     """
     rows = run.flows(flows)
     rtt = run.column("flows", f"rtt_{statistic}_s")[rows]
@@ -174,7 +175,7 @@ def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
     return 1e3 * float(np.nanmax(delays)) if np.isfinite(delays).any() else math.nan
 
 
-@measure("Rises of the queueing delay", "", "MET-10, over time")
+@measure("Rises of the RTT above the empty path's", "", "MET-10, over time")
 def recurrences(
     run: Run,
     above_ms: float,
@@ -196,7 +197,7 @@ def recurrences(
     return float(counts.min())
 
 
-@measure("Time between rises of the queueing delay", "s", "MET-10, over time")
+@measure("Time between rises of the RTT above the empty path's", "s", "MET-10, over time")
 def recurrence_interval(
     run: Run, above_ms: float, below_ms: float, after_s: float = 3.0, flows: str = "*"
 ) -> float:

@@ -42,4 +42,6 @@ def find(name: str, k: int | None) -> Facts:
             f"found {found(name)}, which is of the package topohub: pip install topohub", "name"
         )
     known = [*OWN, FAT_TREE, *hub.names()]
-    raise ScenarioError(f"found {found(name)}, expected a topology{hint(name, known)}", "name")
+    raise ScenarioError(
+        f"found {found(name)}, expected a topology{hint(name, known, listing='networks')}", "name"
+    )

@@ -79,7 +79,8 @@ impl Sampler {
         });
     }
 
-    /// BBR-4: the sample of an ACK that has been processed. `min_rtt` as it was before the ACK.
+    /// BBR-4: the sample of an ACK that has been processed. `min_rtt` counts the ACK's own RTT, as in Linux (in
+    /// tcp_ack(), tcp_rate_gen() comes after tcp_clean_rtx_queue()).
     #[inline]
     pub(crate) fn finish(&mut self, now: Time, draft: &Draft, min_rtt: Span) -> RateSample {
         if self.app_limited != 0 && self.delivered > self.app_limited {
