@@ -29,8 +29,8 @@ _SERIES = ("windows", "srtts_s", "bytes")
 """What it samples: segments, seconds, bytes delivered since the sample before."""
 _NEEDED = {"name", "goodput_bps", "sent", "resent", *_SERIES}
 """Of each flow."""
-MOST_SEEDS = 5
-"""Runs of a cell: at 100 Mbit/s one takes seconds."""
+MOST_SEEDS = 3
+"""Runs of a cell: at 100 Mbit/s one takes 4 to 12 s."""
 _RUNS = "runs"
 """Folder beside the program: what it has said, a file for each run."""
 _MOST_SECONDS = 600
