@@ -109,13 +109,13 @@ def test_shares_are_stacked_to_the_whole(tmp_path: Path, monkeypatch: pytest.Mon
     assert [panel.title for panel in split.panels] == ["(a) buffer 100kB", "(b) buffer 1MB"]
     assert [key.label for key in split.keys] == ["10 ms", "50 ms"]
     for spec in split.specs():
-        bars, even, whiskers, _ = spec["layer"]
+        bars, even, whiskers, *_ = spec["layer"]
         values = bars["data"]["values"]
         assert len(values) == 2 * 8
         for label in {row["label"] for row in values}:
             assert sum(row["y"] for row in values if row["label"] == label) == pytest.approx(1.0, abs=1e-3)
         assert even["data"]["values"] == [{"y": 0.5}]
-        assert all(row["lo"] <= row["y"] <= row["hi"] for row in whiskers["data"]["values"])
+        assert all(row["from"] <= row["y"] <= row["upto"] for row in whiskers["data"]["values"])
     assert drawn["g1-split"].spec()["vconcat"]
 
 

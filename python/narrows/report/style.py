@@ -88,12 +88,12 @@ LOOKS: dict[str, Look] = {
     "udp": Look("UDP", "#888888", "#999999", _DOTTED, "stroke"),
 }
 
-INK, GREY, FAINT = "#1c1e21", "#6b7280", "#c9cdd3"
-"""Text, secondary text and rules of charts on white.
+INK, GREY, FAINT, PAPER = "#1c1e21", "#6b7280", "#c9cdd3", "#fefefe"
+"""Text, secondary text and rules of charts on white, and the page itself (#ffffff is never swapped).
 
 The page swaps them for their counterparts in the dark.
 """
-DARK_OF = {INK: "#e8e6e1", GREY: "#9aa3ad", FAINT: "#3d444d"}
+DARK_OF = {INK: "#e8e6e1", GREY: "#9aa3ad", FAINT: "#3d444d", PAPER: "#16181b"}
 
 
 def neutral(colour: str, dash: Dash = _SOLID) -> Look:

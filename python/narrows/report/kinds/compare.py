@@ -25,6 +25,7 @@ from narrows.report.encode import (
     shape,
 )
 from narrows.report.figure import Figure, Key, Panel, inline
+from narrows.report.intervals import CUT_WHISKERS, Frame, legible, possible, reach, within
 from narrows.report.series import rows, short
 from narrows.report.style import FAINT, GREY, INK, look, neutral
 from narrows.studies.measures import find_measure, join_times, measure_run
@@ -40,18 +41,8 @@ def _axis_title(spec: FigureSpec, factor: float) -> str:
 
 _MOST_BARS = 8
 """Bars in a panel of usual width whose labels do not run into each other."""
-
-
-_RANGES = {"share": (0.0, 1.0), "jain": (0.0, 1.0), "utilisation": (0.0, 1.0), "drop_rate": (0.0, 1.0)}
-"""What values of a measure are possible; of the others all from zero on."""
-
-
-def _within(measure: str, interval: metrics.Interval) -> tuple[float, float]:
-    """The ends of an interval, which is symmetrical and knows nothing of the range of its measure."""
-    if interval.n < 2:
-        return interval.mean, interval.mean
-    least, most = _RANGES.get(measure, (0.0, math.inf))
-    return max(least, interval.low), min(most, interval.high)
+_LABEL = 0.08
+"""Height of a bar's label, of the panel's."""
 
 
 def lines(spec: FigureSpec, runs: Runs) -> Figure:
@@ -80,10 +71,10 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
             factors = dict(key)
             found = [measure_run(str(args["y"]), run, **args.get("measure", {})).value for run in case]
             interval = metrics.mean_ci(found)
-            low, high = _within(str(args["y"]), interval)
+            low, high = within(interval, possible(str(args["y"])))
             banded = interval.n >= LEAST_FOR_A_BAND
             few = few or not banded
-            top = max(top, high if banded else interval.mean)
+            top = max(top, reach(interval.mean, high, interval.n))
             values += rows(
                 x=[scale * number(factors[args["x"]])],
                 y=[interval.mean],
@@ -155,10 +146,11 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
             interval = metrics.mean_ci(taken)
             if math.isnan(interval.mean):
                 continue
-            low, high = (interval.low, interval.high) if interval.n > 1 else (interval.mean, interval.mean)
+            least_of, most_of = possible(str(args["y"]))
+            low, high = within(interval, (least_of * scale, most_of * scale))
             if interval.mean > 0:
                 least = min(least, interval.mean)
-            top = max(top, high)
+            top = max(top, reach(interval.mean, high, interval.n))
             values += rows(
                 y=[interval.mean],
                 lo=[low],
@@ -172,11 +164,7 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
     high = float(args["y_to"]) * scale if "y_to" in args else (top * (1.6 if log else 1.12) or 1.0)
     if log:
         floor = 10.0 ** math.floor(math.log10(max(1e-3, 0.7 * least if math.isfinite(least) else 1.0)))
-    # What is drawn ends at the axis: an interval may leave the range of its measure, and zero has no
-    # logarithm.
-    for row in (row for _, values in found for row in values):
-        row["from"], row["upto"] = max(row["lo"], floor), min(row["hi"], high)
-        row["v"] = max(row["y"], floor)
+    cut = Frame(floor, high, _LABEL, log).end([row for _, values in found for row in values])
     y_title = str(args.get("y_title", _axis_title(spec, scale)))
     panels = [
         Panel(title, _bars(values, y_title, floor, high, log, args), height=210)
@@ -185,7 +173,8 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
     ]
     crowded = len(panels) == 1 and len(controllers(runs)) > _MOST_BARS
     columns = 1 if crowded else 3 if len(panels) > 2 else 2
-    return Figure(spec.id, spec.title, spec.caption, panels, columns=columns)
+    caption = spec.caption + (CUT_WHISKERS if cut else "")
+    return Figure(spec.id, spec.title, caption, panels, columns=columns)
 
 
 def _bars(
@@ -224,7 +213,8 @@ def _bars(
                 y="y:Q", x=alt.value(0), text="t:N"
             )
         )
-    if low == 0 and not log:
+    standing = low == 0 and not log
+    if standing:
         layers.append(
             base.mark_bar(size=34, opacity=0.9).encode(y=alt.Y(**y), color=colour(names, looks), tooltip=tips)
         )
@@ -235,12 +225,10 @@ def _bars(
             )
         )
     layers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(y=alt.Y("from:Q"), y2="upto:Q"))
-    offset = (
-        alt.Chart(inline(values))
-        .mark_text(dy=-9, dx=0, color=INK, fontSize=11, baseline="bottom")
-        .encode(x=x, y=alt.Y("upto:Q"), text="text:N")
+    # Clear of the marker.
+    layers += legible(
+        base.encode(y=alt.Y("at:Q"), text="text:N"), dy=-4 if standing else -9, fontSize=11, baseline="bottom"
     )
-    layers.append(offset)
     return alt.layer(*layers)
 
 

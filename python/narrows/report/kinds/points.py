@@ -17,6 +17,7 @@ from narrows import units
 from narrows.errors import Expected
 from narrows.report.encode import LEAST_FOR_A_BAND, NO_BANDS, NUMBERS, axis, bands, colour, dash, shape
 from narrows.report.figure import Figure, Key, Panel, inline
+from narrows.report.intervals import CUT_WHISKERS, Frame, reach
 from narrows.report.series import rows
 from narrows.report.style import DARK_OF, FAINT, GREY, Look, look, looks_of
 from narrows.report.tables import point_text
@@ -228,6 +229,7 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
     panels: list[Panel] = []
     legend: dict[str, Key] = {}
     alike: dict[int, list[str]] = {}
+    cut = False
     for i, (title, all_marks) in enumerate(named):
         marks = [mark for mark in all_marks if _label(mark.factors) in order]
         kinds = list(dict.fromkeys(mark.kind or mark.series for mark in marks))
@@ -244,11 +246,13 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
                 s=mark.kind or mark.series,
                 name=mark.series,
                 fill=_OPACITIES[fill],
+                n=mark.value.seeds,
                 **_interval(mark.value),
             )
         ]
-        top = max((row["hi"] for row in values), default=1.0) or 1.0
-        x = axis("y", title, domain=[0, top * 1.06])
+        top = 1.06 * (max((reach(row["y"], row["hi"], row["n"]) for row in values), default=1.0) or 1.0)
+        cut = Frame(0.0, top, 0.0).end(values) or cut
+        x = axis("y", title, domain=[0, top])
         y = alt.Y(
             "p:N",
             sort=order,
@@ -259,8 +263,8 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
         )
         base = alt.Chart(inline(values)).encode(y=y, color=colour(kinds, looks))
         chart = alt.layer(
-            base.mark_rule(strokeWidth=1.6, opacity=0.6, clip=True).encode(
-                x=alt.X(**{**x, "shorthand": "lo:Q"}), x2="hi:Q"
+            base.mark_rule(strokeWidth=1.6, opacity=0.6).encode(
+                x=alt.X(**{**x, "shorthand": "from:Q"}), x2="upto:Q"
             ),
             base.mark_point(filled=False, size=60, opacity=0.9).encode(
                 x=alt.X(**x),
@@ -277,6 +281,7 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
         "A row per point of the sweep; a dot is the mean over seeds of a flow or link, "
         "with its 95 % confidence interval."
     )
+    caption += CUT_WHISKERS if cut else ""
     if len(alike) > 1:
         said = [f"{_FILLS[fill]}: {_named(alike[fill])}" for fill in sorted(alike)]
         caption += f" Of several flows of one controller at a point, {'; '.join(said)}."
