@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from narrows.metrics import mean_ci
-from narrows.report.encode import axis, log_ticks
+from narrows.report.encode import axis, factor_axis, log_ticks, note_bursts, note_cut
 from narrows.report.intervals import Frame, possible, reach, within
 from narrows.report.kinds.points import overview
 from narrows.results.summary import FLOW_FIGURES, LINK_FIGURES, Figure, Row
@@ -98,3 +98,17 @@ def test_harm_may_be_a_gain_but_never_more_than_all() -> None:
     assert possible("goodput", harm=True) == (-math.inf, 1.0)
     assert possible("goodput") == (0.0, math.inf)
     assert (possible("jain"), possible("drop_rate")) == ((0.0, 1.0), (0.0, 100.0)), "in its own unit"
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=20), st.booleans())
+def test_an_axis_of_a_factor_has_room_beside_its_ends(values: list[float], log: bool) -> None:
+    made = factor_axis("x", "X", values, log=log)
+    low, high = made["scale"].to_dict()["domain"]
+    assert low < min(values) and max(values) < high
+    if len(set(values)) <= 10:
+        assert made["axis"].to_dict()["values"] == sorted(set(values))
+
+
+def test_captions_speak_of_what_is_cut_and_of_bursts_only_where_there_are_any() -> None:
+    assert note_cut([0.0, None, 1.0], 0.0, 1.0) == "" != note_cut([1.1], 0.0, 1.0)
+    assert note_bursts([99.0, None], 100.0) == "" != note_bursts([101.0], 100.0)

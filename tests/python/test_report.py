@@ -25,7 +25,7 @@ from narrows.report.kinds.time import single_run
 from narrows.report.series import rows, short, thin
 from narrows.report.single import MOST_POINTS
 from narrows.report.study import figures
-from narrows.report.style import LOOKS, dark_of, look, order, shades
+from narrows.report.style import INK, LOOKS, dark_of, look, order, shades
 from narrows.results import summary
 from narrows.results.results import Results
 from narrows.studies import find_study, load_study
@@ -117,6 +117,19 @@ def test_shares_are_stacked_to_the_whole(tmp_path: Path, monkeypatch: pytest.Mon
         assert even["data"]["values"] == [{"y": 0.5}]
         assert all(row["from"] <= row["y"] <= row["upto"] for row in whiskers["data"]["values"])
     assert drawn["g1-split"].spec()["vconcat"]
+    assert [key.label for key in drawn["g1-rates"].keys] == ["10 ms", "50 ms", "fair share"]
+
+
+def test_a_legend_of_flows_is_true_of_every_panel_or_left_out(outcome: Outcome) -> None:
+    drawn = {item.id: item for group in figures(outcome).values() for item in group}
+    assert [key.label for key in drawn["newcomers"].keys] == ["fair share"]
+    assert "strong to faint, flow.0 to flow.4" in drawn["newcomers"].caption
+    two = drawn["rtt-fairness"]
+    flows = [key.look for key in two.keys if key.label != "fair share"]
+    assert {look.light for look in flows} == {INK}, "panels have a colour each"
+    for panel in two.panels:
+        scale = panel.chart.to_dict()["layer"][0]["encoding"]["strokeDash"]["scale"]
+        assert scale["range"] == [list(look.dash) or [1, 0] for look in flows]
 
 
 def test_files_for_papers(outcome: Outcome, tmp_path: Path) -> None:
@@ -318,6 +331,15 @@ def test_links_over_time_are_those_that_packets_waited_at() -> None:
     assert drawn([1, 90, 0]) == ["bottleneck"]
     assert drawn([40, 90, 0]) == ["access", "bottleneck"]
     assert drawn([0, 0, 0]) == names  # nothing waited anywhere: the busiest first
+
+
+@pytest.mark.parametrize(("rate", "said"), [(0.5, False), (1.0, True), (3.0, False)])
+def test_goodput_above_the_link_is_explained_where_there_is_any(rate: float, said: bool) -> None:
+    """A flow has 1 and 2 bit/s: more than a link of 0.5 on average is another path's."""
+    run = many_flows(1, 0, [0])
+    run.tables["flow_samples"]["goodput_bps"] = np.array([0.0, 2.0])
+    run.tables["link_samples"]["capacity_bps"] = np.full(2, rate)
+    assert ("above the link's rate" in single_run(run)[0].caption) is said
 
 
 def test_completion_times_keep_the_slowest_and_count_the_unfinished() -> None:

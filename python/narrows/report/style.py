@@ -125,13 +125,14 @@ def order(names: list[str]) -> list[str]:
 def shades(name: str, count: int) -> list[Look]:
     """Looks for several flows of one controller.
 
-    From its own colour to a paler one, solid then dashed for two.
+    From its own colour to a paler one; two or three also differ by dash.
     """
     base = look(name)
     if count == 1:
         return [base]
     steps = [0.3 * i / (count - 1) for i in range(count)]
-    dashes: list[Dash] = [_SOLID, _DASHED] if count == 2 else [_SOLID] * count
+    apart: list[Dash] = [_SOLID, _DASHED, _DOTTED]
+    dashes = apart[:count] if count <= len(apart) else [_SOLID] * count
     return [
         Look(
             f"{base.label} {i + 1}",

@@ -18,8 +18,10 @@ from narrows.report.encode import (
     colour,
     controllers,
     dash,
+    factor_axis,
     factor_text,
     keys,
+    note_cut,
     number,
     panels_of,
     shape,
@@ -57,13 +59,8 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
     scale = 100.0 if args.get("x_percent") else float(args.get("x_scale", 1.0))
     usual = "Random loss (%)" if args["x"] == "loss" else str(args["x"]).capitalize()
     x_title = str(args.get("x_title", usual))
-    x = axis("x", x_title, grid=False)
-    if args.get("x_log"):
-        ticks = sorted(scale * number(value) for value in runs.values(args["x"]))
-        # Beyond the ends, so that their markers are whole.
-        domain = [ticks[0] / 1.1, ticks[-1] * 1.1]
-        how = {"values": ticks, "format": NUMBERS, "labelOverlap": "greedy"}
-        x = axis("x", x_title, log=True, domain=domain, grid=False, **how)
+    ticks = [scale * number(value) for value in runs.values(args["x"])]
+    x = factor_axis("x", x_title, ticks, log=bool(args.get("x_log")), grid=False)
     panels, values_by_panel, top, few = [], [], 0.0, False
     for title, group in panels_of(runs, args.get("panels")):
         values: list[dict[str, Any]] = []
@@ -87,7 +84,10 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
             )
         values_by_panel.append((title, sorted(values, key=lambda row: (names.index(row["s"]), row["x"]))))
     y_title = _axis_title(spec, 1.0)
-    y = axis("y", y_title, domain=[float(args.get("y_from", 0)), float(args.get("y_to", top * 1.04))])
+    domain = [float(args.get("y_from", 0)), float(args.get("y_to", top * 1.04))]
+    y = axis("y", y_title, domain=domain)
+    caption = spec.caption + (NO_BANDS if few else "")
+    caption += note_cut((row["y"] for _, values in values_by_panel for row in values), *domain)
     for title, values in values_by_panel:
         base = alt.Chart(inline(values)).encode(x=alt.X(**x), color=colour(names, looks))
         tips = [
@@ -121,7 +121,7 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
     legend = keys(names, marks=True)
     if args.get("bound"):
         legend.append(Key("what the allocation allows", neutral(GREY), area=True))
-    return Figure(spec.id, spec.title, spec.caption + (NO_BANDS if few else ""), panels, legend)
+    return Figure(spec.id, spec.title, caption, panels, legend)
 
 
 def bars(spec: FigureSpec, runs: Runs) -> Figure:

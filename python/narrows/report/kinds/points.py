@@ -15,7 +15,7 @@ import altair as alt
 
 from narrows import units
 from narrows.errors import Expected
-from narrows.report.encode import LEAST_FOR_A_BAND, NO_BANDS, NUMBERS, axis, bands, colour, dash, shape
+from narrows.report.encode import LEAST_FOR_A_BAND, NO_BANDS, axis, bands, colour, dash, factor_axis, shape
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.intervals import CUT_WHISKERS, Frame, reach
 from narrows.report.series import rows
@@ -30,8 +30,6 @@ MOST_POINTS = 80
 """Points below each other."""
 LEAST_VALUES = 3
 """Values of a factor that make a line."""
-_TICKS = 8
-"""Values of a factor that are all named at a linear axis."""
 _DECADE = 20.0
 """A factor that spans more than this is drawn on a logarithmic axis."""
 
@@ -183,13 +181,7 @@ def _looks(marks: Sequence[_Mark]) -> tuple[list[str], list[Look]]:
 def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
     """A line per series against the factor."""
     panels, legends, few = [], [], False
-    scale: dict[str, Any] = {"grid": False, "format": NUMBERS, "log": x.log}
-    ticks = sorted(x.values.values())
-    if x.log or len(ticks) <= _TICKS:
-        scale["values"] = ticks
-        scale["labelOverlap"] = "greedy"
-    if x.log:
-        scale["domain"] = [ticks[0] / 1.2, ticks[-1] * 1.2]
+    scale = factor_axis("x", x.title, list(x.values.values()), log=x.log, grid=False)
     for i, (title, marks) in enumerate(named):
         names, looks = _looks(marks)
         values = [
@@ -204,9 +196,7 @@ def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
         ]
         few = few or not all(_banded(mark) for mark in marks)
         top = max((row["hi"] if row["band"] else row["y"] for row in values), default=1.0) or 1.0
-        base = alt.Chart(inline(values)).encode(
-            x=alt.X(**axis("x", x.title, **scale)), color=colour(names, looks)
-        )
+        base = alt.Chart(inline(values)).encode(x=alt.X(**scale), color=colour(names, looks))
         y = axis("y", title, domain=[0, top * 1.06])
         chart = alt.layer(
             *bands(base, values, y, opacity=0.14),
