@@ -23,6 +23,7 @@ from narrows.report.kinds.completion import completion
 from narrows.report.kinds.points import overview
 from narrows.report.kinds.time import single_run
 from narrows.report.series import rows, short, thin
+from narrows.report.shade import contrast
 from narrows.report.single import MOST_POINTS
 from narrows.report.study import figures
 from narrows.report.style import INK, LOOKS, dark_of, look, order, shades
@@ -399,16 +400,6 @@ def test_colours_can_be_read_on_their_page() -> None:
     for name, entry in LOOKS.items():
         assert contrast(entry.light, "#ffffff") >= 3.0, name
         assert contrast(entry.dark, "#16181b") >= 3.0, name
-
-
-def contrast(a: str, b: str) -> float:
-    def luminance(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    high, low = sorted((luminance(a), luminance(b)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_unknown_names_have_a_look_too() -> None:

@@ -11,8 +11,9 @@ import pytest
 from narrows.errors import NarrowsError
 from narrows.report.encode import CUT
 from narrows.report.kinds import draw
-from narrows.report.kinds.heat import number_text
+from narrows.report.kinds.heat import SHARE, number_text
 from narrows.report.kinds.ranking import places
+from narrows.report.shade import Ramp
 from narrows.scenario.load import expand
 from narrows.studies import Run, Runs, Verdict, find_study, judge, load_study, measure_run, runner
 from narrows.studies.model import FigureSpec
@@ -192,7 +193,8 @@ def test_a_heat_map_may_write_percent_says_its_unit_and_has_the_same_colours(
     drawn = draw(spec("heat", y="goodput", **args), runs)
     rows = drawn.panels[0].chart.to_dict()["data"]["values"]
     assert {row["t"] for row in rows} == texts
-    assert {row["v"] for row in rows} == {0.9, 0.8}
+    ramp = Ramp(0, 0.5, 1, SHARE.colours)
+    assert {row["f"] for row in rows} == {ramp.fill(0.9), ramp.fill(0.8)}, "of the value, whatever is written"
     assert drawn.panels[0].title.endswith(f"({unit})")
 
 
