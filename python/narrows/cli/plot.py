@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +37,8 @@ def plot(
         except OSError as error:
             raise OutputError(f"{error.filename or folder}: {error.strerror}") from None
         print(", ".join(str(file) for file in written))
+        if left_out := iperf3.missing(trace):
+            print(f"{path}: {left_out}", file=sys.stderr)
 
 
 def _check_names(files: list[Path], out: Path | None) -> None:
