@@ -218,6 +218,31 @@ def test_a_report_of_any_results() -> None:
     assert shown and json.loads(html.unescape(shown[1])) == results.metadata["scenario"]
 
 
+def test_the_page_marks_the_points_whose_seeds_gave_the_same_run() -> None:
+    class Settled(Sketch):
+        """Reno's runs are all alike."""
+
+        def run(self, plan: Any) -> Any:
+            reno = plan["flows"][0]["transport"]["cc"] == "reno"
+            return super().run(plan | ({"seed": 1} if reno else {}))
+
+    text = SWEEP.replace("VARY", '"flows.0.cc" = ["reno", "cubic"]')
+    results = sweep.run(narrows.loads(text), backend=Settled())
+    page = single(results)
+    assert page.count("All seeds gave the same run.") == 1
+    assert "= stands where all seeds of the point gave the same run" in page
+    marks: dict[str, set[str]] = {}
+    for line in rows_of(results):
+        marks.setdefault(line[0].text, set()).update(cell.half[:1] for cell in line)
+    assert "=" in marks["reno"] and tables.PLUS_MINUS not in marks["reno"]
+    assert tables.PLUS_MINUS in marks["cubic"] and "=" not in marks["cubic"]
+
+
+def rows_of(results: Results) -> list[list[tables.Cell]]:
+    flows = summary.flows(results)
+    return tables.flow_table(flows, summary.same_runs(results, flows)).rows
+
+
 def test_each_figure_of_a_report_becomes_files_if_wanted(tmp_path: Path) -> None:
     page = single(swept('"topology.rate" = ["10mbit", "20mbit"]'), files=tmp_path / "figures")
     names = {path.stem for path in (tmp_path / "figures").glob("*.pdf")}
