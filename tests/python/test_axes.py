@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from narrows.report.encode import axis, log_ticks
+from narrows.metrics import mean_ci
+from narrows.report.encode import axis, factor_axis, log_ticks, note_bursts, note_cut
+from narrows.report.intervals import Frame, possible, reach, within
 from narrows.report.kinds.points import overview
 from narrows.results.summary import FLOW_FIGURES, LINK_FIGURES, Figure, Row
 
@@ -66,3 +68,47 @@ def test_bands_need_three_seeds(seeds: int, banded: bool) -> None:
     data = chart["data"]["values"]
     assert {item["band"] for item in data} == {banded}
     assert ("three seeds" in figure.caption) is not banded
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.sampled_from(["jain", "share", "goodput"]))
+def test_whiskers_stay_within_the_possible_and_the_axis_and_labels_near_their_value(
+    values: list[float], measure: str
+) -> None:
+    interval = mean_ci(values)
+    low, high = within(interval, possible(measure))
+    least, most = possible(measure)
+    assert least <= low <= interval.mean + 1e-9 and interval.mean - 1e-9 <= high <= most
+    top = 1.1 * reach(interval.mean, high, interval.n) or 1.0
+    if interval.n < 3:
+        assert top <= 1.1 * max(interval.mean, 1.0), "two seeds do not set an axis"
+    item = {"y": interval.mean, "lo": low, "hi": high}
+    cut = Frame(0.0, top, 0.08).end([item])
+    assert 0.0 <= item["from"] <= item["upto"] <= top
+    assert item["v"] <= item["at"] <= item["v"] + 0.081 * top
+    assert cut is (high > top * (1 + 1e-6))
+
+
+def test_a_label_stands_at_its_value_where_the_whisker_is_long() -> None:
+    long, short = ({"y": 0.2, "lo": 0.1, "hi": hi} for hi in (0.9, 0.25))
+    assert not Frame(0.0, 1.0, 0.08).end([long, short])
+    assert (long["at"], short["at"]) == (0.2, 0.25)
+
+
+def test_harm_may_be_a_gain_but_never_more_than_all() -> None:
+    assert possible("goodput", harm=True) == (-math.inf, 1.0)
+    assert possible("goodput") == (0.0, math.inf)
+    assert (possible("jain"), possible("drop_rate")) == ((0.0, 1.0), (0.0, 100.0)), "in its own unit"
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=20), st.booleans())
+def test_an_axis_of_a_factor_has_room_beside_its_ends(values: list[float], log: bool) -> None:
+    made = factor_axis("x", "X", values, log=log)
+    low, high = made["scale"].to_dict()["domain"]
+    assert low < min(values) and max(values) < high
+    if len(set(values)) <= 10:
+        assert made["axis"].to_dict()["values"] == sorted(set(values))
+
+
+def test_captions_speak_of_what_is_cut_and_of_bursts_only_where_there_are_any() -> None:
+    assert note_cut([0.0, None, 1.0], 0.0, 1.0) == "" != note_cut([1.1], 0.0, 1.0)
+    assert note_bursts([99.0, None], 100.0) == "" != note_bursts([101.0], 100.0)

@@ -205,6 +205,23 @@ def test_seeds_without_effect_are_said(narrows, backend):
     assert "seeds" not in narrows("run", "demo.toml")[1]
 
 
+def test_points_whose_seeds_make_no_difference_are_marked(narrows, backend):
+    run = backend.run
+    backend.run = lambda plan: run(plan | ({"seed": 1} if _first_cc(plan) == "reno" else {}))
+    path = Path("demo.toml")
+    path.write_text(path.read_text() + '[sweep]\nseeds = 2\nvary = { "flows.0.cc" = ["reno", "cubic"] }\n')
+    _, out, _ = narrows("run", path)
+    lines = [line for line in out.splitlines() if line.startswith(("reno", "cubic"))]
+    assert len(lines) >= 4
+    for line in lines:
+        assert ("=" in line, "±" in line) == ((True, False) if line.startswith("reno") else (False, True))
+    assert "= where seeds differ in nothing" in out and "± is the 95 %" in out
+
+
+def _first_cc(plan):
+    return plan["flows"][0]["transport"]["cc"]
+
+
 def test_check(narrows, tmp_path):
     code, out, _ = narrows("check", "demo.toml")
     assert (code, out) == (0, "demo.toml: 1 run of 30s, 6 nodes, 5 links, 2 flows\n")

@@ -12,12 +12,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from narrows import sweep
 from narrows.matrix.cells import FIGURES, Cell, cells, table
 from narrows.matrix.page import maps, notes, summary, write
 from narrows.matrix.plan import HELP, VARIANTS, Ask, choose, pairs, scenario
 from narrows.metrics.statistics import Interval
-from narrows.report.kinds.heat import HARM, SHARE
+from narrows.report.kinds.heat import COLUMN_WIDTH, HARM, SHARE
+from narrows.report.shade import contrast, text_on
 from narrows.scenario.load import expand
 from narrows.scenario.served import MARKED
 from narrows.studies.run import Run, Runs
@@ -338,6 +341,38 @@ def test_a_heat_map_has_a_cell_for_each_pair_and_readable_text(measured):
     assert set(drawn) == set(product(("BBR", "Vegas", "Reno"), repeat=2))
     assert SHARE.text(0.5) == "#000000" and SHARE.text(0.0) == SHARE.text(1.0) == "#ffffff"
     assert HARM.text(1.0) == "#ffffff" and HARM.text(-1.0) == "#000000"
+
+
+def test_harm_is_said_to_be_suffered(measured):
+    _, found = measured
+    titles = {}
+    for drawn in maps(found, SMALL, "1bdp"):
+        encoding = drawn.panels[0].chart.to_dict()["layer"][0]["encoding"]
+        titles[drawn.id] = (encoding["y"]["title"], encoding["x"]["title"])
+    assert titles["harm-rtt-1bdp"] == titles["harm-goodput-1bdp"] == ("suffered by", "from")
+    assert titles["share-1bdp"] == ("of", "beside")
+
+
+def test_a_map_is_as_wide_as_it_has_columns(measured):
+    _, found = measured
+    (share, *_) = maps(found, SMALL, "1bdp")
+    assert share.panels[0].width == 3 * COLUMN_WIDTH
+    assert share.specs()[0]["width"] == 3 * COLUMN_WIDTH
+    (wide,) = replace(share, panels=[replace(share.panels[0], width=20 * COLUMN_WIDTH)]).specs()
+    assert wide["width"] == "container"
+
+
+@given(st.floats(-3, 3), st.sampled_from([SHARE, HARM]))
+def test_text_can_be_read_on_any_fill(value, ramp):
+    """4.5:1, as WCAG 2.1 (1.4.3) asks of text; black or white by the fill alone."""
+    assert contrast(ramp.text(value), ramp.fill(value)) >= 4.5
+    assert ramp.text(value) == text_on(ramp.fill(value))
+
+
+def test_a_ramp_has_its_colours_at_its_values_and_beyond_them_those_of_its_ends():
+    assert [SHARE.fill(value) for value in (-1.0, 0.0, 0.5, 1.0, 2.0)] == [
+        SHARE.colours[i] for i in (0, 0, 1, 2, 2)
+    ]
 
 
 def test_the_command_writes_tables_a_page_and_says_who_starves_whom(tmp_path, narrows):

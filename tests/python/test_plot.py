@@ -58,18 +58,45 @@ def test_units_are_those_of_the_titles(file, monkeypatch):
     warm = {"streams": [stream(1, omitted=True)]}
     path = file(output(warm, {"streams": [stream(1)]}, {"streams": [stream(2, retransmits=0)]}))
     assert panels(path) == {
-        "Throughput, Mbit/s": [(1, 10.0), (2, 10.0)],
-        "Data sent, MB": [(1, 1.25), (2, 2.5)],
-        "Congestion window, kB": [(1, 14.48), (2, 14.48)],
-        "Retransmissions, segments per interval": [(1, 2), (2, 0)],
-        "RTT, ms": [(1, 20.5), (2, 20.5)],
-        "RTT variance, ms": [(1, pytest.approx(0.7)), (2, pytest.approx(0.7))],
+        "Throughput (Mbit/s)": [(0.5, 10.0), (1.5, 10.0)],
+        "Data sent (MB)": [(0, 0), (1, 1.25), (2, 2.5)],
+        "Congestion window (kB)": [(1, 14.48), (2, 14.48)],
+        "Retransmissions (segments per interval)": [(0.5, 2), (1.5, 0)],
+        "RTT (ms)": [(1, 20.5), (2, 20.5)],
+        "RTT variance (mean deviation, ms)": [(1, pytest.approx(0.7)), (2, pytest.approx(0.7))],
     }
 
 
-def test_what_a_receiver_or_udp_does_not_say_has_no_panel(file):
-    short = {"socket": 5, "start": 0, "end": 1, "bytes": 10, "bits_per_second": 80}
-    assert list(panels(file(output({"streams": [short]})))) == ["Throughput, Mbit/s", "Data sent, MB"]
+def test_the_time_axis_is_of_all_intervals(file):
+    intervals = [{"streams": [stream(end)]} for end in (1, 2, 3)]
+    for panel in iperf3.draw(iperf3.read(file(output(*intervals)))).panels:
+        encoding = panel.chart.to_dict()["encoding"]
+        assert encoding["x"]["scale"] == {"domain": [0.0, 3.0], "nice": False}
+        whole = panel.title.startswith("Retransmissions")
+        assert encoding["y"]["axis"] == ({"format": ",d", "tickMinStep": 1} if whole else {})
+
+
+@pytest.mark.parametrize(
+    ("sender", "protocol", "data", "why"),
+    [
+        (False, "TCP", "Data received (MB)", "who received (-R) does not know them"),
+        (True, "UDP", "Data sent (MB)", "UDP has none"),
+        (False, "UDP", "Data received (MB)", "UDP has none"),
+        (True, "TCP", "Data sent (MB)", "the file does not say them"),
+    ],
+)
+def test_what_has_no_panel_is_said_with_the_reason(file, plot, sender, protocol, data, why):
+    short = {"socket": 5, "start": 0, "end": 1, "bytes": 10, "bits_per_second": 80, "sender": sender}
+    path = file(output({"streams": [short]}, start={"test_start": {"protocol": protocol}}))
+    assert list(panels(path)) == ["Throughput (Mbit/s)", data]
+    code, _, err = plot(path)
+    assert (code, err.count("\n")) == (0, 1)
+    assert err.startswith(f"{path}: no Congestion window, Retransmissions, RTT, RTT variance: {why}")
+
+
+def test_data_of_both_directions_is_called_so(file):
+    both = {"streams": [stream(1, sender=True), stream(1, socket=7, sender=False)]}
+    assert "Data sent and received (MB)" in panels(file(output(both)))
 
 
 def test_pictures_lie_beside_the_file_and_are_called_like_it(file, plot, tmp_path):
@@ -81,7 +108,7 @@ def test_pictures_lie_beside_the_file_and_are_called_like_it(file, plot, tmp_pat
         str(tmp_path / f"a.{kind}") for kind in ("svg", "pdf", "png", "vl.json")
     ]
     svg = (tmp_path / "a.svg").read_text()
-    assert "stream 5" in svg and "stream 7" in svg and "RTT variance, ms" in svg
+    assert "stream 5" in svg and "stream 7" in svg and "RTT variance (mean deviation, ms)" in svg
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
     assert plot(path, "--out", tmp_path / "x")[0] == 0 and (tmp_path / "x" / "a.png").exists()
 
@@ -161,7 +188,7 @@ def test_a_value_that_is_none_costs_a_line(file, plot, tmp_path, wrong, shown):
 def test_what_iperf3_could_not_read_is_left_out(file):
     unknown = stream(1, rtt=-1, snd_cwnd=-1)
     shown = panels(file(output({"streams": [unknown]}, {"streams": [stream(2)]})))
-    assert [t for t, _ in shown["RTT, ms"]] == [2] and [t for t, _ in shown["Throughput, Mbit/s"]] == [1, 2]
+    assert [t for t, _ in shown["RTT (ms)"]] == [2]
 
 
 def test_what_a_run_says_of_itself_may_be_missing(file, plot, tmp_path):
@@ -172,7 +199,7 @@ def test_what_a_run_says_of_itself_may_be_missing(file, plot, tmp_path):
     )
     code, _, err = plot(file(strange))
     assert (code, err) == (0, "") and (tmp_path / "run.svg").exists()
-    assert "Data sent, MB" in panels(tmp_path / "run.json")
+    assert "Data sent (MB)" in panels(tmp_path / "run.json")
 
 
 VALUE = (

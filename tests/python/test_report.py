@@ -23,9 +23,10 @@ from narrows.report.kinds.completion import completion
 from narrows.report.kinds.points import overview
 from narrows.report.kinds.time import single_run
 from narrows.report.series import rows, short, thin
+from narrows.report.shade import contrast
 from narrows.report.single import MOST_POINTS
 from narrows.report.study import figures
-from narrows.report.style import LOOKS, dark_of, look, order, shades
+from narrows.report.style import INK, LOOKS, dark_of, look, order, shades
 from narrows.results import summary
 from narrows.results.results import Results
 from narrows.studies import find_study, load_study
@@ -109,14 +110,27 @@ def test_shares_are_stacked_to_the_whole(tmp_path: Path, monkeypatch: pytest.Mon
     assert [panel.title for panel in split.panels] == ["(a) buffer 100kB", "(b) buffer 1MB"]
     assert [key.label for key in split.keys] == ["10 ms", "50 ms"]
     for spec in split.specs():
-        bars, even, whiskers, _ = spec["layer"]
+        bars, even, whiskers, *_ = spec["layer"]
         values = bars["data"]["values"]
         assert len(values) == 2 * 8
         for label in {row["label"] for row in values}:
             assert sum(row["y"] for row in values if row["label"] == label) == pytest.approx(1.0, abs=1e-3)
         assert even["data"]["values"] == [{"y": 0.5}]
-        assert all(row["lo"] <= row["y"] <= row["hi"] for row in whiskers["data"]["values"])
+        assert all(row["from"] <= row["y"] <= row["upto"] for row in whiskers["data"]["values"])
     assert drawn["g1-split"].spec()["vconcat"]
+    assert [key.label for key in drawn["g1-rates"].keys] == ["10 ms", "50 ms", "fair share"]
+
+
+def test_a_legend_of_flows_is_true_of_every_panel_or_left_out(outcome: Outcome) -> None:
+    drawn = {item.id: item for group in figures(outcome).values() for item in group}
+    assert [key.label for key in drawn["newcomers"].keys] == ["fair share"]
+    assert "strong to faint, flow.0 to flow.4" in drawn["newcomers"].caption
+    two = drawn["rtt-fairness"]
+    flows = [key.look for key in two.keys if key.label != "fair share"]
+    assert {look.light for look in flows} == {INK}, "panels have a colour each"
+    for panel in two.panels:
+        scale = panel.chart.to_dict()["layer"][0]["encoding"]["strokeDash"]["scale"]
+        assert scale["range"] == [list(look.dash) or [1, 0] for look in flows]
 
 
 def test_files_for_papers(outcome: Outcome, tmp_path: Path) -> None:
@@ -202,6 +216,31 @@ def test_a_report_of_any_results() -> None:
     # The scenario can be read back from the page.
     shown = re.search(r"<summary>The scenario as it ran.*?<pre>(.*?)</pre>", page, re.DOTALL)
     assert shown and json.loads(html.unescape(shown[1])) == results.metadata["scenario"]
+
+
+def test_the_page_marks_the_points_whose_seeds_gave_the_same_run() -> None:
+    class Settled(Sketch):
+        """Reno's runs are all alike."""
+
+        def run(self, plan: Any) -> Any:
+            reno = plan["flows"][0]["transport"]["cc"] == "reno"
+            return super().run(plan | ({"seed": 1} if reno else {}))
+
+    text = SWEEP.replace("VARY", '"flows.0.cc" = ["reno", "cubic"]')
+    results = sweep.run(narrows.loads(text), backend=Settled())
+    page = single(results)
+    assert page.count("All seeds gave the same run.") == 1
+    assert "= stands where all seeds of the point gave the same run" in page
+    marks: dict[str, set[str]] = {}
+    for line in rows_of(results):
+        marks.setdefault(line[0].text, set()).update(cell.half[:1] for cell in line)
+    assert "=" in marks["reno"] and tables.PLUS_MINUS not in marks["reno"]
+    assert tables.PLUS_MINUS in marks["cubic"] and "=" not in marks["cubic"]
+
+
+def rows_of(results: Results) -> list[list[tables.Cell]]:
+    flows = summary.flows(results)
+    return tables.flow_table(flows, summary.same_runs(results, flows)).rows
 
 
 def test_each_figure_of_a_report_becomes_files_if_wanted(tmp_path: Path) -> None:
@@ -320,6 +359,15 @@ def test_links_over_time_are_those_that_packets_waited_at() -> None:
     assert drawn([0, 0, 0]) == names  # nothing waited anywhere: the busiest first
 
 
+@pytest.mark.parametrize(("rate", "said"), [(0.5, False), (1.0, True), (3.0, False)])
+def test_goodput_above_the_link_is_explained_where_there_is_any(rate: float, said: bool) -> None:
+    """A flow has 1 and 2 bit/s: more than a link of 0.5 on average is another path's."""
+    run = many_flows(1, 0, [0])
+    run.tables["flow_samples"]["goodput_bps"] = np.array([0.0, 2.0])
+    run.tables["link_samples"]["capacity_bps"] = np.full(2, rate)
+    assert ("above the link's rate" in single_run(run)[0].caption) is said
+
+
 def test_completion_times_keep_the_slowest_and_count_the_unfinished() -> None:
     run = many_flows(3000, 2990, [])
     run.tables["flows"]["fct_s"][1234] = 60.0
@@ -377,16 +425,6 @@ def test_colours_can_be_read_on_their_page() -> None:
     for name, entry in LOOKS.items():
         assert contrast(entry.light, "#ffffff") >= 3.0, name
         assert contrast(entry.dark, "#16181b") >= 3.0, name
-
-
-def contrast(a: str, b: str) -> float:
-    def luminance(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    high, low = sorted((luminance(a), luminance(b)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_unknown_names_have_a_look_too() -> None:

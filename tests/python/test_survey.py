@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from narrows.errors import NarrowsError
+from narrows.report.encode import CUT
 from narrows.report.kinds import draw
-from narrows.report.kinds.heat import number_text
+from narrows.report.kinds.heat import SHARE, number_text
 from narrows.report.kinds.ranking import places
+from narrows.report.shade import Ramp
 from narrows.scenario.load import expand
 from narrows.studies import Run, Runs, Verdict, find_study, judge, load_study, measure_run, runner
 from narrows.studies.measures import find_measure
@@ -192,7 +194,8 @@ def test_a_heat_map_may_write_percent_says_its_unit_and_has_the_same_colours(
     drawn = draw(spec("heat", y="goodput", **args), runs)
     rows = drawn.panels[0].chart.to_dict()["data"]["values"]
     assert {row["t"] for row in rows} == texts
-    assert {row["v"] for row in rows} == {0.9, 0.8}
+    ramp = Ramp(0, 0.5, 1, SHARE.colours)
+    assert {row["f"] for row in rows} == {ramp.fill(0.9), ramp.fill(0.8)}, "of the value, whatever is written"
     assert drawn.panels[0].title.endswith(f"({unit})")
 
 
@@ -207,6 +210,24 @@ def test_small_charts_share_their_axes_and_follow_the_families() -> None:
     assert [panel.title for panel in drawn.panels] == ["CUBIC", "BBR"]
     domains = [panel.chart.to_dict(validate=True)["layer"][0]["encoding"]["y"] for panel in drawn.panels]
     assert domains[0]["scale"]["domain"] == domains[1]["scale"]["domain"]
+    assert "beyond the frame" not in drawn.caption
+    binned = draw(spec("multiples", quantity="cwnd", bin_s=0.5), Runs([run("bbr", 50)])).panels[0]
+    line = binned.chart.to_dict()["layer"][0]
+    assert [row["t"] for row in line.get("data", binned.chart.to_dict().get("data"))["values"]] == [
+        0.25,
+        0.75,
+        1.25,
+        1.75,
+    ]
+    assert line["encoding"]["x"]["scale"]["domain"] == [0, 2]
+
+
+def test_small_charts_say_that_a_burst_leaves_them() -> None:
+    t = np.arange(1, 1001) / 100
+    samples = {"flow": np.zeros(1000), "t_s": t, "cwnd": np.where(t == 5, 900.0, 10.0)}
+    flows = {"flow": np.array([0]), "name": ["a"], "cc": ["bbr"], "source": ["a"]}
+    runs = Runs([Run({"controller": "bbr"}, 1, {"flows": flows, "flow_samples": samples})])
+    assert draw(spec("multiples", quantity="cwnd"), runs).caption.endswith(CUT)
 
 
 @pytest.mark.parametrize(

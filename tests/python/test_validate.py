@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from narrows.cli import validate as command
 from narrows.errors import NarrowsError
+from narrows.report.shade import contrast
 from narrows.results.results import Results
 from narrows.scenario.load import loads
 from narrows.validate import causes, charts, grid, judge, kept, measures, ns3, page, runner, shape, store
@@ -472,6 +473,16 @@ def test_a_cause_with_a_wrong_key_is_one_line(tmp_path):
     path.write_text('[[causes]]\ncause = "a"\nknown = "b"\nalgoritm = "reno"\n')
     with pytest.raises(NarrowsError, match="found keys cause, known, algoritm, expected cause, known"):
         causes.read(path)
+
+
+def test_errors_beyond_the_scale_are_framed_and_every_one_can_be_read():
+    found = [finding(0.01), finding(0.33, algorithm="vegas"), finding(-4.99, algorithm="bbr")]
+    figure = charts.errors_map(found)
+    assert "beyond has a frame" in figure.caption
+    assert [panel.title for panel in figure.panels] == ["Goodput: error (%)", "Mean RTT: error (%)"]
+    cells = {row["t"]: row for row in figure.panels[0].chart.to_dict()["data"]["values"]}
+    assert {text: row["beyond"] for text, row in cells.items()} == {"+1": False, "+33": True, "-499": True}
+    assert all(contrast(row["k"], row["f"]) >= 4.5 for row in cells.values())
 
 
 def test_windows_under_the_same_losses_are_drawn_where_both_sides_have_them():

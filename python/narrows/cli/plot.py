@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -28,20 +29,23 @@ def plot(
     As PDF, PNG and SVG, with the Vega-Lite specification beside them.
     """
     _check_names(files, out)
-    figures = [(path, _drawn(path)) for path in files]
-    for path, figure in figures:
+    drawn = [(path, *_drawn(path)) for path in files]
+    for path, figure, left_out in drawn:
         folder = out or path.parent
         try:
             written = export.write(figure, folder, path.stem)
         except OSError as error:
             raise OutputError(f"{error.filename or folder}: {error.strerror}") from None
         print(", ".join(str(file) for file in written))
+        if left_out:
+            print(f"{path}: {left_out}", file=sys.stderr)
 
 
-def _drawn(path: Path) -> Figure:
+def _drawn(path: Path) -> tuple[Figure, str]:
+    """The figure, and what is missing in it."""
     trace = iperf3.read(path)
     try:
-        return iperf3.draw(trace)
+        return iperf3.draw(trace), iperf3.missing(trace)
     except OutputError as error:
         raise OutputError(f"{path}: {error}") from None
 

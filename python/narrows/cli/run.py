@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -180,19 +180,23 @@ def progress_of(name: str) -> Iterator[sweep.Progress]:
 def show(results: Results, console: Console) -> None:
     """Print the summary as tables."""
     flows, links = summary.flows(results), summary.links(results)
+    alike = summary.same_runs(results, flows + links)
     if flows:
-        console.print(_table("flow", flows, summary.shown_of_flows(flows)))
+        console.print(_table("flow", flows, summary.shown_of_flows(flows), alike))
     if links:
-        console.print(_table("link", links, summary.shown_of_links(links)))
+        console.print(_table("link", links, summary.shown_of_links(links), alike))
     if any(row.name.endswith("(group)") for row in flows):
         console.print(
             "a group has sums of share and retransmits, and means over its flows of the rest", highlight=False
         )
     for note in _footnotes(results, flows, links):
         console.print(note, highlight=False)
-    if summary.seeds_agree(results, flows + links):
-        console.print("seeds differ in nothing here: all runs of a point are the same", highlight=False)
-    elif len(results.runs) > 1 and any(not math.isnan(f.half) for r in flows for f in r.figures.values()):
+    apart = [row for row in flows if summary.point_of(row.factors) not in alike]
+    if alike and not apart:
+        console.print("seeds differ in nothing here: all runs of a point are the same (=)", highlight=False)
+    elif alike:
+        console.print("= where seeds differ in nothing: all runs of the point are the same", highlight=False)
+    if any(not math.isnan(f.half) for row in apart for f in row.figures.values()):
         console.print("± is the 95 % confidence interval of the mean over seeds", highlight=False)
 
 
@@ -207,7 +211,7 @@ def _footnotes(results: Results, flows: list[Row], links: list[Row]) -> Iterator
         yield "flows begin or end at different times: each goodput is over its own: they need not add up"
 
 
-def _table(entity: str, rows: list[Row], figures: list[str]) -> Table:
+def _table(entity: str, rows: list[Row], figures: list[str], alike: Collection[tuple[Any, ...]]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for factor in rows[0].factors:
         table.add_column(factor, no_wrap=True)
@@ -221,7 +225,8 @@ def _table(entity: str, rows: list[Row], figures: list[str]) -> Table:
     for row in rows:
         cells = [_factor(value) for value in row.factors.values()] + [row.name]
         cells += [row.cc] if with_cc else []
-        table.add_row(*cells, *(_cell(row.figures[name], HEADINGS[name][1]) for name in figures))
+        same = summary.point_of(row.factors) in alike
+        table.add_row(*cells, *(_cell(row.figures[name], HEADINGS[name][1], same) for name in figures))
     return table
 
 
@@ -229,10 +234,12 @@ def _factor(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _cell(figure: Figure, scale: float) -> str:
+def _cell(figure: Figure, scale: float, same: bool) -> str:
     if math.isnan(figure.mean):
         return "-"
     text = number(figure.mean, scale)
+    if same:
+        return f"{text} ="
     decimals = digits(figure.mean / scale, scale)
     return text if math.isnan(figure.half) else f"{text} ± {figure.half / scale:.{decimals}f}"
 

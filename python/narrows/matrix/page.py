@@ -13,7 +13,8 @@ from narrows.matrix.plan import HELP, Ask, pairs
 from narrows.metrics.statistics import Interval
 from narrows.report import export, page
 from narrows.report.figure import Figure
-from narrows.report.kinds.heat import FAIR, HARM, PERCENT, SHARE, Scale, Sides, Value, heat_map, number_text
+from narrows.report.kinds.heat import FAIR, HARM, PERCENT, SHARE, Sides, Value, heat_map, number_text
+from narrows.report.shade import Ramp
 from narrows.report.style import look, order
 from narrows.results import tables
 from narrows.results.results import Results
@@ -26,13 +27,14 @@ LEGACY = "cubic"
 STARVING = 0.1
 """Share of the goodput below which the summary names a victim."""
 
-_MAPS: tuple[tuple[str, str, str, Scale], ...] = (
+_MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
     (
         "share",
         "Share of the goodput",
         "Percent of both flows' goodput that the row's controller has beside the column's. Blue: more than "
         "half; brown: less. On the diagonal: the larger share of two flows of one kind, mean over seeds.",
         SHARE,
+        ("of", "beside"),
     ),
     (
         "harm_goodput",
@@ -41,18 +43,21 @@ _MAPS: tuple[tuple[str, str, str, Scale], ...] = (
         "HotNets 2019). A fair half is 50. The diagonal is what a controller does to its own kind: what does "
         "more to it than that is worse company than its own.",
         HARM,
+        ("suffered by", "from"),
     ),
     (
         "harm_rtt",
         "Harm to the RTT",
         "Percent of the row's mean RTT that it would not have alone. Blue: it waits less than alone.",
         HARM,
+        ("suffered by", "from"),
     ),
     (
         "jain",
         "Jain's index",
         "Of both goodputs, in percent: 100 if they are equal, 50 if one has all.",
         FAIR,
+        ("of", "and"),
     ),
 )
 
@@ -82,10 +87,10 @@ def write(
 def maps(found: Sequence[Cell], ask: Ask, buffer: str) -> list[Figure]:
     """The heat maps of a buffer."""
     labels = [look(name).label for name in order(list(ask.controllers))]
-    sides = Sides(labels, labels, frame=True)
     here = [cell for cell in found if cell.buffer == buffer and cell.rival is not None]
     figures = []
-    for figure, title, caption, scale in _MAPS:
+    for figure, title, caption, scale, (down, across) in _MAPS:
+        sides = Sides(labels, labels, down, across, frame=True)
         values = []
         for cell in here:
             interval: Interval = getattr(cell, figure)

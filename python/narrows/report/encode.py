@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import altair as alt
@@ -59,6 +59,25 @@ def axis(
     return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
 
 
+def factor_axis(field: str, title: str, values: Sequence[float], *, log: bool, **more: Any) -> dict[str, Any]:
+    """The axis of a factor's values: ticks at them if they are few, and room for the markers at the ends."""
+    ticks = sorted(set(values))
+    if log:
+        domain = [ticks[0] / _BESIDE_LOG, ticks[-1] * _BESIDE_LOG]
+    else:
+        beside = _BESIDE * (ticks[-1] - ticks[0] or abs(ticks[0]) or 1.0)
+        domain = [ticks[0] - beside, ticks[-1] + beside]
+    if log or len(ticks) <= _MOST_NAMED:
+        more = {"values": ticks, "labelOverlap": "greedy", **more}
+    return axis(field, title, log=log, domain=domain, format=NUMBERS, **more)
+
+
+_BESIDE, _BESIDE_LOG = 0.035, 1.15
+"""What is left beside a factor's first and last value: a part of the axis; a quotient."""
+_MOST_NAMED = 10
+"""Values of a factor that are all named at a linear axis."""
+
+
 def bands(
     base: alt.Chart, values: Sequence[dict[str, Any]], y: dict[str, Any], **mark: Any
 ) -> list[alt.Chart]:
@@ -71,6 +90,26 @@ def bands(
 
 NO_BANDS = " Bands are drawn of three seeds and more."
 """What captions say where there are fewer."""
+CUT = " Lines go on beyond the frame where they leave it."
+"""What they say where an axis is shorter than the data."""
+_BURSTS = (
+    " Goodput above the link's rate is data that waited behind a lost packet and reached the application at "
+    "once when that came."
+)
+
+
+def note_cut(values: Iterable[float | None], low: float, high: float) -> str:
+    """What a caption says of lines that leave an axis; nothing where none does."""
+    slack = 1e-6 * (high - low)
+    known = (value for value in values if value is not None)
+    return CUT if any(not low - slack <= value <= high + slack for value in known) else ""
+
+
+def note_bursts(goodputs: Iterable[float | None], rate: float) -> str:
+    """What a caption says of goodputs above the link's rate, which no link can carry; nothing without any."""
+    return _BURSTS if any(goodput is not None and goodput > rate for goodput in goodputs) else ""
+
+
 _POWERS = [10.0**power for power in range(-4, 7)]
 _STEPS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 2, 3, 4, 5, 6, 7, 8, 9))
 """Ticks within a decade, from the coarsest choice."""

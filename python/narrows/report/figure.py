@@ -42,6 +42,8 @@ class Panel:
     title: str
     chart: alt.Chart | alt.LayerChart | alt.FacetChart
     height: int = PANEL_HEIGHT
+    width: int | None = None
+    """None: as wide as its place. A wider place is left empty, a narrower one filled."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,15 @@ class Figure:
 
     def specs(self) -> list[dict[str, Any]]:
         """Vega-Lite of each panel for the page: as wide as its place."""
+        # On a page a place is not wider than a panel in files for sure.
         return [
-            _spec(panel.chart.properties(width="container", height=panel.height)) for panel in self.panels
+            _spec(
+                panel.chart.properties(
+                    width=panel.width if panel.width and panel.width <= PANEL_WIDTH else "container",
+                    height=panel.height,
+                )
+            )
+            for panel in self.panels
         ]
 
     @property
@@ -68,9 +77,10 @@ class Figure:
 
     def spec(self) -> dict[str, Any]:
         """Vega-Lite of the whole figure with its legend, for PNG, SVG and PDF."""
+        place = PANEL_WIDTH * (2 if self._wide else 1)
         charts = [
             panel.chart.properties(
-                width=PANEL_WIDTH * (2 if self._wide else 1), height=panel.height, title=panel.title
+                width=min(panel.width or place, place), height=panel.height, title=panel.title
             )
             for panel in self.panels
         ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -26,6 +27,17 @@ MOST = 1e18
 """What is larger is no bytes, bit/s or microseconds of any run."""
 
 
+class Of(Enum):
+    """What a value of an interval is of, which says where it is drawn."""
+
+    INTERVAL = auto()
+    """All of it: in its middle."""
+    END = auto()
+    """Its end."""
+    SO_FAR = auto()
+    """What was before, too: it grows from zero at the first interval's start to its end."""
+
+
 @dataclass(frozen=True)
 class Quantity:
     """What a panel shows."""
@@ -35,17 +47,25 @@ class Quantity:
     """In a stream's interval."""
     scale: float
     """From iperf3's unit to the title's."""
-    summed: bool = False
-    """Added up over time."""
+    of: Of = Of.END
+    whole: bool = False
+    """Counted: there is nothing between two numbers."""
+
+    @property
+    def name(self) -> str:
+        """The title without its unit."""
+        return self.title.rpartition(" (")[0]
 
 
+_DATA = Quantity("Data sent (MB)", "bytes", 1e-6, Of.SO_FAR)
 QUANTITIES = (
-    Quantity("Throughput, Mbit/s", "bits_per_second", 1e-6),
-    Quantity("Data sent, MB", "bytes", 1e-6, summed=True),
-    Quantity("Congestion window, kB", "snd_cwnd", 1e-3),
-    Quantity("Retransmissions, segments per interval", "retransmits", 1.0),
-    Quantity("RTT, ms", "rtt", 1e-3),
-    Quantity("RTT variance, ms", "rttvar", 1e-3),
+    Quantity("Throughput (Mbit/s)", "bits_per_second", 1e-6, Of.INTERVAL),
+    _DATA,
+    Quantity("Congestion window (kB)", "snd_cwnd", 1e-3),
+    Quantity("Retransmissions (segments per interval)", "retransmits", 1.0, Of.INTERVAL, whole=True),
+    Quantity("RTT (ms)", "rtt", 1e-3),
+    # Linux's rttvar, which iperf3 and the study call the variance.
+    Quantity("RTT variance (mean deviation, ms)", "rttvar", 1e-3),
 )
 
 
@@ -56,6 +76,7 @@ class Trace:
     title: str
     streams: dict[str, list[dict[str, Any]]]
     """By name, the intervals in order."""
+    udp: bool = False
 
 
 def read(path: Path) -> Trace:
@@ -88,7 +109,21 @@ def read(path: Path) -> Trace:
         raise OutputError(f"{path}: found {len(streams)} streams, expected at most {MOST_STREAMS}")
     if len(streams) == 1:
         streams = {"": next(iter(streams.values()))}
-    return Trace(_title(data, path), streams)
+    return Trace(_title(data, path), streams, _get(data, "start", "test_start", "protocol") == "UDP")
+
+
+def missing(trace: Trace) -> str:
+    """The quantities that the trace does not have, and why; empty if it has all."""
+    names = [quantity.name for quantity in QUANTITIES if not _values(quantity, trace)]
+    if not names:
+        return ""
+    if trace.udp:
+        why = "UDP has none"
+    elif all(_received(of) for of in trace.streams.values()):
+        why = "who received (-R) does not know them, the other side's file has them"
+    else:
+        why = "the file does not say them"
+    return f"no {', '.join(names)}: {why}"
 
 
 def draw(trace: Trace) -> Figure:
@@ -97,25 +132,44 @@ def draw(trace: Trace) -> Figure:
     Raises:
         OutputError: one line without the file, for a value that is none.
     """
+    every = [interval for of in trace.streams.values() for interval in of]
+    first, last = (pick(float(of[key]) for of in every) for pick, key in ((min, "start"), (max, "end")))
+    time = alt.Scale(domain=[first, last], nice=False) if first < last else alt.Undefined
     looks = {name: look(like) for name, like in zip(trace.streams, _LOOKS, strict=False)}
     panels = []
     for quantity in QUANTITIES:
-        values = [row for name, of in trace.streams.items() for row in _rows(quantity, name, of)]
+        values = _values(quantity, trace)
         if not values:
-            continue  # UDP has no window, and who only receives sees no RTT.
+            continue
+        counted: dict[str, Any] = {"tickMinStep": 1, "format": ",d"} if quantity.whole else {}
         chart = (
             alt.Chart(inline(values))
-            .mark_line(strokeWidth=1.4, interpolate="linear")
+            # Of one point there is no line.
+            .mark_line(strokeWidth=1.4, interpolate="linear", point=len(values) <= len(looks))
             .encode(
-                x=alt.X("t:Q", title="Time, s"),
-                y=alt.Y("v:Q", title=None, scale=_from_zero(values)),
+                x=alt.X("t:Q", title="Time (s)", scale=time),
+                y=alt.Y("v:Q", title=None, scale=_from_zero(values), axis=alt.Axis(**counted)),
                 color=colour(list(looks), list(looks.values())),
                 strokeDash=dash(list(looks), list(looks.values())),
             )
         )
-        panels.append(Panel(quantity.title, chart, PANEL_HEIGHT))
+        panels.append(Panel(_titled(quantity, trace), chart, PANEL_HEIGHT))
     keys = [Key(name, of) for name, of in looks.items() if name]
     return Figure("iperf3", trace.title, "", panels, keys)
+
+
+def _titled(quantity: Quantity, trace: Trace) -> str:
+    """Of data, what happened to it where the file was written."""
+    if quantity is not _DATA:
+        return quantity.title
+    received = {_received(of) for of in trace.streams.values()}
+    words = "sent and received" if len(received) > 1 else "received" if True in received else "sent"
+    return f"Data {words} (MB)"
+
+
+def _received(intervals: list[dict[str, Any]]) -> bool:
+    """Whether a stream ran towards who wrote the file."""
+    return any(interval.get("sender") is False for interval in intervals)
 
 
 def _from_zero(values: list[dict[str, Any]]) -> alt.Scale:
@@ -123,8 +177,13 @@ def _from_zero(values: list[dict[str, Any]]) -> alt.Scale:
     return alt.Scale(domain=[0, 1]) if all(row["v"] == 0 for row in values) else alt.Scale(zero=True)
 
 
+def _values(quantity: Quantity, trace: Trace) -> list[dict[str, Any]]:
+    return [row for name, of in trace.streams.items() for row in _rows(quantity, name, of)]
+
+
 def _rows(quantity: Quantity, name: str, intervals: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    rows, total = [], 0.0
+    rows: list[dict[str, Any]] = []
+    total = 0.0
     for interval in intervals:
         value = interval.get(quantity.key, -1)
         if value == -1:
@@ -136,8 +195,12 @@ def _rows(quantity: Quantity, name: str, intervals: list[dict[str, Any]]) -> lis
                     f"{quantity.key}: found {found(value)} {where}, expected a number from 0 to {MOST:g}"
                 )
             )
-        total = total + value if quantity.summed else value
-        rows.append({"t": round(float(interval["end"]), 6), "v": total * quantity.scale, "s": name})
+        start, end = float(interval["start"]), float(interval["end"])
+        if quantity.of is Of.SO_FAR and not rows:
+            rows.append({"t": round(start, 6), "v": 0.0, "s": name})
+        total = total + value if quantity.of is Of.SO_FAR else value
+        at = (start + end) / 2 if quantity.of is Of.INTERVAL else end
+        rows.append({"t": round(at, 6), "v": total * quantity.scale, "s": name})
     return rows
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from narrows import metrics
+
 POINTS = 400
 """Most buckets of a series on a page; each keeps its smallest and its largest value."""
 
@@ -30,6 +32,12 @@ def thin(
         low, high = part[np.argmin(values[part])], part[np.argmax(values[part])]
         keep.extend(sorted({int(low), int(high)}))
     return times[keep], values[keep]
+
+
+def binned(t: ArrayLike, y: ArrayLike, width: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means over wider bins, each drawn at its bin's middle."""
+    starts, means = metrics.rebin(t, y, width)
+    return starts + width / 2, means
 
 
 def short(value: float, digits: int = 4) -> float | None:

@@ -33,13 +33,18 @@ def single(results: Results, title: str | None = None, files: Path | None = None
     """
     points = _points(results)
     flows, links = summary.flows(results), summary.links(results)
+    alike = summary.same_runs(results, flows + links)
     first = page.Section(
         "summary",
         "Summary" if len(points) == 1 else "All points",
         "",
         "",
         overview(flows, links) if len(points) > 1 else [],
-        tables=[table for table in (tables.flow_table(flows), tables.link_table(links)) if table.rows],
+        tables=[
+            table
+            for table in (tables.flow_table(flows, alike), tables.link_table(links, alike))
+            if table.rows
+        ],
     )
     sections = [first] if first.figures or first.tables else []
     for i, (point, runs) in enumerate(points[:MOST_POINTS]):
@@ -47,7 +52,8 @@ def single(results: Results, title: str | None = None, files: Path | None = None
         run = min(runs, key=lambda run: run.seed)
         drawn = [replace(figure, id=f"{figure.id}-{i}") for figure in _figures(run, runs)]
         if drawn:
-            sections.append(page.Section(f"run-{i}", name or "Over time", "", "", drawn))
+            text = _ALIKE if summary.point_of(point) in alike else ""
+            sections.append(page.Section(f"run-{i}", name or "Over time", "", text, drawn))
     if files is not None:
         for figure in (figure for section in sections for figure in section.figures):
             export.write(figure, files)
@@ -63,6 +69,7 @@ def single(results: Results, title: str | None = None, files: Path | None = None
     return page.render(page.Page(name, _lead(results, points), "", sections, facts=facts, interval=interval))
 
 
+_ALIKE = "All seeds gave the same run."
 _PROVENANCE = (
     "The same scenario, seeds and version give the same tables to the last bit. "
     "`metadata.json` beside the tables holds what stands here."

@@ -88,12 +88,12 @@ LOOKS: dict[str, Look] = {
     "udp": Look("UDP", "#888888", "#999999", _DOTTED, "stroke"),
 }
 
-INK, GREY, FAINT = "#1c1e21", "#6b7280", "#c9cdd3"
-"""Text, secondary text and rules of charts on white.
+INK, GREY, FAINT, PAPER = "#1c1e21", "#6b7280", "#c9cdd3", "#fefefe"
+"""Text, secondary text and rules of charts on white, and the page itself (#ffffff is never swapped).
 
 The page swaps them for their counterparts in the dark.
 """
-DARK_OF = {INK: "#e8e6e1", GREY: "#9aa3ad", FAINT: "#3d444d"}
+DARK_OF = {INK: "#e8e6e1", GREY: "#9aa3ad", FAINT: "#3d444d", PAPER: "#16181b"}
 
 
 def neutral(colour: str, dash: Dash = _SOLID) -> Look:
@@ -125,13 +125,14 @@ def order(names: list[str]) -> list[str]:
 def shades(name: str, count: int) -> list[Look]:
     """Looks for several flows of one controller.
 
-    From its own colour to a paler one, solid then dashed for two.
+    From its own colour to a paler one; two or three also differ by dash.
     """
     base = look(name)
     if count == 1:
         return [base]
     steps = [0.3 * i / (count - 1) for i in range(count)]
-    dashes: list[Dash] = [_SOLID, _DASHED] if count == 2 else [_SOLID] * count
+    apart: list[Dash] = [_SOLID, _DASHED, _DOTTED]
+    dashes = apart[:count] if count <= len(apart) else [_SOLID] * count
     return [
         Look(
             f"{base.label} {i + 1}",

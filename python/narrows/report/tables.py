@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,24 +64,30 @@ _HEADINGS: dict[str, tuple[str, str, float]] = {
 """Title, unit and the unit's size in the tables' units, of each figure of the summary."""
 
 
-def flow_table(rows: Sequence[summary.Row]) -> Table:
-    """A row per flow and point of the sweep."""
+Points = Collection[tuple[Any, ...]]
+"""Points of a sweep."""
+
+
+def flow_table(rows: Sequence[summary.Row], alike: Points = ()) -> Table:
+    """A row per flow and point of the sweep; `alike` are the points whose seeds gave the same run."""
     shown = summary.shown_of_flows(rows)
     notes = []
     if "share" in shown and any(row.figures["fct_s"].mean > 0 for row in rows):
         notes.append("Flows that end have no share.")
     if any(row.name.endswith("(group)") for row in rows):
         notes.append("A group has sums of share and retransmits, and means over its flows of the rest.")
-    return _table("Flows", rows, shown, notes)
+    return _table("Flows", rows, shown, notes, alike)
 
 
-def link_table(rows: Sequence[summary.Row]) -> Table:
+def link_table(rows: Sequence[summary.Row], alike: Points = ()) -> Table:
     """A row per tight link and point of the sweep."""
     notes = ["Links that were half used or more, or that dropped, lost or marked."]
-    return _table("Links", rows, summary.shown_of_links(rows), notes)
+    return _table("Links", rows, summary.shown_of_links(rows), notes, alike)
 
 
-def _table(title: str, rows: Sequence[summary.Row], figures: Sequence[str], notes: list[str]) -> Table:
+def _table(
+    title: str, rows: Sequence[summary.Row], figures: Sequence[str], notes: list[str], alike: Points
+) -> Table:
     factors = list(rows[0].factors) if rows else []
     with_cc = any(row.cc for row in rows)
     columns = [Column(name, number=False) for name in factors]
@@ -92,16 +98,20 @@ def _table(title: str, rows: Sequence[summary.Row], figures: Sequence[str], note
     for row in rows[:MOST_ROWS]:
         line = [Cell(point_text(value)) for value in row.factors.values()] + [Cell(row.name)]
         line += [Cell(look(row.cc).label)] if with_cc else []
-        cells.append(line + [_cell(row.figures[name], _HEADINGS[name][2]) for name in figures])
-    if any(not math.isnan(figure.half) for row in rows for figure in row.figures.values()):
+        same = summary.point_of(row.factors) in alike
+        cells.append(line + [_cell(row.figures[name], _HEADINGS[name][2], same) for name in figures])
+    apart = [row for row in rows if summary.point_of(row.factors) not in alike]
+    if len(apart) < len(rows):
+        notes = ["= stands where all seeds of the point gave the same run.", *notes]
+    if any(not math.isnan(figure.half) for row in apart for figure in row.figures.values()):
         notes = [f"{PLUS_MINUS} is the 95 % confidence interval of the mean over seeds.", *notes]
     if len(rows) > MOST_ROWS:
         notes = [*notes, f"The first {MOST_ROWS:,} of {len(rows):,} rows; the results' tables have them all."]
     return Table(title, columns, cells, notes)
 
 
-def _cell(figure: summary.Figure, unit: float) -> Cell:
-    """Three significant digits, and as many decimals for the interval."""
+def _cell(figure: summary.Figure, unit: float, same: bool) -> Cell:
+    """Three significant digits, and as many decimals for the interval; `same`: there is none."""
     if math.isnan(figure.mean):
         return Cell(DASH)
     value = figure.mean / unit
@@ -110,7 +120,7 @@ def _cell(figure: summary.Figure, unit: float) -> Cell:
     half = (
         "" if math.isnan(figure.half) else f"{PLUS_MINUS}\N{NO-BREAK SPACE}{figure.half / unit:,.{digits}f}"
     )
-    return Cell(f"{value:,.{digits}f}", half)
+    return Cell(f"{value:,.{digits}f}", "=" if same else half)
 
 
 def point_text(value: Any) -> str:

@@ -243,17 +243,28 @@ def _differ(spans: Sequence[tuple[float, float]]) -> bool:
 _COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
 
 
-def seeds_agree(results: Results, rows: list[Row]) -> bool:
-    """Whether several seeds were run and made no difference, neither to what was counted nor to `rows`."""
-    points: dict[tuple[Any, ...], set[tuple[Any, ...]]] = {}
+def point_of(factors: dict[str, Any]) -> tuple[Any, ...]:
+    """A point of the sweep by the values of its factors."""
+    return tuple(factors.values())
+
+
+def same_runs(results: Results, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+    """The points whose seeds, several, made no difference, neither to what was counted nor to `rows`."""
+    counted: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for run in results.runs.to_pylist():
         point = tuple(run[factor] for factor in results.factors)
-        points.setdefault(point, set()).add(tuple(run.get(name) for name in _COUNTS))
-    if len(results.runs) == len(points) or any(len(counts) > 1 for counts in points.values()):
-        return False
+        counted.setdefault(point, []).append(tuple(run.get(name) for name in _COUNTS))
     # Equal figures may differ from their mean by the rounding of a sum.
-    figures = (figure for row in rows for figure in row.figures.values())
-    return all(math.isnan(f.half) or f.half <= 1e-9 * abs(f.mean) for f in figures)
+    apart = {
+        point_of(row.factors)
+        for row in rows
+        if any(f.half > 1e-9 * abs(f.mean) for f in row.figures.values() if not math.isnan(f.half))
+    }
+    return [
+        point
+        for point, counts in counted.items()
+        if len(counts) > 1 and len(set(counts)) == 1 and point not in apart
+    ]
 
 
 def totals(results: Results) -> dict[str, int]:

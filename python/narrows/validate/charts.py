@@ -14,6 +14,7 @@ from narrows.report import export
 from narrows.report.encode import axis, colour, dash
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows, thin
+from narrows.report.shade import Ramp
 from narrows.report.style import INK, Look, look, neutral, order
 from narrows.validate import judge
 from narrows.validate.runner import Finding
@@ -21,6 +22,7 @@ from narrows.validate.runner import Finding
 TITLES = {"goodput_bps": "Goodput", "rtt_mean_s": "Mean RTT"}
 _FULL = 0.3
 """Errors of this size have the map's strongest colours."""
+_ERRORS = Ramp(-_FULL, 0.0, _FULL, ("#2b6cb0", "#ffffff", "#c05621"))
 _MOST_PANELS = 18
 """Of an algorithm's windows."""
 _FIRST_SECONDS = 8.0
@@ -47,8 +49,10 @@ def errors_map(findings: Sequence[Finding]) -> Figure:
             {
                 "c": _label(f),
                 "a": look(f.algorithm).label,
-                "e": e,
+                "f": _ERRORS.fill(e),
+                "k": _ERRORS.text(e),
                 "t": f"{round(100 * e):+}" if round(100 * e) else "0",
+                "beyond": abs(e) > _FULL,
             }
             for f in findings
             if not math.isnan(e := f.errors[figure])
@@ -57,14 +61,22 @@ def errors_map(findings: Sequence[Finding]) -> Figure:
             x=alt.X("a:N", sort=[look(name).label for name in names], title=None),
             y=alt.Y("c:N", sort=labels, title=None, axis=alt.Axis(labelLimit=400)),
         )
-        # Not by hue, the default: white has none, and next to it colours would be vivid.
-        scale = alt.Scale(
-            domain=[-_FULL, 0, _FULL], range=["#2b6cb0", "#ffffff", "#c05621"], interpolate="lab", clamp=True
+        squares = base.mark_rect().encode(color=alt.Color("f:N", scale=None))
+        text = base.mark_text(fontSize=9).encode(text="t:N", color=alt.Color("k:N", scale=None))
+        # Inside the cell: at its edges a frame would be its neighbours', too.
+        inset = alt.RelativeBandSize(0.9), alt.RelativeBandSize(0.8)
+        frames = (
+            base.transform_filter("datum.beyond")
+            .mark_rect(filled=False, strokeWidth=1.2, width=inset[0], height=inset[1])
+            .encode(stroke=alt.Stroke("k:N", scale=None))
         )
-        squares = base.mark_rect().encode(color=alt.Color("e:Q", scale=scale, legend=None))
-        text = base.mark_text(fontSize=9, color=INK).encode(text="t:N")
-        panels.append(Panel(title, alt.layer(squares, text), height=16 * max(4, len(labels))))
-    caption = "Error of the simulator, (simulated - real) / real, in per cent."
+        panels.append(
+            Panel(f"{title}: error (%)", alt.layer(squares, frames, text), height=16 * max(4, len(labels)))
+        )
+    caption = (
+        "Error of the simulator, (simulated - real) / real, in per cent. Colours end at "
+        f"{100 * _FULL:.0f} %; what lies beyond has a frame."
+    )
     return Figure("errors", "Errors by cell", caption, panels, columns=1)
 
 
@@ -146,8 +158,8 @@ def _overlay(finding: Finding, until: float = math.inf, title: str = "") -> Pane
         alt.Chart(inline(values))
         .mark_line(strokeWidth=1.2)
         .encode(
-            x=alt.X(**axis("x", "Time, s")),
-            y=alt.Y(**axis("y", "Window, segments", scale={"zero": True})),
+            x=alt.X(**axis("x", "Time (s)")),
+            y=alt.Y(**axis("y", "Window (segments)", scale={"zero": True})),
             color=colour(names, looks),
             strokeDash=dash(names, looks),
         )

@@ -18,13 +18,16 @@ from narrows.report.encode import (
     colour,
     controllers,
     dash,
+    factor_axis,
     factor_text,
     keys,
+    note_cut,
     number,
     panels_of,
     shape,
 )
 from narrows.report.figure import Figure, Key, Panel, inline
+from narrows.report.intervals import CUT_WHISKERS, Frame, legible, possible, reach, within
 from narrows.report.series import rows, short
 from narrows.report.style import FAINT, GREY, INK, look, neutral
 from narrows.studies.measures import find_measure, join_times, measure_run
@@ -40,18 +43,8 @@ def _axis_title(spec: FigureSpec, factor: float) -> str:
 
 _MOST_BARS = 8
 """Bars in a panel of usual width whose labels do not run into each other."""
-
-
-_RANGES = {"share": (0.0, 1.0), "jain": (0.0, 1.0), "utilisation": (0.0, 1.0), "drop_rate": (0.0, 1.0)}
-"""What values of a measure are possible; of the others all from zero on."""
-
-
-def _within(measure: str, interval: metrics.Interval) -> tuple[float, float]:
-    """The ends of an interval, which is symmetrical and knows nothing of the range of its measure."""
-    if interval.n < 2:
-        return interval.mean, interval.mean
-    least, most = _RANGES.get(measure, (0.0, math.inf))
-    return max(least, interval.low), min(most, interval.high)
+_LABEL = 0.08
+"""Height of a bar's label, of the panel's."""
 
 
 def lines(spec: FigureSpec, runs: Runs) -> Figure:
@@ -66,13 +59,8 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
     scale = 100.0 if args.get("x_percent") else float(args.get("x_scale", 1.0))
     usual = "Random loss (%)" if args["x"] == "loss" else str(args["x"]).capitalize()
     x_title = str(args.get("x_title", usual))
-    x = axis("x", x_title, grid=False)
-    if args.get("x_log"):
-        ticks = sorted(scale * number(value) for value in runs.values(args["x"]))
-        # Beyond the ends, so that their markers are whole.
-        domain = [ticks[0] / 1.1, ticks[-1] * 1.1]
-        how = {"values": ticks, "format": NUMBERS, "labelOverlap": "greedy"}
-        x = axis("x", x_title, log=True, domain=domain, grid=False, **how)
+    ticks = [scale * number(value) for value in runs.values(args["x"])]
+    x = factor_axis("x", x_title, ticks, log=bool(args.get("x_log")), grid=False)
     panels, values_by_panel, top, few = [], [], 0.0, False
     for title, group in panels_of(runs, args.get("panels")):
         values: list[dict[str, Any]] = []
@@ -80,10 +68,10 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
             factors = dict(key)
             found = [measure_run(str(args["y"]), run, **args.get("measure", {})).value for run in case]
             interval = metrics.mean_ci(found)
-            low, high = _within(str(args["y"]), interval)
+            low, high = within(interval, possible(str(args["y"])))
             banded = interval.n >= LEAST_FOR_A_BAND
             few = few or not banded
-            top = max(top, high if banded else interval.mean)
+            top = max(top, reach(interval.mean, high, interval.n))
             values += rows(
                 x=[scale * number(factors[args["x"]])],
                 y=[interval.mean],
@@ -96,7 +84,10 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
             )
         values_by_panel.append((title, sorted(values, key=lambda row: (names.index(row["s"]), row["x"]))))
     y_title = _axis_title(spec, 1.0)
-    y = axis("y", y_title, domain=[float(args.get("y_from", 0)), float(args.get("y_to", top * 1.04))])
+    domain = [float(args.get("y_from", 0)), float(args.get("y_to", top * 1.04))]
+    y = axis("y", y_title, domain=domain)
+    caption = spec.caption + (NO_BANDS if few else "")
+    caption += note_cut((row["y"] for _, values in values_by_panel for row in values), *domain)
     for title, values in values_by_panel:
         base = alt.Chart(inline(values)).encode(x=alt.X(**x), color=colour(names, looks))
         tips = [
@@ -130,7 +121,7 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
     legend = keys(names, marks=True)
     if args.get("bound"):
         legend.append(Key("what the allocation allows", neutral(GREY), area=True))
-    return Figure(spec.id, spec.title, spec.caption + (NO_BANDS if few else ""), panels, legend)
+    return Figure(spec.id, spec.title, caption, panels, legend)
 
 
 def bars(spec: FigureSpec, runs: Runs) -> Figure:
@@ -155,10 +146,11 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
             interval = metrics.mean_ci(taken)
             if math.isnan(interval.mean):
                 continue
-            low, high = (interval.low, interval.high) if interval.n > 1 else (interval.mean, interval.mean)
+            least_of, most_of = possible(str(args["y"]))
+            low, high = within(interval, (least_of * scale, most_of * scale))
             if interval.mean > 0:
                 least = min(least, interval.mean)
-            top = max(top, high)
+            top = max(top, reach(interval.mean, high, interval.n))
             values += rows(
                 y=[interval.mean],
                 lo=[low],
@@ -172,11 +164,7 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
     high = float(args["y_to"]) * scale if "y_to" in args else (top * (1.6 if log else 1.12) or 1.0)
     if log:
         floor = 10.0 ** math.floor(math.log10(max(1e-3, 0.7 * least if math.isfinite(least) else 1.0)))
-    # What is drawn ends at the axis: an interval may leave the range of its measure, and zero has no
-    # logarithm.
-    for row in (row for _, values in found for row in values):
-        row["from"], row["upto"] = max(row["lo"], floor), min(row["hi"], high)
-        row["v"] = max(row["y"], floor)
+    cut = Frame(floor, high, _LABEL, log).end([row for _, values in found for row in values])
     y_title = str(args.get("y_title", _axis_title(spec, scale)))
     panels = [
         Panel(title, _bars(values, y_title, floor, high, log, args), height=210)
@@ -185,7 +173,8 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
     ]
     crowded = len(panels) == 1 and len(controllers(runs)) > _MOST_BARS
     columns = 1 if crowded else 3 if len(panels) > 2 else 2
-    return Figure(spec.id, spec.title, spec.caption, panels, columns=columns)
+    caption = spec.caption + (CUT_WHISKERS if cut else "")
+    return Figure(spec.id, spec.title, caption, panels, columns=columns)
 
 
 def _bars(
@@ -224,7 +213,8 @@ def _bars(
                 y="y:Q", x=alt.value(0), text="t:N"
             )
         )
-    if low == 0 and not log:
+    standing = low == 0 and not log
+    if standing:
         layers.append(
             base.mark_bar(size=34, opacity=0.9).encode(y=alt.Y(**y), color=colour(names, looks), tooltip=tips)
         )
@@ -235,12 +225,10 @@ def _bars(
             )
         )
     layers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(y=alt.Y("from:Q"), y2="upto:Q"))
-    offset = (
-        alt.Chart(inline(values))
-        .mark_text(dy=-9, dx=0, color=INK, fontSize=11, baseline="bottom")
-        .encode(x=x, y=alt.Y("upto:Q"), text="text:N")
+    # Clear of the marker.
+    layers += legible(
+        base.encode(y=alt.Y("at:Q"), text="text:N"), dy=-4 if standing else -9, fontSize=11, baseline="bottom"
     )
-    layers.append(offset)
     return alt.layer(*layers)
 
 

@@ -11,15 +11,14 @@ import altair as alt
 from narrows import metrics
 from narrows.report.encode import CONTROLLER, controllers, panels_of
 from narrows.report.figure import Figure, Panel, inline
+from narrows.report.shade import DARK_TEXT, Ramp
 from narrows.report.style import look
 from narrows.studies.measures import find_measure, measure_run
 from narrows.studies.model import FigureSpec
 from narrows.studies.run import Runs
 
-ROW_HEIGHT = 27
-"""Height of a row of cells, px."""
-_DARK_TEXT, _LIGHT_TEXT = "#000000", "#ffffff"
-_TEXTS = [_DARK_TEXT, _LIGHT_TEXT]
+ROW_HEIGHT, COLUMN_WIDTH = 27, 44
+"""Of cells, px; where there are many columns these are narrower."""
 _MORE_IS_BETTER = ("#7f2704", "#f7f7f7", "#08519c")
 """Bad, neutral, good: brown to blue, which most colour-blind people tell apart.
 
@@ -27,24 +26,6 @@ These do not change on a dark page: a cell's ground and its text belong together
 """
 _HARM = ("#6baed6", "#f7f7f7", "#7f2704")
 """Better than alone, no harm, all taken."""
-_DARK = ("#7f2704", "#08519c")
-"""Of these the ones that need white text."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """What colours mean: the values at the ends and in the middle, and how far from it text turns white."""
-
-    low: float
-    middle: float
-    high: float
-    colours: tuple[str, str, str] = _MORE_IS_BETTER
-
-    def text(self, value: float) -> str:
-        """The colour of text on the cell of a value."""
-        span = self.high - self.middle if value > self.middle else self.middle - self.low
-        ground = self.colours[2] if value > self.middle else self.colours[0]
-        return _LIGHT_TEXT if ground in _DARK and abs(value - self.middle) > 0.6 * span else _DARK_TEXT
 
 
 @dataclass(frozen=True)
@@ -56,9 +37,9 @@ class Unit:
 
 
 PERCENT = Unit("%", 100.0)
-SHARE = Scale(0.0, 0.5, 1.0)
-HARM = Scale(-1.0, 0.0, 1.0, _HARM)
-FAIR = Scale(0.5, 0.75, 1.0)
+SHARE = Ramp(0.0, 0.5, 1.0, _MORE_IS_BETTER)
+HARM = Ramp(-1.0, 0.0, 1.0, _HARM)
+FAIR = Ramp(0.5, 0.75, 1.0, _MORE_IS_BETTER)
 
 
 @dataclass(frozen=True)
@@ -78,8 +59,10 @@ class Sides:
 
     rows: Sequence[str]
     columns: Sequence[str]
-    of: str = "of"
-    beside: str = "beside"
+    down: str = "of"
+    """What a row's name follows."""
+    across: str = "beside"
+    """What a column's name follows."""
     frame: bool = False
     """Whether to frame the cells of a row and a column of one name."""
 
@@ -90,7 +73,7 @@ def heat_map(
     caption: str,
     sides: Sides,
     values: Sequence[Value],
-    scale: Scale,
+    scale: Ramp,
     unit: Unit,
 ) -> Figure:
     """A heat map; cells without a value stay empty. Its heading says the unit: files have no caption."""
@@ -99,7 +82,7 @@ def heat_map(
         {
             "r": value.row,
             "c": value.column,
-            "v": min(max(value.mean, scale.low), scale.high),
+            "f": scale.fill(value.mean),
             "m": unit.times * value.mean,
             "h": None if math.isnan(value.half) else unit.times * value.half,
             "t": value.text,
@@ -112,43 +95,36 @@ def heat_map(
         x=alt.X(
             "c:N",
             sort=list(sides.columns),
-            title=sides.beside,
+            title=sides.across,
             scale=alt.Scale(domain=list(sides.columns)),
             axis=alt.Axis(orient="top", labelAngle=-45, domain=False, ticks=False, grid=False),
         ),
         y=alt.Y(
             "r:N",
             sort=list(sides.rows),
-            title=sides.of,
+            title=sides.down,
             scale=alt.Scale(domain=list(sides.rows)),
             axis=alt.Axis(domain=False, ticks=False, grid=False),
         ),
         tooltip=[
-            alt.Tooltip("r:N", title=sides.of or " "),
-            alt.Tooltip("c:N", title=sides.beside or " "),
+            alt.Tooltip("r:N", title=sides.down or " "),
+            alt.Tooltip("c:N", title=sides.across or " "),
             alt.Tooltip("m:Q", title=heading, format=".3~f"),
             alt.Tooltip("h:Q", title="\N{PLUS-MINUS SIGN}", format=".2~f"),
         ],
     )
-    colours = alt.Color(
-        "v:Q",
-        legend=None,
-        scale=alt.Scale(
-            domain=[scale.low, scale.middle, scale.high], range=list(scale.colours), interpolate="lab"
-        ),
-    )
-    cells = base.mark_rect(stroke="#ffffff", strokeWidth=1).encode(color=colours)
-    text = base.mark_text(fontSize=10.5).encode(
-        text="t:N",
-        color=alt.Color("k:N", legend=None, scale=alt.Scale(domain=_TEXTS, range=_TEXTS)),
-    )
+    cells = base.mark_rect(stroke="#ffffff", strokeWidth=1).encode(color=alt.Color("f:N", scale=None))
+    text = base.mark_text(fontSize=10.5).encode(text="t:N", color=alt.Color("k:N", scale=None))
     layers = [cells, text]
     if sides.frame:
         layers.insert(
-            1, base.transform_filter("datum.r === datum.c").mark_rect(filled=False, stroke=_DARK_TEXT)
+            1, base.transform_filter("datum.r === datum.c").mark_rect(filled=False, stroke=DARK_TEXT)
         )
-    chart = alt.layer(*layers).resolve_scale(color="independent")
-    panel = Panel(heading, chart, height=ROW_HEIGHT * max(1, len(sides.rows)))
+    size = {
+        "height": ROW_HEIGHT * max(1, len(sides.rows)),
+        "width": COLUMN_WIDTH * max(1, len(sides.columns)),
+    }
+    panel = Panel(heading, alt.layer(*layers), **size)
     return Figure(identity, title, caption, [panel], columns=1)
 
 
@@ -189,9 +165,9 @@ def number_text(value: float) -> str:
     return "0" if float(text) == 0 else text.replace("-", "\N{MINUS SIGN}")
 
 
-def _scale(ends: Sequence[float]) -> Scale:
+def _scale(ends: Sequence[float]) -> Ramp:
     """Bad, neutral, good, in whichever direction."""
     bad, neutral, good = (float(end) for end in ends)
     if bad < good:
-        return Scale(bad, neutral, good)
-    return Scale(good, neutral, bad, (_MORE_IS_BETTER[2], _MORE_IS_BETTER[1], _MORE_IS_BETTER[0]))
+        return Ramp(bad, neutral, good, _MORE_IS_BETTER)
+    return Ramp(good, neutral, bad, (_MORE_IS_BETTER[2], _MORE_IS_BETTER[1], _MORE_IS_BETTER[0]))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import altair as alt
 import numpy as np
 
-from narrows import metrics
-from narrows.report.encode import CONTROLLER, axis, first_seed
+from narrows.report.encode import CONTROLLER, axis, first_seed, note_bursts, note_cut
 from narrows.report.figure import Figure, Panel, inline
-from narrows.report.series import POINTS, rows, thin
+from narrows.report.series import POINTS, binned, rows, thin
 from narrows.report.style import GREY, look, order
 from narrows.studies.model import FigureSpec
 from narrows.studies.run import Runs
@@ -31,15 +32,18 @@ PEAK_OF = 0.995
 def multiples(spec: FigureSpec, runs: Runs) -> Figure:
     """A sampled quantity of the first flow over time, a small chart per controller, one axis for all.
 
-    The study's args: quantity, bin_s (bins of a rate), rule (a line to compare with).
+    The study's args: quantity, bin_s (bins of a rate), rule (a line to compare with), capacity_mbit
+    (the link's rate, of goodput).
     """
     args = spec.args
     title, unit = QUANTITIES[str(args["quantity"])]
     drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    last = 0.0
     for run in first_seed(runs):
         t, y = run.flow_series(0, str(args["quantity"]))
+        last = max(last, float(t[~np.isnan(y)].max(initial=0.0)))
         if "bin_s" in args:
-            t, y = metrics.rebin(t, y, float(args["bin_s"]))
+            t, y = binned(t, y, float(args["bin_s"]))
         known = ~np.isnan(y)
         if known.any():
             drawn[str(run.factors[CONTROLLER])] = (t[known], y[known] * unit)
@@ -47,7 +51,8 @@ def multiples(spec: FigureSpec, runs: Runs) -> Figure:
         return Figure(spec.id, spec.title, spec.caption, [])
     values = np.concatenate([y for _, y in drawn.values()])
     top = max(float(np.quantile(values, PEAK_OF)) * 1.15, float(args.get("rule", 0.0)) * 1.05, 1e-9)
-    last = max(float(t.max()) for t, _ in drawn.values())
+    rate = float(args.get("capacity_mbit", math.inf))
+    caption = spec.caption + note_cut(values, 0.0, top) + note_bursts(values, rate)
     panels = []
     for name in order(list(drawn)):
         t, y = thin(*drawn[name], POINTS // 2)
@@ -65,4 +70,4 @@ def multiples(spec: FigureSpec, runs: Runs) -> Figure:
             rule = alt.Chart(inline([{"y": float(args["rule"])}]))
             layers.insert(0, rule.mark_rule(color=GREY, strokeDash=[3, 3]).encode(y="y:Q"))
         panels.append(Panel(shown.label, alt.layer(*layers), height=HEIGHT))
-    return Figure(spec.id, spec.title, spec.caption, panels, columns=3)
+    return Figure(spec.id, spec.title, caption, panels, columns=3)

@@ -15,8 +15,9 @@ import altair as alt
 
 from narrows import units
 from narrows.errors import Expected
-from narrows.report.encode import LEAST_FOR_A_BAND, NO_BANDS, NUMBERS, axis, bands, colour, dash, shape
+from narrows.report.encode import LEAST_FOR_A_BAND, NO_BANDS, axis, bands, colour, dash, factor_axis, shape
 from narrows.report.figure import Figure, Key, Panel, inline
+from narrows.report.intervals import CUT_WHISKERS, Frame, reach
 from narrows.report.series import rows
 from narrows.report.style import DARK_OF, FAINT, GREY, Look, look, looks_of
 from narrows.report.tables import point_text
@@ -29,8 +30,6 @@ MOST_POINTS = 80
 """Points below each other."""
 LEAST_VALUES = 3
 """Values of a factor that make a line."""
-_TICKS = 8
-"""Values of a factor that are all named at a linear axis."""
 _DECADE = 20.0
 """A factor that spans more than this is drawn on a logarithmic axis."""
 
@@ -182,13 +181,7 @@ def _looks(marks: Sequence[_Mark]) -> tuple[list[str], list[Look]]:
 def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
     """A line per series against the factor."""
     panels, legends, few = [], [], False
-    scale: dict[str, Any] = {"grid": False, "format": NUMBERS, "log": x.log}
-    ticks = sorted(x.values.values())
-    if x.log or len(ticks) <= _TICKS:
-        scale["values"] = ticks
-        scale["labelOverlap"] = "greedy"
-    if x.log:
-        scale["domain"] = [ticks[0] / 1.2, ticks[-1] * 1.2]
+    scale = factor_axis("x", x.title, list(x.values.values()), log=x.log, grid=False)
     for i, (title, marks) in enumerate(named):
         names, looks = _looks(marks)
         values = [
@@ -203,9 +196,7 @@ def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
         ]
         few = few or not all(_banded(mark) for mark in marks)
         top = max((row["hi"] if row["band"] else row["y"] for row in values), default=1.0) or 1.0
-        base = alt.Chart(inline(values)).encode(
-            x=alt.X(**axis("x", x.title, **scale)), color=colour(names, looks)
-        )
+        base = alt.Chart(inline(values)).encode(x=alt.X(**scale), color=colour(names, looks))
         y = axis("y", title, domain=[0, top * 1.06])
         chart = alt.layer(
             *bands(base, values, y, opacity=0.14),
@@ -228,6 +219,7 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
     panels: list[Panel] = []
     legend: dict[str, Key] = {}
     alike: dict[int, list[str]] = {}
+    cut = False
     for i, (title, all_marks) in enumerate(named):
         marks = [mark for mark in all_marks if _label(mark.factors) in order]
         kinds = list(dict.fromkeys(mark.kind or mark.series for mark in marks))
@@ -244,11 +236,13 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
                 s=mark.kind or mark.series,
                 name=mark.series,
                 fill=_OPACITIES[fill],
+                n=mark.value.seeds,
                 **_interval(mark.value),
             )
         ]
-        top = max((row["hi"] for row in values), default=1.0) or 1.0
-        x = axis("y", title, domain=[0, top * 1.06])
+        top = 1.06 * (max((reach(row["y"], row["hi"], row["n"]) for row in values), default=1.0) or 1.0)
+        cut = Frame(0.0, top, 0.0).end(values) or cut
+        x = axis("y", title, domain=[0, top])
         y = alt.Y(
             "p:N",
             sort=order,
@@ -259,8 +253,8 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
         )
         base = alt.Chart(inline(values)).encode(y=y, color=colour(kinds, looks))
         chart = alt.layer(
-            base.mark_rule(strokeWidth=1.6, opacity=0.6, clip=True).encode(
-                x=alt.X(**{**x, "shorthand": "lo:Q"}), x2="hi:Q"
+            base.mark_rule(strokeWidth=1.6, opacity=0.6).encode(
+                x=alt.X(**{**x, "shorthand": "from:Q"}), x2="upto:Q"
             ),
             base.mark_point(filled=False, size=60, opacity=0.9).encode(
                 x=alt.X(**x),
@@ -277,6 +271,7 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
         "A row per point of the sweep; a dot is the mean over seeds of a flow or link, "
         "with its 95 % confidence interval."
     )
+    caption += CUT_WHISKERS if cut else ""
     if len(alike) > 1:
         said = [f"{_FILLS[fill]}: {_named(alike[fill])}" for fill in sorted(alike)]
         caption += f" Of several flows of one controller at a point, {'; '.join(said)}."

@@ -12,10 +12,14 @@ import altair as alt
 from narrows import metrics
 from narrows.report.encode import CONTROLLER, axis, controllers
 from narrows.report.figure import Figure, Panel, inline
+from narrows.report.intervals import CUT_WHISKERS, Frame, legible, possible, reach, within
 from narrows.report.style import GREY, INK, look
 from narrows.studies.measures import find_measure, measure_run
 from narrows.studies.model import Factor, FigureSpec
 from narrows.studies.run import Run, Runs
+
+_LABEL = 0.12
+"""Width of a label, of the axis's."""
 
 
 @dataclass(frozen=True)
@@ -112,18 +116,19 @@ def ranking(spec: FigureSpec, runs: Runs) -> Figure:
 
     The study's args: columns (of `places`; title; rule, a line to compare with), without (controllers).
     """
-    panels = []
+    panels, cut = [], False
     for column in spec.args["columns"]:
         ranked = places(runs, column, spec.args.get("without", []))
         if not ranked:
             continue
         labels = [look(place.controller).label for place in ranked]
-        data = [
+        limits = possible(str(column["y"]), harm="harm" in column)
+        data: list[dict[str, Any]] = [
             {
                 "label": look(place.controller).label,
                 "y": place.interval.mean,
-                "lo": place.interval.low if place.interval.n > 1 else place.interval.mean,
-                "hi": place.interval.high if place.interval.n > 1 else place.interval.mean,
+                "lo": within(place.interval, limits)[0],
+                "hi": within(place.interval, limits)[1],
                 "n": place.interval.n,
                 "t": _text(place.interval.mean),
                 "c": look(place.controller).light,
@@ -133,14 +138,20 @@ def ranking(spec: FigureSpec, runs: Runs) -> Figure:
         ]
         colours = [str(row["c"]) for row in data]
         rule = float(column.get("rule", 0.0))
-        high = max(rule, *(place.interval.mean for place in ranked), *(float(str(row["hi"])) for row in data))
-        low = min(0.0, *(place.interval.mean for place in ranked))
-        for row in data:  # an interval may leave the range of its measure
-            row["lo"] = max(low, float(str(row["lo"])))
+        high = max(rule, *(reach(row["y"], row["hi"], row["n"]) for row in data)) or 1.0
+        low = min(0.0, *(row["y"] for row in data))
+        high += _LABEL * (high - low)
+        cut = Frame(low, high, _LABEL).end(data) or cut
         base = alt.Chart(inline(data)).encode(
             y=alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(domain=False, ticks=False, grid=False))
         )
-        x = axis("y", column_title(column), domain=[low, high * 1.15 or 1.0], grid=True)
+        x = axis(
+            "y",
+            column_title(column),
+            domain=[low, high + _LABEL * (high - low)],
+            grid=True,
+            **_ticks(low, high, limits),
+        )
         colour = alt.Color("label:N", legend=None, scale=alt.Scale(domain=labels, range=colours))
         tips = [
             alt.Tooltip("label:N", title=" "),
@@ -152,14 +163,21 @@ def ranking(spec: FigureSpec, runs: Runs) -> Figure:
         ]
         layers: list[Any] = [
             base.mark_bar(size=11, opacity=0.85).encode(x=alt.X(**x), color=colour, tooltip=tips),
-            base.mark_rule(color=INK, strokeWidth=1.4).encode(x="lo:Q", x2="hi:Q"),
-            base.mark_text(align="left", dx=5, color=INK, fontSize=10.5).encode(x="hi:Q", text="t:N"),
+            base.mark_rule(color=INK, strokeWidth=1.4).encode(x="from:Q", x2="upto:Q"),
+            *legible(base.encode(x="at:Q", text="t:N"), align="left", dx=5, fontSize=10.5),
         ]
         if rule:
             line = alt.Chart(inline([{"r": rule}]))
             layers.append(line.mark_rule(color=GREY, strokeDash=[3, 3]).encode(x="r:Q"))
         panels.append(Panel(column_title(column), alt.layer(*layers), height=19 * len(ranked) + 12))
-    return Figure(spec.id, spec.title, spec.caption, panels)
+    return Figure(spec.id, spec.title, spec.caption + (CUT_WHISKERS if cut else ""), panels)
+
+
+def _ticks(low: float, high: float, limits: tuple[float, float]) -> dict[str, Any]:
+    """Of a part of one none beyond the whole, where labels are."""
+    if limits[1] != 1.0 or high < 0.8:
+        return {}
+    return {"values": [i / 5 for i in range(math.ceil(5 * low), 6)]}
 
 
 def _text(value: float) -> str:

@@ -9,11 +9,15 @@ import altair as alt
 from narrows import metrics
 from narrows.report.encode import CONTROLLER, axis, controllers, panels_of
 from narrows.report.figure import Figure, Key, Panel, inline
+from narrows.report.intervals import Frame, legible, possible, within
 from narrows.report.series import rows
 from narrows.report.style import INK, Look, look, shades
 from narrows.studies.measures import measure_run
 from narrows.studies.model import FigureSpec
 from narrows.studies.run import Runs
+
+_LABEL = 0.08
+"""Height of a bar's label, of the panel's."""
 
 
 def split(spec: FigureSpec, runs: Runs) -> Figure:
@@ -45,13 +49,11 @@ def _bars(runs: Runs, parts: dict[str, str]) -> alt.LayerChart | alt.FacetChart:
             looks[key] = item
             values += rows(y=[interval.mean], s=key, part=label, label=look(name).label, i=i, n=interval.n)
             if i == 0:
-                low, high = (
-                    (interval.low, interval.high) if interval.n > 1 else (interval.mean, interval.mean)
-                )
+                low, high = within(interval, possible("share"))
                 tops += rows(
                     y=[interval.mean],
-                    lo=[max(0.0, low)],
-                    hi=[min(1.0, high)],
+                    lo=[low],
+                    hi=[high],
                     label=look(name).label,
                     text=f"{100 * interval.mean:.0f}",
                 )
@@ -83,7 +85,8 @@ def _bars(runs: Runs, parts: dict[str, str]) -> alt.LayerChart | alt.FacetChart:
         .mark_rule(color=INK, strokeDash=[4, 3], opacity=0.8)
         .encode(y="y:Q")
     )
+    Frame(0.0, 1.0, _LABEL).end(tops)
     base = alt.Chart(inline(tops)).encode(x=x)
-    whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lo:Q", y2="hi:Q")
-    text = base.mark_text(dy=-5, color=INK, fontSize=11, baseline="bottom").encode(y="hi:Q", text="text:N")
-    return alt.layer(stacked, even, whiskers, text)
+    whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="from:Q", y2="upto:Q")
+    text = legible(base.encode(y="at:Q", text="text:N"), dy=-5, fontSize=11, baseline="bottom")
+    return alt.layer(stacked, even, whiskers, *text)

@@ -6,6 +6,7 @@ Rates, shares, several quantities stacked on one axis. They show the first seed 
 from __future__ import annotations
 
 import math
+from fnmatch import fnmatchcase
 from typing import Any
 
 import altair as alt
@@ -21,10 +22,12 @@ from narrows.report.encode import (
     dash,
     first_seed,
     keys,
+    note_bursts,
+    note_cut,
     panels_of,
 )
 from narrows.report.figure import Figure, Key, Panel, inline
-from narrows.report.series import POINTS, rows, thin
+from narrows.report.series import POINTS, binned, rows, thin
 from narrows.report.style import GREY, INK, Look, look, looks_of, neutral, order, shades
 from narrows.studies.measures import rate_matrix
 from narrows.studies.model import FigureSpec
@@ -32,7 +35,6 @@ from narrows.studies.run import Run, Runs
 
 PEAK = 1.15
 """Goodput is drawn up to this much of the capacity."""
-CUT = " Peaks beyond the axis are data that waited for a retransmission and reached the application at once."
 PAYLOAD = 1448 / 1500
 """Application bytes of a full packet over its L3 bytes."""
 
@@ -40,11 +42,13 @@ PAYLOAD = 1448 / 1500
 def rates(spec: FigureSpec, runs: Runs) -> Figure:
     """Goodput of each flow over time.
 
-    The study's args: panels, bin_s, until_s, fair (draw the fair share of goodput), capacity_mbit.
+    The study's args: panels, bin_s, until_s, fair (draw the fair share of goodput), capacity_mbit, parts
+    (label to pattern of flows: what these are called, in place of their names).
     """
     args = spec.args
     chosen = panels_of(Runs(first_seed(runs)), args.get("panels"))
     until = float(args.get("until_s", math.inf))
+    parts = {str(label): str(pattern) for label, pattern in args.get("parts", {}).items()}
     drawn, top = [], 0.0
     flow_names: list[str] = []
     for title, group in chosen:
@@ -56,20 +60,19 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
         for row, name in zip(run.flows(), flow_names, strict=True):
             t, y = run.flow_series(int(row), "goodput_bps")
             if "bin_s" in args:
-                width = float(args["bin_s"])
-                t, y = metrics.rebin(t, y, width)
-                t = t + width / 2
+                t, y = binned(t, y, float(args["bin_s"]))
             inside = t <= until
             t, y = thin(t[inside], y[inside] / 1e6)
             top = max(top, float(y.max(initial=0.0)))
             if t.size:
                 values += rows(t=t, y=y, s=name)
         drawn.append((title, values, looks, _fair(run, args, until)))
-    most = PEAK * float(args["capacity_mbit"]) if "capacity_mbit" in args else top
+    rate = float(args.get("capacity_mbit", math.inf))
+    domain = [0.0, min(top, PEAK * rate) * 1.03]
     panels = []
     for title, values, looks, fair in drawn:
         x = axis("t", "Time (s)", grid=False)
-        y_axis = axis("y", "Goodput (Mbit/s)", domain=[0, min(top, most) * 1.03])
+        y_axis = axis("y", "Goodput (Mbit/s)", domain=domain)
         layers: list[Any] = [
             alt.Chart(inline(values))
             .mark_line(strokeWidth=1.5, clip=True)
@@ -87,11 +90,29 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
                 .encode(x="t:Q", y="y:Q")
             )
         panels.append(Panel(title, alt.layer(*layers)))
-    legend = [Key(name, item) for name, item in zip(flow_names, shades("rate", len(flow_names)), strict=True)]
+    labels = [_called(name, parts) for name in flow_names]
+    legend, said = _told_apart(labels, [looks for _, _, looks, _ in drawn])
     if args.get("fair"):
         legend.append(Key("fair share", neutral(INK, (3, 3))))
-    caption = spec.caption + (CUT if top > most else "")
+    caption = spec.caption + said + note_cut([top], *domain) + note_bursts([top], rate)
     return Figure(spec.id, spec.title, caption, panels, legend)
+
+
+def _called(name: str, parts: dict[str, str]) -> str:
+    """What the study calls a flow; its name if it does not."""
+    return next((label for label, pattern in parts.items() if fnmatchcase(name, pattern)), name)
+
+
+def _told_apart(names: list[str], panels: list[list[Look]]) -> tuple[list[Key], str]:
+    """A legend of the flows that is true of every panel, or what the caption says in its place."""
+    if len(names) < 2:
+        return [], ""
+    if all(looks == panels[0] for looks in panels):
+        return [Key(name, item) for name, item in zip(names, panels[0], strict=True)], ""
+    dashes = [item.dash for item in panels[0]]
+    if len(set(dashes)) == len(names):
+        return [Key(name, neutral(INK, dash)) for name, dash in zip(names, dashes, strict=True)], ""
+    return [], f" The flows' colours go from strong to faint, {names[0]} to {names[-1]}."
 
 
 def _fair(run: Run, args: dict[str, Any], until: float) -> list[dict[str, Any]]:
@@ -211,10 +232,12 @@ def stack(spec: FigureSpec, runs: Runs) -> Figure:
             series.extend(rows(t=t, y=y * unit, s=name) if t.size else [])
         t, y = queue_of(run, list(spec.args.get("queues", ["*"])))
         quantities[3][1].extend(rows(t=t, y=y, s=name) if t.size else [])
-    most = PEAK * float(spec.args["capacity_mbit"]) if "capacity_mbit" in spec.args else math.inf
-    cut = any((row["y"] or 0.0) > most for row in quantities[0][1])
-    panels = _stacked(quantities, names, looks, [0.0, most] if cut else None)
-    return Figure(spec.id, spec.title, spec.caption + (CUT if cut else ""), panels, keys(names), columns=1)
+    rate = float(spec.args.get("capacity_mbit", math.inf))
+    goodputs = [row["y"] for row in quantities[0][1]]
+    cut = note_cut(goodputs, 0.0, PEAK * rate)
+    panels = _stacked(quantities, names, looks, [0.0, PEAK * rate] if cut else None)
+    caption = spec.caption + cut + note_bursts(goodputs, rate)
+    return Figure(spec.id, spec.title, caption, panels, keys(names), columns=1)
 
 
 def queue_of(run: Run, patterns: list[str]) -> tuple[Any, Any]:
@@ -307,7 +330,21 @@ def _flows_over_time(run: Run) -> Figure:
     if len(rows_of) < len(sampled):
         caption += f" Of the flows, the {MOST_FLOWS} that delivered the most."
     panels = _stacked(quantities, names, looks)
+    caption += _bursts(run, rows_of)
     return Figure("flows", "Flows over time", caption, panels, legend, columns=1)
+
+
+def _bursts(run: Run, flows: list[int]) -> str:
+    """The caption's note of goodputs above the links that packets waited at."""
+    if "capacity_bps" not in run.tables["link_samples"]:
+        return ""
+    offered = [run.link_series(row, "capacity_bps")[1] for row in _bottlenecks(run)]
+    rate = max((float(np.nanmax(series, initial=0.0)) for series in offered), default=0.0) or math.inf
+    goodputs = [run.flow_series(row, "goodput_bps")[1] for row in flows]
+    goodputs = [series[~np.isnan(series)] for series in goodputs]
+    # Who has more than that on average is on another path.
+    peaks = (float(series.max()) for series in goodputs if series.size and series.mean() <= rate)
+    return note_bursts(peaks, rate)
 
 
 MOST_LINKS = 4

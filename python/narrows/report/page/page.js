@@ -16,7 +16,7 @@
 
   const draw = async (place) => {
     const spec = coloured(specs[place.dataset.figure][Number(place.dataset.panel)]);
-    spec.autosize = { type: "fit-x", contains: "padding" };
+    if (spec.width === "container") spec.autosize = { type: "fit-x", contains: "padding" };
     if (views.has(place)) views.get(place).finalize();
     try {
       const result = await vegaEmbed(place, spec, { actions: false, renderer: "svg", tooltip: { theme: isDark() ? "dark" : "light" } });
