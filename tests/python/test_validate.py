@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,24 @@ def test_ns3_is_measured_as_we_are(tmp_path):
     assert ns3.sides(program, CELL, "reno", "20s", 2.0, seeds=2, jobs=1)["near"].runs == 2, "kept"
     with pytest.raises(NarrowsError, match="ns-3"):
         ns3.sides(program, CELL, "reno", "20s", 2.0, seeds=3, jobs=1)
+
+
+def test_a_crash_of_ns3_costs_its_own_run_only(tmp_path):
+    program = tmp_path / "cell"
+    flow = {"name": "near", "goodput_bps": 1e7, "sent": 9, "resent": 0}
+    flow |= {"windows": [1.0], "srtts_s": [0.02], "bytes": [1500.0]}
+    program.write_text(
+        f"#!/bin/sh\ncase \"$*\" in *seed=2*) kill -SEGV $$;; esac\necho '{json.dumps([flow])}'\n"
+    )
+    program.chmod(0o755)
+    assert ns3.sides(program, CELL, "bbr", "20s", 2.0, seeds=3, jobs=1)["near"].runs == 2
+    findings = [finding(0.0), finding(0.0, algorithm="bbr")]
+    beside = [side(1e7, runs=3), side(1e7, runs=2)]
+    outcome = runner.Outcome(Ask(Path("out"), ("reno", "bbr"), (CELL,), 1, 1, "20s"), "vm")
+    outcome.findings = [replace(f, other=other) for f, other in zip(findings, beside, strict=True)]
+    assert "1 of its 6 runs are missing: ns-3 crashed (BBR)." in page.render(
+        outcome, [], "0.1.0", "ns-3 3.37"
+    )
 
 
 def test_what_ns3_said_is_made_anew_where_it_is_damaged_and_what_is_none_is_one_line(tmp_path):

@@ -116,7 +116,7 @@ def _head(outcome: Outcome, release: str, other: str) -> str:
             backend=outcome.backend,
             release=release,
             other=f"; beside it {other}" if other else "",
-            ns3="\n" + _NS3.read_text(encoding="utf-8").rstrip() if other else "",
+            ns3=_beside(findings) if other else "",
             repetitions=_span(f.real.runs for f in findings),
             seeds=ask.seeds,
             duration=ask.duration,
@@ -131,6 +131,18 @@ def _head(outcome: Outcome, release: str, other: str) -> str:
         )
         .rstrip()
     )
+
+
+def _beside(findings: Sequence[Finding]) -> str:
+    """How ns-3 was measured, and how often it crashed."""
+    ran = {(f.algorithm, f.cell.name): f.other.runs if f.other else 0 for f in findings}
+    most = max(ran.values(), default=0)
+    text = "\n" + _NS3.read_text(encoding="utf-8").rstrip()
+    crashed = sum(most - runs for runs in ran.values())
+    if crashed:
+        who = ", ".join(dict.fromkeys(look(name).label for (name, _), runs in ran.items() if runs < most))
+        text += f"\n  {crashed} of its {most * len(ran)} runs are missing: ns-3 crashed ({who})."
+    return text
 
 
 def _levels(findings: Sequence[Finding]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,6 +34,7 @@ MOST_SEEDS = 3
 """Runs of a cell: at 100 Mbit/s one takes 4 to 12 s."""
 _RUNS = "runs"
 """Folder beside the program: what it has said, a file for each run."""
+_CRASHES = (-signal.SIGSEGV, -signal.SIGABRT)
 _MOST_SECONDS = 600
 """Real time that a run may take."""
 
@@ -86,15 +88,16 @@ def version() -> str:
 def sides(
     program: Path, cell: Cell, algorithm: str, duration: str, warmup_s: float, seeds: int, jobs: int
 ) -> dict[str, Side]:
-    """Flows by name, of runs that the program has made before or makes now.
+    """Flows by name, of runs that the program has made before or makes now; those are left out in which it crashed.
 
     Raises:
-        NarrowsError: if a run fails.
+        NarrowsError: if a run fails otherwise.
     """
     said = program.parent / _RUNS
     said.mkdir(exist_ok=True)
 
     def run(seed: int) -> list[dict[str, Any]]:
+        """Its flows; none where ns-3 crashed, as 3.37's BBR does now and then: other cells go on."""
         options = {
             "algorithm": algorithm,
             "rate": cell.rate,
@@ -114,6 +117,8 @@ def sides(
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_MOST_SECONDS)
         except subprocess.TimeoutExpired:
             raise NarrowsError(f"{algorithm}/{cell.name}: ns-3 took more than {_MOST_SECONDS} s") from None
+        if done.returncode in _CRASHES:
+            return []
         if done.returncode:
             raise NarrowsError(f"{algorithm}/{cell.name}: ns-3: {one_line(done.stderr) or done.returncode}")
         flows = _flows(done.stdout)
