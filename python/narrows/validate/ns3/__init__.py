@@ -88,7 +88,7 @@ def version() -> str:
 def sides(
     program: Path, cell: Cell, algorithm: str, duration: str, warmup_s: float, seeds: int, jobs: int
 ) -> dict[str, Side]:
-    """Flows by name, of runs that the program has made before or makes now; those are left out in which it crashed.
+    """Flows by name, of runs made before or now; those in which ns-3 crashed are left out.
 
     Raises:
         NarrowsError: if a run fails otherwise.
