@@ -160,4 +160,20 @@ def test_the_command_records_and_compares_with_it(narrows, monkeypatch, tmp_path
     monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
     code, printed, said = narrows("validate", *out, *cells, "--on", "recorded", "--recording", file)
     assert code == 0 and "median error in goodput: 11.1 %" in printed
-    assert "runs.parquet has no runs of 1 of these cells" in said
+    assert "runs.parquet has 1 of 2 algorithms and cells that are asked for" in said
+    said = narrows("validate", *out, *cells, "--on", "recorded", "--recording", file, "--duration", "9s")
+    expected = "expected 2s, as long as the runs of runs.parquet are"
+    assert said == (2, "", f"--duration: found '9s', {expected}\n")
+
+
+def test_disturbed_runs_of_a_recording_are_said_and_no_failure_of_the_call(narrows, monkeypatch, tmp_path):
+    asked = ask(tmp_path, algorithms=("cubic", "reno"))
+    for name, disturbed in (("cubic", True), ("reno", False)):
+        one = ask(tmp_path, algorithms=(name,))
+        runner.run(one, Real(disturbed=disturbed), "kernel", simulator=Sketch())
+    file = tmp_path / "runs.parquet"
+    recording.add(file, Kept(tmp_path, "kernel"), runner.places(asked), "kernel")
+    monkeypatch.setattr(command.sweep, "simulator", Sketch)
+    args = ("--on", "recorded", "--recording", file, "--cells", CELL.name, "--algorithms", "cubic,reno")
+    code, printed, _ = narrows("validate", *args, "--out", tmp_path / "out", "--no-figures")
+    assert code == 0 and f"failed: cubic/{CELL.name}: all 2 runs were disturbed" in printed
