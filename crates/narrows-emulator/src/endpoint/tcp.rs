@@ -279,8 +279,8 @@ impl Sink {
             }
             Ok(n) => {
                 self.board.delivered.fetch_add(n as u64, Ordering::Relaxed);
-                if let Some(most) = self.clamp.take() {
-                    return clamp_window(&self.stream, most).is_ok();
+                if let Some(Err(e)) = self.clamp.take().map(|most| clamp_window(&self.stream, most)) {
+                    self.board.fail(e);
                 }
                 true
             }

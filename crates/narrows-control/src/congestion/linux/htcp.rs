@@ -178,9 +178,7 @@ impl Htcp {
         let alpha = u32::try_from(factor.saturating_mul(u128::from(2 * left))).unwrap_or(u32::MAX);
         self.alpha = if alpha == 0 { 1 << SHIFT } else { alpha };
     }
-}
 
-impl Htcp {
     /// Linux `htcp_recalc_ssthresh`.
     fn back_off(&mut self, now: Time, window: &mut Window) {
         self.update_beta();
