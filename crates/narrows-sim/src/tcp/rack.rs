@@ -158,19 +158,21 @@ impl Rack {
         let mut lost_until = self.scan.max(board.una);
         let mut due = None;
         for (seq, s) in board.originals(self.scan) {
-            let done = s.is_sacked() || s.is_lost() || s.ever_retransmitted();
-            if !done {
-                if (s.sent, seq) >= newest {
-                    break;
-                }
-                // Those behind one that is not due were sent later.
-                if due.is_some() || !self.overdue(now, s.sent, window) {
-                    due = Some(s.sent + self.rtt + window);
-                }
-            }
-            if due.is_none() {
+            if s.is_sacked() || s.is_lost() || s.ever_retransmitted() {
                 lost_until = seq + 1;
+                continue;
             }
+            if (s.sent, seq) >= newest {
+                break;
+            }
+            if !self.overdue(now, s.sent, window) {
+                // Those behind it were sent later; of originals none above the newest delivery was sent before it.
+                let original = board.get(self.seq).is_some_and(|s| !s.ever_retransmitted());
+                let above = if original { self.seq } else { board.nxt() };
+                due = board.last_original_before(newest, above).map(|sent| sent + self.rtt + window);
+                break;
+            }
+            lost_until = seq + 1;
         }
         for seq in self.scan.max(board.una)..lost_until {
             let original =

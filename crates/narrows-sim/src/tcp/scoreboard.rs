@@ -221,6 +221,16 @@ impl Scoreboard {
         seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
     }
 
+    /// When the last segment below `above` that was sent once only, before `newest`, and is in flight, was sent.
+    pub(crate) fn last_original_before(&self, newest: (Time, u32), above: u32) -> Option<Time> {
+        let waits = |seq| {
+            let s = self.get(seq)?;
+            let waits = !s.is_sacked() && !s.is_lost() && !s.ever_retransmitted();
+            (waits && (s.sent, seq) < newest).then_some(s.sent)
+        };
+        (self.una..above.min(self.nxt())).rev().find_map(waits)
+    }
+
     /// When the last segment that was retransmitted before `newest`, and is in flight, was sent.
     pub(crate) fn last_retransmission_before(&self, newest: (Time, u32)) -> Option<Time> {
         let before = self.retransmissions.iter().rev().skip_while(|entry| **entry >= newest);
