@@ -4,14 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
-# What the data plane and its tests need beside Rust and Python (Debian's names).
-PACKAGES := build-essential pkg-config python3-venv clang llvm autoconf automake autopoint flex bison gawk m4 \
-  iproute2 iputils-ping ethtool iperf3 openvswitch-switch tcpdump curl chromium
+PREREQUISITES := tools/prerequisites.py
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages setup agent guest demo study test lint format rust-test python-test determinism bench reference clean
+.PHONY: help packages prepare try-agent try-guest setup agent guest demo study test lint format rust-test python-test determinism bench reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -20,7 +18,8 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Narrows needs Python 3.11 or later; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
 	@command -v cargo >/dev/null || { echo "Narrows needs Rust (cargo) 1.88 or later"; exit 2; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PYTHON) $(PREREQUISITES) require python
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python tools/install_dependencies.py
 	touch $@
 
@@ -31,15 +30,22 @@ $(VENV)/built: $(VENV)/ready $(RUST_SOURCES)
 
 setup: $(VENV)/built ## Build the simulator and install the `narrows` command into .venv
 
-packages: ## Install what `make agent` and `make test` need (Debian and its kin, root)
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(PACKAGES) >/dev/null
+packages: ## Install all system packages that `make test` uses (Debian-based systems, as root)
+	@$(PYTHON) $(PREREQUISITES) install
+
+# As root it installs what is missing; otherwise it prints one line that names what `make test` leaves out.
+prepare:
+	@$(PYTHON) $(PREREQUISITES) prepare
+
+# Expanded in recipes only, hence after `prepare`.
+WITHOUT_AGENT = $(shell $(PYTHON) $(PREREQUISITES) has agent || echo --exclude narrows-agent)
+HAS_LINTERS = $(PYTHON) $(PREREQUISITES) has lint
 
 # A target must be named, or the flags would also go to build scripts and procedural macros, which cannot be static.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 
 agent: ## Build target/release/narrows-agent, the Linux data plane, as one static binary
-	@command -v clang >/dev/null || { echo "eBPF needs clang 14 or later; try: make packages"; exit 2; }
+	@$(PYTHON) $(PREREQUISITES) require agent
 	RUSTFLAGS='-C target-feature=+crt-static' \
 	  cargo build --release --locked --quiet -p narrows-agent --bin narrows-agent --target $(HOST) --target-dir target
 	install -D -m 755 target/$(HOST)/release/narrows-agent target/release/narrows-agent
@@ -53,11 +59,22 @@ demo: setup ## Run the first study in small and write its report (results/demo/r
 study: setup ## Run the BRF study in full: 10 seeds
 	$(BIN)/narrows study brf --out results/brf
 
-test: agent lint rust-test python-test determinism ## Run everything that CI runs
+# Sub-makes, because what `prepare` installs decides what the others leave out.
+test: ## Run everything that CI runs; as root it first installs what is missing
+	@$(MAKE) --no-print-directory prepare
+	@$(MAKE) --no-print-directory try-guest lint rust-test python-test determinism
+
+try-agent:
+	@if $(PYTHON) $(PREREQUISITES) has agent; then $(MAKE) --no-print-directory agent; fi
+
+# Ordinary users cannot install QEMU; their tests use a guest that exists.
+try-guest: setup try-agent
+	@[ "$$(id -u)" != 0 ] || $(BIN)/narrows vm prepare || { \
+	  [ "$$NARROWS_REQUIRE_KERNEL" != 1 ] && echo "make test leaves out tests in a guest"; }
 
 lint: setup ## Formatting, clippy, ruff, mypy
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@if $(HAS_LINTERS); then cargo fmt --all --check; fi
+	@if $(HAS_LINTERS); then cargo clippy --workspace $(WITHOUT_AGENT) --all-targets --locked --quiet -- -D warnings; fi
 	$(BIN)/ruff format --check python tests benches tools
 	$(BIN)/ruff check python tests benches tools
 	$(BIN)/mypy
@@ -72,9 +89,9 @@ PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
 rust-test: ## Rust tests: units, vectors, properties, behaviour snapshots
-	cargo test --workspace --locked --quiet
+	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet
 
-python-test: setup agent ## Python tests; the browser's and the kernel's where there is one and root
+python-test: setup try-agent ## Python tests; the browser's and the kernel's where there is one and root
 	$(BIN)/pytest tests/python
 
 determinism: setup ## The quick study on one thread and on two: the same bytes

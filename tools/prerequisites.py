@@ -1,0 +1,211 @@
+"""Installs what `make test` needs, as root on Debian-based systems; elsewhere it says what is left out.
+
+    python3 tools/prerequisites.py install           # install everything, fail if that is impossible
+    python3 tools/prerequisites.py prepare           # install what is missing, or print what is left out
+    python3 tools/prerequisites.py require python    # fail with one line if a part is incomplete
+    python3 tools/prerequisites.py has agent         # exit with 0 if a part is complete, with 1 otherwise
+
+It runs before there is a virtual environment, so it uses the standard library only.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+NOT_INSTALLED = 1
+CANNOT_INSTALL = 2
+
+SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
+"""Not in the PATH of an ordinary user on Debian, though ip, tc and ovs-vswitchd are there."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool and the Debian package that contains it."""
+
+    name: str
+    package: str
+    is_present: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something that `make test` covers only if its tools are present."""
+
+    subject: str
+    """Its name in a sentence."""
+    tools: tuple[Tool, ...]
+    needs_root: bool = False
+    optional: bool = True
+    """Whether `make test` can leave it out."""
+
+    def missing(self) -> list[Tool]:
+        """The tools that this machine lacks."""
+        return [tool for tool in self.tools if not tool.is_present()]
+
+
+def program(name: str, package: str | None = None, *others: str) -> Tool:
+    """A program in PATH under one of these names; by default the package is named as the program."""
+    path = f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_FOLDERS}"
+    return Tool(
+        name,
+        package or name,
+        lambda: any(shutil.which(candidate, path=path) is not None for candidate in (name, *others)),
+    )
+
+
+def module(name: str, package: str) -> Tool:
+    """A module of the Python that runs this script."""
+    return Tool(f"Python's {name}", package, lambda: find_spec(name) is not None)
+
+
+def component(name: str) -> Tool:
+    """A component of the Rust toolchain; rustup installs it, not a package."""
+    return Tool(name, "", lambda: succeeds(["cargo", name.removeprefix("rust"), "--version"]))
+
+
+PARTS = {
+    "python": Part("everything in Python", (module("ensurepip", "python3-venv"),), optional=False),
+    "lint": Part("Rust's formatter and linter", (component("rustfmt"), component("clippy"))),
+    # libbpf-sys builds libelf, hence autotools and their like.
+    "agent": Part(
+        "the agent",
+        (
+            program("cc", "gcc"),
+            program("make"),
+            program("clang"),
+            program("llvm-strip", "llvm"),
+            program("pkg-config"),
+            program("autoreconf", "autoconf"),
+            program("automake"),
+            program("autopoint"),
+            program("flex"),
+            program("bison"),
+            program("gawk"),
+            program("m4"),
+        ),
+    ),
+    "browser": Part("tests in a browser", (program("chromium", None, "chromium-browser"),)),
+    "kernel": Part(
+        "tests on the kernel",
+        (
+            program("ip", "iproute2"),
+            program("ping", "iputils-ping"),
+            program("ps", "procps"),
+            program("ethtool"),
+            program("iperf3"),
+            program("tcpdump"),
+            program("curl"),
+            program("ovs-vswitchd", "openvswitch-switch"),
+        ),
+        needs_root=True,
+    ),
+}
+
+
+def succeeds(command: Iterable[str]) -> bool:
+    """Whether a command exists and exits with 0."""
+    try:
+        return subprocess.run([*command], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def can_install() -> bool:
+    """Whether packages can be installed: as root, with apt."""
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def install(tools: Iterable[Tool]) -> bool:
+    """Install tools; False if that failed, after the installer's own messages."""
+    chosen = [*tools]
+    packages = sorted({tool.package for tool in chosen if tool.package})
+    components = [tool.name for tool in chosen if not tool.package]
+    if components and not succeeds(["rustup", "component", "add", *components]):
+        return False
+    if not packages:
+        return True
+    print(f"installing {' '.join(packages)}", flush=True)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    update = ["apt-get", "update", "-qq"]
+    get = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
+    return all(
+        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode == 0
+        for command in (update, get)
+    )
+
+
+def missing_line(part: Part, tools: list[Tool]) -> str:
+    """One line for an error: what is missing, what for, and the command that installs it."""
+    names = ", ".join(tool.name for tool in tools)
+    packages = " ".join(sorted({tool.package for tool in tools if tool.package}))
+    remedy = f"as root: apt-get install {packages}" if packages else f"run: rustup component add {names}"
+    return f"found no {names}, needed for {part.subject}; {remedy}"
+
+
+def left_out() -> str | None:
+    """One line that says which parts `make test` leaves out and why; None if it covers everything."""
+    reasons = []
+    for part in filter(lambda part: part.optional, PARTS.values()):
+        lacking = (
+            [f"found no {', '.join(tool.name for tool in missing)}"] if (missing := part.missing()) else []
+        )
+        if part.needs_root and os.geteuid() != 0:
+            lacking.append("needs root")
+        if lacking:
+            reasons.append(f"{part.subject} ({'; '.join(lacking)})")
+    if not reasons:
+        return None
+    return (
+        f"make test leaves out {', '.join(reasons)}. "
+        "As root on a Debian-based system it installs the missing programs."
+    )
+
+
+def prepare() -> int:
+    """Install what is missing where that is possible, and print what is left out."""
+    lacking = [tool for part in PARTS.values() for tool in part.missing()]
+    # rustup needs no root.
+    chosen = lacking if can_install() else [tool for tool in lacking if not tool.package]
+    if chosen and not install(chosen):
+        print("some packages could not be installed", file=sys.stderr)
+    if line := left_out():
+        print(line, file=sys.stderr)
+        # CI must not pass by leaving something out.
+        return CANNOT_INSTALL if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1" else 0
+    return 0
+
+
+def main() -> int:
+    """Carry out one of the commands of the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("install")
+    commands.add_parser("prepare")
+    for name in ("require", "has"):
+        commands.add_parser(name).add_argument("part", choices=PARTS)
+    options = parser.parse_args()
+    if options.command == "prepare":
+        return prepare()
+    if options.command == "install":
+        if not can_install():
+            print("make packages needs root and apt-get (Debian-based systems)", file=sys.stderr)
+            return CANNOT_INSTALL
+        return 0 if install(tool for part in PARTS.values() for tool in part.tools) else NOT_INSTALLED
+    part = PARTS[options.part]
+    missing = part.missing()
+    if options.command == "has":
+        return NOT_INSTALLED if missing else 0
+    if missing and not (can_install() and install(missing) and not part.missing()):
+        print(missing_line(part, part.missing()), file=sys.stderr)
+        return CANNOT_INSTALL
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
