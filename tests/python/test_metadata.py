@@ -1,0 +1,47 @@
+"""The version and the URLs of every package agree with the workspace's."""
+
+import tomllib
+from importlib.metadata import metadata, version
+from pathlib import Path
+
+import pytest
+from narrows import _native
+
+ROOT = Path(__file__).parents[2]
+WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+VERSION = WORKSPACE["package"]["version"]
+
+
+def test_the_workspace_states_the_only_version():
+    assert "version" in PROJECT["dynamic"]
+    assert version("narrows") == VERSION
+    assert _native.version == VERSION
+
+
+@pytest.mark.parametrize(
+    "manifest", sorted(ROOT.glob("crates/*/Cargo.toml")), ids=lambda path: path.parent.name
+)
+def test_every_crate_inherits_the_version_and_the_urls(manifest):
+    package = tomllib.loads(manifest.read_text())["package"]
+    for key in ("version", "license", "repository", "homepage", "keywords", "categories"):
+        assert package[key] == {"workspace": True}, key
+
+
+def test_dependencies_between_crates_ask_for_the_same_version():
+    own = {name: given for name, given in WORKSPACE["dependencies"].items() if name.startswith("narrows-")}
+    assert own
+    assert {given["version"] for given in own.values() if "version" in given} <= {VERSION}
+
+
+def test_python_and_rust_name_the_same_repository():
+    repository, homepage = WORKSPACE["package"]["repository"], WORKSPACE["package"]["homepage"]
+    urls = PROJECT["urls"]
+    assert (urls["Source"], urls["Homepage"]) == (repository, homepage)
+    assert all(url.startswith((repository, homepage)) for url in urls.values())
+
+
+def test_the_installed_metadata_has_a_readme_and_a_licence():
+    found = metadata("narrows")
+    assert found["License-Expression"] == PROJECT["license"]
+    assert "# Narrows" in found["Description"]
