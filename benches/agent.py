@@ -1,7 +1,7 @@
 """Measures the agent and its data plane: the loop, the eBPF programs, a bridge with and without them.
 
     python benches/agent.py            # print
-    python benches/agent.py --write    # also into docs/performance.md
+    python benches/agent.py --write    # also into docs/explanation/performance.md
 
 The loop's figures need cargo and clang; those of the eBPF programs also root, iperf3 and iproute2, and are
 left out with a line that says so where they are missing. Only the standard library is used.
@@ -91,7 +91,9 @@ def data_plane(seconds: int, repetitions: int) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Builds, runs, prints."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--write", action="store_true", help="put the result into docs/performance.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the result into docs/explanation/performance.md"
+    )
     parser.add_argument("--seconds", type=int, default=3, metavar="S", help="of each connection (default: 3)")
     parser.add_argument("--repeat", type=int, default=16, metavar="N", help="pairs of runs (default: 16)")
     options = parser.parse_args(arguments)
@@ -106,7 +108,7 @@ def main(arguments: Sequence[str]) -> int:
         for name, text in parts.items():
             print(text, end="\n\n")
             if options.write:
-                fill("performance.md", name, text)
+                fill("explanation/performance.md", name, text)
     except BenchError as e:
         print(f"bench: {e}", file=sys.stderr)
         return 1

@@ -5,7 +5,7 @@ BBR v1 in eBPF beside the kernel's own on a dozen paths, and who gets what of a 
     python benches/cc.py                      # as root, with nothing else at work: 35 minutes
     python benches/cc.py --only paths --runs 5
     python benches/cc.py --on vm              # in a guest (narrows vm prepare), whatever else is at work
-    python benches/cc.py --write              # also into docs/cc.md
+    python benches/cc.py --write              # also into docs/how-to/cc.md
 
 Runs are by the kernel or the vm backend, in turn. One that the kernel backend does not trust is repeated,
 three times at the most, and then counts in the table's last column; one in a guest would be the same again.
@@ -156,7 +156,7 @@ PARTS = {
 def main(arguments: Sequence[str]) -> int:
     """Runs, prints."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else None)
-    parser.add_argument("--write", action="store_true", help="put the result into docs/cc.md")
+    parser.add_argument("--write", action="store_true", help="put the result into docs/how-to/cc.md")
     parser.add_argument("--only", choices=PARTS, help="one part")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="of each kind (default: 3)")
     parser.add_argument("--seconds", type=int, metavar="N", help="of each run (default: 16 and 40)")
@@ -180,7 +180,7 @@ def main(arguments: Sequence[str]) -> int:
             text = f"{how}\n\n{table([*header, 'not trusted'], body)}"
             print(text, end="\n\n")
             if options.write:
-                fill("cc.md", name, text)
+                fill("how-to/cc.md", name, text)
     except (BenchError, NarrowsError) as e:
         print(f"bench: {e}", file=sys.stderr)
         return 1

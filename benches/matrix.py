@@ -1,7 +1,7 @@
 """Measures what `narrows matrix` costs, and what it would cost in ns-3, by three of its cells.
 
     python benches/matrix.py            # print
-    python benches/matrix.py --write    # also into docs/performance.md
+    python benches/matrix.py --write    # also into docs/explanation/performance.md
 
 The matrix is reduced to one buffer and one seed; all default controllers are in it. CPU time is that of the
 whole process, start, tables and page included. ns-3 runs three pairs of the same network, each in a process
@@ -134,13 +134,13 @@ def report() -> str:
 def main() -> int:
     """Measures, prints and, if asked, writes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="also into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="also into docs/explanation/performance.md")
     arguments = parser.parse_args()
     try:
         text = report()
         print(text)
         if arguments.write:
-            fill("performance.md", "matrix", text)
+            fill("explanation/performance.md", "matrix", text)
     except BenchError as error:
         print(f"matrix: {error}", file=sys.stderr)
         return 1

@@ -4,7 +4,7 @@
     python benches/run.py --quick      # once each
     python benches/run.py --only A,E   # some of them
     python benches/run.py --only ack   # one of the benches of controllers alone
-    python benches/run.py --write      # also into docs/performance.md; with --only, their rows and blocks
+    python benches/run.py --write      # into docs/explanation/performance.md, too; with --only, their part
 
 Both sides are built here, simulate the same thing (crates/narrows-sim/benches/scenarios.rs and
 benches/ns3/narrows_bench.cc), count the same things, and are timed the same way: user and system CPU time
@@ -35,7 +35,7 @@ CONTROLLER_BENCHES = {
     "pacec": "PACEC's controller with 1,000 links and 100,000 flows:",
 }
 PACING = "CPU time of K for each packet delivered over that of J"
-DOCUMENT = ROOT / "docs" / "performance.md"
+DOCUMENT = ROOT / "docs" / "explanation" / "performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 # -O3 is what ns-3's own `optimized` profile has. The libraries are Debian's, as packaged.
@@ -480,7 +480,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each (default: 3)")
     parser.add_argument("--quick", action="store_true", help="one run of each")
     parser.add_argument("--no-ns3", action="store_true", help="leave ns-3 out")
-    parser.add_argument("--write", action="store_true", help="put the result into docs/performance.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the result into docs/explanation/performance.md"
+    )
     options = parser.parse_args(arguments)
     known = {s.name for s in SCENARIOS} | set(CONTROLLER_BENCHES)
     options.names = set(options.only.split(",")) if options.only else known

@@ -1,4 +1,4 @@
-"""Fills the tables of docs/bbr-gain.md from the results of `narrows study bbr-gain`.
+"""Fills the tables of docs/explanation/bbr-gain.md from the results of `narrows study bbr-gain`.
 
 narrows study bbr-gain --out results/bbr-gain && python tools/gain_table.py results/bbr-gain
 """
@@ -15,7 +15,7 @@ from narrows.report.style import look
 from narrows.results.results import Results
 from pages import fill
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "bbr-gain.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "bbr-gain.md"
 CC, QUEUE = "flows.*.cc", "links.tight.queue"
 SHOWN = ("cubic", "bbr", "bbq", "bbr2", "bbr3", "bbr-a", "bbr-b", "bbr-c")
 READINGS = tuple(f"bbr-{kind}-{reading}" for kind in "abc" for reading in ("literal", "recent"))

@@ -1,4 +1,4 @@
-"""Fills the table of docs/kernel-vs-simulation.md from the results of `narrows study brf --on kernel`.
+"""Fills the table of docs/explanation/kernel-vs-simulation.md from `narrows study brf --on kernel`.
 
 narrows study brf --on kernel --out results/brf-kernel && python tools/kernel_table.py results/brf-kernel
 """
@@ -14,7 +14,7 @@ from narrows.studies.model import Experiment
 from narrows.studies.runner import factor
 from pages import fill
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "kernel-vs-simulation.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "kernel-vs-simulation.md"
 FIGURES = {"goodput_bps": 1e6, "rtt_mean_s": 1e-3}
 """Figures of a flow, and the size of the page's unit in the tables'."""
 HEAD = (

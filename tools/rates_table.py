@@ -1,4 +1,4 @@
-"""Fills the table of docs/rate-controllers.md from the results of `narrows study rates`.
+"""Fills the table of docs/explanation/rate-controllers.md from the results of `narrows study rates`.
 
 narrows study rates --out results/rates && python tools/rates_table.py results/rates
 """
@@ -11,7 +11,7 @@ from statistics import fmean
 
 from pages import fill
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "rate-controllers.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "rate-controllers.md"
 CONTROLLERS = ("brf", "pacec", "rcp", "xcp", "bdr", "cubic")
 ROWS = (
     ("R1", "four flows, 4 s apart"),

@@ -145,12 +145,12 @@ def brf_parameters() -> str:
 
 
 PARTS = {
-    "docs/scenario-reference.md": {
+    "docs/reference/scenario-reference.md": {
         "keys": reference.markdown,
         "brf parameters": brf_parameters,
         "other parameters": other_parameters,
     },
-    "docs/results.md": {"columns": columns.markdown},
+    "docs/reference/results.md": {"columns": columns.markdown},
 }
 """Page to its generated parts."""
 

@@ -1,4 +1,4 @@
-"""Fills the tables of docs/survey.md from the results of `narrows study survey`, simulated or `--on vm`.
+"""Fills the tables of docs/explanation/survey.md from `narrows study survey`, simulated or `--on vm`.
 
 narrows study survey --out results/survey && python tools/survey_table.py results/survey
 """
@@ -16,7 +16,7 @@ from narrows.studies import Runs, find_study, load_study
 from narrows.studies.runner import read_runs
 from pages import fill
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "survey.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "survey.md"
 FIGURES = {
     "S2": "alone-ranking",
     "S2-loss": "alone-by-loss",

@@ -20,7 +20,7 @@ from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md")), ROOT / "studies/README.md"]
+PAGES = [*sorted((ROOT / "docs").glob("**/*.md")), *sorted(ROOT.glob("*.md")), ROOT / "studies/README.md"]
 LENGTH = {"duration": "6s"}
 """Of a run: a second more than the example's latest start."""
 native = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None, reason="no simulator")
@@ -40,8 +40,8 @@ def generator(name="reference"):
 
 
 def example(change):
-    """The ten-line example with a later block's changes, as docs/scenarios.md says that they combine."""
-    data = tomllib.loads(blocks("docs/scenarios.md", "toml")[0])
+    """The ten-line example with a later block's changes: docs/reference/scenarios.md says how they combine."""
+    data = tomllib.loads(blocks("docs/reference/scenarios.md", "toml")[0])
     if "links" in change:
         data.pop("topology")
     if "topology" in change and not {"kind", "name"} & set(change["topology"]):
@@ -53,7 +53,7 @@ def example(change):
 def folder(tmp_path, monkeypatch):
     """An empty folder with `my.toml` and the example's trace."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "my.toml").write_text(blocks("docs/scenarios.md", "toml")[0])
+    (tmp_path / "my.toml").write_text(blocks("docs/reference/scenarios.md", "toml")[0])
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
     return tmp_path
 
@@ -61,7 +61,7 @@ def folder(tmp_path, monkeypatch):
 # What the pages list
 
 
-@pytest.mark.parametrize("page", ["docs/scenario-reference.md", "docs/results.md"])
+@pytest.mark.parametrize("page", ["docs/reference/scenario-reference.md", "docs/reference/results.md"])
 def test_generated_parts_are_in_step(page):
     assert (ROOT / page).read_text() == generator().page(page), "run: python tools/reference.py"
 
@@ -101,7 +101,7 @@ def test_rows_say_type_and_default_as_a_file_would():
 
 
 def test_every_metric_is_defined_with_the_number_of_its_docstring():
-    text = (ROOT / "docs/results.md").read_text()
+    text = (ROOT / "docs/reference/results.md").read_text()
     rows = {
         name: line
         for line in text.splitlines()
@@ -119,7 +119,7 @@ def test_every_metric_is_defined_with_the_number_of_its_docstring():
 def test_every_congestion_controller_has_its_source_on_the_page():
     from narrows import _native
 
-    text = (ROOT / "docs/congestion-controllers.md").read_text()
+    text = (ROOT / "docs/reference/congestion-controllers.md").read_text()
     named = set(re.findall(r"`([\w-]+)`", text))
     # "`bbr-a`, ...: `-literal`" stands for each of the three.
     variants = {f"{of}{kind}" for of in ("bbr-a", "bbr-b", "bbr-c") for kind in ("-literal", "-recent")}
@@ -137,12 +137,14 @@ def test_every_rule_of_the_gains_that_is_named_is_on_their_page():
         (".", "md"),
         ("docs", "md"),
     ):
-        pattern = f"*.{kinds}" if folder in (".", "docs") else f"**/*.{kinds}"
+        pattern = f"*.{kinds}" if folder == "." else f"**/*.{kinds}"
         for path in (ROOT / folder).glob(pattern):
             named |= set(
                 re.findall(r"\b(?:GAIN|BBQ)-\d+\b", path.read_text(encoding="utf-8", errors="replace"))
             )
-    rows = re.findall(r"^\| (GAIN|BBQ)-([\d, ]+) \|", (ROOT / "docs/bbr-gain.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (GAIN|BBQ)-([\d, ]+) \|", (ROOT / "docs/explanation/bbr-gain.md").read_text(), re.MULTILINE
+    )
     listed = {f"{family}-{number}" for family, numbers in rows for number in numbers.split(", ")}
     assert "GAIN-8" in named and named <= listed
 
@@ -166,9 +168,9 @@ def test_links_between_pages_lead_somewhere():
 
 
 @native
-@pytest.mark.parametrize("number", range(len(blocks("docs/scenarios.md", "toml"))))
+@pytest.mark.parametrize("number", range(len(blocks("docs/reference/scenarios.md", "toml"))))
 def test_examples_of_scenarios_run(number, folder):
-    text = blocks("docs/scenarios.md", "toml")[number]
+    text = blocks("docs/reference/scenarios.md", "toml")[number]
     data = example(tomllib.loads(text)) | LENGTH
     results = sweep.run(Scenario(**data).with_source(str(folder / "my.toml")), seeds=1)
     delivered = results.flows["delivered_bytes"].to_pylist()
@@ -178,7 +180,7 @@ def test_examples_of_scenarios_run(number, folder):
 
 @native
 def test_consoles_say_what_the_pages_show(folder, narrows):
-    shown = "".join(blocks("docs/scenarios.md", "console"))
+    shown = "".join(blocks("docs/reference/scenarios.md", "console"))
     said = ""
     for command in re.findall(r"^\$ (.*)$", shown, re.MULTILINE):
         _, out, err = narrows(*shlex.split(command)[1:])
@@ -187,7 +189,7 @@ def test_consoles_say_what_the_pages_show(folder, narrows):
 
 
 @native
-@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/reference/results.md"])
 def test_python_of_the_pages_runs(page, folder):
     text = (folder / "my.toml").read_text().replace('"30s"', f'"{LENGTH["duration"]}"')
     (folder / "my.toml").write_text(text)
@@ -203,7 +205,7 @@ def test_python_of_the_pages_runs(page, folder):
 @native
 def test_the_readmes_example_is_that_of_the_tour():
     (shown,) = blocks("README.md", "toml")
-    assert shown == blocks("docs/scenarios.md", "toml")[0]
+    assert shown == blocks("docs/reference/scenarios.md", "toml")[0]
 
 
 @native

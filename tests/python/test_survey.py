@@ -243,5 +243,5 @@ def test_what_is_read_off_the_rtt_is_not_called_after_a_queue() -> None:
     assert find_measure("queueing_delay").title == name
     said = [figure.title + str(figure.args) for figure in STUDY.figures] + [c.says for c in STUDY.claims]
     assert not [text for text in said if "queueing delay" in text.lower()]
-    page = (Path(__file__).parents[2] / "docs/survey.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/explanation/survey.md").read_text()
     assert page.count(f"| {name}, mean, ms |") == 4 and "queueing delay" not in page.lower()

@@ -15,7 +15,7 @@ pub struct Plan {
     pub seed: u64,
     /// Length of the run.
     pub duration: Span,
-    /// Start of the measurement interval (docs/results.md: default 10 % of the run, at least 10 RTT).
+    /// Start of the measurement interval (docs/reference/results.md: default 10 % of the run, at least 10 RTT).
     #[serde(default)]
     pub warmup: Span,
     /// Node names; links and flows refer to them by index.

@@ -166,7 +166,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 
 
 def markdown() -> str:
-    """The tables for docs/results.md."""
+    """The tables for docs/reference/results.md."""
     parts = []
     for name, columns in {"runs": RUNS, **COLUMNS}.items():
         lines = ["| column | type | unit | meaning |", "| --- | --- | --- | --- |"]

@@ -87,7 +87,7 @@ class Controller(Table):
     outages: list[Outage] = []
     """When it is out of order (from, to)."""
     params: dict[str, Data] = {}
-    """Its parameters; docs/scenario-reference.md lists those of BRF."""
+    """Its parameters; docs/reference/scenario-reference.md lists those of BRF."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Controller:

@@ -29,7 +29,7 @@ MAX_SAMPLES = 100_000_000
 WARMUP_SHARE = 10
 """Warm-up is a tenth of the run ..."""
 WARMUP_RTTS = 10
-"""... and at least ten of the longest RTT (docs/results.md, conventions) ..."""
+"""... and at least ten of the longest RTT (docs/reference/results.md, conventions) ..."""
 WARMUP_MOST = 2
 """... but at most half of the run, so that something is left to measure."""
 

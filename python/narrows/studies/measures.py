@@ -34,7 +34,7 @@ class Measure:
     title: str
     unit: str
     source: str
-    """Its definition, MET-n of docs/results.md."""
+    """Its definition, MET-n of docs/reference/results.md."""
     function: Callable[..., float | Measured]
 
 

@@ -168,7 +168,7 @@ def _command(outcome: Outcome, other: bool) -> str:
     cells = f"--cells {subset or ','.join(cell.name for cell in ask.cells)}"
     measure = ("sudo " if outcome.backend == "kernel" else "") + f"narrows validate --on {outcome.backend}"
     seeds, length = f"--seeds {ask.seeds}", f"--duration {ask.duration}"
-    rest = "--ns3 " * other + "--write docs/validation.md"
+    rest = "--ns3 " * other + "--write docs/explanation/validation.md"
     if not outcome.recorded:
         return _wrapped(measure, cells, f"--repetitions {ask.repetitions} {seeds} {length}", rest)
     repetitions = max((f.real.runs for f in outcome.findings), default=1)

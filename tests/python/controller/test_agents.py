@@ -1,8 +1,8 @@
 """Agents and controller as one system, on real stacks: needs root, the agent's program and Open vSwitch.
 
 Skipped, loudly, elsewhere (NARROWS_REQUIRE_KERNEL=1: fails). Figures have room for a machine that is busy;
-measured ones are in docs/controller.md. Tests that judge figures run in real time, and other work spoils
-those now and then: they are repeated (`flaky`), with the same bounds.
+measured ones are in docs/reference/controller.md. Tests that judge figures run in real time, and other work
+spoils those now and then: they are repeated (`flaky`), with the same bounds.
 """
 
 from __future__ import annotations

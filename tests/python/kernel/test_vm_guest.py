@@ -92,7 +92,7 @@ def figures(results):
 
 
 def test_two_runs_of_a_cell_agree(guests):
-    """In what was delivered exactly; in times to what QEMU adds when it is disturbed, see docs/vm.md."""
+    """In what was delivered exactly; in times to what QEMU adds when disturbed, see docs/how-to/vm.md."""
     first, verdict = figures(sweep.run(loads(CUBIC), backend=Vm()))
     second, _ = figures(sweep.run(loads(CUBIC), backend=Vm()))
     for name in ("delivered_bytes", "sent_packets", "retransmits"):

@@ -1,4 +1,4 @@
-//! Units as people write them (docs/scenarios.md, "Units"), into the types of `narrows-control`, and back.
+//! Units as people write them (docs/reference/scenarios.md, "Units"), into the types of `narrows-control`, and back.
 //!
 //! The same grammar as python/narrows/units.py: prefixes are decimal unless written `Ki`, `Mi`, `Gi`; bytes need a
 //! capital B, per second a `/s`. Errors are what would do.
