@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages prepare try-agent try-guest setup agent guest demo study test lint format rust-test python-test determinism bench reference clean
+.PHONY: help packages prepare try-agent try-guest setup agent guest demo study test lint prose format rust-test python-test determinism bench reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -78,6 +78,9 @@ lint: setup ## Formatting, clippy, ruff, mypy
 	$(BIN)/ruff format --check python tests benches tools
 	$(BIN)/ruff check python tests benches tools
 	$(BIN)/mypy
+
+prose: ## Count the findings of the prose linter by file (PROSE='README.md docs' lists them)
+	@$(PYTHON) tools/prose.py $(PROSE)
 
 format: setup ## Format all code
 	cargo fmt --all

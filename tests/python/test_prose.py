@@ -1,0 +1,102 @@
+"""The prose linter: each rule finds what it is for, in every kind of file, and nothing in plain prose."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEC = importlib.util.spec_from_file_location("prose", ROOT / "tools" / "prose.py")
+prose = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(prose)
+
+LONG = " ".join(["word"] * 41) + "."
+REJECTED = {
+    "Who claims another host's address moves its flows' path.": "FreeRelative",
+    "What is left over is shared.": "FreeRelative",
+    "Of a port without an agent the queue is not shaped.": "Inversion",
+    "It found flow changes, which BRF has not.": "Inversion",
+    "The sender obeys the switch.": "Personification",
+    "The program promises a rate.": "Personification",
+    "It runs on Debian and its kin.": "Plain",
+    "Each run gives the same bytes.": "Plain",
+    "The results of before are kept.": "Plain",
+    "The defect is mended.": "Plain",
+    "Ctrl-C, and all is as before.": "Plain",
+    "It takes a list in place of a name.": "Plain",
+    "It loads two congestion controls.": "Terms",
+    LONG: "SentenceLength",
+}
+ACCEPTED = """\
+A packet-level simulation takes seconds, and results are bit-for-bit reproducible.
+Ctrl-C stops it and reverts every change.
+What does it cost? Ports without an agent are not shaped.
+BRF does not support `flow-changes`. The congestion control algorithm starves no flow.
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def vale():
+    """Vale, without which the rules cannot be tried; on CI it has to be there."""
+    try:
+        prose.vale()
+    except prose.Unavailable as reason:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(reason))
+
+
+def found(tmp_path, name, text):
+    """Rules that a file violates as errors."""
+    (tmp_path / name).write_text(text)
+    alerts = prose.findings([str(tmp_path / name)])
+    return {one.rule.removeprefix("Narrows.") for one in alerts if one.severity == "error"}
+
+
+@pytest.mark.parametrize("text", REJECTED, ids=lambda text: text[:40])
+def test_a_rule_finds_its_sentence(tmp_path, text):
+    assert REJECTED[text] in found(tmp_path, "page.md", text + "\n")
+
+
+def test_plain_sentences_pass(tmp_path):
+    assert found(tmp_path, "page.md", ACCEPTED) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("module.py", '"""It obeys."""\n'),
+        ("comment.py", "# It obeys.\n"),
+        ("attribute.py", 'LIMIT = 1\n"""It obeys."""\n'),
+        ("help.py", 'option(help="It obeys.")\n'),
+        ("joined.py", 'option(help="The rate. " "It obeys.")\n'),
+        ("error.py", 'raise ScenarioError("It obeys.", "key")\n'),
+        ("doc.rs", "/// It obeys.\nfn a() {}\n"),
+        ("error.rs", '#[error("it obeys")]\nstruct A;\n'),
+        ("comment.c", "/* It obeys. */\n"),
+        ("comment.h", "// It obeys.\n"),
+        ("study.toml", 'summary = """\nIt obeys."""\n'),
+        ("claim.toml", 'says = "It obeys."\n'),
+        ("list.toml", 'resolutions = [\n  "It obeys.",\n]\n'),
+    ],
+    ids=lambda value: value if "." in value and " " not in value else "",
+)
+def test_prose_is_read_wherever_it_is(tmp_path, name, text):
+    assert found(tmp_path, name, text) == {"Personification"}
+
+
+def test_code_is_not_prose(tmp_path):
+    assert found(tmp_path, "code.py", 'hears = "obeys"\n') == set()
+    assert found(tmp_path, "code.toml", 'id = "obeys"\n') == set()
+
+
+def test_findings_in_a_study_have_the_line_of_the_file(tmp_path):
+    (tmp_path / "study.toml").write_text('id = "a"\n\nnote = "It obeys."\n')
+    assert [one.line for one in prose.findings([str(tmp_path / "study.toml")])] == [3]
+
+
+def test_a_folder_to_do_covers_what_lies_in_it():
+    assert prose.below("docs/a.md", ["docs/"])
+    assert prose.below("docs/a.md", ["docs/a.md"])
+    assert not prose.below("docs.md", ["docs/"])

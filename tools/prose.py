@@ -1,0 +1,204 @@
+"""Checks the prose of documents, comments, docstrings, help texts and studies with Vale.
+
+    python tools/prose.py                 errors and warnings, counted by file
+    python tools/prose.py PATH...         each finding of these files or folders
+    python tools/prose.py --check         fail for errors in files that .vale/todo.txt does not list
+
+The rules are in .vale/styles/Narrows. Vale is taken from PATH, or built once into .make/bin, which needs Go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+TODO = ROOT / ".vale" / "todo.txt"
+VALE = "github.com/vale-cli/vale/v3/cmd/vale@v3.21.0"
+BUILT = ROOT / ".make" / "bin" / "vale"
+BUILD_SECONDS = 1200
+"""Longest build of Vale: its grammars are C."""
+SUFFIXES = (".md", ".py", ".rs", ".c", ".h")
+STUDIES = "python/narrows/studies/library/"
+"""Folder of TOML files whose strings are read by users."""
+PROSE_KEYS = ("summary", "says", "note", "text", "caption", "title", "left_out")
+_STRING = re.compile(rf'^\s*(?:(?:{"|".join(PROSE_KEYS)}) = )?"((?:[^"\\]|\\.)*)",?\s*$')
+_OPENS = re.compile(rf'^(?:{"|".join(PROSE_KEYS)}) = """(.*)$')
+
+
+class Finding(NamedTuple):
+    """One alert of Vale."""
+
+    path: str
+    line: int
+    column: int
+    severity: str
+    rule: str
+    message: str
+
+
+class Unavailable(Exception):  # noqa: N818 (a state of the machine, not an error of the text)
+    """Vale is not installed and cannot be built."""
+
+
+def vale() -> str:
+    """The path of Vale, which is built first where PATH has none."""
+    if installed := shutil.which("vale"):
+        return installed
+    if not BUILT.exists():
+        if not shutil.which("go"):
+            raise Unavailable("Vale is not installed, and Go, which builds it, is not either")
+        environment = {**os.environ, "GOBIN": str(BUILT.parent)}
+        command = ["go", "install", VALE]
+        try:
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"`{' '.join(command)}` took more than {BUILD_SECONDS} s") from None
+        if done.returncode:
+            # The compiler's warnings about the grammars come first, the reason last.
+            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise Unavailable(f"`{' '.join(command)}` failed: {reason}")
+    return str(BUILT)
+
+
+def files() -> list[str]:
+    """All files with prose that the repository holds."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
+    return [
+        path
+        for path in listed
+        if (path.endswith(SUFFIXES) or (path.startswith(STUDIES) and path.endswith(".toml")))
+        and (ROOT / path).is_file()
+    ]
+
+
+def study_prose(text: str) -> str:
+    """The strings of a study that people read as Markdown, each on its own line of the file."""
+    lines: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        if inside:
+            inside = '"""' not in line
+            lines.append(line.replace('"""', ""))
+        elif opens := _OPENS.match(line):
+            inside = '"""' not in opens[1]
+            lines.append(opens[1].replace('"""', ""))
+        elif string := _STRING.match(line):
+            lines.append("- " + string[1].replace('\\"', '"'))
+        else:
+            lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def findings(paths: list[str]) -> list[Finding]:
+    """Alerts of Vale in these files, in the order of `paths`."""
+    program = vale()
+    found: list[Finding] = []
+    with tempfile.TemporaryDirectory() as folder:
+        copies: dict[str, str] = {}
+        for path in paths:
+            if path.endswith(".toml"):
+                copy = Path(folder) / f"{len(copies)}.md"
+                copy.write_text(study_prose((ROOT / path).read_text()))
+                copies[str(copy)] = path
+        direct = [path for path in paths if not path.endswith(".toml")]
+        command = [program, "--config", str(ROOT / ".vale.ini"), "--output", "JSON", "--no-exit"]
+        done = subprocess.run(
+            [*command, *direct, *copies], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"vale: {(done.stderr or done.stdout).strip()}")
+        for path, alerts in json.loads(done.stdout).items():
+            found += [
+                Finding(
+                    copies.get(path, path), a["Line"], a["Span"][0], a["Severity"], a["Check"], a["Message"]
+                )
+                for a in alerts
+            ]
+    place = {path: at for at, path in enumerate(paths)}
+    return sorted(found, key=lambda one: (place[one.path], one.line, one.column))
+
+
+def todo() -> list[str]:
+    """Files and folders (with a final slash) that are still to be rewritten."""
+    lines = TODO.read_text().splitlines() if TODO.exists() else []
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def below(path: str, places: list[str]) -> bool:
+    """Whether `path` is one of `places` or lies in one of them."""
+    return any(path == place or path.startswith(place.rstrip("/") + "/") for place in places)
+
+
+def show(one: Finding) -> None:
+    """Print a finding in one line."""
+    print(f"{one.path}:{one.line}:{one.column}: {one.severity}: {one.message} [{one.rule}]")
+
+
+def count(found: list[Finding]) -> None:
+    """Print the findings by file, the most errors last, and by rule."""
+    errors = Counter(one.path for one in found if one.severity == "error")
+    warnings = Counter(one.path for one in found if one.severity != "error")
+    for path in sorted({*errors, *warnings}, key=lambda path: (errors[path], warnings[path], path)):
+        print(f"{errors[path]:5} errors {warnings[path]:5} warnings  {path}")
+    for rule, times in Counter(one.rule for one in found).most_common():
+        print(f"{times:5} {rule}")
+    print(f"{errors.total():5} errors, {warnings.total()} warnings in {len({*errors, *warnings})} files")
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("paths", nargs="*", help="files or folders (default: counts for all)")
+    parser.add_argument("--check", action="store_true", help="fail for errors in files that are not to do")
+    given = parser.parse_args()
+    wanted = [str((Path.cwd() / path).resolve().relative_to(ROOT)) for path in given.paths]
+    paths = [path for path in files() if not wanted or "." in wanted or below(path, wanted)]
+    if given.check:
+        waiting = todo()
+        paths = [path for path in paths if not below(path, waiting)]
+    if not paths:
+        print("prose: no file to check")
+        return 0
+    try:
+        found = findings(paths)
+    except Unavailable as reason:
+        print(f"prose: not checked: {reason}")
+        return 1 if os.environ.get("CI") else 0
+    if given.check:
+        errors = [one for one in found if one.severity == "error"]
+        for one in errors:
+            show(one)
+        print(
+            f"prose: {len(errors)} errors in {len(paths)} files; .vale/todo.txt leaves out {len(todo())} entries"
+        )
+        return 1 if errors else 0
+    if given.paths:
+        for one in found:
+            show(one)
+    else:
+        count(found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
