@@ -40,7 +40,7 @@ def generator(name="reference"):
 
 
 def example(change):
-    """The ten-line example with a later block's changes: docs/reference/scenarios.md says how they combine."""
+    """The ten-line example with a later block's changes, as docs/reference/scenarios.md has it."""
     data = tomllib.loads(blocks("docs/reference/scenarios.md", "toml")[0])
     if "links" in change:
         data.pop("topology")
