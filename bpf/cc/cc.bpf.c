@@ -3,8 +3,8 @@
  * BBR v1 and its descendants BBR-A, BBR-B and BBR-C as congestion controls of a stock kernel. One source; what differs is
  * the gains of two phases, by a constant that is set before load, so that the verifier removes what a variant has not.
  *
- * The algorithm is that of Linux's net/ipv4/tcp_bbr.c, with its fixed point and its names where there are such (BBR section
- * 2 of the specification; crates/narrows-control/src/congestion/bbr is the same for the simulator).
+ * The algorithm is that of Linux's net/ipv4/tcp_bbr.c, with its fixed point and its names where there are such
+ * (docs/reference/rules/bbr.md; crates/narrows-control/src/congestion/bbr is the same for the simulator).
  *
  *   state.h        what is known of a connection, and what a variant is
  *   filter.h       windowed maximum

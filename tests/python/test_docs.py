@@ -127,28 +127,6 @@ def test_every_congestion_controller_has_its_source_on_the_page():
     assert {name for name, _ in _native.congestion_controllers()} <= named | variants
 
 
-def test_every_rule_of_the_gains_that_is_named_is_on_their_page():
-    named = set()
-    for folder, kinds in (
-        ("crates", "rs"),
-        ("bpf", "[ch]"),
-        ("python", "toml"),
-        ("python", "py"),
-        (".", "md"),
-        ("docs", "md"),
-    ):
-        pattern = f"*.{kinds}" if folder == "." else f"**/*.{kinds}"
-        for path in (ROOT / folder).glob(pattern):
-            named |= set(
-                re.findall(r"\b(?:GAIN|BBQ)-\d+\b", path.read_text(encoding="utf-8", errors="replace"))
-            )
-    rows = re.findall(
-        r"^\| (GAIN|BBQ)-([\d, ]+) \|", (ROOT / "docs/explanation/bbr-gain.md").read_text(), re.MULTILINE
-    )
-    listed = {f"{family}-{number}" for family, numbers in rows for number in numbers.split(", ")}
-    assert "GAIN-8" in named and named <= listed
-
-
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         text = page.read_text()

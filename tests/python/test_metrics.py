@@ -1,4 +1,4 @@
-"""The metrics against their worked vectors (TV-M1 to TV-M9), and what must hold for any input."""
+"""The metrics against their worked vectors, and what must hold for any input."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ SOME_RATE = RATES.filter(lambda rates: max(rates) > 0)
     ("rates", "index"),
     [([10, 10], 1.0), ([90, 10], 0.6098), ([1, 0, 0, 0], 0.25), ([5, 5, 5, 1], 0.8421)],
 )
-def test_tv_m1_jain(rates: list[float], index: float) -> None:
+def test_jain(rates: list[float], index: float) -> None:
     assert metrics.jain(rates) == pytest.approx(index, abs=5e-5)
 
 
-def test_tv_m2_smoothness() -> None:
+def test_smoothness() -> None:
     result = metrics.smoothness([10, 12, 9, 9])
     assert result.index == pytest.approx(0.15)
     assert result.skipped == 0
 
 
-def test_tv_m3_power() -> None:
+def test_power() -> None:
     assert metrics.power(48.9, 54.2) == pytest.approx(0.902, abs=5e-4)
     assert metrics.normalised_power(0.9, 1.0, 0.060, 0.050) == pytest.approx(0.75)
 
 
-def test_tv_m4_harm() -> None:
+def test_harm() -> None:
     assert metrics.harm(50, 20, more_is_better=True) == pytest.approx(0.6)
     assert metrics.harm(20, 80, more_is_better=False) == pytest.approx(0.75)
 
 
-def test_tv_m5_utilisation() -> None:
+def test_utilisation() -> None:
     rate = metrics.throughput(1190 * 1500, 0.0, 0.15)
     assert metrics.utilisation(rate, 100e6) == pytest.approx(0.952)
 
 
-def test_tv_m6_drop_rate() -> None:
+def test_drop_rate() -> None:
     assert metrics.drop_rate(100, 900 + 100) == pytest.approx(0.1)
 
 
-def test_tv_m7_queueing_delay() -> None:
+def test_queueing_delay() -> None:
     assert metrics.queueing_delay([0.065], 0.02024)[0] == pytest.approx(0.04476)
 
 
-def test_tv_m8_ideal_fct() -> None:
+def test_ideal_fct() -> None:
     assert metrics.ideal_fct(100 * 1500, 100e6, 0.020) == pytest.approx(0.052)
 
 
 @pytest.mark.parametrize(("value", "baseline", "percent"), [(94.6, 75.3, 25.6), (94.6, 9.348, 912.0)])
-def test_tv_m9_gain(value: float, baseline: float, percent: float) -> None:
+def test_gain(value: float, baseline: float, percent: float) -> None:
     assert metrics.gain(value, baseline) == pytest.approx(percent, abs=0.05)
 
 

@@ -1,4 +1,4 @@
-//! Queues drain, capacities change, and what decides fails and comes back (sections 5, 8 and 14 of the specification).
+//! Queues drain, capacities change, and what decides fails and comes back (BRF-70 to BRF-82, BRF-100 to BRF-105).
 #![allow(missing_docs)]
 
 mod brf_common;

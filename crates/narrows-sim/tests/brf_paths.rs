@@ -1,4 +1,4 @@
-//! Feedback over several switches, and over none (sections 6 and 9 of the specification).
+//! Feedback over several switches, and over none (BRF-60 to BRF-64, BRF-90 to BRF-94).
 #![allow(missing_docs)]
 
 mod brf_common;

@@ -1,4 +1,4 @@
-//! What each flow and class gets at one BRF port (sections 3, 4, 5 and 7 of the specification).
+//! What each flow and class gets at one BRF port (BRF-12 to BRF-51).
 #![allow(missing_docs)]
 
 mod brf_common;

@@ -55,7 +55,7 @@ fn bdr_d2_literal_gains_keep_an_unequal_split() {
 
 /// BDR-20: the time that all flows report is the time that they live, so the count is right (B1).
 #[test]
-fn bdr_b1_the_flows_of_a_port_are_counted() {
+fn the_flows_of_a_port_are_counted() {
     let mut plan = dumbbell("bdr", 100, 5_000, 20);
     plan.probes.traces = true;
     plan.flows.push(FlowPlan {

@@ -53,7 +53,7 @@ fn tv_p4_max_min_over_a_line() {
     }
 }
 
-/// Section 2.1: the printed law divides what is left. Two flows swing between half of the link and next to nothing; where the way
+/// PAC-18: the printed law divides what is left. Two flows swing between half of the link and next to nothing; where the way
 /// there and back takes part of a period, as here, the measurement mixes two rates, the swings die away (with a part `a` of the
 /// period under the new rate the eigenvalues are the roots of x^2 + a x + 1 - a), and half of the link stays idle for good.
 #[test]

@@ -84,7 +84,7 @@ def completions(run: Run, packet_bytes: float, after_s: float, flows: str = "*")
 def flow_counts(run: Run, link: str) -> tuple[Floats, Floats, Floats]:
     """Times of the samples, the number of flows as the port counts it, and the true one.
 
-    A flow is there from its SYN until the ACK of its last data (bdr.md, section 6).
+    A flow is there from its SYN until the ACK of its last data.
     """
     if "traces" not in run.tables:
         return np.empty(0), np.empty(0), np.empty(0)

@@ -138,7 +138,7 @@ pub struct Ack {
     pub rate: RateSample,
     /// Recovery state after this ACK.
     pub state: State,
-    /// The window, not the application, limits the sender (RFC 7661; SUR-4).
+    /// The window, not the application, limits the sender (RFC 7661; Linux `tcp_is_cwnd_limited`).
     pub cwnd_limited: bool,
     /// The receiver probably delayed this ACK.
     pub delayed: bool,
@@ -263,7 +263,7 @@ pub trait Controller: Send {
     fn on_recovered(&mut self, _now: Time, _window: &mut Window) {}
 
     /// The episode was a mistake (DSACK, timestamps, F-RTO). `window` holds the values from before it,
-    /// restored by the transport (SUR-5).
+    /// restored by the transport (Linux `tcp_undo_cwnd_reduction`).
     fn on_undo(&mut self, _now: Time, _window: &mut Window) {}
 
     /// The sender sends again after everything was acknowledged (CA_EVENT_TX_START). `idle` is the time since

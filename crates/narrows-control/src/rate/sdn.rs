@@ -1,4 +1,4 @@
-//! The SDN controller of a BRF domain: a pure state machine (sections 6 and 8 of the specification).
+//! The SDN controller of a BRF domain: a pure state machine (BRF-63, BRF-73).
 //!
 //! It polls every port, judges what they report by the same [`Detector`] that a switch has for itself, tells a
 //! port that it is congested for as long as it is, and once when it no longer is, and passes advertisements on to

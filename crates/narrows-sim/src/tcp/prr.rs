@@ -1,4 +1,4 @@
-//! Proportional rate reduction (RFC 6937, Linux `tcp_cwnd_reduction`; SUR-7).
+//! Proportional rate reduction (RFC 6937, Linux `tcp_cwnd_reduction`).
 
 /// State of one reduction.
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! RACK: a segment is lost if one sent later was delivered a reordering window ago (RFC 8985, Linux `tcp_recovery.c`; SUR-8).
+//! RACK: a segment is lost if one sent later was delivered a reordering window ago (RFC 8985, Linux `tcp_recovery.c`).
 
 use narrows_control::congestion::State;
 use narrows_control::units::{Span, Time};

@@ -1,4 +1,4 @@
-//! Congestion states and their changes (Linux `tcp_fastretrans_alert()` and what it calls; SUR-5, SUR-6).
+//! Congestion states and their changes (Linux `tcp_fastretrans_alert()` and what it calls; RFC 6675).
 
 use narrows_control::congestion::{Congestion, INFINITE_SSTHRESH, Recovery, Signal, State};
 use narrows_control::units::Time;

@@ -1,4 +1,4 @@
-//! RTT estimation and the retransmission timeout (RFC 6298, with Linux's 200 ms floor; SUR-9).
+//! RTT estimation and the retransmission timeout (RFC 6298, with Linux's 200 ms floor).
 
 use narrows_control::units::Span;
 

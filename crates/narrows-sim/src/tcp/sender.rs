@@ -93,7 +93,7 @@ pub(crate) struct Sender {
     /// Application has no more data until then.
     pub(super) app_wait: Time,
     pub(super) last_sent: Time,
-    // Window validation (SUR-4; Linux tcp_cwnd_validate).
+    // Window validation (Linux tcp_cwnd_validate).
     pub(super) cwnd_limited: bool,
     pub(super) max_packets_out: u32,
     pub(super) usage_seq: u32,
@@ -440,7 +440,7 @@ impl Sender {
             if !segment.ever_retransmitted() {
                 let rtt = now.since(segment.sent);
                 acked = Some((acked.map_or(rtt, |r| r.0), rtt));
-                // SUR-5, F-RTO: an original below the point of the timeout came through.
+                // F-RTO (RFC 5682): an original below the point of the timeout came through.
                 progress.original_sacked |= seq < self.high_seq;
             }
             self.sampler.deliver(&segment, &mut progress.draft);

@@ -1,7 +1,7 @@
 //! BBQ: BBR v1 whose probing is short while a queue stands, so that a long path injects no more than a short one.
 //!
 //! Source: Ma et al., "Fairness of Congestion-Based Congestion Control: Experimental Evaluation and Analysis"
-//! (arXiv:1706.09115), by the specification (BBQ-1 to BBQ-3): the test for a queue is the specification's, as the paper's own
+//! (arXiv:1706.09115), by BBQ-1 to BBQ-3: the test for a queue is ours, as the paper's own
 //! was not at hand. A loss does not end a shortened probe early.
 
 use super::gain::Gain;

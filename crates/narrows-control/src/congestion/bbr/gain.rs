@@ -1,4 +1,4 @@
-//! Fixed-point gains, as Linux's `tcp_bbr.c` has them (BBR section 2).
+//! Fixed-point gains, as Linux's `tcp_bbr.c` has them.
 
 /// A gain in 1/256, as Linux computes with (`BBR_UNIT`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -169,7 +169,7 @@ fn a_spike_counts_for_good_or_for_as_long_as_the_window() {
     }
 }
 
-/// Section 9: BBR-22 wins.
+/// GAIN-6: BBR-22 wins.
 #[test]
 fn on_a_policed_path_the_gain_is_one_whatever_omega() {
     for name in NAMES {

@@ -1,7 +1,7 @@
 //! The pacing-gain model of BBR-A, BBR-B and BBR-C: from the RTT to ProbeBW's two gains (GAIN-1, GAIN-2, GAIN-10).
 //!
 //! Source: Yang et al., "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model" (Sensors 23(9):4431,
-//! 2023), eqs 12 to 15; BBR-B's P_down as the specification reconstructs it.
+//! 2023), eqs 12 to 15; BBR-B's P_down as GAIN-2 reconstructs it.
 //!
 //! Integers only, and only what an eBPF program can do too: `u64`, no float, every loop of a fixed number of turns. Omega is
 //! in 1/1024, gains in 1/256. Every function rounds to the nearest unit, a half up, and is exact in that: for all 1024
@@ -137,7 +137,7 @@ mod tests {
 
     /// TV-G1.
     #[test]
-    fn the_table_of_the_specification() {
+    fn the_gains_match_the_table() {
         assert_gains(0.05, [1.9048, 0.9988, 1.4634, 0.9831, 1.2636, 1.0000]);
         assert_gains(0.10, [1.8182, 0.9950, 1.4286, 0.9655, 1.2188, 1.0000]);
         assert_gains(0.25, [1.6000, 0.9689, 1.3333, 0.9091, 1.1464, 0.9980]);
@@ -207,7 +207,7 @@ mod tests {
 
     /// GAIN-7: where the cycle's gains average to 1.
     #[test]
-    fn the_cycle_is_neutral_where_the_specification_says() {
+    fn the_cycle_is_neutral_at_the_listed_omega() {
         for (variant, neutral) in [(Variant::A, 0.6561), (Variant::B, 0.5), (Variant::C, 0.592)] {
             let sum = |omega: f64| {
                 let w = (omega * 1024.0) as u32;

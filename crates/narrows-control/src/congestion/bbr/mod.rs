@@ -1,7 +1,7 @@
 //! BBR version 1: paces at the measured bottleneck bandwidth and keeps two bandwidth-delay products in flight.
 //!
 //! Source: Cardwell et al., "BBR: Congestion-Based Congestion Control" (ACM Queue 14(5), 2016);
-//! draft-cardwell-iccrg-bbr-congestion-control-00; order and constants of Linux `tcp_bbr.c` (BBR section 2).
+//! draft-cardwell-iccrg-bbr-congestion-control-00; order and constants of Linux `tcp_bbr.c`.
 //! [`model`] says what the path is like, [`phase`], [`probe_bw`] and [`probe_rtt`] what to do about it, this file
 //! turns both into a rate and a window.
 //!

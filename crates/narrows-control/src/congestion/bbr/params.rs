@@ -1,4 +1,4 @@
-//! Parameters of BBR v1 (BBR section 2).
+//! Parameters of BBR v1.
 
 use super::gain::Gain;
 use super::{aggregation, pacing};

@@ -1,4 +1,4 @@
-//! The phases of BBR and what they have in common; Startup and Drain, which hold no state (BBR section 2.2).
+//! The phases of BBR and what they have in common; Startup and Drain, which hold no state (BBR-14 to BBR-17).
 
 use super::gain::Gain;
 use super::params::Params;

@@ -1,4 +1,4 @@
-//! BBR version 2, as Google's `tcp_bbr2.c` ("alpha") has it: the parameters of [`Bounded`] (BBR section 5).
+//! BBR version 2, as Google's `tcp_bbr2.c` ("alpha") has it: the parameters of [`Bounded`].
 
 use super::bounded::Bounded;
 use super::bounded::params::{Gains, Params, UpExit};

@@ -1,4 +1,4 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr-06, July 2026): the parameters of [`Bounded`] (BBR section 6).
+//! BBR version 3 (draft-ietf-ccwg-bbr-06, July 2026): the parameters of [`Bounded`].
 
 use super::bounded::Bounded;
 use super::bounded::params::{Gains, Params, Percent, UpExit};

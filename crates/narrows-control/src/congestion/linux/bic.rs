@@ -1,6 +1,6 @@
 //! BIC: a binary search for the window of the last congestion, then a search beyond it.
 //!
-//! Source: Linux `tcp_bic.c` (SUR 2.3), after Xu, Harfoush and Rhee, "Binary Increase Congestion Control for Fast
+//! Source: Linux `tcp_bic.c`, after Xu, Harfoush and Rhee, "Binary Increase Congestion Control for Fast
 //! Long-Distance Networks" (INFOCOM 2004); integers as there. Deviations from Linux: time is in nanoseconds and not
 //! in jiffies; the ACK ratio is measured by the recovery state after an ACK, Linux takes the one before.
 

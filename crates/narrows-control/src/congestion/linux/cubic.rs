@@ -1,6 +1,6 @@
 //! CUBIC: the window follows a cubic of the time since the last congestion, whatever the RTT.
 //!
-//! Source: RFC 9438; the arithmetic is the integer arithmetic of Linux `tcp_cubic.c` (SUR 2.2), with HyStart.
+//! Source: RFC 9438; the arithmetic is the integer arithmetic of Linux `tcp_cubic.c`, with HyStart.
 //! Deviations from Linux: time is in nanoseconds and not in jiffies, so nothing depends on HZ; the cube root is
 //! exact (Linux's is a table and one Newton step, about 0.2 % off); the rate of growth is not kept from one ACK
 //! to the next within a jiffy, which Linux does to save a division.

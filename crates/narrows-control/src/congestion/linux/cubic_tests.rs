@@ -89,7 +89,7 @@ fn the_cube_root_is_exact() {
     assert_eq!(cube_root(u64::MAX), 2_642_245);
 }
 
-/// Real-valued CUBIC after RFC 9438 section 4: the reference of SUR-21.
+/// Real-valued CUBIC after RFC 9438 section 4: the reference for the integer arithmetic.
 struct Reference {
     cwnd: f64,
     w_max: f64,
@@ -117,7 +117,7 @@ impl Reference {
     }
 }
 
-/// SUR-21: both on the same clock of ACKs, a window of them per RTT, over one sawtooth. Mean and largest
+/// Both on the same clock of ACKs, a window of them per RTT, over one sawtooth. Mean and largest
 /// difference, segments.
 fn differences(w_max: u32, rtt: f64) -> (f64, f64) {
     let mut cubic = Cubic::new(Params { hystart: None, ..Params::default() });

@@ -1,6 +1,6 @@
 //! DCTCP: gives way in proportion to the share of packets that the switch marks.
 //!
-//! Source: RFC 8257; integers and order after Linux `tcp_dctcp.c` (SUR 2.4). Grows as Reno. Without marks it is Reno, so there is
+//! Source: RFC 8257; integers and order after Linux `tcp_dctcp.c`. Grows as Reno. Without marks it is Reno, so there is
 //! no fallback to write. Deviations from Linux: the share is updated after the transport has answered the ACK, not before; a loss
 //! while the window is being reduced for marks does not halve it again.
 

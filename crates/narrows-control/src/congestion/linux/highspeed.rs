@@ -1,6 +1,6 @@
 //! HighSpeed TCP: Reno whose increase and decrease depend on the window, steeper and gentler the larger it is.
 //!
-//! Source: RFC 3649; Linux `tcp_highspeed.c` (SUR 2.5). The table of rows is RFC 3649 appendix B, computed as the RFC's
+//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table of rows is RFC 3649 appendix B, computed as the RFC's
 //! program does and not written out. Linux looks rows up so that the increase of a row holds up to its window, not from it
 //! on: two segments per RTT from 39, where RFC 3649 has them from 118. Deviation from Linux: its
 //! window ends at 2^32 / 128 segments.

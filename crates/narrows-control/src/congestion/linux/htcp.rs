@@ -1,7 +1,7 @@
 //! H-TCP: the longer since the last congestion, the faster it grows; it backs off as far as the queue is deep.
 //!
 //! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004), draft-leith-tcp-htcp;
-//! Linux `tcp_htcp.c` (SUR 2.6), the same integers for the factor, alpha and beta. Deviations from Linux: times are in
+//! Linux `tcp_htcp.c`, the same integers for the factor, alpha and beta. Deviations from Linux: times are in
 //! nanoseconds and not in jiffies; the recovery state of a sample is the one after the ACK, Linux takes the one before.
 
 use super::slow_start::{in_slow_start, slow_start};

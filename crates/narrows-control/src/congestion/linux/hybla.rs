@@ -1,7 +1,7 @@
 //! Hybla: a long path grows its rate as fast as one of 25 ms would.
 //!
 //! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (IJSCN 22, 2004); Linux
-//! `tcp_hybla.c` (SUR 2.7), integers as there. Deviations from Linux: where the handshake gave no RTT, the first sample sets rho
+//! `tcp_hybla.c`, integers as there. Deviations from Linux: where the handshake gave no RTT, the first sample sets rho
 //! (Linux keeps rho = 1 for ever); the count of a window that grows by less than 1/128 per ACK is not shared with Reno's.
 
 use super::reno::Reno;

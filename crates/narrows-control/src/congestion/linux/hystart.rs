@@ -1,7 +1,7 @@
 //! HyStart: leave slow start before the queue overflows, on a long ACK train or a rising delay.
 //!
 //! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011), in the form of Linux `tcp_cubic.c`
-//! (SUR-10). Deviation: Linux knows whether the socket is paced, here it is a parameter; and the pacing rate
+//! (`hystart_update`). Deviation: Linux knows whether the socket is paced, here it is a parameter; and the pacing rate
 //! that Linux reads from the socket is computed as the socket would, 2 x cwnd per srtt in slow start.
 
 use crate::congestion::Ack;

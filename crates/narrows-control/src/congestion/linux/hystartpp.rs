@@ -1,6 +1,6 @@
 //! HyStart++: slow start that goes on at a quarter of its pace when the delay rises, to see whether that was the queue.
 //!
-//! Source: RFC 9406 (SUR-11). Not in Linux; Windows and QUIC stacks have it. In segments where the RFC counts bytes. As the RFC wants,
+//! Source: RFC 9406. Not in Linux; Windows and QUIC stacks have it. In segments where the RFC counts bytes. As the RFC wants,
 //! only the slow start before the first congestion is one of these.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance};

@@ -1,7 +1,7 @@
 //! Illinois: losses say when to give way, the delay how much, and how fast to grow.
 //!
 //! Source: Liu, Basar and Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed networks"
-//! (Performance Evaluation 65, 2008); Linux `tcp_illinois.c` (SUR 2.8), integers as there: the least alpha is 38/128 where the
+//! (Performance Evaluation 65, 2008); Linux `tcp_illinois.c`, integers as there: the least alpha is 38/128 where the
 //! paper has 0.3. As in Linux the largest RTT is never forgotten, and growth counts segments as they are acknowledged in order
 //! (`pkts_acked` of `tcp_clean_rtx_queue`), SACKed before or not: the ACK that ends a recovery is worth a window. No deviation known.
 

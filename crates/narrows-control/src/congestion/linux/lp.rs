@@ -1,7 +1,7 @@
 //! TCP-LP: Reno that is meant to give way as soon as the one-way delay says that a queue builds. On Linux it mostly is Reno.
 //!
 //! Source: Kuzmanovic and Knightly, "TCP-LP: Low-Priority Service via End-Point Congestion Control" (ToN 14(4), 2006); Linux
-//! `tcp_lp.c` (SUR 2.9), in its 32-bit integers, for these decide what it does:
+//! `tcp_lp.c`, in its 32-bit integers, for these decide what it does:
 //! - The delay is the difference of two hosts' timestamps, of a millisecond each. Since Linux 4.10 the receiver's begin at random for each
 //!   connection, so that the difference is any 32-bit number.
 //! - The mean is kept in eighths, modulo 2^32. With seven offsets of eight the difference has more than 29 bits: the mean is cut off, stays

@@ -1,6 +1,6 @@
 //! Reno: one segment per window of ACKs, half the window on congestion.
 //!
-//! Source: RFC 5681; Linux `tcp_cong.c` (SUR 2.1). Slow start and loss recovery are the transport's and
+//! Source: RFC 5681; Linux `tcp_cong.c`. Slow start and loss recovery are the transport's and
 //! `slow_start.rs`'s.
 
 use super::hystartpp::{self, HystartPlusPlus};

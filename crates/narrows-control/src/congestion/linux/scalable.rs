@@ -1,7 +1,7 @@
 //! Scalable TCP: a segment of window per hundred ACKed, an eighth off on congestion; the time between losses does not depend on the rate.
 //!
 //! Source: Kelly, "Scalable TCP: Improving Performance in Highspeed Wide Area Networks" (CCR 33(2), 2003); Linux
-//! `tcp_scalable.c` (SUR 2.10). No deviation known.
+//! `tcp_scalable.c`. No deviation known.
 
 use super::slow_start::{AdditiveIncrease, left_for_avoidance};
 use crate::congestion::{Ack, Congestion, Controller, Window};

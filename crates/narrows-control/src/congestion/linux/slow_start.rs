@@ -7,7 +7,7 @@ pub fn in_slow_start(window: &Window) -> bool {
     window.cwnd < window.ssthresh
 }
 
-/// Slow start: one segment per segment ACKed, up to `ssthresh` (SUR-2). Returns the ACKed segments that are
+/// Slow start: one segment per segment ACKed, up to `ssthresh`. Returns the ACKed segments that are
 /// left over for congestion avoidance.
 pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     let room = window.ssthresh.saturating_sub(window.cwnd);
@@ -16,7 +16,7 @@ pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     acked - used
 }
 
-/// How an ACK begins for all of the family: a window that is not the limit does not grow (SUR-4), one below the threshold is in
+/// How an ACK begins for all of the family: a window that is not the limit does not grow (RFC 7661; Linux `tcp_is_cwnd_limited`), one below the threshold is in
 /// slow start. Returns the ACKed segments that are left over for congestion avoidance.
 pub fn left_for_avoidance(ack: &Ack, window: &mut Window) -> u32 {
     match ack.cwnd_limited {
@@ -31,7 +31,7 @@ pub fn part(window: u32, share: u32, of: u32) -> u32 {
     u32::try_from(u64::from(window) * u64::from(share) / u64::from(of.max(1))).unwrap_or(u32::MAX)
 }
 
-/// Counts ACKed segments towards the next segment of window (Linux `tcp_cong_avoid_ai`, SUR-3).
+/// Counts ACKed segments towards the next segment of window (Linux `tcp_cong_avoid_ai`).
 #[derive(Clone, Debug, Default)]
 pub struct AdditiveIncrease {
     /// ACKed segments not yet turned into window.

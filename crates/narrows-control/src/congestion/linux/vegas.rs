@@ -1,9 +1,9 @@
 //! Vegas: holds two to four packets in the queue of the bottleneck, judged once per round trip by the delay.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet" (1995), in the form of
-//! Linux `tcp_vegas.c` (SUR 2.11): no retransmissions of its own, losses as Reno, slow start doubles every RTT.
+//! Linux `tcp_vegas.c`: no retransmissions of its own, losses as Reno, slow start doubles every RTT.
 //! Deviation: Linux does not ask whether the window limits the sender, so that an application that sends little grows it; here it
-//! does not (SUR-4).
+//! does not (RFC 7661).
 
 use super::reno::Reno;
 use super::rounds::Rounds;

@@ -1,7 +1,7 @@
 //! Veno: Reno that asks the delay whether a loss was congestion: with a short queue it gives up a fifth of the window, not half.
 //!
 //! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks" (JSAC 21(2), 2003); Linux
-//! `tcp_veno.c` (SUR 2.12), integers as there: half packets, rounded up, so that three are reached a little early. As in Linux
+//! `tcp_veno.c`, integers as there: half packets, rounded up, so that three are reached a little early. As in Linux
 //! the queue is judged by the RTTs since the last ACK that was allowed to grow the window, not by a round trip's.
 //! Deviation from Linux: what was counted towards the next segment is not handed on between Veno and Reno outside Open.
 

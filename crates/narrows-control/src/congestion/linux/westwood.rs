@@ -1,7 +1,7 @@
 //! Westwood+: after congestion the window is what the path carried of late, not a share of what it was.
 //!
 //! Source: Mascolo, Grieco, Ferorelli, Camarda and Piccarella, "Performance evaluation of Westwood+ TCP congestion control"
-//! (Performance Evaluation 55, 2004); Linux `tcp_westwood.c` (SUR 2.13), integers and jiffies as there. Grows as Reno, whose half is
+//! (Performance Evaluation 55, 2004); Linux `tcp_westwood.c`, integers and jiffies as there. Grows as Reno, whose half is
 //! also what recovery aims at until it is over. RTTs are rounded up to jiffies, so that a short path gets the window of one of a
 //! jiffy. The filters round down: of a rate that rises some 14 bytes per jiffy are never seen.
 //! Deviations from Linux: all ACKs take its slow path, which only matters where losses were repaired; a segment's size is that of L3, which

@@ -1,7 +1,7 @@
 //! YeAH: Scalable while the queue is short, Reno while it is not; a queue that has grown long it drains itself.
 //!
 //! Source: Baiocchi, Castellani and Vacirca, "YeAH-TCP: Yet Another Highspeed TCP" (PFLDnet 2007); Linux `tcp_yeah.c`
-//! (SUR 2.14), integers as there. Deviation: its window ends at 2^32 / 128 segments.
+//!, integers as there. Deviation: its window ends at 2^32 / 128 segments.
 
 use super::rounds::Rounds;
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};

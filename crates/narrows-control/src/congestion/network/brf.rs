@@ -213,7 +213,7 @@ impl Brf {
 
     /// The rate below which feedback cannot push (BRF-104).
     ///
-    /// The specification puts it at the floor of BRF-92, but where the fair share is less than two packets per RTT a
+    /// The floor of BRF-92 would be too high: where the fair share is less than two packets per RTT a
     /// sender that stops there overloads the port for ever. What an honest switch says is obeyed; a forged
     /// nothing leaves the flow as slow as repeated timeouts would.
     fn least(&self) -> Rate {

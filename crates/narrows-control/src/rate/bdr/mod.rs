@@ -2,7 +2,7 @@
 //! one its share.
 //!
 //! After Loureiro, Mascolo and Monteiro, "An Approach for Per-Flow Bandwidth Distribution in Routers (BDR)".
-//! `BDR-n` are the numbered requirements of the project's specification of it. One packet per flow and window, the
+//! `BDR-n` are the rules of `docs/reference/rules/bdr.md`. One packet per flow and window, the
 //! designated packet (DP), says how long it is since the flow's last one; the sum of what all flows say is the
 //! integral of their number over time. [`Mode`] chooses between what the paper prints and what it has to mean.
 //!
@@ -13,7 +13,7 @@
 //! | `newcomers` | flows that have begun and not reported yet |
 //! | `meter` | what the port carries, by whom |
 //! | `share` | the fair share, the gain, and what others leave over |
-//! | `law` | the events of one port (section 5 of the specification) |
+//! | `law` | the events of one port (BDR-40 to BDR-43) |
 //!
 //! The sender's side is [`congestion::network::bdr`](crate::congestion::network::bdr). On switches without its header:
 //! [`uniform`](super::uniform).

@@ -1,6 +1,6 @@
 //! Flows that have sent a SYN and no data: the count hears of them a round trip and a tau too late (BDR-22).
 //!
-//! Deviation: the specification adds half of them to the count. But their first data packet will report the handshake,
+//! Deviation: the rule as first written adds half of them to the count. But their first data packet will report the handshake,
 //! so that in a steady state the count has them already, and where half of a flow's life is its handshake (as in the
 //! paper's own traffic) a quarter more flows would be seen than there are. Added is half of what they are above their
 //! own average over tau, which is nothing in a steady state and all of it in a burst.

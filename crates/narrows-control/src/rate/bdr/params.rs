@@ -1,4 +1,4 @@
-//! Every constant of BDR in one place, with where it comes from (sections 4 and 5 of the specification).
+//! Every constant of BDR in one place, with where it comes from.
 
 use serde::{Deserialize, Serialize};
 

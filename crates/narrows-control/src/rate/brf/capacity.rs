@@ -4,7 +4,7 @@
 //! capacity. When nothing waits the link may be able to do more, so after two periods the estimate is raised by a
 //! probe, and the raise is kept if the flows filled it and still nothing waited.
 //!
-//! That much is the specification's. A radio's capacity grows tenfold within a second, and probes of 5 % that take
+//! That much is BRF-101. A radio's capacity grows tenfold within a second, and probes of 5 % that take
 //! four periods each need ten seconds for it. So (ours; `probe_growth` = 1 is the plain form) a probe that was filled
 //! is followed by one twice as large, up to `probe_max`, without another wait; a queue ends the series.
 

@@ -1,4 +1,4 @@
-//! Is the port congested, how, and by what factor do rates go down (section 8).
+//! Is the port congested, how, and by what factor do rates go down (BRF-70 to BRF-82).
 //!
 //! The detector runs at the SDN controller and, when that is silent, at the switch: same code, same [`Report`].
 

@@ -1,4 +1,4 @@
-//! The phases of a port (section 5): settle, measure, allocate; and, when the controller says so, reduce.
+//! The phases of a port (BRF-30 to BRF-42): settle, measure, allocate; and, when the controller says so, reduce.
 
 use super::allocate::{AppClass, equal_share_literal, floor};
 use super::capacity::Reading;
@@ -216,7 +216,7 @@ impl Brf {
         }
     }
 
-    /// The controller's or the own detector's verdict (section 8).
+    /// The controller's or the own detector's verdict (BRF-73).
     pub(super) fn on_verdict(
         &mut self,
         now: Time,

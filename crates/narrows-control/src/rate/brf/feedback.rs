@@ -1,4 +1,4 @@
-//! Which ACK carries a rate, and whose (section 6).
+//! Which ACK carries a rate, and whose (BRF-60 to BRF-64).
 
 use crate::feedback::code::as_heard;
 use crate::rate::RateOption;

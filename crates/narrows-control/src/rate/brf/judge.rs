@@ -1,4 +1,4 @@
-//! What the packets of a measurement window say about a flow: its class, and what it will ask for (section 7.2).
+//! What the packets of a measurement window say about a flow: its class, and what it will ask for (BRF-38, BRF-39).
 
 use super::allocate::{AppClass, Found, classify, classify_held};
 use super::obedience;

@@ -1,4 +1,4 @@
-//! Mice before elephants (section 7.4).
+//! Mice before elephants (BRF-50, BRF-51).
 
 use crate::rate::Leaf;
 use crate::rate::policer::Policer;

@@ -1,4 +1,4 @@
-//! Flows begin, are confirmed, fall silent and end (section 3).
+//! Flows begin, are confirmed, fall silent and end (BRF-12 to BRF-17).
 
 use super::allocate::AppClass;
 use super::newcomer::{initial, literal_factor};

@@ -1,7 +1,7 @@
 //! BRF, bottleneck routing feedback: a switch gives each flow a rate and writes it into the flow's ACKs.
 //!
 //! After "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks", Sensors 24(3):749, 2024.
-//! `BRF-n` are the numbered requirements of the project's specification of it. The paper contradicts itself in
+//! `BRF-n` are the rules of `docs/reference/rules/brf.md`. The paper contradicts itself in
 //! places; [`Mode`] chooses between what it prints and what it has to mean.
 //!
 //! | module | idea |

@@ -1,4 +1,4 @@
-//! What a new flow gets, and what the others give for it (section 7.1).
+//! What a new flow gets, and what the others give for it (BRF-31 to BRF-33).
 
 use crate::units::Rate;
 
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn tv4_resolved() {
         assert_eq!(resolved([UNBOUNDED, UNBOUNDED]).map(|r| r / 1000), [33_333, 33_333]);
-        // 44.67 by the specification: 100 - 33.33 - 22.
+        // TV-4: 44.67 = 100 - 33.33 - 22.
         assert_eq!(resolved([mega(50.0), mega(22.0)]).map(|r| r / 1000), [44_666, 22_000]);
         assert_eq!(resolved([mega(50.0), mega(11.0)]).map(|r| r / 1000), [50_000, 11_000]);
     }

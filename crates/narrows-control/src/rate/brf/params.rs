@@ -1,4 +1,4 @@
-//! Every constant of BRF in one place, with where it comes from (section 10 of the specification).
+//! Every constant of BRF in one place, with where it comes from.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -79,7 +79,7 @@ params! {
     /// Fewer packets than this are no standing queue, whatever their delay (ours): on a slow link two bursts of the
     /// senders are more than `q_delay_max`.
     q_packets_min: u32 = 0, 8;
-    /// Arrivals above this multiple of C_BRF are a burst (type selection in section 8).
+    /// Arrivals above this multiple of C_BRF are a burst (BRF-72).
     burst_threshold: f64 = 1.02, 1.02;
     /// A_MAX: what a burst is scaled down to, as part of C_BRF (BRF-81; paper 0.95 to 1.0).
     a_max: f64 = 0.95, 0.98;

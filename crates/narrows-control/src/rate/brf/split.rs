@@ -1,4 +1,4 @@
-//! The link between the three classes (section 4).
+//! The link between the three classes (BRF-20 to BRF-24).
 
 use crate::rate::{Action, Class};
 use crate::units::{Bytes, Rate, Span, Time};

@@ -1,4 +1,4 @@
-//! The flow table: records, and lists by which nothing is ever searched (section 3).
+//! The flow table: records, and lists by which nothing is ever searched (BRF-12 to BRF-16).
 
 use rustc_hash::FxHashMap;
 

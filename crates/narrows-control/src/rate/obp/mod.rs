@@ -2,7 +2,7 @@
 //!
 //! After what the PACEC paper (IJECE 8(6), 2018, eq. 4) quotes of it: W(t0) = a AB(t0) + b CB(t0), AB the bandwidth left on the
 //! tightest link, CB the capacity of the narrowest. Neither a and b nor the rule for later ACKs stand there, and OBP's own
-//! publication was not at hand: what is not in that line is the specification's resolution (OBP-1) or ours. An optional
+//! publication was not at hand: what is not in that line is our resolution (OBP-1). An optional
 //! baseline, not a reproduction.
 //!
 //! | module | idea |

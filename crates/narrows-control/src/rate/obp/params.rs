@@ -9,9 +9,9 @@ use crate::units::Span;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// a: part of what is left that a newcomer takes (OBP-1). 1, the specification's.
+    /// a: part of what is left that a newcomer takes (OBP-1). 1, ours.
     pub a: f64,
-    /// b: part of the narrowest link's capacity that a newcomer takes besides (OBP-1). 0.1, the specification's.
+    /// b: part of the narrowest link's capacity that a newcomer takes besides (OBP-1). 0.1, ours.
     pub b: f64,
     /// a': part of its own rate and of what is left that a flow has from then on (OBP-1). Below 1, or a full link stays as
     /// unequally shared as it became full; (N - 1) a' must be below 1 for N flows to come to rest. 0.9, ours: two do.

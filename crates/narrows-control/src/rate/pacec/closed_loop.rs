@@ -36,7 +36,7 @@ fn assert_near(found: &[u64], expected: &[f64], within: f64) {
     }
 }
 
-/// Section 2.1: r(s+1) = (C - N r(s)) / N has the eigenvalue -1.
+/// PAC-18: r(s+1) = (C - N r(s)) / N has the eigenvalue -1.
 #[test]
 fn tv_p3_literal_oscillates_with_period_two() {
     let mut network = two_flows(params(Mode::Literal), Span::ZERO);

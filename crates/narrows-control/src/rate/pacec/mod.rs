@@ -2,7 +2,7 @@
 //! domain, computes what each flow may send, and tells the flow's source through its first switch.
 //!
 //! After Hertiana, Kurniawan, Hendrawan and Pasaribu, "Effective Router Assisted Congestion Control for SDN", IJECE 8(6),
-//! 2018. `PAC-n` are the numbered requirements of the project's specification. What the paper prints shares out only what
+//! 2018. `PAC-n` are the rules of `docs/reference/rules/pacec.md`. What the paper prints shares out only what
 //! is left over, and oscillates; [`Mode`] chooses between that and what its results must have come from.
 //!
 //! | module | idea |

@@ -9,7 +9,7 @@ use crate::units::{Bytes, Rate, Span};
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Equations 5 to 9 as printed: what is left over, divided by the flows of the path. It oscillates (section 2.1).
+    /// Equations 5 to 9 as printed: what is left over, divided by the flows of the path. It oscillates (PAC-18).
     Literal,
     /// Max-min fair shares of what other traffic leaves (PAC-18).
     #[default]

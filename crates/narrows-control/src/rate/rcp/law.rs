@@ -105,7 +105,7 @@ impl Law {
     }
 
     /// The rate field of a packet that departs, where it came with `field` (RCP-4): a router only lowers it.
-    /// [`Rate::MAX`] is a sender's "no wish", which the specification writes as a negative number, too.
+    /// [`Rate::MAX`] is a sender's "no wish", which ns-2 writes as a negative number.
     pub fn stamp(&self, field: Rate) -> Rate {
         field.min(self.rate())
     }

@@ -22,7 +22,7 @@ pub(super) fn beta_max(alpha: f64) -> f64 {
     stable
 }
 
-/// Whether a disturbance dies out where one update is made per RTT (T = d; ours, not in the specification).
+/// Whether a disturbance dies out where one update is made per RTT (T = d; ours).
 ///
 /// With y of interval k as a multiple of C and q at its end of C * d, both as differences from the equilibrium, the
 /// update is F(k) = -alpha * y(k) - beta * q(k), and q(k) = q(k-1) + y(k). What is told at once goes out during the
@@ -75,7 +75,7 @@ fn rcp_6_table_of_the_greatest_beta() {
         (0.3, 0.2677),
         (0.4, 0.3409),
         (0.5, 0.4050),
-        // 0.458949; the specification's table has 0.4590, a digit too many at the end.
+        // 0.458949.
         (0.6, 0.4589),
         (0.8, 0.5319),
         (1.0, 0.5474),

@@ -2,7 +2,7 @@
 //!
 //! After N. Dukkipati, M. Kobayashi, R. Zhang-Shen and N. McKeown, "Processor Sharing Flows in the Internet", IWQoS
 //! 2005, and Dukkipati's thesis, Stanford 2008; the details that those leave open as in ns-2's RCP queue. `RCP-n` are
-//! the numbered requirements of the project's specification. On switches without its headers: [`uniform`](super::uniform).
+//! the rules of `docs/reference/rules/explicit.md`. On switches without its headers: [`uniform`](super::uniform).
 //!
 //! | module | idea |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! Flows begin, are confirmed, report, fall idle and end: BRF's rules (section 3 of its specification), for one rate.
+//! Flows begin, are confirmed, report, fall idle and end: BRF's rules (BRF-12 to BRF-16), for one rate.
 //!
 //! A flow's life is reported once per RTT of it, by the first data that comes when an RTT is over. The SYN is its beginning
 //! (BDR-20: the first data reports the handshake), FIN, RST and idleness are its end, or the last ACK

@@ -2,7 +2,7 @@
 //!
 //! After D. Katabi, M. Handley and C. Rohrs, "Congestion Control for High Bandwidth-Delay Product Networks", SIGCOMM
 //! 2002, in the form of draft-falk-xcp-spec-03 (2007), which writes throughputs in place of windows. `XCP-n` are the
-//! numbered requirements of the project's specification.
+//! rules of `docs/reference/rules/explicit.md`.
 //!
 //! | module | idea |
 //! | --- | --- |

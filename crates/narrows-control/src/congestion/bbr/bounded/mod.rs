@@ -1,7 +1,7 @@
 //! BBR versions 2 and 3: v1's model of the path, bounded by what losses say about it.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 (July 2026) for the order of steps and for v3; Google's `tcp_bbr2.c` for what v2 does otherwise
-//! (BBR sections 5 and 6). The versions differ in [`params`] and in nothing else. [`bounds`] is what losses say, [`cycle`] when to
+//! The versions differ in [`params`] and in nothing else. [`bounds`] is what losses say, [`cycle`] when to
 //! probe and what probes have shown; this file turns all of it into a rate and a window, with v1's `model` and `pacing`.
 //!
 //! Deviations from the draft: Drain is held to the long-term bound, as in the draft's table and not in its pseudocode; the aggregation
@@ -406,7 +406,7 @@ impl Bounded {
         window.cwnd = window.cwnd.min(self.cap()).max(1);
     }
 
-    /// The volume cap of the state (table of BBR section 6).
+    /// The volume cap of the state (the table of states above BBR3-1).
     fn cap(&self) -> u32 {
         let longterm = match &self.phase {
             Phase::Startup => UNBOUNDED,

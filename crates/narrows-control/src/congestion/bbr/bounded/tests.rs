@@ -29,7 +29,7 @@ fn phases() -> [Phase; 7] {
     [Phase::Startup, Phase::Drain(0), down, cruise, refill, up, Phase::ProbeRtt(ProbeRtt::default())]
 }
 
-/// The tables of BBR sections 5 and 6, to the 1/256 of the gains.
+/// The gains of v2's module and of the draft, to the 1/256 of the gains.
 #[test]
 fn the_gains_are_those_of_the_table() {
     let v2 = [
