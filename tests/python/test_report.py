@@ -70,7 +70,7 @@ def test_claims_and_figures_are_linked_both_ways(outcome: Outcome) -> None:
 def test_the_page_tells_what_it_is(outcome: Outcome) -> None:
     page = build(outcome)
     assert "This is a quick run" in page
-    assert "the recorded traces are not at hand" in page
+    assert "recorded traces are not in the data folder" in page
     for experiment in study_scenarios(outcome):
         assert experiment in page
 

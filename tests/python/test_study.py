@@ -468,14 +468,21 @@ def test_recorded_traces_are_added_where_they_are(tmp_path: Path, monkeypatch: p
     scenario, notes = runner.prepare(study, experiment, quick=True)
     assert scenario.sweep is not None
     assert len(scenario.sweep.vary["links.3.trace"]) == 1
-    assert "synthetic" in notes[0]
+    assert notes == [
+        "E7: 5 of 5 recorded traces are not in the data folder; the synthetic trace is used instead. "
+        "`narrows data` lists them."
+    ]
     (tmp_path / "traces").mkdir()
     (tmp_path / "traces" / "Verizon-LTE-short.down").write_text("1\n2\n")
     monkeypatch.setenv("NARROWS_DATA", str(tmp_path))
     scenario, notes = runner.prepare(study, experiment, quick=True)
     assert scenario.sweep is not None
     assert len(scenario.sweep.vary["links.3.trace"]) == 2
-    assert "4 recorded traces" in notes[0]
+    assert notes == ["E7: 4 of 5 recorded traces are not in the data folder. `narrows data` lists them."]
+    monkeypatch.delenv("NARROWS_DATA")
+    scenario, _ = runner.prepare(study, experiment, quick=True, folder=tmp_path)
+    assert scenario.sweep is not None
+    assert len(scenario.sweep.vary["links.3.trace"]) == 2
 
 
 def test_the_synthetic_trace_is_the_generators() -> None:

@@ -12,6 +12,7 @@ from narrows.cli.cc import cc
 from narrows.cli.check import check, schema
 from narrows.cli.compare import compare
 from narrows.cli.controller import controller
+from narrows.cli.data import data
 from narrows.cli.doctor import doctor
 from narrows.cli.listing import list_names
 from narrows.cli.matrix import matrix
@@ -61,6 +62,7 @@ app.command(name="list")(list_names)
 app.command()(schema)
 app.command()(controller)
 app.command()(doctor)
+app.add_typer(data, name="data")
 app.add_typer(vm, name="vm")
 app.add_typer(cc, name="cc")
 

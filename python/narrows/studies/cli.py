@@ -12,6 +12,7 @@ from rich.table import Table
 
 from narrows import sweep
 from narrows.cli.run import INTERRUPTED, On, real_stacks
+from narrows.data.folder import existing_folder
 from narrows.signals import terminable
 from narrows.studies.judge import Finding, Verdict
 from narrows.studies.load import find_study, known_studies, load_study
@@ -51,6 +52,15 @@ def study(
     reuse: Annotated[
         bool, typer.Option("--reuse", help="Take tables of an earlier run, where they are.")
     ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Data folder of recorded traces (default: NARROWS_DATA if set, else the user data folder; "
+            "see narrows data).",
+            show_default=False,
+        ),
+    ] = None,
     figures: Annotated[bool, typer.Option(help="Write figures as SVG, PNG and PDF too.")] = True,
 ) -> None:
     """Run every experiment of a paper, judge its claims and write one HTML report."""
@@ -65,7 +75,7 @@ def study(
     folder = out if out is not None else Path("results") / _folder(loaded, quick, on)
     try:
         with terminable():
-            outcome = _run(loaded, folder, quick, only or [], jobs, reuse, on)
+            outcome = _run(loaded, folder, quick, only or [], jobs, reuse, on, existing_folder(data))
     except KeyboardInterrupt as stopped:  # sweep.Interrupted too, which says how far it came
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
         print(f"interrupted{came}; --reuse takes the experiments that are done", file=sys.stderr)
@@ -80,12 +90,19 @@ def _folder(loaded: Study, quick: bool, on: On) -> str:
 
 
 def _run(
-    loaded: Study, folder: Path, quick: bool, only: list[str], jobs: int | None, reuse: bool, on: On
+    loaded: Study,
+    folder: Path,
+    quick: bool,
+    only: list[str],
+    jobs: int | None,
+    reuse: bool,
+    on: On,
+    data: Path | None,
 ) -> Outcome:
     chosen(loaded, only)  # a name that is none costs no guest's start
     backend = real_stacks(on)
     if backend is None:
-        return run_study(loaded, folder, quick=quick, only=only, jobs=jobs, reuse=reuse, say=_say)
+        return run_study(loaded, folder, quick=quick, only=only, jobs=jobs, reuse=reuse, data=data, say=_say)
     return run_on_both(loaded, folder, backend, quick=quick, only=only, jobs=jobs, reuse=reuse, say=_say)
 
 

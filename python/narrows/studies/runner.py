@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from narrows import sweep, units
 from narrows.backends import Backend
+from narrows.data.folder import data_folder
 from narrows.errors import Expected, NarrowsError, choice
 from narrows.results.compare import Comparison
 from narrows.results.results import Results, came_to_its_end
@@ -86,6 +86,7 @@ def run_study(
     jobs: int | None = None,
     reuse: bool = False,
     backend: Backend | None = None,
+    data: Path | None = None,
     say: Say = lambda _: None,
 ) -> Outcome:
     """Run the experiments of a study into `out`/results, and judge its claims.
@@ -98,6 +99,7 @@ def run_study(
         jobs: runs at a time; one per core if left out.
         reuse: take the tables of an earlier run from `out` instead of simulating, where they are.
         backend: what runs them; the simulator if left out.
+        data: the data folder of recorded traces (None: see `narrows.data.folder`).
         say: told in a line what is going on.
     """
     outcome = Outcome(study, quick, {}, [])
@@ -112,7 +114,7 @@ def run_study(
             _recall(folder, outcome)
             say(f"{experiment.id}: read {len(results.runs)} runs from {folder}")
         else:
-            scenario, notes = prepare(study, experiment, quick)
+            scenario, notes = prepare(study, experiment, quick, data)
             outcome.notes += notes
             progress = _progress(experiment, say)
             results = sweep.run(
@@ -174,16 +176,22 @@ def _progress(experiment: Experiment, say: Say) -> sweep.Progress:
     return tell
 
 
-def prepare(study: Study, experiment: Experiment, quick: bool) -> tuple[Scenario, list[str]]:
-    """An experiment's scenario as it runs.
+def prepare(
+    study: Study, experiment: Experiment, quick: bool, folder: Path | None = None
+) -> tuple[Scenario, list[str]]:
+    """An experiment's scenario, with recorded traces and shortened, and notes for the reader.
 
-    With recorded traces, or shortened. And what the reader must know.
+    Args:
+        study: the study.
+        experiment: one of its experiments.
+        quick: whether to shorten it as the study says.
+        folder: the data folder of recorded traces (None: see `narrows.data.folder`).
     """
     path = study.folder / experiment.scenario
     data = read_scenario(study, experiment)
     notes = []
     if experiment.recorded is not None:
-        found, note = _recorded(experiment, data)
+        found, note = _recorded(experiment, data, folder if folder is not None else data_folder())
         data["sweep"].setdefault("vary", {})[experiment.recorded.key] = found
         notes += [note] if note else []
     if quick:
@@ -207,36 +215,27 @@ def shorten(data: dict[str, Any], experiment: Experiment, shorter: Shorter) -> N
         _keep(plan, experiment.factors.get(name, name), kept if isinstance(kept, list) else [kept])
 
 
-def _recorded(experiment: Experiment, data: dict[str, Any]) -> tuple[list[Any], str]:
-    """The values of the traces' key: the scenario's own, then those recorded traces that are at hand."""
+def _recorded(experiment: Experiment, data: dict[str, Any], folder: Path) -> tuple[list[Any], str]:
+    """Values of the traces' key: the scenario's own, then the recorded traces that are in the data folder."""
     assert experiment.recorded is not None
     own: Any = data
     for part in experiment.recorded.key.split("."):
         own = own[int(part)] if isinstance(own, list) else own[part]
-    folder = data_folder()
-    if folder is None:
-        return (
-            [own],
-            f"{experiment.id}: the recorded traces are not at hand (set NARROWS_DATA to their folder); "
-            "the synthetic one stands in.",
-        )
+    wanted = experiment.recorded.values
     found = [
-        {**value, "file": str(folder / value["file"])}
-        for value in experiment.recorded.values
+        {**value, "file": str((folder / value["file"]).absolute())}
+        for value in wanted
         if (folder / value["file"]).is_file()
     ]
-    missing = len(experiment.recorded.values) - len(found)
-    return [
-        own,
-        *found,
-    ], f"{experiment.id}: {missing} recorded traces are not in the data folder." if missing else ""
-
-
-def data_folder() -> Path | None:
-    """The folder of recorded data: NARROWS_DATA, or `../shared/data` beside the checkout."""
-    named = os.environ.get("NARROWS_DATA")
-    candidates = [Path(named)] if named else [Path(__file__).resolve().parents[4] / "shared" / "data"]
-    return next((path for path in candidates if path.is_dir()), None)
+    if len(found) == len(wanted):
+        return [own, *found], ""
+    missing = len(wanted) - len(found)
+    instead = "" if found else "; the synthetic trace is used instead"
+    note = (
+        f"{experiment.id}: {missing} of {len(wanted)} recorded traces are not in the data folder{instead}. "
+        "`narrows data` lists them."
+    )
+    return [own, *found], note
 
 
 def _keep(plan: dict[str, Any], key: str, kept: list[Factor]) -> None:

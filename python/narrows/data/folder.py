@@ -1,0 +1,63 @@
+"""The data folder: where it is, and which files of the catalogue it holds."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from enum import StrEnum
+from pathlib import Path
+
+import platformdirs
+
+from narrows.data.catalogue import DataFile
+from narrows.errors import NarrowsError, found
+
+VARIABLE = "NARROWS_DATA"
+
+
+class State(StrEnum):
+    """State of one file in the data folder."""
+
+    PRESENT = "present"
+    MISSING = "missing"
+    DIFFERENT = "different checksum"
+
+
+def data_folder(option: Path | None = None) -> Path:
+    """The data folder, which need not exist.
+
+    Args:
+        option: value of ``--data``. Without it NARROWS_DATA counts, and without that the platform's user
+            data folder.
+    """
+    if option is not None:
+        return option
+    named = os.environ.get(VARIABLE)
+    return Path(named) if named else platformdirs.user_data_path("narrows", appauthor=False)
+
+
+def existing_folder(option: Path | None) -> Path | None:
+    """The value of ``--data`` for a command that reads the folder.
+
+    Raises:
+        NarrowsError: if the option names something that is not a folder.
+    """
+    if option is not None and not option.is_dir():
+        raise NarrowsError(f"--data: found {found(str(option))}, expected a folder that exists")
+    return option
+
+
+def state(file: DataFile, folder: Path) -> State:
+    """State of a file. A file without a known checksum counts as present if it exists."""
+    path = folder / file.path
+    if not path.is_file():
+        return State.MISSING
+    if file.sha256 and digest(path) != file.sha256:
+        return State.DIFFERENT
+    return State.PRESENT
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,292 @@
+"""`narrows data`: the catalogue, the data folder, and downloads from a server on loopback."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import http.server
+import io
+import json
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import pytest
+from narrows.data import fetch as fetching
+from narrows.data.catalogue import DATA_SETS, Columns, DataFile, DataSet
+from narrows.data.folder import State, data_folder, state
+from narrows.studies.load import find_study, known_studies, load_study
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def mirror(tmp_path, monkeypatch):
+    """A folder that a server on loopback serves, set as the mirror."""
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+    handler = functools.partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv(fetching.MIRROR, f"http://127.0.0.1:{server.server_port}/")
+        yield folder
+        server.shutdown()
+        thread.join()
+
+
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+def trace(name, content):
+    return DataFile(f"traces/{name}", len(content), sha256(content), f"https://example.org/files/{name}")
+
+
+def data_set(*files, by_hand=""):
+    return DataSet(
+        "example", "An example", "CC0-1.0", "https://example.org", "Nobody: Nothing", files, by_hand
+    )
+
+
+@pytest.fixture
+def catalogue(monkeypatch):
+    """Replaces the catalogue by one data set."""
+
+    def replace(data):
+        for module in ("narrows.data.fetch", "narrows.cli.data"):
+            monkeypatch.setattr(f"{module}.DATA_SETS", (data,))
+
+    return replace
+
+
+# --- the catalogue
+
+
+def test_every_recorded_trace_of_a_study_is_in_the_catalogue():
+    used = {
+        value["file"]
+        for name in known_studies()
+        for experiment in load_study(find_study(name)).experiments
+        if experiment.recorded is not None
+        for value in experiment.recorded.values
+    }
+    listed = [file.path for data in DATA_SETS for file in data.files]
+    assert len(used) == 5 and used <= set(listed)
+    assert len(listed) == len(set(listed))
+
+
+def test_each_data_set_says_how_to_get_it():
+    for data in DATA_SETS:
+        assert data.licence and data.citation and data.source.startswith("https://")
+        assert data.is_fetchable != bool(data.by_hand)
+        for file in data.files:
+            assert (len(file.sha256) == 64) == data.is_fetchable
+            assert (file.extract is not None) == bool(file.download_sha256)
+            # A URL with a commit: the file behind it does not change.
+            assert not file.url or len(file.url.split("/")[5]) == 40
+
+
+def test_the_files_of_a_given_data_folder_match_the_catalogue():
+    """Checks real files, where NARROWS_DATA names a folder that has some."""
+    folder = data_folder()
+    states = {file.path: state(file, folder) for data in DATA_SETS for file in data.files}
+    assert State.DIFFERENT not in states.values(), states
+
+
+# --- the folder
+
+
+def test_the_option_precedes_the_variable_and_the_variable_the_user_data_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("NARROWS_DATA", str(tmp_path / "variable"))
+    assert data_folder(tmp_path / "option") == tmp_path / "option"
+    assert data_folder() == tmp_path / "variable"
+    monkeypatch.delenv("NARROWS_DATA")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    if sys.platform == "linux":
+        assert data_folder() == tmp_path / "narrows"
+
+
+def test_a_study_refuses_a_data_folder_that_does_not_exist(narrows, tmp_path):
+    code, out, err = narrows("study", "brf", "--data", tmp_path / "no", "--out", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert err.startswith("--data: found ") and err.endswith("expected a folder that exists\n")
+    assert not (tmp_path / "out").exists()
+
+
+# --- the list
+
+
+def test_the_list_says_what_is_present(narrows, tmp_path, catalogue):
+    good, bad = b"1\n2\n", b"3\n4\n"
+    catalogue(data_set(trace("good", good), trace("bad", bad), trace("none", b"5\n")))
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "good").write_bytes(good)
+    (tmp_path / "traces" / "bad").write_bytes(b"other")
+    code, out, _ = narrows("data", "--data", tmp_path)
+    assert code == 0
+    assert out.startswith(
+        f"data folder: {tmp_path}\n\nexample: An example\n  files:    1 of 3 present, 0 kB\n"
+    )
+    for line in ("good: present", "bad: different checksum", "none: missing"):
+        assert f"    traces/{line}\n" in out
+    for line in ("licence:  CC0-1.0", "source:   https://example.org", "cite:     Nobody: Nothing"):
+        assert f"  {line}\n" in out
+    assert "  get it:   narrows data fetch example\n" in out
+    code, out, _ = narrows("data", "--data", tmp_path, "--json")
+    facts = json.loads(out)
+    assert facts["folder"] == str(tmp_path)
+    assert [file["state"] for file in facts["data_sets"][0]["files"]] == [
+        "present",
+        "different checksum",
+        "missing",
+    ]
+
+
+def test_the_list_of_the_real_catalogue(narrows, tmp_path):
+    code, out, _ = narrows("data", "--data", tmp_path / "none")
+    assert code == 0 and out.startswith(f"data folder: {tmp_path / 'none'} (does not exist)\n")
+    assert "get it:   narrows data fetch mahimahi-lte\n" in out
+    assert "get it:   Download 5Gophers 1.0 from the source." in out
+
+
+# --- downloads
+
+
+def test_a_download_is_verified_and_written_once(narrows, tmp_path, mirror, catalogue):
+    first, second = b"1\n2\n", b"3\n4\n"
+    catalogue(data_set(trace("first", first), trace("second", second)))
+    (mirror / "first").write_bytes(first)
+    (mirror / "second").write_bytes(second)
+    folder = tmp_path / "data"
+    code, out, err = narrows("data", "fetch", "example", "--data", folder)
+    assert code == 0
+    assert out == f"{folder / 'traces' / 'first'}\n{folder / 'traces' / 'second'}\n"
+    assert err.count("downloading http://127.0.0.1:") == 2
+    assert sorted(path.name for path in (folder / "traces").iterdir()) == ["first", "second"]
+    assert (folder / "traces" / "first").read_bytes() == first
+    code, out, err = narrows("data", "fetch", "example", "--data", folder)
+    assert (code, out, err) == (0, f"example: all files are present in {folder}\n", "")
+
+
+def failing(narrows, folder, *names):
+    """One line of an error with exit code 2, and a folder that is not created."""
+    code, out, err = narrows("data", "fetch", *names, "--data", folder)
+    assert (code, out) == (2, "")
+    assert not folder.exists()
+    lines = [line for line in err.splitlines() if not line.startswith("downloading ")]
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_a_wrong_checksum_leaves_nothing_behind(narrows, tmp_path, mirror, catalogue):
+    catalogue(data_set(trace("first", b"1\n"), trace("second", b"2\n")))
+    (mirror / "first").write_bytes(b"1\n")
+    (mirror / "second").write_bytes(b"changed\n")
+    line = failing(narrows, tmp_path / "data", "example")
+    assert line.startswith("data: cannot download http://127.0.0.1:")
+    assert sha256(b"2\n") in line and sha256(b"changed\n") in line
+    assert line.endswith("; nothing was written")
+
+
+def test_a_missing_file_on_the_server_leaves_nothing_behind(narrows, tmp_path, mirror, catalogue):
+    catalogue(data_set(trace("first", b"1\n")))
+    assert failing(narrows, tmp_path / "data", "example").endswith(
+        "/first: HTTP status 404; nothing was written"
+    )
+
+
+def test_a_missing_network_is_one_line(narrows, tmp_path, monkeypatch, catalogue):
+    catalogue(data_set(trace("first", b"1\n")))
+    monkeypatch.setenv(fetching.MIRROR, "http://127.0.0.1:1")  # nothing listens on tcpmux
+    line = failing(narrows, tmp_path / "data", "example")
+    assert line == (
+        "data: cannot download http://127.0.0.1:1/first: no connection to the server; nothing was written"
+    )
+
+
+def test_an_unknown_name_is_one_line(narrows, tmp_path):
+    line = failing(narrows, tmp_path / "data", "mahimahi")
+    assert line == (
+        "data: found 'mahimahi', expected one of mahimahi-lte, ucc-5g, 5gophers; nearest is 'mahimahi-lte'"
+    )
+
+
+def test_a_data_set_without_a_download_says_how_to_get_it(narrows, tmp_path):
+    line = failing(narrows, tmp_path / "data", "5gophers")
+    assert line.startswith("data: 5gophers has no download. Download 5Gophers 1.0 from the source.")
+
+
+def test_downloads_without_pooch_name_the_extra(narrows, tmp_path, mirror, monkeypatch, catalogue):
+    catalogue(data_set(trace("first", b"1\n")))
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    line = failing(narrows, tmp_path / "data", "example")
+    assert line == "data: downloads need the package pooch; try: pip install 'narrows[data]'"
+
+
+def test_a_changed_file_is_not_overwritten(narrows, tmp_path, mirror, catalogue):
+    catalogue(data_set(trace("first", b"1\n")))
+    (mirror / "first").write_bytes(b"1\n")
+    mine = tmp_path / "data" / "traces" / "first"
+    mine.parent.mkdir(parents=True)
+    mine.write_bytes(b"mine\n")
+    code, _, err = narrows("data", "fetch", "example", "--data", tmp_path / "data")
+    assert code == 2
+    assert err == f"{mine}: found another SHA-256 than expected; remove the file, then fetch it\n"
+    assert mine.read_bytes() == b"mine\n"
+
+
+def archive(text):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as opened:
+        opened.writestr("a/b.csv", text)
+    return packed.getvalue()
+
+
+def test_columns_are_extracted_from_an_archive(tmp_path, mirror):
+    content = archive("Time,Rate,Mode\nx,7,5G\ny,8,4G\n")
+    expected = b"second,mode,rate\r\n0,5G,7\r\n1,4G,8\r\n"
+    file = DataFile(
+        path="traces/b.csv",
+        size=len(expected),
+        sha256=sha256(expected),
+        url="https://example.org/all.zip",
+        download_sha256=sha256(content),
+        extract=Columns("a/b.csv", "second", {"mode": "Mode", "rate": "Rate"}),
+    )
+    (mirror / "all.zip").write_bytes(content)
+    assert fetching.fetch(data_set(file), tmp_path / "data") == [tmp_path / "data" / "traces" / "b.csv"]
+    assert (tmp_path / "data" / "traces" / "b.csv").read_bytes() == expected
+    wrong = dataclasses.replace(file, sha256="0" * 64)
+    with pytest.raises(fetching.NarrowsError, match=r"a/b\.csv has another SHA-256 than expected"):
+        fetching.fetch(data_set(wrong), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+# --- no path of a developer's machine
+
+
+def test_no_shipped_file_names_a_path_of_a_workspace():
+    # Spelled in parts, or this file would match.
+    wanted = ("/" + "work/", ".." + "/shared", "shared" + "/data", "parents[" + "4]")
+    listed = subprocess.run(
+        ["git", "-C", REPOSITORY, "ls-files", "-z"], capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    matches = []
+    for name in filter(None, listed.stdout.split("\0")):
+        path = REPOSITORY / name
+        if path.is_symlink() or not path.is_file():
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        matches += [f"{name}: {part}" for part in wanted if part in text]
+    assert matches == []
