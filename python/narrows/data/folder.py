@@ -7,8 +7,6 @@ import os
 from enum import StrEnum
 from pathlib import Path
 
-import platformdirs
-
 from narrows.data.catalogue import DataFile
 from narrows.errors import NarrowsError, found
 
@@ -32,8 +30,11 @@ def data_folder(option: Path | None = None) -> Path:
     """
     if option is not None:
         return option
-    named = os.environ.get(VARIABLE)
-    return Path(named) if named else platformdirs.user_data_path("narrows", appauthor=False)
+    if named := os.environ.get(VARIABLE):
+        return Path(named)
+    import platformdirs  # noqa: PLC0415 (only for the default)
+
+    return platformdirs.user_data_path("narrows", appauthor=False)
 
 
 def existing_folder(option: Path | None) -> Path | None:
