@@ -1,12 +1,28 @@
 """Installs the Python dependencies that pyproject.toml names, pinned by constraints.txt."""
 
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
-root = Path(__file__).resolve().parent.parent
-project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
-pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-sys.exit(subprocess.call([*pip, "--constraint", str(root / "constraints.txt"), *wanted]))
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+OWN_EXTRAS = re.compile(r"narrows\[([\w,-]+)\]")
+
+
+def requirements(extra: str) -> list[str]:
+    """The requirements of an extra, without those on other extras of this project."""
+    wanted: list[str] = []
+    for requirement in PROJECT["optional-dependencies"][extra]:
+        if own := OWN_EXTRAS.fullmatch(requirement):
+            wanted += [each for name in own[1].split(",") for each in requirements(name)]
+        else:
+            wanted.append(requirement)
+    return wanted
+
+
+if __name__ == "__main__":
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    wanted = [*PROJECT["dependencies"], *requirements("dev")]
+    sys.exit(subprocess.call([*pip, "--constraint", str(ROOT / "constraints.txt"), *wanted]))

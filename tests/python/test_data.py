@@ -229,7 +229,7 @@ def test_downloads_without_pooch_name_the_extra(narrows, tmp_path, mirror, monke
     catalogue(data_set(trace("first", b"1\n")))
     monkeypatch.setitem(sys.modules, "pooch", None)
     line = failing(narrows, tmp_path / "data", "example")
-    assert line == "data: downloads need the package pooch; try: pip install 'narrows[data]'"
+    assert line == "data: pooch not installed; try: pip install 'narrows[data]'"
 
 
 def test_a_changed_file_is_not_overwritten(narrows, tmp_path, mirror, catalogue):

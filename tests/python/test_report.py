@@ -22,9 +22,9 @@ from narrows.report.claims import number
 from narrows.report.kinds.completion import completion
 from narrows.report.kinds.points import overview
 from narrows.report.kinds.time import single_run
+from narrows.report.results_page import MOST_POINTS
 from narrows.report.series import rows, short, thin
 from narrows.report.shade import contrast
-from narrows.report.single import MOST_POINTS
 from narrows.report.study import figures
 from narrows.report.style import INK, LOOKS, dark_of, look, order, shades
 from narrows.results import summary

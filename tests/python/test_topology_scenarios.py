@@ -210,7 +210,7 @@ def test_a_missing_package_is_said(monkeypatch):
     assert caught.value.key == "topology.name"
     assert (
         caught.value.message
-        == "found 'topozoo/NotThere', which is of the package topohub: pip install topohub"
+        == "found 'topozoo/NotThere', a network of the package topohub; try: pip install 'narrows[topologies]'"
     )
 
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from narrows.controller import needs
-from narrows.errors import NarrowsError
+from narrows import extras
 
 
 def controller(
@@ -36,9 +35,7 @@ def controller(
     check: Annotated[bool, typer.Option("--check", help="Check the configuration and stop.")] = False,
 ) -> None:
     """Run the OpenFlow controller: forwarding, congestion detection, a page."""
-    missing = needs.missing()
-    if missing:
-        raise NarrowsError(f"controller: {', '.join(missing)} not installed; try: {needs.REMEDY}")
+    extras.require("controller", "controller")
     from narrows.controller import config as configuration  # noqa: PLC0415 (needs what was just looked for)
 
     given: dict[str, Any] = {

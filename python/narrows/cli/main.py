@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from narrows import extras
 from narrows.cli.cc import cc
 from narrows.cli.check import check, schema
 from narrows.cli.compare import compare
@@ -105,6 +106,11 @@ def main() -> None:
         raise SystemExit(USAGE_ERROR) from None
     except NarrowsError as error:
         print(error, file=sys.stderr)
+        raise SystemExit(USAGE_ERROR) from None
+    except ModuleNotFoundError as error:
+        if (line := extras.explain(error)) is None:
+            raise
+        print(line, file=sys.stderr)
         raise SystemExit(USAGE_ERROR) from None
     except BrokenPipeError:
         # `narrows ... | head`: the reader has what it wanted.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from narrows import sweep, units
+from narrows import extras, sweep, units
 from narrows.cli.options import checked_seed, parsed, positive, some_rate
 from narrows.cli.run import INTERRUPTED, progress_of
 from narrows.errors import Expected
@@ -60,6 +60,7 @@ def matrix(
     figures: Annotated[bool, typer.Option(help="Write figures as SVG, PNG and PDF too.")] = True,
 ) -> None:
     """Run every congestion controller beside every other, and say who takes what from whom."""
+    extras.require("report", "matrix")
     # Drawing libraries are slow to import, and `narrows --help` should not be.
     from narrows.matrix.cells import cells  # noqa: PLC0415
     from narrows.matrix.page import notes, summary, write  # noqa: PLC0415

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from narrows import extras
 from narrows.errors import OutputError
-from narrows.report import export, iperf3
-from narrows.report.figure import Figure
+
+if TYPE_CHECKING:
+    from narrows.report.figure import Figure
 
 
 def plot(
@@ -28,6 +30,9 @@ def plot(
 
     As PDF, PNG and SVG, with the Vega-Lite specification beside them.
     """
+    extras.require("report", "plot")
+    from narrows.report import export  # noqa: PLC0415 (charts take a second to load)
+
     _check_names(files, out)
     drawn = [(path, *_drawn(path)) for path in files]
     for path, figure, left_out in drawn:
@@ -42,7 +47,9 @@ def plot(
 
 
 def _drawn(path: Path) -> tuple[Figure, str]:
-    """The figure, and what is missing in it."""
+    """The figure, and a line that names its missing panels."""
+    from narrows.report import iperf3  # noqa: PLC0415
+
     trace = iperf3.read(path)
     try:
         return iperf3.draw(trace), iperf3.missing(trace)
@@ -52,6 +59,8 @@ def _drawn(path: Path) -> tuple[Figure, str]:
 
 def _check_names(files: list[Path], out: Path | None) -> None:
     """Pictures are called like their files: no two may have one name in one folder, nor that of a file."""
+    from narrows.report import export  # noqa: PLC0415
+
     given = {path.resolve(): path for path in files}
     seen: dict[Path, Path] = {}
     for path in files:

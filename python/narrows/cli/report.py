@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from narrows import extras
 from narrows.errors import OutputError
 from narrows.results.results import REPORT, Results
 
@@ -23,6 +24,7 @@ def report(
     ] = None,
 ) -> None:
     """Draw rates, windows, RTTs and queues of a run as one HTML page that needs no network."""
+    extras.require("report", "report")
     from narrows.report import single  # noqa: PLC0415 (charts take a second to load)
 
     found = Results.read(results)

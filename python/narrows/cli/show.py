@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from narrows import sweep
+from narrows import extras, sweep
 from narrows.backends import Backend
 from narrows.cli.figures import WIDEST, number
 from narrows.errors import NarrowsError, OutputError
@@ -43,6 +43,8 @@ def show(
     ] = None,
 ) -> None:
     """Show a scenario's network, its flows' paths and RTTs, and with results how loaded its links were."""
+    if out is not None:
+        extras.require("report", "show --out")
     loaded = load(scenario, dict(parse_override(text) for text in override or []))
     first = expand(loaded, 1)[0].scenario
     seen = survey(first)

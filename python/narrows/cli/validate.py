@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from narrows import sweep
+from narrows import extras, sweep
 from narrows.backends import Backend
 from narrows.cli.figures import WIDEST
 from narrows.cli.options import parsed, positive
@@ -112,6 +112,8 @@ def validate(
     Each cell is run for each algorithm, --repetitions times. Cells that are finished are kept, so that an
     interrupted call goes on where it was. Runs that were disturbed (busy processors) are left out.
     """
+    if figures or write is not None:
+        extras.require("report", "validate (or try --no-figures)" if write is None else "validate --write")
     chosen = tuple(grid.choose(word for word in cells.split(",") if word))
     for option, file in (("--write", write), ("--record", record)):
         if file is not None and (file.is_dir() or not file.parent.is_dir()):

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from narrows import extras
 from narrows.data.catalogue import DATA_SETS, Columns, DataFile, DataSet
 from narrows.data.folder import State, digest, state
 from narrows.errors import NarrowsError, choice, one_line
@@ -86,13 +87,10 @@ def _obtain(file: DataFile, temporary: Path, say: Callable[[str], None]) -> Path
 
 
 def _download(url: str, sha256: str, folder: Path) -> Path:
-    try:
-        import pooch  # noqa: PLC0415 (an optional dependency)
-        import requests  # noqa: PLC0415 (pooch requires it)
-    except ImportError:
-        raise NarrowsError(
-            "data: downloads need the package pooch; try: pip install 'narrows[data]'"
-        ) from None
+    extras.require("data", "data")
+    import pooch  # noqa: PLC0415 (an optional dependency)
+    import requests  # noqa: PLC0415 (pooch requires it)
+
     pooch.get_logger().setLevel("WARNING")
     try:
         path = pooch.retrieve(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from narrows import extras
 from narrows.errors import OutputError, found, hint
 from narrows.results import tables
 
@@ -139,11 +140,13 @@ class Results:
         return table
 
     def pandas(self, name: str) -> pandas.DataFrame:
-        """A table as a pandas frame (needs pandas)."""
+        """A table as a pandas frame (extra `pandas`)."""
+        extras.require("pandas", "Results.pandas")
         return self.table(name).to_pandas()
 
     def polars(self, name: str) -> polars.DataFrame:
-        """A table as a polars frame (needs polars)."""
+        """A table as a polars frame (extra `polars`)."""
+        extras.require("polars", "Results.polars")
         import polars  # noqa: PLC0415 (optional, and slow to import)
 
         frame = polars.from_arrow(self.table(name))

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from narrows import sweep
+from narrows import extras, sweep
 from narrows.cli.run import INTERRUPTED, On, real_stacks
 from narrows.data.folder import existing_folder
 from narrows.signals import terminable
@@ -64,14 +64,16 @@ def study(
     figures: Annotated[bool, typer.Option(help="Write figures as SVG, PNG and PDF too.")] = True,
 ) -> None:
     """Run every experiment of a paper, judge its claims and write one HTML report."""
-    # Drawing libraries are slow to import, and `narrows --help` should not be.
-    from narrows.report import write  # noqa: PLC0415
-
     if name is None:
         for known in known_studies():
             print(f"{known}: {load_study(find_study(known)).title}")
         return
     loaded = load_study(find_study(name))
+    # Before the runs, which take long.
+    extras.require("report", "study")
+    # Drawing libraries are slow to import, and `narrows --help` should not be.
+    from narrows.report import write  # noqa: PLC0415
+
     folder = out if out is not None else Path("results") / _folder(loaded, quick, on)
     try:
         with terminable():

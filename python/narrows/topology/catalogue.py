@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from narrows import extras
 from narrows.errors import ScenarioError, found, hint
 from narrows.topology import abilene, fat_tree, gfc, hub
 from narrows.topology.facts import Facts
@@ -39,7 +40,8 @@ def find(name: str, k: int | None) -> Facts:
         return hub.read(name)
     if "/" in name and not hub.installed():
         raise ScenarioError(
-            f"found {found(name)}, which is of the package topohub: pip install topohub", "name"
+            f"found {found(name)}, a network of the package topohub; try: {extras.remedy('topologies')}",
+            "name",
         )
     known = [*OWN, FAT_TREE, *hub.names()]
     raise ScenarioError(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import tomllib
 
 import pytest
+from narrows import extras
 from narrows.backends.kernel import agents, control, features, ovs
 from narrows.backends.kernel.commands import commands
 from narrows.backends.kernel.layout import lay_out
 from narrows.backends.kernel.shell import KernelError
-from narrows.controller import config, needs
+from narrows.controller import config
 from narrows.errors import ScenarioError
 
 PREFIX = "nrw-12-3-"
@@ -161,7 +162,7 @@ def test_paths_that_the_controller_would_not_take_are_refused(plan):
 
 
 def test_a_machine_without_the_packages_is_told_so_in_a_line(monkeypatch):
-    monkeypatch.setattr(needs, "missing", lambda: ["os_ken", "fastapi"])
+    monkeypatch.setattr(extras, "missing", lambda extra: ["os_ken", "fastapi"])
     with pytest.raises(KernelError) as told:
         features.require(features.sdn)
     assert str(told.value) == (

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from narrows import extras
 from narrows.backends.kernel import agents, cc, namespaces, ovs
 from narrows.backends.kernel.shell import KernelError, call
-from narrows.controller import needs
 
 CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
@@ -217,9 +217,11 @@ def agent() -> Finding:
 
 def controller() -> Finding:
     """The packages of the SDN controller."""
-    lacking = needs.missing()
+    lacking = extras.missing("controller")
     names = "packages of the controller" + (f" ({', '.join(lacking)})" if lacking else "")
-    return Finding(names, not lacking, (), "scenarios with sdn, narrows controller", needs.REMEDY)
+    return Finding(
+        names, not lacking, (), "scenarios with sdn, narrows controller", extras.remedy("controller")
+    )
 
 
 def sdn() -> list[Finding]:

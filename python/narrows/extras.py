@@ -1,0 +1,54 @@
+"""Optional dependencies: the modules of each extra, and the one line that a user reads without them."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from narrows.errors import NarrowsError
+
+MODULES = {
+    "controller": ("fastapi", "networkx", "os_ken", "uvicorn"),
+    "data": ("pooch",),
+    "pandas": ("pandas",),
+    "polars": ("polars",),
+    "report": ("altair", "jinja2", "markupsafe", "vl_convert"),
+    "topologies": ("topohub",),
+}
+"""Modules that an extra of pyproject.toml installs."""
+
+
+class MissingExtraError(NarrowsError, ImportError):
+    """A feature whose optional dependencies are not installed. Its text names the extra."""
+
+
+def missing(extra: str) -> list[str]:
+    """Modules of an extra that are not installed."""
+    return [name for name in MODULES[extra] if importlib.util.find_spec(name) is None]
+
+
+def remedy(extra: str) -> str:
+    """The command that installs an extra."""
+    return f"pip install 'narrows[{extra}]'"
+
+
+def require(extra: str, feature: str) -> None:
+    """Stop if a module of an extra is not installed.
+
+    Args:
+        extra: one of `MODULES`.
+        feature: the name of the command or function, which begins the message.
+
+    Raises:
+        MissingExtraError: with the modules and the command that installs them.
+    """
+    if lacking := missing(extra):
+        raise MissingExtraError(f"{feature}: {', '.join(lacking)} not installed; try: {remedy(extra)}")
+
+
+def explain(error: ModuleNotFoundError) -> str | None:
+    """The line for a failed import of an extra's module, or nothing for any other module."""
+    top = (error.name or "").split(".")[0]
+    for extra, modules in MODULES.items():
+        if top in modules:
+            return f"{top} is not installed; try: {remedy(extra)}"
+    return None

@@ -1,0 +1,113 @@
+"""Without an optional dependency each command names the extra in one line; the others work."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from narrows import extras
+
+ROOT = Path(__file__).parents[2]
+OPTIONAL = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
+IMPORTED_AS = {"os-ken": "os_ken", "vl-convert-python": "vl_convert"}
+# pyarrow looks for pandas itself and takes an entry without a module for a broken one.
+ALL = sorted({module for modules in extras.MODULES.values() for module in modules} - {"pandas"})
+RUN = "import sys; sys.modules.update(dict.fromkeys({absent!r})); from narrows.cli.main import main; main()"
+SCENARIO = """
+duration = "1s"
+[topology]
+kind = "dumbbell"
+rate = "10mbit"
+rtt = "20ms"
+[[flows]]
+cc = "cubic"
+"""
+
+native = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None, reason="no simulator")
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """Runs the command line in an interpreter that has none of these modules."""
+    (tmp_path / "my.toml").write_text(SCENARIO)
+
+    def call(*words, absent=ALL):
+        return subprocess.run(
+            [sys.executable, "-c", RUN.format(absent=absent), *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PYTHONPATH": str(ROOT / "python"), "PATH": "/usr/bin:/bin"},
+        )
+
+    return call
+
+
+def names(requirements):
+    return {re.split(r"[<>=]", requirement)[0] for requirement in requirements}
+
+
+def test_the_table_of_extras_is_that_of_the_package():
+    listed = {name: names(OPTIONAL[name]) for name in OPTIONAL if name not in ("all", "dev", "kernel")}
+    known = {name: set(modules) for name, modules in extras.MODULES.items()}
+    assert {name: {IMPORTED_AS.get(one, one) for one in found} for name, found in listed.items()} == known
+
+
+def test_all_has_every_extra_but_that_of_developers():
+    assert OPTIONAL["all"] == [f"narrows[{','.join(sorted(OPTIONAL.keys() - {'all', 'dev'}))}]"]
+
+
+def test_the_agent_of_the_extra_kernel_has_the_version_of_the_workspace():
+    assert OPTIONAL["kernel"] == [f"narrows-agent=={WORKSPACE['package']['version']}"]
+
+
+@native
+def test_a_run_needs_no_extra(bare):
+    done = bare("run", "my.toml")
+    assert done.returncode == 0, done.stderr
+    assert "cubic" in done.stdout
+    assert bare("--help").returncode == bare("list").returncode == bare("check", "my.toml").returncode == 0
+
+
+@native
+def test_a_simulation_and_its_tables_need_no_extra_in_python(tmp_path):
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({ALL!r})); import narrows; "
+        f"print(narrows.run(narrows.loads({SCENARIO!r})).table('flows').num_rows)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "feature", "extra"),
+    [
+        (("report", "results/my"), "report", "report"),
+        (("plot", "iperf3.json"), "plot", "report"),
+        (("matrix", "cubic", "reno"), "matrix", "report"),
+        (("study", "brf"), "study", "report"),
+        (("show", "my.toml", "--out", "network.svg"), "show --out", "report"),
+        (("validate", "--on", "recorded", "--write", "page.md"), "validate --write", "report"),
+        (("validate", "--on", "recorded"), "validate (or try --no-figures)", "report"),
+        (("controller",), "controller", "controller"),
+    ],
+)
+def test_a_command_without_its_extra_is_one_line(bare, words, feature, extra, tmp_path):
+    done = bare(*words)
+    modules = ", ".join(extras.MODULES[extra])
+    assert done.stderr == f"{feature}: {modules} not installed; try: pip install 'narrows[{extra}]'\n"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["my.toml"]
+
+
+def test_an_import_that_no_command_foresaw_names_the_extra():
+    assert extras.explain(ModuleNotFoundError(name="altair.utils")) == (
+        "altair is not installed; try: pip install 'narrows[report]'"
+    )
+    assert extras.explain(ModuleNotFoundError(name="os")) is None
+    assert extras.explain(ModuleNotFoundError()) is None
