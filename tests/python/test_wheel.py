@@ -1,0 +1,119 @@
+"""The wheel in a virtual environment of its own, without a compiler and without the repository."""
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+from narrows import extras
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+SPEC = importlib.util.spec_from_file_location("clean_install", ROOT / "tools" / "clean_install.py")
+clean_install = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(clean_install)
+
+MATURIN = Path(sys.executable).parent / "maturin"
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("cargo") and MATURIN.exists()), reason="no cargo or no maturin"
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel of this tree. Its native module is the one that `make setup` has built."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [str(MATURIN), "build", "--release", "--locked", "--quiet", "--out", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installation(wheel, tmp_path_factory):
+    """An environment with the wheel and the packages that it requires."""
+    made = clean_install.Installation(tmp_path_factory.mktemp("clean"))
+    made.install("--constraint", str(ROOT / "constraints.txt"), str(wheel))
+    (made.folder / "my.toml").write_text(clean_install.SCENARIO)
+    return made
+
+
+def test_the_wheel_is_for_any_python_from_3_11_and_many_linuxes(wheel):
+    assert re.fullmatch(rf"narrows-{re.escape(VERSION)}-cp311-abi3-manylinux_2_\d+_\w+\.whl", wheel.name)
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "python/narrows"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    expected = {path.removeprefix("python/") for path in listed if (ROOT / path).exists()}
+    names = set(zipfile.ZipFile(wheel).namelist())
+    metadata = {name for name in names if name.startswith(f"narrows-{VERSION}.dist-info/")}
+    assert names - metadata == expected | {"narrows/_native.abi3.so"}
+    assert {f"narrows-{VERSION}.dist-info/licenses/LICENSE-{one}" for one in ("MIT", "APACHE")} <= metadata
+    suffixes = {PurePosixPath(name).suffix for name in names - metadata}
+    assert {".toml", ".json", ".j2", ".css", ".js", ".parquet", ".csv", ".typed", ".md"} <= suffixes
+
+
+def test_the_core_installs_no_package_of_an_extra(installation):
+    installed = {name.replace("-", "_") for name in installation.packages()}
+    assert {"narrows", "numpy", "pyarrow", "pydantic"} <= installed
+    optional = {module for modules in extras.MODULES.values() for module in modules} | {"vl_convert_python"}
+    assert installed.isdisjoint(optional)
+
+
+def test_the_environment_has_no_compiler(installation):
+    for program in ("cc", "gcc", "clang", "cargo", "rustc"):
+        assert shutil.which(program, path=installation.environment["PATH"]) is None
+
+
+def test_the_command_states_its_version(installation):
+    done = installation.call("narrows", "--version")
+    assert (done.stdout, done.stderr, done.returncode) == (f"narrows {VERSION}\n", "", 0)
+
+
+def test_a_scenario_gives_a_table_and_results(installation):
+    done = installation.call("narrows", "run", "my.toml")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^\s*cubic\b.*\d", done.stdout, re.M)
+    assert re.search(r"^\s*bbr\b.*\d", done.stdout, re.M)
+    assert list((installation.folder / "results").rglob("flows.parquet"))
+
+
+def test_python_runs_a_scenario_with_the_installed_module(installation):
+    code = (
+        "import json, narrows, sys\n"
+        "flows = narrows.run(narrows.load('my.toml')).table('flows').to_pydict()\n"
+        "print(json.dumps([narrows.__file__, sys.path, flows['goodput_bps']]))\n"
+    )
+    done = installation.call("python", "-c", code)
+    assert done.returncode == 0, done.stderr
+    place, path, goodput = json.loads(done.stdout)
+    assert Path(place).is_relative_to(installation.folder)
+    assert not any(Path(entry).is_relative_to(ROOT) for entry in path if entry)
+    # Both flows last as long as the run, on a link of 50 Mbit/s.
+    assert 40e6 < sum(goodput) < 50e6
+    assert min(goodput) > 0
+
+
+def test_studies_and_schema_are_found_in_the_installed_package(installation):
+    studies = installation.call("narrows", "study").stdout
+    assert "brf" in studies
+    assert json.loads(installation.call("narrows", "schema").stdout)["title"]
+
+
+def test_a_report_without_its_extra_is_one_line(installation):
+    done = installation.call("narrows", "report", "results")
+    assert done.returncode == 2
+    assert done.stderr.endswith("not installed; try: pip install 'narrows[report]'\n")
+    assert done.stderr.count("\n") == 1

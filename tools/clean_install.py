@@ -1,0 +1,112 @@
+"""Installs a wheel of narrows as a user does, and measures the way to the first table.
+
+    python tools/clean_install.py dist/narrows-0.2.0-cp311-abi3-manylinux_2_17_x86_64.whl
+
+A new virtual environment in a temporary folder gets the wheel from pip, with binary packages only. PATH holds
+the environment's programs alone, so neither a compiler nor the repository takes part. The script prints the
+times and asserts none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from itertools import pairwise
+from pathlib import Path
+
+SCENARIO = """\
+[topology]
+kind = "dumbbell"
+rate = "50mbit"
+rtt = "20ms"
+
+[[flows]]
+cc = "cubic"
+
+[[flows]]
+cc = "bbr"
+"""
+
+
+class Installation:
+    """A virtual environment without anything else in PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.programs = folder / "venv" / "bin"
+        kept = ("HOME", "LANG", "TMPDIR")
+        self.environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name in kept or name.startswith(("PIP_", "SSL_"))
+        } | {"PATH": str(self.programs)}
+        venv.create(folder / "venv", with_pip=True)
+
+    def call(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment in `folder`."""
+        return subprocess.run(
+            [str(self.programs / program), *words],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def install(self, *requirements: str) -> None:
+        """Install binary packages.
+
+        Raises:
+            RuntimeError: with pip's last line.
+        """
+        pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:")
+        done = self.call("python", *pip, *requirements)
+        if done.returncode:
+            raise RuntimeError((done.stderr.strip().splitlines() or ["pip gave no reason"])[-1])
+
+    def packages(self) -> dict[str, str]:
+        """Name and version of everything that is installed but pip and setuptools."""
+        done = self.call("python", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check")
+        listed = {one["name"].lower(): one["version"] for one in json.loads(done.stdout)}
+        return {name: version for name, version in listed.items() if name not in ("pip", "setuptools")}
+
+    def megabytes(self) -> float:
+        """Size of the environment's files."""
+        return sum(path.stat().st_size for path in (self.folder / "venv").rglob("*") if path.is_file()) / 1e6
+
+
+def main() -> int:
+    """Install, run, and print how long each took."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("wheel", type=Path, help="the wheel to install")
+    parser.add_argument("--no-cache", action="store_true", help="download every package, as on a new machine")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        times = [("start", time.monotonic())]
+        installation = Installation(Path(folder))
+        times.append(("virtual environment", time.monotonic()))
+        empty = installation.megabytes()
+        installation.install(*(["--no-cache-dir"] if given.no_cache else []), str(given.wheel.resolve()))
+        times.append(("pip install", time.monotonic()))
+        (Path(folder) / "my.toml").write_text(SCENARIO)
+        done = installation.call("narrows", "run", "my.toml")
+        times.append(("narrows run", time.monotonic()))
+        print(done.stdout, done.stderr, sep="")
+        for (_, before), (step, after) in pairwise(times):
+            print(f"{after - before:6.1f} s  {step}")
+        print(f"{times[-1][1] - times[0][1]:6.1f} s  from nothing to the first table")
+        size = installation.megabytes() - empty
+        print(f"{len(installation.packages())} packages, {size:.0f} MB")
+        return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
