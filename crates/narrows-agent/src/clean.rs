@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use crate::bpffs;
 use crate::htb::{Remains, Rtnl};
 use crate::status::client::sockets_in;
 
@@ -41,7 +42,34 @@ pub fn clean(folder: &Path, pins: &Path) -> Cleaned {
     if pins.exists() {
         note(&mut cleaned, pins, fs::remove_dir_all(pins));
     }
+    if pins.starts_with(bpffs::PATH) {
+        hidden(&mut cleaned, pins);
+    }
     cleaned
+}
+
+/// Removes pins that another mount hides, and the mount if nothing else is pinned there.
+fn hidden(cleaned: &mut Cleaned, pins: &Path) {
+    if !bpffs::covered().is_ok_and(|covered| covered > 0) {
+        return;
+    }
+    let remove = || match fs::remove_dir_all(pins) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        other => other.map(|()| true),
+    };
+    let shown = format!("{} below another mount", pins.display());
+    match bpffs::below(remove) {
+        Ok(true) => cleaned.removed.push(shown),
+        Ok(false) => {}
+        Err(error) => cleaned.failed.push(format!("{shown}: {error}")),
+    }
+    match bpffs::lock() {
+        Ok(_lock) if bpffs::uncover() > 0 => {
+            cleaned.removed.push(format!("a bpffs that covered another one at {}", bpffs::PATH));
+        }
+        Ok(_) => {}
+        Err(error) => cleaned.failed.push(error.to_string()),
+    }
 }
 
 fn qdiscs(removed: &mut Vec<String>) -> Result<(), crate::htb::Error> {

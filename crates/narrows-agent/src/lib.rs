@@ -5,6 +5,7 @@
 mod skeleton;
 
 pub mod agents;
+pub mod bpffs;
 pub mod cc;
 pub mod channel;
 pub mod clean;

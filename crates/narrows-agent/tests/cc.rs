@@ -5,9 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use narrows_agent::cc::{self, CcError, Options, Place, Variant};
 use narrows_agent::dataplane::cost;
@@ -15,42 +13,10 @@ use narrows_control::congestion::bbr::gain_model;
 use narrows_lab::{Need, can_run};
 use nix::sys::socket::{setsockopt, sockopt};
 
-/// Names and pins of one test: those that the user of this machine has loaded are left alone.
-struct Own(Place);
+#[path = "kernel/own.rs"]
+mod own;
 
-impl Own {
-    fn new(test: &str) -> Option<Own> {
-        if !can_run(&[Need::Root, Need::Btf]) {
-            return None;
-        }
-        let process = std::process::id();
-        let folder = Path::new("/sys/fs/bpf").join(format!("narrows-cc-test-{process}-{test}"));
-        Some(Own(Place { folder, prefix: format!("{test}{}_", process % 100_000) }))
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0.folder);
-    }
-}
-
-fn available(name: &str) -> bool {
-    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
-    names.split_ascii_whitespace().any(|available| available == name)
-}
-
-/// The kernel lets go a moment after the last user has.
-fn soon(what: &str, is_so: impl Fn() -> bool) {
-    let found = (0..1000).any(|_| {
-        let found = is_so();
-        if !found {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        found
-    });
-    assert!(found, "{what}");
-}
+use own::{available, own, soon};
 
 #[test]
 fn the_kernel_computes_the_gains_of_the_simulator() {
@@ -83,79 +49,81 @@ fn the_kernel_computes_the_gains_of_the_simulator() {
 
 #[test]
 fn a_congestion_control_stays_until_it_is_unloaded_and_nobody_has_it() {
-    let Some(Own(place)) = &Own::new("stay") else { return };
-    let name = place.registered(Variant::C);
-    let options = Options { down_needs_loss: true, ..Options::default() };
-    assert_eq!(cc::list(place).unwrap(), []);
-    cc::load(Variant::C, options, place).unwrap();
-    assert!(available(&name));
-    let [loaded] = &cc::list(place).unwrap()[..] else { panic!("one is loaded") };
-    assert_eq!(
-        (loaded.variant, loaded.options, loaded.connections, loaded.begun),
-        (Variant::C, options, 0, 0)
-    );
+    own("stay", |place| {
+        let name = place.registered(Variant::C);
+        let options = Options { down_needs_loss: true, ..Options::default() };
+        assert_eq!(cc::list(place).unwrap(), []);
+        cc::load(Variant::C, options, place).unwrap();
+        assert!(available(&name));
+        let [loaded] = &cc::list(place).unwrap()[..] else { panic!("one is loaded") };
+        assert_eq!(
+            (loaded.variant, loaded.options, loaded.connections, loaded.begun),
+            (Variant::C, options, 0, 0)
+        );
 
-    let error = cc::load(Variant::C, options, place).unwrap_err();
-    assert!(matches!(error, CcError::Loaded(_)), "{error}");
-    let elsewhere = Place { folder: place.folder.join("elsewhere"), ..place.clone() };
-    let error = cc::load(Variant::C, options, &elsewhere).unwrap_err();
-    assert!(matches!(error, CcError::Taken { .. }), "{error}");
+        let error = cc::load(Variant::C, options, place).unwrap_err();
+        assert!(matches!(error, CcError::Loaded(_)), "{error}");
+        let elsewhere = Place { folder: place.folder.join("elsewhere"), ..place.clone() };
+        let error = cc::load(Variant::C, options, &elsewhere).unwrap_err();
+        assert!(matches!(error, CcError::Taken { .. }), "{error}");
 
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    setsockopt(&client, sockopt::TcpCongestion, &OsString::from(&name)).unwrap();
-    let (mut server, _) = listener.accept().unwrap();
-    let sending = std::thread::spawn(move || {
-        client.write_all(&[7; 1 << 20]).unwrap();
-        client
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        setsockopt(&client, sockopt::TcpCongestion, &OsString::from(&name)).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let sending = std::thread::spawn(move || {
+            client.write_all(&[7; 1 << 20]).unwrap();
+            client
+        });
+        let received = std::io::copy(&mut std::io::Read::take(&mut server, 1 << 20), &mut std::io::sink());
+        assert_eq!(received.unwrap(), 1 << 20);
+        let client = sending.join().unwrap();
+        let loaded = cc::find(Variant::C, place).unwrap().expect("it is loaded");
+        assert_eq!((loaded.connections, loaded.begun), (1, 1));
+        let error = cc::unload(Variant::C, place).unwrap_err();
+        assert!(matches!(error, CcError::InUse { connections: 1, .. }), "{error}");
+        assert!(available(&name));
+
+        // Who chooses another one has left, too.
+        setsockopt(&client, sockopt::TcpCongestion, &OsString::from("reno")).unwrap();
+        assert_eq!(cc::find(Variant::C, place).unwrap().map(|loaded| loaded.connections), Some(0));
+        setsockopt(&client, sockopt::TcpCongestion, &OsString::from(&name)).unwrap();
+        assert_eq!(cc::find(Variant::C, place).unwrap().map(|loaded| loaded.connections), Some(1));
+        drop((client, server));
+        soon("a closed connection counts no more", || {
+            cc::find(Variant::C, place).unwrap().is_some_and(|loaded| loaded.connections == 0)
+        });
+        cc::unload(Variant::C, place).unwrap();
+        soon("what is unloaded is gone", || !available(&name));
+        let error = cc::unload(Variant::C, place).unwrap_err();
+        assert!(matches!(error, CcError::Absent(_)), "{error}");
     });
-    let received = std::io::copy(&mut std::io::Read::take(&mut server, 1 << 20), &mut std::io::sink());
-    assert_eq!(received.unwrap(), 1 << 20);
-    let client = sending.join().unwrap();
-    let loaded = cc::find(Variant::C, place).unwrap().expect("it is loaded");
-    assert_eq!((loaded.connections, loaded.begun), (1, 1));
-    let error = cc::unload(Variant::C, place).unwrap_err();
-    assert!(matches!(error, CcError::InUse { connections: 1, .. }), "{error}");
-    assert!(available(&name));
-
-    // Who chooses another one has left, too.
-    setsockopt(&client, sockopt::TcpCongestion, &OsString::from("reno")).unwrap();
-    assert_eq!(cc::find(Variant::C, place).unwrap().map(|loaded| loaded.connections), Some(0));
-    setsockopt(&client, sockopt::TcpCongestion, &OsString::from(&name)).unwrap();
-    assert_eq!(cc::find(Variant::C, place).unwrap().map(|loaded| loaded.connections), Some(1));
-    drop((client, server));
-    soon("a closed connection counts no more", || {
-        cc::find(Variant::C, place).unwrap().is_some_and(|loaded| loaded.connections == 0)
-    });
-    cc::unload(Variant::C, place).unwrap();
-    soon("what is unloaded is gone", || !available(&name));
-    let error = cc::unload(Variant::C, place).unwrap_err();
-    assert!(matches!(error, CcError::Absent(_)), "{error}");
 }
 
 #[test]
 fn all_four_load_beside_each_other() {
-    let Some(Own(place)) = &Own::new("four") else { return };
-    for variant in Variant::ALL {
-        cc::load(variant, Options::default(), place).unwrap();
-    }
-    assert!(Variant::ALL.iter().all(|variant| available(&place.registered(*variant))));
-    assert_eq!(cc::list(place).unwrap().len(), 4);
-    // Another kernel's verifier may look at more than this one's: far from the million that is the most.
-    let mut looked_at = 0;
-    for id in cost::loaded() {
-        // One of another test may go meanwhile.
-        let Ok((name, cost)) = cost::by_id(id) else { continue };
-        if name == "nrw_cong_contro" {
-            looked_at += 1;
-            assert!(cost.verified_instructions < 100_000, "{cost:?}");
+    own("four", |place| {
+        for variant in Variant::ALL {
+            cc::load(variant, Options::default(), place).unwrap();
         }
-    }
-    assert!(looked_at >= 4, "{looked_at}");
-    for variant in Variant::ALL {
-        cc::unload(variant, place).unwrap();
-    }
-    assert_eq!(cc::list(place).unwrap(), []);
+        assert!(Variant::ALL.iter().all(|variant| available(&place.registered(*variant))));
+        assert_eq!(cc::list(place).unwrap().len(), 4);
+        // Another kernel's verifier may look at more than this one's: far from the million that is the most.
+        let mut looked_at = 0;
+        for id in cost::loaded() {
+            // One of another test may go meanwhile.
+            let Ok((name, cost)) = cost::by_id(id) else { continue };
+            if name == "nrw_cong_contro" {
+                looked_at += 1;
+                assert!(cost.verified_instructions < 100_000, "{cost:?}");
+            }
+        }
+        assert!(looked_at >= 4, "{looked_at}");
+        for variant in Variant::ALL {
+            cc::unload(variant, place).unwrap();
+        }
+        assert_eq!(cc::list(place).unwrap(), []);
+    });
 }
 
 fn run(program: &mut Command, arguments: &[&str]) -> Output {
@@ -172,44 +140,47 @@ fn refused(output: &Output) -> String {
 /// The other one's pins are not what a loser has left behind.
 #[test]
 fn of_two_that_load_at_once_one_does() {
-    let Some(Own(place)) = &Own::new("both") else { return };
-    let load = || cc::load(Variant::A, Options::default(), place);
-    let outcomes = std::thread::scope(|scope| {
-        [(); 2].map(|()| scope.spawn(load)).map(|loading| loading.join().unwrap())
+    own("both", |place| {
+        let load = || cc::load(Variant::A, Options::default(), place);
+        let outcomes = std::thread::scope(|scope| {
+            [(); 2].map(|()| scope.spawn(load)).map(|loading| loading.join().unwrap())
+        });
+        assert!(outcomes.iter().any(Result::is_ok), "{outcomes:?}");
+        assert!(outcomes.iter().any(|o| matches!(o, Err(CcError::Loaded(_)))), "{outcomes:?}");
+        assert_eq!(cc::list(place).unwrap().len(), 1);
+        cc::unload(Variant::A, place).unwrap();
     });
-    assert!(outcomes.iter().any(Result::is_ok), "{outcomes:?}");
-    assert!(outcomes.iter().any(|o| matches!(o, Err(CcError::Loaded(_)))), "{outcomes:?}");
-    assert_eq!(cc::list(place).unwrap().len(), 1);
-    cc::unload(Variant::A, place).unwrap();
 }
 
 /// As of a process that was killed between its two pins.
 #[test]
 fn half_of_one_is_no_reason_not_to_load() {
-    let Some(Own(place)) = &Own::new("half") else { return };
-    cc::load(Variant::A, Options::default(), place).unwrap();
-    let folder = place.folder.join(place.registered(Variant::A));
-    for pin in ["link", "element"] {
-        let _ = fs::remove_file(folder.join(pin));
-    }
-    assert!(folder.join("facts").exists());
-    assert_eq!(cc::list(place).unwrap(), []);
-    soon("it is gone", || !available(&place.registered(Variant::A)));
-    cc::load(Variant::A, Options::default(), place).unwrap();
-    assert!(available(&place.registered(Variant::A)));
-    cc::unload(Variant::A, place).unwrap();
+    own("half", |place| {
+        cc::load(Variant::A, Options::default(), place).unwrap();
+        let folder = place.folder.join(place.registered(Variant::A));
+        for pin in ["link", "element"] {
+            let _ = fs::remove_file(folder.join(pin));
+        }
+        assert!(folder.join("facts").exists());
+        assert_eq!(cc::list(place).unwrap(), []);
+        soon("it is gone", || !available(&place.registered(Variant::A)));
+        cc::load(Variant::A, Options::default(), place).unwrap();
+        assert!(available(&place.registered(Variant::A)));
+        cc::unload(Variant::A, place).unwrap();
+    });
 }
 
 /// Cut short it could be another one's.
 #[test]
 fn a_name_that_is_too_long_is_refused() {
-    let Some(Own(place)) = &Own::new("long") else { return };
-    let place = Place { prefix: "eleven_more".to_owned(), ..place.clone() };
-    let error = cc::load(Variant::A, Options::default(), &place).unwrap_err();
-    assert!(
-        error.to_string().contains("found the name \"eleven_morebbr_a\", expected at most 15"),
-        "{error}"
-    );
+    own("long", |place| {
+        let place = Place { prefix: "eleven_more".to_owned(), ..place.clone() };
+        let error = cc::load(Variant::A, Options::default(), &place).unwrap_err();
+        assert!(
+            error.to_string().contains("found the name \"eleven_morebbr_a\", expected at most 15"),
+            "{error}"
+        );
+    });
 }
 
 #[test]

@@ -6,13 +6,19 @@ repeated (`flaky`), with the same bounds.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from narrows import sweep
-from narrows.backends.kernel import agents, cc, features, iperf3
+from narrows.backends.kernel import agents, cc, features, iperf3, namespaces
 from narrows.backends.kernel.layout import lay_out
 from narrows.backends.kernel.shell import KernelError
 from narrows.backends.kernel.spec import spec
@@ -56,15 +62,46 @@ def registered():
     return features.CONGESTION.read_text().split()
 
 
+KILLED = "NARROWS_TEST_KILLED"
+UNLOAD = 'read _; for i in $(seq 50); do "$0" cc unload all && exit; sleep 0.1; done'
+"""Waits for the end of its input, then unloads; connections are gone a moment after their namespaces."""
+
+
+@contextmanager
+def _lock() -> Iterator[int]:
+    """Wait until no other test has the names: they are the whole kernel's."""
+    namespaces.FILES.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (namespaces.FILES / "test-cc").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
+
+
 @pytest.fixture
 def unloaded(agent):
-    """Nothing is loaded before, or the test says why it cannot run; nothing is after."""
-    before = cc.loaded()
-    if before:
-        pytest.skip(f"loaded already: {', '.join(before)}")
-    yield
-    for name in cc.loaded():
-        cc.call("unload", name)
+    """Nothing is loaded before, or the test says why it cannot run; nothing is afterwards.
+
+    Another process unloads when its input ends, which is when this process ends, however it ends. It shares
+    the lock, so the next test waits for it.
+    """
+    with _lock() as lock:
+        before = cc.loaded()
+        if before:
+            pytest.skip(f"loaded already: {', '.join(before)}")
+        program = str(agents.program("which loads congestion controls"))
+        guardian = subprocess.Popen(
+            ["sh", "-c", UNLOAD, program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=[lock],
+        )
+        try:
+            yield
+        finally:
+            guardian.stdin.close()
+            guardian.wait()
+        assert cc.loaded() == {}
 
 
 def test_a_flow_gets_the_kernels_name(plan):
@@ -104,6 +141,40 @@ def test_of_several_that_fail_half_way_it_says_what_was_done(monkeypatch, tmp_pa
     monkeypatch.setenv(agents.VARIABLE, str(agent))
     assert narrows("cc", "load", "bbr", "bbr-a") == (2, "one is loaded\n", "two is not\n")
     assert narrows("cc", "unload", "bbr", "bbr-a") == (2, "one is unloaded\n", "two is not\n")
+
+
+@pytest.mark.skipif(KILLED not in os.environ, reason="runs in a process of the next test")
+@pytest.mark.usefixtures("unloaded")
+def test_that_is_killed():
+    cc.call("load", "bbr-a")
+    time.sleep(600)
+
+
+def test_a_killed_test_leaves_nothing_registered(agent):
+    with _lock():
+        if cc.loaded():
+            pytest.skip("loaded already")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        __file__,
+        "-k",
+        "test_that_is_killed",
+    ]
+    killed = subprocess.Popen(command, env=os.environ | {KILLED: "1"}, stdout=subprocess.DEVNULL)
+    try:
+        while "narrows_bbr_a" not in registered():
+            assert killed.poll() is None
+            time.sleep(0.05)
+    finally:
+        killed.kill()
+        killed.wait()
+    with _lock():
+        assert cc.loaded() == {}
 
 
 @pytest.mark.usefixtures("unloaded")

@@ -77,19 +77,28 @@ def test_root_that_cannot_try_is_told_why(no_root, monkeypatch):
         features.require(lambda: tried)
 
 
+MOUNT = "30 23 0:30 / /sys/fs/bpf rw,relatime shared:9 - bpf bpf rw,mode=700"
+
+
 @pytest.mark.parametrize(
-    ("mounts", "have"),
+    ("mounts", "have", "remedy"),
     [
-        ("bpf /sys/fs/bpf bpf rw 0 0", True),
-        ("bpf /elsewhere bpf rw 0 0", False),
-        ("x /sys/fs/bpf tmpfs rw", False),
+        ([MOUNT], True, ""),
+        ([MOUNT, MOUNT.replace("30 23", "31 30")], True, ""),  # the same file system twice hides nothing
+        (
+            [MOUNT, "31 30 0:31 / /sys/fs/bpf rw - bpf bpf rw"],
+            False,
+            "found 2 mounts at /sys/fs/bpf, one hides",
+        ),
+        ([MOUNT.replace("/sys/fs/bpf", "/elsewhere")], False, "mount -t bpf bpf /sys/fs/bpf"),
+        ([MOUNT.replace("- bpf", "- tmpfs")], False, "mount -t bpf bpf /sys/fs/bpf"),
     ],
 )
-def test_bpffs_is_looked_for_where_the_agent_pins(monkeypatch, mounts, have):
-    monkeypatch.setattr(features, "_lines", lambda path: [mounts] if path == "/proc/mounts" else [])
+def test_bpffs_must_be_mounted_once_where_the_agent_pins(monkeypatch, mounts, have, remedy):
+    monkeypatch.setattr(features, "_lines", lambda path: mounts if path == "/proc/self/mountinfo" else [])
     (finding,) = [finding for finding in features.kernel() if finding.name == "bpffs"]
     assert finding.have is have
-    assert finding.remedy == "mount -t bpf bpf /sys/fs/bpf"
+    assert have or finding.remedy.startswith(remedy)
 
 
 def test_remains_are_named_with_what_removes_them(monkeypatch, narrows, tmp_path):

@@ -1,6 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::bpffs;
+
 /// What would do where the kernel lacks a part.
 pub(super) const REMEDY: &str = "Linux 6.1 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
 
@@ -19,9 +21,10 @@ pub enum CcError {
     /// It is there.
     #[error("{0} is loaded already; unload it first to load it with other options")]
     Loaded(String),
-    /// One of this name is registered that is not pinned here.
+    /// One of this name is registered and not pinned here.
     #[error(
-        "{name} is registered already, but not pinned in {}; it is another mount's, or a default of a namespace keeps it",
+        "{name} is registered already, but not pinned in {}; `narrows-agent cc unload {name}` removes it, \
+         unless it is the default of a network namespace",
         folder.display()
     )]
     Taken {
@@ -59,6 +62,23 @@ pub enum CcError {
         /// What would do.
         remedy: &'static str,
     },
+    /// It cannot be unloaded from here.
+    #[error(
+        "{name} is loaded, but pinned in another mount namespace, and this kernel cannot detach it from here \
+         ({found}); unload it where it was loaded"
+    )]
+    Elsewhere {
+        /// The name.
+        name: String,
+        /// What the kernel said.
+        found: io::Error,
+    },
+    /// bpffs cannot be mounted or locked.
+    #[error(transparent)]
+    Bpffs(#[from] bpffs::Error),
+    /// The mounts cannot be looked at.
+    #[error("looking below the mount at /sys/fs/bpf: {0}")]
+    Mounts(#[from] io::Error),
     /// A file of the system.
     #[error("{}: {source}", path.display())]
     File {

@@ -9,8 +9,10 @@ use libbpf_rs::{AsRawLibbpf, ErrorKind, MapCore, MapFlags, MapHandle};
 
 use super::age::{Age, age};
 use super::error::REMEDY;
+use super::place::{ELEMENT, FACTS, LINK};
+use super::registered::Registered;
 use super::{CcError, Options, Place, Variant};
-use crate::privileges;
+use crate::{bpffs, privileges};
 
 skeleton!("cc");
 
@@ -21,10 +23,6 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// TCP_CA_NAME_MAX, with the terminating zero.
 const NAME_MAX: usize = 16;
-/// Names of what is pinned.
-const LINK: &str = "link";
-const ELEMENT: &str = "element";
-const FACTS: &str = "facts";
 
 /// One that is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +37,8 @@ pub struct Loaded {
     pub connections: u64,
     /// Connections that have had it since it was loaded, those that have it included.
     pub begun: u64,
+    /// Its pin is where it should be. If not, another mount hides the pin, or it is in another mount namespace.
+    pub pin_is_visible: bool,
 }
 
 /// What every call needs of the user and of the kernel.
@@ -69,13 +69,12 @@ pub fn loadable(variant: Variant, options: Options, place: &Place) -> Result<(),
     if name.len() >= NAME_MAX {
         return Err(CcError::Long(name));
     }
-    if find(variant, place)?.is_some() {
-        return Err(CcError::Loaded(name));
+    match find(variant, place)? {
+        Some(loaded) if loaded.pin_is_visible => Err(CcError::Loaded(name)),
+        Some(_) => Err(CcError::Taken { name, folder: place.folder.clone() }),
+        None if is_registered(&name)? => Err(CcError::Taken { name, folder: place.folder.clone() }),
+        None => Ok(()),
     }
-    if registered(&name)? {
-        return Err(CcError::Taken { name, folder: place.folder.clone() });
-    }
-    Ok(())
 }
 
 /// Loads and registers a congestion control, which stays until [`unload`] or the machine's end.
@@ -85,7 +84,8 @@ pub fn loadable(variant: Variant, options: Options, place: &Place) -> Result<(),
 pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded, CcError> {
     check()?;
     let name = place.registered(variant);
-    let _alone = place.alone()?;
+    let _lock = bpffs::lock()?;
+    place.mount()?;
     loadable(variant, options, place)?;
     let folder = place.make_anew(variant)?;
     let loaded = register(variant, options, &name, &folder);
@@ -94,7 +94,7 @@ pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded,
         let _ = fs::remove_dir_all(&folder);
     }
     loaded?;
-    Ok(Loaded { variant, name, options, connections: 0, begun: 0 })
+    Ok(Loaded { variant, name, options, connections: 0, begun: 0, pin_is_visible: true })
 }
 
 fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Result<(), CcError> {
@@ -142,21 +142,26 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
     .map_err(CcError::refused(pinning, remedy))
 }
 
-/// The congestion control, if it is loaded.
+/// The congestion control, if it is loaded, wherever it is pinned.
 ///
 /// # Errors
 /// One line, if it cannot be told.
 pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> {
-    let folder = place.of(variant);
-    let mut there = false;
-    for pin in [LINK, ELEMENT].map(|name| folder.join(name)) {
-        there |= pin.try_exists().map_err(CcError::file(&pin))?;
-    }
-    if !there {
+    let name = place.registered(variant);
+    // A pin may be left of one that was detached from another mount namespace.
+    if !is_registered(&name)? {
         return Ok(None);
     }
-    let facts = folder.join(FACTS);
-    let look = || MapHandle::from_pinned_path(&facts)?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+    let facts = place.of(variant).join(FACTS);
+    let open = || MapHandle::from_pinned_path(&facts);
+    let pin_is_visible = place.is_pinned(variant)?;
+    let map = if pin_is_visible {
+        open().map_err(|error| CcError::file(&facts)(io::Error::other(error)))?
+    } else {
+        let Some(Registered { facts: Some(map), .. }) = Registered::find(&name) else { return Ok(None) };
+        map
+    };
+    let look = || map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
     let bytes = look().map_err(|error| CcError::file(&facts)(io::Error::other(error)))?.unwrap_or_default();
     let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes));
     // Not taken for none: what is in use is not to be unloaded.
@@ -164,7 +169,7 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
         return Err(CcError::file(&facts)(io::Error::other("not the facts of this version's programs")));
     };
     let options = Options::from_bits(options);
-    Ok(Some(Loaded { variant, name: place.registered(variant), options, connections, begun }))
+    Ok(Some(Loaded { variant, name, options, connections, begun, pin_is_visible }))
 }
 
 /// All that are loaded.
@@ -202,18 +207,35 @@ pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
 /// One line, if it is not there or is in use.
 pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     check()?;
-    let _alone = place.alone()?;
+    let _lock = bpffs::lock()?;
     unloadable(variant, place)?;
-    let folder = place.of(variant);
-    let element = folder.join(ELEMENT);
-    if element.try_exists().map_err(CcError::file(&element))? {
-        let unregister = || MapHandle::from_pinned_path(&element)?.delete(&0u32.to_ne_bytes());
-        unregister().map_err(|error| CcError::file(&element)(io::Error::other(error)))?;
+    let was_visible = place.unpin(variant)?;
+    // Also where it was visible: one that was detached before may have left pins there.
+    let was_hidden = bpffs::below(|| place.unpin(variant));
+    if !was_visible && !matches!(was_hidden, Ok(true)) {
+        detach(&place.registered(variant))?;
     }
-    fs::remove_dir_all(&folder).map_err(CcError::file(folder))
+    bpffs::uncover();
+    Ok(())
 }
 
-fn registered(name: &str) -> Result<bool, CcError> {
+/// Unmounts each bpffs that covers another one and in which nothing is pinned; returns how many.
+///
+/// # Errors
+/// One line, if bpffs cannot be locked.
+pub fn uncover() -> Result<usize, CcError> {
+    check()?;
+    let _lock = bpffs::lock()?;
+    Ok(bpffs::uncover())
+}
+
+/// Unregisters a congestion control whose pin cannot be reached: it is in another mount namespace, or was never made.
+fn detach(name: &str) -> Result<(), CcError> {
+    let Some(registered) = Registered::find(name) else { return Ok(()) };
+    registered.detach().map_err(|found| CcError::Elsewhere { name: name.to_owned(), found })
+}
+
+fn is_registered(name: &str) -> Result<bool, CcError> {
     let available = fs::read_to_string(AVAILABLE).map_err(CcError::file(AVAILABLE))?;
     Ok(available.split_ascii_whitespace().any(|available| available == name))
 }

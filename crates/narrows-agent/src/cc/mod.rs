@@ -9,10 +9,11 @@ mod error;
 mod gains;
 mod load;
 mod place;
+mod registered;
 
 pub use error::CcError;
 pub use gains::gains;
-pub use load::{Loaded, find, list, load, loadable, unload, unloadable};
+pub use load::{Loaded, find, list, load, loadable, uncover, unload, unloadable};
 pub use place::Place;
 
 /// A member of the family.

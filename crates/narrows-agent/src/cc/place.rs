@@ -1,16 +1,21 @@
 //! Where what is loaded is kept.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{Flock, FlockArg};
-use nix::mount::{MsFlags, mount};
-use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use libbpf_rs::{MapCore, MapHandle};
 
 use super::{CcError, Variant};
+use crate::bpffs;
 
-const BPFFS: &str = "/sys/fs/bpf";
+/// The pin of the link that holds a congestion control.
+pub(super) const LINK: &str = "link";
+/// The pin of the map whose element it is, where the kernel has no links for it.
+pub(super) const ELEMENT: &str = "element";
+/// The pin of the map with its counters.
+pub(super) const FACTS: &str = "facts";
+const PINS: [&str; 2] = [LINK, ELEMENT];
 
 /// A folder of a bpffs, and how names begin there. Tests have their own: names are the whole machine's.
 #[derive(Clone, Debug)]
@@ -23,7 +28,7 @@ pub struct Place {
 
 impl Default for Place {
     fn default() -> Self {
-        Place { folder: Path::new(BPFFS).join("narrows-cc"), prefix: "narrows_".to_owned() }
+        Place { folder: Path::new(bpffs::PATH).join("narrows-cc"), prefix: "narrows_".to_owned() }
     }
 }
 
@@ -37,28 +42,43 @@ impl Place {
         self.folder.join(self.registered(variant))
     }
 
-    /// Nobody else loads or unloads here until it is dropped: the loser of two that load would remove what the winner pinned.
-    pub(super) fn alone(&self) -> Result<Flock<File>, CcError> {
-        self.mounted()?;
-        fs::create_dir_all(&self.folder).map_err(CcError::file(&self.folder))?;
-        let folder = File::open(&self.folder).map_err(CcError::file(&self.folder))?;
-        Flock::lock(folder, FlockArg::LockExclusive)
-            .map_err(|(_, errno)| CcError::file(&self.folder)(errno.into()))
+    /// Mounts bpffs if the folder needs it and there is none. Hold the lock of [`bpffs`].
+    pub(super) fn mount(&self) -> Result<(), CcError> {
+        if !self.folder.starts_with(bpffs::PATH) {
+            return Ok(());
+        }
+        // What is pinned from now on must not cover what was pinned before.
+        bpffs::uncover();
+        Ok(bpffs::mount_once()?)
     }
 
-    /// Mounts a bpffs where there is none, as bpftool does: without one nothing can outlive this process.
-    fn mounted(&self) -> Result<(), CcError> {
-        let is_bpffs = |path: &Path| statfs(path).is_ok_and(|s| s.filesystem_type() == BPF_FS_MAGIC);
-        if self.folder.starts_with(BPFFS) && !is_bpffs(Path::new(BPFFS)) {
-            mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), Some("mode=0700")).map_err(|errno| {
-                CcError::Missing {
-                    what: "keeping a congestion control loaded",
-                    found: format!("no bpffs at {BPFFS}, and mounting one: {}", errno.desc()),
-                    remedy: "mount one (`mount -t bpf bpf /sys/fs/bpf`)",
-                }
-            })?;
+    /// Whether a variant is pinned in the folder that is visible now.
+    pub(super) fn is_pinned(&self, variant: Variant) -> Result<bool, CcError> {
+        let folder = self.of(variant);
+        for pin in PINS.map(|name| folder.join(name)) {
+            if pin.try_exists().map_err(CcError::file(&pin))? {
+                return Ok(true);
+            }
         }
-        Ok(())
+        Ok(false)
+    }
+
+    /// Removes the pins of a variant from the folder that is visible now, and with them the congestion control; returns
+    /// whether there were any.
+    pub(super) fn unpin(&self, variant: Variant) -> Result<bool, CcError> {
+        if !self.is_pinned(variant)? {
+            return Ok(false);
+        }
+        let folder = self.of(variant);
+        let element = folder.join(ELEMENT);
+        if element.try_exists().map_err(CcError::file(&element))? {
+            let unregister = || MapHandle::from_pinned_path(&element)?.delete(&0u32.to_ne_bytes());
+            unregister().map_err(|error| CcError::file(&element)(io::Error::other(error)))?;
+        }
+        fs::remove_dir_all(&folder).map_err(CcError::file(folder))?;
+        // The last one takes the folder with it.
+        let _ = fs::remove_dir(&self.folder);
+        Ok(true)
     }
 
     /// Makes the folder of a variant that is not loaded, without what one that was killed has pinned of it.

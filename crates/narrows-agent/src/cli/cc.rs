@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use clap::{Args as ClapArgs, Subcommand};
 
 use super::Failure;
+use crate::bpffs;
 use crate::cc::{self, CcError, Loaded, Options, Place, Variant};
 
 #[derive(Debug, Subcommand)]
@@ -61,7 +62,10 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
             }
         }
         CcCommand::List { json } => {
-            let text = shown(&cc::list(&place)?, &place, *json)?;
+            let mut text = shown(&cc::list(&place)?, &place, *json)?;
+            if let Some(warning) = bpffs::warning().filter(|_| !json) {
+                text += &format!("\n{warning}\n");
+            }
             // `| head` closes the pipe early: no error.
             let _ = io::stdout().write_all(text.as_bytes());
         }
@@ -70,12 +74,18 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
             if wanted.is_empty() {
                 println!("none is loaded");
             }
+            let hidden = bpffs::covered().unwrap_or(0);
             for &variant in &wanted {
                 cc::unloadable(variant, &place)?;
             }
             for variant in wanted {
                 cc::unload(variant, &place)?;
                 println!("{} is unloaded", place.registered(variant));
+            }
+            // Unloading the last one that is pinned in a mount unmounts it already.
+            cc::uncover()?;
+            if bpffs::covered().is_ok_and(|left| left < hidden) {
+                println!("unmounted a bpffs that covered another one at {}", bpffs::PATH);
             }
         }
     }
@@ -143,6 +153,7 @@ fn shown(loaded: &[Loaded], place: &Place, json: bool) -> Result<String, serde_j
                 "options": found.map(|f| f.options.names()).unwrap_or_default(),
                 "connections": found.map(|f| f.connections),
                 "begun": found.map(|f| f.begun),
+                "pin_is_visible": found.map(|f| f.pin_is_visible),
             })
         });
         return Ok(serde_json::to_string_pretty(&rows)? + "\n");
@@ -155,7 +166,8 @@ fn shown(loaded: &[Loaded], place: &Place, json: bool) -> Result<String, serde_j
                 let options = found.options.names();
                 let options =
                     if options.is_empty() { String::new() } else { format!(" ({})", options.join(", ")) };
-                format!("loaded{options}, {} connections now, {} begun", found.connections, found.begun)
+                let pin = if found.pin_is_visible { "" } else { ", its pin is hidden" };
+                format!("loaded{options}, {} connections now, {} begun{pin}", found.connections, found.begun)
             }
         };
         text +=
@@ -195,6 +207,7 @@ mod tests {
             options: Options { exit_125: true, ..Options::default() },
             connections: 0,
             begun: 0,
+            pin_is_visible: true,
         };
         let stays = "narrows_bbr_b stays as it is, loaded with exit-125";
         assert_eq!(left(core::slice::from_ref(&b), Options::default(), &place), [stays]);
@@ -212,15 +225,21 @@ mod tests {
             options,
             connections: 2,
             begun: 3,
+            pin_is_visible: true,
         };
         let text = shown(core::slice::from_ref(&loaded), &place, false).unwrap();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 4);
         assert!(lines[0].starts_with("bbr    narrows_bbr ") && lines[0].ends_with("not loaded"), "{text}");
         assert!(lines[2].ends_with("loaded (down-needs-loss), 2 connections now, 3 begun"), "{text}");
-        let rows: serde_json::Value = serde_json::from_str(&shown(&[loaded], &place, true).unwrap()).unwrap();
+        let rows: serde_json::Value =
+            serde_json::from_str(&shown(core::slice::from_ref(&loaded), &place, true).unwrap()).unwrap();
         assert_eq!(rows[2]["registered"], "narrows_bbr_b");
         assert_eq!(rows[2]["options"][0], "down-needs-loss");
         assert_eq!((rows[2]["connections"].as_u64(), rows[1]["loaded"].as_bool()), (Some(2), Some(false)));
+        assert_eq!(rows[2]["pin_is_visible"], true);
+        let hidden = Loaded { pin_is_visible: false, ..loaded };
+        let text = shown(&[hidden], &place, false).unwrap();
+        assert!(text.contains("2 connections now, 3 begun, its pin is hidden"), "{text}");
     }
 }

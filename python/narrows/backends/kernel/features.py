@@ -185,7 +185,6 @@ def kernel() -> list[Finding]:
     version = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit())
     btf = Path("/sys/kernel/btf/vmlinux").exists()
     cgroup2 = any(line.split()[-1] == "cgroup2" for line in _lines("/proc/filesystems"))
-    bpffs = any(line.split()[1:3] == [BPFFS, "bpf"] for line in _lines("/proc/mounts"))
     return [
         Finding("BTF", btf, ("deploy",), "the eBPF programs", "a kernel with CONFIG_DEBUG_INFO_BTF"),
         Finding(
@@ -193,10 +192,19 @@ def kernel() -> list[Finding]:
         ),
         # Linux 6.6: "bpf: Add fd-based tcx multi-prog infra with link support".
         Finding("tcx", version >= (6, 6), (), "BRF's switch (else clsact)", "Linux 6.6 or later", release),
-        Finding(
-            "bpffs", bpffs, (), "narrows cc; pin = true of narrows-agent", f"mount -t bpf bpf {BPFFS}", BPFFS
-        ),
+        bpffs(),
     ]
+
+
+def bpffs() -> Finding:
+    """The file system for pins, mounted once: a second mount hides the pins of the first."""
+    # proc_pid_mountinfo(5): file system, root and place are fields 3 to 5; the type follows the dash.
+    fields = [line.split() for line in _lines("/proc/self/mountinfo")]
+    systems = {mount[2] for mount in fields if mount[4] == BPFFS and mount[mount.index("-") + 1] == "bpf"}
+    remedy = f"mount -t bpf bpf {BPFFS}"
+    if len(systems) > 1:
+        remedy = f"found {len(systems)} mounts at {BPFFS}, one hides another's pins: narrows cc unload all"
+    return Finding("bpffs", len(systems) == 1, (), "narrows cc; pin = true of narrows-agent", remedy, BPFFS)
 
 
 def _lines(path: str) -> list[str]:

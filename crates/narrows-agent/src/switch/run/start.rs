@@ -10,6 +10,7 @@ use narrows_control::rate::{LEAVES, Leaf, PortCounters};
 use narrows_control::units::{Bytes, Rate, Time};
 
 use super::{Controlled, Runner, UNCONFIRMED_MIN, vanished};
+use crate::bpffs;
 use crate::cli::{Failure, Services};
 use crate::clock;
 use crate::config;
@@ -130,11 +131,33 @@ fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<Plane, Failure> {
             }
         }
         Some(folder) => {
+            check_hidden(folder)?;
             let plane = Plane::load(sizes, tunables)?;
             plane.pin(folder)?;
             Ok(plane)
         }
         None => Ok(Plane::load(sizes, tunables)?),
+    }
+}
+
+/// Refuses a folder where an earlier agent's data plane is pinned below another mount: two would write into each packet.
+fn check_hidden(folder: &Path) -> Result<(), Failure> {
+    match bpffs::is_hidden(&folder.join("program")) {
+        Ok(false) => Ok(()),
+        Ok(true) => {
+            let text = format!(
+                "found a pinned data plane that a second mount at {} hides, expected one mount \
+                 (narrows-agent clean removes what is hidden)",
+                bpffs::PATH
+            );
+            let problems = vec![config::Problem { key: "pin".into(), text }];
+            Err(config::Invalid { source: folder.display().to_string(), problems }.into())
+        }
+        Err(error) => {
+            let error = error.to_string();
+            tracing::warn!(event = "hidden-pins-unknown", folder = %folder.display(), error);
+            Ok(())
+        }
     }
 }
 

@@ -1,0 +1,318 @@
+//! The BPF file system at `/sys/fs/bpf`: mounts it once, finds a mount that covers another one, and works below it.
+//!
+//! Each mount of bpffs is a file system of its own. A second mount on the same folder therefore hides everything
+//! that is pinned in the first one, while the kernel keeps the pinned objects alive.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use nix::fcntl::{Flock, FlockArg};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+
+/// Where Linux distributions mount bpffs.
+pub const PATH: &str = "/sys/fs/bpf";
+
+/// The lock of every process that mounts, unmounts, loads or unloads.
+///
+/// Only root can create files in `/run`, so nobody else can put a symbolic link there, and only root can open the
+/// file. A lock on a folder such as `/sys/fs` would not do: any user may open it, and may then hold the lock for ever.
+const LOCK: &str = "/run/narrows-cc.lock";
+
+/// Files that the kernel itself puts into every bpffs (`populate_bpffs()` in kernel/bpf/inode.c).
+const PRELOADED: [&str; 2] = ["maps.debug", "progs.debug"];
+
+/// More mounts on one folder than anyone has made by accident.
+const DEEPEST: usize = 64;
+
+/// Why bpffs could not be mounted or locked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The lock file cannot be used.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The kernel refused to mount.
+    #[error("found no bpffs at {PATH}, and mounting one failed: {0}; mount one (`mount -t bpf bpf {PATH}`)")]
+    Mount(io::Error),
+}
+
+/// Locks bpffs against every other process that mounts or pins as this module does. The kernel releases the lock when
+/// the process dies.
+///
+/// # Errors
+/// If the lock file cannot be created or does not belong to this user.
+pub fn lock() -> Result<Flock<File>, Error> {
+    lock_file(Path::new(LOCK))
+}
+
+fn lock_file(path: &Path) -> Result<Flock<File>, Error> {
+    let failed = |source: io::Error| Error::File { path: path.to_owned(), source };
+    loop {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        let file = options.open(path).map_err(failed)?;
+        let opened = file.metadata().map_err(failed)?;
+        if !opened.is_file() || opened.uid() != nix::unistd::geteuid().as_raw() {
+            return Err(failed(io::Error::other("found another user's file, or none that is regular")));
+        }
+        let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| failed(errno.into()))?;
+        // Somebody may have removed the file while this process waited: a later one would lock a new file.
+        if fs::symlink_metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino()))
+        {
+            return Ok(lock);
+        }
+    }
+}
+
+/// Mounts bpffs at [`PATH`] unless one is there. Hold the [`lock`].
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn mount_once() -> Result<(), Error> {
+    if is_bpffs(Path::new(PATH)) {
+        return Ok(());
+    }
+    mount(Some("bpf"), PATH, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
+        .map_err(|errno| Error::Mount(errno.into()))?;
+    // Programs that do not know the lock mount bpffs, too (systemd, bpftool). Theirs stays, as it may hold pins.
+    uncover();
+    Ok(())
+}
+
+/// Whether a file or folder is in a bpffs.
+pub fn is_bpffs(path: &Path) -> bool {
+    statfs(path).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC)
+}
+
+/// How many bpffs at [`PATH`] another mount hides in this mount namespace.
+///
+/// # Errors
+/// If the kernel does not show its mounts.
+pub fn covered() -> io::Result<usize> {
+    Stack::read().map(|stack| stack.hidden)
+}
+
+/// One line for a person, if mounts hide pins: what was found, and what repairs it.
+pub fn warning() -> Option<String> {
+    let covered = covered().ok().filter(|covered| *covered > 0)?;
+    Some(format!(
+        "{PATH}: found {} mounts on top of each other, expected one; the upper hides what is pinned in the lower \
+         (`narrows-agent cc unload all` finds it, and unmounts the upper if nothing is pinned there)",
+        covered + 1
+    ))
+}
+
+/// Unmounts each bpffs that covers another one and in which nothing is pinned; returns how many. One with pins, or one
+/// that is in use, stays. Hold the [`lock`].
+pub fn uncover() -> usize {
+    let can_go = || Stack::read().is_ok_and(|stack| stack.is_cover) && !has_pins(Path::new(PATH), true);
+    // Not lazily: a mount in use stays, and is found again.
+    (0..DEEPEST).take_while(|_| can_go() && umount2(PATH, MntFlags::UMOUNT_NOFOLLOW).is_ok()).count()
+}
+
+/// Does `work` in each bpffs that is hidden at [`PATH`], from the top, until it says that it is done. Returns whether it
+/// said so. The mounts themselves stay: `work` runs in a mount namespace of its own.
+///
+/// # Errors
+/// If the kernel refuses a mount namespace, and what `work` returns.
+pub fn below<E: From<io::Error> + Send>(work: impl Fn() -> Result<bool, E> + Sync) -> Result<bool, E> {
+    if covered()? == 0 {
+        return Ok(false);
+    }
+    thread::scope(|scope| {
+        let in_namespace = || {
+            unshare(CloneFlags::CLONE_NEWNS).map_err(io::Error::from)?;
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(io::Error::from)?;
+            for _ in 0..DEEPEST {
+                // Refused when nothing is mounted there any more, or when /sys itself is covered.
+                if umount2(PATH, MntFlags::MNT_DETACH).is_err() {
+                    break;
+                }
+                if is_bpffs(Path::new(PATH)) && work()? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        scope.spawn(in_namespace).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Whether a path is in a bpffs that another mount hides.
+///
+/// # Errors
+/// If the kernel does not let this process look.
+pub fn is_hidden(path: &Path) -> io::Result<bool> {
+    below(|| path.try_exists())
+}
+
+/// Whether something is pinned below a folder: anything but folders.
+fn has_pins(folder: &Path, is_root: bool) -> bool {
+    // What cannot be read is taken for a pin.
+    let Ok(entries) = fs::read_dir(folder) else { return true };
+    entries.into_iter().any(|entry| {
+        let Ok(entry) = entry else { return true };
+        let is_preloaded = is_root && PRELOADED.iter().any(|name| entry.file_name() == *name);
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => has_pins(&entry.path(), false),
+            _ => !is_preloaded,
+        }
+    })
+}
+
+/// The mount that a path lookup of [`PATH`] ends in (`mnt_id` of proc_pid_fdinfo(5)).
+fn visible_mount() -> io::Result<u64> {
+    let folder = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(PATH)?;
+    let facts = fs::read_to_string(format!("/proc/thread-self/fdinfo/{}", folder.as_raw_fd()))?;
+    let id = facts.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
+    id.ok_or_else(|| io::Error::other("found no mnt_id in /proc/thread-self/fdinfo"))
+}
+
+/// The bpffs that are mounted at [`PATH`].
+#[derive(Debug, PartialEq, Eq)]
+struct Stack {
+    /// File systems of which a path lookup does not see anything.
+    hidden: usize,
+    /// The visible mount is a bpffs and sits directly on a hidden one.
+    is_cover: bool,
+}
+
+impl Stack {
+    fn read() -> io::Result<Stack> {
+        // Of the thread: its mount namespace may not be the one that the process began in.
+        let mounts = fs::read_to_string("/proc/thread-self/mountinfo")?;
+        Ok(Stack::parse(&mounts, visible_mount()?))
+    }
+
+    /// From proc_pid_mountinfo(5) and the number of the mount that is visible.
+    fn parse(mountinfo: &str, visible: u64) -> Stack {
+        let found: Vec<_> = mountinfo.lines().filter_map(Mount::parse).collect();
+        let shown = found.iter().find(|mount| mount.id == visible);
+        // The same file system mounted twice hides nothing.
+        let is_hidden = |mount: &&Mount<'_>| shown.is_none_or(|shown| shown.files != mount.files);
+        let hidden: Vec<_> = found.iter().filter(is_hidden).collect();
+        let is_cover = shown.is_some_and(|shown| hidden.iter().any(|mount| mount.id == shown.parent));
+        let mut systems: Vec<_> = hidden.iter().map(|mount| mount.files).collect();
+        systems.sort_unstable();
+        systems.dedup();
+        Stack { hidden: systems.len(), is_cover }
+    }
+}
+
+/// A bpffs at [`PATH`].
+struct Mount<'a> {
+    id: u64,
+    parent: u64,
+    /// The file system (major:minor) and the folder of it that is mounted.
+    files: (&'a str, &'a str),
+}
+
+impl Mount<'_> {
+    /// From a line of mountinfo; `None` for every other mount.
+    fn parse(line: &str) -> Option<Mount<'_>> {
+        let (mount, kind) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ');
+        let (id, parent) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        let files = (fields.next()?, fields.next()?);
+        let is_there = fields.next()? == PATH && kind.split(' ').next() == Some("bpf");
+        is_there.then_some(Mount { id, parent, files })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYSFS: &str = "23 28 0:22 / /sys rw,nosuid shared:7 - sysfs sysfs rw\n";
+
+    fn bpffs(id: u64, parent: u64, device: &str) -> String {
+        format!("{id} {parent} {device} / /sys/fs/bpf rw,relatime shared:9 - bpf bpf rw,mode=700\n")
+    }
+
+    fn stack(mounts: &[String], visible: u64) -> (usize, bool) {
+        let found = Stack::parse(&(SYSFS.to_owned() + &mounts.concat()), visible);
+        (found.hidden, found.is_cover)
+    }
+
+    #[test]
+    fn a_bpffs_below_another_mount_is_hidden() {
+        let (a, b, c) = (bpffs(30, 23, "0:30"), bpffs(31, 30, "0:31"), bpffs(32, 31, "0:32"));
+        assert_eq!(stack(&[], 23), (0, false));
+        assert_eq!(stack(std::slice::from_ref(&a), 30), (0, false));
+        assert_eq!(stack(&[a.clone(), b.clone()], 31), (1, true));
+        assert_eq!(stack(&[c, a.clone(), b], 32), (2, true));
+        // Below another file system, alone and with a bpffs on top of that: unmounting that one uncovers nothing.
+        let tmpfs = "40 30 0:40 / /sys/fs/bpf rw - tmpfs none rw\n".to_owned();
+        assert_eq!(stack(&[a.clone(), tmpfs.clone()], 40), (1, false));
+        assert_eq!(stack(&[a, tmpfs, bpffs(41, 40, "0:41")], 41), (1, false));
+    }
+
+    #[test]
+    fn the_same_file_system_mounted_twice_hides_nothing() {
+        assert_eq!(stack(&[bpffs(30, 23, "0:30"), bpffs(31, 30, "0:30")], 31), (0, false));
+    }
+
+    #[test]
+    fn mounts_elsewhere_and_nonsense_do_not_count() {
+        let elsewhere = "41 23 0:41 / /mnt rw - bpf none rw\nnonsense\n".to_owned();
+        assert_eq!(stack(&[elsewhere], 23), (0, false));
+        assert_eq!(Stack::parse("", 1), Stack { hidden: 0, is_cover: false });
+    }
+
+    #[test]
+    fn the_lock_excludes_others_until_it_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let held = lock_file(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let other = File::open(&path).unwrap();
+        let (other, _) = Flock::lock(other, FlockArg::LockExclusiveNonblock).unwrap_err();
+        drop(held);
+        Flock::lock(other, FlockArg::LockExclusiveNonblock).unwrap();
+    }
+
+    #[test]
+    fn a_symbolic_link_is_no_lock_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("lock"));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(lock_file(&link).unwrap_err().to_string().contains("lock: "));
+        assert!(!target.exists());
+    }
+
+    #[test]
+    fn who_waited_for_a_removed_lock_file_locks_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let held = lock_file(&path).unwrap();
+        let waiting = thread::scope(|scope| {
+            let waiter = scope.spawn(|| lock_file(&path).unwrap());
+            // Whether the waiter has opened the file by then or not, it must end with the new one.
+            fs::remove_file(&path).unwrap();
+            drop(held);
+            waiter.join().unwrap()
+        });
+        assert_eq!(waiting.metadata().unwrap().ino(), fs::metadata(&path).unwrap().ino());
+    }
+
+    #[test]
+    fn empty_folders_and_the_kernels_own_files_are_no_pins() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("narrows-cc/empty")).unwrap();
+        fs::write(folder.path().join("maps.debug"), "").unwrap();
+        assert!(!has_pins(folder.path(), true));
+        fs::write(folder.path().join("narrows-cc/link"), "").unwrap();
+        assert!(has_pins(folder.path(), true));
+    }
+}

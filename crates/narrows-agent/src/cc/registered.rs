@@ -1,0 +1,131 @@
+//! Congestion controls as the kernel lists them, whether a pin of them can be reached or not.
+#![allow(unsafe_code, reason = "system calls that libbpf-rs has no wrapper for")]
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{MemberAttr, Struct};
+use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+
+/// The struct_ops map's name in `bpf/cc/bbr.h`.
+const MAP: &str = "nrw_cc";
+/// Where the compiler put `nrw_cc_facts`; the object's name is before it.
+const FACTS: &str = ".bss";
+/// `BPF_STRUCT_OPS_STATE_INUSE` (include/linux/bpf.h): registered by the map's element, without a link.
+const IN_USE: u32 = 1;
+
+/// A congestion control of ours that is registered.
+pub(super) struct Registered {
+    map: MapHandle,
+    /// The link that holds it; without one the map's element does.
+    link: Option<u32>,
+    /// Its counters, `struct nrw_cc_facts`.
+    pub(super) facts: Option<MapHandle>,
+}
+
+impl Registered {
+    /// The one of this name. Nothing is found without CAP_SYS_ADMIN, which opening by number needs.
+    pub(super) fn find(name: &str) -> Option<Registered> {
+        let layout = Layout::read()?;
+        let mut maps = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps && map.name == MAP);
+        maps.find_map(|info| {
+            let map = MapHandle::from_map_id(info.id).ok()?;
+            let value = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+            if layout.name(&value)? != name.as_bytes() {
+                return None;
+            }
+            let link = link_of(info.id);
+            if link.is_none() && word(&value, layout.state)? != IN_USE {
+                return None;
+            }
+            let facts = facts_of(word(&value, layout.cong_control)?);
+            Some(Registered { map, link, facts })
+        })
+    }
+
+    /// Unregisters it. A pin of it, if there is one, has no effect afterwards.
+    ///
+    /// # Errors
+    /// The kernel's answer: struct_ops links can be detached since Linux 6.11.
+    pub(super) fn detach(&self) -> io::Result<()> {
+        let Some(id) = self.link else {
+            return self.map.delete(&0u32.to_ne_bytes()).map_err(io::Error::other);
+        };
+        // SAFETY: no pointers.
+        let link = unsafe { libbpf_sys::bpf_link_get_fd_by_id(id) };
+        if link < 0 {
+            return gone(-link);
+        }
+        // SAFETY: the kernel has just opened it for us alone.
+        let link = unsafe { OwnedFd::from_raw_fd(link) };
+        // SAFETY: a valid descriptor.
+        gone(-unsafe { libbpf_sys::bpf_link_detach(link.as_raw_fd()) })
+    }
+}
+
+/// Somebody else may have unregistered it meanwhile.
+fn gone(errno: i32) -> io::Result<()> {
+    match errno {
+        0 | libc::ENOENT | libc::ENOLINK => Ok(()),
+        _ => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// The link that registers a struct_ops map.
+fn link_of(map: u32) -> Option<u32> {
+    let registers = |info: &LinkTypeInfo| matches!(info, LinkTypeInfo::StructOps(ops) if ops.map_id == map);
+    LinkInfoIter::default().find(|link| registers(&link.info)).map(|link| link.id)
+}
+
+/// The counters that a program writes.
+fn facts_of(program: u32) -> Option<MapHandle> {
+    let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);
+    let program = ProgInfoIter::with_query_opts(with_maps).find(|info| info.id == program)?;
+    program
+        .map_ids
+        .into_iter()
+        .filter_map(|id| MapHandle::from_map_id(id).ok())
+        .find(|map| map.name().to_string_lossy().ends_with(FACTS))
+}
+
+/// Where the fields of a struct_ops map's value are: `struct bpf_struct_ops_tcp_congestion_ops`, by the kernel's BTF.
+struct Layout {
+    state: usize,
+    name: usize,
+    name_len: usize,
+    /// A pointer in the kernel; in what it shows of the value, the program's number.
+    cong_control: usize,
+}
+
+impl Layout {
+    fn read() -> Option<Layout> {
+        let types = Btf::from_vmlinux().ok()?;
+        let value: Struct<'_> = types.type_by_name("bpf_struct_ops_tcp_congestion_ops")?;
+        let ops: Struct<'_> = types.type_by_name("tcp_congestion_ops")?;
+        let data = offset(&value, "data")?;
+        // Since Linux 6.9 (refcnt, state) are a struct of their own, `common`; `refcnt` has four bytes in both.
+        let state = offset(&value, "state").or_else(|| Some(offset(&value, "common")? + 4))?;
+        let (name, cong_control) = (data + offset(&ops, "name")?, data + offset(&ops, "cong_control")?);
+        Some(Layout { state, name, name_len: 16, cong_control })
+    }
+
+    fn name<'a>(&self, value: &'a [u8]) -> Option<&'a [u8]> {
+        let letters = value.get(self.name..self.name + self.name_len)?;
+        letters.split(|letter| *letter == 0).next()
+    }
+}
+
+/// Of a member, in bytes.
+fn offset(of: &Struct<'_>, member: &str) -> Option<usize> {
+    let member = of.iter().find(|found| found.name.is_some_and(|name| name == member))?;
+    match member.attr {
+        MemberAttr::Normal { offset } => Some(offset as usize / 8),
+        MemberAttr::BitField { .. } => None,
+    }
+}
+
+fn word(value: &[u8], at: usize) -> Option<u32> {
+    value.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
+}

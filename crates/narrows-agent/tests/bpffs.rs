@@ -1,0 +1,299 @@
+//! bpffs at /sys/fs/bpf: mounted once, whoever comes first, and pins that another mount hides. Root; each test has a
+//! mount namespace of its own.
+#![allow(missing_docs, reason = "a test program")]
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+use std::{env, fs};
+
+use libbpf_rs::{MapHandle, MapType};
+use narrows_agent::cc::{self, CcError, Options, Place, Variant};
+use narrows_agent::{bpffs, clean};
+use narrows_lab::{mount_bpffs, with_own_mounts};
+
+#[path = "kernel/own.rs"]
+mod own;
+
+use own::{available, is_gone, own, soon};
+
+/// How many bpffs are mounted at /sys/fs/bpf in this mount namespace.
+fn mounts() -> usize {
+    let mounts = fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
+    mounts.lines().filter(|line| line.contains(" /sys/fs/bpf ") && line.contains(" - bpf ")).count()
+}
+
+fn load(variant: Variant, place: &Place) -> Result<(), CcError> {
+    cc::load(variant, Options::default(), place).map(drop)
+}
+
+/// Which are loaded, and whether their pins are visible.
+fn listed(place: &Place) -> Vec<(Variant, bool)> {
+    cc::list(place).unwrap().iter().map(|loaded| (loaded.variant, loaded.pin_is_visible)).collect()
+}
+
+/// A map that somebody else has pinned.
+fn pin_foreign(path: &Path) {
+    let opts = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
+        ..Default::default()
+    };
+    let mut map = MapHandle::create(MapType::Array, Some("foreign"), 4, 4, 1, &opts).unwrap();
+    map.pin(path).unwrap();
+}
+
+const PROCESS: &str = "NARROWS_TEST_PROCESS";
+
+/// This program once more, in the mount namespace of the calling thread: a process that loads and says how it went, or one
+/// that waits afterwards.
+fn process(what: &str, variant: Variant, place: &Place) -> Child {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "as_a_process", "--ignored", "--nocapture"]);
+    command.env(PROCESS, format!("{what} {} {}", place.prefix, variant.name()));
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    #[allow(unsafe_code, reason = "between fork and exec")]
+    // SAFETY: a plain system call: the process does not outlive the thread that started it.
+    unsafe {
+        command.pre_exec(|| {
+            nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).map_err(Into::into)
+        });
+    }
+    command.spawn().unwrap()
+}
+
+/// Exit codes of [`as_a_process`].
+const IS_LOADED: i32 = 10;
+const WAS_LOADED: i32 = 11;
+const FAILED: i32 = 12;
+
+#[test]
+#[ignore = "runs as a process of the other tests"]
+fn as_a_process() {
+    let Ok(words) = env::var(PROCESS) else { return };
+    let [what, prefix, variant] = words.split(' ').collect::<Vec<_>>()[..] else { panic!("{words}") };
+    let place = Place { prefix: prefix.to_owned(), ..Place::default() };
+    let variant = Variant::named(variant).unwrap();
+    let load = || match load(variant, &place) {
+        Ok(()) => IS_LOADED,
+        Err(CcError::Loaded(_)) => WAS_LOADED,
+        Err(_) => FAILED,
+    };
+    match what {
+        "load" => std::process::exit(load()),
+        // A test with mounts of its own that is killed.
+        "wait" => with_own_mounts(|| {
+            assert_eq!(load(), IS_LOADED);
+            thread::sleep(Duration::from_secs(600));
+        }),
+        _ => panic!("{words}"),
+    }
+}
+
+#[test]
+fn where_there_is_no_bpffs_load_mounts_one_and_unload_none() {
+    own("none", |place| {
+        assert!(matches!(cc::unload(Variant::A, place), Err(CcError::Absent(_))));
+        assert_eq!(mounts(), 0);
+        load(Variant::A, place).unwrap();
+        assert_eq!(mounts(), 1);
+        assert_eq!(listed(place), [(Variant::A, true)]);
+        load(Variant::B, place).unwrap();
+        assert_eq!(mounts(), 1);
+        cc::unload(Variant::A, place).unwrap();
+        cc::unload(Variant::B, place).unwrap();
+        assert_eq!(listed(place), []);
+        assert!(!place.folder.exists(), "the folder goes with the last pin");
+    });
+}
+
+#[test]
+fn a_bpffs_that_is_mounted_is_used() {
+    own("one", |place| {
+        mount_bpffs();
+        load(Variant::A, place).unwrap();
+        assert_eq!(mounts(), 1);
+        assert_eq!((bpffs::covered().unwrap(), bpffs::warning()), (0, None));
+        cc::unload(Variant::A, place).unwrap();
+        assert_eq!(mounts(), 1);
+    });
+}
+
+#[test]
+fn a_pin_below_another_mount_is_found_and_unloaded_and_the_mount_goes() {
+    own("two", |place| {
+        mount_bpffs();
+        load(Variant::A, place).unwrap();
+        mount_bpffs();
+        assert_eq!(listed(place), [(Variant::A, false)]);
+        let warning = bpffs::warning().unwrap();
+        assert!(
+            warning.contains("found 2 mounts on top of each other") && warning.contains("cc unload all"),
+            "{warning}"
+        );
+        let list = Command::new(env!("CARGO_BIN_EXE_narrows-agent")).args(["cc", "list"]).output().unwrap();
+        assert!(String::from_utf8_lossy(&list.stdout).contains(&warning), "{list:?}");
+        cc::unload(Variant::A, place).unwrap();
+        soon("what is unloaded is gone", || is_gone(place));
+        assert_eq!((mounts(), bpffs::warning()), (1, None));
+        assert!(!place.folder.exists(), "the pin is gone, too");
+    });
+}
+
+#[test]
+fn loading_again_below_an_empty_mount_unmounts_it_first() {
+    own("lift", |place| {
+        mount_bpffs();
+        load(Variant::A, place).unwrap();
+        mount_bpffs();
+        mount_bpffs();
+        let error = load(Variant::A, place).unwrap_err();
+        assert!(matches!(error, CcError::Loaded(_)), "{error}");
+        assert_eq!((mounts(), listed(place)), (1, vec![(Variant::A, true)]));
+    });
+}
+
+#[test]
+fn a_covering_mount_with_pins_stays_and_what_it_hides_is_unloaded() {
+    own("pins", |place| {
+        mount_bpffs();
+        load(Variant::A, place).unwrap();
+        mount_bpffs();
+        let foreign = Path::new("/sys/fs/bpf/foreign");
+        pin_foreign(foreign);
+        let error = load(Variant::A, place).unwrap_err();
+        assert!(matches!(error, CcError::Taken { .. }), "{error}");
+        assert!(error.to_string().contains("`narrows-agent cc unload"), "{error}");
+        load(Variant::B, place).unwrap();
+        assert_eq!(listed(place), [(Variant::A, false), (Variant::B, true)]);
+        cc::unload(Variant::A, place).unwrap();
+        soon("what is unloaded is gone", || !available(&place.registered(Variant::A)));
+        assert_eq!((mounts(), foreign.exists()), (2, true));
+        cc::unload(Variant::B, place).unwrap();
+        assert_eq!(mounts(), 2);
+        fs::remove_file(foreign).unwrap();
+        assert_eq!((cc::uncover().unwrap(), mounts()), (1, 1));
+    });
+}
+
+#[test]
+fn of_many_processes_that_load_at_once_one_mounts_and_one_loads_each() {
+    own("many", |place| {
+        let loaders: Vec<_> = [Variant::ALL, Variant::ALL]
+            .concat()
+            .into_iter()
+            .map(|variant| process("load", variant, place))
+            .collect();
+        let mut codes: Vec<_> = loaders.into_iter().map(|mut loader| loader.wait().unwrap().code()).collect();
+        codes.sort_unstable();
+        assert_eq!(mounts(), 1);
+        assert_eq!(codes, [[Some(IS_LOADED); 4], [Some(WAS_LOADED); 4]].concat());
+        assert_eq!(listed(place), Variant::ALL.map(|variant| (variant, true)));
+    });
+}
+
+#[test]
+fn a_loader_that_is_killed_between_mount_and_pin_leaves_a_mount_that_the_next_one_uses() {
+    let mut was_between = false;
+    for _ in 0..20 {
+        own("kill", |place| {
+            let mut loader = process("load", Variant::C, place);
+            while mounts() == 0 && loader.try_wait().unwrap().is_none() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            let _ = loader.kill();
+            let end = loader.wait().unwrap();
+            assert_eq!(mounts(), 1);
+            // It may have come to its pin before.
+            was_between = end.code().is_none()
+                && !place.folder.join(place.registered(Variant::C)).join("link").exists();
+            if was_between {
+                soon("half a congestion control goes with its loader", || is_gone(place));
+                assert_eq!(listed(place), []);
+                // The lock went with the loader.
+                load(Variant::C, place).unwrap();
+                assert_eq!((mounts(), listed(place)), (1, vec![(Variant::C, true)]));
+            }
+        });
+        if was_between || !narrows_lab::can_run(&[narrows_lab::Need::Root, narrows_lab::Need::Btf]) {
+            return;
+        }
+    }
+    panic!("no loader was killed between its mount and its pin");
+}
+
+#[test]
+fn one_that_is_pinned_in_another_mount_namespace_is_found_and_unloaded() {
+    own("away", |place| {
+        load(Variant::A, place).unwrap();
+        // The test's own thread has another mount namespace than this one; so has a further one.
+        let outcome = with_own_mounts(|| {
+            assert_eq!(listed(place), [(Variant::A, false)]);
+            cc::unload(Variant::A, place)
+        });
+        if let Err(error) = outcome {
+            assert!(matches!(error, CcError::Elsewhere { .. }), "{error}");
+            assert!(release() < (6, 11), "{error}");
+            return;
+        }
+        soon("what is unloaded is gone", || is_gone(place));
+        // Its pin is still here, and holds nothing.
+        assert_eq!(listed(place), []);
+        assert!(matches!(cc::unload(Variant::A, place), Err(CcError::Absent(_))));
+        load(Variant::A, place).unwrap();
+        assert_eq!(listed(place), [(Variant::A, true)]);
+    });
+}
+
+fn release() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+#[test]
+fn an_agents_pins_below_another_mount_are_found_and_cleaned() {
+    own("agent", |_| {
+        mount_bpffs();
+        let pins = Path::new("/sys/fs/bpf/narrows-agent");
+        fs::create_dir(pins).unwrap();
+        pin_foreign(&pins.join("program"));
+        assert_eq!(bpffs::is_hidden(&pins.join("program")).unwrap(), false);
+        mount_bpffs();
+        assert_eq!(bpffs::is_hidden(&pins.join("program")).unwrap(), true);
+        assert_eq!(bpffs::is_hidden(&pins.join("other")).unwrap(), false);
+        let cleaned = clean::clean(Path::new("/nonexistent"), pins);
+        assert_eq!(cleaned.failed, Vec::<String>::new());
+        assert!(cleaned.removed.iter().any(|what| what.contains("below another mount")), "{cleaned:?}");
+        assert_eq!((mounts(), pins.exists()), (1, false));
+    });
+}
+
+#[test]
+fn a_test_that_panics_leaves_nothing_registered() {
+    let mut name = String::new();
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        own("fail", |place| {
+            load(Variant::A, place).unwrap();
+            name = place.registered(Variant::A);
+            panic!("on purpose");
+        });
+    }));
+    if name.is_empty() {
+        return;
+    }
+    assert!(outcome.is_err());
+    soon("nothing stays registered", || !available(&name));
+}
+
+#[test]
+fn a_test_that_is_killed_leaves_nothing_registered() {
+    own("dead", |place| {
+        let mut test = process("wait", Variant::A, place);
+        soon("it is loaded", || available(&place.registered(Variant::A)));
+        test.kill().unwrap();
+        test.wait().unwrap();
+        soon("nothing stays registered", || is_gone(place));
+    });
+}

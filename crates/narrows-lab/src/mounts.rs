@@ -1,0 +1,39 @@
+//! A mount namespace of a test's own.
+
+use std::thread;
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+
+/// Where bpffs is mounted.
+const BPFFS: &str = "/sys/fs/bpf";
+
+/// Does something in a thread with a mount namespace of its own, in which no bpffs is mounted at `/sys/fs/bpf`. Processes
+/// and threads that it starts are in the same namespace.
+///
+/// What is pinned there goes with the namespace, and the namespace with its last process. A test that fails, panics or
+/// is killed therefore leaves nothing behind that a pinned link holds.
+///
+/// # Panics
+/// When the namespace cannot be made, and when `work` panics.
+pub fn with_own_mounts<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let inside = scope.spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNS).expect("a mount namespace can be made");
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(None::<&str>, "/", None::<&str>, private, None::<&str>).expect("mounts can be private");
+            while umount2(BPFFS, MntFlags::MNT_DETACH).is_ok() {}
+            work()
+        });
+        inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Mounts a bpffs at `/sys/fs/bpf`, on top of what is there.
+///
+/// # Panics
+/// When it cannot be done.
+pub fn mount_bpffs() {
+    mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
+        .expect("bpffs can be mounted");
+}
