@@ -259,10 +259,10 @@ fn an_agents_pins_below_another_mount_are_found_and_cleaned() {
         let pins = Path::new("/sys/fs/bpf/narrows-agent");
         fs::create_dir(pins).unwrap();
         pin_foreign(&pins.join("program"));
-        assert_eq!(bpffs::is_hidden(&pins.join("program")).unwrap(), false);
+        assert!(!bpffs::is_hidden(&pins.join("program")).unwrap());
         mount_bpffs();
-        assert_eq!(bpffs::is_hidden(&pins.join("program")).unwrap(), true);
-        assert_eq!(bpffs::is_hidden(&pins.join("other")).unwrap(), false);
+        assert!(bpffs::is_hidden(&pins.join("program")).unwrap());
+        assert!(!bpffs::is_hidden(&pins.join("other")).unwrap());
         let cleaned = clean::clean(Path::new("/nonexistent"), pins);
         assert_eq!(cleaned.failed, Vec::<String>::new());
         assert!(cleaned.removed.iter().any(|what| what.contains("below another mount")), "{cleaned:?}");
