@@ -16,7 +16,7 @@ import pyarrow as pa
 from narrows.backends import BY_AGENT, Backend
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import tables
-from narrows.results.results import SOUNDNESS, Results, came_to_its_end
+from narrows.results.results import SOUNDNESS, Results, is_finished
 from narrows.results.store import Folder, Memory, Store
 from narrows.results.tables import FORMATS, Format
 from narrows.scenario import parts, traces
@@ -92,7 +92,7 @@ def run(
 
 def _whole(folder: Path, metadata: dict[str, Any]) -> Results | None:
     """The results in a folder, if they are all of these runs."""
-    if not came_to_its_end(folder):
+    if not is_finished(folder):
         return None
     results = Results.read(folder)
     known = {key: value for key, value in results.metadata.items() if key != SOUNDNESS}

@@ -19,7 +19,7 @@ def row(point: str, name: str, goodput: float = 1e6, seeds: int = 5) -> Row:
 
 
 @given(st.floats(1e-3, 1e4), st.floats(1.05, 50))
-def test_a_logarithmic_axis_has_several_ticks_however_short_it_is(low: float, times: float) -> None:
+def test_a_logarithmic_axis_of_any_length_has_several_ticks(low: float, times: float) -> None:
     ticks = log_ticks(low, times * low)
     assert len(ticks) >= 2
     assert ticks == sorted(ticks)
@@ -39,13 +39,13 @@ def test_ticks_are_round(low: float, high: float, ticks: list[float]) -> None:
     assert log_ticks(low, high) == ticks
 
 
-def test_ticks_that_are_named_are_not_thinned_out() -> None:
+def test_explicit_ticks_are_not_thinned_out() -> None:
     made = axis("x", "X", log=True, domain=[0.1, 100], values=[0.1, 0.5, 1, 5, 10, 100])["axis"].to_dict()
     assert "tickCount" not in made
     assert "tickCount" in axis("x", "X")["axis"].to_dict()
 
 
-def test_flows_of_one_controller_at_a_point_differ_in_how_they_are_filled() -> None:
+def test_flows_of_one_controller_at_a_point_differ_in_fill() -> None:
     rows = [row(point, name) for point in ("codel", "red") for name in ("near", "far")]
     (figure,) = overview(rows, [])
     data = figure.panels[0].chart.to_dict()["data"]["values"]
@@ -71,9 +71,7 @@ def test_bands_need_three_seeds(seeds: int, banded: bool) -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.sampled_from(["jain", "share", "goodput"]))
-def test_whiskers_stay_within_the_possible_and_the_axis_and_labels_near_their_value(
-    values: list[float], measure: str
-) -> None:
+def test_whiskers_stay_in_range_and_labels_near_their_value(values: list[float], measure: str) -> None:
     interval = mean_ci(values)
     low, high = within(interval, possible(measure))
     least, most = possible(measure)
@@ -88,20 +86,20 @@ def test_whiskers_stay_within_the_possible_and_the_axis_and_labels_near_their_va
     assert cut is (high > top * (1 + 1e-6))
 
 
-def test_a_label_stands_at_its_value_where_the_whisker_is_long() -> None:
+def test_a_label_is_at_its_value_if_the_whisker_is_long() -> None:
     long, short = ({"y": 0.2, "lo": 0.1, "hi": hi} for hi in (0.9, 0.25))
     assert not Frame(0.0, 1.0, 0.08).end([long, short])
     assert (long["at"], short["at"]) == (0.2, 0.25)
 
 
-def test_harm_may_be_a_gain_but_never_more_than_all() -> None:
+def test_harm_may_be_negative_but_is_at_most_one() -> None:
     assert possible("goodput", harm=True) == (-math.inf, 1.0)
     assert possible("goodput") == (0.0, math.inf)
     assert (possible("jain"), possible("drop_rate")) == ((0.0, 1.0), (0.0, 100.0)), "in its own unit"
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=20), st.booleans())
-def test_an_axis_of_a_factor_has_room_beside_its_ends(values: list[float], log: bool) -> None:
+def test_an_axis_of_a_factor_has_room_beyond_its_ends(values: list[float], log: bool) -> None:
     made = factor_axis("x", "X", values, log=log)
     low, high = made["scale"].to_dict()["domain"]
     assert low < min(values) and max(values) < high
@@ -109,6 +107,6 @@ def test_an_axis_of_a_factor_has_room_beside_its_ends(values: list[float], log: 
         assert made["axis"].to_dict()["values"] == sorted(set(values))
 
 
-def test_captions_speak_of_what_is_cut_and_of_bursts_only_where_there_are_any() -> None:
+def test_captions_mention_cut_lines_and_bursts_only_if_present() -> None:
     assert note_cut([0.0, None, 1.0], 0.0, 1.0) == "" != note_cut([1.1], 0.0, 1.0)
     assert note_bursts([99.0, None], 100.0) == "" != note_bursts([101.0], 100.0)

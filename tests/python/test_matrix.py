@@ -109,7 +109,7 @@ def matrix_of(harms: dict[tuple[str, str], float], share: float = 0.5) -> list[C
     ]
 
 
-def test_each_alone_and_every_two_once_for_each_buffer_and_seed():
+def test_each_controller_alone_and_each_pair_once_per_buffer_and_seed():
     runs = expand(scenario(SMALL))
     assert len(runs) == (3 + 6) * 2 * 2
     assert {len(run.scenario.flows) for run in runs} == {1, 2}
@@ -117,13 +117,13 @@ def test_each_alone_and_every_two_once_for_each_buffer_and_seed():
     assert ("reno", "vegas") in met and ("vegas", "reno") not in met
 
 
-def test_families_stand_together_however_they_were_named():
+def test_families_are_adjacent_in_any_order_of_names():
     known = ["bbr", "bic", "brf", "cubic", "dctcp", "reno", "vegas"]
     assert choose(known) == ("cubic", "reno", "bic", "vegas", "bbr")
     assert choose(known, ["vegas", "bbr", "cubic", "cubic"]) == ("cubic", "vegas", "bbr")
 
 
-def test_what_needs_the_network_is_left_to_those_who_ask_for_it():
+def test_controllers_that_need_the_network_are_run_only_on_request():
     known = [name for name, _ in sweep.simulator().congestion_controllers()]
     assert not set(choose(known)) & {*HELP, *MARKED}
     assert set(choose(known, marks=True)) == {
@@ -132,7 +132,7 @@ def test_what_needs_the_network_is_left_to_those_who_ask_for_it():
     assert set(choose(known, everyone=True)) == set(known)
 
 
-def test_a_name_that_nobody_knows_is_one_line_with_the_nearest(narrows, tmp_path):
+def test_an_unknown_name_is_one_line_with_the_nearest_name(narrows, tmp_path):
     code, out, error = narrows("matrix", "bbr", "bbrr", "--out", tmp_path / "m")
     line = "controller: found 'bbrr', expected a congestion controller; nearest is 'bbr'\n"
     assert (code, out, error) == (2, "", line)
@@ -154,7 +154,7 @@ def test_a_port_has_one_rate_controller():
     assert "brf and rcp" in " ".join(notes(ask))
 
 
-def test_marks_begin_at_a_length_of_the_queue():
+def test_marking_begins_at_a_queue_length():
     ask = Ask(("dctcp",), rate="100mbit", rtt="40ms", mark="0.17bdp")
     plan = sweep.Resolver(sweep.simulator())(expand(scenario(ask))[0].scenario)
     (tight,) = [link for link in plan["links"] if link["name"] == "tight"]
@@ -163,7 +163,7 @@ def test_marks_begin_at_a_length_of_the_queue():
     assert "Reno" in notes(Ask(("dctcp",)))[0]
 
 
-def test_shares_of_two_make_a_whole_and_harm_is_to_what_one_has_alone(measured):
+def test_two_shares_sum_to_one_and_harm_is_relative_to_a_run_alone(measured):
     _, found = measured
     for buffer in SMALL.buffers:
         for a, b in product(("bbr", "vegas", "reno"), repeat=2):
@@ -180,7 +180,7 @@ def test_shares_of_two_make_a_whole_and_harm_is_to_what_one_has_alone(measured):
             assert math.isnan(alone.share.mean)
 
 
-def test_beside_itself_a_controller_has_the_larger_share_whichever_flow_that_is(measured):
+def test_against_itself_a_controller_has_the_larger_of_both_shares(measured):
     _, found = measured
     own = [cell(found, buffer, name, name) for buffer in SMALL.buffers for name in ("bbr", "vegas", "reno")]
     assert all(one.share.mean >= 0.5 and one.ratio.mean >= 1 for one in own)
@@ -194,7 +194,7 @@ def test_the_table_has_a_row_per_cell_and_an_interval_per_figure(measured):
     assert {"harm_rtt", "harm_rtt_ci95", "starved", "ratio"} <= set(rows.column_names)
 
 
-def test_the_summary_says_who_leaves_little_to_whom(measured):
+def test_the_summary_names_controllers_that_leave_others_little(measured):
     _, found = measured
     assert all(c.share.mean > 0.1 for c in found if c.buffer == "1bdp" and c.rival)
     assert "Nobody leaves less than a tenth" in " ".join(summary(found, "1bdp"))
@@ -211,7 +211,7 @@ def test_the_summary_says_who_leaves_little_to_whom(measured):
 STEADY = [FAIR] * 60
 
 
-def test_figures_of_a_pair_are_those_of_their_definitions(by_hand):
+def test_figures_of_a_pair_follow_their_definitions(by_hand):
     found = by_hand({"reno": (60e6, 0.050, STEADY), "vegas": (20e6, 0.050, STEADY)})
     reno, vegas = cell(found, "1bdp", "reno", "vegas"), cell(found, "1bdp", "vegas", "reno")
     assert (reno.ratio.mean, vegas.ratio.mean) == (pytest.approx(3), pytest.approx(1 / 3))
@@ -234,14 +234,14 @@ def test_figures_of_a_pair_are_those_of_their_definitions(by_hand):
         ((0, 21), 0.0, 1.0),
     ],
 )
-def test_who_has_next_to_nothing_for_more_than_ten_seconds_starves(by_hand, low, warmup, starved):
+def test_a_flow_with_almost_no_goodput_for_over_ten_seconds_starves(by_hand, low, warmup, starved):
     rates = [0.04 * FAIR if low[0] <= i < low[1] else FAIR for i in range(60)]
     found = by_hand({"reno": (60e6, 0.05, STEADY), "vegas": (20e6, 0.05, rates)}, warmup)
     assert cell(found, "1bdp", "vegas", "reno").starved.mean == starved
     assert cell(found, "1bdp", "reno", "vegas").starved.mean == 0
 
 
-def test_the_summary_ranks_by_what_rivals_lose():
+def test_the_summary_ranks_by_the_harm_to_rivals():
     found = matrix_of(
         {
             ("cubic", "reno"): 0.2,
@@ -267,14 +267,14 @@ def around(harms: dict[tuple[str, str], float], half: float, seeds: int = 5) -> 
     ]
 
 
-def test_nobody_is_first_where_the_intervals_do_not_tell():
+def test_no_controller_is_first_if_intervals_overlap():
     both = {("cubic", "dctcp"): 0.514, ("dctcp", "cubic"): 0.508}
     said = "the intervals do not tell who takes the most of what they have alone: 51 % on average."
     assert f"Over all rivals {said}" in summary(around(both, 0.01), "1bdp")
     assert "DCTCP takes the most" in " ".join(summary(around(both, 0.001), "1bdp"))
 
 
-def test_of_several_that_may_be_first_all_are_named():
+def test_all_controllers_that_may_be_first_are_named():
     harms = {
         ("vegas", "cubic"): 0.81,
         ("reno", "cubic"): 0.81,
@@ -289,7 +289,7 @@ def test_of_several_that_may_be_first_all_are_named():
     )
 
 
-def test_with_one_seed_nobody_is_first_and_nobody_worse_company():
+def test_with_one_seed_no_controller_is_first_or_more_harmful():
     harms = {("cubic", "cubic"): 0.5, ("cubic", "bbr"): 0.9, ("bbr", "cubic"): -0.001}
     said = " ".join(summary(around(harms, 0, seeds=1), "1bdp"))
     assert (
@@ -299,13 +299,13 @@ def test_with_one_seed_nobody_is_first_and_nobody_worse_company():
     assert "takes the most" not in said and "more harm" not in said and "-0" not in said
 
 
-def test_help_says_who_is_left_out(narrows):
+def test_help_names_the_controllers_that_are_left_out(narrows):
     help_text = " ".join(narrows("matrix", "--help")[1].replace("│", " ").split())
     for name in (*VARIANTS, *MARKED):
         assert name in help_text
 
 
-def test_the_summary_averages_what_is_defined():
+def test_the_summary_averages_defined_values():
     nothing = math.nan
     harms = {("vegas", "cubic"): 0.8, ("reno", "cubic"): nothing, ("cubic", "vegas"): 0.1}
     found = matrix_of({**harms, ("reno", "vegas"): nothing, ("cubic", "reno"): nothing})
@@ -315,7 +315,7 @@ def test_the_summary_averages_what_is_defined():
     assert summary(found, "1bdp") == ["Nobody delivered anything."]
 
 
-def test_who_harms_cubic_more_than_cubic_does_is_named_and_nobody_else():
+def test_only_controllers_that_harm_cubic_more_than_cubic_are_named():
     harms = {("cubic", "cubic"): 0.5, ("cubic", "bbr"): 0.6, ("cubic", "vegas"): 0.1, ("cubic", "reno"): 0.5}
     harms |= {(rival, "cubic"): 0.9 for rival in ("bbr", "vegas", "reno")}
     *_, last = summary(matrix_of(harms), "1bdp")
@@ -324,7 +324,7 @@ def test_who_harms_cubic_more_than_cubic_does_is_named_and_nobody_else():
     assert not any("more harm" in line for line in summary(matrix_of(harms), "1bdp"))
 
 
-def test_more_harm_than_cubics_own_needs_intervals_that_lie_apart():
+def test_more_harm_than_by_cubic_needs_disjoint_intervals():
     harms = {("cubic", "cubic"): 0.5, ("cubic", "bbr"): 0.6, ("bbr", "cubic"): 0.9}
     assert "BBR" in summary(matrix_of(harms), "1bdp")[-1]
     wide = [
@@ -343,7 +343,7 @@ def test_a_heat_map_has_a_cell_for_each_pair_and_readable_text(measured):
     assert HARM.text(1.0) == "#ffffff" and HARM.text(-1.0) == "#000000"
 
 
-def test_harm_is_said_to_be_suffered(measured):
+def test_the_map_of_harm_says_which_side_suffers(measured):
     _, found = measured
     titles = {}
     for drawn in maps(found, SMALL, "1bdp"):
@@ -353,7 +353,7 @@ def test_harm_is_said_to_be_suffered(measured):
     assert titles["share-1bdp"] == ("of", "beside")
 
 
-def test_a_map_is_as_wide_as_it_has_columns(measured):
+def test_the_width_of_a_map_follows_its_columns(measured):
     _, found = measured
     (share, *_) = maps(found, SMALL, "1bdp")
     assert share.panels[0].width == 3 * COLUMN_WIDTH
@@ -363,19 +363,19 @@ def test_a_map_is_as_wide_as_it_has_columns(measured):
 
 
 @given(st.floats(-3, 3), st.sampled_from([SHARE, HARM]))
-def test_text_can_be_read_on_any_fill(value, ramp):
+def test_text_is_legible_on_any_fill(value, ramp):
     """4.5:1, as WCAG 2.1 (1.4.3) asks of text; black or white by the fill alone."""
     assert contrast(ramp.text(value), ramp.fill(value)) >= 4.5
     assert ramp.text(value) == text_on(ramp.fill(value))
 
 
-def test_a_ramp_has_its_colours_at_its_values_and_beyond_them_those_of_its_ends():
+def test_a_ramp_is_exact_at_its_values_and_constant_outside():
     assert [SHARE.fill(value) for value in (-1.0, 0.0, 0.5, 1.0, 2.0)] == [
         SHARE.colours[i] for i in (0, 0, 1, 2, 2)
     ]
 
 
-def test_the_command_writes_tables_a_page_and_says_who_starves_whom(tmp_path, narrows):
+def test_the_command_writes_tables_and_a_page_and_prints_starvation(tmp_path, narrows):
     out = tmp_path / "m"
     arguments = ["matrix", "cubic", "vegas", "--buffer", "1bdp", "--seeds", "1", "--duration", "5s"]
     arguments += ["--out", str(out), "--no-figures"]
@@ -410,7 +410,7 @@ def test_a_wrong_unit_is_one_line(tmp_path, narrows):
 
 
 @pytest.mark.parametrize("seed", ["-1", "9" * 20])
-def test_a_seed_that_is_none_is_said_of_the_option(tmp_path, narrows, seed):
+def test_an_invalid_seed_names_the_option(tmp_path, narrows, seed):
     line = f"--seed: found {seed}, expected a whole number from 0 to 9223372036854775807\n"
     assert narrows("matrix", "reno", "--seed", seed, "--out", tmp_path / "m") == (2, "", line)
     (tmp_path / "x.toml").write_text("")
@@ -418,18 +418,18 @@ def test_a_seed_that_is_none_is_said_of_the_option(tmp_path, narrows, seed):
     assert not (tmp_path / "m").exists()
 
 
-def test_marks_that_no_queue_reaches_are_said_of_the_option(tmp_path, narrows):
+def test_a_marking_threshold_above_the_queue_names_the_option(tmp_path, narrows):
     said = narrows("matrix", "reno", "--mark", "infinite", "--out", tmp_path / "out")
     assert said[:2] == (2, "") and said[2].startswith("--mark: found 'infinite', expected a length such as ")
 
 
 @pytest.mark.parametrize("rate", ["0mbit", "0bit"])
-def test_a_bottleneck_that_carries_nothing_is_one_line(tmp_path, narrows, rate):
+def test_a_bottleneck_rate_of_zero_is_one_line(tmp_path, narrows, rate):
     code, out, error = narrows("matrix", "reno", "--rate", rate, "--out", tmp_path / "m")
     assert (code, out, error) == (2, "", f"--rate: found '{rate}', expected more than zero\n")
 
 
-def test_a_buffer_written_in_two_ways_is_run_once(tmp_path, narrows):
+def test_a_buffer_in_two_spellings_is_run_once(tmp_path, narrows):
     arguments = ["matrix", "reno", "--seeds", "1", "--duration", "1s", "--out", tmp_path, "--no-figures"]
     buffers = ["1bdp", "1.0bdp", "20p", "1BDP"]
     code, out, _ = narrows(*arguments, *(word for buffer in buffers for word in ("--buffer", buffer)))
@@ -437,7 +437,7 @@ def test_a_buffer_written_in_two_ways_is_run_once(tmp_path, narrows):
     assert [line for line in out.splitlines() if line.endswith(":")] == ["1bdp:", "20p:"]
 
 
-def test_all_with_help_runs(tmp_path):
+def test_all_with_network_help_runs(tmp_path):
     ask = Ask(("cubic", *HELP), duration="3s", seeds=1, buffers=("1bdp",))
     found = cells(sweep.run(scenario(ask)), ask)
     assert all(c.goodput_bps.mean > 0 for c in found)

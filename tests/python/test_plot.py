@@ -53,7 +53,7 @@ def panels(path):
     }
 
 
-def test_units_are_those_of_the_titles(file, monkeypatch):
+def test_values_are_in_the_units_of_the_titles(file, monkeypatch):
     monkeypatch.setattr(figure, "VALIDATE", True)
     warm = {"streams": [stream(1, omitted=True)]}
     path = file(output(warm, {"streams": [stream(1)]}, {"streams": [stream(2, retransmits=0)]}))
@@ -67,7 +67,7 @@ def test_units_are_those_of_the_titles(file, monkeypatch):
     }
 
 
-def test_the_time_axis_is_of_all_intervals(file):
+def test_the_time_axis_covers_all_intervals(file):
     intervals = [{"streams": [stream(end)]} for end in (1, 2, 3)]
     for panel in iperf3.draw(iperf3.read(file(output(*intervals)))).panels:
         encoding = panel.chart.to_dict()["encoding"]
@@ -79,13 +79,13 @@ def test_the_time_axis_is_of_all_intervals(file):
 @pytest.mark.parametrize(
     ("sender", "protocol", "data", "why"),
     [
-        (False, "TCP", "Data received (MB)", "who received (-R) does not know them"),
-        (True, "UDP", "Data sent (MB)", "UDP has none"),
-        (False, "UDP", "Data received (MB)", "UDP has none"),
-        (True, "TCP", "Data sent (MB)", "the file does not say them"),
+        (False, "TCP", "Data received (MB)", "the receiver (-R) does not know them"),
+        (True, "UDP", "Data sent (MB)", "UDP does not have them"),
+        (False, "UDP", "Data received (MB)", "UDP does not have them"),
+        (True, "TCP", "Data sent (MB)", "the file does not contain them"),
     ],
 )
-def test_what_has_no_panel_is_said_with_the_reason(file, plot, sender, protocol, data, why):
+def test_missing_quantities_are_listed_with_the_reason(file, plot, sender, protocol, data, why):
     short = {"socket": 5, "start": 0, "end": 1, "bytes": 10, "bits_per_second": 80, "sender": sender}
     path = file(output({"streams": [short]}, start={"test_start": {"protocol": protocol}}))
     assert list(panels(path)) == ["Throughput (Mbit/s)", data]
@@ -94,12 +94,12 @@ def test_what_has_no_panel_is_said_with_the_reason(file, plot, sender, protocol,
     assert err.startswith(f"{path}: no Congestion window, Retransmissions, RTT, RTT variance: {why}")
 
 
-def test_data_of_both_directions_is_called_so(file):
+def test_data_of_both_directions_has_a_title_for_both(file):
     both = {"streams": [stream(1, sender=True), stream(1, socket=7, sender=False)]}
     assert "Data sent and received (MB)" in panels(file(output(both)))
 
 
-def test_pictures_lie_beside_the_file_and_are_called_like_it(file, plot, tmp_path):
+def test_pictures_have_the_folder_and_stem_of_the_file(file, plot, tmp_path):
     two = output({"streams": [stream(1), stream(1, socket=7, rtt=9_000)]})
     path = file(two, "a.json")
     code, out, err = plot(path)
@@ -124,7 +124,7 @@ def test_pictures_lie_beside_the_file_and_are_called_like_it(file, plot, tmp_pat
         (output({"streams": [stream(1, socket=n) for n in range(9)]}), "found 9 streams, expected at most 8"),
     ],
 )
-def test_what_is_no_run_costs_a_line(file, plot, tmp_path, content, complaint):
+def test_a_file_that_is_not_a_run_is_one_line(file, plot, tmp_path, content, complaint):
     good = file(output({"streams": [stream(1)]}), "good.json")
     code, out, err = plot(good, file(content))
     assert (code, out, err.count("\n")) == (2, "", 1) and complaint in err
@@ -133,7 +133,7 @@ def test_what_is_no_run_costs_a_line(file, plot, tmp_path, content, complaint):
     )
 
 
-def test_two_files_whose_pictures_would_have_one_name_cost_a_line(plot, tmp_path):
+def test_two_files_with_the_same_picture_name_are_one_line(plot, tmp_path):
     text = json.dumps(output({"streams": [stream(1)]}))
     for folder in ("r1", "r2"):
         (tmp_path / folder).mkdir()
@@ -147,7 +147,7 @@ def test_two_files_whose_pictures_would_have_one_name_cost_a_line(plot, tmp_path
     assert plot(first, second)[0] == 0 and (tmp_path / "r2" / "iperf3.svg").exists()
 
 
-def test_no_picture_takes_the_place_of_what_was_measured(file, plot, tmp_path):
+def test_a_picture_never_overwrites_the_measured_file(file, plot, tmp_path):
     text = json.dumps(output({"streams": [stream(1)]}))
     for names in (["run.svg"], ["a.json", "a.vl.json"]):
         paths = [file(text, name) for name in names]
@@ -157,7 +157,7 @@ def test_no_picture_takes_the_place_of_what_was_measured(file, plot, tmp_path):
     assert plot(tmp_path / "run.svg", "--out", tmp_path / "x")[0] == 0
 
 
-def test_a_folder_in_the_place_of_a_picture_is_named(file, plot, tmp_path):
+def test_a_folder_with_the_name_of_a_picture_is_reported(file, plot, tmp_path):
     (tmp_path / "run.svg").mkdir()
     said = plot(file(output({"streams": [stream(1)]})))
     assert said == (2, "", f"{tmp_path / 'run.svg'}: Is a directory\n")
@@ -175,7 +175,7 @@ def test_a_folder_in_the_place_of_a_picture_is_named(file, plot, tmp_path):
         ({"bits_per_second": math.nan}, "bits_per_second: found nan"),
     ],
 )
-def test_a_value_that_is_none_costs_a_line(file, plot, tmp_path, wrong, shown):
+def test_an_invalid_value_is_one_line(file, plot, tmp_path, wrong, shown):
     good = file(output({"streams": [stream(1)]}), "good.json")
     bad = file(output({"streams": [stream(1)]}, {"streams": [stream(2, **wrong)]}))
     code, out, err = plot(good, bad)
@@ -185,13 +185,13 @@ def test_a_value_that_is_none_costs_a_line(file, plot, tmp_path, wrong, shown):
     assert not list(tmp_path.glob("*.svg")), "nothing half-written"
 
 
-def test_what_iperf3_could_not_read_is_left_out(file):
+def test_values_that_iperf3_could_not_read_are_left_out(file):
     unknown = stream(1, rtt=-1, snd_cwnd=-1)
     shown = panels(file(output({"streams": [unknown]}, {"streams": [stream(2)]})))
     assert [t for t, _ in shown["RTT (ms)"]] == [2]
 
 
-def test_what_a_run_says_of_itself_may_be_missing(file, plot, tmp_path):
+def test_the_description_of_a_run_may_be_missing(file, plot, tmp_path):
     strange = output(
         {"streams": [stream(1, socket="\ud800"), stream(2)]},
         start={"connecting_to": None},
@@ -233,7 +233,7 @@ RUN = st.fixed_dictionaries(
 
 @given(JSON | RUN)
 @settings(max_examples=300, deadline=None)
-def test_any_json_is_a_run_or_one_line(tmp_path_factory, data):
+def test_any_json_gives_a_picture_or_one_line(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("any") / "x.json"
     path.write_text(json.dumps(data))
     try:

@@ -121,10 +121,10 @@ def test_shares_are_stacked_to_the_whole(tmp_path: Path, monkeypatch: pytest.Mon
     assert [key.label for key in drawn["g1-rates"].keys] == ["10 ms", "50 ms", "fair share"]
 
 
-def test_a_legend_of_flows_is_true_of_every_panel_or_left_out(outcome: Outcome) -> None:
+def test_a_legend_of_flows_is_valid_in_all_panels_or_left_out(outcome: Outcome) -> None:
     drawn = {item.id: item for group in figures(outcome).values() for item in group}
     assert [key.label for key in drawn["newcomers"].keys] == ["fair share"]
-    assert "strong to faint, flow.0 to flow.4" in drawn["newcomers"].caption
+    assert "from strong (flow.0) to faint (flow.4)" in drawn["newcomers"].caption
     two = drawn["rtt-fairness"]
     flows = [key.look for key in two.keys if key.label != "fair share"]
     assert {look.light for look in flows} == {INK}, "panels have a colour each"
@@ -164,7 +164,7 @@ def test_files_for_papers(outcome: Outcome, tmp_path: Path) -> None:
     assert {word for group, word in words if group == "ours"} <= {"met", "not met", "cannot be judged"}
 
 
-def test_our_own_expectations_are_met_or_not_on_the_terminal_too(outcome: Outcome) -> None:
+def test_own_expectations_are_met_or_not_met_on_the_terminal(outcome: Outcome) -> None:
     console = Console(record=True, width=200, file=io.StringIO())
     show_study(outcome, console)
     ours = [line for line in console.export_text().splitlines() if re.match(r"O\d", line)]
@@ -230,7 +230,7 @@ def test_the_page_marks_the_points_whose_seeds_gave_the_same_run() -> None:
     results = sweep.run(narrows.loads(text), backend=Settled())
     page = single(results)
     assert page.count("All seeds gave the same run.") == 1
-    assert "= stands where all seeds of the point gave the same run" in page
+    assert "= means that all seeds of the point gave the same run" in page
     marks: dict[str, set[str]] = {}
     for line in rows_of(results):
         marks.setdefault(line[0].text, set()).update(cell.half[:1] for cell in line)
@@ -243,7 +243,7 @@ def rows_of(results: Results) -> list[list[tables.Cell]]:
     return tables.flow_table(flows, summary.same_runs(results, flows)).rows
 
 
-def test_each_figure_of_a_report_becomes_files_if_wanted(tmp_path: Path) -> None:
+def test_figures_of_a_report_are_written_as_files_on_request(tmp_path: Path) -> None:
     page = single(swept('"topology.rate" = ["10mbit", "20mbit"]'), files=tmp_path / "figures")
     names = {path.stem for path in (tmp_path / "figures").glob("*.pdf")}
     assert "points" in names and {name[-2:] for name in names - {"points"}} == {"-0", "-1"}
@@ -252,7 +252,7 @@ def test_each_figure_of_a_report_becomes_files_if_wanted(tmp_path: Path) -> None
         assert path.stem in names and "<svg" in path.read_text()[:200]
 
 
-def test_a_long_legend_is_no_wider_than_the_panels() -> None:
+def test_a_long_legend_is_at_most_as_wide_as_the_panels() -> None:
     looks = [look(name) for name in ("bbr", "cubic", "reno") * 5]
     keys = [figure.Key("a name of some length", item, marks=True) for item in looks]
     (legend,) = figure.Figure("f", "", "", [], keys).spec()["vconcat"]
@@ -331,7 +331,7 @@ def many_flows(count: int, finished: int, sampled: list[int]) -> Run:
     return Run({}, 1, {"flows": flows, "flow_samples": samples, "links": links, "link_samples": series})
 
 
-def test_every_flow_with_samples_is_drawn_wherever_it_stands() -> None:
+def test_every_sampled_flow_is_drawn_at_any_position_in_the_table() -> None:
     for sampled in ([1999], list(range(1900, 2000, 5))):
         drawn = single_run(many_flows(2000, 2000, sampled))[0]
         shown = {row["s"] for row in data_of(drawn.specs()[0])[0]}
@@ -339,7 +339,7 @@ def test_every_flow_with_samples_is_drawn_wherever_it_stands() -> None:
     assert [key.label for key in drawn.keys] == ["CUBIC"]
 
 
-def test_links_over_time_are_those_that_packets_waited_at() -> None:
+def test_links_over_time_are_the_links_that_had_a_queue() -> None:
     names = ["access", "bottleneck", "idle"]
 
     def drawn(queues: list[float]) -> list[str]:
@@ -360,7 +360,7 @@ def test_links_over_time_are_those_that_packets_waited_at() -> None:
 
 
 @pytest.mark.parametrize(("rate", "said"), [(0.5, False), (1.0, True), (3.0, False)])
-def test_goodput_above_the_link_is_explained_where_there_is_any(rate: float, said: bool) -> None:
+def test_goodput_above_the_link_rate_is_explained_if_it_occurs(rate: float, said: bool) -> None:
     """A flow has 1 and 2 bit/s: more than a link of 0.5 on average is another path's."""
     run = many_flows(1, 0, [0])
     run.tables["flow_samples"]["goodput_bps"] = np.array([0.0, 2.0])
@@ -420,14 +420,14 @@ def test_controllers_that_are_drawn_together_differ_by_more_than_colour() -> Non
     assert len({entry.light for entry in LOOKS.values()}) == len(LOOKS)
 
 
-def test_colours_can_be_read_on_their_page() -> None:
+def test_colours_have_contrast_on_their_page() -> None:
     """At least 3:1 against the page, as WCAG 2.1 (1.4.11) asks of graphics."""
     for name, entry in LOOKS.items():
         assert contrast(entry.light, "#ffffff") >= 3.0, name
         assert contrast(entry.dark, "#16181b") >= 3.0, name
 
 
-def test_unknown_names_have_a_look_too() -> None:
+def test_unknown_names_have_a_look() -> None:
     assert look("my-own") == look("my-own") and look("my-own").label == "my-own"
     assert order(["zzz", "brf", "cubic"]) == ["cubic", "brf", "zzz"]
     assert len({item.light for item in shades("brf", 5)}) == 5

@@ -1,4 +1,4 @@
-"""Findings as rows of a table."""
+"""Table rows of findings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """What the page shows of a finding."""
+    """One finding as the page shows it."""
 
     id: str
     says: str
@@ -24,7 +24,7 @@ class ClaimRow:
     measured: str
     interval: str
     detail: list[tuple[str, str, str]]
-    """Case, measured, why; where there are several cases."""
+    """Case, measured value and reason of each case, if there are several."""
     verdict: str
     css: str
     why: str
@@ -40,7 +40,7 @@ class RealSide:
     measured: str
     interval: str
     difference: str
-    """From the simulation's value; empty if either has none, or there are several cases."""
+    """Difference from the simulation's value. Empty if a value is missing or there are several cases."""
     detail: list[tuple[str, str, str]]
     verdict: str
     css: str
@@ -51,7 +51,7 @@ _CSS = {Verdict.REPRODUCED: "yes", Verdict.NOT_REPRODUCED: "no", Verdict.UNJUDGE
 
 
 def tally(findings: Sequence[Finding]) -> list[tuple[str, str, int]]:
-    """How often each verdict was given: words, class, number."""
+    """Number of findings per verdict: words, CSS class, number."""
     return [
         (verdict.value, _CSS[verdict], sum(finding.verdict is verdict for finding in findings))
         for verdict in Verdict
@@ -61,12 +61,12 @@ def tally(findings: Sequence[Finding]) -> list[tuple[str, str, int]]:
 def claim_rows(
     findings: Sequence[Finding], figures: set[str], real: Sequence[Finding] = ()
 ) -> list[ClaimRow]:
-    """Rows of the table of claims; only figures that were drawn are linked.
+    """Rows of the table of claims. Only figures that were drawn are linked.
 
     Args:
-        findings: of the simulation.
-        figures: ids of those that were drawn.
-        real: the same claims' on real stacks, if there were any.
+        findings: findings of the simulation.
+        figures: ids of the figures that were drawn.
+        real: findings of the same claims on real stacks, if it ran there.
     """
     others = {finding.claim.id: finding for finding in real}
     rows = []
@@ -94,7 +94,7 @@ def claim_rows(
 
 
 def _details(finding: Finding) -> list[tuple[str, str, str]]:
-    """Case, measured, why, of a claim with several cases."""
+    """Case, measured value and reason of each case of a claim that has several."""
     if len(finding.cases) < 2:
         return []
     return [
@@ -145,7 +145,7 @@ def _case(case: Case) -> str:
 
 
 def _span(cases: Sequence[Case], finding: Finding) -> str:
-    """The measured value, or the range of it over cases."""
+    """The measured value, or its range over the cases."""
     if not cases:
         return DASH
     if len(cases) == 1:

@@ -1,4 +1,4 @@
-"""Encodings that all kinds of figures share."""
+"""Encodings, axes and captions that all kinds of figures share."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from narrows.studies.run import Run, Runs
 CONTROLLER = "controller"
 """The factor that decides colours."""
 NUMBERS = ",.6~r"
-"""Numbers at ticks: 0.05, 12.5, 120. Without a precision Vega takes one from the ticks, and writes 1.2e+2."""
+"""Format of tick labels: 0.05, 12.5, 120. Without a precision Vega derives one and writes 1.2e+2."""
 LEAST_FOR_A_BAND = 3
-"""Seeds. Of two, the 95 % interval is thirteen times as wide as they are apart from their mean."""
+"""Smallest number of seeds with a band. With two seeds, the half width of the 95 % interval is 12.7 times
+their distance from the mean.
+"""
 
 
 def colour(names: Sequence[str], looks: Sequence[Look], field: str = "s") -> alt.Color:
@@ -54,13 +56,13 @@ def axis(
         ticks |= {"values": log_ticks(*domain) if domain else _POWERS, "labelOverlap": False}
     ticks |= more
     if "values" in ticks:
-        # Vega thins the values themselves out to so many: of six every other one.
+        # Vega also thins explicit values out to this count, so that every other of six would be missing.
         del ticks["tickCount"]
     return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
 
 
 def factor_axis(field: str, title: str, values: Sequence[float], *, log: bool, **more: Any) -> dict[str, Any]:
-    """The axis of a factor's values: ticks at them if they are few, and room for the markers at the ends."""
+    """The axis of a factor: ticks at its values if they are few, and room for markers at both ends."""
     ticks = sorted(set(values))
     if log:
         domain = [ticks[0] / _BESIDE_LOG, ticks[-1] * _BESIDE_LOG]
@@ -73,40 +75,40 @@ def factor_axis(field: str, title: str, values: Sequence[float], *, log: bool, *
 
 
 _BESIDE, _BESIDE_LOG = 0.035, 1.15
-"""What is left beside a factor's first and last value: a part of the axis; a quotient."""
+"""Room beyond a factor's first and last value: a part of the axis, or a ratio on a logarithmic axis."""
 _MOST_NAMED = 10
-"""Values of a factor that are all named at a linear axis."""
+"""Largest number of values that a linear axis labels one by one."""
 
 
 def bands(
     base: alt.Chart, values: Sequence[dict[str, Any]], y: dict[str, Any], **mark: Any
 ) -> list[alt.Chart]:
-    """The layer of confidence intervals, none where no row has a ``band``: an empty layer has no extent."""
+    """The layer of confidence intervals. No layer if no row has a ``band``: an empty layer has no extent."""
     if not any(row["band"] for row in values):
         return []
     area = base.transform_filter("datum.band").mark_area(line=False, **mark)
     return [area.encode(y=alt.Y(**{**y, "shorthand": "lo:Q"}), y2="hi:Q", detail="s:N")]
 
 
-NO_BANDS = " Bands are drawn of three seeds and more."
-"""What captions say where there are fewer."""
-CUT = " Lines go on beyond the frame where they leave it."
-"""What they say where an axis is shorter than the data."""
+NO_BANDS = " Bands need at least three seeds."
+"""Caption of a figure with fewer seeds."""
+CUT = " Lines continue outside the frame."
+"""Caption of a figure with an axis shorter than the data."""
 _BURSTS = (
-    " Goodput above the link's rate is data that waited behind a lost packet and reached the application at "
-    "once when that came."
+    " Goodput above the link's rate is data that waited behind a lost packet and reached the application "
+    "when the retransmission arrived."
 )
 
 
 def note_cut(values: Iterable[float | None], low: float, high: float) -> str:
-    """What a caption says of lines that leave an axis; nothing where none does."""
+    """The caption's sentence about lines that leave an axis, empty if none does."""
     slack = 1e-6 * (high - low)
     known = (value for value in values if value is not None)
     return CUT if any(not low - slack <= value <= high + slack for value in known) else ""
 
 
 def note_bursts(goodputs: Iterable[float | None], rate: float) -> str:
-    """What a caption says of goodputs above the link's rate, which no link can carry; nothing without any."""
+    """The caption's sentence about goodputs above the link's rate, empty if there are none."""
     return _BURSTS if any(goodput is not None and goodput > rate for goodput in goodputs) else ""
 
 
@@ -119,8 +121,8 @@ _LEAST_TICKS = 3
 def log_ticks(low: float, high: float) -> list[float]:
     """Ticks of a logarithmic axis.
 
-    One per power of ten: the lines in between say nothing and fill the page. Below two decades that would
-    leave hardly any, so that there are ticks within the decade; where those are too far apart, round numbers.
+    Two decades and more have one tick per power of ten. A shorter axis has ticks within the decade, or round
+    numbers if those are too far apart.
     """
     if high >= 100 * low:
         return [power for power in _POWERS if low <= power <= high]
@@ -136,7 +138,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def controllers(runs: Runs) -> list[str]:
-    """Names of the controllers in the runs, in the order of the look table."""
+    """Names of the controllers in the runs, in the order of the table of looks."""
     return order([str(name) for name in runs.values(CONTROLLER)])
 
 
@@ -146,9 +148,9 @@ def keys(names: Sequence[str], **how: bool) -> list[Key]:
 
 
 def panels_of(runs: Runs, by: str | Sequence[str] | None) -> list[tuple[str, Runs]]:
-    """The runs by the values of a factor (or several), with a title each.
+    """The runs grouped by the values of one or several factors, with a title per group.
 
-    One panel without a title if there is none.
+    One group without a title if there is no factor.
     """
     factors = [by] if isinstance(by, str) else list(by or [])
     if not factors:
@@ -173,7 +175,7 @@ def panels_of(runs: Runs, by: str | Sequence[str] | None) -> list[tuple[str, Run
 
 
 def order_of(name: str, value: Factor, runs: Runs) -> float:
-    """Rank of a factor's value: controllers by the look table, numbers by size, the rest as they come."""
+    """Rank of a factor's value: controllers by the table of looks, numbers by size, others by appearance."""
     if name == CONTROLLER:
         return float(controllers(runs).index(str(value)))
     if isinstance(value, int | float):
@@ -203,7 +205,7 @@ def factor_text(name: str, value: Factor) -> str:
 
 
 def number(value: Factor) -> float:
-    """A factor's value as a number; a queue's length in BDP without its unit."""
+    """A factor's value as a number. A queue's length in BDP loses its unit."""
     return float(value.removesuffix("bdp") if isinstance(value, str) else value)
 
 
@@ -218,5 +220,5 @@ def trace_label(stem: str) -> str:
 
 
 def first_seed(runs: Runs) -> list[Run]:
-    """One run per case: that of the smallest seed."""
+    """One run per case, the one with the smallest seed."""
     return [min(group, key=lambda run: run.seed) for group in runs.cases().values()]

@@ -12,7 +12,7 @@ from altair.utils.schemapi import debug_mode
 from narrows.report.figure import VALIDATE, Figure
 
 SUFFIXES = ("svg", "pdf", "png", "vl.json")
-"""Of the files of a figure."""
+"""Suffixes of the files of a figure."""
 PNG_SCALE = 3.0
 """Pixels per point: 216 dpi."""
 
@@ -28,7 +28,10 @@ def _spec(figure: Figure) -> dict[str, Any]:
 
 
 def write(figure: Figure, folder: Path, name: str = "") -> list[Path]:
-    """Write `<id>.svg`, `<id>.pdf`, `<id>.png` and the specification `<id>.vl.json`; or by this name."""
+    """Write `<id>.svg`, `<id>.pdf`, `<id>.png` and the specification `<id>.vl.json`.
+
+    `name` replaces the id.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     spec = _spec(figure)
     drawn = vl_convert.vegalite_to_svg(spec)

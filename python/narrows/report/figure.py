@@ -1,4 +1,4 @@
-"""A figure: panels with one legend and a caption. One definition for the page and for the files."""
+"""A figure: panels with one legend and a caption. The page and the files use the same definition."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from narrows.report.style import FAINT, GREY, INK, Look
 
 FONT = "Inter, 'Source Sans 3', 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 VALIDATE = False
-"""Check charts against Vega-Lite's schema. It takes ten times as long as the rest; the tests do it."""
+"""Whether to check charts against Vega-Lite's schema. It takes ten times as long, so only tests do it."""
 PANEL_WIDTH, PANEL_HEIGHT = 330, 230
-"""Size of a panel in files; on the page the width follows the window."""
+"""Size of a panel in files. On the page the width follows the window."""
 
 
 _LABELS = 100
-"""What labels and titles of axes add to the width of panels, about."""
+"""Approximate width of the labels and titles of axes."""
 _LINE = 20
 """Height of a line of the legend in files."""
 
@@ -31,7 +31,7 @@ class Key:
     marks: bool = False
     """Whether the series has markers."""
     fill: float = 1.0
-    """How opaque these are inside."""
+    """Opacity of the markers' fill."""
     area: bool = False
 
 
@@ -43,12 +43,12 @@ class Panel:
     chart: alt.Chart | alt.LayerChart | alt.FacetChart
     height: int = PANEL_HEIGHT
     width: int | None = None
-    """None: as wide as its place. A wider place is left empty, a narrower one filled."""
+    """Width on the page (None: that of its place). In a narrower place the panel shrinks."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels side by side, or (columns = 1) on top of each other."""
+    """Panels side by side, or on top of each other (columns = 1)."""
 
     id: str
     title: str
@@ -58,8 +58,8 @@ class Figure:
     columns: int = 2
 
     def specs(self) -> list[dict[str, Any]]:
-        """Vega-Lite of each panel for the page: as wide as its place."""
-        # On a page a place is not wider than a panel in files for sure.
+        """Vega-Lite of each panel for the page, as wide as its place."""
+        # A place on the page may be narrower than a panel in files.
         return [
             _spec(
                 panel.chart.properties(
@@ -72,7 +72,7 @@ class Figure:
 
     @property
     def _wide(self) -> bool:
-        """Whether panels in files are as wide as two: those below each other, and one below a legend."""
+        """Whether panels in files have double width: those below each other, or one below a legend."""
         return self.columns == 1 or (len(self.panels) == 1 and bool(self.keys))
 
     def spec(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class Figure:
         parts: list[Any] = []
         if charts:
             together = alt.concat(*charts, columns=self.columns, spacing=18)
-            # Panels may give one name another colour: flows of one name, a controller in each panel.
+            # Panels may use different colours for one name, e.g. for a flow with another controller in each.
             parts.append(
                 together.resolve_scale(
                     color="independent", fill="independent", strokeDash="independent", shape="independent"
@@ -140,8 +140,8 @@ def inline(values: list[dict[str, Any]]) -> alt.Data:
 
 
 def _legend(keys: list[Key], most: float) -> Any:
-    """The legend as a chart of its own, for files; lines are no longer than `most` if they can."""
-    # 6.6 px is a mean width of a character at 12 px: enough room, exactness does not matter.
+    """The legend as a chart of its own, for files. Its lines are at most `most` wide where possible."""
+    # 6.6 px is the mean width of a character at 12 px, which is exact enough here.
     left, widest, line = 0.0, 60.0, 0
     data: list[dict[str, Any]] = []
     for key in keys:

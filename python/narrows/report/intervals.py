@@ -1,7 +1,7 @@
-"""Intervals as whiskers: how far axes go for them, where they end, and where a value's label stands.
+"""Whiskers of confidence intervals: the axis they need, their ends, and the places of labels.
 
-A 95 % interval is symmetrical and knows nothing of the range of its measure, and that of two seeds is
-thirteen times as wide as they are apart from their mean. So axes follow the values.
+A 95 % interval is symmetrical and may exceed the range of its measure. With two seeds, its half width is
+12.7 times their distance from the mean. Therefore axes follow the values, not the intervals.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from narrows.report.style import INK, PAPER
 from narrows.studies.measures import find_measure
 
 _PARTS = ("share", "jain", "jain_min", "jain_max_min", "utilisation", "drop_rate", "retransmission_rate")
-"""Measures that are a part of a whole."""
-CUT_WHISKERS = " Whiskers end with the axis, and may go on beyond it."
+"""Measures from 0 to 1."""
+CUT_WHISKERS = " Whiskers that reach the end of the axis may be longer."
 
 
 def possible(measure: str, *, harm: bool = False) -> tuple[float, float]:
-    """The range of a measure, or of the harm to it: at most all is lost, and any gain is possible."""
+    """The range of a measure, or of the harm to it, which is at most 1 and has no lower bound."""
     if harm:
         return -math.inf, 1.0
     if measure not in _PARTS:
@@ -33,7 +33,7 @@ def possible(measure: str, *, harm: bool = False) -> tuple[float, float]:
 
 
 def within(interval: metrics.Interval, limits: tuple[float, float]) -> tuple[float, float]:
-    """The ends of an interval that are possible; of one seed there is only its value."""
+    """The interval, clipped to the range of its measure. One seed has only its value."""
     if interval.n < 2:
         return interval.mean, interval.mean
     least, most = limits
@@ -41,27 +41,27 @@ def within(interval: metrics.Interval, limits: tuple[float, float]) -> tuple[flo
 
 
 def reach(value: float, high: float, seeds: int) -> float:
-    """What an axis must hold of a value: its interval only where there are seeds enough for one."""
+    """The largest number that an axis must show: the interval's end if seeds suffice, else the value."""
     return max(value, high) if seeds >= LEAST_FOR_A_BAND else value
 
 
 @dataclass(frozen=True)
 class Frame:
-    """An axis with the ends of whiskers at it."""
+    """An axis that clips whiskers."""
 
     low: float
     high: float
     room: float
-    """The part of the axis that a label takes."""
+    """Width of a label, as a part of the axis."""
     log: bool = False
 
     def end(self, rows: Sequence[dict[str, Any]]) -> bool:
-        """Give rows with `y`, `lo` and `hi` a whisker and a label's place: `v`, `from`, `upto` and `at`.
+        """Add whisker and label position (`v`, `from`, `upto`, `at`) to rows with `y`, `lo` and `hi`.
 
-        The label stands at the whisker's end where that is near, else at the value, whose label it is.
+        The label is at the whisker's end if that is near, else at the value.
 
         Returns:
-            Whether a whisker goes on beyond the axis.
+            Whether a whisker is clipped by the axis.
         """
         for row in rows:
             row["v"] = min(max(row["y"], self.low), self.high)
@@ -77,12 +77,12 @@ class Frame:
 
 
 def beyond(row: Mapping[str, Any], low: float, high: float) -> bool:
-    """Whether the interval leaves the axis, by more than rounding."""
+    """Whether the interval exceeds the axis by more than rounding."""
     slack = 1e-6 * (high - low)
     return bool(row["hi"] > high + slack or row["lo"] < low - slack)
 
 
 def legible(base: alt.Chart, **mark: Any) -> list[alt.Chart]:
-    """Text that can be read over a whisker: a ground of the page's colour behind it."""
+    """Text with a background in the page's colour, legible over a whisker."""
     ground = base.mark_text(color=PAPER, stroke=PAPER, strokeWidth=5, strokeJoin="round", **mark)
     return [ground, base.mark_text(color=INK, **mark)]

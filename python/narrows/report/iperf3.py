@@ -1,7 +1,8 @@
-"""iperf3's JSON as a figure: what its sender reports of each interval (`iperf3 --json`, its client's side).
+"""A figure of iperf3's JSON: the sender's report of each interval (`iperf3 --json` on the client).
 
-As in Rozinov and Dimitrov's study of Linux's algorithms: data sent, congestion window, retransmissions, RTT
-and its variance, throughput. iperf3 has them from Linux's `tcp_info`, in bytes and microseconds.
+It shows the quantities of Rozinov and Dimitrov's study of Linux's algorithms: data sent, congestion window,
+retransmissions, RTT and its variance, throughput. iperf3 reads them from Linux's `tcp_info`, in bytes and
+microseconds.
 """
 
 from __future__ import annotations
@@ -20,36 +21,36 @@ from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.style import look
 
 _LOOKS = ("cubic", "bbr", "brf", "reno", "rcp", "bdr", "xcp", "pacec")
-"""Whose colours the streams have: eight that can be told apart."""
+"""Controllers whose colours the streams use. These eight are easy to distinguish."""
 MOST_STREAMS = len(_LOOKS)
 PANEL_HEIGHT = 150
 MOST = 1e18
-"""What is larger is no bytes, bit/s or microseconds of any run."""
+"""Largest accepted number of bytes, bit/s or microseconds."""
 
 
 class Of(Enum):
-    """What a value of an interval is of, which says where it is drawn."""
+    """The part of the interval that a value describes. It decides the point where the value is drawn."""
 
     INTERVAL = auto()
-    """All of it: in its middle."""
+    """The whole interval. Drawn in its middle."""
     END = auto()
-    """Its end."""
+    """The end of the interval."""
     SO_FAR = auto()
-    """What was before, too: it grows from zero at the first interval's start to its end."""
+    """The sum from the start of the first interval to the end of this one."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a panel shows."""
+    """The quantity of a panel."""
 
     title: str
     key: str
-    """In a stream's interval."""
+    """Key in a stream's interval."""
     scale: float
-    """From iperf3's unit to the title's."""
+    """Factor from iperf3's unit to the title's."""
     of: Of = Of.END
     whole: bool = False
-    """Counted: there is nothing between two numbers."""
+    """Whether the quantity is a whole number."""
 
     @property
     def name(self) -> str:
@@ -71,19 +72,19 @@ QUANTITIES = (
 
 @dataclass(frozen=True)
 class Trace:
-    """A run as iperf3 reports it."""
+    """One run of iperf3."""
 
     title: str
     streams: dict[str, list[dict[str, Any]]]
-    """By name, the intervals in order."""
+    """Intervals of each stream, in order."""
     udp: bool = False
 
 
 def read(path: Path) -> Trace:
-    """A file of iperf3's.
+    """Read a file of iperf3.
 
     Raises:
-        OutputError: one line, if it cannot be read or is not iperf3's.
+        OutputError: if it cannot be read or is not from iperf3.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -113,16 +114,16 @@ def read(path: Path) -> Trace:
 
 
 def missing(trace: Trace) -> str:
-    """The quantities that the trace does not have, and why; empty if it has all."""
+    """A sentence about the quantities that the trace lacks, empty if it has all."""
     names = [quantity.name for quantity in QUANTITIES if not _values(quantity, trace)]
     if not names:
         return ""
     if trace.udp:
-        why = "UDP has none"
+        why = "UDP does not have them"
     elif all(_received(of) for of in trace.streams.values()):
-        why = "who received (-R) does not know them, the other side's file has them"
+        why = "the receiver (-R) does not know them; the sender's file has them"
     else:
-        why = "the file does not say them"
+        why = "the file does not contain them"
     return f"no {', '.join(names)}: {why}"
 
 
@@ -130,7 +131,7 @@ def draw(trace: Trace) -> Figure:
     """A panel for each quantity that the trace has.
 
     Raises:
-        OutputError: one line without the file, for a value that is none.
+        OutputError: for a value that is not a number. The message does not name the file.
     """
     every = [interval for of in trace.streams.values() for interval in of]
     first, last = (pick(float(of[key]) for of in every) for pick, key in ((min, "start"), (max, "end")))
@@ -144,7 +145,7 @@ def draw(trace: Trace) -> Figure:
         counted: dict[str, Any] = {"tickMinStep": 1, "format": ",d"} if quantity.whole else {}
         chart = (
             alt.Chart(inline(values))
-            # Of one point there is no line.
+            # A single point has no line.
             .mark_line(strokeWidth=1.4, interpolate="linear", point=len(values) <= len(looks))
             .encode(
                 x=alt.X("t:Q", title="Time (s)", scale=time),
@@ -159,7 +160,7 @@ def draw(trace: Trace) -> Figure:
 
 
 def _titled(quantity: Quantity, trace: Trace) -> str:
-    """Of data, what happened to it where the file was written."""
+    """The quantity's title. That of data says whether the host that wrote the file sent or received it."""
     if quantity is not _DATA:
         return quantity.title
     received = {_received(of) for of in trace.streams.values()}
@@ -168,12 +169,12 @@ def _titled(quantity: Quantity, trace: Trace) -> str:
 
 
 def _received(intervals: list[dict[str, Any]]) -> bool:
-    """Whether a stream ran towards who wrote the file."""
+    """Whether the host that wrote the file received the stream."""
     return any(interval.get("sender") is False for interval in intervals)
 
 
 def _from_zero(values: list[dict[str, Any]]) -> alt.Scale:
-    """Of nothing but zeros the axis would have no direction."""
+    """A scale from zero. An axis of zeros only would have no direction."""
     return alt.Scale(domain=[0, 1]) if all(row["v"] == 0 for row in values) else alt.Scale(zero=True)
 
 
@@ -187,7 +188,7 @@ def _rows(quantity: Quantity, name: str, intervals: list[dict[str, Any]]) -> lis
     for interval in intervals:
         value = interval.get(quantity.key, -1)
         if value == -1:
-            continue  # iperf3's word for what it could not read.
+            continue  # iperf3 writes this for a value that it could not read.
         if not _is_number(value) or value < 0:
             where = f"in the interval that ends at {interval['end']:g} s"
             raise OutputError(

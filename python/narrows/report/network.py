@@ -1,4 +1,4 @@
-"""A picture of a network: nodes at their places, links with rate and delay, after a run with their loads."""
+"""A picture of a network: nodes at their positions, links with rate, delay and, after a run, loads."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from narrows.report.figure import VALIDATE, config, inline
 from narrows.report.style import FAINT, GREY, INK
 
 SIDE = 760.0
-"""Longer side of the picture, points; the shorter one is at least a fifth of it."""
+"""Longer side of the picture in points. The shorter side is at least a fifth of it."""
 LOADS = {0.0: FAINT, 0.5: "#5aaee6", 0.8: "#0072b2", 1.0: "#d55e00"}
 """Colours of utilisations, from the palette of Okabe and Ito."""
 MOST_LABELS = 60
-"""Links, and nodes, up to which each has its label."""
+"""Largest number of links, and of nodes, that are all labelled."""
 SUFFIXES = (".svg", ".png", ".pdf")
-"""Kinds of files."""
+"""Suffixes of the supported file formats."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,17 @@ class Node:
     y: float
     """Upwards."""
     host: bool
-    """Whether it is a host: small, and without its name where there are many."""
+    """Whether it is a host. Hosts are small, and have no name if there are many."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link; of its directions the loads."""
+    """A link with the loads of its directions."""
 
     a: int
     b: int
     label: str
-    """What stands beside it."""
+    """Text next to the link."""
     forth: float | None = None
     """Utilisation from a to b, 0 to 1; None without a run."""
     back: float | None = None
@@ -56,10 +56,11 @@ def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) ->
     """Vega-Lite of the picture.
 
     Args:
-        title: above it.
-        nodes: with positions in degrees or any plane.
-        links: by indices of nodes.
-        geographic: degrees: a degree of longitude is shorter than one of latitude, by the middle's cosine.
+        title: title of the picture.
+        nodes: nodes with positions in degrees or in a plane.
+        links: links between indices of nodes.
+        geographic: whether positions are in degrees. A degree of longitude is then shorter than one of
+            latitude, by the cosine of the middle latitude.
     """
     at, width, height = _fit(nodes, geographic)
     links, shared = _without_repetition(nodes, links)
@@ -87,7 +88,7 @@ def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) ->
     if len(core_links) <= MOST_LABELS:
         rows = [_label(link, at) for link in core_links if link.label]
         if rows:
-            # A text of two lines is placed by its first.
+            # Vega places a text of two lines by its first line.
             raise_ = -5 if any("\n" in row["t"] for row in rows) else 0
             base = alt.Chart(inline(rows)).encode(x=x, y=y, text="t:N")
             layers += _text(base, color=GREY, fontSize=9, lineBreak="\n", baseline="middle", dy=raise_)
@@ -112,13 +113,13 @@ def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) ->
 
 
 def _text(base: Any, color: str, **how: Any) -> list[Any]:
-    """Text with a white rim, to be read on lines."""
+    """Text with a white outline, legible on lines."""
     rim = base.mark_text(stroke="white", strokeWidth=3, strokeJoin="round", color="white", **how)
     return [rim, base.mark_text(color=color, **how)]
 
 
 def _without_repetition(nodes: list[Node], links: list[Link]) -> tuple[list[Link], str]:
-    """Lines of labels that are the same for all links between switches are said once."""
+    """Remove label lines that all links between switches share, and return them as one sentence."""
     core = [link.label.split("\n") for link in links if not nodes[link.a].host and not nodes[link.b].host]
     if len(core) < 2:
         return links, ""
@@ -131,10 +132,10 @@ def _without_repetition(nodes: list[Node], links: list[Link]) -> tuple[list[Link
 
 
 def suffix(path: Path) -> str:
-    """The kind of file that a path asks for.
+    """The file format that a path asks for.
 
     Raises:
-        OutputError: if there is no such kind.
+        OutputError: if the format is not supported.
     """
     kind = path.suffix.lower()
     if kind not in SUFFIXES:
@@ -143,7 +144,7 @@ def suffix(path: Path) -> str:
 
 
 def write(spec: dict[str, Any], path: Path) -> None:
-    """Write the picture, in the form that its name asks for.
+    """Write the picture in the format of the path's suffix.
 
     Raises:
         OutputError: if it cannot be written.
@@ -163,7 +164,7 @@ def write(spec: dict[str, Any], path: Path) -> None:
 
 
 def _fit(nodes: list[Node], geographic: bool) -> tuple[list[tuple[float, float]], float, float]:
-    """Positions in points, and the size that holds them."""
+    """Positions in points, and the size of the picture."""
     ys = [node.y for node in nodes]
     narrow = math.cos(math.radians((min(ys) + max(ys)) / 2)) if geographic else 1.0
     xs = [node.x * max(narrow, 0.1) for node in nodes]
@@ -179,7 +180,7 @@ def _fit(nodes: list[Node], geographic: bool) -> tuple[list[tuple[float, float]]
 
 
 def _wires(link: Link, at: list[tuple[float, float]], loaded: bool) -> list[dict[str, float]]:
-    """A line; with loads one for each direction, each on the right of its way."""
+    """A line, or with loads a line per direction, each on the right of its direction."""
     (x, y), (x2, y2) = at[link.a], at[link.b]
     if not loaded:
         return [{"x": x, "y": y, "x2": x2, "y2": y2}]

@@ -1,4 +1,4 @@
-"""Simulation and real stacks side by side, as tables of a report."""
+"""Tables that compare the simulation with real stacks."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from narrows.studies.run import Run, Runs
 from narrows.studies.runner import Outcome, Real, factor
 
 _FIGURES = {"goodput_bps": ("Goodput", "Mbit/s", 1e6), "rtt_mean_s": ("RTT, mean", "ms", 1e-3)}
-"""Those that have a tolerance: title, unit, size of the unit in the tables'."""
+"""Figures with a tolerance: title, unit, and the unit's size in the tables' unit."""
 _BEYOND, _DOUBTED = "beyond", "doubted"
-"""Classes of the page's style sheet."""
+"""CSS classes."""
 ORDINARY = "(seeds)"
-"""Behind a difference that single runs of the simulation have among each other."""
+"""Mark of a difference that is as small as the difference between seeds of the simulation."""
 
 
 def agreement(outcome: Outcome) -> Table:
-    """A row per experiment: how many figures lie within their tolerance, and how many runs were not sound."""
+    """A row per experiment: the number of figures within their tolerance and of runs that were not sound."""
     assert outcome.real is not None
     columns = [
         Column("Experiment", number=False),
@@ -54,7 +54,7 @@ def _worst(pair: Pair, experiment: Experiment) -> str:
 
 
 def side_by_side(experiment: Experiment, outcome: Outcome) -> Table | None:
-    """A row per point and flow: goodput and mean RTT of both, and by how much they differ."""
+    """A row per point and flow: goodput and mean RTT on both sides, and their difference."""
     real = outcome.real
     comparison = real.comparisons.get(experiment.id) if real is not None else None
     if real is None or comparison is None:
@@ -86,8 +86,9 @@ def side_by_side(experiment: Experiment, outcome: Outcome) -> Table | None:
         cells.append(line)
     bounds = " or ".join(f"{100 * TOLERANCES[name]:g} % ({_FIGURES[name][0]})" for name in _FIGURES)
     notes = [
-        f"Simulated means are over seeds, the {real.side}'s over its runs. Marked: more than {bounds}.",
-        f"{ORDINARY} behind a marked one: no further off than 95 of 100 single runs of the simulation.",
+        f"Simulated means are over seeds, those of the {real.side} over its runs. "
+        f"Differences of more than {bounds} are marked.",
+        f"{ORDINARY}: the {real.side}'s value is in the range of 95 of 100 single runs of the simulation.",
     ]
     return Table(f"Simulation and {real.side}", columns, cells, notes)
 
@@ -109,7 +110,7 @@ def _three(pair: Pair | None, size: float, ordinary: bool) -> list[Cell]:
 
 
 def _ordinary(pair: Pair, experiment: Experiment, outcome: Outcome) -> bool:
-    """Whether the real value lies where another seed's could: in the 95 % prediction interval."""
+    """Whether the real value is in the simulation's 95 % prediction interval for another seed."""
     values = [
         float(run.column("flows", pair.figure)[row])
         for run in _at(pair, experiment, outcome.runs[experiment.id])
@@ -117,7 +118,7 @@ def _ordinary(pair: Pair, experiment: Experiment, outcome: Outcome) -> bool:
         if name == pair.name
     ]
     interval = metrics.mean_ci(values)
-    # Half the confidence interval is t s / sqrt(n); of one further value it is t s sqrt(1 + 1/n).
+    # Half the confidence interval is t s / sqrt(n). For one further value it is t s sqrt(1 + 1/n).
     return interval.n > 1 and abs(pair.b - interval.mean) <= interval.half_width * math.sqrt(interval.n + 1)
 
 
@@ -135,7 +136,7 @@ def _value(value: float) -> str:
 
 
 def _factors(pair: Pair, experiment: Experiment) -> dict[str, Any]:
-    """The point's factors under the study's names; a key that only pins a value is none."""
+    """The point's factors under the study's names, without keys that have one value only."""
     names = {key: name for name, key in experiment.factors.items()}
     return {names[key]: factor(value) for key, value in pair.factors.items() if key in names}
 
@@ -145,5 +146,5 @@ def _point(pair: Pair, experiment: Experiment) -> list[str]:
 
 
 def _doubts(pair: Pair, experiment: Experiment, real: Real) -> list[str]:
-    """Why runs at the pair's point are not to be trusted."""
+    """Reasons not to trust runs at the pair's point."""
     return sorted({doubt for run in _at(pair, experiment, real.runs[experiment.id]) for doubt in run.doubts})

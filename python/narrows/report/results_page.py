@@ -1,4 +1,4 @@
-"""The report of any results: numbers, what differs over a sweep, completion times, each point over time."""
+"""The report of any results: tables, an overview of a sweep, completion times, and each point over time."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def single(results: Results, title: str | None = None, files: Path | None = None
     """A report of any results, as one HTML file.
 
     Args:
-        results: what to draw.
-        title: of the page; the scenario's name if left out.
-        files: folder that each figure goes to as SVG, PDF and PNG too.
+        results: the results to show.
+        title: title of the page (None: the scenario's name).
+        files: folder that also gets each figure as SVG, PDF and PNG.
     """
     points = _points(results)
     flows, links = summary.flows(results), summary.links(results)
@@ -65,14 +65,14 @@ def single(results: Results, title: str | None = None, files: Path | None = None
     facts = tables.facts(results)
     if warmup is None:
         return page.render(page.Page(name, _lead(results, points), "", sections, facts=facts))
-    interval = f"The measurement interval leaves out the first {warmup:g} s of a run (the warm-up)."
+    interval = f"The measurement interval excludes the first {warmup:g} s of a run (the warm-up)."
     return page.render(page.Page(name, _lead(results, points), "", sections, facts=facts, interval=interval))
 
 
 _ALIKE = "All seeds gave the same run."
 _PROVENANCE = (
-    "The same scenario, seeds and version give the same tables to the last bit. "
-    "`metadata.json` beside the tables holds what stands here."
+    "The same scenario, seeds and version of Narrows give bit-for-bit identical tables. "
+    "`metadata.json` in the folder of the tables contains this section."
 )
 
 
@@ -88,8 +88,8 @@ def _lead(results: Results, points: Sequence[Any]) -> str:
 
 
 def _points(results: Results) -> list[tuple[dict[str, Any], list[Run]]]:
-    """The runs of each point of the sweep, with its factors as the scenario has them."""
-    # A case's name stands for the controller, as in studies.
+    """The runs of each point of the sweep, with the point's factors as in the scenario."""
+    # The name of a case counts as the controller, as in studies.
     runs = read_runs(results, Experiment(id="run", title="", scenario="", factors={"controller": "case"}))
     points: dict[tuple[Any, ...], list[Run]] = {}
     for row, run in zip(results.runs.to_pylist(), runs, strict=True):
@@ -98,6 +98,6 @@ def _points(results: Results) -> list[tuple[dict[str, Any], list[Run]]]:
 
 
 def _figures(run: Run, runs: Sequence[Run]) -> list[Figure]:
-    """The smallest seed over time; completion times of all seeds."""
+    """The run with the smallest seed over time, and the completion times of all seeds."""
     done = completion(runs)
     return [*([done] if done else []), *single_run(run)]

@@ -1,4 +1,4 @@
-"""Making data small enough for a page without hiding what it shows."""
+"""Reduces series to a size for a page, without losing peaks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from narrows import metrics
 
 POINTS = 400
-"""Most buckets of a series on a page; each keeps its smallest and its largest value."""
+"""Largest number of buckets of a series. Each keeps its smallest and its largest value."""
 
 
 def thin(
@@ -19,8 +19,7 @@ def thin(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """A series of at most two points per bucket: its minimum and its maximum, in order of time.
 
-    So no peak is lost, as it would be by averaging or by taking every n-th point. Short series are returned
-    as they are.
+    Peaks remain, unlike with averages or every n-th point. Short series are returned unchanged.
     """
     times, values = np.asarray(t, dtype=np.float64), np.asarray(y, dtype=np.float64)
     known = ~np.isnan(values)
@@ -35,20 +34,20 @@ def thin(
 
 
 def binned(t: ArrayLike, y: ArrayLike, width: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means over wider bins, each drawn at its bin's middle."""
+    """Means over wider bins, each at the middle of its bin."""
     starts, means = metrics.rebin(t, y, width)
     return starts + width / 2, means
 
 
 def short(value: float, digits: int = 4) -> float | None:
-    """The value with so many significant digits; None (JSON null) if it is not finite."""
+    """The value with `digits` significant digits; None (JSON null) if it is not finite."""
     if not math.isfinite(value):
         return None
     return float(f"{value:.{digits}g}")
 
 
 def rows(**columns: Any) -> list[dict[str, Any]]:
-    """Rows for a chart: scalars are repeated, numbers shortened."""
+    """Rows for a chart. Scalars are repeated and numbers are rounded."""
     length = max(
         len(column) for column in columns.values() if not isinstance(column, str | int | float | bool)
     )

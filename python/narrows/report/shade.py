@@ -1,4 +1,4 @@
-"""Fills that say a number, and text that can be read on them."""
+"""Fill colours of numbers, and legible text colours on them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ DARK_TEXT, LIGHT_TEXT = "#000000", "#ffffff"
 
 @dataclass(frozen=True)
 class Ramp:
-    """Colours between three values: bad, neutral, good, or whatever they are of.
+    """Colours between three values, e.g. bad, neutral and good.
 
-    They are mixed by channels, not by hue, which white has none of. What lies beyond has the ends' colours.
+    They are mixed by channel, because white has no hue. Values outside have the colours of the ends.
     """
 
     low: float
@@ -33,18 +33,18 @@ class Ramp:
 
 
 def text_on(fill: str) -> str:
-    """Black or white, whichever has more contrast to the fill."""
+    """Black or white, the one with more contrast to the fill."""
     return max((DARK_TEXT, LIGHT_TEXT), key=lambda text: contrast(text, fill))
 
 
 def contrast(a: str, b: str) -> float:
-    """WCAG 2.1's contrast of two colours, 1 to 21."""
+    """Contrast of two colours by WCAG 2.1, 1 to 21."""
     low, high = sorted((luminance(a), luminance(b)))
     return (high + 0.05) / (low + 0.05)
 
 
 def luminance(colour: str) -> float:
-    """WCAG 2.1's relative luminance of a colour, 0 to 1."""
+    """Relative luminance of a colour by WCAG 2.1, 0 to 1."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in _channels(colour)]
     return float(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
 

@@ -1,4 +1,4 @@
-"""From a study that was run to its report."""
+"""The report of a study."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 
 
 def figures(outcome: Outcome) -> dict[str, list[Figure]]:
-    """The figures of each experiment that was run; those without data are left out."""
+    """The figures of each experiment that ran. Figures without data are left out."""
     drawn: dict[str, list[Figure]] = {identity: [] for identity in outcome.runs}
     with debug_mode(VALIDATE):
         for spec in outcome.study.figures:
@@ -45,7 +45,7 @@ def figures(outcome: Outcome) -> dict[str, list[Figure]]:
 
 
 def _titled(spec: FigureSpec, suffix: str, words: str) -> FigureSpec:
-    """A side's figure: what it adds to id and title."""
+    """The figure of one side, with its name in id and title."""
     return spec.model_copy(update={"id": spec.id + suffix, "title": f"{spec.title} ({words})"})
 
 
@@ -55,7 +55,7 @@ def build(outcome: Outcome) -> str:
 
 
 def write(outcome: Outcome, out: Path, *, files: bool = True, say: Say = lambda _: None) -> Path:
-    """Write `out`/report.html, measures and claims as CSV and, with `files`, each figure as a file."""
+    """Write `out`/report.html, measures and claims as CSV and, with `files`, the files of each figure."""
     drawn = figures(outcome)
     out.mkdir(parents=True, exist_ok=True)
     target = out / "report.html"
@@ -103,7 +103,7 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
     if outcome.quick:
         notes.insert(
             0,
-            "This is a quick run: fewer seeds, shorter runs and fewer points than the study asks for. "
+            "This is a quick run, with fewer seeds, shorter runs and fewer points than the full study. "
             "Intervals are wide, and verdicts may differ from those of the full study.",
         )
     return page.render(
@@ -138,7 +138,7 @@ def _tables(outcome: Outcome, experiment: Experiment) -> list[Table]:
 
 
 def _remarks(outcome: Outcome, experiment: Experiment) -> list[str]:
-    """What explains differences between simulation and real stacks, and what these lack."""
+    """Reasons for differences between simulation and real stacks, and the parts that did not run there."""
     if outcome.real is None:
         return []
     return [*experiment.kernel.explained, *outcome.real.left_out.get(experiment.id, [])]
@@ -155,7 +155,7 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
         ("Events", f"{outcome.events:,}"),
     ]
     if outcome.wall_s > 0:
-        facts.append(("Simulating", f"{outcome.wall_s:,.1f} s of one core"))
+        facts.append(("Simulation time", f"{outcome.wall_s:,.1f} s of one core"))
     if outcome.real is not None:
         real = [run for group in outcome.real.runs.values() for run in group]
         facts.append((f"Runs on Linux {outcome.real.kernel}", f"{len(real):,}"))
@@ -163,7 +163,7 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _write_measures(outcome: Outcome, path: Path) -> None:
-    """One row per run and measure that a figure or claim uses, to check numbers without the page."""
+    """Write a row per run and measure that a figure or claim uses, to check numbers without the page."""
     wanted: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for claim in outcome.study.claims:
         wanted.setdefault(claim.experiment, []).append((claim.measure, dict(claim.args)))

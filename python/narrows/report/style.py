@@ -1,8 +1,7 @@
-"""One look for every chart: a colour, a dash and a marker per controller, the same in every figure.
+"""The look of all charts: a colour, a dash and a marker per controller, the same in every figure.
 
-Colours start from Okabe and Ito's colour-blind safe palette ("Color Universal Design", 2008); no two
-controllers that are usually drawn together differ by colour alone: dash and marker differ as well, so that a
-grey print can be read.
+Colours start from Okabe and Ito's colour-blind safe palette ("Color Universal Design", 2008). Controllers
+that are usually drawn together also differ by dash and marker, so that a grey print remains legible.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ LOOKS: dict[str, Look] = {
     "rcp": Look("RCP", "#8e44ad", "#c893e6", _DASH_DOT, "triangle-up"),
     "xcp": Look("XCP", "#c0392b", "#ff8a7a", _DOTTED, "square"),
     "bdr": Look("BDR", "#8a6500", "#e6bf4d", _DASHED, "diamond"),
-    "bdr-plain": Look("BDR, nothing redistributed", "#967512", "#f0d37a", _DOTTED, "diamond"),
+    "bdr-plain": Look("BDR, no redistribution", "#967512", "#f0d37a", _DOTTED, "diamond"),
     "bdr-literal": Look("BDR, as printed", "#6b4f1d", "#b99556", _DASH_DOT, "diamond"),
     "pacec-literal": Look("PACEC, as printed", "#3b6f9e", "#86b8e6", _DOTTED, "circle"),
     "pacec-counted": Look("PACEC, OpenFlow's counters", "#2b5c8a", "#7fb0dd", _DASH_DOT, "circle"),
@@ -97,7 +96,7 @@ DARK_OF = {INK: "#e8e6e1", GREY: "#9aa3ad", FAINT: "#3d444d", PAPER: "#16181b"}
 
 
 def neutral(colour: str, dash: Dash = _SOLID) -> Look:
-    """A look for what belongs to no controller: `INK`, `GREY` or `FAINT`."""
+    """A look for a series without a controller, in `INK`, `GREY` or `FAINT`."""
     return Look("", colour, DARK_OF[colour], dash)
 
 
@@ -105,7 +104,7 @@ _SPARE = ("#6f5b8c", "#8c5b6f", "#5b8c7a", "#8c7a5b", "#5b6f8c", "#7a8c5b")
 
 
 def look(name: str) -> Look:
-    """The look of a controller. A name the table lacks gets a look that depends on the name only."""
+    """The look of a controller. For an unknown name it depends on the name only."""
     if name in LOOKS:
         return LOOKS[name]
     number = sum(name.encode())
@@ -115,7 +114,7 @@ def look(name: str) -> Look:
 
 
 def order(names: list[str]) -> list[str]:
-    """The names in the table's order, others behind: one order of legends and bars everywhere."""
+    """The names in the order of the table, unknown names last. All legends and bars use it."""
     known = list(LOOKS)
     return sorted(
         dict.fromkeys(names), key=lambda name: (known.index(name) if name in known else len(known), name)
@@ -125,7 +124,7 @@ def order(names: list[str]) -> list[str]:
 def shades(name: str, count: int) -> list[Look]:
     """Looks for several flows of one controller.
 
-    From its own colour to a paler one; two or three also differ by dash.
+    They range from its own colour to a paler one. Two or three flows also differ by dash.
     """
     base = look(name)
     if count == 1:
@@ -146,13 +145,13 @@ def shades(name: str, count: int) -> list[Look]:
 
 
 def looks_of(kinds: list[str]) -> list[Look]:
-    """A look per series: its controller's, in shades where several have one controller."""
+    """A look per series: that of its controller, or a shade of it if several series share the controller."""
     ramps = {kind: iter(shades(kind, kinds.count(kind))) for kind in set(kinds)}
     return [next(ramps[kind]) for kind in kinds]
 
 
 def dark_of(colours: set[str]) -> dict[str, str]:
-    """The dark page's colour for each of these."""
+    """The colour on the dark page for each colour."""
     known = {entry.light: entry.dark for entry in LOOKS.values()} | DARK_OF
     known |= {colour: _shift(colour, 0.25) for colour in _SPARE}
     return {colour: known[colour] for colour in sorted(colours) if colour in known}

@@ -1,4 +1,4 @@
-"""The numbers of a page: the summary that `narrows run` prints, as tables, and what was run."""
+"""The tables of a page: the summary that `narrows run` prints, and the facts of the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from narrows.results.results import Results
 
 PLUS_MINUS, DASH = "\N{PLUS-MINUS SIGN}", "\N{EN DASH}"
 MOST_ROWS = 2000
-"""Rows of a table on a page; what is cut is in the results' own tables."""
+"""Largest number of rows of a table on a page. The tables of the results have all rows."""
 _SEEDS_IN_FULL = 8
 
 
@@ -34,7 +34,7 @@ class Cell:
     text: str
     half: str = ""
     css: str = ""
-    """A class of the page's style sheet."""
+    """CSS class."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ _HEADINGS: dict[str, tuple[str, str, float]] = {
     "random_losses": ("Random losses", "packets", 1.0),
     "marks": ("Marks", "packets", 1.0),
 }
-"""Title, unit and the unit's size in the tables' units, of each figure of the summary."""
+"""Title, unit, and the unit's size in the tables' unit of each figure of the summary."""
 
 
 Points = Collection[tuple[Any, ...]]
@@ -69,19 +69,21 @@ Points = Collection[tuple[Any, ...]]
 
 
 def flow_table(rows: Sequence[summary.Row], alike: Points = ()) -> Table:
-    """A row per flow and point of the sweep; `alike` are the points whose seeds gave the same run."""
+    """A row per flow and point of the sweep. `alike` holds the points whose seeds gave the same run."""
     shown = summary.shown_of_flows(rows)
     notes = []
     if "share" in shown and any(row.figures["fct_s"].mean > 0 for row in rows):
-        notes.append("Flows that end have no share.")
+        notes.append("Flows that finish have no share.")
     if any(row.name.endswith("(group)") for row in rows):
-        notes.append("A group has sums of share and retransmits, and means over its flows of the rest.")
+        notes.append(
+            "A row of a group has the sums of share and retransmits, and the means of other columns."
+        )
     return _table("Flows", rows, shown, notes, alike)
 
 
 def link_table(rows: Sequence[summary.Row], alike: Points = ()) -> Table:
     """A row per tight link and point of the sweep."""
-    notes = ["Links that were half used or more, or that dropped, lost or marked."]
+    notes = ["Links with at least 50 % utilisation, or with drops, losses or marks."]
     return _table("Links", rows, summary.shown_of_links(rows), notes, alike)
 
 
@@ -102,16 +104,19 @@ def _table(
         cells.append(line + [_cell(row.figures[name], _HEADINGS[name][2], same) for name in figures])
     apart = [row for row in rows if summary.point_of(row.factors) not in alike]
     if len(apart) < len(rows):
-        notes = ["= stands where all seeds of the point gave the same run.", *notes]
+        notes = ["= means that all seeds of the point gave the same run.", *notes]
     if any(not math.isnan(figure.half) for row in apart for figure in row.figures.values()):
         notes = [f"{PLUS_MINUS} is the 95 % confidence interval of the mean over seeds.", *notes]
     if len(rows) > MOST_ROWS:
-        notes = [*notes, f"The first {MOST_ROWS:,} of {len(rows):,} rows; the results' tables have them all."]
+        notes = [
+            *notes,
+            f"The first {MOST_ROWS:,} of {len(rows):,} rows. The tables of the results have all rows.",
+        ]
     return Table(title, columns, cells, notes)
 
 
 def _cell(figure: summary.Figure, unit: float, same: bool) -> Cell:
-    """Three significant digits, and as many decimals for the interval; `same`: there is none."""
+    """A value with three significant digits and an interval with as many decimals (`same`: no interval)."""
     if math.isnan(figure.mean):
         return Cell(DASH)
     value = figure.mean / unit
@@ -124,12 +129,12 @@ def _cell(figure: summary.Figure, unit: float, same: bool) -> Cell:
 
 
 def point_text(value: Any) -> str:
-    """A factor's value as the scenario has it."""
+    """A factor's value as in the scenario."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def facts(results: Results) -> list[tuple[str, str]]:
-    """What was run, in a line: version, duration, warm-up, points and seeds."""
+    """Facts of the run: version, duration, warm-up, points and seeds."""
     meta = results.metadata
     scenario = meta.get("scenario", {})
     seeds = sorted({int(row["seed"]) for row in results.runs.to_pylist()})
@@ -152,20 +157,20 @@ def _seeds(seeds: list[int]) -> str:
 
 
 def files(results: Results) -> list[tuple[str, str]]:
-    """The scenario as it ran, what varied, and the digests of its traces: title and text of each."""
+    """Title and text of the scenario as it ran, the varied values, and the digests of the traces."""
     meta = results.metadata
     listing = [
         (
-            "The scenario as it ran, with every default and every value that was set for the run",
+            "The scenario as it ran, with all defaults and all values that were set for the run",
             _json(meta.get("scenario", {})),
         )
     ]
     if meta.get("overrides"):
         listing.append(("Values set for the run", _json(meta["overrides"])))
     if meta.get("runs"):
-        listing.append(("The runs: seed and factors of each", _lines(meta["runs"])))
+        listing.append(("Seed and factors of each run", _lines(meta["runs"])))
     if meta.get("traces"):
-        listing.append(("Trace files and their digests", _json(meta["traces"])))
+        listing.append(("Trace files and their SHA-256", _json(meta["traces"])))
     return listing
 
 
@@ -174,5 +179,5 @@ def _json(value: Any) -> str:
 
 
 def _lines(items: Sequence[Any]) -> str:
-    """An item per line."""
+    """The items, one per line."""
     return "\n".join(json.dumps(item, ensure_ascii=False) for item in items)

@@ -230,6 +230,6 @@ def holds_runs(folder: Path) -> bool:
     return (folder / METADATA).exists() and (whole or bool(finished(folder, "runs.parquet")))
 
 
-def came_to_its_end(folder: Path) -> bool:
+def is_finished(folder: Path) -> bool:
     """Whether a folder has the results of a sweep all of whose runs were finished."""
     return (folder / METADATA).is_file() and (folder / "runs.parquet").is_file()

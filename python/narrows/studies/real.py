@@ -22,7 +22,7 @@ from narrows import sweep
 from narrows.backends import Backend
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results.compare import compare
-from narrows.results.results import Results, came_to_its_end
+from narrows.results.results import Results, is_finished
 from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
 from narrows.studies.judge import judge
@@ -165,7 +165,7 @@ def _results(
 
 def _kept(scenario: Scenario, folder: Path, reuse: bool) -> Results | None:
     """What an earlier run left, if it came to its end and ran this very scenario."""
-    if not reuse or not came_to_its_end(folder):
+    if not reuse or not is_finished(folder):
         return None
     earlier = Results.read(folder)
     return earlier if earlier.metadata.get("scenario") == scenario.full() else None

@@ -19,7 +19,7 @@ from narrows.backends import Backend
 from narrows.data.folder import data_folder
 from narrows.errors import Expected, NarrowsError, choice
 from narrows.results.compare import Comparison
-from narrows.results.results import Results, came_to_its_end
+from narrows.results.results import Results, is_finished
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.model import Scenario
 from narrows.studies.columns import Columns
@@ -109,7 +109,7 @@ def run_study(
             take_printed(study, experiment, outcome)
             continue
         outcome.scenarios[experiment.id] = (study.folder / experiment.scenario).read_text(encoding="utf-8")
-        if reuse and came_to_its_end(folder):
+        if reuse and is_finished(folder):
             results = Results.read(folder)
             _recall(folder, outcome)
             say(f"{experiment.id}: read {len(results.runs)} runs from {folder}")

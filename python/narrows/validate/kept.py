@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 
 from narrows.errors import OutputError
-from narrows.results.results import Results, came_to_its_end
+from narrows.results.results import Results, is_finished
 from narrows.results.tables import cannot_write
 from narrows.validate import measures
 from narrows.validate.evidence import Evidence
@@ -46,7 +46,7 @@ class Kept:
             Runs of the very scenario that the cell has now.
         """
         first = 0
-        while came_to_its_end(folder := place.folder(self.backend, first)):
+        while is_finished(folder := place.folder(self.backend, first)):
             part = Results.read(folder)
             runs = len(part.runs)
             # Real sockets have had the buffer that is named now before it was.

@@ -1,4 +1,4 @@
-"""The kinds of figures a study can ask for by name."""
+"""The kinds of figures that a study can request by name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KINDS: dict[str, Callable[[FigureSpec, Runs], Figure]] = {
 
 
 def draw(spec: FigureSpec, runs: Runs) -> Figure:
-    """The figure that `spec` describes, of those of the runs it is about."""
+    """The figure that `spec` describes, drawn from the runs that it selects."""
     if spec.kind not in KINDS:
         raise NarrowsError(f"figure {spec.id}: no kind {spec.kind!r}{hint(spec.kind, KINDS)}")
     return KINDS[spec.kind](spec, runs.where(spec.where))

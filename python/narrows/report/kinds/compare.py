@@ -1,4 +1,4 @@
-"""Figures that compare a measure between controllers: over a factor, as bars, join by join."""
+"""Figures that compare a measure between controllers: over a factor, as bars, or per joining flow."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def _axis_title(spec: FigureSpec, factor: float) -> str:
 
 
 _MOST_BARS = 8
-"""Bars in a panel of usual width whose labels do not run into each other."""
+"""Largest number of bars whose labels do not overlap in a panel of normal width."""
 _LABEL = 0.08
-"""Height of a bar's label, of the panel's."""
+"""Height of a bar's label, as a part of the panel's height."""
 
 
 def lines(spec: FigureSpec, runs: Runs) -> Figure:
-    """A measure over a factor, a line per controller with a band for the confidence interval.
+    """A measure over a factor: a line per controller with a band for the confidence interval.
 
     The study's args: x (factor), y (measure), panels, x_log, x_percent, x_scale, x_title, y_from, y_to,
-    measure (arguments), bound ({capacity_mbit, eta}: what eta C (1448/1500) (1 - x) allows, drawn in grey).
+    measure (arguments), bound ({capacity_mbit, eta}: the bound eta C (1448/1500) (1 - x), drawn in grey).
     """
     args = spec.args
     names = controllers(runs)
@@ -120,12 +120,12 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
         panels.append(Panel(title, alt.layer(*layers)))
     legend = keys(names, marks=True)
     if args.get("bound"):
-        legend.append(Key("what the allocation allows", neutral(GREY), area=True))
+        legend.append(Key("bound of the allocation", neutral(GREY), area=True))
     return Figure(spec.id, spec.title, caption, panels, legend)
 
 
 def bars(spec: FigureSpec, runs: Runs) -> Figure:
-    """A measure per controller with the confidence interval; bars where the axis starts at zero, else points.
+    """A measure per controller with its confidence interval: bars if the axis starts at zero, else points.
 
     The study's args: y (measure), panels, y_from, y_to, y_log, y_percent, y_title, measure (arguments), rule
     and rule_label (a line to compare with).
@@ -225,7 +225,7 @@ def _bars(
             )
         )
     layers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(y=alt.Y("from:Q"), y2="upto:Q"))
-    # Clear of the marker.
+    # Keep a distance from the marker.
     layers += legible(
         base.encode(y=alt.Y("at:Q"), text="text:N"), dy=-4 if standing else -9, fontSize=11, baseline="bottom"
     )
@@ -233,14 +233,14 @@ def _bars(
 
 
 def _number(value: float) -> str:
-    """A label of a bar: three significant digits."""
+    """The label of a bar, with three significant digits."""
     if value == 0:
         return "0"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def convergence(spec: FigureSpec, runs: Runs) -> Figure:
-    """Convergence time of every newcomer of every seed (MET-61). The study's args: link, bin_s."""
+    """Convergence time of each new flow in each seed (MET-61). The study's args: link, bin_s."""
     args = spec.args
     names = controllers(runs)
     values: list[dict[str, Any]] = []

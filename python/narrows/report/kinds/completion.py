@@ -1,4 +1,4 @@
-"""Completion times of flows that have a size: slowdown over size, and how the times are distributed."""
+"""Completion times of flows that have a size: slowdown over size, and the distribution of the times."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from narrows.report.style import look, looks_of
 from narrows.studies.run import Run
 
 DOTS = 1200
-"""Flows of an entry that are drawn as dots."""
+"""Number of flows per entry that are drawn as dots."""
 WORST = 60
-"""Flows of an entry with the largest slowdowns that are drawn in any case."""
+"""Number of flows per entry with the largest slowdowns, which are always drawn."""
 GROUPS = 10
 """Groups of equal numbers of flows, by size (MET-72)."""
 LEAST_FOR_LINES = 10 * GROUPS
-"""Finished flows below which a quantile per group says nothing."""
+"""Smallest number of finished flows with quantiles per group."""
 _LEVELS = np.concatenate([np.linspace(0.0, 0.99, 100), [0.995, 0.999, 1.0]])
 
 Floats = NDArray[np.float64]
@@ -45,9 +45,9 @@ class _Finished:
 
 
 def completion(runs: Sequence[Run]) -> Figure | None:
-    """Slowdown over size and the distribution of completion times; None where no flow with a size finished.
+    """Slowdown over size and the distribution of completion times; None if no flow with a size finished.
 
-    Dots are flows; the lines are median and 99th percentile of each tenth of them by size.
+    Dots are flows. Lines are the median and the 99th percentile of each tenth of the flows by size.
     """
     found = [entry for entry in _entries(runs) if entry.fct.size]
     if not found:
@@ -105,14 +105,16 @@ def completion(runs: Sequence[Run]) -> Figure | None:
         .mark_line(strokeWidth=2)
         .encode(
             x=alt.X(**_log("x", "Completion time (ms)", np.concatenate([entry.fct for entry in found]))),
-            y=alt.Y("y:Q", title="Part of the flows", axis=alt.Axis(format="%", tickCount=5)),
+            y=alt.Y("y:Q", title="Share of the flows", axis=alt.Axis(format="%", tickCount=5)),
             color=colour(names, looks),
             strokeDash=dash(names, looks),
             order="i:Q",
         )
     )
     panels = [
-        Panel("(a) Completion time over that of an empty network", alt.layer(*over_size), height=260),
+        Panel(
+            "(a) Slowdown: completion time relative to an empty network", alt.layer(*over_size), height=260
+        ),
         Panel("(b) Completion time", spread, height=260),
     ]
     legend = [
@@ -127,11 +129,11 @@ def _caption(found: list[_Finished], seeds: int, with_lines: bool) -> str:
     open_ = sum(entry.unfinished for entry in found)
     text = f"{finished:,} of {finished + open_:,} flows with a size finished"
     text += f", {seeds} seeds together. " if seeds > 1 else ". "
-    text += "Slowdown is the completion time over the least one on an empty network."
+    text += "Slowdown is the completion time divided by the shortest one on an empty network."
     if with_lines:
         text += " Lines: median (solid) and 99th percentile (dashed) of each tenth of the flows by size."
     if any(entry.fct.size > DOTS for entry in found):
-        text += f" Some {DOTS:,} flows, evenly by size, and the {WORST} slowest are drawn as dots."
+        text += f" Dots show about {DOTS:,} flows, evenly chosen by size, and the {WORST} slowest."
     return text
 
 
@@ -159,7 +161,7 @@ def _entries(runs: Sequence[Run]) -> list[_Finished]:
 
 
 def _kept(size: Floats, over: Floats) -> NDArray[np.int64]:
-    """Flows to draw: every so many by size, and those that fared worst, so that no outlier is lost."""
+    """Flows to draw: evenly chosen by size, and those with the largest slowdown, so that outliers remain."""
     if size.size <= DOTS:
         return np.arange(size.size)
     by_size = np.argsort(size, kind="stable")
@@ -185,7 +187,7 @@ def _lines(entry: _Finished) -> list[dict[str, Any]]:
 
 
 def _log(field: str, title: str, values: Floats) -> dict[str, Any]:
-    """A logarithmic axis around the values, with more ticks the fewer decades there are."""
+    """A logarithmic axis around the values. Fewer decades have more ticks each."""
     low, high = float(values.min()) / 1.15, float(values.max()) * 1.15
     decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     steps = (1, 1.5, 2, 3, 5, 7) if high < 10 * low else (1, 2, 5) if len(decades) <= 4 else (1,)

@@ -1,4 +1,4 @@
-"""Figures of crowds of short flows: completion time over size, and how many flows a router counts."""
+"""Figures of many short flows: completion time over size, and the number of flows that a router counts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from narrows.studies.run import Runs
 
 _BINS_PER_DECADE = 8
 _LEAST = 20
-"""Flows of a bin below which its mean says nothing."""
+"""Smallest number of flows in a bin with a mean."""
 
 
 def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
-    """Mean completion time over flow size, a line per controller, all seeds; sizes in logarithmic bins.
+    """Mean completion time over flow size: a line per controller, all seeds, sizes in logarithmic bins.
 
-    The study's args: panels, packet_bytes, after_s, ideal ({rtt_s, capacity_mbit, load}: two RTT and what
-    processor sharing at that load takes for the size, in grey).
+    The study's args: panels, packet_bytes, after_s, ideal ({rtt_s, capacity_mbit, load}: two RTTs plus the
+    time of processor sharing at that load, in grey).
     """
     args = spec.args
     packet = float(args.get("packet_bytes", PACKET_BYTES))
@@ -96,15 +96,15 @@ def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
         panels.append(Panel(title, alt.layer(*layers)))
     legend = keys(names)
     if args.get("ideal"):
-        legend.append(Key("two RTT and processor sharing", neutral(GREY), area=True))
+        legend.append(Key("two RTTs plus processor sharing", neutral(GREY), area=True))
     return Figure(spec.id, spec.title, spec.caption, panels, legend)
 
 
 def flow_count(spec: FigureSpec, runs: Runs) -> Figure:
-    """The number of flows that a BDR port counts, over time, and the true one, in a panel per controller.
+    """The number of flows that a BDR port counts over time, and the true number, in a panel per controller.
 
-    Each controller has a true number of its own: who is slower has more flows under way. First seed. The
-    study's args: link.
+    The true number differs between controllers: a slower one has more flows in progress. It shows the first
+    seed. The study's args: link.
     """
     link = str(spec.args["link"])
     names = controllers(runs)
@@ -136,5 +136,5 @@ def flow_count(spec: FigureSpec, runs: Runs) -> Figure:
         spec.title,
         spec.caption,
         panels,
-        [*keys(names), Key("the flows that are there", neutral(INK))],
+        [*keys(names), Key("true number of flows", neutral(INK))],
     )

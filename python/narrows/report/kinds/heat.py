@@ -1,4 +1,4 @@
-"""Heat maps: a value for each row and column, rows being controllers in the order of the families."""
+"""Heat maps: a value per row and column. Rows are controllers in the order of their families."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from narrows.studies.model import FigureSpec
 from narrows.studies.run import Runs
 
 ROW_HEIGHT, COLUMN_WIDTH = 27, 44
-"""Of cells, px; where there are many columns these are narrower."""
+"""Size of a cell in px. Many columns are narrower."""
 _MORE_IS_BETTER = ("#7f2704", "#f7f7f7", "#08519c")
-"""Bad, neutral, good: brown to blue, which most colour-blind people tell apart.
+"""Bad, neutral, good: brown to blue, which most colour-blind people can distinguish.
 
-These do not change on a dark page: a cell's ground and its text belong together.
+They are the same on a dark page, because the text of a cell is chosen for its background.
 """
 _HARM = ("#6baed6", "#f7f7f7", "#7f2704")
-"""Better than alone, no harm, all taken."""
+"""Better than alone, no harm, everything taken."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What is written in cells, beside what is measured."""
+    """Unit of the numbers in cells."""
 
     name: str = ""
     times: float = 1.0
@@ -44,7 +44,7 @@ FAIR = Ramp(0.5, 0.75, 1.0, _MORE_IS_BETTER)
 
 @dataclass(frozen=True)
 class Value:
-    """A cell: row and column, a mean with half the width of its interval, and the text in it."""
+    """A cell: row, column, mean, half the width of its interval, and its text."""
 
     row: str
     column: str
@@ -55,16 +55,16 @@ class Value:
 
 @dataclass(frozen=True)
 class Sides:
-    """Rows from above and columns from the left, and what they are called."""
+    """Rows from the top and columns from the left, and their names in sentences."""
 
     rows: Sequence[str]
     columns: Sequence[str]
     down: str = "of"
-    """What a row's name follows."""
+    """Word before a row's name."""
     across: str = "beside"
-    """What a column's name follows."""
+    """Word before a column's name."""
     frame: bool = False
-    """Whether to frame the cells of a row and a column of one name."""
+    """Whether to frame cells whose row and column have the same name."""
 
 
 def heat_map(
@@ -76,7 +76,7 @@ def heat_map(
     scale: Ramp,
     unit: Unit,
 ) -> Figure:
-    """A heat map; cells without a value stay empty. Its heading says the unit: files have no caption."""
+    """A heat map. Cells without a value are empty. The heading has the unit: files have no caption."""
     heading = f"{title} ({unit.name})" if unit.name else title
     data = [
         {
@@ -155,18 +155,18 @@ def heat(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def _text(value: float, unit: Unit) -> str:
-    # What has no unit is a part of one: two decimals, as in rankings and tables.
+    # A value without a unit is between 0 and 1: two decimals, as in rankings and tables.
     return number_text(unit.times * value) if unit.name else f"{value:.2f}"
 
 
 def number_text(value: float) -> str:
-    """Two significant digits below ten, else whole; no minus before zero."""
+    """Two significant digits below ten, else a whole number. Zero has no minus sign."""
     text = f"{value:.0f}" if abs(value) >= 9.5 else f"{value:.2g}"
     return "0" if float(text) == 0 else text.replace("-", "\N{MINUS SIGN}")
 
 
 def _scale(ends: Sequence[float]) -> Ramp:
-    """Bad, neutral, good, in whichever direction."""
+    """The scale from bad over neutral to good, in either direction."""
     bad, neutral, good = (float(end) for end in ends)
     if bad < good:
         return Ramp(bad, neutral, good, _MORE_IS_BETTER)

@@ -22,15 +22,15 @@ QUANTITIES: dict[str, tuple[str, float]] = {
     "goodput_bps": ("Goodput (Mbit/s)", 1e-6),
     "retransmits": ("Retransmissions (packets)", 1.0),
 }
-"""What can be drawn: its title, and what its column is multiplied by."""
+"""Title and scale factor of each column that can be drawn."""
 HEIGHT = 110
-"""Of a chart, px."""
+"""Height of a chart in px."""
 PEAK_OF = 0.995
-"""The axis ends at this quantile of all values, or a little above: one burst must not flatten the rest."""
+"""The axis ends near this quantile of all values, so that one burst does not flatten the rest."""
 
 
 def multiples(spec: FigureSpec, runs: Runs) -> Figure:
-    """A sampled quantity of the first flow over time, a small chart per controller, one axis for all.
+    """A sampled quantity of the first flow over time: a small chart per controller, all on the same axis.
 
     The study's args: quantity, bin_s (bins of a rate), rule (a line to compare with), capacity_mbit
     (the link's rate, of goodput).

@@ -1,6 +1,6 @@
-"""One figure over all points of a sweep: goodput of the flows and the queueing delay of the tight links.
+"""One figure over all points of a sweep: goodput of the flows and queueing delay of the tight links.
 
-Against a factor where that is a number, else with the points below each other.
+Its horizontal axis is a numeric factor. Without one, points are rows below each other.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from narrows.results.summary import Figure as Mean
 from narrows.results.summary import Row
 
 MOST_SERIES = 12
-"""Lines of a panel that can be told apart."""
+"""Largest number of lines in a panel that can be distinguished."""
 MOST_POINTS = 80
-"""Points below each other."""
+"""Largest number of points below each other."""
 LEAST_VALUES = 3
-"""Values of a factor that make a line."""
+"""Smallest number of values of a factor that is drawn as a line."""
 _DECADE = 20.0
-"""A factor that spans more than this is drawn on a logarithmic axis."""
+"""A factor whose largest and smallest values have a larger ratio is drawn on a logarithmic axis."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class _Mark:
     factors: dict[str, Any]
     series: str
     kind: str
-    """The controller that decides the colour; empty where there are several."""
+    """The controller that decides the colour (empty: several)."""
     value: Mean
 
 
@@ -52,7 +52,7 @@ class _Axis:
     factor: str
     unit: str
     values: dict[Any, float]
-    """The scenario's value to the number."""
+    """The number of each value in the scenario."""
 
     @property
     def title(self) -> str:
@@ -65,7 +65,7 @@ class _Axis:
 
 
 def overview(flows: Sequence[Row], links: Sequence[Row]) -> list[Figure]:
-    """The figure over all points of a sweep; empty where there is nothing to draw."""
+    """The figure over all points of a sweep. Empty if there is nothing to draw."""
     kinds = _kinds(flows)
     goodput = [_Mark(row.factors, row.name, row.cc, _scaled(row, "goodput_bps", 1e-6)) for row in flows]
     delay = [
@@ -99,7 +99,7 @@ def _point(factors: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _kinds(flows: Sequence[Row]) -> dict[tuple[Any, ...], str]:
-    """The controller of each point whose flows all have the same one."""
+    """The controller of each point at which all flows have the same one."""
     found: dict[tuple[Any, ...], set[str]] = {}
     for row in flows:
         found.setdefault(_point(row.factors), set()).add(row.cc)
@@ -107,7 +107,7 @@ def _kinds(flows: Sequence[Row]) -> dict[tuple[Any, ...], str]:
 
 
 def _numeric(points: Sequence[Row]) -> _Axis | None:
-    """The factor with the most values, of those that are numbers."""
+    """The numeric factor with the most values."""
     best: _Axis | None = None
     for factor in points[0].factors if points else []:
         found = _numbers(factor, list(dict.fromkeys(row.factors[factor] for row in points)))
@@ -142,13 +142,13 @@ def _numbers(factor: str, values: list[Any]) -> _Axis | None:
 
 
 def _as_series(marks: list[_Mark], x: str) -> list[_Mark]:
-    """Each mark's series named after all that tells it from others at the same x."""
+    """Name the series of each mark by everything that distinguishes it from others at the same x."""
     varied = [
         name
         for name in marks[0].factors
         if name != x and len({str(mark.factors.get(name)) for mark in marks}) > 1
     ]
-    # What a controller is called is in the name of its flows, unless the scenario names them.
+    # The names of flows contain the controller, unless the scenario names the flows.
     controllers = {(mark.series, mark.kind) for mark in marks}
     ambiguous = len(controllers) > len({name for name, _ in controllers})
     renamed = []
@@ -207,7 +207,7 @@ def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
         )
         panels.append(Panel(f"({chr(97 + i)}) {title.rpartition(' (')[0]}", chart))
         legends += [Key(name, item, marks=True) for name, item in zip(names, looks, strict=True)]
-    caption = f"Means over seeds against `{x.factor}`; bands are 95 % confidence intervals."
+    caption = f"Means over seeds against `{x.factor}`. Bands are 95 % confidence intervals."
     caption += NO_BANDS if few else ""
     return Figure("points", f"All points over {x.factor}", caption, panels, legends)
 
@@ -268,13 +268,13 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
             Panel(f"({chr(97 + i)}) {title.rpartition(' (')[0]}", chart, height=max(90, 26 * len(order)))
         )
     caption = (
-        "A row per point of the sweep; a dot is the mean over seeds of a flow or link, "
+        "Each row is a point of the sweep. A dot is the mean of a flow or link over seeds, "
         "with its 95 % confidence interval."
     )
     caption += CUT_WHISKERS if cut else ""
     if len(alike) > 1:
         said = [f"{_FILLS[fill]}: {_named(alike[fill])}" for fill in sorted(alike)]
-        caption += f" Of several flows of one controller at a point, {'; '.join(said)}."
+        caption += f" Fill of dots, if several flows at a point have one controller: {'; '.join(said)}."
         legend |= {
             f"/{fill}": Key(
                 _named(alike[fill]), Look("", GREY, DARK_OF[GREY]), marks=True, fill=_OPACITIES[fill]
@@ -292,7 +292,7 @@ _MOST_NAMES = 3
 
 
 def _fills(marks: Sequence[_Mark]) -> list[int]:
-    """How each mark is filled: by its place among those of its controller at its point of the sweep."""
+    """The fill of each mark, by its position among the marks of its controller at its point of the sweep."""
     seen: dict[tuple[str, str], int] = {}
     places = []
     for mark in marks:

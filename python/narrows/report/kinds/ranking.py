@@ -1,4 +1,4 @@
-"""Rankings: a measure over all points of an experiment, one mean and interval per controller, in order."""
+"""Rankings: controllers in the order of a measure's mean over all points of an experiment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from narrows.studies.model import Factor, FigureSpec
 from narrows.studies.run import Run, Runs
 
 _LABEL = 0.12
-"""Width of a label, of the axis's."""
+"""Width of a label, as a part of the axis."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Place:
 
     controller: str
     interval: metrics.Interval
-    """Over seeds, of the mean over all points."""
+    """Interval over seeds of the mean over all points."""
     best: int
-    """The best and the worst place that the intervals leave open, from 1: beyond those whose lie apart."""
+    """Best place, from 1, that overlapping intervals allow. `worst` is the worst one."""
     worst: int
 
 
@@ -38,11 +38,11 @@ def places(runs: Runs, column: Mapping[str, Any], without: Sequence[str] = ()) -
     """Controllers from the best to the worst by one measure.
 
     Args:
-        runs: of an experiment.
-        column: y (measure), measure (arguments), less (less is better), where (values of factors: only
-            those points), harm (a case of the controller: what is measured is the harm to what there is in
-            that case, MET-35).
-        without: controllers that are left out.
+        runs: runs of an experiment.
+        column: y (measure), measure (arguments), less (whether less is better), where (values of factors, to
+            select points), harm (a case of the controller: the measure is the harm relative to that case,
+            MET-35).
+        without: controllers to leave out.
     """
     found: dict[str, metrics.Interval] = {}
     runs = runs.where(column.get("where", {}))
@@ -53,7 +53,7 @@ def places(runs: Runs, column: Mapping[str, Any], without: Sequence[str] = ()) -
         by_seed: dict[int, list[float]] = {}
         for run in runs.where({CONTROLLER: name}):
             by_seed.setdefault(run.seed, []).append(_value(run, alone, column))
-        # A point where a measure is undefined would favour or punish: the mean is over all or none.
+        # Leaving out a point where a measure is undefined would bias the mean, so there is none then.
         interval = metrics.mean_ci([sum(values) / len(values) for values in by_seed.values()])
         if not math.isnan(interval.mean):
             found[name] = interval
@@ -71,14 +71,14 @@ def places(runs: Runs, column: Mapping[str, Any], without: Sequence[str] = ()) -
 
 
 def _apart(better: metrics.Interval, worse: metrics.Interval, sign: float) -> bool:
-    """Whether one interval lies wholly on the better side of another."""
+    """Whether one interval is entirely on the better side of another."""
     if better.n < 2 or worse.n < 2:
         return sign * better.mean < sign * worse.mean
     return better.high < worse.low if sign > 0 else better.low > worse.high
 
 
 _Point = tuple[frozenset[tuple[str, Factor]], int]
-"""The factors of a run but its controller, and its seed."""
+"""The factors of a run without its controller, and its seed."""
 
 
 def _point(run: Run) -> _Point:
@@ -86,7 +86,7 @@ def _point(run: Run) -> _Point:
 
 
 def _alone(runs: Runs, column: Mapping[str, Any]) -> dict[_Point, float]:
-    """What there is in the case to which harm is told, at each point; empty where it is not asked for."""
+    """The value at each point of the case that harm refers to. Empty if harm is not requested."""
     if "harm" not in column:
         return {}
     return {_point(run): _measured(run, column) for run in runs.where({CONTROLLER: str(column["harm"])})}
@@ -104,7 +104,7 @@ def _measured(run: Run, column: Mapping[str, Any]) -> float:
 
 
 def column_title(column: Mapping[str, Any]) -> str:
-    """What a column of a ranking is."""
+    """The title of a column."""
     measure = find_measure(str(column["y"]))
     if "title" in column:
         return str(column["title"])
@@ -112,7 +112,7 @@ def column_title(column: Mapping[str, Any]) -> str:
 
 
 def ranking(spec: FigureSpec, runs: Runs) -> Figure:
-    """A panel per measure: controllers from the best (above) to the worst, with intervals over seeds.
+    """A panel per measure: controllers from the best (top) to the worst, with intervals over seeds.
 
     The study's args: columns (of `places`; title; rule, a line to compare with), without (controllers).
     """
@@ -174,7 +174,7 @@ def ranking(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def _ticks(low: float, high: float, limits: tuple[float, float]) -> dict[str, Any]:
-    """Of a part of one none beyond the whole, where labels are."""
+    """Ticks without those outside the range of the measure, where labels are."""
     if limits[1] != 1.0 or high < 0.8:
         return {}
     return {"values": [i / 5 for i in range(math.ceil(5 * low), 6)]}

@@ -1,4 +1,4 @@
-"""Who got what: the goodput of groups of flows as parts of one bar per controller."""
+"""Shares of goodput: groups of flows as parts of one bar per controller."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from narrows.studies.model import FigureSpec
 from narrows.studies.run import Runs
 
 _LABEL = 0.08
-"""Height of a bar's label, of the panel's."""
+"""Height of a bar's label, as a part of the panel's height."""
 
 
 def split(spec: FigureSpec, runs: Runs) -> Figure:
-    """Share of the goodput of groups of flows, stacked, a bar per controller; means over seeds.
+    """Stacked shares of the goodput of groups of flows: a bar per controller, means over seeds.
 
     The study's args: parts (label to pattern of flows, from the bottom), panels. Whiskers are the 95 %
-    interval of the lowest part; the dashed line is the share that it would have if all parts were equal.
+    interval of the lowest part. The dashed line is its share if all parts were equal.
     """
     parts = {str(label): str(pattern) for label, pattern in spec.args["parts"].items()}
     drawn = panels_of(runs, spec.args.get("panels"))

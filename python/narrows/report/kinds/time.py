@@ -1,6 +1,6 @@
-"""Figures over time.
+"""Figures over time: rates, shares, and several quantities above one time axis.
 
-Rates, shares, several quantities stacked on one axis. They show the first seed of each case.
+They show the first seed of each case.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from narrows.studies.model import FigureSpec
 from narrows.studies.run import Run, Runs
 
 PEAK = 1.15
-"""Goodput is drawn up to this much of the capacity."""
+"""The goodput axis ends at this multiple of the capacity."""
 PAYLOAD = 1448 / 1500
 """Application bytes of a full packet over its L3 bytes."""
 
@@ -43,7 +43,7 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
     """Goodput of each flow over time.
 
     The study's args: panels, bin_s, until_s, fair (draw the fair share of goodput), capacity_mbit, parts
-    (label to pattern of flows: what these are called, in place of their names).
+    (label to pattern of flows: names that replace those of the flows).
     """
     args = spec.args
     chosen = panels_of(Runs(first_seed(runs)), args.get("panels"))
@@ -99,12 +99,12 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def _called(name: str, parts: dict[str, str]) -> str:
-    """What the study calls a flow; its name if it does not."""
+    """The study's label of a flow, else the flow's name."""
     return next((label for label, pattern in parts.items() if fnmatchcase(name, pattern)), name)
 
 
 def _told_apart(names: list[str], panels: list[list[Look]]) -> tuple[list[Key], str]:
-    """A legend of the flows that is true of every panel, or what the caption says in its place."""
+    """A legend of the flows that is valid in every panel, or a sentence for the caption."""
     if len(names) < 2:
         return [], ""
     if all(looks == panels[0] for looks in panels):
@@ -112,7 +112,7 @@ def _told_apart(names: list[str], panels: list[list[Look]]) -> tuple[list[Key], 
     dashes = [item.dash for item in panels[0]]
     if len(set(dashes)) == len(names):
         return [Key(name, neutral(INK, dash)) for name, dash in zip(names, dashes, strict=True)], ""
-    return [], f" The flows' colours go from strong to faint, {names[0]} to {names[-1]}."
+    return [], f" The colours of the flows range from strong ({names[0]}) to faint ({names[-1]})."
 
 
 def _fair(run: Run, args: dict[str, Any], until: float) -> list[dict[str, Any]]:
@@ -129,7 +129,7 @@ def _fair(run: Run, args: dict[str, Any], until: float) -> list[dict[str, Any]]:
 
 
 def shares(spec: FigureSpec, runs: Runs) -> Figure:
-    """Share of the goodput of each flow over time, as stacked areas.
+    """Share of each flow in the goodput over time, as stacked areas.
 
     The study's args: panels, names (flow to controller, or to "controller": the case's own).
     """
@@ -177,7 +177,7 @@ def shares(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def delay(spec: FigureSpec, runs: Runs) -> Figure:
-    """Queueing delay over time, a line per controller, on a logarithmic axis that ends at 0.01 ms.
+    """Queueing delay over time: a line per controller, on a logarithmic axis from 0.01 ms.
 
     The study's args: panels.
     """
@@ -214,7 +214,7 @@ def delay(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def stack(spec: FigureSpec, runs: Runs) -> Figure:
-    """Goodput, window, RTT and queue of the first flow on one axis of time, a line per controller.
+    """Goodput, window, RTT and queue of the first flow above one time axis, a line per controller.
 
     The study's args: queues (links).
     """
@@ -241,7 +241,7 @@ def stack(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def queue_of(run: Run, patterns: list[str]) -> tuple[Any, Any]:
-    """Packets in the named queues together over time."""
+    """Sum of the packets in the named queues over time."""
     t, total = np.empty(0), np.empty(0)
     for row in sorted({int(row) for pattern in patterns for row in run.links(pattern)}):
         at, packets = run.link_series(row, "queue_packets")
@@ -255,7 +255,7 @@ def _stacked(
     looks: list[Look],
     first_axis: list[float] | None = None,
 ) -> list[Panel]:
-    """Panels on top of each other with one axis of time, drawn under the last."""
+    """Panels on top of each other. The last one has the time axis."""
     shown = [(title, values) for title, values in quantities if any(row["y"] is not None for row in values)]
     last = max((row["t"] for _, values in shown for row in values), default=1.0)
     panels = []
@@ -274,15 +274,15 @@ def _stacked(
 
 
 FLOWS_APART = 12
-"""Flows that get a look and an entry of the legend each; of more, each controller does."""
+"""Largest number of flows with a look and a legend entry each. With more, each controller has one."""
 MOST_FLOWS = 200
-"""Flows that are drawn."""
+"""Largest number of flows that are drawn."""
 
 
 def single_run(run: Run) -> list[Figure]:
-    """What to look at first in any run.
+    """The figures of a single run.
 
-    Rate, window and RTT of each flow that was sampled, and the queues of the busiest links.
+    They show goodput, window and RTT of each flow that was sampled, and the queues of the busiest links.
     """
     figures = [_flows_over_time(run), _links_over_time(run)]
     return [figure for figure in figures if figure.panels]
@@ -296,7 +296,7 @@ def _sampled(run: Run) -> list[int]:
 
 def _flows_over_time(run: Run) -> Figure:
     sampled = _sampled(run)
-    # Of too many, those that delivered most.
+    # If there are too many, keep the flows that delivered most.
     delivered = run.column("flows", "delivered_bytes")
     rows_of = sorted(sorted(sampled, key=lambda row: -float(delivered[row]))[:MOST_FLOWS])
     names = [str(run.tables["flows"]["name"][row]) for row in rows_of]
@@ -322,39 +322,42 @@ def _flows_over_time(run: Run) -> Figure:
         ]
     else:
         legend = keys(order(kinds))
-    caption = "Goodput, window and RTT of each flow on one axis of time."
+    caption = "Goodput, window and RTT of each flow over time."
     everyone = run.column("flows", "flow").size
     if len(sampled) < everyone:
-        caption = f"Goodput, window and RTT of each flow that was sampled, {len(sampled):,} of {everyone:,}."
-    caption += f" Drawn is the run with seed {run.seed}."
+        part = f"{len(sampled):,} of {everyone:,} flows"
+        caption = f"Goodput, window and RTT of each flow that was sampled ({part}) over time."
+    caption += f" The run has seed {run.seed}."
     if len(rows_of) < len(sampled):
-        caption += f" Of the flows, the {MOST_FLOWS} that delivered the most."
+        caption += f" Only the {MOST_FLOWS} flows that delivered the most are drawn."
     panels = _stacked(quantities, names, looks)
     caption += _bursts(run, rows_of)
     return Figure("flows", "Flows over time", caption, panels, legend, columns=1)
 
 
 def _bursts(run: Run, flows: list[int]) -> str:
-    """The caption's note of goodputs above the links that packets waited at."""
+    """The caption's sentence about goodputs above the rate of the links that packets waited at."""
     if "capacity_bps" not in run.tables["link_samples"]:
         return ""
     offered = [run.link_series(row, "capacity_bps")[1] for row in _bottlenecks(run)]
     rate = max((float(np.nanmax(series, initial=0.0)) for series in offered), default=0.0) or math.inf
     goodputs = [run.flow_series(row, "goodput_bps")[1] for row in flows]
     goodputs = [series[~np.isnan(series)] for series in goodputs]
-    # Who has more than that on average is on another path.
+    # A flow with a higher average is on another path.
     peaks = (float(series.max()) for series in goodputs if series.size and series.mean() <= rate)
     return note_bursts(peaks, rate)
 
 
 MOST_LINKS = 4
-"""Links that are drawn."""
+"""Largest number of links that are drawn."""
 QUEUED = 0.05
-"""A link is drawn if its longest queue was this share of the longest one's: access links are busy only."""
+"""A link is drawn if its longest queue was this share of the longest queue of all. Access links are busy but
+have no queue.
+"""
 
 
 def _bottlenecks(run: Run) -> list[int]:
-    """Rows of the busiest links that packets waited at; of the busiest ones if they waited nowhere."""
+    """Rows of the busiest links that had a queue, or of the busiest links if none had."""
     busiest = np.argsort(-np.nan_to_num(run.column("links", "utilisation")), kind="stable").tolist()
     sampled = run.column("link_samples", "link")
     packets = np.nan_to_num(run.column("link_samples", "queue_packets"))
@@ -367,7 +370,7 @@ def _bottlenecks(run: Run) -> list[int]:
 def _links_over_time(run: Run) -> Figure:
     busiest = _bottlenecks(run)
     labels = [str(run.tables["links"]["name"][int(row)]) for row in busiest]
-    # Links have no look of their own: the spare ones, which differ by colour and dash.
+    # Links use the spare looks, which differ by colour and dash.
     link_looks = [look(f"link-{i}") for i in range(len(labels))]
     parts: list[tuple[str, list[dict[str, Any]]]] = []
     for title, quantity, unit in (
@@ -382,7 +385,7 @@ def _links_over_time(run: Run) -> Figure:
     return Figure(
         "links",
         "Links over time",
-        f"Throughput and queue of the busiest links that had one. Drawn is the run with seed {run.seed}.",
+        f"Throughput and queue of the busiest links that had a queue. The run has seed {run.seed}.",
         _stacked(parts, labels, link_looks),
         [Key(n, i) for n, i in zip(labels, link_looks, strict=True)],
         columns=1,

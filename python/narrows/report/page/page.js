@@ -1,4 +1,4 @@
-// Draws every chart when it comes near the window, and again in the other colours when the theme changes.
+// Draws each chart when it comes near the window, and draws it again when the theme changes.
 (() => {
   "use strict";
   const specs = JSON.parse(document.getElementById("charts").textContent);
@@ -44,8 +44,8 @@
   }, { rootMargin: "800px" });
   places.forEach((place) => watcher.observe(place));
 
-  // What is not yet in view is drawn one by one when there is nothing else to do, so that a page that is searched,
-  // saved or photographed whole has no gaps. A print cannot wait for that.
+  // Charts out of view are drawn one by one in idle time, so that a page that is searched, saved or captured as a
+  // whole has no gaps. Before printing all are drawn at once.
   const idle = window.requestIdleCallback ?? ((task) => setTimeout(task, 50));
   const next = () => {
     const place = places.find((p) => !begun.has(p));
@@ -63,7 +63,7 @@
     redraw();
   });
 
-  // The section in view is marked in the contents.
+  // Mark the section in view in the table of contents.
   const links = new Map([...document.querySelectorAll(".toc a")].map((a) => [a.hash.slice(1), a]));
   const marker = new IntersectionObserver((entries) => {
     for (const entry of entries) {

@@ -1,4 +1,4 @@
-"""Filling the template: style, charts, data and the chart library go into one file."""
+"""Fills the template: style, charts, data and the chart library become one file."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Section:
     figures: list[Figure]
     tables: list[Table] = field(default_factory=list)
     files: list[tuple[str, str]] = field(default_factory=list)
-    """Title and text of what can be unfolded."""
+    """Title and text of each part that can be unfolded."""
     remarks: list[str] = field(default_factory=list)
     """Sentences below the tables."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """What a report says."""
+    """The content of a report."""
 
     title: str
     lead: str
@@ -50,9 +50,9 @@ class Page:
     claims: list[ClaimRow] = field(default_factory=list)
     own: list[ClaimRow] = field(default_factory=list)
     real: Table | None = None
-    """How near real stacks came to the simulation; claims then have a second verdict."""
+    """Agreement of real stacks with the simulation. If given, claims have a second verdict."""
     side: str = ""
-    """What these ran on, as a heading says it."""
+    """Name of the real stacks in headings."""
     tally_real: list[tuple[str, str, int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     resolutions: list[str] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Page:
     measures: list[tuple[str, str, str, str]] = field(default_factory=list)
     facts: list[tuple[str, str]] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
-    interval: str = "The measurement interval leaves out the first tenth of a run."
+    interval: str = "The measurement interval excludes the first tenth of a run."
 
 
 def render(page: Page) -> str:
@@ -102,7 +102,7 @@ def _without_schema(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dark(colours: set[str]) -> dict[str, str]:
-    """Colour on white to colour on dark, for every colour in the charts."""
+    """The colour on dark for each colour on white in the charts."""
     swap = dark_of(colours)
     for name in _names():
         for count in range(2, 13):
