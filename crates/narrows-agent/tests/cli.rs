@@ -87,7 +87,34 @@ fn prometheus_reads_metrics_and_nothing_else() {
         said
     };
     let page = get("/metrics");
-    assert!(page.starts_with("HTTP/1.1 200") && page.contains("text/plain; version=0.0.4"), "{page}");
+    assert!(
+        page.starts_with("HTTP/1.1 200") && page.contains("application/openmetrics-text; version=1.0.0"),
+        "{page}"
+    );
     assert!(page.contains("\nnarrows_flows 5\n"), "{page}");
     assert!(get("/").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn man_pages_and_completions_cover_every_visible_command() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(run(&["generate", folder.path().to_str().unwrap()]).status.success());
+    let read =
+        |path: &str| fs::read_to_string(folder.path().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"));
+    let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
+    let commands =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<_> = commands.map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert!(commands.contains(&"switch") && commands.contains(&"clean"), "{commands:?}");
+    let shells = ["bash/narrows-agent.bash", "zsh/_narrows-agent", "fish/narrows-agent.fish"].map(read);
+    for command in commands.iter().filter(|command| **command != "help") {
+        read(&format!("man1/narrows-agent-{command}.1"));
+        shells.iter().for_each(|text| assert!(text.contains(command), "{command} is not in\n{text}"));
+    }
+    let page = read("man1/narrows-agent.1") + &read("man1/narrows-agent-switch.1");
+    assert!(page.contains("narrows\\-agent\\-switch") && page.contains("\\-\\-port"), "{page}");
+    for hidden in ["guardian", "generate"] {
+        assert!(!folder.path().join(format!("man1/narrows-agent-{hidden}.1")).exists());
+        assert!(!help.contains(hidden));
+    }
 }

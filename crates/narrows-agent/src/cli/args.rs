@@ -1,81 +1,93 @@
-//! Commands and options. The short forms without a file become the same table that a file would be.
+//! Commands and options. Options that replace a configuration file are converted into the table of such a file.
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
 use toml::{Table, Value};
 
 use super::cc::CcCommand;
 use super::shown;
 use crate::config::{Config, Invalid, Problem};
 
-/// Rate control by the network on stock Linux.
+/// Explicit rate control on stock Linux: switches write rates into ACKs, and senders pace at them
 #[derive(Debug, Parser)]
 #[command(name = "narrows-agent", version)]
 pub struct Args {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub(super) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Control ports of this box: count flows, allocate rates, write them into ACKs
+    /// Control ports of this machine: count flows, allocate rates, write rates into ACKs
     Switch(SwitchArgs),
-    /// Make connections of this host obey the rates that switches write
+    /// Pace TCP connections of this host at the rates that switches write
     Sender(SenderArgs),
-    /// Reserve room for rates in ACKs of this host (optional)
+    /// Reserve space for rates in the ACKs of this host (optional)
     Receiver(HostArgs),
-    /// Check configuration files; exit code 2 if one will not do
+    /// Check configuration files; exit with 2 if one is wrong
     Check {
-        /// The files
-        #[arg(required = true)]
+        /// Configuration files
+        #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
         files: Vec<PathBuf>,
     },
-    /// Print what a running agent does
+    /// Print the state of running agents
     Status {
-        /// Name of the agent; not needed where only one runs
+        /// Name of the agent (default: every agent that runs on this host)
         #[arg(long)]
         name: Option<String>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
-        /// List up to this many flows
-        #[arg(long, default_value_t = 0)]
+        /// Largest number of flows to list (default: 0)
+        #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
         flows: usize,
     },
-    /// Watch the flows of a running agent
+    /// Show the flows of a running agent, updated twice a second
     Top {
-        /// Name of the agent; not needed where only one runs
+        /// Name of the agent (default: the only agent that runs on this host)
         #[arg(long)]
         name: Option<String>,
     },
-    /// Congestion controls of the papers, for any program of this host
+    /// Load the papers' congestion control algorithms into the kernel, for any program of this host
     #[command(subcommand)]
     Cc(CcCommand),
-    /// Remove what an agent left that could not clean up after itself
+    /// Remove everything that a killed agent has left behind
     Clean {
-        /// In this network namespace
-        #[arg(long)]
+        /// Network namespace to clean (default: the current one)
+        #[arg(long, value_name = "NAME")]
         netns: Option<String>,
     },
-    /// Waits for the end of the agent that started it, and cleans up
+    /// Write the man pages and shell completions into a folder
+    #[command(hide = true)]
+    Generate {
+        /// Folder for man1/, bash/, zsh/ and fish/
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
+    /// Wait until the agent that started this process has ended, then clean up
     #[command(hide = true, name = crate::guard::SUBCOMMAND)]
     Guardian,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct SwitchArgs {
-    /// Configuration file
-    #[arg(conflicts_with_all = ["ports", "also"], required_unless_present = "ports")]
+    /// Configuration file, instead of --port and --also
+    #[arg(
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["ports", "also"],
+        required_unless_present = "ports"
+    )]
     config: Option<PathBuf>,
-    /// A port to control and the rate of its link, e.g. eth1=100mbit or eth1=measured
+    /// Port to control and the rate of its link, e.g. eth1=100mbit or eth1=measured; may be repeated
     #[arg(long = "port", value_name = "INTERFACE=RATE")]
     ports: Vec<String>,
-    /// Another interface, by which ACKs leave
+    /// Interface by which ACKs leave, if it is not a controlled port; may be repeated
     #[arg(long, value_name = "INTERFACE")]
     also: Vec<String>,
-    /// The rate controller of all ports, whatever the file says: brf, rcp, bdr or pacec
+    /// Rate controller of every port: brf, rcp, bdr or pacec (default: the file's, or brf)
     #[arg(long, value_name = "NAME")]
     controller: Option<String>,
 }
@@ -84,30 +96,32 @@ pub(super) struct SwitchArgs {
 pub(super) struct SenderArgs {
     #[command(flatten)]
     host: HostArgs,
-    /// An interface on which data says whether the application limits it
+    /// Interface by which data leaves; one data packet per RTT is marked there if the application
+    /// limits the flow; may be repeated
     #[arg(long = "interface", value_name = "INTERFACE", conflicts_with = "config")]
     interfaces: Vec<String>,
-    /// brf, or cap: the kernel's own congestion control, paced to no more than the rate
+    /// brf, or cap to keep each connection's congestion control algorithm and limit its pacing rate (default: brf)
     #[arg(long, conflicts_with = "config")]
     mode: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct HostArgs {
-    /// Configuration file
+    /// Configuration file, instead of options
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
-    /// Only connections of processes in this cgroup (version 2)
-    #[arg(long, conflicts_with = "config")]
+    /// Folder of a cgroup (version 2) whose connections are included (default: all connections)
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath, conflicts_with = "config")]
     cgroup: Option<String>,
 }
 
 /// A role's arguments as configuration.
 pub(super) trait Configured {
-    /// The file, if one was named.
+    /// The configuration file, if one was given.
     fn file(&self) -> Option<&PathBuf>;
-    /// What the file would hold if the options stood in one.
+    /// The content of the file that would say the same as the options.
     fn table(&self, role: &str) -> Result<Table, Problem>;
-    /// Options that go before what the file says.
+    /// Applies the options that override the file.
     fn amend(&self, _table: &mut Table) {}
 
     fn config(&self, role: &'static str) -> Result<Config, Invalid> {
@@ -207,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_simple_case_needs_no_file() {
+    fn ports_and_interfaces_can_be_given_without_a_file() {
         let line = "narrows-agent switch --port eth1=100mbit --port eth2=measured --also eth0";
         let Ok(Config::Switch(switch)) = config(line) else { panic!() };
         assert_eq!(switch.ports.len(), 2);
@@ -221,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_controller_of_the_command_line_goes_before_the_files() {
+    fn the_controller_of_the_command_line_overrides_the_files() {
         let kinds = |line: &str| match config(line) {
             Ok(Config::Switch(switch)) => {
                 Ok(switch.ports.iter().map(|port| port.controller.clone()).collect::<Vec<_>>())

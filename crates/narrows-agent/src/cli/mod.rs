@@ -2,6 +2,7 @@
 
 mod args;
 mod cc;
+mod generate;
 mod services;
 
 use std::error::Error;
@@ -75,6 +76,10 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
         }
         Command::Cc(command) => cc::execute(&command),
         Command::Clean { netns } => clean_up(netns.as_deref()),
+        Command::Generate { folder } => {
+            generate::write_into(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            Ok(0)
+        }
         Command::Guardian => {
             events::start(&config::Log { json: false, level: "info".into() });
             guard::watch_over_stdin()?;

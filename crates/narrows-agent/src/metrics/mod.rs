@@ -1,6 +1,6 @@
-//! Prometheus: the snapshot in the text format (version 0.0.4), over HTTP on loopback.
+//! Prometheus metrics: the latest snapshot in the OpenMetrics text format, over HTTP.
 //!
-//! Cardinality is bounded by ports and leaves; flows are counted, never named.
+//! The number of series is bounded by the number of ports and leaves. Flows are counted, never named.
 
 mod render;
 
@@ -10,32 +10,34 @@ use std::{io, thread};
 
 use tiny_http::{Header, Method, Response};
 
-pub use render::render;
+pub use render::{registry, render};
 
-use crate::clock;
 use crate::status::Board;
 
-/// The endpoint of a running agent; dropping it closes it.
+/// The media type of the page (OpenMetrics 1.0, section "Content-Type").
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The endpoint of a running agent. Dropping it closes the endpoint.
 pub struct Metrics {
     server: Arc<tiny_http::Server>,
 }
 
 impl Metrics {
-    /// Serves `/metrics` at `address`; port 0 takes any.
+    /// Serves `/metrics` at `address`. Port 0 takes any free port.
     ///
     /// # Errors
-    /// When the address is taken or not of this host.
+    /// When the address is in use or does not belong to this host.
     pub fn start(address: SocketAddr, board: Arc<Board>) -> io::Result<Metrics> {
         let named = |e| io::Error::other(format!("metrics.address: {address}: {e}"));
         let server = Arc::new(tiny_http::Server::http(address).map_err(named)?);
         let listener = Arc::clone(&server);
+        let registry = registry(board);
         let serve = move || {
             for request in listener.incoming_requests() {
-                // A client that has gone is no event.
+                // A client that has closed the connection is not an error.
                 let _ = match (request.method(), request.url()) {
                     (Method::Get, "/metrics") => {
-                        let text = render(&board.look(clock::now(), false));
-                        request.respond(Response::from_string(text).with_header(content_type()))
+                        request.respond(Response::from_string(render(&registry)).with_header(content_type()))
                     }
                     _ => request.respond(Response::from_string("try /metrics\n").with_status_code(404)),
                 };
@@ -45,7 +47,7 @@ impl Metrics {
         Ok(Metrics { server })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> Option<SocketAddr> {
         self.server.server_addr().to_ip()
     }
@@ -58,7 +60,6 @@ impl Drop for Metrics {
 }
 
 fn content_type() -> Header {
-    // The field and value are constant and valid, so that the fallback is never used.
-    Header::from_bytes("Content-Type", "text/plain; version=0.0.4")
-        .unwrap_or_else(|()| unreachable!("a constant header"))
+    // The field and its value are constant and valid, so parsing cannot fail.
+    Header::from_bytes("Content-Type", CONTENT_TYPE).unwrap_or_else(|()| unreachable!("a constant header"))
 }

@@ -1,121 +1,200 @@
-//! A snapshot in Prometheus' text format.
+//! A snapshot as OpenMetrics families.
 
-use std::fmt::Write;
+use std::fmt;
+use std::sync::Arc;
 
-use crate::status::{BOUNDS_US, LEAF_NAMES, LoopTimes, PortStatus, Snapshot};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+use crate::clock;
+use crate::status::{BOUNDS_US, Board, LEAF_NAMES, LoopTimes, PortStatus, Snapshot};
 
 const CLASS_NAMES: [&str; 3] = ["rated", "other-tcp", "udp"];
 
-/// The text, one family after the other with its help and type.
-pub fn render(snapshot: &Snapshot) -> String {
-    let mut page = Page::default();
+/// A data plane counter that goes down as well as up, and so is a gauge of its own.
+const UNCONFIRMED: &str = "unconfirmed";
+
+/// The registry of an agent. Each scrape reads the board once.
+pub fn registry(board: Arc<Board>) -> Registry {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(BoardCollector(board)));
+    registry
+}
+
+/// The registry in the OpenMetrics text format.
+pub fn render(registry: &Registry) -> String {
+    let mut page = String::new();
+    // Writing into a string cannot fail.
+    let _ = text::encode(&mut page, registry);
+    page
+}
+
+#[derive(Debug)]
+struct BoardCollector(Arc<Board>);
+
+impl Collector for BoardCollector {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        encode(&mut Families(encoder), &self.0.look(clock::now(), false))
+    }
+}
+
+fn encode(families: &mut Families<'_>, snapshot: &Snapshot) -> fmt::Result {
     let agent = [("role", snapshot.role.as_str()), ("name", snapshot.name.as_str())];
-    page.family("narrows_agent_info", "gauge", "The agent that this is.");
-    page.sample("narrows_agent_info", &agent, 1.0);
-    page.family("narrows_agent_uptime_seconds", "gauge", "Seconds since the agent started.");
-    page.sample("narrows_agent_uptime_seconds", &[], snapshot.at.since(snapshot.started).as_secs_f64());
-    page.family("narrows_flows", "gauge", "Flows in the table, all ports together.");
-    page.sample("narrows_flows", &[], snapshot.flow_count as f64);
+    Info::new(agent.map(|(key, value)| (key, value.to_owned()))).encode(families.family(
+        "narrows_agent",
+        MetricType::Info,
+        "Role and name of the agent.",
+    )?)?;
+    let uptime = snapshot.at.since(snapshot.started).as_secs_f64();
+    families.gauge("narrows_agent_uptime_seconds", "Time since the agent started.")?.encode_gauge(&uptime)?;
+    families
+        .gauge("narrows_flows", "Flows in the table, over all ports.")?
+        .encode_gauge(&snapshot.flow_count)?;
     if let Some(connected) = snapshot.controller {
-        page.family("narrows_controller_connected", "gauge", "1 while the SDN controller is connected.");
-        page.sample("narrows_controller_connected", &[], f64::from(u8::from(connected)));
+        families
+            .gauge("narrows_controller_connected", "1 while the SDN controller is connected, else 0.")?
+            .encode_gauge(&u32::from(connected))?;
     }
-    loop_times(&mut page, &snapshot.loop_times);
-    ports(&mut page, snapshot);
+    encode_loop_times(families, &snapshot.loop_times)?;
+    encode_ports(families, &snapshot.ports)?;
+    encode_leaves(families, &snapshot.ports)?;
+    encode_dataplane(families, &snapshot.ports)?;
     if !snapshot.counters.is_empty() {
-        page.family("narrows_host_events_total", "counter", "What a sender or receiver counted.");
-        for (what, n) in &snapshot.counters {
-            page.sample("narrows_host_events_total", &[("event", what)], *n as f64);
+        let mut family = families.counter("narrows_host_events", "Events counted by the agent's role.")?;
+        for (event, count) in &snapshot.counters {
+            encode_count(&mut family, &[("event", event)], *count)?;
         }
     }
-    page.text
+    Ok(())
 }
 
-fn loop_times(page: &mut Page, times: &LoopTimes) {
-    let name = "narrows_loop_duration_seconds";
-    page.family(name, "histogram", "How long turns of the control loop took.");
-    let mut below = 0;
-    for (n, count) in times.buckets.iter().enumerate() {
-        below += count;
-        let bound = BOUNDS_US.get(n).map_or("+Inf".to_owned(), |us| format!("{}", *us as f64 / 1e6));
-        page.sample(&format!("{name}_bucket"), &[("le", &bound)], below as f64);
-    }
-    page.sample(&format!("{name}_sum"), &[], times.total.as_secs_f64());
-    page.sample(&format!("{name}_count"), &[], times.count() as f64);
+fn encode_loop_times(families: &mut Families<'_>, times: &LoopTimes) -> fmt::Result {
+    let bounds = BOUNDS_US.iter().map(|us| *us as f64 / 1e6).chain([f64::INFINITY]);
+    let buckets: Vec<_> = bounds.zip(times.buckets).collect();
+    families
+        .family(
+            "narrows_loop_duration_seconds",
+            MetricType::Histogram,
+            "Duration of an iteration of the control loop.",
+        )?
+        .encode_histogram::<NoLabelSet>(times.total.as_secs_f64(), times.count(), &buckets, None)
 }
 
-fn ports(page: &mut Page, snapshot: &Snapshot) {
-    page.family("narrows_port_capacity_bytes_per_second", "gauge", "Rate of the port's link.");
-    for port in &snapshot.ports {
-        let labels = [("port", port.interface.as_str())];
-        page.sample("narrows_port_capacity_bytes_per_second", &labels, port.capacity.as_f64());
+fn encode_ports(families: &mut Families<'_>, ports: &[PortStatus]) -> fmt::Result {
+    let mut family = families.gauge("narrows_port_capacity_bytes_per_second", "Rate of the port's link.")?;
+    for port in ports {
+        family.encode_family(&[("port", port.interface.as_str())])?.encode_gauge(&port.capacity.as_f64())?;
     }
-    page.family("narrows_port_share_bytes_per_second", "gauge", "Share of a class in the link.");
-    for port in &snapshot.ports {
+    let mut family = families
+        .gauge("narrows_port_share_bytes_per_second", "Share of the link that a traffic class has.")?;
+    for port in ports {
         for (class, share) in CLASS_NAMES.iter().zip(port.shares) {
-            let labels = [("port", port.interface.as_str()), ("class", class)];
-            page.sample("narrows_port_share_bytes_per_second", &labels, share.as_f64());
+            family
+                .encode_family(&[("port", port.interface.as_str()), ("class", class)])?
+                .encode_gauge(&share.as_f64())?;
         }
     }
-    page.family("narrows_port_congested", "gauge", "1 while the port is congested, by kind.");
-    for port in &snapshot.ports {
+    let mut family =
+        families.gauge("narrows_port_congested", "1 while the port has this kind of congestion, else 0.")?;
+    for port in ports {
         for kind in ["queue", "burst"] {
-            let labels = [("port", port.interface.as_str()), ("kind", kind)];
-            page.sample("narrows_port_congested", &labels, f64::from(u8::from(port.congestion == kind)));
+            family
+                .encode_family(&[("port", port.interface.as_str()), ("kind", kind)])?
+                .encode_gauge(&u32::from(port.congestion == kind))?;
         }
     }
-    // What a leaf's family shows of a port and the number of a leaf, which is below LEAVES.
-    type Read = fn(&PortStatus, usize) -> f64;
-    let families: [(&str, &str, &str, Read); 6] = [
-        ("narrows_leaf_flows", "gauge", "Flows of a leaf.", |p, n| p.flows[n] as f64),
-        ("narrows_leaf_bytes_total", "counter", "Bytes that left a leaf.", |p, n| p.leaves[n].bytes.as_f64()),
-        ("narrows_leaf_packets_total", "counter", "Packets that left a leaf.", |p, n| {
-            p.leaves[n].packets as f64
+    Ok(())
+}
+
+fn encode_leaves(families: &mut Families<'_>, ports: &[PortStatus]) -> fmt::Result {
+    /// Reads the value of leaf number `n` of a port.
+    type Read = fn(&PortStatus, usize) -> u64;
+    let all: [(&str, MetricType, &str, Read); 6] = [
+        ("narrows_leaf_flows", MetricType::Gauge, "Flows in the leaf.", |p, n| p.flows[n]),
+        ("narrows_leaf_bytes", MetricType::Counter, "Bytes sent from the leaf.", |p, n| {
+            p.leaves[n].bytes.get()
         }),
-        ("narrows_leaf_drops_total", "counter", "Packets that found no room in a leaf.", |p, n| {
-            p.leaves[n].drops as f64
+        ("narrows_leaf_packets", MetricType::Counter, "Packets sent from the leaf.", |p, n| {
+            p.leaves[n].packets
         }),
-        ("narrows_leaf_queued_packets", "gauge", "Packets that wait in a leaf.", |p, n| {
-            f64::from(p.leaves[n].queued_packets)
+        ("narrows_leaf_drops", MetricType::Counter, "Packets dropped because the leaf was full.", |p, n| {
+            p.leaves[n].drops
         }),
-        ("narrows_leaf_queued_bytes", "gauge", "Bytes that wait in a leaf.", |p, n| {
-            p.leaves[n].queued_bytes.as_f64()
+        ("narrows_leaf_queued_packets", MetricType::Gauge, "Packets queued in the leaf.", |p, n| {
+            u64::from(p.leaves[n].queued_packets)
+        }),
+        ("narrows_leaf_queued_bytes", MetricType::Gauge, "Bytes queued in the leaf.", |p, n| {
+            p.leaves[n].queued_bytes.get()
         }),
     ];
-    for (name, kind, help, read) in families {
-        page.family(name, kind, help);
-        for port in &snapshot.ports {
+    for (name, kind, help, read) in all {
+        let is_counter = matches!(kind, MetricType::Counter);
+        let mut family = families.family(name, kind, help)?;
+        for port in ports {
             for (n, leaf) in LEAF_NAMES.iter().enumerate() {
-                page.sample(name, &[("port", &port.interface), ("leaf", leaf)], read(port, n));
+                let labels = [("port", port.interface.as_str()), ("leaf", leaf)];
+                if is_counter {
+                    encode_count(&mut family, &labels, read(port, n))?;
+                } else {
+                    family.encode_family(&labels)?.encode_gauge(&read(port, n))?;
+                }
             }
         }
     }
-    page.family("narrows_dataplane_events_total", "counter", "What the port's eBPF program counted.");
-    for port in &snapshot.ports {
-        for (event, n) in &port.counters {
-            let labels = [("port", port.interface.as_str()), ("event", event)];
-            page.sample("narrows_dataplane_events_total", &labels, *n as f64);
+    Ok(())
+}
+
+fn encode_dataplane(families: &mut Families<'_>, ports: &[PortStatus]) -> fmt::Result {
+    let mut family =
+        families.counter("narrows_dataplane_events", "Events counted by the port's eBPF program.")?;
+    for port in ports {
+        for (event, count) in port.counters.iter().filter(|(event, _)| event != UNCONFIRMED) {
+            encode_count(&mut family, &[("port", port.interface.as_str()), ("event", event)], *count)?;
         }
     }
+    let mut family = families.gauge(
+        "narrows_port_unconfirmed_flows",
+        "Flows from which only one direction has been seen so far.",
+    )?;
+    for port in ports {
+        for (_, count) in port.counters.iter().filter(|(event, _)| event == UNCONFIRMED) {
+            family.encode_family(&[("port", port.interface.as_str())])?.encode_gauge(count)?;
+        }
+    }
+    Ok(())
 }
 
-#[derive(Default)]
-struct Page {
-    text: String,
+/// One sample of a counter. The encoder adds the suffix `_total` to the name of the family.
+fn encode_count<const N: usize>(
+    family: &mut MetricEncoder<'_>,
+    labels: &[(&str, &str); N],
+    count: u64,
+) -> fmt::Result {
+    family.encode_family(labels)?.encode_counter::<NoLabelSet, u64, u64>(&count, None)
 }
 
-impl Page {
-    // Writing into a string cannot fail, so that results are dropped.
+/// Writes the help and type of a family, and returns what writes its samples.
+struct Families<'a>(DescriptorEncoder<'a>);
 
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+impl Families<'_> {
+    fn family<'s>(
+        &'s mut self,
+        name: &'s str,
+        kind: MetricType,
+        help: &str,
+    ) -> Result<MetricEncoder<'s>, fmt::Error> {
+        self.0.encode_descriptor(name, help, None, kind)
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
-        let escape = |v: &str| v.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let labels: Vec<_> = labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape(v))).collect();
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        let _ = writeln!(self.text, "{name}{labels} {value}");
+    fn gauge<'s>(&'s mut self, name: &'s str, help: &str) -> Result<MetricEncoder<'s>, fmt::Error> {
+        self.family(name, MetricType::Gauge, help)
+    }
+
+    fn counter<'s>(&'s mut self, name: &'s str, help: &str) -> Result<MetricEncoder<'s>, fmt::Error> {
+        self.family(name, MetricType::Counter, help)
     }
 }
 
@@ -124,12 +203,12 @@ mod tests {
     use super::*;
     use crate::status::FlowStatus;
     use narrows_control::units::{Rate, Span};
-    use std::collections::BTreeSet;
+    use std::collections::BTreeMap;
 
-    fn snapshot() -> Snapshot {
+    fn page() -> String {
         let mut snapshot =
             Snapshot { role: "switch".into(), name: "a\"b\\c\n".into(), ..Snapshot::default() };
-        let counters = vec![("stamped".into(), 5)];
+        let counters = vec![("stamped".into(), 5), (UNCONFIRMED.into(), 3)];
         let capacity = Rate::from_bits_per_sec(100_000_000);
         let congestion = "burst".into();
         let port =
@@ -138,39 +217,61 @@ mod tests {
         snapshot.flows = vec![FlowStatus { source: "10.0.0.1:1".into(), ..Default::default() }; 100];
         snapshot.loop_times.record(Span::from_micros(42));
         snapshot.loop_times.record(Span::from_secs(1));
-        snapshot
+        snapshot.counters.push(("release_failures".into(), 2));
+        let board = Board::new();
+        board.publish(snapshot);
+        render(&registry(board))
     }
 
-    /// The grammar of the exposition format: a family's help and type come once, before its samples, and each sample
-    /// belongs to the family above it.
+    /// The suffixes that a sample may have, by the type of its family (OpenMetrics 1.0, section "Metric Types").
+    fn suffixes(kind: &str) -> &'static [&'static str] {
+        match kind {
+            "gauge" => &[""],
+            "counter" => &["_total"],
+            "info" => &["_info"],
+            "histogram" => &["_bucket", "_sum", "_count"],
+            other => panic!("{other}"),
+        }
+    }
+
     #[test]
-    fn every_line_obeys_the_text_format() {
-        let text = render(&snapshot());
-        let mut families = BTreeSet::new();
+    fn the_page_follows_the_openmetrics_grammar() {
+        let text = page();
+        let mut kinds = BTreeMap::new();
         let mut current = String::new();
-        for line in text.lines() {
+        let mut lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.pop(), Some("# EOF"));
+        for line in lines {
             if let Some(rest) = line.strip_prefix("# HELP ") {
                 current = rest.split(' ').next().unwrap().to_owned();
-                assert!(families.insert(current.clone()), "{current} twice");
-            } else if !line.starts_with("# TYPE ") {
-                assert!(line.starts_with(&current), "{line} in {current}");
-                let (name, value) = line.rsplit_once(' ').unwrap();
+                assert!(!kinds.contains_key(&current), "{current} twice");
+            } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = rest.split_once(' ').unwrap();
+                assert_eq!(name, current);
+                kinds.insert(current.clone(), kind.to_owned());
+            } else {
+                let (series, value) = line.rsplit_once(' ').unwrap();
                 assert!(value.parse::<f64>().is_ok(), "{line}");
-                assert_eq!(name.matches('{').count(), name.matches('}').count());
+                let name = series.split('{').next().unwrap();
+                let allowed = suffixes(&kinds[&current]).iter().any(|s| name == format!("{current}{s}"));
+                assert!(allowed, "{name} in {current}, a {}", kinds[&current]);
             }
         }
-        assert!(text.ends_with('\n') && !text.contains("10.0.0.1"), "no flow is named");
+        assert!(text.ends_with("# EOF\n") && !text.contains("10.0.0.1"), "no flow is named");
     }
 
     #[test]
-    fn figures_are_where_they_belong() {
-        let text = render(&snapshot());
+    fn the_page_has_the_values_of_the_snapshot() {
+        let text = page();
         for line in [
             "narrows_agent_info{role=\"switch\",name=\"a\\\"b\\\\c\\n\"} 1",
-            "narrows_port_capacity_bytes_per_second{port=\"eth1\"} 12500000",
+            "narrows_port_capacity_bytes_per_second{port=\"eth1\"} 12500000.0",
             "narrows_port_congested{port=\"eth1\",kind=\"burst\"} 1",
             "narrows_port_congested{port=\"eth1\",kind=\"queue\"} 0",
+            "narrows_leaf_bytes_total{port=\"eth1\",leaf=\"mouse\"} 0",
             "narrows_dataplane_events_total{port=\"eth1\",event=\"stamped\"} 5",
+            "narrows_port_unconfirmed_flows{port=\"eth1\"} 3",
+            "narrows_host_events_total{event=\"release_failures\"} 2",
             "narrows_loop_duration_seconds_bucket{le=\"0.000025\"} 0",
             "narrows_loop_duration_seconds_bucket{le=\"0.00005\"} 1",
             "narrows_loop_duration_seconds_bucket{le=\"+Inf\"} 2",
