@@ -1,4 +1,4 @@
-//! Compiles the eBPF programs of bpf/ and writes their skeletons, one for each program.
+//! Compiles the eBPF programs of bpf/ and writes a skeleton for each.
 
 use std::path::{Path, PathBuf};
 use std::{env, process};
@@ -10,11 +10,13 @@ const PROGRAMS: [&str; 4] = ["switch", "sender", "receiver", "cc"];
 
 fn main() {
     let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
-    // <asm/types.h>, which Debian keeps in a folder of the architecture; for the BPF target clang does not look there.
+    // <asm/types.h> is in a folder of the architecture on Debian, and in another one when cross-compiling. Clang searches
+    // neither for the BPF target.
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     // libbpf's own headers, from the build of libbpf-sys.
     let libbpf = format!("-I{}", env::var("DEP_BPF_INCLUDE").unwrap_or_default());
     let asm = format!("-idirafter/usr/include/{arch}-linux-gnu");
+    let cross_asm = format!("-idirafter/usr/{arch}-linux-gnu/include");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     println!("cargo:rerun-if-changed={}", bpf.join("include").display());
     for name in PROGRAMS {
@@ -35,11 +37,12 @@ fn main() {
                 include.as_str(),
                 libbpf.as_str(),
                 asm.as_str(),
+                cross_asm.as_str(),
             ])
             .build_and_generate(out.join(format!("{name}.skel.rs")));
         if let Err(error) = built {
             eprintln!(
-                "{}: {error:#}\nclang 14 or later and the kernel's user headers are needed",
+                "{}: {error:#}\nneeds clang 14 or later and the user-space headers of the kernel (linux-libc-dev)",
                 source.display()
             );
             process::exit(1);
