@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,13 +53,19 @@ _SIGNALS = {"rcp": ("header", "ack"), "bdr": ("header", "ack"), PACEC: ("out-of-
 
 
 def find() -> Path | None:
-    """The program: where the environment says, beside this package, in a checkout's target/, or in PATH."""
+    """The program, or None.
+
+    Searched in this order: the environment variable, the folder of this package, a checkout's target/, the
+    folder of the running Python (where pip puts it), PATH.
+    """
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named) if _runs(Path(named)) else None
     package = Path(__file__).resolve().parents[2]
     target = Path(os.environ.get("CARGO_TARGET_DIR") or package.parents[1] / "target")
-    for candidate in (package / NAME, target / "release" / NAME, target / "debug" / NAME):
+    # Not resolved: in a virtual environment the interpreter is a link to the system's.
+    scripts = Path(sys.executable).parent
+    for candidate in (package / NAME, target / "release" / NAME, target / "debug" / NAME, scripts / NAME):
         if _runs(candidate):
             return candidate
     found = shutil.which(NAME)
@@ -78,7 +85,9 @@ def program(use: str = "needed for 'brf' and for controllers") -> Path:
     """
     found = find()
     if found is None:
-        raise KernelError(f"found no {NAME}, {use}; make agent, or say where it is in {VARIABLE}")
+        raise KernelError(
+            f"found no {NAME}, {use}; run `make agent` or `pip install 'narrows[kernel]'`, or set {VARIABLE}"
+        )
     return found
 
 

@@ -1,0 +1,157 @@
+"""Packs a static narrows-agent into a wheel, so that `pip install 'narrows[kernel]'` brings the agent.
+
+python packaging/agent-wheel/build.py BINARY FOLDER    # prints the path of the wheel
+
+The wheel contains the binary that was built and tested. The binary needs no C library of the system, so the
+wheel carries the tags of manylinux and of musllinux. A dynamically linked binary would make them wrong.
+"""
+
+import argparse
+import base64
+import hashlib
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MACHINES = {62: "x86_64", 183: "aarch64"}
+"""e_machine of an ELF header (elf.h): EM_X86_64, EM_AARCH64."""
+PT_INTERP = 3
+"""The segment that names the dynamic loader (elf.h)."""
+TAGS = ("manylinux2014", "manylinux_2_17", "musllinux_1_1")
+LICENCE = (
+    "(Apache-2.0 OR MIT) AND GPL-2.0-only AND BSD-2-Clause AND Zlib"
+    " AND LGPL-2.1-or-later AND LGPL-3.0-or-later"
+)
+"""The agent, its eBPF programs, libbpf, zlib, the C library, libelf."""
+LICENCE_FILES = {
+    "LICENSE-APACHE": ROOT / "LICENSE-APACHE",
+    "LICENSE-MIT": ROOT / "LICENSE-MIT",
+    "copyright": ROOT / "packaging/deb/copyright",
+}
+URLS = {"Homepage": "homepage", "Source": "repository"}
+"""Labels of links, and their keys in Cargo.toml."""
+EARLIEST = 315532800
+"""1 January 1980, the earliest time that a zip file can hold."""
+
+
+class UnfitError(Exception):
+    """A binary that cannot be packed, in one line."""
+
+
+def machine(binary: bytes) -> str:
+    """The machine of a static ELF binary of 64 bits.
+
+    Raises:
+        UnfitError: if it is not one.
+    """
+    if binary[:6] != b"\x7fELF\x02\x01":
+        raise UnfitError("found no little-endian ELF file of 64 bits")
+    (kind,) = struct.unpack_from("<H", binary, 18)
+    if kind not in MACHINES:
+        raise UnfitError(f"found ELF machine {kind}, expected one of {', '.join(MACHINES.values())}")
+    (table,) = struct.unpack_from("<Q", binary, 32)
+    size, count = struct.unpack_from("<HH", binary, 54)
+    if any(struct.unpack_from("<I", binary, table + n * size)[0] == PT_INTERP for n in range(count)):
+        raise UnfitError("found a dynamically linked binary, expected a static one: make agent")
+    return MACHINES[kind]
+
+
+def stripped(binary: Path) -> bytes:
+    """The content without symbols, as the package has it; llvm-strip handles every machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copy2(binary, folder)
+        subprocess.run(["llvm-strip", copy], check=True)
+        return Path(copy).read_bytes()
+
+
+def metadata() -> str:
+    """METADATA (Core Metadata 2.4) with the facts of the Cargo manifests."""
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+    package = tomllib.loads((ROOT / "crates/narrows-agent/Cargo.toml").read_text())["package"]
+    lines = [
+        "Metadata-Version: 2.4",
+        "Name: narrows-agent",
+        f"Version: {workspace['version']}",
+        f"Summary: {package['description']}",
+        f"License-Expression: {LICENCE}",
+        *(f"License-File: {name}" for name in LICENCE_FILES),
+        *(f"Author: {author}" for author in workspace["authors"]),
+        *(f"Project-URL: {name}, {workspace[key]}" for name, key in URLS.items() if key in workspace),
+        "Classifier: Operating System :: POSIX :: Linux",
+        "Classifier: Topic :: System :: Networking",
+        "Requires-Python: >=3.8",
+        "Description-Content-Type: text/markdown",
+        "",
+        (ROOT / "packaging/agent-wheel/README.md").read_text(),
+    ]
+    return "\n".join(lines)
+
+
+def record_line(name: str, content: bytes) -> str:
+    """A line of RECORD."""
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return f"{name},sha256={digest},{len(content)}"
+
+
+def build(binary: Path, folder: Path) -> Path:
+    """Writes the wheel into `folder` and returns its path.
+
+    Raises:
+        UnfitError: if the binary is not a static one of a known machine.
+    """
+    tags = [f"{tag}_{machine(binary.read_bytes())}" for tag in TAGS]
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    stem = f"narrows_agent-{version}"
+    lines = ["Wheel-Version: 1.0", "Generator: narrows", "Root-Is-Purelib: false"]
+    info = f"{stem}.dist-info"
+    files = {
+        f"{stem}.data/scripts/narrows-agent": stripped(binary),
+        **{f"{info}/licenses/{name}": path.read_bytes() for name, path in LICENCE_FILES.items()},
+        f"{info}/METADATA": metadata().encode(),
+        f"{info}/WHEEL": "\n".join([*lines, *(f"Tag: py3-none-{tag}" for tag in tags), ""]).encode(),
+    }
+    record = [record_line(name, content) for name, content in files.items()] + [f"{info}/RECORD,,", ""]
+    files[f"{info}/RECORD"] = "\n".join(record).encode()
+    folder.mkdir(parents=True, exist_ok=True)
+    wheel = folder / f"{stem}-py3-none-{'.'.join(tags)}.whl"
+    partial = wheel.with_suffix(".part")
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, content in files.items():
+            archive.writestr(entry(name), content)
+    partial.replace(wheel)
+    return wheel
+
+
+def entry(name: str) -> zipfile.ZipInfo:
+    """A file of the archive: same bytes for the same content, and executable if it is a script."""
+    moment = max(int(os.environ.get("SOURCE_DATE_EPOCH", EARLIEST)), EARLIEST)
+    found = zipfile.ZipInfo(name, date_time=time.gmtime(moment)[:6])
+    found.compress_type = zipfile.ZIP_DEFLATED
+    found.external_attr = (0o100755 if "/scripts/" in name else 0o100644) << 16
+    return found
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Pack a static narrows-agent into a wheel")
+    parser.add_argument("binary", type=Path, help="static narrows-agent, e.g. target/release/narrows-agent")
+    parser.add_argument("folder", type=Path, help="folder for the wheel")
+    given = parser.parse_args()
+    try:
+        print(build(given.binary, given.folder))
+    except (UnfitError, OSError) as wrong:
+        print(f"{given.binary}: {wrong}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
