@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages prepare try-agent try-guest setup agent guest demo study test lint prose format rust-test python-test determinism bench reference clean
+.PHONY: help packages prepare try-agent try-guest setup agent agent-wheel deb guest demo study test lint prose format rust-test python-test determinism bench reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -50,6 +50,12 @@ agent: ## Build target/release/narrows-agent, the Linux data plane, as one stati
 	  cargo build --release --locked --quiet -p narrows-agent --bin narrows-agent --target $(HOST) --target-dir target
 	install -D -m 755 target/$(HOST)/release/narrows-agent target/release/narrows-agent
 
+deb: agent ## Build the agent's Debian package into dist/
+	packaging/deb/build.sh dist
+
+agent-wheel: agent ## Build the agent's wheel, the extra `kernel` of the Python package, into dist/
+	@$(PYTHON) packaging/agent-wheel/build.py target/release/narrows-agent dist
+
 guest: setup ## Prepare the guest of `narrows run --on vm`: a kernel package, QEMU (as root), one boot
 	$(BIN)/narrows vm prepare
 
@@ -75,8 +81,8 @@ try-guest: setup try-agent
 lint: setup ## Formatting, clippy, ruff, mypy
 	@if $(HAS_LINTERS); then cargo fmt --all --check; fi
 	@if $(HAS_LINTERS); then cargo clippy --workspace $(WITHOUT_AGENT) --all-targets --locked --quiet -- -D warnings; fi
-	$(BIN)/ruff format --check python tests benches tools
-	$(BIN)/ruff check python tests benches tools
+	$(BIN)/ruff format --check python tests benches tools packaging
+	$(BIN)/ruff check python tests benches tools packaging
 	$(BIN)/mypy
 
 prose: ## Count the findings of the prose linter by file (PROSE='README.md docs' lists them)
@@ -84,8 +90,8 @@ prose: ## Count the findings of the prose linter by file (PROSE='README.md docs'
 
 format: setup ## Format all code
 	cargo fmt --all
-	$(BIN)/ruff format python tests benches tools
-	$(BIN)/ruff check --fix-only python tests benches tools
+	$(BIN)/ruff format python tests benches tools packaging
+	$(BIN)/ruff check --fix-only python tests benches tools packaging
 
 # What fails must fail again: the properties draw the same cases each time (explore with another seed, or none).
 PROPTEST_RNG_SEED ?= 1

@@ -44,6 +44,12 @@ def _lacking(line: str) -> None:
 
 
 @pytest.fixture
+def lacking():
+    """Skips with a reason; fails if NARROWS_REQUIRE_KERNEL=1."""
+    return _lacking
+
+
+@pytest.fixture
 def backend():
     """The kernel backend, for tests that run something."""
     from narrows.backends.kernel.backend import Kernel

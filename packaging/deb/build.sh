@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Builds narrows-agent's Debian package from a binary that `make agent` has built, into the folder given (default: dist).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out=$(realpath -m "${1:-dist}")
+target=$(rustc -vV | sed -n 's/^host: //p')
+
+cargo_deb=$(command -v cargo-deb || echo target/tools/bin/cargo-deb)
+if [ ! -x "$cargo_deb" ]; then
+  # A debug build compiles twice as fast, and its speed does not matter. Without defaults it needs no liblzma but xz.
+  cargo install cargo-deb --version '^3' --locked --quiet --debug --no-default-features --root target/tools
+fi
+rm -rf target/package
+"target/$target/release/narrows-agent" generate target/package
+mkdir -p "$out"
+"$cargo_deb" --no-build --strip --locked --quiet -p narrows-agent --target "$target" --output "$out/" "${@:2}"

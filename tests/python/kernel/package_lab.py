@@ -1,0 +1,157 @@
+"""Installs narrows-agent's Debian package, runs it and purges it; prints observations as JSON.
+
+Run it as root in a mount and network namespace of its own:
+
+    unshare --mount --net python package_lab.py PACKAGE FOLDER
+
+dpkg changes an overlay over the real root, so the machine stays as it is, and the upper layer shows every
+changed file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+PORT = "nwpackage0"
+UNIT = "usr/lib/systemd/system/narrows-agent@.service"
+NOT_FILES_OF_A_PACKAGE = ("dev", "proc", "sys", "run", "tmp", "var/cache", "var/lib/dpkg", "var/log")
+"""Kernel file systems, and the records of dpkg and of the programs that its triggers run."""
+
+
+def overlay(folder: Path) -> tuple[Path, Path]:
+    """A copy of the root in which changes go to a folder of their own: (root, changes)."""
+    mount("tmpfs", "tmpfs", folder)
+    root, changes, work = (folder / name for name in ("root", "changes", "work"))
+    for part in (root, changes, work):
+        part.mkdir()
+    mount("overlay", "overlay", root, "-o", f"lowerdir=/,upperdir={changes},workdir={work}")
+    mount("proc", "proc", root / "proc")
+    mount("sysfs", "sysfs", root / "sys")
+    mount("bpf", "bpf", root / "sys/fs/bpf")
+    mount("cgroup2", "cgroup2", root / "sys/fs/cgroup")
+    subprocess.run(["mount", "--rbind", "/dev", root / "dev"], check=True)
+    for name in ("run", "tmp"):
+        mount("tmpfs", "tmpfs", root / name)
+    return root, changes
+
+
+def mount(kind: str, source: str, place: Path, *options: str) -> None:
+    """mount(8)."""
+    subprocess.run(["mount", "-t", kind, *options, source, place], check=True)
+
+
+def inside(root: Path, *command: str, **options) -> subprocess.CompletedProcess[str]:
+    """Runs a command in the root."""
+    return subprocess.run(["chroot", root, *command], capture_output=True, text=True, check=False, **options)
+
+
+def commands(root: Path, key: str, role: str) -> list[str]:
+    """The command of a key of the unit, as systemd would run it for the instance `role`."""
+    (line,) = re.findall(rf"^{key}=-?(.*)$", (root / UNIT).read_text(), re.MULTILINE)
+    return shlex.split(line.replace("%i", role))
+
+
+def added(changes: Path) -> list[str]:
+    """Files and folders that the root did not have before."""
+    found = []
+    for path in changes.rglob("*"):
+        name = str(path.relative_to(changes))
+        is_whiteout = path.is_char_device()  # overlayfs: the file was removed
+        if (
+            not name.startswith(NOT_FILES_OF_A_PACKAGE)
+            and not is_whiteout
+            and not os.path.lexists(f"/{name}")
+        ):
+            found.append(name)
+    return sorted(found)
+
+
+def queue() -> str:
+    """The root queueing discipline of the port."""
+    shown = subprocess.run(
+        ["tc", "qdisc", "show", "dev", PORT, "root"], capture_output=True, text=True, check=True
+    )
+    return shown.stdout.split()[1]
+
+
+def run_switch(root: Path) -> dict[str, object]:
+    """Starts the switch by the unit's commands, reads its metrics and stops it."""
+    checked = inside(root, *commands(root, "ExecStartPre", "switch"))
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.bind(str(root / "run/notify"))
+    manager.settimeout(60)
+    before = queue()
+    switch = subprocess.Popen(
+        ["chroot", root, *commands(root, "ExecStart", "switch")],
+        env={**os.environ, "NOTIFY_SOCKET": "/run/notify"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        said = manager.recv(64).decode()
+        during = queue()
+        page, kind = "", ""
+        while f'port="{PORT}"' not in page and switch.poll() is None:
+            with urllib.request.urlopen("http://127.0.0.1:9471/metrics", timeout=10) as answer:
+                page, kind = answer.read().decode(), answer.headers["Content-Type"]
+        status = inside(root, "narrows-agent", "status").stdout
+    finally:
+        switch.send_signal(signal.SIGTERM)
+        _, log = switch.communicate(timeout=60)
+    inside(root, *commands(root, "ExecStopPost", "switch"))
+    return {
+        "checked": checked.returncode,
+        "said": said,
+        "queues": [before, during, queue()],
+        "page": page,
+        "content_type": kind,
+        "status": status,
+        "exit_code": switch.returncode,
+        "log": log,
+        "sockets": sorted(path.name for path in (root / "run/narrows-agent").glob("*")),
+    }
+
+
+def main(package: Path, folder: Path) -> dict[str, object]:
+    """The life of the package."""
+    root, changes = overlay(folder)
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    subprocess.run(["ip", "link", "add", PORT, "type", "veth", "peer", "name", "nwpackage1"], check=True)
+    subprocess.run(["ip", "link", "set", PORT, "up"], check=True)
+    (root / "tmp/agent.deb").write_bytes(package.read_bytes())
+    seen: dict[str, object] = {"root_before": added(changes)}
+    seen["install"] = outcome(inside(root, "dpkg", "--install", "/tmp/agent.deb"))
+    seen["installed"] = added(changes)
+    seen["conffiles"] = inside(
+        root, "dpkg-query", "--show", "--showformat=${Conffiles}", "narrows-agent"
+    ).stdout
+    seen["unedited"] = outcome(inside(root, *commands(root, "ExecStart", "switch")))
+    seen["verify"] = [
+        outcome(inside(root, "systemd-analyze", "verify", f"narrows-agent@{role}.service"))
+        for role in ("switch", "sender", "receiver")
+    ]
+    with (root / "etc/narrows/switch.toml").open("a") as config:
+        config.write(f'\n[[ports]]\ninterface = "{PORT}"\nrate = "100mbit"\n')
+    seen["switch"] = run_switch(root)
+    seen["purge"] = outcome(inside(root, "dpkg", "--purge", "narrows-agent"))
+    seen["left"] = added(changes)
+    seen["run"] = sorted(str(path) for path in (root / "run").glob("narrows*"))
+    return seen
+
+
+def outcome(done: subprocess.CompletedProcess[str]) -> dict[str, object]:
+    """Exit code and output of a command."""
+    return {"code": done.returncode, "output": done.stdout + done.stderr}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]), Path(sys.argv[2]))))

@@ -1,0 +1,79 @@
+"""The agent's Debian package: built, installed, started by its unit's command, removed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def package(agent, lacking, tmp_path):
+    """The package that `make deb` builds from the agent's binary."""
+    if shutil.which("dpkg") is None:
+        lacking("found no dpkg")
+    installed = subprocess.run(["dpkg", "--status", "narrows-agent"], capture_output=True, check=False)
+    if installed.returncode == 0:
+        lacking("found narrows-agent installed as a package on this machine")
+    built = subprocess.run(
+        [ROOT / "packaging/deb/build.sh", tmp_path], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert built.returncode == 0, built.stderr
+    (found,) = tmp_path.glob("*.deb")
+    return found
+
+
+def test_the_package_installs_runs_and_purges(package, tmp_path):
+    folder = tmp_path / "overlay"
+    folder.mkdir()
+    lab = Path(__file__).with_name("package_lab.py")
+    done = subprocess.run(
+        ["unshare", "--mount", "--net", "--propagation", "private", sys.executable, lab, package, folder],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+
+    assert seen["install"]["code"] == 0, seen["install"]
+    assert seen["root_before"] == []
+    for name in (
+        "usr/bin/narrows-agent",
+        "usr/lib/systemd/system/narrows-agent@.service",
+        "usr/lib/systemd/system/narrows-agent@switch.service.d/realtime.conf",
+        "usr/share/bash-completion/completions/narrows-agent",
+        "usr/share/doc/narrows-agent/changelog.gz",
+        "usr/share/doc/narrows-agent/copyright",
+        "usr/share/doc/narrows-agent/examples/switch.toml",
+        "usr/share/fish/vendor_completions.d/narrows-agent.fish",
+        "usr/share/man/man1/narrows-agent-switch.1.gz",
+        "usr/share/zsh/vendor-completions/_narrows-agent",
+    ):
+        assert name in seen["installed"], name
+    for role in ("switch", "sender", "receiver"):
+        assert f"/etc/narrows/{role}.toml" in seen["conffiles"]
+    assert not [name for name in seen["installed"] if ".wants/" in name], "nothing is enabled"
+    assert seen["unedited"]["code"] == 2 and "ports" in seen["unedited"]["output"], seen["unedited"]
+    for verified in seen["verify"]:
+        assert verified == {"code": 0, "output": ""}
+
+    switch = seen["switch"]
+    assert switch["checked"] == 0
+    assert switch["said"] == "READY=1"
+    assert switch["content_type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert 'narrows_port_capacity_bytes_per_second{port="nwpackage0"}' in switch["page"]
+    assert 'switch "switch"' in switch["status"]
+    assert switch["exit_code"] == 0, switch["log"]
+    before, during, after = switch["queues"]
+    assert (during, after) == ("htb", before)
+    assert switch["sockets"] == []
+
+    assert seen["purge"]["code"] == 0, seen["purge"]
+    assert (seen["left"], seen["run"]) == ([], [])
