@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages prepare try-agent try-guest setup agent agent-wheel deb guest demo study test lint prose format rust-test python-test determinism bench reference clean
+.PHONY: help packages prepare try-agent try-guest setup agent agent-wheel deb guest demo study test lint prose format rust-test crates python-test determinism bench reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -102,6 +102,10 @@ rust-test: ## Rust tests: units, vectors, properties, behaviour snapshots
 
 python-test: setup try-agent ## Python tests; the browser's and the kernel's where there is one and root
 	$(BIN)/pytest tests/python
+
+crates: ## Package narrows-control and narrows-sim as for crates.io, and build them and their documentation
+	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet -p narrows-control -p narrows-sim
+	cargo publish --dry-run --locked --allow-dirty -p narrows-control -p narrows-sim
 
 determinism: setup ## The quick study on one thread and on two: the same bytes
 	$(BIN)/python tools/determinism.py

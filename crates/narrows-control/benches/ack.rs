@@ -8,8 +8,8 @@
 use std::time::Instant;
 
 use narrows_control::congestion::{
-    Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Lost, RateSample, Recovery, Signal, State,
-    Timestamps, Window, registry,
+    Ack, Congestion, Connection, Controller, Lost, RateSample, Recovery, Signal, State, Timestamps, Window,
+    registry,
 };
 use narrows_control::units::{Rate, Span, Time};
 
@@ -38,57 +38,38 @@ fn ack(n: u64) -> Ack {
     let in_flight = SEGMENTS * ROUND as u32 + (queue.as_micros() / 120) as u32;
     let recovering = n > EPISODE && n % EPISODE < ROUND;
     let now = Time::ZERO + RTT + GAP.scale(n, 1);
-    Ack {
-        now,
-        acked: SEGMENTS,
-        lost: u32::from(n > 0 && n.is_multiple_of(EPISODE)),
-        delivered,
-        total_lost: n / EPISODE,
-        snd_una: delivered,
-        snd_nxt: delivered + u64::from(in_flight),
-        prior_in_flight: in_flight + SEGMENTS,
-        in_flight,
-        rtt: Some(RTT + queue),
-        srtt: RTT + queue,
-        min_rtt: RTT,
-        rate: RateSample {
-            delivered: SEGMENTS * ROUND as u32,
-            interval: GAP.scale(ROUND, 1),
-            prior_delivered: delivered.saturating_sub(u64::from(in_flight)),
-            tx_in_flight: in_flight,
-            ..RateSample::default()
-        },
-        state: if recovering { State::Recovery } else { State::Open },
-        cwnd_limited: true,
-        delayed: false,
-        ece: false,
-        feedback: Some(Rate::from_bits_per_sec(100_000_000)),
-        echo: None,
-        timestamps: Some(Timestamps {
-            value: Timestamps::clock(now - RTT.scale(1, 2)),
-            echo: Timestamps::clock(now - (RTT + queue)),
-        }),
-    }
+    let mut ack = Ack::new(now, SEGMENTS);
+    ack.lost = u32::from(n > 0 && n.is_multiple_of(EPISODE));
+    ack.delivered = delivered;
+    ack.total_lost = n / EPISODE;
+    ack.snd_una = delivered;
+    ack.snd_nxt = delivered + u64::from(in_flight);
+    ack.prior_in_flight = in_flight + SEGMENTS;
+    ack.in_flight = in_flight;
+    ack.rtt = Some(RTT + queue);
+    ack.srtt = RTT + queue;
+    ack.min_rtt = RTT;
+    ack.rate = RateSample::new(SEGMENTS * ROUND as u32, GAP.scale(ROUND, 1));
+    ack.rate.prior_delivered = delivered.saturating_sub(u64::from(in_flight));
+    ack.rate.tx_in_flight = in_flight;
+    ack.state = if recovering { State::Recovery } else { State::Open };
+    ack.feedback = Some(Rate::from_bits_per_sec(100_000_000));
+    ack.timestamps = Some(Timestamps {
+        value: Timestamps::clock(now - RTT.scale(1, 2)),
+        echo: Timestamps::clock(now - (RTT + queue)),
+    });
+    ack
 }
 
 /// What comes before an ACK: a loss and its episode, or the end of one.
 fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
     if ack.lost > 0 {
-        let lost = Lost {
-            now: ack.now,
-            delivered: ack.delivered,
-            tx_in_flight: ack.in_flight,
-            lost: 1,
-            app_limited: false,
-        };
+        let mut lost = Lost::new(ack.now, ack.in_flight);
+        lost.delivered = ack.delivered;
         cc.on_lost(&lost, window);
-        let event = Congestion {
-            again: false,
-            signal: Signal::Loss,
-            now: ack.now,
-            in_flight: ack.in_flight,
-            srtt: ack.srtt,
-        };
+        let mut event = Congestion::new(Signal::Loss, ack.now);
+        event.in_flight = ack.in_flight;
+        event.srtt = ack.srtt;
         cc.on_congestion(&event, window);
     } else if n > EPISODE && n % EPISODE == ROUND {
         cc.on_recovered(ack.now, window);
@@ -97,16 +78,10 @@ fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
 
 /// Nanoseconds for each ACK, by batch, and the windows' sum, which keeps the work from being left out.
 fn run(cc: &mut dyn Controller) -> (Vec<f64>, u64) {
-    let mut window = Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
-    let connection = Connection {
-        now: Time::ZERO + RTT,
-        packet_bytes: 1500,
-        rtt: Some(RTT),
-        feedback: None,
-        feedback_possible: true,
-        echo: None,
-        seed: 1,
-    };
+    let mut window = Window::new(10);
+    let mut connection = Connection::new(Time::ZERO + RTT, 1500, Some(RTT));
+    connection.feedback_possible = true;
+    connection.seed = 1;
     cc.on_established(&connection, &mut window);
     let (mut sum, mut taken) = (0, Vec::new());
     for first in (0..ACKS).step_by(BATCH as usize) {

@@ -1,14 +1,15 @@
-//! Congestion control, decided: pure state machines and nothing else.
+#![doc = include_str!("../README.md")]
+//! ## Modules
 //!
 //! * [`congestion`]: controllers at the sender (Reno, CUBIC, BBR, ...).
-//! * [`rate`]: controllers in the network, at a switch's port (BRF, ...).
-//! * [`feedback`]: how a rate travels in sixteen bits of a TCP option.
+//! * [`rate`]: controllers in the network, at the port of a switch (BRF, RCP, XCP, ...).
+//! * [`feedback`]: the encoding of a rate in a TCP option, and congestion headers.
 //! * [`units`]: time, rates and bytes as types.
 //!
-//! No clock, no socket, no allocation per packet, no randomness but a seed that is handed in. The same code
-//! runs in the simulator and on a real switch.
+//! Comments cite rules by id (`BBR-16`, `BRF-60`); `docs/reference/rules` of the repository defines them.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod congestion;
 pub mod feedback;

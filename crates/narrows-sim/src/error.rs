@@ -2,6 +2,7 @@
 
 /// Why a plan cannot be run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A figure or reference that makes no sense.
     #[error("{what}: found {found}, expected {expected}")]

@@ -1,16 +1,16 @@
-//! A packet-level network simulator, deterministic and fast.
+#![doc = include_str!("../README.md")]
+//! ## Modules
 //!
-//! * [`plan`]: what to simulate; [`run`] simulates it and gives [`Results`].
+//! * [`plan`]: the input, a network with its flows. [`run`] simulates it and returns [`Results`].
 //! * `engine`: events, random streams, storage that is reused.
 //! * `net`: links, queues, routing.
-//! * `tcp`: TCP as Linux does it, around the congestion controllers of `narrows-control`.
-//! * `world`: the loop, flows, switches with rate controllers, the SDN controller, samples.
-//! * [`model`]: the parts that a backend in real time shares.
+//! * `tcp`: TCP with Linux's loss detection and recovery, around the congestion controllers of `narrows-control`.
+//! * `world`: the event loop, flows, switches with rate controllers, the SDN controller, samples.
+//! * [`model`]: the parts that a real-time backend shares.
 //! * `probe`: histograms and result tables.
-//!
-//! One run is one thread and never looks at a clock; the same plan gives the same bytes.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod check;
 mod engine;

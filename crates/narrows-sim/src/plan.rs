@@ -68,6 +68,29 @@ pub struct LinkPlan {
     pub queue: QueuePlan,
 }
 
+impl LinkPlan {
+    /// A link of constant rate and delay without loss, with a FIFO queue of this limit.
+    pub fn new(
+        name: impl Into<String>,
+        (from, to): (u32, u32),
+        rate: Rate,
+        delay: Span,
+        limit: LimitPlan,
+    ) -> Self {
+        LinkPlan {
+            name: name.into(),
+            from,
+            to,
+            rate: RatePlan::Steps { steps: vec![(Time::ZERO, rate)], period: None },
+            delay: vec![(Time::ZERO, delay)],
+            jitter: None,
+            loss: Vec::new(),
+            duplicate: 0.0,
+            queue: QueuePlan::Fifo { limit, mark: MarkPlan::None },
+        }
+    }
+}
+
 /// Service of a link.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -135,6 +158,18 @@ pub struct LimitPlan {
     /// L3 bytes waiting.
     #[serde(default)]
     pub bytes: Option<Bytes>,
+}
+
+impl LimitPlan {
+    /// At most this many packets.
+    pub fn packets(packets: u32) -> Self {
+        LimitPlan { packets: Some(packets), bytes: None }
+    }
+
+    /// At most this many L3 bytes.
+    pub fn bytes(bytes: Bytes) -> Self {
+        LimitPlan { packets: None, bytes: Some(bytes) }
+    }
 }
 
 /// The queue of a port. The packet in transmission does not count as waiting.
@@ -267,6 +302,31 @@ pub struct FlowPlan {
     pub transport: TransportPlan,
     /// What the application sends.
     pub app: AppPlan,
+}
+
+impl FlowPlan {
+    /// A TCP flow under this congestion controller that sends as much as it can from the start of the run.
+    pub fn bulk(name: impl Into<String>, (from, to): (u32, u32), cc: impl Into<String>) -> Self {
+        FlowPlan {
+            name: name.into(),
+            from,
+            to,
+            return_path: None,
+            start: Time::ZERO,
+            stop: None,
+            count: 1,
+            spacing: Span::ZERO,
+            class: 0,
+            transport: TransportPlan::Tcp {
+                cc: cc.into(),
+                ecn: false,
+                pacing: false,
+                receive_window: None,
+                mss: default_mss(),
+            },
+            app: AppPlan::Bulk,
+        }
+    }
 }
 
 fn one() -> u32 {

@@ -6,8 +6,7 @@
 use std::collections::VecDeque;
 
 use super::{
-    Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Lost, RateSample, Recovery, Signal, State,
-    Timestamps, Window,
+    Ack, Congestion, Connection, Controller, Lost, RateSample, Recovery, Signal, State, Timestamps, Window,
 };
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
@@ -15,38 +14,17 @@ const PACKET: u32 = 1500;
 
 /// An ACK of one segment with nothing unusual in it.
 pub(crate) fn ack_at(now: Time) -> Ack {
-    Ack {
-        now,
-        acked: 1,
-        lost: 0,
-        delivered: 0,
-        total_lost: 0,
-        snd_una: 0,
-        snd_nxt: 0,
-        prior_in_flight: 1,
-        in_flight: 1,
-        rtt: None,
-        srtt: Span::ZERO,
-        min_rtt: Span::MAX,
-        rate: RateSample::default(),
-        state: State::Open,
-        cwnd_limited: true,
-        delayed: false,
-        ece: false,
-        feedback: None,
-        echo: None,
-        timestamps: None,
-    }
+    Ack { prior_in_flight: 1, in_flight: 1, ..Ack::new(now, 1) }
 }
 
 /// A congestion event with 10 segments in flight.
 pub(crate) fn congestion(signal: Signal) -> Congestion {
-    Congestion { again: false, signal, now: Time::ZERO, in_flight: 10, srtt: Span::from_millis(20) }
+    Congestion { in_flight: 10, srtt: Span::from_millis(20), ..Congestion::new(signal, Time::ZERO) }
 }
 
 /// The window of a connection that begins.
 pub(crate) fn initial_window() -> Window {
-    Window { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None }
+    Window::new(10)
 }
 
 /// A window in congestion avoidance.

@@ -30,8 +30,16 @@ pub struct Window {
     pub pacing_rate: Option<Rate>,
 }
 
+impl Window {
+    /// The window of a new connection: `cwnd` segments in slow start, without a pacing rate.
+    pub fn new(cwnd: u32) -> Self {
+        Window { cwnd, ssthresh: INFINITE_SSTHRESH, pacing_rate: None }
+    }
+}
+
 /// The connection at the end of the handshake.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Connection {
     /// Now.
     pub now: Time,
@@ -47,6 +55,13 @@ pub struct Connection {
     pub echo: Option<Echo>,
     /// Seed for a controller that needs random choices; differs by flow, fixed by the scenario's seed.
     pub seed: u64,
+}
+
+impl Connection {
+    /// A connection without feedback from the network, whose handshake took `rtt`. The seed is 0.
+    pub fn new(now: Time, packet_bytes: u32, rtt: Option<Span>) -> Self {
+        Connection { now, packet_bytes, rtt, feedback: None, feedback_possible: false, echo: None, seed: 0 }
+    }
 }
 
 /// Where loss recovery stands (Linux `tcp_ca_state`).
@@ -67,6 +82,7 @@ pub enum State {
 
 /// A delivery-rate sample (BBR-1 to BBR-5; draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct RateSample {
     /// Segments delivered over `interval`; 0 with an `interval` of zero when there is no valid sample.
     pub delivered: u32,
@@ -82,6 +98,13 @@ pub struct RateSample {
     pub lost: u32,
     /// The sampled segment had been retransmitted.
     pub retransmitted: bool,
+}
+
+impl RateSample {
+    /// A sample of `delivered` segments over `interval`. All other fields are zero.
+    pub fn new(delivered: u32, interval: Span) -> Self {
+        RateSample { delivered, interval, ..RateSample::default() }
+    }
 }
 
 /// The timestamps of an ACK (RFC 7323), as they are written: ticks of a millisecond, modulo 2^32.
@@ -109,6 +132,7 @@ impl Timestamps {
 
 /// What one ACK says, after the transport has brought its scoreboard up to date.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Ack {
     /// Now.
     pub now: Time,
@@ -152,11 +176,40 @@ pub struct Ack {
     pub timestamps: Option<Timestamps>,
 }
 
+impl Ack {
+    /// An ACK of `acked` segments in the open state, of a sender that its window limits. It has no RTT, no rate sample and no feedback.
+    pub fn new(now: Time, acked: u32) -> Self {
+        Ack {
+            now,
+            acked,
+            lost: 0,
+            delivered: 0,
+            total_lost: 0,
+            snd_una: 0,
+            snd_nxt: 0,
+            prior_in_flight: 0,
+            in_flight: 0,
+            rtt: None,
+            srtt: Span::ZERO,
+            min_rtt: Span::MAX,
+            rate: RateSample::default(),
+            state: State::Open,
+            cwnd_limited: true,
+            delayed: false,
+            ece: false,
+            feedback: None,
+            echo: None,
+            timestamps: None,
+        }
+    }
+}
+
 /// A segment that the transport has just marked lost (Linux `skb_marked_lost`).
 ///
 /// A sample says how much was lost while the *delivered* segment was on its way; where loss is found late, that is less than what was
 /// lost while the lost one was, and was sent into a shorter queue. Who asks at how much in flight losses became too many needs this.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Lost {
     /// Now.
     pub now: Time,
@@ -170,8 +223,16 @@ pub struct Lost {
     pub app_limited: bool,
 }
 
+impl Lost {
+    /// A loss of one segment that was sent with `tx_in_flight` segments in flight.
+    pub fn new(now: Time, tx_in_flight: u32) -> Self {
+        Lost { now, delivered: 0, tx_in_flight, lost: 1, app_limited: false }
+    }
+}
+
 /// A packet of the data direction that is about to leave, for the congestion header that it may carry.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Departing {
     /// Now.
     pub now: Time,
@@ -193,8 +254,26 @@ pub struct Departing {
     pub packet_bytes: u32,
 }
 
+impl Departing {
+    /// A data packet that is sent for the first time, before any RTT sample. Its timeout is 1 s (RFC 6298, 2.1).
+    pub fn new(now: Time, seq: u64, packet_bytes: u32) -> Self {
+        Departing {
+            now,
+            syn: false,
+            fin: false,
+            again: false,
+            seq,
+            srtt: Span::ZERO,
+            min_rtt: Span::MAX,
+            rto: Span::from_secs(1),
+            packet_bytes,
+        }
+    }
+}
+
 /// Why the sender has to slow down.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Signal {
     /// Fast recovery begins.
     Loss,
@@ -208,6 +287,7 @@ pub enum Signal {
 
 /// A congestion event.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Congestion {
     /// What happened.
     pub signal: Signal,
@@ -220,6 +300,13 @@ pub struct Congestion {
     /// A timeout within an episode that was answered before: the transport keeps the threshold, whatever is set now. Linux does not ask
     /// for one (`ssthresh`) then, it only tells that the state is Loss (`set_state`).
     pub again: bool,
+}
+
+impl Congestion {
+    /// The first event of an episode, with nothing in flight and no RTT sample.
+    pub fn new(signal: Signal, now: Time) -> Self {
+        Congestion { signal, now, in_flight: 0, srtt: Span::ZERO, again: false }
+    }
 }
 
 /// Who moves the window during recovery.

@@ -2,7 +2,7 @@
 //!
 //! The contract is [`RateController`]: packets, timers and messages in; a leaf for each packet, a rate to write
 //! and [`Action`]s out. The host (the simulator's switch, the agent on a real one) owns queues, clocks and wires.
-//! What is decided for many ports at once is decided by a [`DomainController`], which hears and says [`Message`]s only.
+//! What is decided for many ports at once is decided by a [`DomainController`](domain::DomainController), which hears and says [`Message`]s only.
 
 pub mod aggregate;
 pub mod bdr;

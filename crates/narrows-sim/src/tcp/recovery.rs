@@ -113,7 +113,10 @@ impl Sender {
 
     fn tell(&mut self, now: Time, signal: Signal, again: bool) {
         let in_flight = self.board.in_flight();
-        let event = Congestion { signal, now, in_flight, srtt: self.rtt.srtt, again };
+        let mut event = Congestion::new(signal, now);
+        event.in_flight = in_flight;
+        event.srtt = self.rtt.srtt;
+        event.again = again;
         self.cc.on_congestion(&event, &mut self.window);
         self.window.ssthresh = self.window.ssthresh.max(1);
     }

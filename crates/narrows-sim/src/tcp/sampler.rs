@@ -91,27 +91,24 @@ impl Sampler {
         self.first_sent = p.sent;
         let interval = p.send_elapsed.max(now.since(p.time));
         let valid = min_rtt == Span::MAX || interval >= min_rtt;
-        RateSample {
-            delivered: (self.delivered - p.delivered) as u32,
-            interval: if valid { interval } else { Span::ZERO },
-            prior_delivered: p.delivered,
-            app_limited: p.app_limited,
-            tx_in_flight: p.tx_in_flight,
-            lost: (self.lost as u32).wrapping_sub(p.lost),
-            retransmitted: p.retransmitted,
-        }
+        let delivered = (self.delivered - p.delivered) as u32;
+        let mut sample = RateSample::new(delivered, if valid { interval } else { Span::ZERO });
+        sample.prior_delivered = p.delivered;
+        sample.app_limited = p.app_limited;
+        sample.tx_in_flight = p.tx_in_flight;
+        sample.lost = (self.lost as u32).wrapping_sub(p.lost);
+        sample.retransmitted = p.retransmitted;
+        sample
     }
 
     /// A segment was marked lost: what its last transmission remembers.
     pub(crate) fn lose(&mut self, now: Time, segment: &Segment) -> Lost {
         self.lost += 1;
-        Lost {
-            now,
-            delivered: self.delivered,
-            tx_in_flight: segment.tx_in_flight,
-            lost: (self.lost as u32).wrapping_sub(segment.lost_before),
-            app_limited: segment.is_app_limited(),
-        }
+        let mut lost = Lost::new(now, segment.tx_in_flight);
+        lost.delivered = self.delivered;
+        lost.lost = (self.lost as u32).wrapping_sub(segment.lost_before);
+        lost.app_limited = segment.is_app_limited();
+        lost
     }
 
     /// BBR-5: the application has nothing to send while the network would take more.

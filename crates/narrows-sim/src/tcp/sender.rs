@@ -1,8 +1,7 @@
 //! The sending end: connection, ACK processing and its order, after Linux `tcp_ack()`.
 
 use narrows_control::congestion::{
-    Ack, Connection, Controller, Departing, INFINITE_SSTHRESH, RateSample, Recovery, State, Timestamps,
-    Window,
+    Ack, Connection, Controller, Departing, RateSample, Recovery, State, Timestamps, Window,
 };
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::{Echo, Header};
@@ -149,7 +148,7 @@ impl Sender {
             phase: Phase::SynSent,
             app,
             cc,
-            window: Window { cwnd: INITIAL_WINDOW, ssthresh: INFINITE_SSTHRESH, pacing_rate: None },
+            window: Window::new(INITIAL_WINDOW),
             state: State::Open,
             board: Scoreboard::default(),
             rtt: Rtt::new(),
@@ -258,17 +257,13 @@ impl Sender {
 
     /// The header that the controller wants in this packet.
     fn header_for(&mut self, now: Time, p: &Packet, again: bool) -> Header {
-        let departing = Departing {
-            now,
-            syn: p.is(flag::SYN),
-            fin: p.is(flag::FIN) && p.payload == 0,
-            again,
-            seq: u64::from(p.seq),
-            srtt: self.rtt.srtt,
-            min_rtt: self.rtt.min,
-            rto: self.rtt.rto(),
-            packet_bytes: self.config.mss as u32 + HEADER,
-        };
+        let mut departing = Departing::new(now, u64::from(p.seq), self.config.mss as u32 + HEADER);
+        departing.syn = p.is(flag::SYN);
+        departing.fin = p.is(flag::FIN) && p.payload == 0;
+        departing.again = again;
+        departing.srtt = self.rtt.srtt;
+        departing.min_rtt = self.rtt.min;
+        departing.rto = self.rtt.rto();
         self.cc.header(&departing, &self.window)
     }
 
@@ -301,15 +296,11 @@ impl Sender {
         self.config.ecn &= p.is(flag::ECE);
         // A rate that came by another way before the SYN-ACK stands.
         self.feedback = read_rate(p).or(self.feedback);
-        let connection = Connection {
-            now: io.now,
-            packet_bytes: self.config.mss as u32 + crate::packet::HEADER,
-            rtt,
-            feedback: self.feedback,
-            feedback_possible: p.is(flag::RATE) || self.feedback.is_some(),
-            echo: p.echo(),
-            seed: self.config.seed,
-        };
+        let mut connection = Connection::new(io.now, self.config.mss as u32 + HEADER, rtt);
+        connection.feedback = self.feedback;
+        connection.feedback_possible = p.is(flag::RATE) || self.feedback.is_some();
+        connection.echo = p.echo();
+        connection.seed = self.config.seed;
         self.cc.on_established(&connection, &mut self.window);
         self.timer = Timer::Off;
         self.pace_at = io.now;
@@ -490,29 +481,26 @@ impl Sender {
         let lost = (self.sampler.lost - progress.lost_before) as u32;
         let by_prr =
             matches!(self.state, State::Cwr | State::Recovery) && self.cc.recovery() == Recovery::Transport;
-        let ack = Ack {
-            now,
-            acked,
-            lost,
-            delivered: self.sampler.delivered,
-            total_lost: self.sampler.lost,
-            snd_una: self.board.una as u64,
-            snd_nxt: self.board.nxt() as u64,
-            prior_in_flight,
-            in_flight: self.board.in_flight(),
-            rtt: progress.rtt,
-            srtt: self.rtt.srtt,
-            min_rtt: self.rtt.min,
-            rate,
-            state: self.state,
-            cwnd_limited: self.is_cwnd_limited(),
-            // Linux marks a lone runt over a round trip; here any lone segment counts.
-            delayed: acked == 1 && prior_in_flight == 1 && progress.una_advanced,
-            ece: progress.ece,
-            feedback,
-            echo,
-            timestamps: read_timestamps(progress.ts, progress.ts_echo),
-        };
+        let mut ack = Ack::new(now, acked);
+        ack.lost = lost;
+        ack.delivered = self.sampler.delivered;
+        ack.total_lost = self.sampler.lost;
+        ack.snd_una = self.board.una as u64;
+        ack.snd_nxt = self.board.nxt() as u64;
+        ack.prior_in_flight = prior_in_flight;
+        ack.in_flight = self.board.in_flight();
+        ack.rtt = progress.rtt;
+        ack.srtt = self.rtt.srtt;
+        ack.min_rtt = self.rtt.min;
+        ack.rate = rate;
+        ack.state = self.state;
+        ack.cwnd_limited = self.is_cwnd_limited();
+        // Linux marks a lone runt over a round trip; here any lone segment counts.
+        ack.delayed = acked == 1 && prior_in_flight == 1 && progress.una_advanced;
+        ack.ece = progress.ece;
+        ack.feedback = feedback;
+        ack.echo = echo;
+        ack.timestamps = read_timestamps(progress.ts, progress.ts_echo);
         self.cc.on_sample(&ack);
         if by_prr {
             let in_flight = self.board.in_flight();

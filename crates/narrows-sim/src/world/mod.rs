@@ -36,8 +36,16 @@ pub struct Results {
     pub counts: Counts,
 }
 
+impl Results {
+    /// The table of this name.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.name == name)
+    }
+}
+
 /// Size of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     /// Events processed.
     pub events: u64,

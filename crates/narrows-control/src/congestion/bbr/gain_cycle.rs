@@ -1,6 +1,6 @@
 //! BBR-A, BBR-B and BBR-C: BBR v1 whose two ProbeBW gains follow the RTT (GAIN-3 to GAIN-6).
 //!
-//! Source: Yang et al. (see [`gain_model`](super::gain_model)), section 4. Nothing but the gains differs from BBR v1; on a
+//! Source: Yang et al. (see [`super::gain_model`]), section 4. Nothing but the gains differs from BBR v1; on a
 //! policed path the gain is 1 as ever. The paper says neither when omega is measured nor when the phases end; what is
 //! chosen here is in [`Params`], with the paper's words taken literally as options.
 

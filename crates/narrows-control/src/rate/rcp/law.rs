@@ -1,6 +1,6 @@
 //! The law of an RCP router's port: one rate for all flows, moved by what is left of the capacity and by the queue.
 //!
-//! Bounds, as the figures come from strangers: an RTT counts as at least [`RTT_MIN`] and at most [`RTT_MAX`], and one
+//! Bounds, as the figures come from strangers: an RTT counts as at least `RTT_MIN` and at most `RTT_MAX`, and one
 //! of zero is no measurement; the rate stays within [`Law::bounds`]; an update counts for one RTT at most, however
 //! late it comes.
 

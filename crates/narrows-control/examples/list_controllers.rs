@@ -1,0 +1,18 @@
+//! Lists every built-in congestion controller and rate controller with its description.
+//!
+//! ```sh
+//! cargo run -p narrows-control --example list_controllers
+//! ```
+
+use narrows_control::{congestion, rate};
+
+fn main() {
+    println!("At the sender:");
+    for entry in congestion::registry::all() {
+        println!("  {:16} {}", entry.name, entry.summary);
+    }
+    println!("In the network:");
+    for (name, summary) in rate::registry::all() {
+        println!("  {name:16} {summary}");
+    }
+}
