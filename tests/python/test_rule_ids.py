@@ -23,12 +23,13 @@ FOREIGN = {
 }
 """Prefixes of other things that look like ids."""
 
-ID = re.compile(r"(?<![\w-])([A-Z][A-Z0-9]+)-([A-Z]?\d+[a-z]?)(?![\w-])")
+ID = re.compile(r"(?<![\w-])([A-Z][A-Z0-9]+)-([A-Z]?\d+[a-z]?)(?![\w-]|\.\d)")
 MORE = re.compile(r"(?:,| and| to|\.\.) ?(\d+)(?![\w.%])")
 """What continues an id in an abbreviated list or range: `BRF-12 to 14`, `GAIN-3, 4`."""
 TEST = re.compile(rf"\bfn ({'|'.join(SETS)})_([A-Z]?\d+)_", re.IGNORECASE)
 HEADING = re.compile(r"^#+ ([A-Z][A-Z0-9]+-[A-Z]?\d+[a-z]?)$", re.MULTILINE)
 METRIC = re.compile(r"^\|.*$", re.MULTILINE)
+HINT = "is defined on no page of docs/reference/rules (if it is no rule, add its prefix to FOREIGN)"
 TEXT = {".rs", ".py", ".c", ".h", ".toml", ".md", ".html", ".js", ".yml", ".yaml", ".sh", ".json"}
 
 
@@ -76,7 +77,7 @@ def definitions() -> dict[str, list[str]]:
 def undefined(files: Iterator[tuple[str, str]], known: set[str]) -> list[str]:
     """`file:line: id` for each id that is not known."""
     return [
-        f"{name}:{text.count(chr(10), 0, at) + 1}: {found} is defined on no page of docs/reference/rules"
+        f"{name}:{text.count(chr(10), 0, at) + 1}: {found} {HINT}"
         for name, text in files
         for found, at in ids(text)
         if found not in known
