@@ -273,7 +273,6 @@ impl Departing {
 
 /// Why the sender has to slow down.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Signal {
     /// Fast recovery begins.
     Loss,

@@ -45,7 +45,6 @@ impl Results {
 
 /// Size of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Counts {
     /// Events processed.
     pub events: u64,
