@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages prepare try-agent try-guest setup agent agent-wheel deb guest demo study test lint prose format rust-test crates python-test determinism bench reference clean
+.PHONY: help packages prepare try-agent try-guest setup agent agent-wheel deb guest demo study test lint prose format rust-test crates python-test determinism bench docs reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -114,6 +114,9 @@ bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev), the agent
 	$(BIN)/python benches/run.py
 	$(BIN)/python benches/matrix.py
 	$(BIN)/python benches/agent.py
+
+docs: setup ## Build the documentation site (site/index.html); ARGS=--no-rust leaves out the crates
+	$(BIN)/python tools/build_site.py $(ARGS)
 
 reference: setup ## Refill the generated parts of docs/ and the JSON schema
 	$(BIN)/narrows schema > python/narrows/scenario/schema.json

@@ -1,0 +1,171 @@
+"""The documentation site: it builds without faults, and works from the file system without a network.
+
+The browser's part is skipped, loudly, where no Chromium is found, as in test_browser.py.
+"""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import narrows
+import pytest
+from test_browser import chromium
+
+pytest.importorskip("zensical", reason="the documentation extra is not installed")
+
+ROOT = Path(__file__).parents[2]
+TOOL = ROOT / "tools/build_site.py"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site as `make docs ARGS=--no-rust` builds it."""
+    out = tmp_path_factory.mktemp("site") / "site"
+    done = subprocess.run(
+        [sys.executable, TOOL, "--no-rust", "--out", out], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    """The builder over a project of two pages."""
+    spec = importlib.util.spec_from_file_location("build_site", TOOL)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "build_site", module)
+    spec.loader.exec_module(module)
+    root = tmp_path.resolve()
+    for name in ("zensical.toml", "pyproject.toml"):
+        shutil.copy(ROOT / name, root)
+    (root / "docs/guides").mkdir(parents=True)
+    (root / "docs/index.md").write_text("# Home\n\nSee [guides](guides/index.md).\n")
+    (root / "docs/guides/index.md").write_text(
+        "# Guides\n\nRead [one](one.md#first) and [limits](../../LIMITS.md).\n"
+    )
+    (root / "docs/guides/one.md").write_text(
+        "# One\n\n## First\n\nWritten in [TOML](../../pyproject.toml).\n"
+    )
+    (root / "LIMITS.md").write_text("# Limits\n\nBack to [one](docs/guides/one.md).\n")
+    monkeypatch.setattr(module, "ROOT", root)
+    monkeypatch.setattr(module, "DOCS", root / "docs")
+    return module
+
+
+def test_pages_follow_their_indexes_and_links_are_rewritten(tool, tmp_path):
+    out = tmp_path / "site"
+    tool.build(out, with_rust=False)
+    assert {page.relative_to(out).as_posix() for page in out.glob("**/*.html")} == {
+        "404.html",
+        "index.html",
+        "guides/index.html",
+        "guides/one.html",
+        "guides/limits.html",
+    }
+    assert 'href="one.html"' in (out / "guides/limits.html").read_text()
+    source = "https://github.com/narrows-cc/narrows/blob/main/pyproject.toml"
+    assert f'href="{source}"' in (out / "guides/one.html").read_text()
+    navigation = re.findall(
+        r'href="\./(guides/\w+\.html)" class="md-nav__link', (out / "index.html").read_text()
+    )
+    assert list(dict.fromkeys(navigation)) == ["guides/index.html", "guides/one.html", "guides/limits.html"]
+
+
+@pytest.mark.parametrize(
+    ("link", "fault"),
+    [
+        ("one.md#second", "the generator found faults in the pages"),
+        ("two.md", "docs/guides/index.md: two.md does not exist"),
+        ("picture.svg", "docs/guides/index.md: picture.svg does not exist"),
+    ],
+)
+def test_a_dead_link_fails_the_build(tool, tmp_path, link, fault):
+    with (tmp_path / "docs/guides/index.md").open("a") as index:
+        index.write(f"\n[dead]({link})\n")
+    out = tmp_path / "site"
+    with pytest.raises(tool.SiteError, match=re.escape(fault)):
+        tool.build(out, with_rust=False)
+    assert not out.exists()
+
+
+def test_a_page_that_no_index_links_to_fails_the_build(tool, tmp_path):
+    (tmp_path / "docs/guides/lost.md").write_text("# Lost\n")
+    with pytest.raises(tool.SiteError, match=r"docs/guides/lost\.md: no index page links to it"):
+        tool.contents()
+
+
+def test_pages_load_nothing_from_outside(site):
+    for page in site.glob("**/*.html"):
+        loaded = re.findall(r"<(?:script|link|img|iframe)\b[^>]*>", page.read_text())
+        outside = [
+            tag for tag in loaded if re.search(r"(?:src|href)=.?https?:", tag) and "canonical" not in tag
+        ]
+        assert not outside, page
+
+
+def test_links_in_generated_parts_lead_somewhere(site):
+    """Signatures of the Python reference and the commands have links that the generator does not check."""
+    pages = {page: page.read_text() for page in site.glob("**/*.html")}
+    anchors = {page: set(re.findall(r'\bid="([^"]+)"', text)) for page, text in pages.items()}
+    for page, text in pages.items():
+        if page.name == "404.html":
+            continue
+        for target in re.findall(r'<a [^>]*href="([^"]+)"', text):
+            path, _, anchor = target.partition("#")
+            if "://" in target:
+                continue
+            file = (page.parent / path).resolve() if path else page
+            assert file.exists(), f"{page.name}: {target}"
+            # `__` starts what scripts of the theme handle.
+            if anchor and not anchor.startswith("__"):
+                assert anchor in anchors[file], f"{page.name}: {target}"
+
+
+def test_the_python_reference_has_every_public_name_with_its_docstring(site):
+    text = (site / "reference/python.html").read_text()
+    for name in narrows.__all__:
+        assert f'id="narrows.{name}"' in text, name
+    assert "Read a scenario file." in text
+
+
+def test_the_command_reference_has_every_command(site, narrows):
+    text = (site / "reference/commands.html").read_text()
+    code, out, _ = narrows("--help")
+    assert code == 0
+    for name in ("run", "check", "report", "doctor"):
+        assert re.search(rf"\b{name}\b", out)
+        assert f'id="narrows-{name}"' in text
+
+
+def test_a_reader_searches_follows_a_result_and_turns_the_lights_off(site):
+    """From file://, with no request to any host."""
+    api = pytest.importorskip("playwright.sync_api")
+    path = chromium()
+    with api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page(color_scheme="light")
+        outside, errors = [], []
+        page.on("request", lambda request: request.url.startswith("file:") or outside.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((site / "index.html").as_uri())
+        page.get_by_role("button", name="Search").first.click()
+        page.keyboard.type("Gilbert-Elliott")
+        result = (
+            page.get_by_role("option").filter(has_text=re.compile("gilbert-elliott", re.IGNORECASE)).first
+        )
+        result.click()
+        page.wait_for_url("**/reference/*.html*")
+        assert "gilbert-elliott" in page.inner_text("article").lower()
+        body = page.locator("body")
+        assert body.get_attribute("data-md-color-scheme") == "default"
+        light = body.evaluate("element => getComputedStyle(element).backgroundColor")
+        page.locator("label[title='Switch to dark mode']").click()
+        api.expect(body).to_have_attribute("data-md-color-scheme", "slate")
+        assert body.evaluate("element => getComputedStyle(element).backgroundColor") != light
+        page.reload()
+        api.expect(body).to_have_attribute("data-md-color-scheme", "slate")
+        assert not outside and not errors
+        browser.close()
