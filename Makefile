@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages prepare try-agent try-guest setup agent agent-wheel deb guest demo study test lint prose format rust-test crates python-test determinism bench docs reference clean
+.PHONY: help packages prepare try-agent try-guest setup agent agent-wheel deb guest demo study test lint prose format wheels wheel-x86_64 wheel-aarch64 sdist first-result release rust-test crates python-test determinism bench docs reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -110,6 +110,31 @@ crates: ## Package narrows-control and narrows-sim as for crates.io, and build t
 determinism: setup ## The quick study on one thread and on two: the same bytes
 	$(BIN)/python tools/determinism.py
 
+# zig links against the glibc of manylinux2014 and for other processors. It comes from PyPI.
+$(VENV)/zig: $(VENV)/ready
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt ziglang
+	touch $@
+
+# Artifacts name no folder of the machine that builds them.
+REMAP = --remap-path-prefix=$(CURDIR)=narrows --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=cargo
+
+wheels: wheel-x86_64 wheel-aarch64 ## Build the wheels of the Python package into dist/: x86_64 and aarch64
+
+wheel-x86_64 wheel-aarch64: wheel-%: $(VENV)/zig
+	@! command -v rustup >/dev/null || rustup --quiet target add $*-unknown-linux-gnu
+	RUSTFLAGS="$(REMAP)" maturin build --release --locked --quiet --strip --zig --target $*-unknown-linux-gnu \
+	  --compatibility manylinux2014 --target-dir target/wheels-zig --out dist
+
+sdist: $(VENV)/ready ## Build the source distribution of the Python package into dist/
+	maturin sdist --quiet --out dist
+
+first-result: ## Measure the way from `pip install` to the first table in a clean environment
+	@$(MAKE) --no-print-directory wheel-$$(uname -m)
+	$(BIN)/python tools/clean_install.py dist/narrows-*-cp311-abi3-*_$$(uname -m).whl
+
+release: setup ## Build every artifact with checksums into dist/ (PARTS='sdist deb': these; PARTS=--partial: those that can be)
+	@$(BIN)/python tools/release.py $(PARTS)
+
 bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev), the agent and, as root, its eBPF programs
 	$(BIN)/python benches/run.py
 	$(BIN)/python benches/matrix.py
@@ -123,4 +148,4 @@ reference: setup ## Refill the generated parts of docs/ and the JSON schema
 	$(BIN)/python tools/reference.py
 
 clean: ## Remove what was built
-	rm -rf target $(VENV) results python/narrows/*.so
+	rm -rf target $(VENV) dist results python/narrows/*.so

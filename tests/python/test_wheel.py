@@ -65,6 +65,16 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert {".toml", ".json", ".j2", ".css", ".js", ".parquet", ".csv", ".typed", ".md"} <= suffixes
 
 
+def test_no_text_in_the_wheel_names_the_folder_it_was_built_in(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        naming = [
+            name
+            for name in archive.namelist()
+            if not name.endswith(".so") and str(ROOT).encode() in archive.read(name)
+        ]
+    assert naming == []
+
+
 def test_the_core_installs_no_package_of_an_extra(installation):
     installed = {name.replace("-", "_") for name in installation.packages()}
     assert {"narrows", "numpy", "pyarrow", "pydantic"} <= installed

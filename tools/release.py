@@ -1,0 +1,145 @@
+"""Builds the artifacts of a release into dist/, with their checksums.
+
+    python tools/release.py               all parts, into an empty dist/
+    python tools/release.py sdist deb     these parts only; the others stay in dist/
+    python tools/release.py --partial     succeed although a part could not be built
+
+Each part is a target of the Makefile and logs to target/release-logs. A failed part is reported in one line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+DIST = ROOT / "dist"
+LOGS = ROOT / "target" / "release-logs"
+SUMS = "SHA256SUMS"
+VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+CRATES = ("narrows-control", "narrows-sim")
+"""Crates that go to crates.io."""
+
+
+class Part(NamedTuple):
+    """One kind of artifact."""
+
+    name: str
+    targets: tuple[str, ...]
+    """Targets of the Makefile that build it."""
+    artifacts: tuple[str, ...]
+    """Patterns of its files in dist/, each of which must match."""
+    collect: Callable[[], None] | None = None
+    """Brings files into dist/ that the targets write elsewhere."""
+
+
+def collect_crates() -> None:
+    """Copy the packages that `cargo publish --dry-run` verified."""
+    for crate in CRATES:
+        shutil.copy(ROOT / "target" / "package" / f"{crate}-{VERSION}.crate", DIST)
+
+
+def collect_docs() -> None:
+    """Pack the site."""
+    folder = f"narrows-docs-{VERSION}"
+    with tarfile.open(DIST / f"{folder}.tar.gz", "w:gz") as archive:
+        archive.add(ROOT / "site", folder)
+
+
+PARTS = (
+    Part("wheel-x86_64", ("wheel-x86_64",), (f"narrows-{VERSION}-*x86_64.whl",)),
+    Part("wheel-aarch64", ("wheel-aarch64",), (f"narrows-{VERSION}-*aarch64.whl",)),
+    Part("sdist", ("sdist",), (f"narrows-{VERSION}.tar.gz",)),
+    Part("deb", ("deb",), (f"narrows-agent_{VERSION}*.deb",)),
+    Part("agent-wheel", ("agent-wheel",), (f"narrows_agent-{VERSION}-*.whl",)),
+    Part("crates", ("crates",), tuple(f"{crate}-{VERSION}.crate" for crate in CRATES), collect_crates),
+    Part("docs", ("docs",), (f"narrows-docs-{VERSION}.tar.gz",), collect_docs),
+)
+
+
+def build(part: Part) -> str:
+    """Build one part; returns the reason of a failure, or nothing."""
+    log = LOGS / f"{part.name}.log"
+    with log.open("w", encoding="utf-8") as output:
+        done = subprocess.run(
+            ["make", "--no-print-directory", *part.targets],
+            cwd=ROOT,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    if done.returncode:
+        return f"{reason(log.read_text(encoding='utf-8', errors='replace'))} ({log.relative_to(ROOT)})"
+    if part.collect is not None:
+        try:
+            part.collect()
+        except OSError as error:
+            return f"{error.filename}: {error.strerror}"
+    for pattern in part.artifacts:
+        if not any(DIST.glob(pattern)):
+            return f"`make {' '.join(part.targets)}` left no dist/{pattern}"
+    return ""
+
+
+def reason(log: str) -> str:
+    """The last line of a log that is not make's own."""
+    lines = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith("make")]
+    errors = [line for line in lines if line.startswith("error")]
+    return (errors or lines or ["no output"])[-1]
+
+
+def checksums() -> list[str]:
+    """Write SHA256SUMS for `sha256sum --check`; returns the lines."""
+    files = sorted(path for path in DIST.iterdir() if path.is_file() and path.name != SUMS)
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in files]
+    (DIST / SUMS).write_text("".join(f"{line}\n" for line in lines))
+    return lines
+
+
+def main() -> int:
+    """Build the chosen parts, and say what there is and what is missing."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [part.name for part in PARTS]
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(names)} (default: all)")
+    parser.add_argument("--partial", action="store_true", help="succeed although a part is missing")
+    given = parser.parse_args()
+    if unknown := [name for name in given.parts if name not in names]:
+        parser.error(f"found {unknown[0]!r}, expected one of {', '.join(names)}")
+    if not given.parts:
+        shutil.rmtree(DIST, ignore_errors=True)
+    DIST.mkdir(exist_ok=True)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    missing: dict[str, str] = {}
+    for part in PARTS:
+        if given.parts and part.name not in given.parts:
+            continue
+        began = time.monotonic()
+        failure = build(part)
+        print(f"{part.name}: {failure or f'built in {time.monotonic() - began:.0f} s'}", flush=True)
+        if failure:
+            missing[part.name] = failure
+    for line in checksums():
+        print(line)
+    if missing:
+        print(f"release {VERSION}: missing {', '.join(missing)}")
+    else:
+        print(
+            f"release {VERSION}: dist/ is complete" if not given.parts else f"release {VERSION}: parts built"
+        )
+    return 1 if missing and not given.partial else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
