@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages prepare try-agent try-guest setup agent agent-wheel deb guest demo study test lint prose format wheels wheel-x86_64 wheel-aarch64 sdist first-result release rust-test crates python-test determinism bench docs reference clean
+.PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test lint prose format wheels wheel-x86_64 wheel-aarch64 sdist first-result release rust-test crates python-test determinism bench docs reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -49,6 +49,10 @@ agent: ## Build target/release/narrows-agent, the Linux data plane, as one stati
 	RUSTFLAGS='-C target-feature=+crt-static' \
 	  cargo build --release --locked --quiet -p narrows-agent --bin narrows-agent --target $(HOST) --target-dir target
 	install -D -m 755 target/$(HOST)/release/narrows-agent target/release/narrows-agent
+
+agent-aarch64: ## Cross-build the agent for aarch64, and its wheel into dist/
+	packaging/aarch64.sh
+	@$(PYTHON) packaging/agent-wheel/build.py target/aarch64-unknown-linux-gnu/release/narrows-agent dist
 
 deb: agent ## Build the agent's Debian package into dist/
 	packaging/deb/build.sh dist
