@@ -1,5 +1,6 @@
 """The version and the URLs of every package agree with the workspace's."""
 
+import re
 import tomllib
 from importlib.metadata import metadata, version
 from pathlib import Path
@@ -11,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 VERSION = WORKSPACE["package"]["version"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def test_the_workspace_states_the_only_version():
@@ -45,3 +47,33 @@ def test_the_installed_metadata_has_a_readme_and_a_licence():
     found = metadata("narrows")
     assert found["License-Expression"] == PROJECT["license"]
     assert "# Narrows" in found["Description"]
+
+
+def test_the_citation_has_the_version_and_the_urls():
+    citation = (ROOT / "CITATION.cff").read_text().splitlines()
+    package = WORKSPACE["package"]
+    assert f"version: {VERSION}" in citation
+    assert f"repository-code: {package['repository']}" in citation
+    assert f"url: {package['homepage']}" in citation
+
+
+def test_the_security_policy_supports_this_version_and_points_to_pages_that_exist():
+    policy = (ROOT / "SECURITY.md").read_text()
+    assert f"| {VERSION.rpartition('.')[0]} | yes |" in policy
+    links = re.findall(r"\]\(([^)]+)\)", policy)
+    assert all(
+        link.startswith(WORKSPACE["package"]["repository"]) or (ROOT / link).exists() for link in links
+    )
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_calls_targets_of_the_makefile_and_pins_its_actions(workflow):
+    text = workflow.read_text()
+    rules = re.findall(r"^([\w -]+):(?!=)", (ROOT / "Makefile").read_text(), re.M)
+    targets = {target for rule in rules for target in rule.split()}
+    called = set(re.findall(r"\bmake ([\w-]+)$", text, re.M))
+    scripts = set(re.findall(r"(\.ci/\w+)$", text, re.M))
+    assert called or scripts
+    assert called <= targets
+    assert all((ROOT / script).exists() for script in scripts)
+    assert all(re.fullmatch(r"v\d+\.\d+\.\d+", pin) for pin in re.findall(r"uses: [^@\s]+@(\S+)", text))
