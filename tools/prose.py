@@ -2,7 +2,8 @@
 
     python tools/prose.py                 errors and warnings, counted by file
     python tools/prose.py PATH...         each finding of these files or folders
-    python tools/prose.py --check         fail for errors in files that .vale/todo.txt does not list
+    python tools/prose.py --check         fail if a file has more errors than .vale/todo.txt allows
+    python tools/prose.py --update        write the counts of today to .vale/todo.txt
 
 The rules are in .vale/styles/Narrows. Vale is taken from PATH, or built once into .make/bin, which needs Go.
 """
@@ -47,7 +48,7 @@ class Finding(NamedTuple):
 
 
 class Unavailable(Exception):  # noqa: N818 (a state of the machine, not an error of the text)
-    """Vale is not installed and cannot be built."""
+    """The machine lacks a program that the check needs."""
 
 
 def vale() -> str:
@@ -79,11 +80,13 @@ def files() -> list[str]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        check=True,
-    ).stdout.split("\0")
+        check=False,
+    )
+    if listed.returncode:
+        raise Unavailable("git lists no files here")
     return [
         path
-        for path in listed
+        for path in listed.stdout.split("\0")
         if (path.endswith(SUFFIXES) or (path.startswith(STUDIES) and path.endswith(".toml")))
         and (ROOT / path).is_file()
     ]
@@ -136,10 +139,36 @@ def findings(paths: list[str]) -> list[Finding]:
     return sorted(found, key=lambda one: (place[one.path], one.line, one.column))
 
 
-def todo() -> list[str]:
-    """Files and folders (with a final slash) that are still to be rewritten."""
-    lines = TODO.read_text().splitlines() if TODO.exists() else []
-    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+def allowed() -> dict[str, int]:
+    """Errors that a file may have until it is rewritten; a file that is not listed may have none."""
+    counts = {}
+    for line in TODO.read_text().splitlines() if TODO.exists() else []:
+        if line and not line.startswith("#"):
+            number, path = line.split(maxsplit=1)
+            counts[path] = int(number)
+    return counts
+
+
+def allow(errors: Counter[str]) -> None:
+    """Write `allowed`."""
+    lines = [f"{number} {path}\n" for path, number in sorted(errors.items())]
+    TODO.write_text(
+        "# Errors of the prose linter in files that are still to be rewritten.\n" + "".join(lines)
+    )
+
+
+def check(found: list[Finding]) -> int:
+    """Print the errors of each file that has more of them than it may; returns the number of these files."""
+    errors = Counter(one.path for one in found if one.severity == "error")
+    limits = allowed()
+    failed = {path for path, number in errors.items() if number > limits.get(path, 0)}
+    for one in found:
+        if one.path in failed and one.severity == "error":
+            show(one)
+    for path in sorted(failed):
+        print(f"{path}: found {errors[path]} errors, expected at most {limits.get(path, 0)}")
+    print(f"prose: {errors.total()} errors, {sum(limits.values())} allowed in {len(limits)} files")
+    return len(failed)
 
 
 def below(path: str, places: list[str]) -> bool:
@@ -169,29 +198,29 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("paths", nargs="*", help="files or folders (default: counts for all)")
-    parser.add_argument("--check", action="store_true", help="fail for errors in files that are not to do")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument(
+        "--check", action="store_true", help="fail for more errors than .vale/todo.txt allows"
+    )
+    action.add_argument("--update", action="store_true", help="write the counts of today to .vale/todo.txt")
     given = parser.parse_args()
-    wanted = [str((Path.cwd() / path).resolve().relative_to(ROOT)) for path in given.paths]
-    paths = [path for path in files() if not wanted or "." in wanted or below(path, wanted)]
-    if given.check:
-        waiting = todo()
-        paths = [path for path in paths if not below(path, waiting)]
-    if not paths:
-        print("prose: no file to check")
-        return 0
+    if given.paths and (given.check or given.update):
+        parser.error("--check and --update read all files")
     try:
-        found = findings(paths)
+        wanted = [str((Path.cwd() / path).resolve().relative_to(ROOT)) for path in given.paths]
+    except ValueError:
+        parser.error(f"found a path outside {ROOT}")
+    try:
+        paths = [path for path in files() if not wanted or "." in wanted or below(path, wanted)]
+        found = findings(paths) if paths else []
     except Unavailable as reason:
         print(f"prose: not checked: {reason}")
         return 1 if os.environ.get("CI") else 0
     if given.check:
-        errors = [one for one in found if one.severity == "error"]
-        for one in errors:
-            show(one)
-        left_out = f"{len(waiting)} entries of .vale/todo.txt left out"
-        print(f"prose: {len(errors)} errors in {len(paths)} files; {left_out}")
-        return 1 if errors else 0
-    if given.paths:
+        return 1 if check(found) else 0
+    if given.update:
+        allow(Counter(one.path for one in found if one.severity == "error"))
+    elif given.paths:
         for one in found:
             show(one)
     else:

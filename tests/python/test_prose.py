@@ -2,6 +2,9 @@
 
 import importlib.util
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,7 +99,45 @@ def test_findings_in_a_study_have_the_line_of_the_file(tmp_path):
     assert [one.line for one in prose.findings([str(tmp_path / "study.toml")])] == [3]
 
 
-def test_a_folder_to_do_covers_what_lies_in_it():
+def finding(path, severity="error"):
+    return prose.Finding(path, 1, 1, severity, "Narrows.Plain", "Use 'again' instead of 'anew'.")
+
+
+def test_a_file_may_have_as_many_errors_as_it_had_and_a_new_one_none(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(prose, "TODO", tmp_path / "todo.txt")
+    prose.allow(prose.Counter({"old.md": 2}))
+    assert prose.check([finding("old.md"), finding("old.md"), finding("new.md", "warning")]) == 0
+    assert prose.check([finding("old.md")]) == 0
+    assert prose.check([finding("old.md")] * 3) == 1
+    capsys.readouterr()
+    assert prose.check([finding("new.md"), finding("old.md")]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "new.md:1:1: error: Use 'again' instead of 'anew'. [Narrows.Plain]"
+    assert out[1] == "new.md: found 1 errors, expected at most 0"
+
+
+def test_a_folder_contains_its_files():
     assert prose.below("docs/a.md", ["docs/"])
     assert prose.below("docs/a.md", ["docs/a.md"])
     assert not prose.below("docs.md", ["docs/"])
+
+
+@pytest.mark.parametrize(("environment", "code"), [({}, 0), ({"CI": "true"}, 1)])
+def test_without_vale_and_go_the_check_says_so_and_fails_on_ci_only(tmp_path, environment, code):
+    (tmp_path / "git").symlink_to(shutil.which("git"))
+    copy = tmp_path / "tree" / "tools" / "prose.py"
+    copy.parent.mkdir(parents=True)
+    copy.write_text((ROOT / "tools" / "prose.py").read_text())
+    (tmp_path / "tree" / "a.md").write_text("Text.\n")
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path / "tree", check=True)
+    done = subprocess.run(
+        [sys.executable, str(copy), "--check"],
+        env={"PATH": str(tmp_path), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (code, "")
+    assert (
+        done.stdout == "prose: not checked: Vale is not installed, and Go, which builds it, is not either\n"
+    )
