@@ -217,7 +217,7 @@ def _lines(path: str) -> list[str]:
 def agent() -> Finding:
     """The agent's program."""
     found = agents.find()
-    remedy = "cargo build --release -p narrows-agent, or say where it is in NARROWS_AGENT"
+    remedy = f"make agent, or {extras.remedy('kernel')}, or set {agents.VARIABLE}"
     return Finding(
         "narrows-agent", found is not None, ("deploy",), "BRF on real stacks", remedy, str(found or "")
     )
