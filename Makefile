@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test lint prose format wheels wheel-x86_64 wheel-aarch64 sdist first-result release rust-test crates python-test determinism bench docs reference clean
+.PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -130,7 +130,13 @@ wheel-x86_64 wheel-aarch64: wheel-%: $(VENV)/zig
 	  --compatibility manylinux2014 --target-dir target/wheels-zig --out dist
 
 sdist: $(VENV)/ready ## Build the source distribution of the Python package into dist/
-	maturin sdist --quiet --out dist
+	maturin sdist --out dist
+
+# In an empty folder: cargo takes files as old as those of an archive for built.
+sdist-builds: sdist ## Build a wheel from the source distribution, as pip does where no wheel fits
+	rm -rf target/sdist
+	CARGO_TARGET_DIR=$(CURDIR)/target/sdist $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps \
+	  --no-cache-dir --wheel-dir target/sdist/wheels dist/narrows-*.tar.gz
 
 first-result: ## Measure the way from `pip install` to the first table in a clean environment
 	@$(MAKE) --no-print-directory wheel-$$(uname -m)

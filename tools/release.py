@@ -58,7 +58,7 @@ def collect_docs() -> None:
 PARTS = (
     Part("wheel-x86_64", ("wheel-x86_64",), (f"narrows-{VERSION}-*x86_64.whl",)),
     Part("wheel-aarch64", ("wheel-aarch64",), (f"narrows-{VERSION}-*aarch64.whl",)),
-    Part("sdist", ("sdist",), (f"narrows-{VERSION}.tar.gz",)),
+    Part("sdist", ("sdist-builds",), (f"narrows-{VERSION}.tar.gz",)),
     Part("deb", ("deb",), (f"narrows-agent_{VERSION}*.deb",)),
     Part("agent-wheel", ("agent-wheel",), (f"narrows_agent-{VERSION}-*.whl",)),
     Part("crates", ("crates",), tuple(f"{crate}-{VERSION}.crate" for crate in CRATES), collect_crates),

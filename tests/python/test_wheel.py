@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path, PurePosixPath
@@ -63,6 +64,18 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert {f"narrows-{VERSION}.dist-info/licenses/LICENSE-{one}" for one in ("MIT", "APACHE")} <= metadata
     suffixes = {PurePosixPath(name).suffix for name in names - metadata}
     assert {".toml", ".json", ".j2", ".css", ".js", ".parquet", ".csv", ".typed", ".md"} <= suffixes
+
+
+def test_the_source_distribution_has_what_a_build_needs_and_no_tests_of_python(tmp_path):
+    command = [str(MATURIN), "sdist", "--out", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    with tarfile.open(tmp_path / f"narrows-{VERSION}.tar.gz") as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    crates = ("control", "emulator", "py", "sim")
+    assert {f"crates/narrows-{crate}/Cargo.toml" for crate in crates} <= names
+    assert {"Cargo.lock", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "pyproject.toml"} <= names
+    assert {"python/narrows/py.typed", "python/narrows/scenario/schema.json"} <= names
+    assert not any(name.startswith(("tests/", "docs/", "bpf/", "crates/narrows-agent/")) for name in names)
 
 
 def test_no_text_in_the_wheel_names_the_folder_it_was_built_in(wheel):
