@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -60,7 +61,8 @@ PARTS = (
     Part("wheel-aarch64", ("wheel-aarch64",), (f"narrows-{VERSION}-*aarch64.whl",)),
     Part("sdist", ("sdist-builds",), (f"narrows-{VERSION}.tar.gz",)),
     Part("deb", ("deb",), (f"narrows-agent_{VERSION}*.deb",)),
-    Part("agent-wheel", ("agent-wheel",), (f"narrows_agent-{VERSION}-*.whl",)),
+    Part("agent-wheel", ("agent-wheel",), (f"narrows_agent-{VERSION}-*{platform.machine()}.whl",)),
+    Part("agent-aarch64", ("agent-aarch64",), (f"narrows_agent-{VERSION}-*aarch64.whl",)),
     Part("crates", ("crates",), tuple(f"{crate}-{VERSION}.crate" for crate in CRATES), collect_crates),
     Part("docs", ("docs",), (f"narrows-docs-{VERSION}.tar.gz",), collect_docs),
 )
