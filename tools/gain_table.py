@@ -64,7 +64,7 @@ class Runs:
         return 1e3 * fmean(row["rtt_mean_s"] for flows, _ in self.points[point] for row in flows)
 
     def dropped(self, point: Point) -> float:
-        """Of what came to the bottleneck, %, mean over seeds."""
+        """Percentage of the packets that reached the bottleneck, mean over seeds."""
         return fmean(lost for _, lost in self.points[point])
 
 

@@ -2,7 +2,7 @@
 
 
 def fill(text: str, name: str, part: str) -> str:
-    """A page with one of its parts made anew.
+    """A page with one of its parts generated again.
 
     Raises:
         ValueError: if the page has no place of that name.

@@ -24,7 +24,7 @@ class Parameter:
     name: str
     """As in a scenario's `params`."""
     unit: str
-    """What it takes."""
+    """The unit or the type of its value."""
     literal: str
     """Value in mode `literal`, in TOML."""
     resolved: str
@@ -109,7 +109,7 @@ def plain_parameters(kind: str) -> Iterator[Parameter]:
 
 
 def _constant(rust: str) -> str:
-    """What `module::NAME` of the rate controllers stands for; other expressions as they are."""
+    """The value of `module::NAME` of the rate controllers; other expressions are returned unchanged."""
     named = re.fullmatch(r"(\w+)::([A-Z][A-Z0-9_]+)", rust)
     if named is None:
         return rust
@@ -156,7 +156,7 @@ PARTS = {
 
 
 def page(path: str) -> str:
-    """A page with its generated parts made anew."""
+    """A page with its parts generated again."""
     text = (ROOT / path).read_text(encoding="utf-8")
     for name, make in PARTS[path].items():
         text = fill(text, name, make())

@@ -31,7 +31,7 @@ PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 
 def runs_of(results: Path, experiment: str) -> Runs:
-    """What an experiment of the survey left."""
+    """The results of an experiment of the survey."""
     study = load_study(find_study("survey"))
     return read_runs(Results.read(results / "results" / experiment), study.experiment(experiment))
 
@@ -75,11 +75,11 @@ REAL = (
     ("S2", "loss=0.01", "goodput", "", "1 % loss, Mbit/s"),
     ("S3", "loss=0.0", "share", "of=tested", "share beside CUBIC"),
 )
-"""Of a survey on real stacks: experiment, point, measure and its arguments, head."""
+"""Columns for a survey on real stacks: experiment, point, measure and its arguments, head."""
 
 
 def beside_real(measures: Path) -> str:
-    """A table of real runs beside the mean and the range of the simulated ones."""
+    """A table of real runs next to the mean and the range of the simulated ones."""
     found: dict[tuple[str, ...], list[float]] = defaultdict(list)
     with measures.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

@@ -12,7 +12,7 @@ import pytest
 from narrows.cli import main as cli
 from narrows.errors import ScenarioError
 
-# What fails must fail again, so each run draws the same examples; --hypothesis-profile=default explores.
+# Failures must be reproducible, so each run draws the same examples; --hypothesis-profile=default explores.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 

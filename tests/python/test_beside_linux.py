@@ -1,4 +1,4 @@
-"""The simulator beside the recording of Linux 6.1 that comes along: all fifteen, without a kernel."""
+"""The simulator compared with the included recording of Linux 6.1: fifteen algorithms, without a kernel."""
 
 from __future__ import annotations
 

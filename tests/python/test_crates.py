@@ -1,4 +1,4 @@
-"""What crates.io asks of the crates that are published. `make crates` packages and builds them."""
+"""The requirements of crates.io for the crates that are published. `make crates` packages and builds them."""
 
 from __future__ import annotations
 

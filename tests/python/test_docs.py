@@ -22,7 +22,7 @@ from narrows.scenario.resolve import resolve
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("**/*.md")), *sorted(ROOT.glob("*.md")), ROOT / "studies/README.md"]
 LENGTH = {"duration": "6s"}
-"""Of a run: a second more than the example's latest start."""
+"""Duration of a run: a second more than the latest start in the example."""
 native = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None, reason="no simulator")
 
 
@@ -58,7 +58,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-# What the pages list
+# Lists on the pages
 
 
 @pytest.mark.parametrize("page", ["docs/reference/scenario-reference.md", "docs/reference/results.md"])
@@ -142,7 +142,7 @@ def test_links_between_pages_lead_somewhere():
                 assert anchor in slugs, f"{page.name}: {target}"
 
 
-# What the pages show
+# Examples on the pages
 
 
 @native
@@ -173,7 +173,7 @@ def test_python_of_the_pages_runs(page, folder):
     (folder / "my.toml").write_text(text)
     namespace: dict = {}
     for block in blocks(page, "python"):
-        # What a block's last expression gives is nobody's output here; that it works is enough.
+        # The value of a block's last expression is not printed here; the block has to run without an error.
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(block, page, "exec"), namespace)
     assert isinstance(namespace["results"], package.Results)

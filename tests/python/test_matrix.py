@@ -40,7 +40,7 @@ def cell(found, buffer, controller, rival):
 
 
 FAIR = 0.5 * 1448 / 1500 * 100e6
-"""Of one of two flows at 100 Mbit/s, in application bit/s."""
+"""Fair share of one of two flows at 100 Mbit/s, in application bit/s."""
 
 
 def run_of(case: str, flows: dict[str, tuple[float, float, Iterable[float]]], seed: int = 1) -> Run:
@@ -74,7 +74,7 @@ def run_of(case: str, flows: dict[str, tuple[float, float, Iterable[float]]], se
 
 @pytest.fixture
 def by_hand(monkeypatch):
-    """Cells of runs made by hand: reno and vegas alone, and beside each other."""
+    """Cells of runs made by hand: reno and vegas alone, and together."""
 
     def make(met: dict[str, tuple[float, float, Iterable[float]]], warmup: float = 6.0) -> list[Cell]:
         ask = Ask(("reno", "vegas"), buffers=("1bdp",), seeds=1)
@@ -102,7 +102,7 @@ def harmed(**figures: float) -> dict[str, Interval]:
 
 
 def matrix_of(harms: dict[tuple[str, str], float], share: float = 0.5) -> list[Cell]:
-    """Cells by hand: what (first) loses beside (second)."""
+    """Cells by hand: the loss of (first) next to (second)."""
     return [
         Cell("1bdp", own, rival, 2, **harmed(harm_goodput=harm, share=share))
         for (own, rival), harm in harms.items()
@@ -218,7 +218,7 @@ def test_figures_of_a_pair_follow_their_definitions(by_hand):
     assert (reno.share.mean, vegas.share.mean) == (pytest.approx(0.75), pytest.approx(0.25))
     assert reno.harm_goodput.mean == pytest.approx(1 - 60 / 90)
     assert vegas.harm_goodput.mean == pytest.approx(1 - 20 / 80)
-    # Of an RTT less is better: a part of what there is beside the rival (Ware et al., 2019).
+    # A lower RTT is better, so harm is a fraction of the RTT next to the rival (Ware et al., 2019).
     assert vegas.harm_rtt.mean == pytest.approx((50 - 40) / 50)
     assert reno.harm_rtt.mean == pytest.approx((50 - 60) / 50)
 

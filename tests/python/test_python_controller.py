@@ -96,7 +96,7 @@ class Unlucky(Aimd):
         self.fail(event.now)
 
     def fail(self, now: float) -> None:
-        """What a method calls."""
+        """A helper that a method calls."""
         raise ValueError(f"at {now:.9g} s")
 
 

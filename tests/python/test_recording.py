@@ -74,7 +74,7 @@ def test_a_run_that_is_put_in_again_takes_the_place_of_the_one_before(tmp_path):
     (place,) = runner.places(asked)
 
     class Twice:
-        """What the folder has, with twice the goodput, and one run more."""
+        """The content of the folder with twice the goodput and one more run."""
 
         def evidence(self, place):
             found = Kept(tmp_path, "kernel").evidence(place)

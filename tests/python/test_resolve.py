@@ -1,4 +1,4 @@
-"""What a scenario means: the plan."""
+"""From a scenario to its plan."""
 
 import json
 from pathlib import Path

@@ -25,7 +25,7 @@ FOREIGN = {
 
 ID = re.compile(r"(?<![\w-])([A-Z][A-Z0-9]+)-([A-Z]?\d+[a-z]?)(?![\w-]|\.\d)")
 MORE = re.compile(r"(?:,| and| to|\.\.) ?(\d+)(?![\w.%])")
-"""What continues an id in an abbreviated list or range: `BRF-12 to 14`, `GAIN-3, 4`."""
+"""The continuation of an id in an abbreviated list or range: `BRF-12 to 14`, `GAIN-3, 4`."""
 TEST = re.compile(rf"\bfn ({'|'.join(SETS)})_([A-Z]?\d+)_", re.IGNORECASE)
 HEADING = re.compile(r"^#+ ([A-Z][A-Z0-9]+-[A-Z]?\d+[a-z]?)$", re.MULTILINE)
 METRIC = re.compile(r"^\|.*$", re.MULTILINE)

@@ -508,7 +508,7 @@ def test_a_study_from_files_to_findings(tmp_path: Path, monkeypatch: pytest.Monk
     assert sorted({run.factors["controller"] for run in runs}) == ["bbr", "brf", "brf-literal", "cubic"]
     assert sorted({run.factors["loss"] for run in runs}) == [0.001, 0.02, 0.1]
     assert len(runs) == 4 * 3 * 2 * 2
-    # What only pins down a value (the host's queue) is no factor.
+    # A value that is the same in all runs (the host's queue) is no factor.
     assert all(set(run.factors) == {"controller", "loss", "buffer"} for run in runs)
     found = {finding.claim.id: finding for finding in outcome.findings}
     assert found["C6"].verdict is Verdict.REPRODUCED  # the sketch of CUBIC collapses under loss

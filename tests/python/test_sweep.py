@@ -166,7 +166,7 @@ ONE_POINT = TEXT.split("[sweep]", maxsplit=1)[0]
 
 
 def test_shares_are_of_the_goodputs_beside_them(backend):
-    # What was delivered in the whole run (1000 and 2000 bytes) plays no part.
+    # The bytes delivered in the whole run (1000 and 2000) do not count.
     rows = summary.flows(sweep.run(loads(ONE_POINT), backend=with_flows(backend, goodput_bps=[9e6, 1e6])))
     assert [row.figures["share"].mean for row in rows] == pytest.approx([0.9, 0.1])
     assert [row.figures["goodput_bps"].mean for row in rows] == [9e6, 1e6]
@@ -498,7 +498,7 @@ def test_runs_go_side_by_side(backend):
 
 
 def test_who_is_killed_leaves_no_disturbed_run_that_passes_as_sound(backend, tmp_path, monkeypatch):
-    """What counts a run is its folder's name: whether it was sound has to be known before."""
+    """The name of its folder makes a run count, so whether it was sound must be known before."""
     seen = []
 
     def rename(path: Path, target: Path) -> None:

@@ -183,7 +183,7 @@ def test_targets_are_judged_by_medians_over_all_and_by_the_worst_algorithm():
     assert [(f.algorithm, figure) for f, figure, _ in judge.large(found)] == [("vegas", "goodput_bps")]
 
 
-# What is run and kept
+# Runs, and the results that are kept
 
 
 def test_both_sides_run_the_same_file_and_finished_cells_are_kept(tmp_path):

@@ -1,4 +1,4 @@
-"""ns-3 beside us: how it is built, run and measured; without it."""
+"""ns-3 as the other side: how it is built, run and measured; and a machine without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a validation runs, as the backends get it, and what it takes from their tables."""
+"""The plans that a validation gives to the backends, and the figures that it takes from their tables."""
 
 from __future__ import annotations
 

@@ -403,7 +403,7 @@ def test_a_turn_ends_with_its_process_however_that_ends(tmp_path):
     for process in (waiting, first):
         process.kill()
         process.communicate()
-    with turn(tmp_path, 1, cancelled, said.append):  # nobody holds the slot, and the dead wait for nothing
+    with turn(tmp_path, 1, cancelled, said.append):  # the slot is free: a dead holder is ignored
         assert len(said) == 1
     assert not list(tmp_path.glob("ticket-*"))
 

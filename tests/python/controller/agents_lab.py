@@ -69,7 +69,7 @@ class Agents:
         return self.lab.start(space, str(find()), role, str(path), log=f"{name}.log")
 
     def status(self, name, flows=0):
-        """What `narrows-agent status` says; None while the agent does not answer."""
+        """The output of `narrows-agent status`; None while the agent does not answer."""
         command = [str(find()), "status", "--name", f"{self.lab.tag}-{name}", "--json", "--flows", str(flows)]
         done = run(*command, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None
@@ -113,7 +113,7 @@ def start_switch(lab):
 
 
 def start_senders(lab, *hosts, interface="eth0"):
-    """One agent for all hosts, with a congestion control of its own: a kernel has one of a name."""
+    """One agent for all hosts. Its algorithm has a unique name, as a kernel has one algorithm per name."""
     text = f'[sender]\nalgorithm = "brf{secrets.token_hex(3)}"\n' + "".join(
         f'[[namespaces]]\npath = "/run/netns/{lab.hosts[host]}"\ninterfaces = ["{interface}"]\n'
         for host in hosts
@@ -145,7 +145,7 @@ def send(lab, host, port, seconds, streams=1, to="10.9.0.3"):
 
 
 def received(sender):
-    """What arrived, bit/s of payload, and how many segments were sent again."""
+    """Received payload in bit/s, and the number of retransmitted segments."""
     out, _ = sender.communicate(timeout=120)
     end = json.loads(out)["end"]
     return end["sum_received"]["bits_per_second"], end["sum_sent"]["retransmits"]

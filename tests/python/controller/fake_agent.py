@@ -63,7 +63,7 @@ def advertisement(port=1, seq=1):
 
 
 class Agent:
-    """Says and hears bodies. Written from the protocol's description, not with the controller's code."""
+    """Sends and receives bodies. Written from the protocol's description, not with the controller's code."""
 
     def __init__(self, host, port, name="a", secret=b""):
         self.socket = socket.create_connection((host, port), timeout=20)

@@ -187,7 +187,7 @@ class Lab:
         self.controller.wait()
 
     def get(self, what):
-        """REST, from inside the namespace; None while nobody answers."""
+        """A REST call from inside the namespace; None while there is no answer."""
         url = f"http://127.0.0.1:{HTTP}/api/v1/{what}"
         script = f"import urllib.request as u; print(u.urlopen({url!r}, timeout=5).read().decode())"
         done = self.inside(self.net, sys.executable, "-c", script, check=False)

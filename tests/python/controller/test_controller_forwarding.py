@@ -40,8 +40,8 @@ def meet(net):
 
 
 def check(net):
-    """All pairs reach each other, nobody else hears it, by the fewest switches; broadcasts reach all others
-    once."""
+    """All pairs reach each other by the fewest switches, other hosts receive nothing, and broadcasts reach
+    all once."""
     graph = nx.Graph()
     graph.add_nodes_from(net.connected)
     graph.add_edges_from(

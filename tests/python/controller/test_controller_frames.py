@@ -1,4 +1,4 @@
-"""What the controller reads of frames that strangers send."""
+"""How the controller parses frames from untrusted hosts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_sender_is_read_of_what_names_one(data, address):
 
 
 def test_what_lies_behind_the_ip_header_is_not_looked_at():
-    """A chunk of SCTP whose length is 0: a parser that goes by it never comes to its end."""
+    """A chunk of SCTP whose length is 0: a parser that advances by it loops forever."""
     chunk = struct.pack("!BBH", 11, 0, 0)
     sctp = struct.pack("!HHII", 1, 2, 3, 0) + chunk
     data = frame(ether(0x0800), ipv4.ipv4(src="10.0.0.7", dst="10.0.0.8", proto=132)) + sctp

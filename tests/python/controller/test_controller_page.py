@@ -1,4 +1,4 @@
-"""The page in a real browser: drawn, live, in both themes, at any width, asking nobody else.
+"""The page in a real browser: drawn, live, in both themes, at any width, without requests to other hosts.
 
 Skipped, loudly, where no Chromium is found; an error instead if NARROWS_REQUIRE_BROWSER=1.
 NARROWS_SHOTS=FOLDER keeps pictures.

@@ -202,7 +202,7 @@ def test_an_agent_that_comes_back_is_asked_for_its_flows():
 
 
 def test_ports_that_are_announced_again_disturb_nobody():
-    """Of another agent too: at every change of the set the law would begin anew."""
+    """Flows of another agent count too: otherwise the law would restart at every change of the set."""
     line = Line()
     line.join()
     line.change(key(A, C))

@@ -1,4 +1,4 @@
-"""REST: what it says is what its description promises."""
+"""REST: the answers match their OpenAPI description."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LISTS = ["switches", "links", "flows", "congestion", "agents", "events"]
 
 @pytest.fixture(scope="module")
 def clients():
-    """Of a controller with something to show, and of one with nothing."""
+    """The interface of a controller with a network, and of one without."""
     with served(runtime()) as full, served(runtime(empty=True)) as empty:
         yield {
             name: httpx.Client(base_url=url, timeout=20) for name, url in (("full", full), ("empty", empty))

@@ -1,4 +1,4 @@
-"""What tests of the kernel backend share: plans, and a kernel that can do it."""
+"""Fixtures of the kernel backend's tests: plans, and a check that the kernel supports them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What tests of runs with a controller share."""
+"""Helpers of tests of runs with a controller."""
 
 
 def controller_log(folder):
-    """What the controller of a run wrote down: of nothing that it could not handle."""
+    """The log of a run's controller, which must not report a message that it could not handle."""
     log = (folder / "logs" / "0" / "controller.log").read_text()
     assert "ERROR" not in log and "Traceback" not in log, log
     return log

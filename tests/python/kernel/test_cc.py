@@ -1,4 +1,4 @@
-"""Congestion controls that the agent loads: BBR v1 beside the kernel's own, BBR-A, -B and -C; `narrows cc`.
+"""Algorithms that the agent loads: BBR v1 next to the kernel's, BBR-A, -B and -C; `narrows cc`.
 
 Runs that judge figures are in real time, which other work on the machine spoils now and then: they are
 repeated (`flaky`), with the same bounds.

@@ -138,7 +138,7 @@ def test_an_outage_is_one_of_the_controller(backend, tmp_path):
     results, log, _ = run(loads(ROUTED), backend, tmp_path / "out")
     told = [row["t_s"] for row in results.events.to_pylist() if row["kind"].startswith("congestion-")]
     print([round(when, 2) for when in told])
-    # What it said just before may still be on its way.
+    # Earlier messages may still be in flight.
     assert not [when for when in told if 1.2 < when < 4.0]
     assert log.count("agent-up:") == 1, "it was stopped, not gone"
     assert "and not sdn.delay (1ms)" in " ".join(results.soundness["0"]["notes"])
