@@ -1,7 +1,7 @@
-"""An initramfs: files of this machine in cpio's `newc` form.
+"""An initramfs: files of this machine in cpio's `newc` format.
 
-See Documentation/driver-api/early-userspace/buffer-format.rst of Linux. Times are kept, as Python looks at
-them to know whether what it has compiled is still true.
+See Documentation/driver-api/early-userspace/buffer-format.rst in Linux. Modification times are kept, because
+Python compares them with those in its compiled files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MAGIC = "070701"
 
 
 class Archive:
-    """Writes files, folders and links; each name once, folders before what is in them."""
+    """Writes files, folders and links: each name once, a folder before its contents."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
@@ -23,7 +23,7 @@ class Archive:
         self._inode = 0
 
     def folder(self, name: str) -> None:
-        """A folder with all that it lies in."""
+        """Add a folder and its parents."""
         name = name.strip("/")
         if name in self._names:
             return
@@ -31,22 +31,22 @@ class Archive:
         self._entry(name, stat.S_IFDIR | 0o755, b"")
 
     def file(self, name: str, data: bytes, mode: int = 0o644) -> None:
-        """A file with this content."""
+        """Add a file with this content."""
         self._below(name, stat.S_IFREG | mode, data)
 
     def link(self, name: str, target: str) -> None:
-        """A symbolic link."""
+        """Add a symbolic link."""
         self._below(name, stat.S_IFLNK | 0o777, target.encode())
 
     def device(self, name: str, major: int, minor: int) -> None:
-        """A character device."""
+        """Add a character device."""
         self._below(name, stat.S_IFCHR | 0o600, b"", device=(major, minor))
 
     def copy(self, path: Path) -> None:
-        """A file of this machine at the same place, links on its way included.
+        """Add a file of this machine under the same path, and the symbolic links on that path.
 
         Raises:
-            OSError: if it cannot be read.
+            OSError: if the file cannot be read.
         """
         place = Path("/")
         for part in path.parts[1:]:
@@ -57,7 +57,7 @@ class Archive:
                 target = place.readlink()
                 self.link(str(place), str(target))
                 rest = path.relative_to(place)
-                # Where it points to, and then on from there.
+                # Continue with the target of the link.
                 self.copy(Path(os.path.normpath(place.parent / target)) / rest)
                 return
         if path.is_dir():
@@ -67,7 +67,7 @@ class Archive:
             self._below(str(path), found.st_mode, path.read_bytes(), time=int(found.st_mtime))
 
     def close(self) -> None:
-        """The archive's end."""
+        """Write the end of the archive."""
         self._names.discard("TRAILER!!!")
         self._entry("TRAILER!!!", 0, b"")
 

@@ -22,24 +22,26 @@ from narrows.errors import ScenarioError
 from narrows.scenario.parts import Plan
 
 MOST = 2
-"""Guests at work at a time, of all callers that share a cache; one that is booted to be saved is none."""
+"""Maximum number of guests that run at the same time, over all processes that share a cache.
+
+A guest that boots in order to be saved does not count."""
 _PATIENCE_SECONDS = 900.0
-"""Real time that a run may take beside ..."""
+"""Real time that a run may take, in addition to `_SLOWEST` ..."""
 _SLOWEST = 60.0
-"""... this much for each second of virtual time."""
+"""... seconds of real time for each second of virtual time."""
 _NAP_SECONDS = 0.1
 
 
 class Vm:
-    """Runs each plan in a guest of its own, which begins from the same saved state.
+    """Runs each plan in a guest of its own. All guests start from the same saved state.
 
-    It is booted once, when it is first needed: what guests refuse they refuse before.
+    The guest is booted and saved when it is first needed, after the plan has been checked.
 
     Args:
-        say: told in a line what takes a while.
+        say: called with a line before each step that takes long.
 
     Raises:
-        VmError: one line, if guests are not prepared.
+        VmError: if guests are not prepared.
     """
 
     name = "vm"
@@ -54,14 +56,14 @@ class Vm:
 
     @property
     def _image(self) -> image.Image:
-        """The saved guest; made if there is none."""
+        """The saved guest, which is made on first use."""
         with self._making:
             if self._saved is None:
                 self._saved = image.ensure(self._say)
             return self._saved
 
     def facts(self) -> dict[str, Any]:
-        """Where runs happen."""
+        """Facts about the guest, for `metadata.json`."""
         saved = self._image
         kernel = saved.kernel
         return {
@@ -78,22 +80,24 @@ class Vm:
         if plan["controllers"]:
             raise ScenarioError(
                 f"found {plan['controllers'][0]['kind']!r}, expected no rate controller: "
-                "the agent as a switch was not tried in guests",
+                "guests do not support rate controllers",
                 "controllers.0.kind",
             )
         check_plan(in_guest(plan))
-        features.require(lambda: features.asked(in_guest(plan)["kernel"]))  # its programs are this machine's
+        features.require(
+            lambda: features.asked(in_guest(plan)["kernel"])
+        )  # the guest runs this machine's programs
 
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
         with tempfile.TemporaryDirectory(prefix="narrows-vm-") as name:
             folder = Path(name)
-            told = folder / "plan"
-            told.write_text(
+            plan_file = folder / "plan"
+            plan_file.write_text(
                 json.dumps(in_guest(plan), separators=(",", ":"), allow_nan=False), encoding="utf-8"
             )
             saved = self._image
-            words = command(saved.kernel.image, saved.initramfs, folder, told)
+            words = command(saved.kernel.image, saved.initramfs, folder, plan_file)
             words += ["-incoming", f"exec:cat {shlex.quote(str(saved.state))}"]
             with (
                 turn(package.cache() / "turns", MOST, self._cancelled, self._say),
@@ -124,13 +128,13 @@ class Vm:
         raise KeyboardInterrupt
 
     def cancel(self) -> None:
-        """Make all runs end soon."""
+        """Stop all runs."""
         self._cancelled.set()
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
-        """Names that `cc` may take: what the guest's kernel says, or before its first boot is to have.
+        """Names that `cc` may take: those of the guest's kernel, as expected before its first boot.
 
-        Those that narrows-agent loads there are among them where it is.
+        If narrows-agent is installed, the algorithms that it loads are included.
         """
         with self._making:
             self._saved = self._saved or image.existing()
@@ -139,14 +143,15 @@ class Vm:
         return [(name, BY_AGENT if name in cc.NAMES else "of the guest's kernel") for name in names]
 
     def rate_controllers(self) -> list[tuple[str, str]]:
-        """Names that a controller's `kind` may take: none, see `check` and `closure.agent`."""
+        """Names that a controller's `kind` may take: none, because `check` refuses rate controllers."""
         return []
 
 
 def in_guest(plan: Plan) -> Plan:
-    """The plan with what is else there: netem delays and Open vSwitch's module unless it asks for others.
+    """The plan with the guest's defaults: netem delays and the kernel datapath of Open vSwitch.
 
-    Relay and userspace datapath are programs, and at 1 GIPS each packet costs them tens of microseconds.
+    The relay and the userspace datapath are programs. At the guest's 1 GIPS they take tens of microseconds
+    for each packet.
     """
     given = {key: value for key, value in plan.get("kernel", {}).items() if value is not None}
     return {**plan, "kernel": {"delay": "netem", "datapath": "system"} | given}

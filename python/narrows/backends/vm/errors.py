@@ -1,7 +1,7 @@
-"""What the vm backend says when something is missing or fails."""
+"""The error of the vm backend."""
 
 from narrows.errors import NarrowsError
 
 
 class VmError(NarrowsError):
-    """Something that the vm backend needs and that is not there, or a guest that failed: one line."""
+    """A missing prerequisite of the vm backend, or a guest that failed, in one line."""

@@ -1,4 +1,4 @@
-"""What this machine has of what guests need."""
+"""The prerequisites of guests, and whether this machine has them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _REMEDY = "narrows vm prepare"
 
 
 def findings() -> list[Finding]:
-    """Programs, the guests' kernel, and the guest that runs begin from."""
+    """Findings about the programs, the guests' kernel and the saved guest."""
     lacking = package.missing()
     found = [
         Finding(name, name not in lacking, ("vm",), "guests", f"{_REMEDY}, or install {debian}")

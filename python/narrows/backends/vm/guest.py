@@ -1,7 +1,7 @@
-"""In the guest: prepares everything, lets itself be saved, and when it goes on runs one plan.
+"""The program in the guest: it prepares everything, is saved there, and runs one plan after it is resumed.
 
-Nothing here waits for the host while time counts: the plan is read from the machine's firmware configuration
-(instructions, not interrupts), and what came of it is written at the end.
+It never waits for the host while virtual time passes. It reads the plan from the machine's firmware
+configuration, which takes instructions and no interrupts, and writes the answer at the end.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ PLAN = "opt/narrows/plan"
 _FIRMWARE = Path("/sys/firmware/qemu_fw_cfg/by_name") / PLAN / "raw"
 _RNDRESEEDCRNG = 0x5207
 """linux/random.h."""
-_GROWN_UP_SECONDS = 130
-"""Behind its first two minutes the kernel reseeds itself once a minute and not more often (crng_has_old_seed,
-drivers/char/random.c), so that losses of runs up to a minute follow from the seed. Sleep costs nothing."""
+_RESEED_SETTLE_SECONDS = 130
+"""After its first two minutes the kernel reseeds its random numbers only once a minute (crng_has_old_seed,
+drivers/char/random.c). Losses of runs up to a minute then follow from the seed. Sleeping costs no real time."""
 _PVPANIC = 0x505
 """The I/O port of QEMU's pvpanic device (docs/specs/pvpanic.txt): a write stops the machine (`-action`)."""
 
 
 def main() -> None:
-    """Run the plan of whoever wakes the guest up."""
+    """Wait for a plan, run it and answer."""
     port = _port()
     try:
         kernel = Kernel(virtual=True)
         facts = {
             **kernel.facts(),
-            # `brf` is not one of a guest's: its agents ask for a later kernel.
+            # Guests do not offer `brf`, because its agents need a later kernel.
             "congestion_controls": sorted(n for n, _ in kernel.congestion_controllers() if n != BRF),
         }
     except NarrowsError as error:
         _say(port, {"failed": str(error)})
         return
-    time.sleep(_GROWN_UP_SECONDS)
+    time.sleep(_RESEED_SETTLE_SECONDS)
     _say(port, {"ready": facts})
     _pause()
     subprocess.run(["modprobe", "qemu_fw_cfg"], check=True)
@@ -70,14 +70,14 @@ def _answer(kernel: Kernel, plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def _seed(seed: int) -> None:
-    """Let the kernel's random numbers (netem's losses) follow from the run's seed."""
+    """Seed the kernel's random numbers, which decide netem's losses, with the run's seed."""
     with open("/dev/urandom", "wb", buffering=0) as numbers:  # noqa: PTH123
         numbers.write(seed.to_bytes(16, "little"))
         fcntl.ioctl(numbers, _RNDRESEEDCRNG)
 
 
 def _pause() -> None:
-    """Stop the machine here; it goes on when it is told to, elsewhere and later."""
+    """Stop the machine. It continues when a copy of its saved state is resumed."""
     with open("/dev/port", "r+b", buffering=0) as ports:  # noqa: PTH123
         ports.seek(_PVPANIC)
         ports.write(b"\x01")

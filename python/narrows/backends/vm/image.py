@@ -1,4 +1,4 @@
-"""The guest that runs begin from: packed, booted once, and saved as it waits for a plan."""
+"""The saved guest from which runs start: packed, booted once, and saved while it waits for a plan."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from narrows.backends.vm.package import Kernel
 
 _FACTS = "facts.json"
 _KEPT = 3
-"""Saved guests that stay; each has some 900 MB."""
+"""Number of saved guests that are kept; each takes some 900 MB."""
 _UNUSED_SECONDS = 3600.0
-"""Others stay too while they may be in use."""
+"""Further guests are kept until they have not been used for this long."""
 _BOOT_SECONDS = 1200.0
-"""Ten times what it takes on two busy processors."""
+"""Ten times the duration measured on two busy processors."""
 
 MODULES = (
     "net/sched/",
@@ -47,7 +47,7 @@ MODULES = (
     "drivers/char/virtio_console",
     "drivers/firmware/qemu_fw_cfg",
 )
-"""Parts of the kernel that may be needed, by where their names begin."""
+"""Prefixes of the kernel modules that the guest contains."""
 CONGESTION = (
     "bbr",
     "bic",
@@ -63,15 +63,15 @@ CONGESTION = (
     "westwood",
     "yeah",
 )
-"""Modules of congestion controls."""
+"""Congestion control algorithms that are modules."""
 LOADED = (
     *(f"tcp_{name}" for name in CONGESTION),
     *("virtio_pci", "virtio_console", "veth", "tcp_diag", "udp_diag", "tun", "sch_htb", "sch_netem"),
 )
-"""Modules that are loaded before the guest is saved. Not Open vSwitch: it brings connection tracking along,
-and all packets of all runs then cost a seventh more; `guest.py` loads it where a plan asks for it."""
+"""Modules that are loaded before the guest is saved. Open vSwitch is not among them: it enables connection
+tracking, which makes every packet of every run a seventh more expensive. `guest.py` loads it on demand."""
 OFFERED = tuple(sorted(("cubic", "reno", *CONGESTION)))
-"""Congestion controls of guests; CUBIC and Reno are in the kernel itself."""
+"""Congestion control algorithms of guests. CUBIC and Reno are built into the kernel."""
 INIT = """#!/bin/busybox sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /bin/busybox mkdir -p /proc /sys /dev /run /tmp /root
@@ -90,7 +90,7 @@ exec setsid {python} {start} </dev/console >/dev/console 2>&1
 
 
 def contents() -> list[Path]:
-    """Files of this machine that the guest has too."""
+    """The files of this machine that go into the guest."""
     programs = closure.programs()
     loader = Path("/lib64/ld-linux-x86-64.so.2")
     files = {*closure.python(), *programs, *closure.libraries(programs), *closure.data(), loader}
@@ -98,14 +98,14 @@ def contents() -> list[Path]:
 
 
 def fingerprint(kernel: Kernel) -> str:
-    """A digest of all that makes a saved guest: two with the same are the same."""
+    """A digest of everything that determines a saved guest."""
     digest = hashlib.sha256()
     machine = map(str, command(Path(), Path(), Path(), Path()))
     for line in (kernel.sha256, version(), *machine, INIT, *MODULES, *LOADED):
         digest.update(line.encode() + b"\n")
     for path in contents():
         if "__pycache__" in path.parts:
-            continue  # follows from the source beside it
+            continue  # determined by the source file
         found = path.stat()
         digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
     return digest.hexdigest()
@@ -125,7 +125,7 @@ def pack(kernel: Kernel, target: Path) -> None:
         listed = subprocess.run([str(busybox), "--list-full"], capture_output=True, text=True, check=True)
         whole = {path.name for path in closure.programs()}
         for applet in listed.stdout.split():
-            # /bin may be /usr/bin by another name: an applet there would take the place of the whole program.
+            # /bin may be a link to /usr/bin, where an applet would replace the real program.
             if Path(applet).name not in whole:
                 archive.link(applet, "/bin/busybox")
         _modules(archive, kernel.folder, kernel.release)
@@ -142,7 +142,7 @@ def pack(kernel: Kernel, target: Path) -> None:
 
 
 def _environment() -> str:
-    """What the guest's Python and programs find their way by."""
+    """The environment of the guest's Python and programs."""
     paths = [str(closure.OURS.parent), *(path for path in sys.path if path.endswith("site-packages"))]
     words = {"PYTHONPATH": ":".join(paths), "HOME": "/root"}
     if agent := closure.agent():
@@ -151,7 +151,7 @@ def _environment() -> str:
 
 
 def _modules(archive: Archive, folder: Path, version: str) -> None:
-    """The modules with what they need, and tables for modprobe of these alone."""
+    """Add the modules, their dependencies, and modprobe's tables for them."""
     source = folder / "lib/modules" / version
     needs = {}
     for line in (source / "modules.dep").read_text().splitlines():
@@ -179,27 +179,27 @@ class Image:
     kernel: Kernel
     folder: Path
     facts: dict[str, Any]
-    """What the guest says of itself."""
+    """Facts that the guest reported."""
 
     @property
     def initramfs(self) -> Path:
-        """Its files."""
+        """The archive of the guest's files."""
         return self.folder / "initramfs"
 
     @property
     def state(self) -> Path:
-        """The guest as it waits."""
+        """The state of the waiting guest."""
         return self.folder / "state"
 
 
 def existing() -> Image | None:
-    """The saved guest, if it is that of the files as they are now."""
+    """The saved guest, if it matches the current files."""
     kernel = package.found()
     return _read(kernel, _folder(kernel, fingerprint(kernel))) if kernel else None
 
 
 def prepared() -> Kernel:
-    """The guests' kernel, where all is there that guests need.
+    """The guests' kernel, after a check that all prerequisites are present.
 
     Raises:
         VmError: if something is missing.
@@ -213,10 +213,10 @@ def prepared() -> Kernel:
 
 
 def ensure(say: Callable[[str], None]) -> Image:
-    """The saved guest; made if there is none, or if what went into it has changed.
+    """The saved guest, made anew if there is none or if its inputs have changed.
 
     Raises:
-        VmError: if there is no kernel, or the guest does not come up.
+        VmError: if there is no kernel, or if the guest does not boot.
     """
     kernel = prepared()
     folder = _folder(kernel, fingerprint(kernel))
@@ -232,11 +232,11 @@ def _folder(kernel: Kernel, digest: str) -> Path:
 def _read(kernel: Kernel, folder: Path) -> Image | None:
     try:
         facts = folder / _FACTS
-        facts.touch()  # it is in use, see `_tidy`
-        told = json.loads(facts.read_text(encoding="utf-8"))
-        image = Image(kernel, folder, told)
-        whole = isinstance(told, dict) and "congestion_controls" in told
-        return image if whole and image.initramfs.is_file() and image.state.is_file() else None
+        facts.touch()  # marks it as used, see `_tidy`
+        reported = json.loads(facts.read_text(encoding="utf-8"))
+        image = Image(kernel, folder, reported)
+        complete = isinstance(reported, dict) and "congestion_controls" in reported
+        return image if complete and image.initramfs.is_file() and image.state.is_file() else None
     except (OSError, ValueError):
         return None
 
@@ -251,7 +251,7 @@ def _make(kernel: Kernel, folder: Path, say: Callable[[str], None]) -> Image:
         facts = _boot_and_save(Image(kernel, new, {}))
         (new / _FACTS).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         if folder.exists():
-            folder.rename(Path(name) / "damaged")  # it cannot be read, or we would not be here
+            folder.rename(Path(name) / "damaged")  # `_read` could not use it
         new.rename(folder)
     _tidy(package.cache(), time.time())
     size = (folder / "state").stat().st_size >> 20
@@ -260,12 +260,12 @@ def _make(kernel: Kernel, folder: Path, say: Callable[[str], None]) -> Image:
 
 
 def _tidy(cache: Path, now: float) -> None:
-    """Remove saved guests of earlier files, but for a few: other checkouts have theirs here too."""
+    """Remove old saved guests except the latest few, which other checkouts may use."""
     known = {path.parent: path.stat().st_mtime for path in cache.glob(f"guest-*/{_FACTS}")}
     for folder in sorted(known, key=known.__getitem__, reverse=True)[_KEPT:]:
         if now - known[folder] > _UNUSED_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)
-    for unfinished in cache.glob("new-*"):  # of who was killed
+    for unfinished in cache.glob("new-*"):  # left by a process that was killed
         if now - unfinished.stat().st_mtime > _UNUSED_SECONDS:
             shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -278,7 +278,7 @@ def _boot_and_save(image: Image) -> dict[str, Any]:
         with Machine(
             command(image.kernel.image, image.initramfs, folder, plan), folder, alone=False
         ) as machine:
-            machine.hear(("event",), _BOOT_SECONDS, "STOP")
+            machine.receive(("event",), _BOOT_SECONDS, "STOP")
             answer: dict[str, Any] = json.loads((folder / "answer").read_text().partition("\n")[0])
             if "ready" not in answer:
                 raise VmError(f"the guest is not ready: {answer.get('failed')}")

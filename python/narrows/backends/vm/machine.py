@@ -17,7 +17,7 @@ from typing import Any
 from narrows.backends.vm.errors import VmError
 
 CPU = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+lahf-lm"
-"""What numpy is compiled for (x86-64-v2), and no more: what a processor has not is not emulated."""
+"""x86-64-v2, the level that numpy needs. Without later extensions the guest uses no code that emulates slowly."""
 MEMORY_MB = 2048
 _NAP_SECONDS = 0.05
 _turns = itertools.count(os.getpid())
@@ -26,19 +26,19 @@ KERNEL_WORDS = (
     "mitigations=off clearcpuid=112 tsc=reliable thash_entries=256 no5lvl nowatchdog "
     "console=ttyS0 loglevel=4 panic=-1 random.trust_bootloader=on net.ifnames=0"
 )
-"""What makes emulation fast; clearcpuid=112 takes SMAP away, each use of which would be emulated."""
+"""Settings that make emulation fast. clearcpuid=112 disables SMAP, each use of which would be emulated."""
 
 
 def command(kernel: Path, initramfs: Path, folder: Path, plan: Path) -> list[str]:
     """QEMU's command line.
 
-    One processor whose clock counts its own instructions, a nanosecond each, and jumps over what it sleeps
-    (`icount`, `sleep=off`); the calendar hangs on that clock too.
+    The guest has one processor. Its clock advances by one nanosecond for each instruction and skips idle time
+    (`icount`, `sleep=off`). The calendar follows that clock, too.
 
     Args:
-        kernel: its image.
-        initramfs: all of the guest's files.
-        folder: where its console and its answer are written.
+        kernel: the kernel's image.
+        initramfs: the archive of all files of the guest.
+        folder: the folder for the console's output and the answer.
         plan: the file that the guest reads.
     """
     return [
@@ -58,7 +58,7 @@ def command(kernel: Path, initramfs: Path, folder: Path, plan: Path) -> list[str
 
 
 def version() -> str:
-    """QEMU's own words about itself."""
+    """The first line of QEMU's `--version`."""
     try:
         done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -67,12 +67,12 @@ def version() -> str:
 
 
 def _alone() -> list[str]:
-    """What keeps QEMU's threads from running beside each other, and the guest behind other work.
+    """Prefix of a command that pins QEMU to one processor, as a batch job.
 
-    Beside the thread that executes, another may find the guest's processor asleep before its last
-    instructions are counted, and then moves the clock too far by them, some microseconds
-    (icount_start_warp_timer, softmmu/icount.c). On one processor of the host, and as a batch job, which no
-    waking thread preempts, it hardly can.
+    QEMU's threads race: a second thread may find the guest's processor asleep before the executing thread has
+    counted its last instructions. It then advances the clock too far by some microseconds
+    (icount_start_warp_timer, softmmu/icount.c). On a single processor, and as a batch job that no waking
+    thread preempts, that is rare.
     """
     processors = sorted(os.sched_getaffinity(0))
     processor = processors[next(_turns) % len(processors)]
@@ -83,9 +83,9 @@ class Machine:
     """A QEMU that runs until the context ends.
 
     Args:
-        words: its command line.
-        folder: where its console, its answer and its own words are written.
-        alone: see `_alone`; what is not measured need not be.
+        words: QEMU's command line.
+        folder: the folder for the console's output, the answer and QEMU's messages.
+        alone: whether to pin QEMU to one processor; unnecessary for a guest that measures nothing.
     """
 
     def __init__(self, words: Sequence[str], folder: Path, alone: bool = True) -> None:
@@ -112,7 +112,7 @@ class Machine:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill QEMU and wait for its end."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         self._process.wait()
@@ -120,7 +120,7 @@ class Machine:
         self._errors.close()
 
     def ask(self, what: str, **arguments: Any) -> Any:
-        """A QMP command and its answer.
+        """Send a QMP command and return its answer.
 
         Raises:
             VmError: if QEMU ends or refuses.
@@ -134,16 +134,16 @@ class Machine:
         except BrokenPipeError:
             raise VmError(f"QEMU ended: {self.last_words()}") from None
         while True:
-            message = self.hear(("return", "error"))
+            message = self.receive(("return", "error"))
             if "error" in message:
                 raise VmError(f"QEMU refuses {what}: {message['error'].get('desc')}")
             return message["return"]
 
-    def hear(self, keys: Sequence[str], timeout: float = 60.0, event: str | None = None) -> dict[str, Any]:
-        """The next message with one of these keys (and of this event).
+    def receive(self, keys: Sequence[str], timeout: float = 60.0, event: str | None = None) -> dict[str, Any]:
+        """The next message that has one of these keys and, if given, this event.
 
         Raises:
-            VmError: if none comes.
+            VmError: if none arrives in time.
         """
 
         def find() -> int | None:
@@ -161,7 +161,7 @@ class Machine:
             return self._events.pop(place)
 
     def save(self, state: Path) -> None:
-        """Write the machine, which must have stopped, into a file.
+        """Write the state of the machine, which must have stopped, into a file.
 
         Raises:
             VmError: if that fails.
@@ -174,24 +174,24 @@ class Machine:
             time.sleep(_NAP_SECONDS)
 
     def wake(self) -> None:
-        """Go on from a saved state (`-incoming`), once it is read."""
+        """Resume the machine after it has read its saved state (`-incoming`)."""
         while self.ask("query-status")["status"] == "inmigrate":
             time.sleep(_NAP_SECONDS)
         self.ask("cont")
 
     @property
     def ended(self) -> bool:
-        """Whether QEMU is gone."""
+        """Whether QEMU has ended."""
         return self._ended
 
     def last_words(self) -> str:
-        """The tail of what QEMU and the console said."""
+        """The last lines of QEMU's messages, or of the console if QEMU printed none."""
         for name in ("qemu", "console"):
             with contextlib.suppress(OSError):
                 lines = (self.folder / name).read_text("utf-8", "replace").strip().splitlines()
                 if lines:
                     return " / ".join(line.strip() for line in lines[-4:])
-        return "it said nothing"
+        return "it printed nothing"
 
     def _read(self) -> None:
         stdout = self._process.stdout

@@ -1,4 +1,4 @@
-"""The guests' kernel: a distribution's package, unpacked into a folder of our own and never installed."""
+"""The guests' kernel: a distribution's package that is unpacked into the cache and never installed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pathlib import Path
 from narrows.backends.vm.errors import VmError
 
 METAPACKAGE = "linux-image-amd64"
-"""Debian's name for its present kernel."""
+"""Debian's metapackage for its current kernel."""
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "busybox": "busybox-static",
     "depmod": "kmod",
     "setpriv": "util-linux",
 }
-"""What guests need of this machine, and Debian's packages that have it."""
+"""Programs that guests need on this machine, and the Debian packages that contain them."""
 _RECORD = "package.json"
 
 
@@ -33,33 +33,33 @@ class Kernel:
 
     folder: Path
     release: str
-    """As `uname -r` says it."""
+    """The output of `uname -r`."""
     package: str
     version: str
     sha256: str
-    """Of the package's file."""
+    """Digest of the package file."""
 
     @property
     def image(self) -> Path:
-        """What is booted."""
+        """The kernel image to boot."""
         return self.folder / f"boot/vmlinuz-{self.release}"
 
     @property
     def modules(self) -> Path:
-        """The folder of its modules."""
+        """The folder of the kernel's modules."""
         return self.folder / "lib/modules" / self.release
 
 
 def cache() -> Path:
-    """Where kernels and saved guests lie: NARROWS_VM, or below the user's cache."""
+    """The folder of kernels and saved guests: NARROWS_VM, or a folder in the user's cache."""
     given = os.environ.get("NARROWS_VM")
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    # Whole paths: programs that are given them run in folders of their own.
+    # Absolute, because programs that get this path run in other folders.
     return Path(given).absolute() if given else Path(base) / "narrows" / "vm"
 
 
 def found() -> Kernel | None:
-    """The kernel that was prepared."""
+    """The prepared kernel, if there is one."""
     try:
         record = json.loads((cache() / "kernel" / _RECORD).read_text(encoding="utf-8"))
         kernel = Kernel(cache() / "kernel", **record)
@@ -69,15 +69,15 @@ def found() -> Kernel | None:
 
 
 def missing() -> list[str]:
-    """Programs that guests need and this machine lacks."""
+    """The programs that guests need and this machine lacks."""
     return [name for name in PROGRAMS if shutil.which(name) is None]
 
 
 def install(names: list[str], say: Callable[[str], None]) -> None:
-    """Install the packages of missing programs, where we may.
+    """Install the packages of missing programs, as root on a Debian-based system.
 
     Raises:
-        VmError: with the command that would do.
+        VmError: with the command to run, if that is impossible.
     """
     packages = sorted({PROGRAMS[name] for name in names})
     words = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *packages]
@@ -92,7 +92,7 @@ def fetch(say: Callable[[str], None]) -> Kernel:
     """Download the distribution's kernel package and unpack it into the cache.
 
     Raises:
-        VmError: if there is none, or no tool for it.
+        VmError: if there is no such package, or if a tool is missing.
     """
     for tool in ("apt-get", "apt-cache", "dpkg", "dpkg-deb"):
         if shutil.which(tool) is None:
@@ -109,7 +109,7 @@ def fetch(say: Callable[[str], None]) -> Kernel:
         say(f"unpacking {files[0].name} ({files[0].stat().st_size >> 20} MB) ...")
         target = place / "kernel"
         _call(["dpkg", "-x", str(files[0]), str(target)])
-        for folder in ("usr/lib/modules", "lib/modules"):  # where it lies has changed (merged /usr)
+        for folder in ("usr/lib/modules", "lib/modules"):  # /lib/modules before merged /usr
             if (target / folder).is_dir() and folder != "lib/modules":
                 (target / "lib").mkdir(exist_ok=True)
                 (target / folder).rename(target / "lib/modules")

@@ -1,7 +1,6 @@
-"""What the guest starts: the worker, without what `import narrows` brings along for people (results, frames).
+"""Starts the guest's worker without the parts of `narrows` that it does not need (results, data frames).
 
-With an argument it starts nothing, and writes down as JSON which modules the worker has imported, and from
-which files.
+With an argument it starts nothing. It prints the modules that the worker imports, with their files, as JSON.
 """
 
 import importlib

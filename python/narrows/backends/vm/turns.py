@@ -1,7 +1,10 @@
-"""Turns of guests: so many at a time on this machine, by locks that vanish with their process.
+"""Limits the number of guests that run at the same time on this machine.
 
-In a folder that all callers share: `slot-N`, locked by who has a guest at work; `ticket-...`, each locked by
-who waits for a slot, in the order of their names; `door`, locked while somebody looks at the others.
+All processes share a folder of lock files. The kernel releases a lock when its process ends.
+
+- `slot-N` is locked by the process whose guest runs.
+- `ticket-...` is locked by a process that waits for a slot. The order of the names is the order of the queue.
+- `door` is locked while a process inspects or changes the other files.
 """
 
 from __future__ import annotations
@@ -22,22 +25,22 @@ _NAP_SECONDS = 0.2
 def turn(
     folder: Path, most: int, cancelled: threading.Event, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
-    """Wait until fewer than `most` others are at work, then be one of them while the context lasts.
+    """Wait for one of `most` slots, and hold it while the context lasts.
 
     Args:
-        folder: what is shared, made if it is not there.
-        most: slots; all callers should say the same.
-        cancelled: ends the waiting.
-        say: told in a line if there is a wait.
+        folder: the shared folder, created if necessary.
+        most: number of slots, the same for all callers.
+        cancelled: ends the wait when it is set.
+        say: called with a line if there is a wait.
 
     Raises:
-        KeyboardInterrupt: if it was cancelled.
+        KeyboardInterrupt: if the wait was cancelled.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with _ticket(folder) as ticket:
         slot = _slot(folder, ticket, most)
         if slot is None:
-            say(f"{most} guests are at work on this machine: waiting for one to end ...")
+            say(f"{most} guests are running on this machine: waiting for one to end ...")
         while slot is None:
             if cancelled.wait(_NAP_SECONDS):
                 raise KeyboardInterrupt
@@ -52,7 +55,7 @@ def turn(
 def _ticket(folder: Path) -> Iterator[Path]:
     """A place in the queue: a locked file."""
     with _door(folder):
-        # CLOCK_MONOTONIC is the same for all processes; within the door no two callers have the same time.
+        # All processes share CLOCK_MONOTONIC, and the door admits one at a time, so the names differ.
         path = folder / f"ticket-{time.monotonic_ns():020}"
         lock = _locked(path)
     try:
@@ -65,7 +68,7 @@ def _ticket(folder: Path) -> Iterator[Path]:
 
 
 def _slot(folder: Path, ticket: Path, most: int) -> int | None:
-    """A locked slot, if one is free and nobody waits who came before."""
+    """A locked slot, if one is free and no earlier ticket waits."""
     with _door(folder):
         for other in sorted(folder.glob("ticket-*")):
             if other.name >= ticket.name:
@@ -73,7 +76,7 @@ def _slot(folder: Path, ticket: Path, most: int) -> int | None:
             lock = _locked(other)
             if lock is None:
                 return None
-            other.unlink(missing_ok=True)  # of who was killed
+            other.unlink(missing_ok=True)  # its process was killed
             os.close(lock)
         slots = (_locked(folder / f"slot-{number}") for number in range(most))
         return next((slot for slot in slots if slot is not None), None)
@@ -84,7 +87,7 @@ def _door(folder: Path) -> AbstractContextManager[None]:
 
 
 def _locked(path: Path) -> int | None:
-    """The file's descriptor with a lock on it, or None if somebody else has that; made if it is not there."""
+    """The descriptor of the locked file, created if necessary; None if another process holds the lock."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     if locks.take(file):
         return file

@@ -1,4 +1,4 @@
-"""Outputs of runs as JSON and back: arrays by their bytes, so that nothing is rounded. Pure."""
+"""Converts outputs of runs to JSON and back. Arrays are encoded by their bytes, so nothing is rounded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def pack(value: Any) -> Any:
-    """As JSON takes it."""
+    """A value that JSON can represent."""
     if isinstance(value, np.ndarray):
         return {"dtype": value.dtype.str, "bytes": base64.b64encode(value.tobytes()).decode("ascii")}
     if isinstance(value, np.generic):
@@ -22,7 +22,7 @@ def pack(value: Any) -> Any:
 
 
 def unpack(value: Any) -> Any:
-    """What `pack` was given."""
+    """The inverse of `pack`."""
     if isinstance(value, dict):
         if value.keys() == {"dtype", "bytes"}:
             return np.frombuffer(base64.b64decode(value["bytes"]), dtype=np.dtype(value["dtype"])).copy()
