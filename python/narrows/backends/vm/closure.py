@@ -57,7 +57,7 @@ def libraries(files: Iterable[Path]) -> set[Path]:
 
 
 def python() -> set[Path]:
-    """The interpreter, its standard library, and the worker's imports: modules of ours, others' whole packages."""
+    """The interpreter, its standard library, and all modules that the worker imports."""
     words = [sys.executable, str(START), "list"]
     output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     modules = {name: Path(file) for name, file in json.loads(output).items()}

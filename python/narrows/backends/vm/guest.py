@@ -29,7 +29,7 @@ _RNDRESEEDCRNG = 0x5207
 """linux/random.h."""
 _RESEED_SETTLE_SECONDS = 130
 """After its first two minutes the kernel reseeds its random numbers only once a minute (crng_has_old_seed,
-drivers/char/random.c). Losses of runs up to a minute then follow from the seed. Sleeping costs no real time."""
+drivers/char/random.c). Losses of runs up to a minute then follow from the seed. Sleep takes no real time."""
 _PVPANIC = 0x505
 """The I/O port of QEMU's pvpanic device (docs/specs/pvpanic.txt): a write stops the machine (`-action`)."""
 

@@ -17,7 +17,7 @@ from typing import Any
 from narrows.backends.vm.errors import VmError
 
 CPU = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+lahf-lm"
-"""x86-64-v2, the level that numpy needs. Without later extensions the guest uses no code that emulates slowly."""
+"""x86-64-v2, the level that numpy needs. Code for later extensions would be slow to emulate."""
 MEMORY_MB = 2048
 _NAP_SECONDS = 0.05
 _turns = itertools.count(os.getpid())
