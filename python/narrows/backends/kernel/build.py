@@ -1,4 +1,4 @@
-"""Makes a layout in the kernel, and unmakes it whatever happens: the thin layer of effects."""
+"""Creates a layout in the kernel, and removes it even after errors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from narrows.backends.kernel.shell import call, inside
 
 @contextmanager
 def built(layout: Layout) -> Iterator[Processes]:
-    """A layout for as long as the context lasts; gives the programs of the run, which know its prefix.
+    """Create a layout for the duration of the context. Yields the programs of the run.
 
     Raises:
-        KernelError: if the kernel refuses a part; nothing is left then.
+        KernelError: if the kernel refuses a part. Everything is removed then.
     """
     namespaces.sweep()
     prefix = namespaces.new_prefix()
@@ -26,7 +26,7 @@ def built(layout: Layout) -> Iterator[Processes]:
         with processes(prefix) as programs:
             make_network(todo)
             ovs.start(layout, programs)
-            # Last: ovs-vswitchd removes the qdisc of a port that it is handed.
+            # Last, because ovs-vswitchd removes the qdisc of each port that it takes over.
             make_queues(todo)
             yield programs
     finally:
@@ -34,10 +34,10 @@ def built(layout: Layout) -> Iterator[Processes]:
 
 
 def make_network(todo: Commands) -> None:
-    """Make namespaces, devices, addresses, routes.
+    """Create namespaces, devices, addresses and routes.
 
     Raises:
-        KernelError: with the tool's own words.
+        KernelError: with the tool's message.
     """
     call(["ip", "-batch", "-"], [f"netns add {name}" for name in todo.namespaces])
     for name, lines in todo.settings.items():
@@ -52,10 +52,10 @@ def make_network(todo: Commands) -> None:
 
 
 def make_queues(todo: Commands) -> None:
-    """Make rates and queues.
+    """Create rates and queues.
 
     Raises:
-        KernelError: with tc's own words.
+        KernelError: with tc's message.
     """
     for name, lines in todo.queues.items():
         call(["tc", "-n", name, "-batch", "-"], lines)

@@ -1,4 +1,4 @@
-"""Rates that change during a run: one resident tc(8) per port, handed a line at each step's time."""
+"""Changes rates during a run: one resident tc(8) per namespace gets a line at the time of each step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from narrows.backends.kernel.layout import Layout
 
 @dataclass(frozen=True)
 class Change:
-    """At `time` (ns from the start) a line for the tc of a namespace."""
+    """A line for the tc of a namespace, due at `time` (ns after the start)."""
 
     time: int
     namespace: str
@@ -23,7 +23,7 @@ class Change:
 
 
 def changes(layout: Layout) -> list[Change]:
-    """All changes of rates in order of time; namespaces without the run's prefix."""
+    """All changes of rates in order of time. Namespaces are named without the run's prefix."""
     found = [
         Change(when, layout.namespace(port.node), rate_change(port.device, port.queue, rate))
         for port in layout.ports
@@ -35,12 +35,12 @@ def changes(layout: Layout) -> list[Change]:
 
 @contextmanager
 def making(todo: list[Change], prefix: str, start: int) -> Iterator[list[str]]:
-    """Make changes in a thread while the context lasts; gives a list that complaints are added to.
+    """Apply changes in a thread while the context lasts. Yields a list that receives errors.
 
     Args:
-        todo: in order of time.
-        prefix: of the namespaces.
-        start: of the run, ns of CLOCK_MONOTONIC.
+        todo: changes in order of time.
+        prefix: prefix of the namespaces.
+        start: start of the run, ns of CLOCK_MONOTONIC.
     """
     complaints: list[str] = []
     if not todo:

@@ -1,8 +1,8 @@
-"""A layout as input for ip(8), tc(8), bridge(8) and sh(1): pure, so that tests and people can read it.
+"""Translates a layout into input for ip(8), tc(8), bridge(8) and sh(1). Pure, so that tests can read it.
 
-The tools' batch modes take a namespace's whole configuration in one process; netlink by hand would save
-little and be longer. All packets stay frames of at most an MTU: qdiscs, relays and agents then see what a
-wire would carry.
+The batch modes of these tools configure a whole namespace in one process. Netlink messages would take more
+code and save little. All packets are frames of at most one MTU, so qdiscs, relays and agents see what a wire
+would carry.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from narrows.backends.kernel.netem import Netem
 from narrows.backends.kernel.queues import PACKET, Qdisc, burst
 
 OFFLOADS_OFF = ("tso", "gso", "gro")
-"""Features of every device that are turned off, in ethtool(8)'s words."""
+"""Features that are turned off on every device, by their names in ethtool(8)."""
 HANDLE = "1:"
-"""Of the qdisc at a port."""
+"""Handle of the qdisc at a port."""
 BRIDGE = "sw0"
-"""The bridge of a node that is one."""
+"""Name of the bridge in the namespace of a node that is a bridge."""
 _ROOT_CLASS = "1:1000"
 
 
 @dataclass
 class Commands:
-    """What makes a layout, step by step, for namespaces whose names begin with a prefix."""
+    """The steps that create a layout in namespaces whose names begin with a prefix."""
 
     namespaces: list[str]
     settings: dict[str, list[str]] = field(default_factory=dict)
-    """Per namespace: sysctls, before any device exists (a device takes the `default` of its birth)."""
+    """Per namespace: sysctls, set before any device exists, because devices copy the `default` values."""
     links: list[str] = field(default_factory=list)
-    """For ``ip -batch``, in the namespace of whoever calls."""
+    """For ``ip -batch``, in the caller's namespace."""
     addresses: dict[str, list[str]] = field(default_factory=dict)
     """Per namespace: for ``ip -batch``."""
     offloads: dict[str, list[str]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Commands:
 
 
 def commands(layout: Layout, prefix: str) -> Commands:
-    """The commands that make a layout."""
+    """The commands that create a layout."""
     result = Commands([prefix + name for name in layout.namespaces()])
     for name in result.namespaces:
         result.settings[name] = _settings(layout)
@@ -82,14 +82,14 @@ def rate_change(device: str, qdisc: Qdisc, rate: int) -> str:
 def _settings(layout: Layout) -> list[str]:
     receive, send = layout.receive_buffer, layout.send_buffer
     sysctls = {
-        "net.ipv6.conf.all.disable_ipv6": "1",  # no solicitations on links that are counted
+        "net.ipv6.conf.all.disable_ipv6": "1",  # solicitations would count as traffic of the links
         "net.ipv6.conf.default.disable_ipv6": "1",
         "net.ipv4.ip_forward": "1",
-        "net.ipv4.conf.all.rp_filter": "0",  # ACKs may come another way
+        "net.ipv4.conf.all.rp_filter": "0",  # ACKs may take another path
         "net.ipv4.conf.default.rp_filter": "0",
         "net.ipv4.conf.all.send_redirects": "0",
         "net.ipv4.conf.default.send_redirects": "0",
-        "net.ipv4.tcp_no_metrics_save": "1",  # a flow learns nothing from the one before
+        "net.ipv4.tcp_no_metrics_save": "1",  # a flow must not inherit metrics of an earlier one
         "net.ipv4.tcp_rmem": f"4096 {receive} {receive}",
         "net.ipv4.tcp_wmem": f"4096 {send} {send}",
     }
@@ -98,8 +98,8 @@ def _settings(layout: Layout) -> list[str]:
 
 def _veth(layout: Layout, ends: tuple[tuple[str, str], tuple[str, str]], prefix: str) -> str:
     macs = {port.device: f" address {port.mac}" for port in layout.ports}
-    # TCP makes super-packets whatever the device's features are, and a qdisc sees them whole, unless a device
-    # takes one segment at a time (sk_setup_caps, net/core/sock.c).
+    # TCP builds super-packets whatever the device's features are, and a qdisc sees them whole. A device
+    # that takes one segment at a time prevents that (sk_setup_caps, net/core/sock.c).
     sides = [
         f"{device} netns {prefix}{namespace} mtu {layout.mtu}{macs.get(device, '')} "
         "numtxqueues 1 numrxqueues 1 gso_max_segs 1"
@@ -159,7 +159,7 @@ def _endpoints(layout: Layout, prefix: str, result: Commands) -> None:
 
 
 def leaf_classes(queue: Qdisc) -> list[str]:
-    """The classes that packets of a port wait in, in tc's words; their counters together are the port's."""
+    """The classes of a port's packets, as tc(8) names them. Their counters add up to the port's."""
     return [f"1:{number + 1:x}" for number in range(max(1, len(queue.classes)))]
 
 

@@ -1,11 +1,11 @@
-"""The SDN controller of a run: its network, its configuration, what it has to know before the start. Pure.
+"""The SDN controller of a run: its network, its configuration and its knowledge before the start. Pure.
 
     switch's namespace                   namespace `sdn`
     sdn0 192.168.0.(2+node) ------------ c<node>      controller at 192.168.0.1, on lo
 
-One veth pair for each node that has an agent or is an Open vSwitch bridge. No route of the measured network
-leads there, and none from there further on: what the controller says and hears is on no measured link, but
-for LLDP, a frame of 60 bytes at each port once per second.
+Each node that has an agent or is an Open vSwitch bridge has one veth pair to the controller. No route joins
+the control network and the measured network. The controller's only packets on measured links are LLDP: one
+frame of 60 bytes per port and second.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SWITCHES = IPv4Address("192.168.0.2")
 
 _MOST_SECONDS = 86_400
 _MARGIN_SECONDS = 600
-"""For all that comes before the start and after the end."""
+"""Rate controllers work from long before the start until long after the end."""
 _POLL, _LEAST_POLL = 100_000_000, 1_000_000
 
 
@@ -40,17 +40,17 @@ def address(node: int) -> str:
 
 
 def port_number(link: int) -> int:
-    """OpenFlow's number of the port that a link leaves by: the link's and one, since 0 is none."""
+    """OpenFlow's number of a link's port: the link's number plus one, because 0 is not valid."""
     return link + 1
 
 
 def datapath(node: int) -> int:
-    """OpenFlow's number of a switch."""
+    """OpenFlow's datapath number of a switch."""
     return node + 1
 
 
 def secret_file(prefix: str) -> str:
-    """Where the secret of a run is, which its agents share with its controller."""
+    """The file of the secret that a run's agents share with its controller."""
     return str(namespaces.FILES / prefix / "secret")
 
 
@@ -83,7 +83,7 @@ def commands(layout: Layout, prefix: str) -> tuple[list[str], dict[str, list[str
 
 def config(plan: Plan, layout: Layout, prefix: str) -> dict[str, Any]:
     """The configuration of the controller."""
-    # The simulator's routes never change: neither do these for a link that carries nothing for a while.
+    # The simulator's routes never change, so a silent link must not change these.
     whole = min(_MOST_SECONDS, plan["duration"] // NANOS_PER_SEC + _MARGIN_SECONDS)
     return {
         "openflow": {"host": CONTROLLER, "port": OPENFLOW},
@@ -96,7 +96,7 @@ def config(plan: Plan, layout: Layout, prefix: str) -> dict[str, Any]:
 
 
 def _poll(plan: Plan) -> int:
-    """As the simulator has it (crates/narrows-sim/src/world/domain.rs)."""
+    """The same value as in the simulator (crates/narrows-sim/src/world/domain.rs)."""
     own = plan["controllers"][0]["params"].get("poll", _POLL)
     return max(_LEAST_POLL, int(own if plan["sdn"]["poll"] is None else plan["sdn"]["poll"]))
 
@@ -113,7 +113,7 @@ def _ports(plan: Plan, layout: Layout) -> Iterator[dict[str, Any]]:
                 "port": name,
                 **rate,
                 "delay": f"{link['delay'][0][1]}ns",
-                # What the scenario does not have controlled is no link of PACEC's in the simulator either.
+                # As in the simulator, PACEC manages only the links that the scenario names.
                 "counted": port.link in counted,
             }
 
@@ -124,17 +124,17 @@ End = tuple[int, int]
 
 @dataclass(frozen=True)
 class Known:
-    """What a controller has to know of a network before a run begins."""
+    """The facts that a controller must know about the network before a run begins."""
 
     agents: frozenset[str]
     """Names of connected agents."""
     links: frozenset[tuple[End, End]]
-    """Between switches, the lesser end first."""
+    """Links between switches, the lower end first."""
     hosts: frozenset[str]
-    """MAC addresses at the edge."""
+    """MAC addresses of the hosts."""
 
     def lacks(self, state: dict[str, Any]) -> str:
-        """What is missing in a state (`narrows.controller.view.State` as JSON); empty if nothing is."""
+        """The facts that a state lacks (`narrows.controller.view.State` as JSON), or an empty string."""
         agents = {agent["name"] for agent in state["agents"]}
         network = state["topology"]
         links = {(_end(link["a"]), _end(link["b"])) for link in network["links"]}
@@ -148,7 +148,7 @@ class Known:
 
 
 def known(plan: Plan, layout: Layout) -> Known:
-    """What there is to know."""
+    """The facts of a plan and its layout."""
     agents = frozenset(f"n{plan['links'][c['link']]['from']}" for c in plan["controllers"] if has_agent(c))
     links = set()
     for port, other in _pairs(plan, layout):
@@ -166,13 +166,13 @@ def check_kinds(plan: Plan, forwarding: str) -> None:
     """
     if any(c["kind"] == PACEC for c in plan["controllers"]) and forwarding != "ovs":
         raise ScenarioError(
-            f"found {forwarding!r}, expected 'ovs': {PACEC!r} has to know the flows' paths",
+            f"found {forwarding!r}, expected 'ovs': {PACEC!r} must know the flows' paths",
             "kernel.forwarding",
         )
 
 
 def addresses(layout: Layout, port: Port) -> list[str]:
-    """A host's addresses on the link of this port: its own, and those of the flows that pass it."""
+    """A host's addresses on the link of this port: its own and those of the flows that cross it."""
     ends = layout.endpoints
     of_flows = [end.source_address for end in ends if end.forth[0] == port.link]
     of_flows += [end.to_address for end in ends if end.back[0] == port.link]
@@ -189,7 +189,7 @@ def edges(plan: Plan, layout: Layout) -> list[Port]:
 
 
 def _pairs(plan: Plan, layout: Layout) -> Iterator[tuple[Port, Port]]:
-    """Each port with that of the way back."""
+    """Each port with the port of the opposite direction."""
     for port, back in zip(layout.ports, reverse_links(plan["links"]), strict=True):
         yield port, layout.ports[back]
 
@@ -199,10 +199,10 @@ def _end(said: dict[str, Any]) -> End:
 
 
 def check_paths(plan: Plan, layout: Layout) -> None:
-    """Check that the controller will forward by the plan's paths: fewest hops, then least delay.
+    """Check that the controller will use the plan's paths: it takes the fewest hops, then the least delay.
 
     Raises:
-        ScenarioError: for the first switch where it will not.
+        ScenarioError: for the first switch at which the paths differ.
     """
     from narrows.controller import forwarding  # noqa: PLC0415 (needs the extra [controller])
     from narrows.controller.messages import PortDesc  # noqa: PLC0415

@@ -1,7 +1,7 @@
-"""Flows by iperf3, an unmodified program: which ones it can make, how it is called (pure), and calling it.
+"""Flows that the unmodified program iperf3 generates: checks, command lines (pure) and processes.
 
-The emulator only looks on then: it finds each flow by its ports, in sock_diag. iperf3's own figures, its
-JSON, are kept with the logs.
+The emulator then only observes: it finds each flow in sock_diag by its ports. iperf3's own JSON report is
+kept with the logs.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _ENOUGH_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Call:
-    """A flow: a server that waits, and a client that starts at its time."""
+    """A flow: a server that waits, and a client that starts at the flow's start time."""
 
     name: str
     start: int
     """ns."""
     stop: int
-    """ns; the client is ended then."""
+    """ns; the time at which the client is stopped."""
     from_: str
     """Namespaces, without the run's prefix."""
     to: str
@@ -47,7 +47,7 @@ def check(plan: Plan) -> None:
     """Check that iperf3 can make all flows.
 
     Raises:
-        ScenarioError: for the first that it cannot.
+        ScenarioError: for the first flow that it cannot generate.
     """
     brf: dict[int, bool] = {}
     for number, flow in enumerate(plan["flows"]):
@@ -58,7 +58,7 @@ def check(plan: Plan) -> None:
         if app["kind"] == "poisson":
             raise _cannot("arrivals", "a single flow", f"{key}.arrivals")
         if app["kind"] == "size":
-            # Its control connection overtakes what waits in the sender's buffer: the server closes too early.
+            # The control connection overtakes data in the sender's buffer, and the server closes too early.
             raise _cannot(
                 "a size", "none (iperf3 ends when all is written, not when it has arrived)", f"{key}.size"
             )
@@ -68,7 +68,7 @@ def check(plan: Plan) -> None:
             raise _cannot(str(flow["count"]), "1", f"{key}.count")
         if transport["receive_window"] is not None:
             raise _cannot("one", "none", f"{key}.receive_window")
-        # iperf3 -C takes effect when the SYN has asked for feedback already: the agent chooses.
+        # iperf3 -C takes effect after the SYN has requested feedback, so the agent chooses the algorithm.
         if brf.setdefault(flow["from"], is_brf(flow)) != is_brf(flow):
             raise _cannot("BRF and another at one node", "BRF for all of its flows or none", f"{key}.cc")
 
@@ -78,7 +78,7 @@ def _cannot(found: str, would_do: str, key: str) -> ScenarioError:
 
 
 def calls(plan: Plan, layout: Layout) -> list[Call]:
-    """How iperf3 is called for each flow of a plan."""
+    """The iperf3 call for each flow of a plan."""
     ports = source_ports(plan)
     return [_call(plan, layout, number, ports[number]) for number in range(len(plan["flows"]))]
 
@@ -93,7 +93,7 @@ def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> C
     if not is_brf(flow):
         client += ["-C", cc.registered(flow["transport"]["cc"])]
     app = flow["app"]
-    # Whole seconds; it is ended in time.
+    # iperf3 takes whole seconds; it is stopped in time.
     client += ["-t", str(-(-(stop - flow["start"]) // NANOS_PER_SEC) + 1)]
     if app["kind"] == "limited":
         client += ["-b", str(app["rate"] * 8)]
@@ -103,7 +103,7 @@ def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> C
 
 
 class Load:
-    """The calls of a run, while it lasts."""
+    """The iperf3 processes of a run."""
 
     def __init__(self, programs: Processes, todo: Sequence[Call]) -> None:
         self._programs, self._todo = programs, todo
@@ -117,7 +117,7 @@ class Load:
 
     @contextmanager
     def at_work(self, start: int) -> Iterator[None]:
-        """Start and end clients at their times while the context lasts.
+        """Start and stop clients at their times while the context lasts.
 
         Args:
             start: of the run, ns of CLOCK_MONOTONIC.
@@ -132,7 +132,7 @@ class Load:
             thread.join()
 
     def logs(self) -> dict[str, str]:
-        """iperf3's JSON by name of a file: a client's whole report, from its own end."""
+        """iperf3's JSON reports of the clients, by file name."""
         return {f"{name}.json": self._programs.log(name).read_text("utf-8", "replace") for name in self._logs}
 
     def _work(self, start: int, over: threading.Event) -> None:
@@ -146,7 +146,7 @@ class Load:
                 self._logs.append(name)
                 clients[call.name] = self._programs.start(call.from_, name, call.client, may_end=True)
             elif call.name in clients:
-                # It prints its report when it is interrupted, too.
+                # An interrupted iperf3 prints its report, too.
                 clients[call.name].send_signal(signal.SIGINT)
         until = time.monotonic() + _ENOUGH_SECONDS
         for name, client in clients.items():

@@ -1,7 +1,7 @@
-"""What lies behind a link's queue, as the kernel's own netem has it. Pure.
+"""Delay and loss of a link by the kernel's netem. Pure.
 
-netem stands in the namespace `wire`, on the device towards the next node: never on the device of a rate, and
-never in the sender's own host.
+netem is installed in the namespace `wire`, on the device towards the next node. It never shares a device with
+a rate limit and is never in the sender's host.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class Netem:
     """Probability that a packet is lost."""
 
     def words(self) -> str:
-        """As tc(8) takes it."""
+        """The arguments for tc(8)."""
         loss = f" loss random {self.loss * 100:.8f}%" if self.loss else ""
         return f"netem limit {ENDLESS_PACKETS} delay {self.delay / 1000:.3f}us{loss}"
 
 
 def netem(link: Plan) -> Netem | None:
-    """A link's delay and loss, if netem has them as the scenario means them.
+    """A link's delay and loss, or None if netem cannot model them as the scenario means them.
 
-    It has not: what changes during the run; jitter, which lets packets overtake each other; duplicates, which
-    are offered to the queue again; losses with a memory; rates that are none of an HTB's.
+    netem cannot model: changes during the run; jitter, because netem then reorders packets; duplicates,
+    because netem offers them to the queue again; correlated losses; and rates that HTB cannot have.
     """
     delays, losses = link["delay"], link["loss"]
     if len(delays) > 1 or len(losses) > 1 or link["jitter"] or link["duplicate"] or relay_shapes(link):

@@ -1,8 +1,8 @@
-"""Nodes that are Open vSwitch bridges: one ovsdb-server and ovs-vswitchd each, inside the node's namespace.
+"""Nodes that are Open vSwitch bridges. Each runs its own ovsdb-server and ovs-vswitchd in its namespace.
 
-The datapath is the kernel's module (`system`), of which each namespace has its own, or the one in user space
-(`netdev`), which needs no module. That one takes frames by packet socket, so they must carry whole checksums
-and be no super-packets: all offloads of all devices are off then (`commands`).
+The datapath is the kernel module (`system`), of which each namespace has an instance, or the userspace
+datapath (`netdev`), which needs no module. The latter reads frames from packet sockets, so frames must have
+complete checksums and must not be super-packets. `commands` therefore turns off all offloads.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from narrows.backends.kernel.processes import REAL_TIME, Processes
 from narrows.backends.kernel.shell import call
 
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
-"""Beyond net.core.wmem_max and rmem_max (asm-generic/socket.h)."""
+"""Socket options that ignore net.core.wmem_max and rmem_max (asm-generic/socket.h)."""
 _CONTROL = "control"
 """The daemon's socket for ovs-appctl(8)."""
 _HELLO = bytes.fromhex("ffffffffffff 026effffffff 0806 0001 0800 06 04 0001 026effffffff") + bytes(14 + 18)
 
 MODULE = Path("/sys/module/openvswitch")
-"""There while the kernel's datapath is."""
+"""Exists while the kernel module is loaded."""
 
 SCHEMAS = [Path(root, "share/openvswitch/vswitch.ovsschema") for root in ("/usr", "/usr/local")]
 
 
 def configuration(layout: Layout, node: int) -> list[str]:
-    """Arguments of ovs-vsctl(8) that make a node's bridge. Pure.
+    """Arguments of ovs-vsctl(8) that create a node's bridge. Pure.
 
-    Without the entries of a controller nothing is forwarded (`fail_mode`), by no idea of the bridge's own.
+    With `fail_mode = secure` the bridge forwards nothing without flow entries.
     """
     words = [
         "--",
@@ -53,12 +53,12 @@ def configuration(layout: Layout, node: int) -> list[str]:
 
 
 def _controller(node: int) -> list[str]:
-    """What hands a node's bridge to the SDN controller."""
+    """Arguments of ovs-vsctl(8) that connect a node's bridge to the SDN controller."""
     target = f"tcp:{control.CONTROLLER}:{control.OPENFLOW}"
     words = ["--", "set", "bridge", BRIDGE, "protocols=OpenFlow13"]
     words += [f"other-config:datapath-id={control.datapath(node):016x}"]
     words += ["--", "set-controller", BRIDGE, target]
-    # It stays connected to one that is out of order for a while, as the scenario says.
+    # The scenario may stop the controller for a while; the connection must survive that.
     return [
         *words,
         *("--", "set", "controller", BRIDGE),
@@ -67,9 +67,9 @@ def _controller(node: int) -> list[str]:
 
 
 def flows(layout: Layout, node: int) -> list[str]:
-    """A node's table of flows for ovs-ofctl(8): the layout's crossings. Pure.
+    """A node's flow table for ovs-ofctl(8), from the layout's crossings. Pure.
 
-    None where a controller forwards.
+    Returns None if a controller forwards.
     """
     if layout.control:
         return []
@@ -78,15 +78,15 @@ def flows(layout: Layout, node: int) -> list[str]:
 
 
 def by_module(layout: Layout) -> bool:
-    """Whether the kernel's module forwards somewhere in a layout."""
+    """Whether a layout uses the kernel module as a datapath."""
     return "ovs" in layout.kinds and layout.datapath == "system"
 
 
 def start(layout: Layout, programs: Processes) -> None:
-    """Start the switches of a layout that has been made.
+    """Start the switches of a layout that exists in the kernel.
 
     Raises:
-        KernelError: with the words of what failed.
+        KernelError: with the message of the command that failed.
     """
     for node, kind in enumerate(layout.kinds):
         if kind == "ovs":
@@ -117,7 +117,7 @@ def _start(layout: Layout, node: int, programs: Processes) -> None:
 
 
 def logs(layout: Layout, programs: Processes) -> dict[str, str]:
-    """What each bridge says of its datapath at the run's end: its type, its ports, its misses."""
+    """The datapath report of each bridge at the end of the run: type, ports, misses."""
     return {
         f"ovs-{layout.nodes[node]}.txt": call(
             ["ovs-appctl", f"--target={_folder(layout, node, programs) / _CONTROL}", "dpctl/show", "-s"], [""]
@@ -132,13 +132,13 @@ def _folder(layout: Layout, node: int, programs: Processes) -> Path:
 
 
 def _widen(bridge: str, port: Port, pid: int, size: int) -> None:
-    """Give the daemon's packet sockets room for what is queued.
+    """Enlarge the buffers of the daemon's packet sockets to hold the queues.
 
-    All that waits in a qdisc behind a bridge is charged to the one socket that it sends by, and all that it
-    has not taken yet to the one of the port: by default 92 full frames each (212,992 bytes, 2,304 for one),
-    whatever the queue's limit is, and what is beyond is dropped unseen.
+    Packets in a qdisc behind a bridge are charged to the bridge's sending socket, and packets that the bridge
+    has not read yet to the port's socket. By default each socket holds 92 full frames (212,992 bytes, 2,304
+    for each), whatever the queue's limit is. Further packets would be dropped without a trace.
     """
-    # It opens the socket when it sends for the first time: an ARP packet of no host to no host.
+    # The daemon opens the socket when it first sends. This ARP packet names no host.
     words = f"in_port=controller packet={_HELLO.hex()} actions=output:{control.port_number(port.link)}"
     call(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", bridge, words], [""])
     for made in sockets.sockets_of(pid):

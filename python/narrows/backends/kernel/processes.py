@@ -15,11 +15,11 @@ from narrows.backends.kernel.shell import KernelError
 from narrows.errors import one_line
 
 REAL_TIME = ("chrt", "--rr", "--reset-on-fork", "1")
-"""For what forwards packets, and for an agent's loop, though not for its other threads.
+"""Command prefix for real-time scheduling of forwarding programs and of the agent's loop.
 
-The loop measures rates every 10 ms, and a look at the counters that waits behind other work makes the next
-interval too short. On a busy machine that gave 8 false bursts per s, and a link measured at four times its
-rate; in real time none, and within 5 % (measured).
+The loop measures rates every 10 ms. If other work delays one measurement, the next interval is too short. On
+a busy machine, normal scheduling gave 8 false bursts per second and a link measured at four times its rate;
+real-time scheduling gave none, and rates within 5 % (measured).
 """
 _GRACE_SECONDS = 2.0
 
@@ -27,7 +27,7 @@ _GRACE_SECONDS = 2.0
 class Processes:
     """Programs started for a run, each with a log in the run's folder.
 
-    They die with the thread that started them (PR_SET_PDEATHSIG), so also with a process that is killed.
+    The kernel kills them when the thread that started them ends (PR_SET_PDEATHSIG), even if it was killed.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -47,7 +47,7 @@ class Processes:
     ) -> subprocess.Popen[bytes]:
         """Start a program in a namespace (named without the run's prefix).
 
-        If it ends before the run, that is an error unless it `may_end`.
+        It is an error if the program ends before the run, unless `may_end` is set.
         """
         inside = ["nsenter", f"--net={namespaces.path(self.prefix + namespace)}"]
         with self.log(name).open("wb") as log:
@@ -65,14 +65,14 @@ class Processes:
         return started
 
     def log(self, name: str) -> Path:
-        """Where a program's words go."""
+        """The file of a program's output."""
         return self.folder / f"{name}.log"
 
     def wait_for(self, what: str, ready: Callable[[], bool], seconds: float = 5.0) -> None:
-        """Wait until something is there.
+        """Wait until a condition holds.
 
         Raises:
-            KernelError: if a program ended, or the time is over.
+            KernelError: if a program ended or the time is over.
         """
         until = time.monotonic() + seconds
         while not ready():
@@ -83,18 +83,18 @@ class Processes:
             time.sleep(0.02)
 
     def check(self) -> None:
-        """Raise a KernelError with the last words of a program that has ended."""
+        """Raise a KernelError with the last output of a program that has ended."""
         for name, process in self._running:
             if name not in self._mortal and process.poll() is not None:
                 raise KernelError(one_line(f"{name} ended with {process.returncode}: {self._words(name)}"))
 
     def _words(self, name: str) -> str:
-        """The last that a program said."""
+        """The last line of a program's output."""
         said = self.log(name).read_text(errors="replace").strip().splitlines()
         return said[-1] if said else "no words"
 
     def stop(self) -> None:
-        """End all of them, the last first."""
+        """Stop all programs in reverse order of their start."""
         for _, process in reversed(self._running):
             process.send_signal(signal.SIGTERM)
             try:
@@ -108,7 +108,7 @@ class Processes:
 
 @contextmanager
 def processes(prefix: str) -> Iterator[Processes]:
-    """Programs of a run, ended when the context is."""
+    """Programs of a run, stopped at the end of the context."""
     started = Processes(prefix)
     try:
         yield started

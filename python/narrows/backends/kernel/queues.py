@@ -1,7 +1,7 @@
-"""A plan's rates and queues as Linux has them: HTB with FIFO leaves. Pure.
+"""A plan's rates and queues in Linux: HTB with FIFO leaves. Pure.
 
-The HTB counts L3 bytes, as the scenario does: a size table with an overhead of -14 takes the Ethernet header
-off (net/sched/sch_api.c, __qdisc_calculate_pkt_len), for the leaves' byte limits and for the counters too.
+HTB counts L3 bytes, as scenarios do: a size table with an overhead of -14 subtracts the Ethernet header
+(net/sched/sch_api.c, __qdisc_calculate_pkt_len). The leaves' byte limits and the counters follow it, too.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from narrows.units import NANOS_PER_SEC
 PACKET = 1514
 """A full frame as devices count it, bytes."""
 BURST_PACKETS = 1
-"""Least bucket: a slow link sends no two packets at once."""
+"""Minimum bucket: a slow link must not send two packets at once."""
 BURST_NANOS = 200_000
-"""... or what the rate carries in this time: with less the kernel's timer (50 us of slack) costs rate."""
+"""Minimum duration of a bucket at its rate. With less, the kernel's timer slack of 50 us lowers the rate."""
 FULL_PACKET = 1500
 """L3 bytes of the largest packet, unless a flow sends larger ones."""
 _NEVER_SECONDS = 1000
-"""A sojourn that no packet has, within what CoDel's clock can say (an hour)."""
+"""A sojourn time that no packet reaches, within the range of CoDel's clock (one hour)."""
 ENDLESS_PACKETS = 10_000_000
-"""Limit of a queue without one; pfifo has to have some."""
+"""Limit of an unlimited queue, because pfifo must have one."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """The FIFO of a class: one of the two limits."""
+    """The FIFO of a class, limited in packets or in bytes."""
 
     packets: int | None
     bytes: int | None
     """L3 bytes."""
     mark: int | None = None
-    """ns: a packet that waited longer is marked CE."""
+    """ns; a packet that waited longer is marked CE."""
 
     def words(self) -> str:
-        """As tc(8) takes it."""
+        """The arguments for tc(8)."""
         if self.mark is not None:
-            # CoDel without its law: a target that nothing reaches. What marks is its ce_threshold alone.
+            # CoDel with a target that no packet reaches. Only its ce_threshold marks.
             never = f"target {_NEVER_SECONDS}s interval {_NEVER_SECONDS}s"
             return f"codel limit {self.packets} {never} ecn ce_threshold {self.mark / 1000:.3f}us"
         return f"pfifo limit {self.packets}" if self.bytes is None else f"bfifo limit {self.bytes}"
@@ -50,9 +50,9 @@ class Class:
     """A class below the root of an HTB."""
 
     rate: int
-    """Guaranteed, bytes/s."""
+    """Guaranteed rate, bytes/s."""
     ceil: int
-    """Most, bytes/s."""
+    """Maximum rate, bytes/s."""
     leaf: Leaf
     priority: int
 
@@ -62,24 +62,24 @@ class Qdisc:
     """Rate and queue of a port."""
 
     steps: tuple[tuple[int, int], ...]
-    """(from when in ns, bytes/s); the first at 0."""
+    """(start in ns, bytes/s); the first step starts at 0."""
     leaf: Leaf | None
     """The only queue; None if there are classes."""
     classes: tuple[Class, ...] = ()
 
     @property
     def rate(self) -> int:
-        """At the start, bytes/s."""
+        """Rate at the start, bytes/s."""
         return self.steps[0][1]
 
 
 def burst(rate: int) -> int:
-    """Bytes of a bucket that serves at `rate` bytes/s."""
+    """Size in bytes of the bucket for a rate in bytes/s."""
     return max(BURST_PACKETS * PACKET, rate * BURST_NANOS // 1_000_000_000)
 
 
 def relay_shapes(link: Plan) -> bool:
-    """Whether a link's rate is none that an HTB has: a trace, or an outage (an HTB's rate is never 0)."""
+    """Whether HTB cannot have a link's rate: a trace, or an outage, because HTB's rate is never 0."""
     rate = link["rate"]
     if rate["kind"] != "steps" or rate.get("period") is not None:
         return True
@@ -87,10 +87,10 @@ def relay_shapes(link: Plan) -> bool:
 
 
 def qdisc(link: Plan, key: str) -> Qdisc:
-    """The qdisc of a link whose rate an HTB can have.
+    """The qdisc of a link whose rate HTB can have.
 
     Raises:
-        ScenarioError: for a queue that Linux, or this backend, does not have.
+        ScenarioError: for a queue that Linux or this backend does not support.
     """
     steps = tuple((when, value) for when, value in link["rate"]["steps"])
     queue = link["queue"]
@@ -117,27 +117,28 @@ def check_shaped(link: Plan, key: str) -> None:
     """Check the queue of a link that the relay serves.
 
     Raises:
-        ScenarioError: for a queue that the relay does not have.
+        ScenarioError: for a queue that the relay does not support.
     """
     if not is_plain(link["queue"]):
         raise _missing(link["queue"], "a length (the rate is a trace or has an outage)", key)
 
 
 def is_plain(queue: Plan) -> bool:
-    """Whether it is a FIFO that drops at its tail and nothing else."""
+    """Whether a queue is a plain drop-tail FIFO."""
     return bool(queue["kind"] == "fifo" and (queue.get("mark") or {"kind": "none"})["kind"] == "none")
 
 
 def _is_marking(queue: Plan) -> bool:
-    """Whether it is a FIFO that marks above a length."""
+    """Whether a queue is a FIFO that marks above a length."""
     return bool(queue["kind"] == "fifo" and queue["mark"]["kind"] == "threshold")
 
 
 def _marking(queue: Plan, rate: int) -> Leaf:
-    """Behind a fixed rate, who finds more than so many full packets waits longer than they take to serve.
+    """A FIFO that marks above a length, by CoDel's ce_threshold.
 
-    CoDel's limit is in packets. One in bytes becomes as many full packets, the same as long as those that
-    wait are full.
+    At a fixed rate, a packet that finds more than n full packets waits longer than their service time.
+    CoDel's limit is in packets. A limit in bytes becomes that many full packets, which is exact while packets
+    are full.
     """
     plain = leaf(queue["limit"])
     limit = plain.packets if plain.bytes is None else max(1, plain.bytes // FULL_PACKET)

@@ -1,4 +1,4 @@
-"""What agents said during a run, as rows of the tables. Pure."""
+"""Converts the agents' logs and snapshots of a run into rows of the tables. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from narrows.backends.kernel.spec import FIRST_PORT, source_ports
 from narrows.scenario.parts import Plan
 
 NOT_EVENTS = frozenset({"ready", "rate-set", "rate-refused", "set-class"})
-"""What an agent logs beside its rate controllers' decisions."""
+"""Kinds of log entries that are not decisions of rate controllers."""
 
 
 def names(plan: Plan, layout: Layout) -> dict[tuple[str, str], str]:
-    """Names of the flows, of a group's members too, by both ends as agents write them: "address:port"."""
+    """Names of flows and of members of groups, by both ends as agents write them: "address:port"."""
     found = {}
     for number, (flow, first) in enumerate(zip(plan["flows"], source_ports(plan), strict=True)):
         if first is None:
@@ -39,10 +39,10 @@ def events(
 
     Args:
         agent: whose log it is.
-        log: its lines; those that are no events are passed over.
-        plan: has the links' names.
-        layout: has the flows' addresses.
-        start: of the run, Unix time in s.
+        log: the log's lines; lines that are not events are ignored.
+        plan: the plan, for the links' names.
+        layout: the layout, for the flows' addresses.
+        start: start of the run, Unix time in s.
     """
     rows = []
     flows = names(plan, layout)
@@ -60,13 +60,13 @@ def events(
 
 
 def _flow(said: str, flows: Mapping[tuple[str, str], str]) -> str:
-    """A flow's name from the agent's (crates/narrows-agent/src/events.rs); the agent's, if it is not ours."""
+    """The plan's name of a flow, or the agent's name (crates/narrows-agent/src/events.rs) for other flows."""
     source, _, rest = said.partition(">")
     return flows.get((source, rest.partition("/")[0]), said)
 
 
 def add_events(output: dict[str, Any], rows: Iterable[tuple[float, str, str, float]]) -> None:
-    """Put events into a run's tables, in order of time."""
+    """Add events to a run's tables, in order of time."""
     ordered = sorted(rows)
     columns = ("t_s", "kind", "entity", "value")
     output["events"] = {name: [row[i] for row in ordered] for i, name in enumerate(columns)}
@@ -79,14 +79,14 @@ def add_allocations(
     layout: Layout,
     start: int,
 ) -> None:
-    """Fill `allocation_bps` of the flows' samples: the least that the switches on the path had allotted last.
+    """Fill `allocation_bps` of the flows' samples: the minimum of the latest allocations on the path.
 
     Args:
-        output: tables of a run.
-        snapshots: of its switches (crates/narrows-agent/src/status), in order of time.
-        plan: what was run.
-        layout: where.
-        start: of the run, ns of CLOCK_MONOTONIC.
+        output: the tables of a run.
+        snapshots: snapshots of its switches (crates/narrows-agent/src/status), in order of time.
+        plan: the plan of the run.
+        layout: the layout of the run.
+        start: start of the run, ns of CLOCK_MONOTONIC.
     """
     samples, flows = output["flow_samples"], output["flows"]
     by_name = {name: ends for ends, name in names(plan, layout).items()}

@@ -1,9 +1,12 @@
-"""The real SDN controller of a run: starts it, waits until it knows the network, and does what is planned.
+"""The real SDN controller of a run: starts it, waits until it knows the network, and plans its outages.
 
-Two things are done for it, since the measured network begins to work only with the run. LLDP has to cross
-the links before: relays carry it in a rehearsal, without flows. And hosts that never ask for an address
-(all neighbours are entered by hand) announce themselves, as their first packets would otherwise be flooded.
-LLDP also comes to hosts, where the kernel would count it as dropped: a socket takes it.
+The measured network carries packets only during the run, so the controller needs two preparations:
+
+- LLDP must cross the links before the run. Relays carry it in a rehearsal without flows.
+- Hosts never send ARP requests, because all neighbours are static. They announce themselves; otherwise their
+  first packets would be flooded.
+
+LLDP also reaches hosts, where the kernel would count it as dropped. A socket receives it there.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from narrows.scenario.parts import Plan
 from narrows.units import format_duration
 
 NAME = "controller"
-"""Of the program, its configuration and its log."""
+"""Name of the program, its configuration and its log."""
 _START_SECONDS = 30.0
 _ASK_SECONDS = 0.2
 _PATIENCE_SECONDS = 5.0
@@ -44,17 +47,17 @@ _ETH_LLDP, _ETH_ARP = 0x88CC, 0x0806
 
 
 class Domain:
-    """The controller of a run; without one in the plan, nothing."""
+    """The SDN controller of a run. It does nothing if the plan has none."""
 
     def __init__(self, programs: Processes, plan: Plan, layout: Layout) -> None:
         self.notes: list[str] = []
         self._programs, self._plan, self._layout = programs, plan, layout
         self._process: Any = None
         self._sockets: dict[str, socket.socket] = {}
-        """By namespace (without the run's prefix): where LLDP ends."""
+        """Sockets that receive LLDP, by namespace (without the run's prefix)."""
 
     def start(self) -> None:
-        """Start it; it need not work yet when this returns."""
+        """Start the controller without waiting for it."""
         if not self._layout.control:
             return
         prefix = self._programs.prefix
@@ -69,7 +72,7 @@ class Domain:
         config = self._programs.folder / f"{NAME}.toml"
         config.write_text(agents.toml(control.config(self._plan, self._layout, prefix)), encoding="utf-8")
         command = [sys.executable, "-m", "narrows.cli.main", "controller", "--config", str(config)]
-        # This very package, wherever it was found.
+        # The same package as the one that runs here.
         home = str(Path(narrows.__file__).parents[1])
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([home, os.environ.get("PYTHONPATH", "")])}
         self._process = self._programs.start(CONTROL, NAME, command, env)
@@ -82,12 +85,12 @@ class Domain:
         """Wait until the controller knows all agents, links and hosts.
 
         Args:
-            relays: the run as `_native.emulate` is told, see `spec`.
-            cancel: ends the waiting.
+            relays: the specification of the run for `_native.emulate`, see `spec`.
+            cancel: ends the wait when it is set.
 
         Raises:
-            KernelError: if it does not come to know them.
-            KeyboardInterrupt: if it was cancelled.
+            KernelError: if the controller does not discover them in time.
+            KeyboardInterrupt: if the wait was cancelled.
         """
         if self._process is None:
             return
@@ -104,7 +107,7 @@ class Domain:
                     raise failed[0]
                 if time.monotonic() > until:
                     raise KernelError(
-                        f"the SDN controller did not get to know {lacking} in {_START_SECONDS:g} s"
+                        f"the SDN controller did not discover {lacking} within {_START_SECONDS:g} s"
                     )
                 for port in edges:
                     for address in control.addresses(self._layout, port):
@@ -114,17 +117,17 @@ class Domain:
                 time.sleep(_ASK_SECONDS if lacking else 0)
 
     def logs(self) -> dict[str, str]:
-        """What it has written, by name of a file."""
+        """The controller's log, by file name."""
         if self._process is None:
             return {}
         return {f"{NAME}.log": self._programs.log(NAME).read_text("utf-8", "replace")}
 
     @contextmanager
     def at_work(self, start: int) -> Iterator[None]:
-        """Put it out of order at the planned times while the context lasts.
+        """Stop and resume the controller at the planned times while the context lasts.
 
         Args:
-            start: of the run, ns of CLOCK_MONOTONIC.
+            start: start of the run, ns of CLOCK_MONOTONIC.
         """
         if self._process is None:
             yield
@@ -139,7 +142,7 @@ class Domain:
             thread.join()
 
     def close(self) -> None:
-        """Close what was opened; the program ends with the run's others."""
+        """Close the sockets. The program ends with the run's other programs."""
         for opened in self._sockets.values():
             opened.close()
 
@@ -153,11 +156,11 @@ class Domain:
             if over.wait(max(0.0, (start + when - time.monotonic_ns()) / 1e9)):
                 break
             self._process.send_signal(number)
-        if todo:  # a stopped process does not hear SIGTERM
+        if todo:  # a stopped process does not handle SIGTERM
             self._process.send_signal(signal.SIGCONT)
 
     def _ask(self, what: str) -> Any:
-        """The controller's answer over REST, by a socket of its namespace, as it listens on loopback."""
+        """The controller's REST answer, through a socket in its namespace, because it listens on loopback."""
         client = http.client.HTTPConnection("127.0.0.1", control.HTTP)
         with socket_in(
             path(self._programs.prefix + CONTROL), socket.AF_INET, socket.SOCK_STREAM
@@ -169,7 +172,7 @@ class Domain:
             return json.loads(client.getresponse().read())
 
     def _announce(self, port: Port, text: str) -> None:
-        """Say that a host is there (RFC 5227: an ARP request for its own address)."""
+        """Announce a host by an ARP request for its own address (RFC 5227)."""
         mac, address = bytes.fromhex(port.mac.replace(":", "")), IPv4Address(text).packed
         frame = b"\xff" * 6 + mac + _ETH_ARP.to_bytes(2, "big")
         # Ethernet, IPv4, lengths of their addresses, a request (RFC 826).
@@ -179,7 +182,7 @@ class Domain:
 
 @contextmanager
 def domain(programs: Processes, plan: Plan, layout: Layout) -> Iterator[Domain]:
-    """The controller of a plan, started, for as long as the context lasts."""
+    """The started controller of a plan, while the context lasts."""
     made = Domain(programs, plan, layout)
     try:
         made.start()
@@ -190,7 +193,7 @@ def domain(programs: Processes, plan: Plan, layout: Layout) -> Iterator[Domain]:
 
 @contextmanager
 def _rehearsal(told: Mapping[str, Any]) -> Iterator[list[Exception]]:
-    """The relays of a run at work, without its flows; gives a list that their failure is added to."""
+    """Run the relays without the flows. Yields a list that receives their error, if they fail."""
     failed: list[Exception] = []
     if not told["relays"]:
         yield failed

@@ -1,4 +1,4 @@
-"""Calling the system's tools, and how their failures read."""
+"""Calls the system's tools and reports their failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from narrows.errors import NarrowsError, one_line
 
 
 class KernelError(NarrowsError):
-    """Something that the kernel backend needs and that is not there, or that the kernel refused: one line."""
+    """A missing prerequisite of the kernel backend, or a refusal by the kernel, in one line."""
 
 
 def inside(namespace: str, command: list[str], lines: list[str]) -> str:
@@ -21,10 +21,10 @@ def inside(namespace: str, command: list[str], lines: list[str]) -> str:
 
 
 def call(command: list[str], lines: list[str]) -> str:
-    """Run a command with lines as its input; its output.
+    """Run a command with these lines as its input, and return its output.
 
     Raises:
-        KernelError: if it fails, with its first complaint.
+        KernelError: if it fails, with its first error message.
     """
     if not lines:
         return ""
@@ -35,7 +35,7 @@ def call(command: list[str], lines: list[str]) -> str:
             capture_output=True,
             text=True,
             check=False,
-            start_new_session=True,  # Ctrl-C at a terminal goes to all of its processes; this is to finish
+            start_new_session=True,  # Ctrl-C reaches all processes of a terminal; this one must finish
         )
     except FileNotFoundError:
         raise KernelError(f"found no {command[0]}, which the kernel backend needs: narrows doctor") from None

@@ -1,4 +1,4 @@
-"""Sockets of another network namespace, without a process there, and those of another process."""
+"""Sockets in another network namespace, and sockets of another process."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from narrows.errors import one_line
 
 _CLONE_NEWNET = 0x40000000
 _PIDFD_GETFD = 438
-"""The system call (asm-generic/unistd.h); Linux 5.6."""
+"""Number of the system call pidfd_getfd (asm-generic/unistd.h), since Linux 5.6."""
 
 
 def socket_in(namespace: str, family: int, kind: int, protocol: int = 0) -> socket.socket:
-    """A socket of the namespace that a file stands for: a socket stays where it was made.
+    """Create a socket in the namespace of this file. A socket keeps the namespace in which it was created.
 
     Raises:
-        KernelError: if there is no such namespace, or it may not be entered.
+        KernelError: if there is no such namespace, or if it cannot be entered.
     """
     made: list[socket.socket] = []
     failed: list[OSError] = []
 
     def make() -> None:
-        # A thread is in a namespace of its own choice; this one ends with it.
+        # Namespaces belong to threads, and this thread ends at once.
         try:
             libc = ctypes.CDLL(None, use_errno=True)
             with Path(namespace).open("rb") as file:
@@ -46,10 +46,10 @@ def socket_in(namespace: str, family: int, kind: int, protocol: int = 0) -> sock
 
 
 def sockets_of(pid: int) -> list[socket.socket]:
-    """Duplicates of a process's sockets: what is set on them is set on its own.
+    """Duplicates of a process's sockets. Options set on a duplicate apply to the original.
 
     Raises:
-        KernelError: if the kernel does not give them.
+        KernelError: if the kernel refuses.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     found = []

@@ -1,7 +1,6 @@
-"""Whether a run on real stacks measured what it says: bounds, and the verdict. Pure.
+"""Judges whether other work on the machine disturbed a run on real stacks. Pure.
 
-A kernel run shares a machine with whatever else runs there. A run that was disturbed is not thrown away but
-marked "do not trust", with every reason.
+A disturbed run is kept. It is marked "do not trust" with every reason.
 """
 
 from __future__ import annotations
@@ -10,19 +9,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 LATENESS_NANOS = 1_000_000
-"""99 of 100 packets leave the relay within this of their time: 5 % of an RTT of 20 ms."""
+"""Maximum lateness of the 99th percentile of packets at the relay: 5 % of an RTT of 20 ms."""
 BUSY = 0.9
-"""Share of a second that all processors together may be busy; beyond it queues form in front of them."""
+"""Maximum share of a second in which all processors are busy. Beyond it, work queues up for them."""
 LIMITED = 0.05
-"""Share of its time that a bulk flow may be limited by its receiver's window or its own buffer."""
+"""Maximum share of time in which a receive window or a send buffer limits a bulk flow."""
 
 
 def bounds(virtual: bool = False) -> dict[str, float]:
-    """For `_native.emulate`, which measures.
+    """The bounds that `_native.emulate` checks.
 
     Args:
-        virtual: time is a guest's own. Nothing but the run takes it then, so that a second without idle time
-            is one in which the processor was the bottleneck.
+        virtual: whether time is virtual. Only the run takes virtual time, so in a second without idle time
+            the processor was the bottleneck.
     """
     busiest = {"busiest": BUSY} if virtual else {}
     return {"lateness": LATENESS_NANOS, "busy": BUSY, "limited": LIMITED, **busiest}
@@ -38,12 +37,12 @@ def judge(
 
     Args:
         measured: soundness as `_native.emulate` reports it.
-        complaints: of what else worked during the run.
-        drops: packets dropped by devices, where only queues may drop, by name.
-        notes: what differs from the scenario without making the run less sound.
+        complaints: errors of the programs that took part in the run.
+        drops: packets that devices dropped, by device; only queues may drop packets.
+        notes: differences from the scenario that do not make the run less sound.
 
     Returns:
-        What was measured, with `sound` and `reasons` for all of it.
+        The measurements, with `sound` and `reasons` added.
     """
     reasons = [*measured.get("reasons", []), *complaints]
     reasons += [
@@ -54,7 +53,7 @@ def judge(
 
 
 def line(by_run: Mapping[str, Mapping[str, Any]]) -> str:
-    """What is printed: ``sound``, or ``do not trust: <reasons>`` with the runs that they come from."""
+    """The line to print: ``sound``, or ``do not trust: <reasons>`` with the runs concerned."""
     reasons: dict[str, list[str]] = {}
     for run, verdict in by_run.items():
         for reason in verdict["reasons"]:
@@ -67,5 +66,5 @@ def line(by_run: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def notes(by_run: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What is printed beside the verdict, each note once."""
+    """The notes to print beside the verdict, each once."""
     return list(dict.fromkeys(note for verdict in by_run.values() for note in verdict.get("notes", [])))

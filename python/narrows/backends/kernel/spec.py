@@ -1,4 +1,4 @@
-"""What the real-time part (`_native.emulate`) is told about a layout that has been made: pure."""
+"""The specification of a run for the real-time part (`_native.emulate`). Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from narrows.backends.kernel.namespaces import path
 from narrows.scenario.parts import Plan
 
 FIRST_PORT = 20_000
-"""Listeners' ports: this and the flow's number."""
+"""A listener's port is this plus the flow's number."""
 FIRST_SOURCE_PORT = 40_000
-"""TCP senders' ports: this and the next ones, see `source_ports`."""
+"""First port of TCP senders, see `source_ports`."""
 _LAST_SOURCE_PORT = 65_535
 
 
 def source_ports(plan: Plan) -> list[int | None]:
-    """For each flow the port of its first connection; a group's others follow.
+    """For each flow the source port of its first connection; further members of a group follow.
 
-    None for sources of arrivals, which would soon have used all, and where there are not enough.
+    None for sources of arrivals, which would soon use up all ports, and if there are too few ports.
     """
     ports: list[int | None] = []
     free = FIRST_SOURCE_PORT
@@ -39,12 +39,12 @@ def spec(
     """The specification of a run.
 
     Args:
-        plan: what is run.
-        layout: where it was placed.
-        prefix: of the namespaces.
-        start: when it begins, ns of CLOCK_MONOTONIC.
-        interval: between two looks at sockets and queues, ns.
-        external: the flows are iperf3's, from their own ports.
+        plan: the plan of the run.
+        layout: the layout of the plan.
+        prefix: the prefix of the namespaces.
+        start: start of the run, ns of CLOCK_MONOTONIC.
+        interval: sampling interval of sockets and queues, ns.
+        external: whether iperf3 generates the flows.
     """
 
     def place(namespace: str, device: str) -> dict[str, str]:
@@ -99,21 +99,21 @@ def spec(
 
 
 def _congestion(flow: Plan, prefix: str) -> str | None:
-    """The kernel's name of a flow's congestion controller; None: the plan's, and that of UDP."""
+    """The kernel's name of a flow's congestion control algorithm; None for UDP or the plan's own name."""
     if is_brf(flow):
         return algorithm(prefix)
     return cc.NAMES.get(flow["transport"].get("cc", ""))
 
 
 def _classes(port: Port, controlled: set[int]) -> list[str]:
-    """The classes that packets wait in at a port, of our HTB or the agent's."""
+    """The classes of a port's queue, in our HTB or in the agent's."""
     if port.link in controlled:
         return [f"{HTB}:{leaf}" for leaf in LEAVES]
     return [] if port.queue is None else leaf_classes(port.queue)
 
 
 def _links(plan: Plan) -> list[Plan]:
-    """The links as they serve: one whose port is shaped has that rate."""
+    """The links with their effective rates: a shaped port has the shaper's rate."""
     links = list(plan["links"])
     for number, controller in enumerate(plan["controllers"]):
         if not has_agent(controller):
