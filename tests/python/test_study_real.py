@@ -129,7 +129,7 @@ def test_an_experiment_that_breaks_leaves_the_others_alone(tmp_path: Path) -> No
     # CUBIC came first, and its run is kept.
     for identity in ("E4", "E6"):
         assert [run.factors["controller"] for run in outcome.real.runs[identity]] == ["cubic"]
-        assert "Runs that are missing failed: the agent ended" in outcome.real.left_out[identity]
+        assert "The missing runs failed: the agent ended" in outcome.real.left_out[identity]
     assert "E4: the agent ended" in said
 
 

@@ -1,9 +1,8 @@
-"""A paper's experiments by one command, with each claim of the paper beside what was measured here.
+"""Runs a paper's experiments with one command, and compares each claim of the paper with the measurement.
 
-A study is a folder: `study.toml` (experiments and figures), `claims.toml` (what the paper says and what we
-expect of our own system), and a scenario file per experiment. Nothing of a particular paper is in this
-package: claims and figures name measures from a registry (`measures.py`), and verdicts are computed
-(`judge.py`).
+A study is a folder: `study.toml` (experiments and figures), `claims.toml` (the paper's claims and our own
+expectations), and a scenario file per experiment. This package does not depend on any particular paper.
+Claims and figures name measures of a registry (`measures.py`), and verdicts are computed (`judge.py`).
 """
 
 from narrows.studies import crowds as _crowds  # noqa: F401  (its measures)

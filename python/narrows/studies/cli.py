@@ -1,4 +1,4 @@
-"""`narrows study`: run a paper's experiments, judge its claims, write the report."""
+"""`narrows study`: run a paper's experiments, judge its claims and write the report."""
 
 from __future__ import annotations
 
@@ -26,31 +26,37 @@ _STYLE = {Verdict.REPRODUCED: "green", Verdict.NOT_REPRODUCED: "red", Verdict.UN
 def study(
     name: Annotated[
         str | None,
-        typer.Argument(help="A study by name (e.g. brf) or folder; a list if left out.", show_default=False),
+        typer.Argument(
+            help="Study, by name (e.g. brf) or folder (default: list the studies).", show_default=False
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for tables and report; results/<name> if left out, with -kernel, -vm or -quick "
-            "behind.",
+            help="Folder for tables and report (default: results/NAME, with the suffix -kernel, -vm or "
+            "-quick if it applies).",
             show_default=False,
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds, shorter runs, fewer points.")] = False,
-    only: Annotated[list[str] | None, typer.Option(help="An experiment, e.g. E1; may be repeated.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run fewer seeds, shorter runs and fewer points.")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Experiment to run, e.g. E1; repeat the option for several.")
+    ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Runs at a time; one per core if left out.")
+        int | None, typer.Option(min=1, max=1024, help="Number of parallel runs (default: one per core).")
     ] = None,
     on: Annotated[
         On,
         typer.Option(
             "--on",
-            help="sim: simulate; kernel: shortened, on real Linux TCP stacks and simulated, as root; vm: the "
-            "same in Debian's kernel, in virtual time.",
+            help="sim: simulate. kernel: run a shortened study on real Linux TCP stacks and in the simulator "
+            "(needs root). vm: the same with Debian's kernel in virtual time.",
         ),
     ] = On.SIM,
     reuse: Annotated[
-        bool, typer.Option("--reuse", help="Take tables of an earlier run, where they are.")
+        bool, typer.Option("--reuse", help="Reuse the tables of an earlier run where they exist.")
     ] = False,
     data: Annotated[
         Path | None,
@@ -61,7 +67,7 @@ def study(
             show_default=False,
         ),
     ] = None,
-    figures: Annotated[bool, typer.Option(help="Write figures as SVG, PNG and PDF too.")] = True,
+    figures: Annotated[bool, typer.Option(help="Also write the figures as SVG, PNG and PDF.")] = True,
 ) -> None:
     """Run every experiment of a paper, judge its claims and write one HTML report."""
     if name is None:
@@ -71,16 +77,16 @@ def study(
     loaded = load_study(find_study(name))
     # Before the runs, which take long.
     extras.require("report", "study")
-    # Drawing libraries are slow to import, and `narrows --help` should not be.
+    # Import drawing libraries late: they are slow, and `narrows --help` does not need them.
     from narrows.report import write  # noqa: PLC0415
 
     folder = out if out is not None else Path("results") / _folder(loaded, quick, on)
     try:
         with terminable():
             outcome = _run(loaded, folder, quick, only or [], jobs, reuse, on, existing_folder(data))
-    except KeyboardInterrupt as stopped:  # sweep.Interrupted too, which says how far it came
+    except KeyboardInterrupt as stopped:  # or sweep.Interrupted, which tells the progress
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
-        print(f"interrupted{came}; --reuse takes the experiments that are done", file=sys.stderr)
+        print(f"interrupted{came}; --reuse continues after the finished experiments", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     report = write(outcome, folder, files=figures, say=_say)
     _show(outcome, Console())
@@ -101,7 +107,7 @@ def _run(
     on: On,
     data: Path | None,
 ) -> Outcome:
-    chosen(loaded, only)  # a name that is none costs no guest's start
+    chosen(loaded, only)  # validate names before booting a guest
     backend = real_stacks(on)
     if backend is None:
         return run_study(loaded, folder, quick=quick, only=only, jobs=jobs, reuse=reuse, data=data, say=_say)
@@ -136,7 +142,7 @@ def _verdict(finding: Finding) -> str:
 
 
 def _show_real(real: Real, console: Console) -> None:
-    """How near real stacks came to the simulation, in a line per experiment, and what was left out."""
+    """Agreement of real stacks with the simulation, a line per experiment, and the parts left out."""
     for identity, comparison in real.comparisons.items():
         judged = sum(pair.judged for pair in comparison.pairs)
         within = judged - len(comparison.large)

@@ -1,6 +1,6 @@
-"""The columns of a sweep's tables by run, each read when it is first asked for.
+"""The columns of a sweep's tables by run. Each column is read at its first use.
 
-A study has hundreds of runs with a row for each flow and 10 ms, and looks at four of fifteen columns.
+A study has hundreds of runs with a row per flow and 10 ms, and uses four of fifteen columns.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Columns:
     """A table of a sweep, whose rows are in order of runs.
 
     Args:
-        results: of the sweep.
-        table: its name.
-        count: runs, with those that are missing.
+        results: results of the sweep.
+        table: name of the table.
+        count: number of runs, including missing ones.
     """
 
     def __init__(self, results: Results, table: str, count: int) -> None:

@@ -1,4 +1,4 @@
-"""Measures of crowds of short flows: completion times by size, and how many flows a router counts."""
+"""Measures of many short flows: completion times by size, and the number of flows that a router counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from narrows.studies.run import Run
 Floats = NDArray[np.float64]
 
 PACKET_BYTES = 948
-"""Payload of the packets of 1000 bytes of the BDR paper."""
+"""Payload of the BDR paper's packets of 1000 bytes."""
 
 
 @measure("Mean completion time", "ms", "MET-70")
@@ -51,7 +51,7 @@ def slowdown(run: Run, statistic: str = "mean", after_s: float = 3.0, flows: str
 
 @measure("Finished flows", "%", "MET-70")
 def finished(run: Run, after_s: float = 3.0, before_s: float = 2.0, flows: str = "*") -> float:
-    """Share that has finished of the flows begun after `after_s`, the last `before_s` left out."""
+    """Share of finished flows among those that began after `after_s`, except in the last `before_s`."""
     rows = run.flows(flows)
     start, times = run.column("flows", "start_s")[rows], run.column("flows", "fct_s")[rows]
     chosen = (start > after_s) & (start < start.max(initial=0.0) - before_s)
@@ -60,9 +60,9 @@ def finished(run: Run, after_s: float = 3.0, before_s: float = 2.0, flows: str =
 
 @measure("Error of the estimated number of flows", "%", "BDR-21")
 def flow_count_error(run: Run, link: str, after_s: float = 5.0, statistic: str = "mean") -> float:
-    """What a BDR port counts against the flows that are there.
+    """Relative error of the number of flows that a BDR port counts.
 
-    mean: mean of the absolute error of the samples over the true number; bias: of the signed one.
+    mean: mean absolute error of the samples, relative to the true number. bias: mean signed error.
     """
     t, estimate, truth = flow_counts(run, link)
     chosen = (t > after_s) & (truth > 0)
@@ -82,9 +82,9 @@ def completions(run: Run, packet_bytes: float, after_s: float, flows: str = "*")
 
 
 def flow_counts(run: Run, link: str) -> tuple[Floats, Floats, Floats]:
-    """Times of the samples, the number of flows as the port counts it, and the true one.
+    """Times of the samples, the number of flows that the port counts, and the true number.
 
-    A flow is there from its SYN until the ACK of its last data.
+    A flow exists from its SYN until the ACK of its last data.
     """
     if "traces" not in run.tables:
         return np.empty(0), np.empty(0), np.empty(0)

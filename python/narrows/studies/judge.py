@@ -1,4 +1,4 @@
-"""Verdicts: a claim against the runs. Nothing here is decided by hand."""
+"""Verdicts on claims, computed from the runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from narrows.studies.model import Claim, Expect, Factor, Side
 from narrows.studies.run import Run, Runs, fingerprint, same
 
 OTHERS = "*"
-"""In the second side of a claim: every other value of the factor, a case each."""
+"""Wildcard in the second side of a claim: every other value of the factor, a case each."""
 _PM = "\N{PLUS-MINUS SIGN}"
 
 
 class Verdict(enum.Enum):
-    """What came of a claim."""
+    """The verdict on a claim."""
 
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not reproduced"
@@ -28,7 +28,7 @@ class Verdict(enum.Enum):
 
 
 class Bound(enum.Enum):
-    """What a measured value says about the true one, where times were censored."""
+    """Relation of a measured value to the true one if times were censored."""
 
     LOWER = ">"
     UPPER = "<"
@@ -37,27 +37,27 @@ class Bound(enum.Enum):
 
 @dataclass(frozen=True)
 class Case:
-    """What was measured at one value of the factors that the claim leaves free."""
+    """The measurement at one combination of the factors that the claim leaves free."""
 
     factors: tuple[tuple[str, Factor], ...]
     interval: metrics.Interval
     least: float
     most: float
     bound: Bound | None
-    """Set if times were censored: what was measured is a bound only."""
+    """Set if times were censored, so that the measured value is only a bound."""
     verdict: Verdict
     why: str
     sides: tuple[metrics.Interval, ...] = ()
-    """Means of `a` and `b` where two sides are compared."""
+    """Means of `a` and `b` if two sides are compared."""
     fingerprint: str = ""
-    """Of everything that its flows did: cases of one fingerprint are the same runs."""
+    """Digest of all results of its flows. Cases with the same fingerprint are identical runs."""
     doubted: bool = False
-    """Runs in real time among them were not sound: their figures are shown and not judged."""
+    """Whether some of its runs in real time were not sound. Their figures are shown but not judged."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim with its verdict and what it rests on."""
+    """A claim with its verdict and the evidence for it."""
 
     claim: Claim
     verdict: Verdict
@@ -67,16 +67,16 @@ class Finding:
 
     @property
     def words(self) -> str:
-        """The verdict for readers: a paper's claim is reproduced, an expectation of our own is met."""
+        """The verdict in words: a paper's claim is reproduced, an expectation of our own is met."""
         return self.words_of(self.verdict)
 
     def words_of(self, verdict: Verdict) -> str:
-        """The same for the verdict on one of its cases."""
+        """The verdict on one of its cases in words."""
         return _OWN[verdict] if self.claim.group == "ours" else verdict.value
 
 
 ALIKE = 1e-6
-"""Sides that differ by less than this part are alike: fairness of 1 - 1e-11 is not better than 1 - 2e-11."""
+"""Relative difference below which sides are equal: fairness 1 - 1e-11 is not better than 1 - 2e-11."""
 
 _OWN = {Verdict.REPRODUCED: "met", Verdict.NOT_REPRODUCED: "not met", Verdict.UNJUDGED: "cannot be judged"}
 
@@ -104,7 +104,7 @@ def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
 
 
 def _overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
-    """One verdict of many cases."""
+    """The verdict on a claim with several cases."""
     good = [case for case in cases if case.verdict is Verdict.REPRODUCED]
     bad = [case for case in cases if case.verdict is Verdict.NOT_REPRODUCED]
     unsettled = [case for case in cases if case.verdict is Verdict.UNJUDGED]
@@ -121,7 +121,7 @@ def _overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
 
 
 def _ease(expect: Expect | None, case: Case) -> float:
-    """How far a case is on the right side of a limit: the least easy one speaks for all."""
+    """Distance of a case from the limit, on the right side. The case with the smallest distance is shown."""
     if expect is not None and expect.at_least is not None and not math.isnan(case.least):
         return case.least
     if expect is not None and expect.at_most is not None and not math.isnan(case.most):
@@ -154,7 +154,7 @@ def _single(claim: Claim, name: str) -> Factor:
 def _cases_of(claim: Claim, runs: Runs) -> list[Case]:
     sides = [claim.a] if claim.b is None else [claim.a, claim.b]
     named = {name for side in sides for name in side.where}
-    # A factor given one value is fixed; one given a list of values stays free, as one not named does.
+    # A factor with one value is fixed. A factor with a list of values, or none, stays free.
     fixed = {name for name in named if any(not isinstance(side.where.get(name, []), list) for side in sides)}
     groups = [runs.where(side.where).cases(without=fixed) for side in sides]
     cases = []
@@ -176,9 +176,9 @@ def _cases_of(claim: Claim, runs: Runs) -> list[Case]:
 
 
 def _same_runs(cases: list[Case]) -> list[str]:
-    """Which values of a free factor make no difference at all, to the last packet.
+    """Sentences about values of a free factor whose runs are identical to the last packet.
 
-    Such cases are one piece of evidence, however many rows they fill.
+    Such cases are one piece of evidence, although each has a row.
     """
     sentences = []
     for name in dict(cases[0].factors):
@@ -244,13 +244,13 @@ def _judge_known(
 
 
 def _wanted(expect: Expect) -> tuple[float, float, str]:
-    """The open range where the interval must lie, in figures and in words."""
+    """The open range that must contain the interval, in numbers and in words."""
     if expect.above is not None:
         return expect.above, math.inf, f"above {expect.above:g}"
     if expect.below is not None:
         return -math.inf, expect.below, f"below {expect.below:g}"
     assert expect.about is not None and expect.within is not None
-    # The edges are compliant: a tolerance of 2 lets 2 pass, whatever the last binary digit says.
+    # The edges comply: a tolerance of 2 accepts 2, regardless of rounding in the last binary digit.
     slack = 1e-9 * max(abs(expect.about), expect.within)
     low, high = expect.about - expect.within - slack, expect.about + expect.within + slack
     return low, high, f"within {expect.about:g} {_PM} {expect.within:g}"
@@ -259,7 +259,7 @@ def _wanted(expect: Expect) -> tuple[float, float, str]:
 def _judge_bound(
     expect: Expect, interval: metrics.Interval, least: float, most: float, bound: Bound
 ) -> tuple[Verdict, str]:
-    """A bound decides only what it is already beyond."""
+    """The verdict from a bound, which decides a claim only if it is already beyond the limit."""
     good, bad = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
     if bound is Bound.LOWER:
         if expect.at_most is not None and most > expect.at_most:
@@ -295,7 +295,7 @@ def _judge_bound(
 
 
 def _bound(censored: list[bool]) -> Bound | None:
-    """What a difference or quotient of sides is, some of which are lower bounds."""
+    """The kind of bound of a difference or ratio of sides, some of which are lower bounds."""
     if not any(censored):
         return None
     if all(censored) and len(censored) > 1:

@@ -1,4 +1,4 @@
-"""Finding and reading a study."""
+"""Finds and reads studies."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from narrows.studies.model import Study
 
 
 def study_folders() -> list[Path]:
-    """Where studies live: inside the installed package, or at the top of the checkout."""
+    """Folders of studies: in the installed package, and at the top of a checkout."""
     here = Path(__file__).resolve()
     return [path for path in (here.parent / "library", here.parents[3] / "studies") if path.is_dir()]
 
 
 def known_studies() -> list[str]:
-    """Names of the studies that are at hand."""
+    """Names of the available studies."""
     return sorted({path.parent.name for root in study_folders() for path in root.glob("*/study.toml")})
 
 
 def find_study(name: str) -> Path:
-    """Folder of the study of that name, or the folder itself if `name` is one."""
+    """Folder of the study with that name, or `name` itself if it is the folder of a study."""
     candidates = [Path(name), *(root / name for root in study_folders())]
     for folder in candidates:
         if (folder / "study.toml").is_file():
@@ -47,7 +47,7 @@ def load_study(folder: Path) -> Study:
     for experiment in study.experiments:
         if not experiment.file:
             raise NarrowsError(
-                f"{folder}: experiment {experiment.id}: a scenario or a printed table is needed"
+                f"{folder}: experiment {experiment.id}: found neither, expected a scenario or a printed table"
             )
         if not (folder / experiment.file).is_file():
             raise NarrowsError(f"{folder}: experiment {experiment.id}: no file {experiment.file}")

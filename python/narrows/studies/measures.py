@@ -1,7 +1,7 @@
-"""The registry of measures: a name, a unit, a definition in `narrows.metrics`, and how it is read off a run.
+"""The registry of measures: a name, a unit, a definition in `narrows.metrics`, and a function of a run.
 
-A measure is a function of a run and keyword arguments from a study's TOML. Another study adds a measure here
-only if no existing one says what it needs.
+The function also takes keyword arguments from a study's TOML. A new study adds a measure here only if no
+existing one fits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from narrows.studies.run import Floats, Run
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A value in the measure's unit; censored: a lower bound."""
+    """A value in the measure's unit. If it is censored, it is a lower bound."""
 
     value: float
     censored: bool = False
@@ -34,7 +34,7 @@ class Measure:
     title: str
     unit: str
     source: str
-    """Its definition, MET-n of docs/reference/results.md."""
+    """Rule id of its definition: MET-n of docs/reference/results.md."""
     function: Callable[..., float | Measured]
 
 
@@ -76,7 +76,7 @@ def measure_run(name: str, run: Run, **args: Any) -> Measured:
 
 @measure("Goodput", "Mbit/s", "MET-2")
 def goodput(run: Run, flows: str = "*") -> float:
-    """Goodput of the flows together, over the measurement interval."""
+    """Sum of the goodputs of the flows over the measurement interval."""
     return _goodput(run, flows)
 
 
@@ -84,7 +84,7 @@ def _goodput(run: Run, flows: str = "*") -> float:
     return float(run.column("flows", "goodput_bps")[run.flows(flows)].sum()) / 1e6
 
 
-@measure("Goodput over what the allocation allows", "", "MET-2, MET-6")
+@measure("Goodput over the bound of the allocation", "", "MET-2, MET-6")
 def goodput_over_bound(run: Run, capacity_mbit: float, eta: float = 1.0, loss: str | float = 0.0) -> float:
     """Goodput over eta C (1448/1500) (1 - p); `loss` is p, or the name of the factor that holds it."""
     p = float(run.factors[loss]) if isinstance(loss, str) else loss
@@ -93,7 +93,7 @@ def goodput_over_bound(run: Run, capacity_mbit: float, eta: float = 1.0, loss: s
 
 @measure("Utilisation", "", "MET-5")
 def utilisation(run: Run, link: str) -> float:
-    """Throughput over capacity of the link, over the measurement interval."""
+    """Throughput of the link over its capacity, in the measurement interval."""
     return _only(run.column("links", "utilisation")[run.links(link)], f"link {link}")
 
 
@@ -102,7 +102,7 @@ def utilisation(run: Run, link: str) -> float:
 
 @measure("Share of the goodput", "", "MET-33")
 def share(run: Run, of: str, among: str = "*") -> float:
-    """Goodput of the flows `of` over that of the flows `among`."""
+    """Goodput of the flows `of` over the goodput of the flows `among`."""
     whole = _goodput(run, among)
     return _goodput(run, of) / whole if whole > 0 else math.nan
 
@@ -115,14 +115,14 @@ def jain(run: Run, flows: str = "*") -> float:
 
 @measure("Smallest Jain's index of any bin", "", "MET-30, windowed")
 def jain_min(run: Run, flows: str = "*", bin_s: float = 1.0, after_s: float = 0.0) -> float:
-    """Smallest index over bins that start at `after_s` or later."""
+    """Smallest index of the bins that start at `after_s` or later."""
     starts, matrix = rate_matrix(run, flows, bin_s)
     return metrics.jain_windowed(matrix[starts >= after_s]).min
 
 
 @measure("Jain's index against max-min shares", "", "MET-31")
 def jain_max_min(run: Run, shares_mbit: dict[str, float]) -> float:
-    """Jain's index of goodputs over max-min shares; `shares_mbit`: patterns of flows, the share of each."""
+    """Jain's index of goodputs over max-min shares. `shares_mbit` maps patterns of flows to their shares."""
     rates = run.column("flows", "goodput_bps")
     parts = [rates[run.flows(pattern)] / (1e6 * share) for pattern, share in shares_mbit.items()]
     return metrics.jain(np.concatenate(parts))
@@ -140,9 +140,9 @@ def rate_ratio(run: Run, of: str, to: str) -> float:
 
 @measure("Router drop rate", "%", "MET-20")
 def drop_rate(run: Run, links: list[str]) -> float:
-    """Packets dropped by the named queues in a row, over the packets offered to the first of them.
+    """Packets dropped by the named consecutive queues, over the packets offered to the first queue.
 
-    Random loss not counted.
+    Random loss is not counted.
     """
     dropped, offered = run.column("links", "dropped_packets"), run.column("links", "offered_packets")
     rows = [int(row) for name in links for row in run.links(name)]
@@ -164,10 +164,10 @@ def retransmission_rate(run: Run, flows: str = "*") -> float:
 
 @measure("RTT above the empty path's", "ms", "MET-10, MET-12")
 def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
-    """RTT less that of the empty network: time in queues, and what receivers delayed their ACKs by.
+    """RTT minus the RTT of the empty network: time in queues and delay of ACKs at receivers.
 
-    Papers call it queueing delay; time in one queue is `sojourn`. Mean, p50, p95, p99 or max over the ACKs;
-    the largest of the flows.
+    Papers call it queueing delay. The time in one queue is `sojourn`. The statistic over the ACKs is mean,
+    p50, p95, p99 or max. The largest value of the flows counts.
     """
     rows = run.flows(flows)
     rtt = run.column("flows", f"rtt_{statistic}_s")[rows]
@@ -184,10 +184,10 @@ def recurrences(
     after_s: float = 3.0,
     flows: str = "*",
 ) -> float:
-    """Fewest rises in any window of `window_s`, from `after_s` on: what recurs does so in every window.
+    """Smallest number of rises in any window of `window_s`, from `after_s` on.
 
-    A rise is a sample above `above_ms` that follows one below `below_ms`. The last window counts only if it
-    is whole. The first flow that matches.
+    A recurring event appears in every window. A rise is a sample above `above_ms` that follows one below
+    `below_ms`. The last window counts only if it is complete. Only the first matching flow counts.
     """
     t, rises = _rises(run, above_ms, below_ms, after_s, flows)
     windows = math.floor((t[-1] - after_s) / window_s + 1e-9) if t.size else 0
@@ -212,7 +212,7 @@ def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: st
     t, rtts = run.flow_series(row, "rtt_s")
     known = ~np.isnan(rtts) & (t > after_s)
     t, delay = t[known], 1e3 * (rtts[known] - float(run.column("flows", "rtt_empty_s")[row]))
-    # Only samples beyond either border say something; a rise is where a low one precedes a high one.
+    # Only samples beyond one of the limits count. A rise is a low one followed by a high one.
     beyond = np.flatnonzero((delay > above_ms) | (delay < below_ms))
     high = delay[beyond] > above_ms
     return t, t[beyond[1:][high[1:] & ~high[:-1]]]
@@ -220,7 +220,7 @@ def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: st
 
 @measure("Time in the queue", "ms", "MET-11")
 def sojourn(run: Run, link: str, statistic: str = "p99") -> float:
-    """Time that packets waited in the queue of the link: mean, p95, p99 or max."""
+    """Time that packets spent in the queue of the link: mean, p95, p99 or max."""
     return 1e3 * _only(run.column("links", f"sojourn_{statistic}_s")[run.links(link)], f"link {link}")
 
 
@@ -237,7 +237,7 @@ def _rtt(run: Run, statistic: str, flows: str) -> float:
 
 @measure("Normalised power", "", "MET-40")
 def normalised_power(run: Run, capacity_mbit: float, flows: str = "*") -> float:
-    """(X/C) (D0/D) with the flows' goodput together and their mean RTT."""
+    """(X/C) (D0/D) with the sum of the flows' goodputs and their mean RTT."""
     empty = float(run.column("flows", "rtt_empty_s")[run.flows(flows)].mean())
     return metrics.normalised_power(
         _goodput(run, flows), capacity_mbit, _rtt(run, "mean", flows) / 1e3, empty
@@ -246,7 +246,7 @@ def normalised_power(run: Run, capacity_mbit: float, flows: str = "*") -> float:
 
 @measure("Power", "Mbit/s per ms", "MET-40")
 def power(run: Run, flows: str = "*") -> float:
-    """Goodput of the flows together over their mean RTT (PACEC, equation of Table 2 with a = 1)."""
+    """Sum of the flows' goodputs over their mean RTT (PACEC, equation of Table 2 with a = 1)."""
     return _goodput(run, flows) / _rtt(run, "mean", flows)
 
 
@@ -273,10 +273,10 @@ def convergence(
     statistic: str = "mean",
     quantity: str = "goodput_bps",
 ) -> Measured:
-    """Time until each newcomer has its fair share, and keeps it: mean or max over the joins after the first.
+    """Time until each new flow has its fair share and keeps it: mean or max over the joins after the first.
 
-    The rate is the goodput, or `send_bps`, the L3 rate at the sender. In-order goodput stands still while a
-    hole is being repaired and then jumps; the sender's rate does not.
+    The rate is the goodput, or `send_bps`, the L3 rate at the sender. In-order goodput stops while a lost
+    segment is missing and then jumps. The sender's rate does not.
     """
     times = join_times(run, link, flows, bin_s, quantity)
     if not times:
@@ -290,7 +290,7 @@ def convergence(
 def join_times(
     run: Run, link: str, flows: str = "*", bin_s: float = 0.1, quantity: str = "goodput_bps"
 ) -> list[metrics.Censored]:
-    """Convergence time of each join behind the first, up to the next join or leave (MET-61)."""
+    """Convergence time of each join after the first, up to the next join or leave (MET-61)."""
     rows = run.flows(flows)
     begins, ends = run.column("flows", "start_s")[rows], run.column("flows", "end_s")[rows]
     starts, matrix = rate_matrix(run, flows, bin_s, quantity)
@@ -326,7 +326,7 @@ def join_times(
 
 
 def rate_matrix(run: Run, flows: str, bin_s: float, quantity: str = "goodput_bps") -> tuple[Floats, Floats]:
-    """Start of each bin, and rates in bit/s of bins by flows; NaN where a flow has no sample."""
+    """Start of each bin, and rates in bit/s by bin and flow. NaN if a flow has no sample."""
     series = [metrics.rebin(*run.flow_series(int(row), quantity), bin_s) for row in run.flows(flows)]
     if not series or all(starts.size == 0 for starts, _ in series):
         return np.empty(0), np.empty((0, len(series)))
@@ -336,7 +336,7 @@ def rate_matrix(run: Run, flows: str, bin_s: float, quantity: str = "goodput_bps
 
 
 def _align(grid: Floats, starts: Floats, values: Floats) -> Floats:
-    """The values at the bins of `grid`, NaN where there is none."""
+    """The values at the bins of `grid`, NaN where they are missing."""
     if starts.size == 0:
         return np.full(grid.size, np.nan)
     position = np.clip(np.searchsorted(starts, grid - 1e-9), 0, starts.size - 1)
@@ -345,5 +345,5 @@ def _align(grid: Floats, starts: Floats, values: Floats) -> Floats:
 
 def _only(values: Floats, what: str) -> float:
     if values.size != 1:
-        raise NarrowsError(f"{what}: {values.size} of that name in the results")
+        raise NarrowsError(f"{what}: found {values.size} of that name in the results, expected one")
     return float(values[0])

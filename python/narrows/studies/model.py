@@ -1,4 +1,4 @@
-"""What a study's TOML files may say."""
+"""Models of a study's TOML files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 Factor = str | float | int | bool
 """A value of a factor: a name, or a number in SI base units."""
 Where = dict[str, Factor | list[Factor]]
-"""Which runs: the value of each named factor, or a list of values; factors not named are free."""
+"""Selection of runs: a value, or a list of values, per factor. Other factors are free."""
 
 
 class _Table(BaseModel):
@@ -18,7 +18,7 @@ class _Table(BaseModel):
 
 
 class Paper(_Table):
-    """The paper a study reproduces."""
+    """The paper that a study reproduces."""
 
     title: str
     venue: str
@@ -30,42 +30,42 @@ class Shorter(_Table):
 
     seeds: int = Field(default=2, ge=1)
     duration: str | None = None
-    """The scenario's own if left out."""
+    """Duration of a run (None: that of the scenario)."""
     keep: Where = {}
 
 
 class OnKernel(Shorter):
-    """What an experiment is on real stacks, where each second of a run takes a second."""
+    """The experiment on real stacks, where each second of a run takes a second."""
 
     seeds: int = Field(default=1, ge=1)
     quick: Shorter = Shorter()
-    """What it is with `--quick`: in place of the three above, not on top of them."""
+    """The experiment with `--quick`. It replaces the three fields of `Shorter`."""
     simulated_seeds: int = Field(default=10, ge=1)
-    """Seeds of the simulation that stands beside it."""
+    """Seeds of the simulation for the comparison."""
     omit: list[str] = []
-    """Keys of the scenario that only the simulator needs, e.g. the jitter that real hosts have by nature."""
+    """Keys of the scenario that only the simulator needs, e.g. jitter, which real hosts have anyway."""
     left_out: str = ""
-    """Why it is less than the simulator's experiment, for the report."""
+    """Reason for a smaller experiment than the simulator's, for the report."""
     never: str = ""
-    """Why it is not run on real stacks at all; the rest then says nothing."""
+    """Reason for not running on real stacks at all. Other fields then have no effect."""
     explained: list[str] = []
-    """What is known of larger differences between simulation and kernel, for the report."""
+    """Explanations of larger differences between simulation and kernel, for the report."""
 
 
 class Recorded(_Table):
-    """Recorded traces that are added to a sweep where they are at hand.
+    """Recorded traces, which are added to a sweep if they are in the data folder.
 
-    The scenario file itself needs none.
+    The scenario file itself does not need them.
     """
 
     key: str
-    """The varied key; the scenario's own value comes first."""
+    """The varied key. The scenario's own value comes first."""
     values: list[dict[str, Any]]
-    """Values of the key; `file` is relative to the shared data folder."""
+    """Values of the key. `file` is relative to the data folder."""
 
 
 class Experiment(_Table):
-    """One experiment: a scenario file with its sweep, and how its factors are called."""
+    """One experiment: a scenario file with its sweep, and the names of its factors."""
 
     id: str
     title: str
@@ -74,30 +74,30 @@ class Experiment(_Table):
     scenario: str = ""
     """The scenario file."""
     printed: str = ""
-    """In its place a table that the paper prints (CSV): its rows are the runs, nothing is simulated."""
+    """A CSV table of the paper instead of `scenario`. Its rows are the runs; nothing is simulated."""
     factors: dict[str, str] = {}
-    """Name of a factor to what the sweep calls it (a case or a dotted key), where the two differ."""
+    """Key of each factor in the sweep (`case` or a dotted key), if it differs from the factor's name."""
     recorded: Recorded | None = None
     """Recorded traces to add to the sweep."""
     quick: Shorter = Shorter()
-    """What `--quick` runs."""
+    """The experiment with `--quick`."""
     kernel: OnKernel = OnKernel(never="the study says nothing of it")
-    """What `--on kernel` runs."""
+    """The experiment with `--on kernel`."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Experiment:
         if self.scenario and self.printed:
-            raise ValueError("one of scenario and printed")
+            raise ValueError("expected either scenario or printed")
         return self
 
     @property
     def file(self) -> str:
-        """Where its runs come from."""
+        """Source file of the runs."""
         return self.scenario or self.printed
 
 
 class FigureSpec(_Table):
-    """One figure: a kind from the report's registry, the runs it shows, and what to see in it."""
+    """One figure: a kind from the report's registry, the runs that it shows, and its caption."""
 
     id: str
     experiment: str
@@ -113,15 +113,15 @@ class Side(_Table):
 
     where: Where = {}
     args: dict[str, Any] = {}
-    """Arguments of the measure that hold for this side only."""
+    """Arguments of the measure for this side only."""
 
 
 class Expect(_Table):
-    """What must hold of the measured value; exactly one.
+    """The condition on the measured value. Exactly one must be given.
 
-    above, below: the confidence interval over seeds (of the paired difference, where two sides are compared)
-    lies beyond (MET-91). about: the interval lies within `within` of the value. An interval that straddles a
-    border decides nothing. at_least, at_most: every single run complies.
+    above, below: the confidence interval over seeds (of the paired difference, if two sides are compared) is
+    beyond the value (MET-91). about: the interval is within `within` of the value. If the interval contains a
+    limit, the claim cannot be judged. at_least, at_most: every run complies.
     """
 
     above: float | None = None
@@ -135,21 +135,21 @@ class Expect(_Table):
     def _one(self) -> Expect:
         given = [self.above, self.below, self.at_least, self.at_most, self.about]
         if sum(value is not None for value in given) != 1:
-            raise ValueError("exactly one of above, below, at_least, at_most, about")
+            raise ValueError("expected exactly one of above, below, at_least, at_most, about")
         if (self.about is None) != (self.within is None):
-            raise ValueError("about and within belong together")
+            raise ValueError("expected about and within together")
         return self
 
 
 class Claim(_Table):
-    """A sentence that can be true or false, and how it is decided here."""
+    """A sentence that can be true or false, and its test."""
 
     id: str
     group: Literal["paper", "ours"] = "paper"
     source: str
     says: str
     value: str = ""
-    """The paper's value in words, e.g. `+25.6 %`; empty if it states none."""
+    """The paper's value in words, e.g. `+25.6 %` (empty: it states none)."""
     experiment: str
     figure: str | None = None
     measure: str
@@ -157,34 +157,34 @@ class Claim(_Table):
     a: Side = Side()
     b: Side | None = None
     compare: Literal["value", "difference", "ratio", "gain"] = "value"
-    """How `a` and `b` make one number, seed by seed. gain: 100 (a/b - 1) percent (MET-7)."""
+    """Number that is computed from `a` and `b` per seed. gain: 100 (a/b - 1) percent (MET-7)."""
     across: Literal["every", "any"] = "every"
-    """Where factors stay free there are several cases: must it hold in every one, or in one at least?"""
+    """Whether the claim must hold in every case or in at least one, if free factors make several cases."""
     expect: Expect | None = None
     cannot: str = ""
-    """Why no verdict is possible; what was measured is shown all the same."""
+    """Reason why no verdict is possible. The measured value is still shown."""
     note: str = ""
-    """What a reader needs to judge the verdict."""
+    """Explanation of the verdict for the reader."""
 
     @model_validator(mode="after")
     def _complete(self) -> Claim:
         if (self.b is None) != (self.compare == "value"):
-            raise ValueError("`b` is for difference, ratio and gain, and they need it")
+            raise ValueError("expected `b` with difference, ratio and gain, and only with them")
         if (self.expect is None) != bool(self.cannot):
-            raise ValueError("either `expect` or the reason why a verdict `cannot` be given")
+            raise ValueError("expected either `expect` or `cannot`, the reason for no verdict")
         return self
 
 
 class Study(_Table):
-    """A study: a paper, its experiments, its figures, its claims."""
+    """A study: a paper, experiments, figures and claims."""
 
     id: str
     title: str
     summary: str
     paper: Paper | None = None
-    """None: a comparison of our own."""
+    """The paper (None: a comparison of our own)."""
     resolutions: list[str] = []
-    """Gaps and contradictions of the paper, and how they were settled."""
+    """Gaps and contradictions of the paper, and our choices."""
     experiments: list[Experiment]
     figures: list[FigureSpec] = []
     claims: list[Claim] = []
@@ -192,7 +192,7 @@ class Study(_Table):
 
     @property
     def folder(self) -> Path:
-        """Where the study's files are."""
+        """Folder of the study's files."""
         return self._folder
 
     def experiment(self, identity: str) -> Experiment:
@@ -210,14 +210,14 @@ class Study(_Table):
         ):
             ids = [item.id for item in items]
             if len(set(ids)) != len(ids):
-                raise ValueError(f"two {what}s of one id")
+                raise ValueError(f"found two {what}s with the same id")
         users = {item.id: item.experiment for item in self.figures} | {
             item.id: item.experiment for item in self.claims
         }
         for identity, experiment in users.items():
             if experiment not in experiments:
-                raise ValueError(f"{identity}: no experiment {experiment!r}")
+                raise ValueError(f"{identity}: found no experiment {experiment!r}")
         for claim in self.claims:
             if claim.figure is not None and claim.figure not in figures:
-                raise ValueError(f"{claim.id}: no figure {claim.figure!r}")
+                raise ValueError(f"{claim.id}: found no figure {claim.figure!r}")
         return self

@@ -1,4 +1,4 @@
-"""Tables that a paper prints, as runs: what can be said of its figures without repeating anything."""
+"""Tables that a paper prints, as runs: checks of its figures without new runs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from narrows.studies.measures import measure
 from narrows.studies.run import PRINTED, Run, Runs
 
 KEY = "controller"
-"""Its first column, a factor."""
+"""The table's first column, a factor."""
 
 
 def printed_rows(path: Path) -> Runs:
-    """A run per row: the first column is the controller, the others are figures.
+    """A run per row. The first column is the controller; the others are figures.
 
     Raises:
-        NarrowsError: if it is no such table.
+        NarrowsError: if the file is not such a table.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         return Runs(Run({KEY: row.pop(KEY)}, 0, {PRINTED: _figures(row)}) for row in rows)
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise NarrowsError(one_line(f"{path}: no table of a paper: {error!r}")) from None
+        raise NarrowsError(one_line(f"{path}: expected a table of a paper: {error!r}")) from None
 
 
 def _figures(row: Mapping[str, str]) -> dict[str, Any]:
@@ -51,11 +51,11 @@ def printed(run: Run, column: str) -> float:
 
 @measure("Cells that repeat the throughput", "", "the paper's table")
 def printed_repeats(run: Run, of: str, among: list[str]) -> float:
-    """How many of the columns `among` repeat, to the last digit, the figure of `of` in the same row."""
+    """Number of columns in `among` that repeat the figure of `of` in the same row, to the last digit."""
     return float(sum(_figure(run, column) == _figure(run, of) for column in among))
 
 
-@measure("Throughput that window and RTT allow, over the printed one", "", "W x MSS / RTT")
+@measure("Largest throughput for window and RTT, over the printed one", "", "W x MSS / RTT")
 def printed_window_rate(
     run: Run,
     window: str,
@@ -64,9 +64,9 @@ def printed_window_rate(
     rtt_unit_s: float,
     window_unit_bytes: float,
 ) -> float:
-    """A window per RTT is the most that a flow can send: below 1 the row contradicts itself.
+    """A flow can send at most one window per RTT. Below 1 the row contradicts itself.
 
-    `rtt_unit_s` and `window_unit_bytes` say how the columns are read; the throughput is in Mbit/s.
+    `rtt_unit_s` and `window_unit_bytes` are the units of the columns. The throughput is in Mbit/s.
     """
     seconds = _figure(run, rtt) * rtt_unit_s
     allowed = 8 * _figure(run, window) * window_unit_bytes / seconds / 1e6 if seconds > 0 else math.nan

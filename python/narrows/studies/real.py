@@ -1,7 +1,7 @@
-"""A study on real stacks: every experiment shortened, simulated and run in real time, side by side.
+"""A study on real stacks: a shortened form of each experiment is simulated and run in real time.
 
-Real time costs real time, so that the study says of each experiment what it is on the kernel (`OnKernel`).
-The simulation beside it is the same shortened one: only what runs them differs.
+Runs in real time are slow, so the study defines the shortened form of each experiment (`OnKernel`). The
+simulation runs the same form, so that only the backend differs.
 
 OUT/sim/<experiment>      tables of the simulation
 OUT/<backend>/<experiment>  tables of the runs on real stacks: kernel or vm
@@ -41,23 +41,23 @@ from narrows.studies.runner import (
 )
 
 SIMULATED = "sim"
-"""Folder of the simulations; that of real stacks has their backend's name."""
+"""Folder of the simulations. The folder of real stacks has the name of the backend."""
 OVERHEAD_S = 2.5
-"""Making and unmaking the network of a run, for the estimate."""
+"""Estimated time to set up and remove the network of a run."""
 QUICK_SEEDS = 3
-"""Most seeds of a quick simulation."""
+"""Largest number of seeds of a quick simulation."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """An experiment as both sides run it."""
+    """An experiment on both sides."""
 
     experiment: Experiment
     simulated: Scenario
     real: Scenario | None
-    """None if real stacks can run nothing of it."""
+    """The scenario on real stacks (None: they cannot run any of it)."""
     left_out: list[str]
-    """Sentences: what of it the kernel's side lacks, and why."""
+    """Sentences about parts that real stacks do not run, with reasons."""
 
     @property
     def seconds(self) -> float:
@@ -82,20 +82,20 @@ def run_on_both(
     """Run a study's experiments on real stacks and in the simulator, and judge its claims on both.
 
     Args:
-        study: what to run.
+        study: the study.
         out: folder of results and report.
         real: the backend in real time.
-        quick: what `--quick` makes of it.
-        only: ids of experiments; all if empty.
-        jobs: simulations at a time; runs in real time are as many as the backend allows.
-        reuse: take the tables of experiments that an earlier run finished, if it was the same scenario.
-        simulator: simulates; the native one if left out.
-        say: told in a line what is going on.
+        quick: whether to run the form for `--quick`.
+        only: ids of experiments (empty: all).
+        jobs: number of parallel simulations. The backend limits the number of parallel runs in real time.
+        reuse: whether to use the tables of finished experiments of an earlier run with the same scenario.
+        simulator: the simulator (None: the native one).
+        say: called with each line about the progress.
     """
     experiments = chosen(study, only)
     pairs = [plan(study, experiment, quick, real) for experiment in experiments if not experiment.printed]
     if not any(pair.real for pair in pairs):
-        # Nothing is written: a report without a run would take the place of an earlier one.
+        # Write nothing: a report without a run would replace an earlier one.
         raise NarrowsError(f"--on {real.name}: {_none_runs(experiments, pairs)}")
     stacks = Real(kernel=str(real.facts().get("kernel", "unknown")), backend=real.name)
     outcome = Outcome(study, quick, {}, [], real=stacks)
@@ -129,7 +129,7 @@ def run_on_both(
 
 
 def _none_runs(experiments: list[Experiment], pairs: list[Pair]) -> str:
-    """Why not one of these runs on real stacks."""
+    """Reasons why none of these experiments runs on real stacks."""
     reasons = [f"{pair.experiment.id} is left out there: {' '.join(pair.left_out)}" for pair in pairs]
     reasons += [f"{e.id} is a table that the paper prints" for e in experiments if e.printed]
     return "; ".join(reason.rstrip(".") for reason in reasons)
@@ -138,15 +138,15 @@ def _none_runs(experiments: list[Experiment], pairs: list[Pair]) -> str:
 def _in_real_time(
     pair: Pair, folder: Path, backend: Backend, reuse: bool, left_s: float, say: Say, stacks: Real
 ) -> Results | None:
-    """Run an experiment in real time; if that fails its finished runs, and a sentence in `left_out`."""
+    """Run an experiment in real time. If it fails, return the finished runs and note it in `left_out`."""
     assert pair.real is not None
     progress = _progress(pair.experiment.id, stacks.where, left_s, pair.real.duration / 1e9 + OVERHEAD_S, say)
     try:
         return _results(pair.real, folder, backend, None, reuse, progress)
     except NarrowsError as error:
-        # An experiment that breaks in the middle must not take those before it along.
+        # A failing experiment must not discard the experiments before it.
         say(f"{pair.experiment.id}: {error}")
-        stacks.left_out[pair.experiment.id].append(f"Runs that are missing failed: {error}")
+        stacks.left_out[pair.experiment.id].append(f"The missing runs failed: {error}")
         return error.left
 
 
@@ -164,7 +164,7 @@ def _results(
 
 
 def _kept(scenario: Scenario, folder: Path, reuse: bool) -> Results | None:
-    """What an earlier run left, if it came to its end and ran this very scenario."""
+    """The results of an earlier run, if it finished and had the same scenario."""
     if not reuse or not is_finished(folder):
         return None
     earlier = Results.read(folder)
@@ -176,7 +176,7 @@ def _place(out: Path, real: Backend, pair: Pair) -> Path:
 
 
 def _quiet(done: int, total: int) -> None:
-    """Simulations take no time that anyone would wait for."""
+    """Print no progress: the simulations are short."""
 
 
 def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> sweep.Progress:
@@ -184,7 +184,7 @@ def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> 
 
     def tell(done: int, total: int) -> None:
         spent = time.monotonic() - begun
-        # What is left of this experiment goes by what its runs took, the others by their estimate.
+        # The rest of this experiment is estimated from its finished runs.
         rest = (total - done) * spent / done + left_s - total * each_s
         say(f"{name}: {done} of {total} runs {where}, about {minutes(rest)} left")
 
@@ -192,12 +192,12 @@ def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> 
 
 
 def minutes(seconds: float) -> str:
-    """A rough time in words."""
+    """An approximate time in words."""
     return f"{max(0.0, seconds):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def plan(study: Study, experiment: Experiment, quick: bool, backend: Backend) -> Pair:
-    """What both sides run of an experiment."""
+    """The scenarios of an experiment on both sides."""
     asked = experiment.kernel
     shorter = asked.quick if quick else asked
     data = read_scenario(study, experiment)
@@ -217,7 +217,7 @@ def plan(study: Study, experiment: Experiment, quick: bool, backend: Backend) ->
 
 
 def _possible(data: dict[str, Any], source: str, backend: Backend) -> tuple[Scenario | None, list[str]]:
-    """What of a scenario the backend runs, without the cases that it refuses; and why it does."""
+    """The scenario without the cases that the backend rejects, and the reasons."""
     scenario = Scenario(**data).with_source(source)
     resolver = sweep.Resolver(backend)
     reasons: dict[str, str] = {}
@@ -238,10 +238,10 @@ def _possible(data: dict[str, Any], source: str, backend: Backend) -> tuple[Scen
 
 
 def omit(data: dict[str, Any], key: str) -> None:
-    """Take a dotted key out of a scenario's tables, in place; parts name tables, or entries by number.
+    """Remove a dotted key from a scenario's tables, in place. Its parts are names of tables or indices.
 
     Raises:
-        NarrowsError: if there is none.
+        NarrowsError: if the key does not exist.
     """
     *parts, last = key.split(".")
     place: Any = data
@@ -254,5 +254,5 @@ def omit(data: dict[str, Any], key: str) -> None:
 
 
 def sentence(text: str) -> str:
-    """With a capital and a full stop."""
+    """The text with a capital letter and a full stop."""
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".")

@@ -1,4 +1,4 @@
-"""Runs as measures and figures see them: a point in the space of factors, a seed, and tables of results."""
+"""Runs for measures and figures: a point in the space of factors, a seed, and tables of results."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from narrows.studies.model import Factor, Where
 
 Floats = NDArray[np.float64]
 PRINTED = "printed"
-"""The table of what is no run at all: a row of a paper's table."""
+"""Name of the table that holds a row of a paper's table."""
 Tables = Mapping[str, Mapping[str, Any]]
-"""Table to column to values: numpy arrays, or lists of strings."""
+"""Values by table and column: numpy arrays, or lists of strings."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Run:
     scenario: Mapping[str, Any] = field(default_factory=dict)
     """The scenario as it ran, for figures and measures that need its parameters."""
     doubts: tuple[str, ...] = ()
-    """Why a run in real time did not measure what it says; none: it is sound, or a simulation."""
+    """Reasons not to trust a run in real time (empty: it is sound, or a simulation)."""
 
     def column(self, table: str, name: str) -> Floats:
         """A numeric column as floats."""
@@ -52,9 +52,9 @@ class Run:
     def flow_series(self, row: int, quantity: str) -> tuple[Floats, Floats]:
         """Times (end of each bin, s) and values of a sampled quantity of the flow in that row.
 
-        `rtt_s` is the smoothed RTT where no single samples were recorded: Linux tells none (tcp_get_info,
-        net/ipv4/tcp.c), and its smoothed RTT follows with a gain of 1/8 per ACK (tcp_rtt_estimator,
-        net/ipv4/tcp_input.c), so that at 4000 ACKs/s it has forgotten within 4 ms.
+        `rtt_s` is the smoothed RTT if no single samples were recorded. Linux does not report single samples
+        (tcp_get_info, net/ipv4/tcp.c). Its smoothed RTT has a gain of 1/8 per ACK (tcp_rtt_estimator,
+        net/ipv4/tcp_input.c), so its memory at 4000 ACKs/s is about 4 ms.
         """
         flow = float(self.column("flows", "flow")[row])
         t, values = self._series("flow_samples", "flow", flow, quantity)
@@ -114,7 +114,7 @@ class Runs(Sequence[Run]):
         )
 
     def cases(self, without: Iterable[str] = ()) -> dict[tuple[tuple[str, Factor], ...], Runs]:
-        """Runs by the values of their factors, those `without` put aside; in order of first appearance."""
+        """Runs grouped by the values of their factors except `without`, in order of first appearance."""
         dropped = set(without)
         groups: dict[tuple[tuple[str, Factor], ...], list[Run]] = {}
         for run in self._runs:
@@ -123,7 +123,7 @@ class Runs(Sequence[Run]):
         return {key: Runs(group) for key, group in groups.items()}
 
     def values(self, factor: str) -> list[Factor]:
-        """The values a factor takes, in order of first appearance."""
+        """The values of a factor, in order of first appearance."""
         return list(dict.fromkeys(run.factors[factor] for run in self._runs if factor in run.factors))
 
 
@@ -135,17 +135,17 @@ def _has(run: Run, name: str, wanted: Factor | list[Factor]) -> bool:
 
 
 def same(a: Factor, b: Factor) -> bool:
-    """Equal as factors: numbers up to rounding."""
+    """Whether two values of a factor are equal. Numbers are compared up to rounding."""
     if isinstance(a, int | float) and isinstance(b, int | float):
         return math.isclose(a, b, rel_tol=1e-9)
     return a == b
 
 
 def fingerprint(runs: Iterable[Run]) -> str:
-    """A digest of what the flows of the runs did: every figure of the table `flows`, seed by seed.
+    """A digest of the flows' results: every value of the table `flows`, seed by seed.
 
-    Means and percentiles of RTTs and counts of packets are among them: runs that agree in all of them to the
-    last bit are the same sequence of events.
+    The values include means and percentiles of RTTs and counts of packets. Runs that agree in all of them
+    bit for bit are the same sequence of events.
     """
     digest = hashlib.sha256()
     for run in runs:

@@ -1,4 +1,4 @@
-"""Running a study's experiments, and reading their tables as runs."""
+"""Runs a study's experiments, and reads their tables as runs."""
 
 from __future__ import annotations
 
@@ -33,48 +33,48 @@ Say = Callable[[str], None]
 
 @dataclass
 class Real:
-    """What real stacks did: everything the report adds for them."""
+    """The part of an outcome that comes from real stacks."""
 
     runs: dict[str, Runs] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     comparisons: dict[str, Comparison] = field(default_factory=dict)
     """Simulation (A) and real stacks (B) of each experiment."""
     left_out: dict[str, list[str]] = field(default_factory=dict)
-    """Experiment to sentences: what of it was not run, and why."""
+    """Sentences per experiment about parts that were not run, with reasons."""
     kernel: str = "unknown"
-    """Its release."""
+    """Release of the kernel."""
     backend: str = "kernel"
-    """What ran it: kernel or vm."""
+    """Name of the backend: kernel or vm."""
 
     @property
     def side(self) -> str:
-        """What ran it, as a heading says it."""
+        """Name of the real stacks in headings."""
         return "guest" if self.backend == "vm" else "kernel"
 
     @property
     def where(self) -> str:
-        """The same in a sentence."""
+        """Place of the runs in sentences."""
         return "in the guest" if self.backend == "vm" else "on the kernel"
 
 
 @dataclass
 class Outcome:
-    """A study that was run: everything the report needs."""
+    """The outcome of a study, with all data of the report."""
 
     study: Study
     quick: bool
     runs: dict[str, Runs]
     findings: list[Finding]
     scenarios: dict[str, str] = field(default_factory=dict)
-    """Experiment to the text of its scenario file."""
+    """Text of the scenario file of each experiment."""
     notes: list[str] = field(default_factory=list)
-    """What a reader must know about this run, e.g. that the recorded traces were absent."""
+    """Notes for the reader, e.g. that recorded traces were missing."""
     version: str = "unknown"
     wall_s: float = 0.0
-    """Simulating, all threads together."""
+    """Simulation time, summed over threads."""
     events: int = 0
     real: Real | None = None
-    """The same on real stacks."""
+    """The outcome on real stacks, if the study ran there."""
 
 
 def run_study(
@@ -92,15 +92,15 @@ def run_study(
     """Run the experiments of a study into `out`/results, and judge its claims.
 
     Args:
-        study: what to run.
+        study: the study.
         out: folder of the study's results and report.
-        quick: fewer seeds, shorter runs, fewer points, as the study says.
-        only: ids of experiments; all if empty.
-        jobs: runs at a time; one per core if left out.
-        reuse: take the tables of an earlier run from `out` instead of simulating, where they are.
-        backend: what runs them; the simulator if left out.
+        quick: whether to run fewer seeds, shorter runs and fewer points, as the study defines.
+        only: ids of experiments (empty: all).
+        jobs: number of parallel runs (None: one per core).
+        reuse: whether to use the tables of an earlier run in `out` where they exist.
+        backend: the backend (None: the simulator).
         data: the data folder of recorded traces (None: see `narrows.data.folder`).
-        say: told in a line what is going on.
+        say: called with each line about the progress.
     """
     outcome = Outcome(study, quick, {}, [])
     for experiment in chosen(study, only):
@@ -132,14 +132,14 @@ def run_study(
 
 
 def take_printed(study: Study, experiment: Experiment, outcome: Outcome) -> None:
-    """The rows of a table that the paper prints, in place of runs."""
+    """Use the rows of a table of the paper as runs."""
     path = study.folder / experiment.printed
     outcome.scenarios[experiment.id] = path.read_text(encoding="utf-8")
     outcome.runs[experiment.id] = printed_rows(path)
 
 
 def chosen(study: Study, only: Iterable[str]) -> list[Experiment]:
-    """The experiments of those ids, all if there are none, in the study's order.
+    """The experiments with these ids, or all if there are no ids, in the study's order.
 
     Raises:
         NarrowsError: for an id that the study does not have.
@@ -152,7 +152,7 @@ def chosen(study: Study, only: Iterable[str]) -> list[Experiment]:
 
 
 _REMEMBERED = "study.json"
-"""Beside the tables of an experiment: how it was run, for a report that reuses them."""
+"""File with the options of an experiment, stored with its tables for `--reuse`."""
 
 
 def _remember(folder: Path, quick: bool, notes: list[str]) -> None:
@@ -184,7 +184,7 @@ def prepare(
     Args:
         study: the study.
         experiment: one of its experiments.
-        quick: whether to shorten it as the study says.
+        quick: whether to shorten it as the study defines.
         folder: the data folder of recorded traces (None: see `narrows.data.folder`).
     """
     path = study.folder / experiment.scenario
@@ -200,7 +200,7 @@ def prepare(
 
 
 def read_scenario(study: Study, experiment: Experiment) -> dict[str, Any]:
-    """An experiment's scenario file as tables; that of the sweep is there."""
+    """An experiment's scenario file as tables, with a table `sweep` in any case."""
     data = tomllib.loads((study.folder / experiment.scenario).read_text(encoding="utf-8"))
     data.setdefault("sweep", {})
     return data
@@ -239,7 +239,7 @@ def _recorded(experiment: Experiment, data: dict[str, Any], folder: Path) -> tup
 
 
 def _keep(plan: dict[str, Any], key: str, kept: list[Factor]) -> None:
-    """Leave only these values of a factor in a sweep."""
+    """Keep only these values of a factor in a sweep."""
     if key == "case":
         plan["case"] = [case for case in plan["case"] if case["name"] in kept]
     elif key in plan.get("vary", {}):
@@ -248,9 +248,9 @@ def _keep(plan: dict[str, Any], key: str, kept: list[Factor]) -> None:
 
 
 def factor(value: Any) -> Factor:
-    """A factor's value as claims and figures name it.
+    """A factor's value as in claims and figures.
 
-    Figures in SI base units (packets for queues), files by their stem.
+    Numbers are in SI base units (packets for queues). A file is named by its stem.
     """
     if isinstance(value, dict):
         return Path(str(value["file"])).stem if "file" in value else json.dumps(value, sort_keys=True)
@@ -276,13 +276,13 @@ def factor(value: Any) -> Factor:
 
 
 def read_runs(results: Results, experiment: Experiment) -> Runs:
-    """The tables of a sweep as runs, their factors under the study's names."""
+    """The tables of a sweep as runs, with factors under the study's names."""
     rows: list[dict[str, Any]] = results.runs.to_pylist()
     names = {key: name for name, key in experiment.factors.items()}
-    # An interrupted sweep has gaps in its numbers.
+    # The runs of an interrupted sweep are not numbered consecutively.
     count = max((int(row["run"]) for row in rows), default=-1) + 1
     columns = {name: Columns(results, name, count) for name in SCHEMAS if name != "events"}
-    # A key that a sweep only pins down, and to which the study gives no name, is no factor.
+    # A key with one value in the sweep and without a name in the study is not a factor.
     keys = [key for key in results.factors if key in names or len({row.get(key) for row in rows}) > 1]
     runs, soundness = [], results.soundness
     for row in rows:
@@ -295,12 +295,12 @@ def read_runs(results: Results, experiment: Experiment) -> Runs:
 
 
 def numbers(table: pa.Table, name: str) -> Any:
-    """A numeric column; empty if the table has none of that name."""
+    """A numeric column, empty if the table does not have it."""
     return table[name].to_numpy(zero_copy_only=False) if name in table.column_names else np.empty(0)
 
 
 def wall_seconds(folder: Path) -> float:
-    """Time that the runs in a folder of results took, all together."""
+    """Total time of the runs in a folder of results."""
     try:
         with (folder / "timing.csv").open(encoding="utf-8", newline="") as file:
             return sum(float(row["wall_s"]) for row in csv.DictReader(file))

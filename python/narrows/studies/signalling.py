@@ -1,4 +1,4 @@
-"""Measures of what feedback costs: bytes in packets, packets rewritten, messages."""
+"""Measures of the cost of feedback: bytes in packets, rewritten packets, messages."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from narrows.studies.measures import measure
 from narrows.studies.run import Run
 
 WORK = {"rewrites": ("rewritten_data", "rewritten_acks"), "messages": ("messages", "notices")}
-"""What a port does for its signalling, and the columns that count it."""
+"""Kinds of work of a port for signalling, and the columns that count them."""
 
 
 @measure("Bytes of signalling", "%", "MET-82")
 def signalling_bytes(run: Run, flows: str = "*") -> float:
-    """Congestion headers, their echoes and rate options over all L3 bytes that the flows' ends sent."""
+    """Bytes of congestion headers, their echoes and rate options over all L3 bytes that the hosts sent."""
     rows = run.flows(flows)
     added, sent = run.column("flows", "signal_bytes")[rows], run.column("flows", "sent_bytes")[rows]
     return (
@@ -27,13 +27,13 @@ def signalling_bytes(run: Run, flows: str = "*") -> float:
 
 @measure("Work of signalling", "1/s", "MET-82")
 def signalling_work(run: Run, of: str = "rewrites") -> float:
-    """Per second and all ports together: packets rewritten, or control messages (those to sources too)."""
+    """Rewritten packets, or control messages including those to sources, per second over all ports."""
     if of not in WORK:
         raise NarrowsError(f"signalling_work: found of = {of!r}, expected one of {', '.join(WORK)}")
     if not _counted(run):
         return math.nan
     seconds = run.column("signalling", "duration_s")
-    # Where nobody controls a port, nobody does anything.
+    # Ports without a controller do no work.
     if seconds.size == 0:
         return 0.0
     return metrics.feedback_rate(
@@ -42,6 +42,6 @@ def signalling_work(run: Run, of: str = "rewrites") -> float:
 
 
 def _counted(run: Run) -> bool:
-    """Only the simulator counts."""
+    """Whether the run has counters. Only the simulator counts."""
     sent = run.column("flows", "sent_bytes")
     return bool(np.isfinite(sent).all() and sent.any())

@@ -1,4 +1,4 @@
-"""A made-up radio trace that behaves like a driven 5G link: for when no recorded one is at hand."""
+"""A synthetic radio trace that resembles a 5G link while driving, used if recorded traces are missing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 STATES_MBIT = (15.0, 80.0, 260.0)
-"""Mean rate in each state: at the edge of a cell, mid-band, close to it."""
+"""Mean rate in each state: at the edge of a cell, in the middle, and close to the base station."""
 STAY = 0.985
 """Probability per step of staying in a state: a mean stay of 6.7 s at 100 ms, as in recorded drives."""
 CORRELATION = 0.92
 """AR(1) coefficient of the logarithm of the rate between steps.
 
-Fading that is remembered for about a second.
+Fading is correlated over about a second.
 """
 SPREAD = 0.35
 """Standard deviation of the logarithm of the rate within a state."""
@@ -23,22 +23,22 @@ FLOOR_MBIT = 1.0
 def radio_trace(seconds: float, *, seed: int, step_s: float = 0.1) -> Iterator[tuple[float, float]]:
     """Time in s and rate in Mbit/s of each step: Markov between states, AR(1) in the logarithm.
 
-    The generator is PCG64, whose stream numpy keeps the same between releases; rates are rounded to 0.01
-    Mbit/s, so that the last digit of a machine's logarithm does not matter.
+    The generator is PCG64, whose stream is stable between numpy releases. Rates are rounded to 0.01 Mbit/s,
+    so that rounding differences between machines do not matter.
     """
     random = np.random.Generator(np.random.PCG64(seed))
     state, fading = 1, 0.0
     for i in range(round(seconds / step_s)):
         if random.random() > STAY:
             state = 1 if state != 1 else (0, 2)[int(random.random() > 0.5)]
-        # A sum of uniforms stands for the normal variable: its value is the same on every machine.
+        # A sum of uniform variables replaces the normal one, so that it is the same on every machine.
         noise = sum(random.random() for _ in range(12)) - 6.0
         fading = CORRELATION * fading + SPREAD * (1.0 - CORRELATION**2) ** 0.5 * noise
         yield round(i * step_s, 6), round(max(FLOOR_MBIT, STATES_MBIT[state] * float(np.exp(fading))), 2)
 
 
 def as_csv(seconds: float, *, seed: int) -> str:
-    """The trace as a scenario reads it."""
+    """The trace in the CSV format of scenarios."""
     lines = [
         f"# Synthetic 5G-like capacity, made by narrows.studies.synthetic with seed {seed}",
         "time_s,rate_mbit",
