@@ -73,7 +73,7 @@ REAL = (
     ("S2", "loss=0.0", "goodput", "", "alone, Mbit/s"),
     ("S2", "loss=0.0", "rtt", "", "RTT, ms"),
     ("S2", "loss=0.01", "goodput", "", "1 % loss, Mbit/s"),
-    ("S3", "loss=0.0", "share", "of=tested", "share beside CUBIC"),
+    ("S3", "loss=0.0", "share", "of=tested", "share against CUBIC"),
 )
 """Columns for a survey on real stacks: experiment, point, measure and its arguments, head."""
 

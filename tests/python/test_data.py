@@ -52,9 +52,7 @@ def trace(name, content):
 
 
 def data_set(*files, by_hand=""):
-    return DataSet(
-        "example", "An example", "CC0-1.0", "https://example.org", "Nobody: Nothing", files, by_hand
-    )
+    return DataSet("example", "An example", "MIT", "https://example.org", "Nobody: Nothing", files, by_hand)
 
 
 @pytest.fixture
@@ -138,7 +136,7 @@ def test_the_list_says_what_is_present(narrows, tmp_path, catalogue):
     )
     for line in ("good: present", "bad: different checksum", "none: missing"):
         assert f"    traces/{line}\n" in out
-    for line in ("licence:  CC0-1.0", "source:   https://example.org", "cite:     Nobody: Nothing"):
+    for line in ("licence:  MIT", "source:   https://example.org", "cite:     Nobody: Nothing"):
         assert f"  {line}\n" in out
     assert "  get it:   narrows data fetch example\n" in out
     code, out, _ = narrows("data", "--data", tmp_path, "--json")
