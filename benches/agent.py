@@ -27,7 +27,7 @@ FLOWS = (1_000, 10_000, 100_000)
 
 
 def output(command: Sequence[str]) -> str:
-    """What a command prints."""
+    """The output of a command."""
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise BenchError(f"{' '.join(command)} failed")

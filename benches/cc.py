@@ -1,6 +1,6 @@
-"""Measures the congestion controls of `narrows cc` on this kernel, or on a guest's in virtual time.
+"""Measures the algorithms of `narrows cc` on this kernel, or on a guest's in virtual time.
 
-BBR v1 in eBPF beside the kernel's own on a dozen paths, and who gets what of a link with BBR-A, -B and -C.
+BBR v1 in eBPF next to the kernel's on a dozen paths, and the shares of a link with BBR-A, -B and -C.
 
     python benches/cc.py                      # as root, with nothing else at work: 35 minutes
     python benches/cc.py --only paths --runs 5
@@ -90,7 +90,7 @@ def sound(backend: Kernel | Vm, text: str) -> tuple[list[dict[str, Any]], bool]:
 
 
 def where(backend: Kernel | Vm) -> str:
-    """What this was measured on, in a line."""
+    """The machine of the measurement, in a line."""
     if not isinstance(backend, Vm):
         return machine()
     guest = backend.facts()["guest"]

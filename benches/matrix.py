@@ -31,7 +31,7 @@ BUFFER = "1bdp"
 PACKETS = 333
 """One BDP of 100 Mbit/s and 40 ms in full packets."""
 BUFFERS, SEEDS = 3, 5
-"""Of the whole matrix, by default."""
+"""Buffers and seeds of the whole matrix, by default."""
 CELLS = {
     ("cubic", "bbr"): ("ns3::TcpCubic", "ns3::TcpBbr"),
     ("cubic", "reno"): ("ns3::TcpCubic", "ns3::TcpLinuxReno"),
@@ -42,7 +42,7 @@ CELLS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """What a process needed, s."""
+    """Time that a process needed, s."""
 
     wall: float
     cpu: float

@@ -102,7 +102,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one side needed for one scenario, over its repetitions.
+    """The time that one side needed for one scenario, over its repetitions.
 
     Attributes:
         scenario: What was run.
@@ -260,7 +260,7 @@ def speed_table(costs: Sequence[Cost]) -> str:
 
 
 def fidelity_table(costs: Sequence[Cost]) -> str:
-    """What the two sides simulated, which should be nearly the same."""
+    """The results of the two sides, which should be nearly the same."""
     header = ["", "", "goodput Mbit/s", "packets delivered", "packet-hops", "flows", "drops"]
     rows = [
         [
@@ -318,7 +318,7 @@ def memory_lines(costs: Sequence[Cost]) -> list[str]:
 
 
 def controller_lines(bench: str) -> list[str]:
-    """What a bench of the controllers prints."""
+    """The output of a bench of the controllers."""
     program = cargo_bench("narrows-control", bench)
     printed = subprocess.run([program, "--bench"], stdout=subprocess.PIPE, text=True, check=True).stdout
     return ["```", *printed.rstrip().splitlines(), "```"]
@@ -403,14 +403,14 @@ def by_scenario(rows: Iterable[list[str]]) -> dict[str, list[list[str]]]:
 
 
 def merged(old: str, new: str) -> str:
-    """A table with the rows of the scenarios in another of the same header in place of its own."""
+    """A table in which rows of another table with the same header replace those of the same scenarios."""
     header, *rows = cells_of(old.splitlines())
     blocks = by_scenario(rows) | by_scenario(cells_of(new.splitlines())[1:])
     return table(header, [row for name in sorted(blocks) for row in blocks[name]])
 
 
 def pacing_line(costs: Sequence[Cost]) -> list[str]:
-    """What BBR v3 costs in the simulator beside Reno, if both were run."""
+    """The cost of BBR v3 in the simulator compared with Reno, if both were run."""
     pair = [c for name in PAIR for c in costs if c.scenario.name == name]
     if len(pair) < len(PAIR):
         return []
@@ -425,7 +425,7 @@ def pacing_line(costs: Sequence[Cost]) -> list[str]:
 
 
 def blocks_of(benches: Sequence[str]) -> dict[str, str]:
-    """What the benches of controllers print, under their headings."""
+    """The output of the benches of controllers, under their headings."""
     return {title: "\n".join(controller_lines(b)) for b, title in CONTROLLER_BENCHES.items() if b in benches}
 
 

@@ -18,11 +18,11 @@ class NarrowsError(Exception):
     """Something that the user can put right. Its text is one line; the CLI prints it and exits with 2."""
 
     left: Results | None = None
-    """Of a sweep that it ended the finished runs, where they are on disk."""
+    """Finished runs of the sweep that this error ended, if they are on disk."""
 
 
 class ScenarioError(NarrowsError):
-    """A scenario that cannot be run: where (file and key), what was found, what would do.
+    """A scenario that cannot be run: location (file and key), what was found, what was expected.
 
     Args:
         message: what is wrong, e.g. ``found '10 apples', expected a rate such as '100mbit'``.

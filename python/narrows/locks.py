@@ -10,14 +10,14 @@ from pathlib import Path
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Wait until nobody else holds the file, which is made if it is not there, and hold it meanwhile."""
+    """Lock the file, which is created if necessary, while the block runs. Waits for other holders."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def take(file: int) -> bool:
-    """Whether nobody else has a lock on an open file; it is locked then."""
+    """Try to lock an open file; returns whether no other process holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

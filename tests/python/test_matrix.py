@@ -141,7 +141,7 @@ def test_an_unknown_name_is_one_line_with_the_nearest_name(narrows, tmp_path):
 
 def test_all_beside_names_is_one_line(narrows, tmp_path):
     said = narrows("matrix", "--all", "cubic", "--out", tmp_path / "m")
-    assert said == (2, "", "--all: found with cubic, expected no controllers beside it\n")
+    assert said == (2, "", "--all: found with cubic, expected no controllers with it\n")
     assert not (tmp_path / "m").exists()
 
 

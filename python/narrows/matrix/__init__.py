@@ -1,4 +1,4 @@
-"""Every congestion controller beside every other: who takes how much, and what it costs whom."""
+"""Every pair of congestion controllers on a shared link: shares of the goodput, and harm."""
 
 from narrows.matrix.cells import Cell, cells
 from narrows.matrix.plan import Ask, scenario

@@ -1,6 +1,6 @@
 """The cells of a matrix: for each buffer and two controllers, what one has of the other's company.
 
-A cell is about a controller beside a rival; where a controller meets itself it is about both of its flows:
+A cell is about a controller next to a rival. Where a controller meets itself it is about both of its flows:
 goodput, RTT and harm are their means, the share is the larger one and the ratio the larger over the smaller.
 Harm (MET-35) is Ware, Mukerjee, Seshan and Sherry's (HotNets 2019): what a rival takes from a controller, as
 a part of what it has when it is alone on the same link. All figures are means over seeds; harm compares runs
@@ -32,7 +32,7 @@ SHARE_OF_ONE = 0.5
 
 @dataclass(frozen=True)
 class Cell:
-    """A controller beside a rival, or alone."""
+    """A controller next to a rival, or alone."""
 
     buffer: str
     controller: str
@@ -40,19 +40,19 @@ class Cell:
     """None: it is alone."""
     seeds: int
     goodput_bps: Interval
-    """Of one flow of the controller (MET-2)."""
+    """Goodput of one flow of the controller (MET-2)."""
     rtt_mean_s: Interval
-    """Of its ACKs (MET-12)."""
+    """Mean RTT of its ACKs (MET-12)."""
     share: Interval
-    """Of the goodput of both flows (MET-33); beside itself the larger of the two."""
+    """Its share of the goodput of both flows (MET-33); next to itself the larger of the two."""
     ratio: Interval
-    """Its goodput over the rival's (MET-34); beside itself the larger over the smaller."""
+    """Its goodput over the rival's (MET-34); next to itself the larger over the smaller."""
     jain: Interval
-    """Of both goodputs (MET-30)."""
+    """Jain's index of both goodputs (MET-30)."""
     harm_goodput: Interval
     """Part of its lonely goodput that the rival takes (MET-35)."""
     harm_rtt: Interval
-    """Part of its RTT beside the rival that it has not when alone (MET-35)."""
+    """Fraction of its RTT next to the rival that is absent when it runs alone (MET-35)."""
     starved: Interval
     """Part of the seeds in which it had less than 5 % of its fair share for more than 10 s (MET-36)."""
 
@@ -62,7 +62,7 @@ FIGURES = tuple(item.name for item in fields(Cell) if item.type == "Interval")
 
 
 def cells(results: Results, ask: Ask) -> list[Cell]:
-    """All cells: for each buffer first each controller alone, then each beside each, row by row."""
+    """All cells: for each buffer first each controller alone, then each pair, row by row."""
     experiment = Experiment(id="matrix", title="", scenario="", factors={"buffer": BUFFER})
     runs = read_runs(results, experiment)
     warmup = float(results.metadata.get("warmup_s", 0.0))

@@ -23,7 +23,7 @@ from narrows.scenario.served import MARKED
 Say = Callable[[str], None]
 
 LEGACY = "cubic"
-"""What is deployed: Linux's default."""
+"""The algorithm that is deployed: Linux's default."""
 STARVING = 0.1
 """Share of the goodput below which the summary names a victim."""
 
@@ -163,7 +163,7 @@ def _loss(ask: Ask) -> str:
 
 
 def notes(ask: Ask) -> list[str]:
-    """What a reader must know about the controllers and the link."""
+    """Notes about the controllers and the link that a reader needs."""
     said = []
     if ask.loss:
         said.append(
@@ -231,7 +231,7 @@ def _over_rivals(cells: Sequence[Cell]) -> Interval:
 
 
 def _most_and_least(harm: dict[str, Interval]) -> list[str]:
-    """Who takes most and least of what rivals have alone, as far as the intervals tell."""
+    """The controllers that do most and least harm to rivals, as far as the intervals tell."""
     known = {name: interval for name, interval in harm.items() if not math.isnan(interval.mean)}
     if len(known) < 2:
         return []

@@ -16,7 +16,7 @@ from narrows.scenario.served import MARKED
 TIGHT = "tight"
 """Name of the bottleneck."""
 BUFFER = f"links.{TIGHT}.queue.limit"
-"""What varies."""
+"""The key that varies."""
 BUFFERS = ("0.5bdp", "1bdp", "4bdp")
 """Lengths of its queue, if nothing else is asked for."""
 ACCESS_FACTOR = 10
@@ -39,14 +39,14 @@ HELP: dict[str, dict[str, Any]] = {
     "bdr-literal": {"controllers": [{"kind": "bdr", "link": TIGHT, "params": {"mode": "literal"}}]},
     "obp": {"controllers": [{"kind": "obp", "link": TIGHT}]},
 }
-"""Controllers that obey the network, and what the network needs for it."""
+"""Controllers that take their rate from the network, and the rate controller that they require."""
 VARIANTS = ("-literal", "-recent", "-hystartpp")
 """Endings of names that are another controller but for one thing; they are in a matrix if asked for."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """What a matrix is of."""
+    """The controllers and the network of a matrix."""
 
     controllers: tuple[str, ...]
     rate: str = "100mbit"
@@ -77,14 +77,14 @@ def choose(
         marks: the network marks.
 
     Raises:
-        NarrowsError: for a name that is not known, or names beside `everyone`.
+        NarrowsError: for a name that is not known, or names together with `everyone`.
     """
     named = list(dict.fromkeys(wanted))
     for name in named:
         if name not in known:
             raise NarrowsError(f"controller: {one_of(name, known, 'a congestion controller', 'controllers')}")
     if named and everyone:
-        raise NarrowsError(f"--all: found with {', '.join(named)}, expected no controllers beside it")
+        raise NarrowsError(f"--all: found with {', '.join(named)}, expected no controllers with it")
     alone = [
         name
         for name in known

@@ -19,7 +19,7 @@ def queueing_delay(rtt_s: ArrayLike, rtt_empty_s: float) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class DelaySummary:
-    """What MET-12 asks to report of delays, in seconds, each packet with equal weight."""
+    """The figures of delays that MET-12 defines, in seconds, each packet with equal weight."""
 
     mean: float
     median: float

@@ -16,7 +16,7 @@ def jain(rates: ArrayLike) -> float:
     """Jain's index, 1/n .. 1 (MET-30; Jain, Chiu, Hawe, DEC-TR-301).
 
     ``rates``: one goodput per flow over the interval in which all are active. A NaN is a flow that was not
-    there and is left out. NaN for no flow at all, or if nobody got anything.
+    there and is left out. NaN if there is no flow, or if all rates are zero.
     """
     x = _active(rates)
     if x.size == 0 or not x.max() > 0:
@@ -69,7 +69,7 @@ def two_flow_ratio(index: float) -> float:
 
 
 def share(rate: float, others: ArrayLike) -> float:
-    """What ``rate`` is of itself and ``others`` together, 0..1 (MET-33). NaN if all are zero."""
+    """The share of ``rate`` in the sum of itself and ``others``, 0..1 (MET-33). NaN if all are zero."""
     total = rate + float(np.nansum(np.asarray(others, dtype=np.float64)))
     return rate / total if total > 0 else math.nan
 
@@ -91,7 +91,7 @@ def inter_protocol_ratio(rates_a: ArrayLike, rates_b: ArrayLike) -> float:
 def harm(solo: float, with_competitor: float, *, more_is_better: bool) -> float:
     """Harm done to a victim, (-inf, 1]; none at or below 0 (MET-35; Ware et al., HotNets 2019).
 
-    ``solo``: the victim's metric alone; ``with_competitor``: beside the newcomer. ``more_is_better`` for
+    ``solo``: the victim's metric alone; ``with_competitor``: next to the newcomer. ``more_is_better`` for
     rates, not for delay and completion time. NaN where the denominator is zero.
     """
     lost, whole = (

@@ -1,4 +1,4 @@
-"""What the feedback of rate controllers costs (MET-82)."""
+"""The cost of the feedback of rate controllers (MET-82)."""
 
 from __future__ import annotations
 

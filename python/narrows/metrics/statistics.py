@@ -54,7 +54,7 @@ def paired_difference(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Interv
     first = np.asarray(a, dtype=np.float64)
     second = np.asarray(b, dtype=np.float64)
     if first.shape != second.shape:
-        raise ValueError(f"pairs are needed: {first.size} values beside {second.size}")
+        raise ValueError(f"expected pairs, found {first.size} and {second.size} values")
     return mean_ci(first - second, level)
 
 

@@ -24,9 +24,9 @@ class Column:
     kind: str
     """float, u8, u32, u64 or str."""
     unit: str
-    """Of its figures; empty for names and numbers of things."""
+    """Unit of its figures; empty for names and for numbers of things."""
     meaning: str
-    """What it says."""
+    """Its meaning."""
 
     @property
     def field(self) -> pa.Field[pa.DataType]:

@@ -1,11 +1,11 @@
 """How a folder's results give way to new ones: all at once, when the new ones are complete.
 
-OUT/.narrows-part   what a run under way writes
-OUT/.narrows-old    the earlier results while they make room; they come back if the run is killed then
+OUT/.narrows-part   output of a run in progress
+OUT/.narrows-old    the earlier results while they are replaced; they are restored if the run is killed then
 OUT/.narrows-new    the new ones while they move in; the next run finishes that if this one is killed
 OUT/interrupted     the finished runs of a sweep that broke off, where earlier results were there to be kept
 
-This happens inside of the folder and not beside it, so that the folder may be a mount point or the current
+This happens inside the folder and not next to it, so that the folder may be a mount point or the current
 one, and that files which others put there stay. Its metadata.json goes first and comes last: in between,
 readers find no results rather than a mixture.
 """
@@ -53,7 +53,7 @@ def unfinished(folder: Path, metadata: dict[str, Any]) -> Path | None:
 
 
 def exchange(folder: Path) -> None:
-    """What is in PART takes the place of the folder's results."""
+    """Replace the folder's results by the content of PART."""
     with undisturbed():
         old = folder / _OLD
         old.mkdir()
@@ -66,7 +66,7 @@ def exchange(folder: Path) -> None:
 
 
 def put_aside(folder: Path) -> Path:
-    """What is in PART is readable beside the folder's results, which stay; where."""
+    """Keep the content of PART next to the folder's results, which stay; returns its place."""
     place = folder / INTERRUPTED
     with undisturbed():
         shutil.rmtree(place, ignore_errors=True)
@@ -89,7 +89,7 @@ def _ours(folder: Path) -> list[str]:
     names = [METADATA, "runs", LOGS, INTERRUPTED, REPORT, "timing.csv"]
     names += [f"{name}.{suffix}" for name in ("runs", *tables.SCHEMAS) for suffix in tables.FORMATS]
     with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
-        # The simulation beside a run in real time; elsewhere a folder of that name is somebody's own.
+        # The simulation that belongs to a run in real time; elsewhere a folder of that name is the user's.
         if json.loads((folder / METADATA).read_text(encoding="utf-8")).get("backend") in ("kernel", "vm"):
             names.append(SIMULATED)
     return names

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     import polars
 
 METADATA = "metadata.json"
-"""What was run: version, scenario, runs."""
+"""Description of the runs: version, scenario, runs."""
 LOGS = "logs"
-"""Folder of what programs wrote."""
+"""Folder of the output of programs."""
 REPORT = "report.html"
 """The page that `narrows report` draws of a folder."""
 SIMULATED = "sim"
-"""Beside a run in real time the same scenario simulated, a folder of results of its own."""
+"""The simulation that belongs to a run in real time, a results folder of its own."""
 INTERRUPTED = "interrupted"
-"""Finished runs of a sweep that broke off, beside earlier results that stay: a folder of results, too."""
+"""Finished runs of an interrupted sweep, next to earlier results that stay; a results folder, too."""
 SOUNDNESS = "soundness"
 """Key of the metadata: by number of the run, whether one in real time measured what it says, or why not."""
 
@@ -40,7 +40,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "entries": ("a list of names", lambda value: _list_of(str, value)),
     "runs": ("a list of tables", lambda value: _list_of(dict, value)),
 }
-"""Of keys of the metadata that are read: what they hold, if they are there."""
+"""Types of the values of those metadata keys that are read, if they are present."""
 
 
 class Results:
@@ -155,12 +155,12 @@ class Results:
 
     @property
     def factors(self) -> list[str]:
-        """What varies between the runs besides the seed."""
+        """The factors that vary between the runs, without the seed."""
         return list(self.metadata.get("factors", []))
 
     @property
     def soundness(self) -> dict[str, dict[str, Any]]:
-        """Of runs in real time, by number: `sound`, `reasons`, what was measured; empty for simulations."""
+        """Runs in real time by number: `sound`, `reasons`, measurements; empty for simulations."""
         told = self.metadata.get(SOUNDNESS, {})
         known = isinstance(told, dict) and all(isinstance(v, dict) and "sound" in v for v in told.values())
         if not known:
@@ -206,7 +206,7 @@ class Results:
 
     @property
     def events(self) -> pa.Table:
-        """What happened when."""
+        """Events with their times."""
         return self.table("events")
 
     @property

@@ -38,7 +38,7 @@ class Store(Protocol):
         """A run is finished."""
 
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
-        """What programs of a run wrote, by name of a file."""
+        """Output of the programs of a run, by file name."""
 
     @property
     def finished(self) -> int:
@@ -208,7 +208,7 @@ class Folder:
             raise
 
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
-        """What programs of a run wrote, by name of a file."""
+        """Output of the programs of a run, by file name."""
         folder = self._part / LOGS / str(run)
         try:
             for name, text in logs.items():

@@ -1,4 +1,4 @@
-"""What a run's tables on the terminal say: per flow and per tight link, means over seeds."""
+"""The tables of a run on the terminal: per flow and per tight link, means over seeds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Figure:
     mean: float
     half: float = math.nan
     seeds: int = 1
-    """Of these, how many the figure is defined for."""
+    """Number of these for which the figure is defined."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Row:
     """A flow or a link, over all seeds of one point of the sweep."""
 
     factors: dict[str, Any]
-    """What this point of the sweep is."""
+    """The factors of this point of the sweep."""
     name: str
     """The flow's or link's."""
     cc: str
@@ -122,7 +122,7 @@ def _add_shares(rows: list[dict[str, Any]]) -> None:
 
 
 def _groups_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of large groups merged, and all rows of a run numbered anew."""
+    """Rows of large groups merged, and all rows of a run numbered again."""
     by_source: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for row in rows:
         by_source.setdefault((row["run"], row["source"]), []).append(row)

@@ -1,7 +1,7 @@
 """The tables of results: how they are made and put on disk. Their columns stand in `columns`.
 
 Times are s, rates bit/s, sizes bytes; NaN where a figure is undefined. docs/reference/results.md has the
-definitions. The same run gives the same bytes: no clock, path or host goes into a table.
+definitions. The same run gives bit-for-bit identical files: no clock, path or host goes into a table.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ OWN: dict[str, Callable[[], Facts]] = {
     "gfc-1": gfc.gfc_1,
     "gfc-2": gfc.gfc_2,
 }
-"""What needs no other package and no parameter."""
+"""Networks that need no other package and no parameter."""
 FAT_TREE = "fat-tree"
 """The one with a parameter."""
 

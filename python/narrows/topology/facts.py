@@ -1,4 +1,4 @@
-"""What is known of a published network, in the units of its source."""
+"""The facts of a published network, in the units of its source."""
 
 from __future__ import annotations
 

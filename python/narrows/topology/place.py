@@ -14,7 +14,7 @@ Position = tuple[float, float]
 """x to the right, y upwards."""
 
 HOST_DISTANCE = 0.06
-"""Of a host from its switch, in parts of the picture's longer side."""
+"""Distance of a host from its switch, in parts of the picture's longer side."""
 
 
 def place(count: int, links: list[tuple[int, int]], known: dict[int, Position]) -> list[Position]:
@@ -29,7 +29,7 @@ def place(count: int, links: list[tuple[int, int]], known: dict[int, Position]) 
     others = [node for node in rest if node not in set(hosts)]
     if others and not fixed:
         fixed.update(_scaled(others, near))
-    # Beside a published topology what has no position stands between its neighbours, or in the middle.
+    # In a published topology a node without a position stands between its neighbours, or in the middle.
     for node in others:
         if node not in fixed:
             around = [fixed[other] for other in near[node] if other in fixed] or list(fixed.values())
