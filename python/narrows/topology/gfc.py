@@ -2,9 +2,9 @@
 
 R. J. Simcoe, "Test Configurations for Fairness and Other Tests", ATM Forum/94-0557, July 1994. The
 contribution itself was not at hand; capacities, delays and groups are those that NeST (NITK Surathkal)
-documents for it. For GFC-2 they are the ones of NeST's description. The usual max-min rates of GFC-2 are A 10,
-B 5, C 35, D 35, E 35, F 10, G 5 and H 52.5 Mbit/s (quoted from memory). With the capacities here all eight
-result. NeST's program sets other capacities (50, 150, 150, 100, 100 and 100 Mbit/s), for which they do not.
+documents for it. For GFC-2 they are the ones of NeST's description. The usual max-min rates of GFC-2 are
+A 10, B 5, C 35, D 35, E 35, F 10, G 5 and H 52.5 Mbit/s (quoted from memory). With the capacities here all
+eight result. They do not with the capacities that NeST's program sets (50, 150, 150, 100, 100, 100 Mbit/s).
 
 Access links are wide here (NeST: 50 Mbit/s for a whole group, which would be a bottleneck of its own).
 """
