@@ -1,8 +1,8 @@
-"""Agents, their ports, and who decides for which of these.
+"""Agents, their ports, and the application that decides for each port.
 
-Agents number their ports themselves; what decides knows one number for each port of the domain. This is the
-translation, and what people may want to see of it. What decides is an `Application`, one for each kind of
-rate controller that needs any.
+Agents number their ports themselves, and applications use one number for each port of the domain. This
+module translates between the two and keeps what the page shows of agents. There is one `Application` for
+each kind of rate controller that needs one.
 """
 
 from __future__ import annotations
@@ -13,45 +13,45 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from narrows.controller import bodies
-from narrows.controller.messages import Effect, Note, Say
+from narrows.controller.messages import Effect, Note, SendToAgent
 
 Outgoing = list[tuple[int, str]]
-"""Messages (JSON) and the ports that they are for."""
+"""Messages (JSON), each with its port."""
 FLOWS_MAX = 1000
-"""Flows in a body: one of grants for 9,000 of them would be longer than a line may be."""
+"""Largest number of flows in a body. Grants for 9,000 flows would exceed the longest line."""
 
 
 class Application(Protocol):
-    """Decides for the ports of one kind of rate controller. Ports have their number in the domain."""
+    """Decides for the ports of one kind of rate controller. Ports have their numbers in the domain."""
 
     def attach(self, now_ns: int, port: int, info: bodies.PortInfo) -> None:
-        """A port joins, or begins anew.
+        """A port joins, or starts again.
 
         Raises:
-            ValueError: its parameters are not in order.
+            ValueError: its parameters are invalid.
         """
 
     def detach(self, port: int) -> None:
         """A port leaves."""
 
-    def hear(
+    def on_message(
         self,
         now_ns: int,
         port: int,
         body: bodies.Relayed | bodies.FlowChanges,
         message: dict[str, Any],
     ) -> Outgoing:
-        """A port says something; `message` is the whole body with the port's number in the domain.
+        """Handles a message of a port; `message` is the whole body with the port's number in the domain.
 
         Raises:
-            ValueError: it is not in order.
+            ValueError: the message is invalid.
         """
 
     def tick(self, now_ns: int) -> Outgoing:
-        """Time has passed."""
+        """Handles the passage of time."""
 
     def next_timer_ns(self) -> int | None:
-        """When `tick` wants to be called next."""
+        """Time of the next call of `tick`."""
 
 
 @dataclass(slots=True)
@@ -62,13 +62,13 @@ class AgentPort:
     """Its number in the domain."""
     info: bodies.PortInfo
     kind: str | None = None
-    """The congestion: `queue`, `burst` or none."""
+    """The kind of congestion: `queue`, `burst` or none."""
     since_ns: int = 0
     reports: int = 0
     report_ns: int | None = None
-    """When the last report came in."""
+    """Time of the last report."""
     queued_bytes: int = 0
-    """L3 bytes of the rated class in the queue, by the last report."""
+    """L3 bytes of the rated class in the queue, according to the last report."""
     flows: tuple[bodies.FlowInfo, ...] = ()
 
 
@@ -82,11 +82,11 @@ class Agent:
     ports: dict[int, AgentPort] = field(default_factory=dict)
     """By the agent's number."""
     refused: int = 0
-    """Bodies that were not in order."""
+    """Number of invalid bodies."""
 
 
 def _parts(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """A body whose length is bounded: a port's grants may be those of all its flows."""
+    """Splits a body, because the grants of all flows of a port can be too long for one line."""
     flows = body.get("flows", [])
     if len(flows) <= FLOWS_MAX:
         return [body]
@@ -95,13 +95,13 @@ def _parts(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class Numbers:
-    """Numbers of ports in the domain, kept over reconnections: what others hold of a port stays its own."""
+    """Numbers of ports in the domain. A port keeps its number when its agent reconnects."""
 
     def __init__(self) -> None:
         self._of: dict[Hashable, int] = {}
 
     def of(self, port: Hashable) -> int:
-        """The number of a port, by whatever names it."""
+        """The number of a port, by any key that identifies it."""
         return self._of.setdefault(port, len(self._of) + 1)
 
 
@@ -120,21 +120,21 @@ class Agents:
         self._owners: dict[int, tuple[str, int]] = {}
 
     def up(self, now_ns: int, name: str, address: str) -> list[Effect]:
-        """An agent has connected."""
-        effects = self.down(name, "it connected anew") if name in self.by_name else []
+        """Handles the connection of an agent."""
+        effects = self.down(name, "it reconnected") if name in self.by_name else []
         self.by_name[name] = Agent(name, address, now_ns)
         return [*effects, Note("agent-up", f"agent {name} connected from {address}", {"agent": name})]
 
     def down(self, name: str, reason: str) -> list[Effect]:
-        """An agent is gone. Its switch goes on with what it knows."""
+        """Handles the end of a connection. The agent's switch continues with its current state."""
         agent = self.by_name.pop(name, None)
         if agent is None:
             return []
         self._detach(agent)
-        return [Note("agent-down", f"agent {name} is gone: {reason}", {"agent": name})]
+        return [Note("agent-down", f"agent {name} disconnected: {reason}", {"agent": name})]
 
-    def says(self, now_ns: int, name: str, text: str) -> list[Effect]:
-        """A body from an agent."""
+    def on_message(self, now_ns: int, name: str, text: str) -> list[Effect]:
+        """Handles a body from an agent."""
         agent = self.by_name.get(name)
         if agent is None:
             return []
@@ -154,15 +154,15 @@ class Agents:
             if agent.refused > 1:
                 return []
             why = str(error).replace("\n", " ")[:200]
-            return [Note("agent-refused", f"agent {name}: a body is not in order: {why}", {"agent": name})]
+            return [Note("agent-refused", f"agent {name} sent an invalid body: {why}", {"agent": name})]
 
     def tick(self, now_ns: int) -> list[Effect]:
-        """Time has passed."""
+        """Handles the passage of time."""
         out = [message for app in self._applications.values() for message in app.tick(now_ns)]
         return self.translate(now_ns, None, out)
 
     def next_timer_ns(self) -> int | None:
-        """When `tick` wants to be called next."""
+        """Time of the next call of `tick`."""
         times = (app.next_timer_ns() for app in self._applications.values())
         return min((at for at in times if at is not None), default=None)
 
@@ -173,9 +173,10 @@ class Agents:
                 yield self.by_name[name], self.by_name[name].ports[number]
 
     def translate(self, now_ns: int, sender: str | None, out: Outgoing) -> list[Effect]:
-        """Messages for ports as bodies for agents: one poll for each agent, advertisements not back.
+        """Converts messages for ports into bodies for agents.
 
-        A port without an agent has nobody to tell.
+        Each agent gets one poll. An advertisement does not return to its sender. Messages for ports without
+        an agent are dropped.
         """
         effects: list[Effect] = []
         told: set[tuple[str, str]] = set()
@@ -191,7 +192,7 @@ class Agents:
             if body["type"] == "congestion":
                 effects += self._congested(now_ns, name, local, body["kind"])
             told.add((name, body["type"]))
-            effects += [Say(name, part) for part in _parts(body)]
+            effects += [SendToAgent(name, part) for part in _parts(body)]
         return effects
 
     def _detach(self, agent: Agent) -> None:
@@ -223,9 +224,9 @@ class Agents:
     ) -> list[Effect]:
         app = self._applications.get(port.info.controller)
         if app is None:
-            raise ValueError(f"{port.info.controller!r} has nothing to say")
+            raise ValueError(f"found a message of {port.info.controller!r}, which sends none")
         message["port"] = port.id
-        out = app.hear(now_ns, port.id, body, message)
+        out = app.on_message(now_ns, port.id, body, message)
         if body.type == "report":
             port.reports += 1
             port.report_ns = now_ns

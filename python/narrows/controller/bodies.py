@@ -1,4 +1,4 @@
-"""What agents say, checked. An agent is authentic, which does not make it right."""
+"""The bodies of agents' messages, and their checks. An authenticated agent can send invalid messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class _Body(BaseModel):
-    # A newer agent may say more.
+    # A newer agent can send more fields.
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
@@ -28,7 +28,7 @@ class PortInfo(_Body):
     controller: Word = "brf"
     """The rate controller."""
     params: dict[str, object] = {}
-    """Its parameters in base units; who uses them checks them."""
+    """Its parameters in base units, checked where they are used."""
     thresholds: dict[str, object] | None = None
     """`brf::congestion::Thresholds`; the detector checks it."""
 
@@ -43,7 +43,7 @@ class Ports(_Body):
     @classmethod
     def _once(cls, ports: list[PortInfo]) -> list[PortInfo]:
         if len({port.port for port in ports}) < len(ports):
-            raise ValueError("a port is there twice")
+            raise ValueError("found a port twice")
         return ports
 
 
@@ -80,7 +80,7 @@ class Flows(_Body):
 
 
 class FlowChanges(_Body):
-    """Flows that have begun, ended or changed at a port: who uses them checks them."""
+    """Flows that began, ended or changed at a port, checked where they are used."""
 
     type: Literal["flow-changes"]
     port: Count
@@ -88,7 +88,7 @@ class FlowChanges(_Body):
 
 
 class Relayed(BaseModel):
-    """A report or an advertisement: all else in it the detector checks."""
+    """A report or an advertisement. The detector checks the other fields."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     type: Literal["report", "flow-advertisement"]
@@ -100,9 +100,9 @@ _ADAPTER: TypeAdapter[Body] = TypeAdapter(Annotated[Body, Field(discriminator="t
 
 
 def parse(text: str) -> Body:
-    """A body.
+    """Parses a body.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is invalid.
     """
     return _ADAPTER.validate_json(text)

@@ -1,4 +1,4 @@
-"""The listening end of the agents' channel: sockets and threads around `wire.Session`."""
+"""The controller's end of the agents' channel: sockets and threads for `wire.Session`."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from collections.abc import Callable
 from typing import Any
 
 from narrows.controller import wire
-from narrows.controller.messages import AgentDown, AgentSays, AgentUp, Event
+from narrows.controller.messages import AgentDown, AgentMessage, AgentUp, Event
 
 LOG = logging.getLogger("narrows.controller.channel")
 
 CONNECTIONS_MAX = 256
 GREETING_S = 5.0
-"""Who has not proved to know the secret after this long is disconnected."""
+"""An agent that has not proved by then that it knows the secret is disconnected."""
 SILENT_S = 30.0
-"""Who says nothing for this long is; an agent sends its flows every second."""
+"""An agent that is silent for this time is disconnected. Agents send their flows every second."""
 _ACCEPT_AGAIN_SECONDS = 1.0
 WAITING_MAX = 4096
-"""Bodies that wait for a slow agent; beyond it the connection is closed, and the agent comes back to a clean
-start."""
+"""Largest number of bodies that are queued for a slow agent. Beyond it the connection is closed, and the
+agent reconnects with a clean state."""
 
 
 class _Connection:
-    """One agent's connection: a thread reads, another writes."""
+    """The connection of one agent, with a thread that reads and one that writes."""
 
     def __init__(self, server: Channel, peer: socket.socket, address: str) -> None:
         self.server, self.socket, self.address = server, peer, address
@@ -38,9 +38,9 @@ class _Connection:
         self.waiting: queue.Queue[str | None] = queue.Queue(WAITING_MAX)
 
     def run(self) -> None:
-        """Until the connection ends."""
+        """Serves the connection until it ends."""
         reason = "it closed the connection"
-        # A deadline for the whole greeting, not for each byte of it.
+        # The deadline is for the whole greeting, not for each byte.
         deadline = threading.Timer(GREETING_S, self._unproven)
         deadline.daemon = True
         deadline.start()
@@ -56,7 +56,7 @@ class _Connection:
                     self.server.join(self)
                     threading.Thread(target=self._write, name="channel-write", daemon=True).start()
                 for body in bodies:
-                    self.server.on_event(AgentSays(self.session.agent, body))
+                    self.server.on_event(AgentMessage(self.session.agent, body))
         except wire.Refused as refused:
             reason = f"refused: {refused}"
         except TimeoutError:
@@ -74,7 +74,7 @@ class _Connection:
         try:
             self.waiting.put_nowait(body)
         except queue.Full:
-            LOG.warning("agent %s is too slow; disconnected", self.session.agent)
+            LOG.warning("agent %s is too slow: disconnected", self.session.agent)
             self.close()
 
     def close(self) -> None:
@@ -101,8 +101,8 @@ class Channel:
     Args:
         address: host and port; port 0 takes a free one, see `port`.
         secret: the shared secret; empty for loopback only, which the configuration checks.
-        name: what the controller calls itself.
-        on_event: takes `AgentUp`, `AgentSays` and `AgentDown`; called from many threads.
+        name: name of the controller.
+        on_event: takes `AgentUp`, `AgentMessage` and `AgentDown`; called from many threads.
     """
 
     def __init__(
@@ -118,14 +118,14 @@ class Channel:
         threading.Thread(target=self._accept, name="channel", daemon=True).start()
 
     def send(self, agent: str, body: dict[str, Any]) -> None:
-        """Queues a body for an agent; one that has just gone does not get it."""
+        """Queues a body for an agent, unless the agent has disconnected."""
         with self._lock:
             connection = self._known.get(agent)
         if connection is not None:
             connection.send(json.dumps(body))
 
     def close(self) -> None:
-        """Ends everything."""
+        """Closes the channel and all connections."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -135,7 +135,7 @@ class Channel:
             connection.close()
 
     def join(self, connection: _Connection) -> None:
-        """An agent is authenticated. One of the same name goes: the same agent's old connection, dead."""
+        """Adds an authenticated agent. It replaces an older connection of the same name, which is dead."""
         with self._lock:
             before = self._known.get(connection.session.agent)
             self._known[connection.session.agent] = connection
@@ -144,7 +144,7 @@ class Channel:
             before.close()
 
     def leave(self, connection: _Connection, reason: str) -> bool:
-        """A connection has ended; whether it was an agent's current one."""
+        """Removes a connection that has ended. Returns whether it was the current one of its agent."""
         with self._lock:
             if self._known.get(connection.session.agent) is not connection:
                 return False
@@ -159,7 +159,7 @@ class Channel:
             except OSError as error:
                 if self._socket.fileno() < 0:
                     return
-                # Out of descriptors, or a peer that left again: agents come back, so must we.
+                # Out of file descriptors, or the peer has disconnected. Agents retry, so retry as well.
                 LOG.warning("agents cannot connect: %s", error.strerror)
                 time.sleep(_ACCEPT_AGAIN_SECONDS)
                 continue

@@ -1,4 +1,4 @@
-"""The controller's configuration: a TOML file, the same unit words as in scenarios, errors in one line."""
+"""The controller's configuration: a TOML file with the units of scenarios, and errors of one line."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Table(BaseModel):
 
 
 class Address(_Table):
-    """Where something listens; loopback unless told otherwise."""
+    """An address to listen on (default: loopback)."""
 
     host: str = "127.0.0.1"
     port: TcpPort = 0
@@ -62,20 +62,20 @@ class Address(_Table):
 
 
 class OpenFlow(Address):
-    """Where switches connect."""
+    """The address for switches."""
 
     port: TcpPort = 6653
 
 
 class Agents(Address):
-    """Where agents connect, and the secret that they share with the controller."""
+    """The address for agents, and the secret that they share with the controller."""
 
     port: TcpPort = 6690
     secret: Path | None = None
 
 
 class Http(Address):
-    """Where the page is; it reads only."""
+    """The address of the page, which is read-only."""
 
     port: TcpPort = 6680
 
@@ -101,7 +101,7 @@ class Detection(_Table):
 
 
 class PortConfig(_Table):
-    """What cannot be measured at a port."""
+    """Facts of a port that cannot be measured."""
 
     port: Annotated[PortKey, BeforeValidator(_port_key)]
     rate: Rate | None = None
@@ -121,7 +121,7 @@ class Config(_Table):
     ports: list[PortConfig] = []
 
     def params(self) -> Params:
-        """For the domain."""
+        """The parameters of the domain."""
         ways, detection = self.forwarding, self.detection
         return Params(
             lldp_ns=ways.lldp,
@@ -143,7 +143,7 @@ def load(path: Path | None, overrides: dict[str, Any]) -> Config:
         overrides: dotted key to value, e.g. ``http.port``.
 
     Raises:
-        NarrowsError: one line: the file, the key, what was found, what would do.
+        NarrowsError: one line with the file, the key, what was found and what was expected.
     """
     source = "controller" if path is None else str(path)
     data: dict[str, Any] = {}
@@ -173,13 +173,15 @@ def _check(source: str, config: Config) -> None:
     if config.agents.secret is None and not config.agents.is_loopback:
         raise NarrowsError(
             f"{source}: agents.host: found {found(config.agents.host)} without a secret, "
-            "expected agents.secret = a file, or a loopback address"
+            "expected a file as agents.secret, or a loopback address"
         )
     seen: set[PortKey] = set()
     for number, entry in enumerate(config.ports):
         if entry.port in seen:
             name = "{:#x}:{}".format(*entry.port)
-            raise NarrowsError(f"{source}: ports.{number}.port: found '{name}' again, expected once")
+            raise NarrowsError(
+                f"{source}: ports.{number}.port: found '{name}' a second time, expected it once"
+            )
         seen.add(entry.port)
     ways = config.forwarding
     if ways.link_expire < 2 * ways.lldp:
@@ -190,7 +192,7 @@ def _check(source: str, config: Config) -> None:
 
 
 def _explain(error: ValidationError) -> str:
-    """The first mistake: key, what was found, what would do."""
+    """The first error: key, what was found, what was expected."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":

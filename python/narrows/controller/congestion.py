@@ -1,6 +1,6 @@
-"""What BRF's ports are told: polls, congestion, the others' advertisements.
+"""The application of BRF's ports: polls, congestion, and advertisements of other ports.
 
-The detector is the simulator's own (`rate::sdn::Sdn`, in Rust).
+The detector is the simulator's (`rate::sdn::Sdn`, in Rust).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Congestion:
     """The application of BRF's ports.
 
     Args:
-        poll_ns: how often a port is polled, at most (BRF-73).
+        poll_ns: longest interval between polls of a port (BRF-73).
     """
 
     def __init__(self, poll_ns: int) -> None:
@@ -25,7 +25,7 @@ class Congestion:
         self._sdn = Sdn()
 
     def attach(self, now_ns: int, port: int, info: bodies.PortInfo) -> None:
-        """A port joins, or begins anew."""
+        """A port joins, or starts again."""
         params = {"poll": self.poll_ns, "thresholds": info.thresholds}
         self._sdn.attach(now_ns, port, json.dumps(params))
 
@@ -33,26 +33,26 @@ class Congestion:
         """A port leaves."""
         self._sdn.detach(port)
 
-    def hear(
+    def on_message(
         self,
         now_ns: int,
         port: int,
         body: bodies.Relayed | bodies.FlowChanges,
         message: dict[str, Any],
     ) -> Outgoing:
-        """A report or an advertisement."""
+        """Handles a report or an advertisement."""
         if isinstance(body, bodies.FlowChanges):
-            raise ValueError("found flow-changes, which BRF has not")
+            raise ValueError("BRF does not support 'flow-changes'")
         return self._sdn.on_message(now_ns, port, json.dumps(message))
 
     def tick(self, now_ns: int) -> Outgoing:
-        """Polls what is due."""
+        """Polls the ports that are due."""
         return self._sdn.on_timer(now_ns)
 
     def next_timer_ns(self) -> int | None:
-        """When `tick` wants to be called next."""
+        """Time of the next call of `tick`."""
         return self._sdn.next_timer()
 
     def verdict(self, port: int) -> tuple[float, float, float] | None:
-        """The detector's last figures: eq 5, eq 6, arrivals as part of the share."""
+        """The detector's last figures: eq 5, eq 6, and arrivals as a fraction of the share."""
         return self._sdn.verdict(port)

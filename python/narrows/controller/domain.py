@@ -1,4 +1,4 @@
-"""The domain: all that the controller knows and decides. Events in, effects out; no clock, no socket."""
+"""The domain: the controller's state and decisions. Events go in and effects out, without clock or socket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from narrows.controller.hosts import Hosts, Learnt
 from narrows.controller.loads import Loads
 from narrows.controller.messages import (
     AgentDown,
-    AgentSays,
+    AgentMessage,
     AgentUp,
     AskCounters,
     Barrier,
@@ -43,19 +43,19 @@ from narrows.controller.topology import Kind, Link, Topology
 
 SECOND = 1_000_000_000
 VETH_SPEED_BPS = 10_000_000_000
-"""What a veth, and much else that is virtual, claims as its speed: taken for "not known"."""
+"""The speed that a veth and other virtual devices report. It counts as unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class PortParams:
-    """What the configuration tells of a port."""
+    """The configuration of a port."""
 
     rate_bps: int | None = None
-    """Capacity of the link out of it, bit/s."""
+    """Capacity of its outgoing link, bit/s."""
     delay_ns: int = 0
     """Its propagation delay."""
     counted: bool = True
-    """PACEC reads its counters, if it has a rate and no agent."""
+    """Whether PACEC reads its counters, if it has a rate and no agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +63,24 @@ class Params:
     """Parameters of the domain. Times in ns."""
 
     lldp_ns: int = 1 * SECOND
-    """Between two LLDP frames of a port (IEEE 802.1AB's fast transmission; its default of 30 s finds loops
-    too late)."""
+    """Interval between LLDP frames of a port: IEEE 802.1AB's fast transmission. The default of 30 s would
+    find loops too late."""
     probe_ns: int = 2 * SECOND
-    """A port without LLDP from another switch for this long is an edge."""
+    """A port without LLDP from another switch for this time is an edge."""
     link_expire_ns: int = 5 * SECOND
-    """A link without LLDP for this long is gone; five frames, as a busy switch loses some."""
+    """A link without LLDP for this time is removed. It is five frames, because a busy switch loses some."""
     counters_ns: int = 1 * SECOND
-    """Between two readings of port counters; below 0.1 s they cost more than they tell (p95 of an answer: 12
-    ms)."""
+    """Interval between readings of port counters. Below 0.1 s their cost exceeds their benefit: the p95 of an
+    answer is 12 ms."""
     poll_ns: int = SECOND // 10
-    """How often agents are polled, at most (BRF-73)."""
+    """Longest interval between polls of an agent (BRF-73)."""
     host_idle_s: int = 300
-    """A host that is silent for this long is forgotten (IEEE 802.1Q table 8-6)."""
+    """A host that is silent for this time is forgotten (IEEE 802.1Q, table 8-6)."""
     hold_ns: int = 10 * SECOND
-    """After a start, switches that hold entries from before keep them for this long: time for all to connect
-    (Open vSwitch tries every 8 s at least) and for links to be found, while traffic goes on as it was."""
+    """After a start, switches keep existing entries for this time, and traffic continues unchanged.
+    Meanwhile all switches connect (Open vSwitch tries at least every 8 s) and links are found."""
     barrier_ns: int = 1 * SECOND
-    """A switch that does not answer a barrier for this long is not waited for."""
+    """Longest wait for a switch's answer to a barrier."""
     ports: Mapping[PortKey, PortParams] = field(default_factory=dict)
 
 
@@ -97,30 +97,30 @@ class Domain:
         self.path_rates = PathRates(numbers, self._path)
         self.agents = Agents(numbers, {"brf": self.congestion, path_rates.NAME: self.path_rates})
         self.installed: dict[int, dict[RuleKey, Rule]] = {}
-        """What each connected switch holds, or will when it has worked off what was sent."""
+        """Entries of each connected switch, including those that it has not processed yet."""
         self._hold_until_ns = now_ns + params.hold_ns
         self._held: set[int] = set()
-        """Switches whose entries are left alone until then."""
+        """Switches whose entries do not change until then."""
         self._waiting: dict[int, tuple[int, int]] = {}
-        """Barriers that are not answered yet, by switch: number, and when to wait no longer."""
+        """Unanswered barriers by switch: number, and time at which the wait ends."""
         self._barriers = 0
         self._links: set[Link] = set()
         self._dirty = False
         self._lldp_at_ns = now_ns
         self._counters_at_ns = now_ns
         self._sample_at_ns = now_ns
-        """When PACEC's counters are read next."""
+        """Time of the next reading of PACEC's counters."""
         self._routes: Routes | None = None
         self._controlled: dict[PortKey, AgentPort] | None = None
-        """Kept while nothing changes, like the routes."""
+        """Cached until something changes, as the routes are."""
 
     def handle(self, now_ns: int, event: Event) -> list[Effect]:
-        """Something has happened."""
+        """Handles an event."""
         effects = self._on(now_ns, event)
         return effects + self._sync(now_ns)
 
     def tick(self, now_ns: int) -> list[Effect]:
-        """Time has passed."""
+        """Handles the passage of time."""
         effects: list[Effect] = []
         if self._lldp_at_ns <= now_ns:
             self._lldp_at_ns = now_ns + self.params.lldp_ns
@@ -139,7 +139,7 @@ class Domain:
         return effects + self._sample(now_ns) + self.agents.tick(now_ns) + self._sync(now_ns)
 
     def next_timer_ns(self) -> int:
-        """When `tick` wants to be called next."""
+        """Time of the next call of `tick`."""
         times = [self._lldp_at_ns, self._counters_at_ns, *(until for _, until in self._waiting.values())]
         times += [at for at in (self.topology.next_timer_ns(), self.agents.next_timer_ns()) if at is not None]
         if self._held:
@@ -149,13 +149,13 @@ class Domain:
         return min(times)
 
     def is_held(self, dpid: int) -> bool:
-        """Whether a switch's entries are its own from before and still left alone."""
+        """Whether a switch still works with the entries of an earlier controller."""
         return dpid in self._held
 
     def controlled(self) -> Mapping[PortKey, AgentPort]:
-        """The switches' ports that are agents' ports.
+        """The switches' ports that agents control.
 
-        They are known by name, too: one hardware address can be several interfaces'.
+        They are matched by name and hardware address, because several interfaces can have one address.
         """
         if self._controlled is None:
             by_interface = {
@@ -171,7 +171,7 @@ class Domain:
         return self._controlled
 
     def _counted(self, controlled: Mapping[PortKey, AgentPort]) -> list[Place]:
-        """The ports that PACEC reads itself: those of other rate controllers too, which report to others."""
+        """The ports whose counters PACEC reads, including those whose agent has another rate controller."""
         places: list[Place] = []
         for dpid, ports in self.topology.switches.items():
             for number, port in ports.items():
@@ -181,26 +181,26 @@ class Domain:
                     continue
                 params = self.params.ports.get(key, PortParams())
                 if params.counted and (rate := self.capacity_bps(key)) is not None:
-                    # What a switch says is the wire's rate, of which IP datagrams have less.
+                    # A switch reports the rate of the wire, and IP datagrams get less.
                     on_wire = params.rate_bps is None and rate == port.desc.speed_bps
                     places.append(Place(key, path_rates.l3(rate) if on_wire else rate))
         return places
 
     def capacity_bps(self, port: PortKey) -> int | None:
-        """Capacity of a port in bit/s: as an agent says, as the configuration says, as the switch says."""
+        """Capacity of a port in bit/s: from its agent, else from the configuration, else from the switch."""
         known = self.topology.port(port)
         if known is None:
             return None
         if (controlled := self.controlled().get(port)) is not None:
             return 8 * controlled.info.capacity
-        told = self.params.ports.get(port, PortParams()).rate_bps
-        if told is not None:
-            return told
+        configured = self.params.ports.get(port, PortParams()).rate_bps
+        if configured is not None:
+            return configured
         speed = known.desc.speed_bps
         return speed if speed not in (0, VETH_SPEED_BPS) else None
 
     def delay_ns(self, link: Link) -> int:
-        """Propagation delay of a link, as the configuration has it."""
+        """Propagation delay of a link, from the configuration."""
         ends = (self.params.ports.get(end, PortParams()) for end in (link.a, link.b))
         return max(end.delay_ns for end in ends)
 
@@ -212,7 +212,7 @@ class Domain:
                 if not self.topology.remove_switch(dpid):
                     return []
                 self._forget_switch(dpid)
-                return [Note("switch-down", f"switch {dpid:016x} is gone", {"switch": dpid})]
+                return [Note("switch-down", f"switch {dpid:016x} disconnected", {"switch": dpid})]
             case PortChanged(dpid, desc):
                 self._controlled = None
                 if self.topology.set_port(now_ns, dpid, desc):
@@ -228,7 +228,7 @@ class Domain:
                     self.hosts.forget_at((dpid, port))
                     self.loads.forget(dpid, port)
                     data = {"switch": dpid, "port": port}
-                    return [Note("port-down", f"port {port} of {dpid:016x} was taken away", data)]
+                    return [Note("port-down", f"port {port} of {dpid:016x} was removed", data)]
             case LldpSeen(dpid, port, from_dpid, from_port):
                 if self.topology.lldp(now_ns, (dpid, port), (from_dpid, from_port)):
                     self._dirty = True
@@ -250,20 +250,20 @@ class Domain:
             case AgentDown(agent, reason):
                 self._controlled = None
                 return self.agents.down(agent, reason)
-            case AgentSays(agent, body):
-                return self._said(now_ns, agent, body)
+            case AgentMessage(agent, body):
+                return self._agent_message(now_ns, agent, body)
         return []
 
-    def _said(self, now_ns: int, agent: str, body: str) -> list[Effect]:
+    def _agent_message(self, now_ns: int, agent: str, body: str) -> list[Effect]:
         known = self.agents.by_name.get(agent)
         before = None if known is None else known.ports
-        effects = self.agents.says(now_ns, agent, body)
+        effects = self.agents.on_message(now_ns, agent, body)
         if known is not None and known.ports is not before:
             self._controlled = None
         return effects
 
     def _sample(self, now_ns: int) -> list[Effect]:
-        """PACEC's counters, more often than people want to see them."""
+        """Requests counters for PACEC, more often than the page needs them."""
         self.controlled()
         switches = self.path_rates.switches()
         if not switches or now_ns < self._sample_at_ns:
@@ -279,15 +279,15 @@ class Domain:
             port = (dpid, number)
             if self.topology.port(port) is None:
                 continue
-            # An answer may be early or late by what a switch is busy.
+            # A busy switch answers late, so the next answer can seem early.
             if not often or self.loads.is_due(now_ns, port, self.params.counters_ns * 3 // 4):
                 self.loads.read(now_ns, port, counters, self.capacity_bps(port))
             effects += self.agents.translate(now_ns, None, self.path_rates.read(now_ns, port, counters))
         return effects
 
     def _path(self, source: str, to: str) -> list[int]:
-        """Numbers of the ports from one address to another, of those that have any."""
-        # One text of an address, whoever wrote it.
+        """Numbers of the numbered ports on the path from one address to another."""
+        # Addresses are compared in their canonical form.
         a, b = (self.hosts.find(str(ip_address(address))) for address in (source, to))
         if a is None or b is None:
             return []
@@ -297,7 +297,7 @@ class Domain:
         return [number for number in numbers if number is not None]
 
     def _number(self, port: PortKey) -> int | None:
-        """The number of a port that PACEC knows by an agent, or reads itself."""
+        """The number of a port that an agent of PACEC controls, or whose counters PACEC reads."""
         controlled = self.controlled().get(port)
         if controlled is not None and controlled.info.controller == path_rates.NAME:
             return controlled.id
@@ -309,12 +309,12 @@ class Domain:
         self.installed[event.dpid] = {rule.key: rule for rule in event.rules}
         if event.rules and now_ns < self._hold_until_ns:
             self._held.add(event.dpid)
-        # The entries that let frames of known hosts pass are the memory of a controller that has none.
+        # A new controller learns the known hosts from the entries that let their frames pass.
         for port, mac in forwarding.adopted_hosts(event.rules):
             if self.topology.port((event.dpid, port)) is not None:
                 self.hosts.learn(now_ns, (event.dpid, port), mac, None)
         self._lldp_at_ns = now_ns
-        kept = f" with {len(event.rules)} entries from before" if event.rules else ""
+        kept = f", {len(event.rules)} existing entries" if event.rules else ""
         text = f"switch {event.dpid:016x} connected: {len(event.ports)} ports{kept}"
         return [Note("switch-up", text, {"switch": event.dpid})]
 
@@ -345,16 +345,22 @@ class Domain:
 
     def _rule_gone(self, dpid: int, rule: Rule) -> list[Effect]:
         if self.installed.get(dpid, {}).pop(rule.key, None) is None:
-            return []  # we removed it ourselves
+            return []  # the controller removed it
         self._dirty = True
         host = self.hosts.by_mac.get(rule.match.eth_src or "")
         if host is None or host.at != (dpid, rule.match.in_port):
             return []
         self.hosts.forget(host.mac)
-        return [Note("host-gone", f"host {host.mac} has been silent for long", {"host": host.mac})]
+        return [
+            Note(
+                "host-gone",
+                f"host {host.mac} was silent for {self.params.host_idle_s} s and is forgotten",
+                {"host": host.mac},
+            )
+        ]
 
     def _sync(self, now_ns: int) -> list[Effect]:
-        """Brings the switches' entries to what they should be."""
+        """Updates the switches' entries to the desired ones."""
         if not self._dirty:
             return []
         self._dirty = False
@@ -380,10 +386,10 @@ class Domain:
         return effects
 
     def _shrink_trees(self, now_ns: int, wanted: Mapping[int, Mapping[RuleKey, Rule]]) -> list[Effect]:
-        """First half of a change of the tree: what old and new have in common, everywhere, with a barrier.
+        """Starts a change of the tree: installs the common part of old and new tree, with a barrier.
 
-        Only when that is in force the rest is added. Every mixture of old and common entries is part of the
-        old tree, every mixture of common and new ones part of the new: at no time is there a loop.
+        The rest is added after the barriers. Every mixture of old and common entries is part of the old tree,
+        and every mixture of common and new ones is part of the new tree, so there is never a loop.
         """
         effects: list[Effect] = []
         for dpid, keep in wanted.items():

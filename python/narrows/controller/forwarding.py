@@ -1,9 +1,9 @@
-"""Which entries each switch should hold: shortest paths to known hosts, a tree for all else.
+"""The desired entries of each switch: shortest paths to known hosts, and a tree for all other frames.
 
-Table 0 looks at the source. Frames from trunks pass; frames from an edge pass, and the controller gets a
-copy unless the source is known there; all else is dropped. Table 1 looks at the destination: a known host's
-frames take the shortest path, all others the tree. A packet never needs the controller in order to be
-forwarded, so a network without one goes on.
+Table 0 matches the source. Frames from trunks pass. Frames from an edge pass too, and the controller gets a
+copy unless the source is known there. All other frames are dropped. Table 1 matches the destination: frames
+to a known host take the shortest path, all others the tree. Forwarding a packet never needs the controller,
+so the network works without one.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _P_HOST, _P_FLOOD = 20, 10
 BRIDGE_GROUP = ("01:80:c2:00:00:00", "ff:ff:ff:ff:ff:f0")
 """Addresses that no bridge forwards (IEEE 802.1Q table 8-1)."""
 HOP = 1 << 50
-"""Weight of a hop: more than any path's delay in ns, so that hops come first and delay breaks the tie."""
+"""Weight of a hop. It exceeds the delay of any path in ns, so delay only decides between equal hops."""
 
 Delay = Callable[[Link], int]
 """Propagation delay of a link in ns."""
 
 FLOOD_KEY: RuleKey = (DESTINATIONS, _P_FLOOD, Match())
-"""The entry for what has no better one: broadcast, multicast, unknown hosts."""
+"""The entry with the lowest priority: for broadcast, multicast and unknown hosts."""
 
 
 def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int) -> list[tuple[int, Rule]]:
-    """Every connected switch's entries, as pairs of datapath id and entry.
+    """The entries of every connected switch, as pairs of datapath id and entry.
 
-    Entries for a host are in the order of distance from it, nearest first: installed in this order, whoever
-    knows the way has all after it know it too.
+    Entries for a host are ordered by distance from it, nearest first. Installed in this order, a switch
+    gets its entry only after the next switches on the path have theirs.
     """
     rules: list[tuple[int, Rule]] = []
 
@@ -56,7 +56,7 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
     for dpid, number in topology.ports(Kind.EDGE):
         match = Match(in_port=number)
         add(dpid, Rule(SOURCES, _P_PORT, match, to_controller=True, goto=DESTINATIONS))
-        # A known host's further addresses are heard of here; people look for hosts by them.
+        # These entries report further addresses of a known host, by which users search for hosts.
         arp = Match(in_port=number, eth_type=ETH_ARP)
         add(dpid, Rule(SOURCES, _P_ARP, arp, to_controller=True, goto=DESTINATIONS))
         for kind in (NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADVERTISEMENT):
@@ -72,7 +72,7 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
             continue
         source = Match(in_port=number, eth_src=host.mac)
         add(dpid, Rule(SOURCES, _P_SOURCE, source, goto=DESTINATIONS, idle_s=idle_s))
-        # Known by the entries of an earlier controller, and by no address yet: its next packet tells one.
+        # A host from the entries of an earlier controller has no address yet; its next packet has one.
         for eth_type in () if host.ips else (ETH_IP, ETH_IPV6):
             packet = Match(in_port=number, eth_src=host.mac, eth_type=eth_type)
             add(dpid, Rule(SOURCES, _P_ADDRESS, packet, to_controller=True, goto=DESTINATIONS))
@@ -84,7 +84,10 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
 
 
 def graph_of(topology: Topology, links: Iterable[Link], delay: Delay) -> nx.Graph[int]:
-    """The switches; of parallel links the shortest, of equal ones that with the lowest port."""
+    """The graph of switches.
+
+    Of parallel links it has the shortest, and of equal ones that of the lowest port.
+    """
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(sorted(topology.switches))
     for link in links:
@@ -96,7 +99,7 @@ def graph_of(topology: Topology, links: Iterable[Link], delay: Delay) -> nx.Grap
 
 
 def next_hops(graph: nx.Graph[int], to: int) -> list[tuple[int, int]]:
-    """Each other switch that can reach `to`, nearest first, with its port on the shortest path."""
+    """Every other switch that can reach `to`, nearest first, with its port on the shortest path."""
     distance = nx.single_source_dijkstra_path_length(graph, to, weight="weight")
     hops = []
     for dpid, far in distance.items():
@@ -111,7 +114,7 @@ def next_hops(graph: nx.Graph[int], to: int) -> list[tuple[int, int]]:
 
 
 def flood_ports(topology: Topology, graph: nx.Graph[int]) -> dict[int, tuple[int, ...]]:
-    """By switch: its edge ports and its ports on a spanning tree."""
+    """For each switch, its edge ports and its ports on a spanning tree."""
     ports: dict[int, set[int]] = {dpid: set() for dpid in topology.switches}
     for dpid, number in topology.ports(Kind.EDGE):
         ports[dpid].add(number)
@@ -122,7 +125,7 @@ def flood_ports(topology: Topology, graph: nx.Graph[int]) -> dict[int, tuple[int
 
 
 def adopted_hosts(rules: Iterable[Rule]) -> list[tuple[int, str]]:
-    """Ports and addresses of the hosts that a switch's entries from before tell of."""
+    """Ports and addresses of the hosts in a switch's existing entries."""
     return [
         (rule.match.in_port, rule.match.eth_src)
         for rule in rules
@@ -134,7 +137,7 @@ def adopted_hosts(rules: Iterable[Rule]) -> list[tuple[int, str]]:
 
 
 def adopted_trunks(rules: Iterable[Rule]) -> list[int]:
-    """Ports that a switch's entries from before treat as trunks."""
+    """Ports that a switch's existing entries treat as trunks."""
     return [
         rule.match.in_port
         for rule in rules

@@ -1,4 +1,4 @@
-"""Where hosts are: learnt from the sources of frames at edge ports."""
+"""Locations of hosts, learnt from the sources of frames at edge ports."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import Enum
 from narrows.controller.messages import PortKey
 
 HOSTS_PER_PORT = 1024
-"""A bound against made-up addresses. Beyond it hosts are reached by flooding, as unknown ones are."""
+"""A bound against invented addresses. Frames to hosts beyond it are flooded, as to unknown hosts."""
 ADDRESSES_PER_HOST = 16
-"""The same for a host's IP addresses. Packets are forwarded without them; PACEC knows flows by them."""
+"""The bound for IP addresses of a host. Forwarding does not need them; PACEC identifies flows by them."""
 HOSTS_REMEMBERED = 4096
-"""Hosts whose addresses are kept while their switch is away."""
+"""Largest number of hosts whose addresses are kept while their switch is disconnected."""
 
 
 @dataclass(slots=True)
@@ -22,13 +22,13 @@ class Host:
     mac: str
     at: PortKey
     seen_ns: int
-    """When it was learnt, or last moved."""
+    """Time when it was learnt or last moved."""
     ips: dict[str, None] = field(default_factory=dict)
     """Addresses in the order in which they were seen."""
 
 
 class Learnt(Enum):
-    """What a frame told."""
+    """The result of a frame."""
 
     NOTHING = "nothing"
     NEW = "new"
@@ -41,12 +41,12 @@ class Hosts:
     def __init__(self) -> None:
         self.by_mac: dict[str, Host] = {}
         self._by_ip: dict[str, str] = {}
-        """Who said last that an address is its own."""
+        """The last host that used each address."""
         self._remembered: dict[str, dict[str, None]] = {}
-        """Addresses of hosts whose port is gone, by MAC address."""
+        """Addresses of hosts whose port was removed, by MAC address."""
 
     def learn(self, now_ns: int, at: PortKey, mac: str, ip: str | None) -> Learnt:
-        """A frame from `mac` came in at the edge port `at`."""
+        """Learns from a frame from `mac` at the edge port `at`."""
         if is_group(mac) or mac == "00:00:00:00:00:00":
             return Learnt.NOTHING
         host = self.by_mac.get(mac)
@@ -73,7 +73,7 @@ class Hosts:
         return self.by_mac.get(self._by_ip.get(ip, ""))
 
     def forget(self, mac: str) -> bool:
-        """A host has not been heard of for long."""
+        """Removes a host."""
         host = self.by_mac.pop(mac, None)
         if host is None:
             return False
@@ -87,7 +87,7 @@ class Hosts:
             del self._by_ip[ip]
 
     def forget_at(self, gone: PortKey) -> bool:
-        """A port is no edge any more."""
+        """Removes the hosts of a port that is no longer an edge."""
         macs = [mac for mac, host in self.by_mac.items() if host.at == gone]
         for mac in macs:
             self._remembered[mac] = dict(self.by_mac[mac].ips)
@@ -98,5 +98,5 @@ class Hosts:
 
 
 def is_group(mac: str) -> bool:
-    """Whether it is a multicast or broadcast address (IEEE 802: the first octet's lowest bit)."""
+    """Whether it is a multicast or broadcast address (IEEE 802: the lowest bit of the first octet)."""
     return int(mac[:2], 16) & 1 == 1

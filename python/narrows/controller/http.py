@@ -1,4 +1,4 @@
-"""REST, live events and the page. Reads only; all of it comes from this process, nothing from elsewhere."""
+"""REST, live events and the page. All of it is read-only and served by this process alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from narrows.controller import view
 from narrows.controller.runtime import Runtime
 
 LIVE_S = 1.0
-"""Between two states of a live stream."""
+"""Interval between states of a live stream."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -26,7 +26,7 @@ _HOSTS_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 
 
 class _Guard:
-    """Refuses other names than this host's, and forbids the browser what the page does not need."""
+    """Refuses other host names, and forbids the browser everything that the page does not need."""
 
     def __init__(self, app: ASGIApp, loopback: bool) -> None:
         self.app, self.loopback = app, loopback
@@ -37,7 +37,7 @@ class _Guard:
             return
         host = Headers(scope=scope).get("host", "").rsplit(":", 1)[0]
         if self.loopback and host not in _HOSTS_LOOPBACK:
-            refusal = PlainTextResponse("this controller is served to its own host only\n", 421)
+            refusal = PlainTextResponse("this page is served to its own host only\n", 421)
             await refusal(scope, receive, send)
             return
 
@@ -56,16 +56,16 @@ def create(runtime: Runtime, loopback: bool = True) -> FastAPI:
     """The application.
 
     Args:
-        runtime: what to show.
-        loopback: only this host is served, so a request for another name is a web page's trick (DNS
-        rebinding).
+        runtime: the source of all data.
+        loopback: only this host is served, so a request for another name comes from a hostile web page (DNS
+            rebinding).
     """
     app = FastAPI(
         title="Narrows controller",
         version=_native.version,
-        description="What the OpenFlow controller knows: topology, loads, flows, congestion. Reads only.",
+        description="State of the OpenFlow controller: topology, loads, flows, congestion. Read-only.",
         openapi_url="/api/v1/openapi.json",
-        docs_url=None,  # its pages come from a content network
+        docs_url=None,  # its pages load from a content delivery network
         redoc_url=None,
     )
 
@@ -78,7 +78,7 @@ def create(runtime: Runtime, loopback: bool = True) -> FastAPI:
 def _add_api(app: FastAPI, runtime: Runtime) -> None:
     @app.get("/api/v1/state", tags=["all"])
     def state() -> view.State:
-        """Everything that the page shows."""
+        """All data of the page."""
         return runtime.state()
 
     @app.get("/api/v1/topology", tags=["network"])
@@ -103,7 +103,7 @@ def _add_api(app: FastAPI, runtime: Runtime) -> None:
 
     @app.get("/api/v1/congestion", tags=["rates"])
     def congestion() -> list[view.CongestionState]:
-        """Controlled ports and the detector's verdicts."""
+        """Controlled ports and the detector's results."""
         return runtime.look(view.congestion)
 
     @app.get("/api/v1/agents", tags=["rates"])
@@ -112,8 +112,10 @@ def _add_api(app: FastAPI, runtime: Runtime) -> None:
         return runtime.look(view.agents)
 
     @app.get("/api/v1/events", tags=["all"])
-    def events(after: int = Query(0, ge=0, description="Only events with a greater id.")) -> list[view.Event]:
-        """What happened, the oldest first; the last thousand are kept."""
+    def events(
+        after: int = Query(0, ge=0, description="Return only events with a greater id."),
+    ) -> list[view.Event]:
+        """The last thousand events, oldest first."""
         return runtime.events(after)
 
     @app.get(

@@ -1,8 +1,8 @@
-"""Our LLDP frames: which switch and port they left by, and that it was us who sent them.
+"""Authenticated LLDP frames, which tell the switch and port that they were sent from.
 
-IEEE 802.1AB frames with a MAC in an organisationally specific TLV, made with a key that only this process
-knows: a host cannot make up a link. (A host that relays a frame from one port to another still can; so can
-any cable.)
+They are IEEE 802.1AB frames with a MAC in an organisationally specific TLV. Only this process knows the
+key, so a host cannot forge a link. A host that relays a frame from one port to another still creates one,
+as a cable does.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from os_ken.lib.packet import lldp
 from narrows.controller.messages import PortKey
 
 DESTINATION = "01:80:c2:00:00:0e"
-"""Nearest bridge: not forwarded by any (IEEE 802.1AB table 7-1)."""
+"""Nearest bridge: no bridge forwards it (IEEE 802.1AB, table 7-1)."""
 ETHERTYPE = 0x88CC
 _OUI = b"\x02\x4e\x52"
-"""A locally administered identifier; the MAC makes sure that it is ours."""
+"""A locally administered identifier. The MAC proves the origin."""
 _TTL_S = 120
 _MAC_BYTES = 16
 
@@ -29,7 +29,7 @@ _KEY = os.urandom(32)
 
 
 def frame(port: PortKey, source: str) -> bytes:
-    """The frame that goes out of `port`; `source` is the port's MAC address."""
+    """The frame to send by `port`, whose MAC address is `source`."""
     dpid, number = port
     chassis = lldp.ChassisID(subtype=lldp.ChassisID.SUB_LOCALLY_ASSIGNED, chassis_id=b"dpid:%016x" % dpid)
     port_id = lldp.PortID(subtype=lldp.PortID.SUB_PORT_COMPONENT, port_id=number.to_bytes(4, "big"))
@@ -41,7 +41,7 @@ def frame(port: PortKey, source: str) -> bytes:
 
 
 def origin(tlvs: Sequence[object]) -> PortKey | None:
-    """Where one of our frames left; None for anybody else's."""
+    """The port by which a frame of this controller was sent; None for other frames."""
     dpid = number = mac = None
     for tlv in tlvs:
         match tlv:

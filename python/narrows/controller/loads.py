@@ -1,4 +1,4 @@
-"""How loaded links are, from OpenFlow's port counters."""
+"""Loads of links, from OpenFlow's port counters."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from narrows._native import netcard_rate
 from narrows.controller.messages import Counters, PortKey
 
 PACKET_BYTES = 1500
-"""What paper eq 5 takes every packet for. Counters of bytes say more (BRF-70); eq 5 is for the log."""
+"""The packet size in the paper's eq 5, which is only logged. Byte counters are more exact (BRF-70)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A port's figures between two readings. L2 bytes, as switches count."""
+    """A port's load between two readings. It counts L2 bytes, as switches do."""
 
     tx_bps: float
     rx_bps: float
     netcard_rate: float
-    """Paper eq 5 of the sending direction; 0 where the capacity is not known."""
+    """The paper's eq 5 for the sending direction; 0 if the capacity is unknown."""
     utilisation: float | None
-    """Sent bits as part of the capacity."""
+    """Sent bits as a fraction of the capacity."""
     dropped: int
-    """Packets that the switch dropped at this port, both directions."""
+    """Packets that the switch dropped at this port, in both directions."""
 
 
 class Loads:
@@ -33,7 +33,7 @@ class Loads:
         self._last: dict[PortKey, tuple[int, Counters]] = {}
 
     def read(self, now_ns: int, port: PortKey, counters: Counters, capacity_bps: int | None) -> None:
-        """New counters of a port; `capacity_bps` in bit/s."""
+        """Records new counters of a port."""
         last = self._last.get(port)
         self._last[port] = (now_ns, counters)
         if last is None or now_ns <= last[0] or counters.tx_packets < last[1].tx_packets:
@@ -49,12 +49,12 @@ class Loads:
         self.by_port[port] = Load(tx_bps, rx_bps, eq5, used, max(0, dropped))
 
     def is_due(self, now_ns: int, port: PortKey, interval_ns: int) -> bool:
-        """Whether the last reading is long enough ago: what is read more often is too coarse for people."""
+        """Whether the last reading is old enough; a load over a shorter interval is too coarse to show."""
         last = self._last.get(port)
         return last is None or now_ns - last[0] >= interval_ns
 
     def forget(self, dpid: int, port: int | None = None) -> None:
-        """A port, or all of a switch, is gone."""
+        """Removes a port, or all ports of a switch."""
         for table in (self.by_port, self._last):
             for key in [key for key in table if key[0] == dpid and port in (None, key[1])]:
                 del table[key]

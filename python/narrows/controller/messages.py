@@ -1,4 +1,4 @@
-"""What happens to the domain (events) and what it wants done (effects): plain values, no OpenFlow library.
+"""Events for the domain and effects that it requests, as plain values without an OpenFlow library.
 
 Switches are named by their datapath id, ports by their OpenFlow number, hosts by their MAC address (lower
 case).
@@ -15,7 +15,7 @@ PortKey = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a rule looks at; None: anything."""
+    """The fields that a rule matches; None matches anything."""
 
     in_port: int | None = None
     eth_src: str | None = None
@@ -23,26 +23,26 @@ class Match:
     eth_dst_mask: str | None = None
     eth_type: int | None = None
     icmp6_type: int | None = None
-    """Of an ICMPv6 message (with `eth_type` of IPv6)."""
+    """Type of an ICMPv6 message (with `eth_type` of IPv6)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A flow entry. Without outputs, controller and goto the packet is dropped."""
+    """A flow entry. It drops packets if it has no outputs, `to_controller` or `goto`."""
 
     table: int
     priority: int
     match: Match
     outputs: tuple[int, ...] = ()
-    """Port numbers, ascending; a packet never leaves by the port that it came in by (OpenFlow 1.3.5, 4.5)."""
+    """Port numbers, ascending. A packet never leaves by its ingress port (OpenFlow 1.3.5, 4.5)."""
     to_controller: bool = False
     goto: int | None = None
     idle_s: int = 0
-    """Removed, and the controller told, after this many seconds without a packet; 0: never."""
+    """After this time without a packet the switch removes the entry and notifies the controller; 0: never."""
 
     @property
     def key(self) -> RuleKey:
-        """What identifies an entry in a switch."""
+        """The key of an entry in a switch."""
         return (self.table, self.priority, self.match)
 
 
@@ -58,8 +58,7 @@ class PortDesc:
     mac: str
     up: bool
     speed_bps: int
-    """Current speed in bit/s as the driver says it, 0 if it does not. A veth says 10 Gbit/s whatever it
-    carries."""
+    """Current speed that the driver reports, in bit/s, or 0. A veth always reports 10 Gbit/s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class Counters:
     rx_dropped: int
     tx_dropped: int
     age_ns: int = 0
-    """How long the port has been there, by the switch's own clock: when it was read."""
+    """Time since the port came up, by the switch's own clock, when the counters were read."""
 
 
 # Events
@@ -81,7 +80,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class SwitchUp:
-    """A switch has connected; `rules` are our own entries that it holds from before."""
+    """A switch has connected; `rules` are entries of an earlier controller of ours."""
 
     dpid: int
     ports: tuple[PortDesc, ...]
@@ -105,7 +104,7 @@ class PortChanged:
 
 @dataclass(frozen=True, slots=True)
 class PortGone:
-    """A port was taken away."""
+    """A port was removed."""
 
     dpid: int
     port: int
@@ -113,7 +112,7 @@ class PortGone:
 
 @dataclass(frozen=True, slots=True)
 class LldpSeen:
-    """Our own, authentic LLDP frame came in."""
+    """An authenticated LLDP frame of this controller arrived."""
 
     dpid: int
     port: int
@@ -123,18 +122,18 @@ class LldpSeen:
 
 @dataclass(frozen=True, slots=True)
 class FrameSeen:
-    """A frame whose source was not known at this port."""
+    """A frame arrived whose source was unknown at this port."""
 
     dpid: int
     port: int
     mac: str
     ip: str | None = None
-    """The sender's address as ARP, neighbour discovery or the IP header has it."""
+    """The sender's address from ARP, neighbour discovery or the IP header."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleGone:
-    """A switch removed an entry by itself: its idle time is over."""
+    """A switch removed an entry because its idle time was over."""
 
     dpid: int
     rule: Rule
@@ -150,7 +149,7 @@ class CountersRead:
 
 @dataclass(frozen=True, slots=True)
 class BarrierDone:
-    """All that was sent to the switch before barrier `number` is in force."""
+    """The switch has processed everything that was sent before barrier `number`."""
 
     dpid: int
     number: int
@@ -166,15 +165,15 @@ class AgentUp:
 
 @dataclass(frozen=True, slots=True)
 class AgentDown:
-    """An agent's connection has ended; why."""
+    """An agent's connection has ended, for this reason."""
 
     agent: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class AgentSays:
-    """An authentic body (JSON text)."""
+class AgentMessage:
+    """An authenticated body of an agent (JSON text)."""
 
     agent: str
     body: str
@@ -192,7 +191,7 @@ Event = (
     | BarrierDone
     | AgentUp
     | AgentDown
-    | AgentSays
+    | AgentMessage
 )
 
 # Effects
@@ -200,7 +199,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """Add the entry, or replace the one with the same key."""
+    """Add an entry, or replace the one with the same key."""
 
     dpid: int
     rule: Rule
@@ -216,7 +215,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Answer when all before is in force."""
+    """Request an answer once everything before is processed."""
 
     dpid: int
     number: int
@@ -224,7 +223,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class SendLldp:
-    """Send our LLDP frame out of a port."""
+    """Send an LLDP frame by a port."""
 
     dpid: int
     port: int
@@ -232,13 +231,13 @@ class SendLldp:
 
 @dataclass(frozen=True, slots=True)
 class AskCounters:
-    """Read all ports' counters."""
+    """Request the counters of all ports."""
 
     dpid: int
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class SendToAgent:
     """Send a body to an agent."""
 
     agent: str
@@ -247,7 +246,7 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that people want to know: for the log and the page."""
+    """A line for the log and the page."""
 
     kind: str
     """A fixed word, e.g. `link-up`."""
@@ -255,4 +254,4 @@ class Note:
     data: dict[str, Any] = field(default_factory=dict)
 
 
-Effect = Install | Remove | Barrier | SendLldp | AskCounters | Say | Note
+Effect = Install | Remove | Barrier | SendLldp | AskCounters | SendToAgent | Note

@@ -1,4 +1,4 @@
-"""OpenFlow 1.3 by os-ken: messages become events, effects become messages. Nothing is decided here."""
+"""OpenFlow 1.3 by os-ken. It converts messages into events and effects into messages, and decides nothing."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ LOG = logging.getLogger("narrows.controller.openflow")
 SECOND = 1_000_000_000
 COOKIE = 0x6E61_7272_0000_0000
 COOKIE_MASK = 0xFFFF_FFFF_0000_0000
-"""Marks our entries; all others are left alone."""
+"""Marks the controller's entries. Other entries are not changed."""
 _ARP_BYTES, _IPV4_BYTES, _IPV6_BYTES = 28, 20, 40
-"""Of the headers that name a sender."""
+"""Lengths of the headers that contain a sender's address."""
 _ICMPV6 = 58
 """IANA's protocol number."""
 FRAME_BYTES = 256
-"""Of a frame that comes to the controller: enough for its headers and for LLDP."""
+"""Bytes of a frame that are sent to the controller: enough for its headers and for LLDP."""
 WAITING_MAX = 20_000
-"""Messages that wait for a slow switch; beyond it the connection is closed, and the switch comes back and is
-compared anew with what it should hold."""
+"""Largest number of messages that are queued for a slow switch. Beyond it the connection is closed. When
+the switch reconnects, its entries are compared with the desired ones again."""
 
 
 class Switch:
-    """A connected switch: a thread that sends, so that a switch that takes nothing holds up only itself."""
+    """A connected switch. A thread sends to it, so a switch that does not read delays only itself."""
 
     def __init__(self, datapath: Any) -> None:
         self.datapath = datapath
@@ -67,9 +67,9 @@ class Switch:
         self.ports: dict[int, PortDesc] = {}
         self.rules: list[Rule] = []
         self.up = False
-        """Ports and entries have been read, and the domain was told."""
+        """Ports and entries have been read, and the domain knows them."""
         self.barriers: dict[int, int] = {}
-        """By transaction id: the domain's number."""
+        """The domain's number of a barrier, by transaction id."""
         self._waiting: queue.Queue[Any] = queue.Queue(WAITING_MAX)
         threading.Thread(target=self._write, name=f"switch-{self.dpid:x}", daemon=True).start()
 
@@ -78,7 +78,7 @@ class Switch:
         try:
             self._waiting.put_nowait(message)
         except queue.Full:
-            LOG.warning("switch %016x is too slow; disconnected", self.dpid)
+            LOG.warning("switch %016x is too slow: disconnected", self.dpid)
             self.datapath.close()
 
     def stop(self) -> None:
@@ -93,9 +93,9 @@ class Switch:
 
 
 class OpenFlow(OSKenApp):
-    """The os-ken application; there is one in a process.
+    """The os-ken application, of which there is one in a process.
 
-    Set `on_event` before it starts: it is called from os-ken's threads.
+    Set `on_event` before it starts. It is called from os-ken's threads.
     """
 
     OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
@@ -109,7 +109,7 @@ class OpenFlow(OSKenApp):
     # Effects
 
     def perform(self, effect: Effect) -> None:
-        """Carry out an effect on a switch; on one that has just gone, nothing."""
+        """Carry out an effect on a switch, unless the switch has disconnected."""
         if not isinstance(effect, Install | Remove | Barrier | SendLldp | AskCounters):
             return
         with self._lock:
@@ -161,7 +161,7 @@ class OpenFlow(OSKenApp):
         with self._lock:
             gone = self._switches.get(datapath.id)
             if gone is None or gone.datapath is not datapath:
-                return  # an old connection of a switch that is back already
+                return  # an old connection of a switch that has already reconnected
             del self._switches[datapath.id]
         gone.stop()
         if gone.up:
@@ -354,10 +354,10 @@ def port_desc(of: Any, port: Any) -> PortDesc:
 
 
 def read_frame(dpid: int, port: int, data: bytes) -> LldpSeen | FrameSeen | None:
-    """What a frame tells: a link, or a host and perhaps its address. Strangers send it; it may be cut."""
+    """The link, or the host and its address, in a frame. Any host can send it, and it can be truncated."""
     try:
-        # Header by header: os-ken's `Packet` would go on to whatever a stranger says that the rest is, and
-        # not all of its parsers come to an end.
+        # Only these headers: os-ken's `Packet` parses every protocol that a frame claims to contain, and some
+        # of its parsers do not terminate on hostile input.
         ether, _, rest = ethernet.ethernet.parser(data)
         kind = ether.ethertype
         if kind == ether_types.ETH_TYPE_8021Q:
@@ -368,7 +368,7 @@ def read_frame(dpid: int, port: int, data: bytes) -> LldpSeen | FrameSeen | None
             return None if source is None else LldpSeen(dpid, port, *source)
         return FrameSeen(dpid, port, ether.src.lower(), _source(kind, rest))
     except Exception as error:
-        LOG.debug("a frame that cannot be read: %s", error)
+        LOG.debug("cannot parse a frame: %s", error)
         return None
 
 
@@ -377,7 +377,7 @@ def _source(kind: int, rest: bytes) -> str | None:
     address: IPv4Address | IPv6Address
     match kind:
         case ether_types.ETH_TYPE_ARP if len(rest) >= _ARP_BYTES:
-            address = IPv4Address(rest[14:18])  # RFC 826, of IPv4 over Ethernet
+            address = IPv4Address(rest[14:18])  # RFC 826, for IPv4 over Ethernet
         case ether_types.ETH_TYPE_IP if len(rest) >= _IPV4_BYTES:
             address = IPv4Address(rest[12:16])
         case ether_types.ETH_TYPE_IPV6 if len(rest) >= _IPV6_BYTES:

@@ -1,9 +1,9 @@
-"""PACEC: what each flow may send on its path, from all links' counters (PAC-1).
+"""The application of PACEC: a rate for each flow on its path, from the counters of all links (PAC-1).
 
-The law is the simulator's own (`rate::pacec::Pacec`, in Rust). Links are counted in two ways: agents of PACEC
-report for their ports, by class of traffic and with the queue; ports of switches without one are read by
-OpenFlow, which tells bytes and packets only, and get PACEC's incremental law (PAC-19) for that reason. What
-is decided goes to the agents at which flows begin.
+The law is the simulator's (`rate::pacec::Pacec`, in Rust). Links are measured in two ways. Agents of PACEC
+report for their ports, by class of traffic and with the queue. Ports without an agent are read by OpenFlow,
+which has counters of bytes and packets only, so they follow PACEC's incremental law (PAC-19). The rates go
+to the agents at which flows begin.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from narrows.controller.messages import Counters, PortKey
 
 NAME = "pacec"
 ETHERNET_BYTES = 14
-"""Of a frame's header, which OpenFlow's counters have in them."""
+"""Bytes of a frame's header, which OpenFlow's counters include."""
 MTU = 1500
 LEAST_INTERVAL_NS = 20_000_000
-"""Between two readings of a switch's counters: an answer may take 12 ms (p95)."""
+"""Shortest interval between readings of a switch's counters: an answer takes up to 12 ms (p95)."""
 _SAMPLE_NS, _SAMPLES = 10_000_000, 5
 """`pacec::Params`' defaults."""
 _WIRE_BYTES = 38
-"""Ethernet's preamble, header, FCS and gap around an IP datagram."""
+"""Bytes of Ethernet's preamble, header, FCS and gap for each IP datagram."""
 _LEAST_PERIOD_NS = 5_000_000
-"""Of control: what the controller's machine can do for a domain."""
+"""Shortest control period that the controller's machine can sustain for a domain."""
 _OF_ALL = ("sample", "samples", "eta", "mode", "floor_packets", "idle_after", "max_flows")
-"""Parameters that a port without an agent has of the first one with an agent."""
+"""Parameters that a port without an agent copies from the first port with one."""
 _KIND = "counted"
-"""Of the ports without an agent, in the domain's numbering."""
+"""Kind of the ports without an agent, in the keys of the domain's numbers."""
 
 
 def l3(wire_bps: int) -> int:
-    """What full IP datagrams have of a wire's rate."""
+    """The rate of full IP datagrams on a wire of this rate."""
     return wire_bps * MTU // (MTU + _WIRE_BYTES)
 
 
@@ -54,8 +54,8 @@ class PathRates:
 
     Args:
         numbers: of the domain's ports.
-        find: the numbers of the ports from one address to another, first to last; of those that it does not
-            know itself none.
+        find: returns the numbers of the ports from one address to another, first to last; an empty list if an
+            address is unknown.
     """
 
     def __init__(self, numbers: Numbers, find: Callable[[str, str], list[int]]) -> None:
@@ -65,23 +65,23 @@ class PathRates:
         self._counted: dict[int, Place] = {}
         self._switches: list[int] = []
         self._ports: list[tuple[int, dict[str, object]]] = []
-        """What `_pacec` was made of."""
+        """The ports from which `_pacec` was made."""
         self._pacec: Pacec | None = None
         self._changed = True
 
     @property
     def active(self) -> bool:
-        """Whether anybody is there to be told rates."""
+        """Whether there is an agent that needs rates."""
         return bool(self._agents)
 
     @property
     def interval_ns(self) -> int:
-        """How often counters are to be read: once in a control period."""
+        """Interval between readings of counters: one control period."""
         return max(LEAST_INTERVAL_NS, self._period_ns())
 
     def attach(self, now_ns: int, port: int, info: bodies.PortInfo) -> None:
-        """A port joins, or begins anew."""
-        # Whether they are in order is known at once, and of a port that is not nothing is kept.
+        """A port joins, or starts again."""
+        # This checks the parameters first, so that nothing of an invalid port is kept.
         Pacec(now_ns, MTU, json.dumps([(port, info.params)]))
         if _period_ns(info) < _LEAST_PERIOD_NS:
             raise ValueError(f"found a control period of {_period_ns(info)} ns, expected at least 5 ms")
@@ -89,12 +89,12 @@ class PathRates:
         self._changed = True
 
     def detach(self, port: int) -> None:
-        """A port leaves. If it does not come back at once, the flows that began there are forgotten."""
+        """A port leaves. If it does not return at once, the flows that began there are forgotten."""
         if self._agents.pop(port, None) is not None:
             self._changed = True
 
     def set_counted(self, places: Iterable[Place]) -> None:
-        """These ports, and no others, have no agent and are read by OpenFlow."""
+        """Sets the ports without an agent, which are read by OpenFlow."""
         counted = {self._numbers.of((_KIND, place.port)): place for place in places}
         if counted != self._counted:
             self._counted = counted
@@ -102,7 +102,7 @@ class PathRates:
             self._changed = True
 
     def switches(self) -> list[int]:
-        """Datapath ids of the switches whose counters are to be read."""
+        """Datapath ids of the switches whose counters are needed."""
         return self._switches if self.active else []
 
     def number(self, port: PortKey) -> int | None:
@@ -110,23 +110,23 @@ class PathRates:
         number = self._numbers.of((_KIND, port))
         return number if number in self._counted else None
 
-    def hear(
+    def on_message(
         self,
         now_ns: int,
         port: int,
         body: bodies.Relayed | bodies.FlowChanges,
         message: dict[str, Any],
     ) -> Outgoing:
-        """A report, or flows that have begun, ended or changed."""
+        """Handles a report, or flows that began, ended or changed."""
         pacec = self._law(now_ns)
         if isinstance(body, bodies.FlowChanges):
             return pacec.on_flows(now_ns, port, json.dumps(message["changes"]), self._find)
         if body.type != "report":
-            raise ValueError(f"found {body.type}, which PACEC has not")
+            raise ValueError(f"PACEC does not support {body.type!r}")
         return pacec.on_report(now_ns, port, json.dumps(message))
 
     def read(self, now_ns: int, port: PortKey, counters: Counters) -> Outgoing:
-        """Counters of a port; those of one that is not counted mean nothing."""
+        """Handles the counters of a port. Those of other ports are ignored."""
         number = self.number(port)
         if number is None or not self.active:
             return []
@@ -149,26 +149,26 @@ class PathRates:
         return self._law(now_ns).on_report(now_ns, number, json.dumps(report))
 
     def tick(self, now_ns: int) -> Outgoing:
-        """New rates, at the end of a control period."""
+        """Computes new rates at the end of a control period."""
         if not self.active:
             self._pacec = None
             return []
         return self._law(now_ns).on_timer(now_ns)
 
     def next_timer_ns(self) -> int | None:
-        """When `tick` wants to be called next."""
+        """Time of the next call of `tick`."""
         return self._pacec.next_timer() if self.active and self._pacec is not None else None
 
     def verdict(self, port: int) -> tuple[float, int] | None:
-        """Of a link: utilisation in the last period, and what its flows may have together, L3 bytes/s."""
+        """A link's utilisation in the last period, and the total rate of its flows, L3 bytes/s."""
         return None if self._pacec is None else self._pacec.verdict(port)
 
     def flows(self) -> int:
-        """Flows that have rates."""
+        """Number of flows that have rates."""
         return 0 if self._pacec is None else self._pacec.flows()
 
     def _law(self, now_ns: int) -> Pacec:
-        """PACEC of all ports. It begins anew when these change; all flows are announced again in a moment."""
+        """PACEC for all ports. It starts again when they change, and agents then announce all flows again."""
         if self._pacec is None or self._changed:
             self._changed = False
             ports = sorted((number, dict(info.params)) for number, info in self._agents.items())
@@ -182,7 +182,7 @@ class PathRates:
         return self._pacec
 
     def _period_ns(self) -> int:
-        """Tc, by the first agent's port."""
+        """Tc of the first agent's port."""
         return _period_ns(self._agents[min(self._agents)]) if self._agents else _SAMPLE_NS * _SAMPLES
 
 

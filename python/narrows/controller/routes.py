@@ -1,4 +1,4 @@
-"""The way that packets take by the entries that `forwarding` makes."""
+"""The path of packets by the entries of `forwarding`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from narrows.controller.topology import Topology
 
 
 class Routes:
-    """Shortest paths in a network as it is now; made anew when it changes."""
+    """Shortest paths in the current network. A change of the network needs a new object."""
 
     def __init__(self, topology: Topology, delay: forwarding.Delay) -> None:
         self._graph: nx.Graph[int] = forwarding.graph_of(topology, topology.links(), delay)
         self._out: dict[int, dict[int, int]] = {}
-        """By last switch: each other switch's port on the way to it."""
+        """By last switch: the port of each other switch on the path to it."""
 
     def path(self, source: PortKey, to: PortKey) -> list[PortKey]:
-        """Ports that a packet leaves switches by between two edge ports; empty if there is no way.
+        """Ports by which a packet leaves switches between two edge ports; empty if there is no path.
 
         Args:
-            source: where it comes in.
-            to: where it goes out: the last of the ports.
+            source: the edge port where it enters.
+            to: the edge port where it leaves, which is the last of the ports.
         """
         last = to[0]
         if last not in self._graph or source[0] not in self._graph:

@@ -1,4 +1,4 @@
-"""The one thread in which all decisions are made, and what runs around it."""
+"""The thread in which all decisions are made, and its queues."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from typing import TypeVar
 
 from narrows.controller import view
 from narrows.controller.domain import Domain, Params
-from narrows.controller.messages import Effect, Event, Note, Say
+from narrows.controller.messages import Effect, Event, Note, SendToAgent
 
 LOG = logging.getLogger("narrows.controller")
 T = TypeVar("T")
 
 EVENTS_KEPT = 1000
-"""For the page."""
+"""Number of events that are kept for the page."""
 BACKLOG_MAX = 50_000
-"""Events that wait to be decided; beyond it frames of unknown hosts and the like are lost, as on a full
-queue."""
+"""Largest number of queued events. Further events are dropped, mostly frames of unknown hosts."""
 
 
 class Runtime:
-    """Feeds a domain with events and time, and carries out what it wants.
+    """Passes events and time to a domain, and carries out its effects.
 
     Args:
         params: the domain's parameters.
-        name: what the controller calls itself.
-        authenticated: whether agents share a secret with it, for people to see.
+        name: name of the controller.
+        authenticated: whether agents share a secret with it; the page shows it.
     """
 
     def __init__(self, params: Params, name: str = "controller", authenticated: bool = False) -> None:
@@ -39,7 +38,7 @@ class Runtime:
         self.started_ns = time.monotonic_ns()
         self.domain = Domain(self.started_ns, params)
         self.to_switch: Callable[[Effect], None] = lambda _: None
-        self.to_agent: Callable[[Say], None] = lambda _: None
+        self.to_agent: Callable[[SendToAgent], None] = lambda _: None
         self._events: queue.Queue[Event | None] = queue.Queue(BACKLOG_MAX)
         self._lock = threading.Lock()
         self._noted: deque[view.Event] = deque(maxlen=EVENTS_KEPT)
@@ -51,24 +50,24 @@ class Runtime:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it."""
+        """Ends the thread."""
         self._events.put(None)
         self._thread.join(timeout=5)
 
     def put(self, event: Event) -> None:
-        """Something has happened; any thread may say so."""
+        """Queues an event. Any thread can call it."""
         try:
             self._events.put_nowait(event)
         except queue.Full:
-            LOG.warning("too many events: %s was lost", type(event).__name__)
+            LOG.warning("too many events: dropped %s", type(event).__name__)
 
     def look(self, reader: Callable[[Domain, int], T]) -> T:
-        """What `reader` sees of the domain and the time between two decisions."""
+        """The result of `reader`, called with the domain and the time between two decisions."""
         with self._lock:
             return reader(self.domain, time.monotonic_ns())
 
     def state(self) -> view.State:
-        """All that the page shows."""
+        """All data of the page."""
 
         def read(domain: Domain, now_ns: int) -> view.State:
             return view.State(
@@ -84,7 +83,7 @@ class Runtime:
         return self.look(read)
 
     def events(self, after: int = 0) -> list[view.Event]:
-        """What happened after event number `after`, the oldest first."""
+        """Events after number `after`, oldest first."""
         with self._lock:
             return [event for event in self._noted if event.id > after]
 
@@ -107,8 +106,8 @@ class Runtime:
             with self._lock:
                 effects = step(time.monotonic_ns())
         except Exception:
-            # A mistake of ours in one event must not take the network's control away.
-            LOG.exception("an event could not be handled")
+            # A defect in the handling of one event must not end the control of the network.
+            LOG.exception("cannot handle an event")
             return
         self._perform(effects)
 
@@ -120,7 +119,7 @@ class Runtime:
                     with self._lock:
                         number = next(self._numbers)
                         self._noted.append(view.Event(id=number, time=time.time(), kind=kind, text=text))
-                case Say():
+                case SendToAgent():
                     self.to_agent(effect)
                 case _:
                     self.to_switch(effect)

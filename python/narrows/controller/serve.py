@@ -1,4 +1,4 @@
-"""Starts the whole controller: switches, agents, page."""
+"""Starts the controller: OpenFlow, the agents' channel, the page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def serve(config: Config) -> None:
     """Runs until SIGINT or SIGTERM.
 
     Raises:
-        NarrowsError: an address cannot be listened at, or the secret is not in order.
+        NarrowsError: an address is in use, or the secret is invalid.
     """
     secret = b"" if config.agents.secret is None else read_secret(config.agents.secret)
     for what, address in (("openflow", config.openflow), ("agents", config.agents), ("http", config.http)):
@@ -80,7 +80,7 @@ def serve(config: Config) -> None:
     runtime.stop()
     channel.close()
     sys.stderr.flush()
-    # os-ken's native threads wait for switches and cannot be interrupted; nothing is left to be saved.
+    # os-ken's native threads wait for switches and cannot be interrupted. There is nothing to save.
     os._exit(0)
 
 
@@ -98,7 +98,7 @@ def _openflow(address: Address, stop: threading.Event) -> None:
 
 
 def _try_to_listen(what: str, address: Address) -> None:
-    """An address that is taken is said in one line now, not by a traceback of a thread later."""
+    """Reports an address that is in use in one line, before a thread fails with a traceback."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         socket.create_server((address.host, address.port), family=family).close()
@@ -106,17 +106,17 @@ def _try_to_listen(what: str, address: Address) -> None:
         reason = error.strerror or str(error)
         raise NarrowsError(
             f"{what}: cannot listen at {address.host} port {address.port}: {reason}; "
-            f"another address: --{what}-host, --{what}-port"
+            f"choose another address with --{what}-host or --{what}-port"
         ) from None
 
 
 def _warn(config: Config) -> None:
     if config.agents.secret is None:
-        LOG.warning("no shared secret: any program on this host can be an agent (agents.secret)")
+        LOG.warning("agents.secret is not set: any program on this host can act as an agent")
     if not config.openflow.is_loopback:
         LOG.warning(
             "OpenFlow is neither encrypted nor authenticated: let only switches reach %s",
             config.openflow.host,
         )
     if not config.http.is_loopback:
-        LOG.warning("the page shows the network to whoever can reach %s", config.http.host)
+        LOG.warning("the page shows the network to every host that can reach %s", config.http.host)

@@ -1,12 +1,12 @@
 """Switches, ports and links, learnt from LLDP.
 
-A port begins as *probing*: nothing is sent to it or taken from it but LLDP, until it has shown a switch at
-its other end (*trunk*) or long enough nothing (*edge*). Without this a new link would be flooded as if hosts
-were behind it, and a cable that closes a ring would be a loop until LLDP finds it.
+A port starts as *probing*: only LLDP is sent and received there, until LLDP shows a switch at its other end
+(*trunk*) or none for some time (*edge*). Without this phase a new link would be flooded as if hosts were
+behind it, and a cable that closes a ring would be a loop until LLDP finds it.
 
-A trunk whose link is gone stays a trunk, on which nothing is forwarded, until its carrier is lost: a switch
-that only lost its connection to the controller goes on flooding by its last entries, and would close a loop
-through two "edges".
+A trunk whose link is lost stays a trunk without forwarding until its carrier is lost. A switch that only
+lost its connection to the controller continues to flood by its last entries, and would close a loop through
+two "edges".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from narrows.controller.messages import PortDesc, PortKey
 
 
 class Kind(Enum):
-    """What is at the other end of a port."""
+    """The kind of the other end of a port."""
 
     DOWN = "down"
     PROBING = "probing"
@@ -34,12 +34,12 @@ class Port:
     desc: PortDesc
     kind: Kind
     decide_at_ns: int
-    """When a probing port counts as an edge."""
+    """Time at which a probing port becomes an edge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link that LLDP has crossed both ways; `a` is the lesser end."""
+    """A link that LLDP has crossed in both directions; `a` is the lower end."""
 
     a: PortKey
     b: PortKey
@@ -50,11 +50,11 @@ class Link:
 
 
 class Topology:
-    """The network as far as it is known. Methods that change it say whether forwarding is affected.
+    """The known network. Methods that change it return whether forwarding is affected.
 
     Args:
-        probe_ns: how long a port stays probing without LLDP from another switch.
-        expire_ns: how long a direction of a link stays without LLDP.
+        probe_ns: time for which a port stays probing without LLDP from another switch.
+        expire_ns: time for which a direction of a link stays without LLDP.
     """
 
     def __init__(self, probe_ns: int, expire_ns: int) -> None:
@@ -62,12 +62,12 @@ class Topology:
         self.expire_ns = expire_ns
         self.switches: dict[int, dict[int, Port]] = {}
         self._seen: dict[PortKey, tuple[PortKey, int]] = {}
-        """By receiving port: the port that sent the last LLDP, and when it came in."""
+        """By receiving port: the port that sent the last LLDP, and its arrival time."""
 
     def add_switch(
         self, now_ns: int, dpid: int, ports: tuple[PortDesc, ...], trunks: Iterable[int] = ()
     ) -> None:
-        """A switch has connected; `trunks` are ports that were trunks when it was last connected."""
+        """Adds a switch; `trunks` are the ports that were trunks when it was last connected."""
         self.remove_switch(dpid)
         self.switches[dpid] = {}
         for desc in ports:
@@ -78,13 +78,13 @@ class Topology:
                 port.kind = Kind.TRUNK
 
     def remove_switch(self, dpid: int) -> bool:
-        """A switch is gone."""
+        """Removes a switch."""
         for port in list(self.switches.get(dpid, {})):
             self._forget((dpid, port))
         return self.switches.pop(dpid, None) is not None
 
     def set_port(self, now_ns: int, dpid: int, desc: PortDesc) -> bool:
-        """A port is new or has changed."""
+        """Adds or changes a port."""
         ports = self.switches.get(dpid)
         if ports is None:
             return False
@@ -98,25 +98,24 @@ class Topology:
         return True
 
     def remove_port(self, dpid: int, port: int) -> bool:
-        """A port is gone."""
+        """Removes a port."""
         self._forget((dpid, port))
         return self.switches.get(dpid, {}).pop(port, None) is not None
 
     def lldp(self, now_ns: int, to: PortKey, source: PortKey) -> bool:
-        """`source`'s LLDP came in at `to`."""
+        """Handles LLDP from `source` that arrived at `to`."""
         at, origin = self.port(to), self.port(source)
         if at is None or origin is None or Kind.DOWN in (at.kind, origin.kind) or to == source:
             return False
         before = self._seen.get(to)
         self._seen[to] = (source, now_ns)
-        # From the first frame on neither end is a host's port, though the link counts only when both ways
-        # work.
+        # From the first frame on neither end is a host's port. The link counts only if both directions work.
         changed = before is None or before[0] != source or Kind.TRUNK not in (at.kind, origin.kind)
         at.kind = origin.kind = Kind.TRUNK
         return changed
 
     def tick(self, now_ns: int) -> bool:
-        """Probing ports that saw nothing become edges; links that fell silent go."""
+        """Makes probing ports without LLDP edges, and removes links without LLDP."""
         changed = False
         for to, (_, at) in list(self._seen.items()):
             if now_ns - at >= self.expire_ns:
@@ -130,7 +129,7 @@ class Topology:
         return changed
 
     def next_timer_ns(self) -> int | None:
-        """When `tick` wants to be called next."""
+        """Time of the next call of `tick`."""
         times = [at + self.expire_ns for _, at in self._seen.values()]
         ports = (port for ports in self.switches.values() for port in ports.values())
         times += [port.decide_at_ns for port in ports if port.kind is Kind.PROBING]
@@ -153,7 +152,7 @@ class Topology:
             yield from self.ports(kind)
 
     def links(self) -> list[Link]:
-        """Links that work both ways, in order."""
+        """Links that work in both directions, in order."""
         return [
             Link(to, source)
             for to, (source, _) in sorted(self._seen.items())
@@ -161,6 +160,6 @@ class Topology:
         ]
 
     def _forget(self, key: PortKey) -> None:
-        """No link at this port any more. Its other end stays a trunk without a link, see the module."""
+        """Removes the link of a port. Its other end stays a trunk without a link (see the module)."""
         for end in [key, *(to for to, (source, _) in self._seen.items() if source == key)]:
             self._seen.pop(end, None)

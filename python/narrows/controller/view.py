@@ -1,4 +1,4 @@
-"""What the page and other programs may see of the domain: typed, with units in the names."""
+"""The domain's state for the page and other programs: typed, with units in the names."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class End(_Model):
 class Load(_Model):
     """A port's load over the last reading interval."""
 
-    tx_bps: float = Field(description="Sent, bit/s, L2.")
-    rx_bps: float = Field(description="Received, bit/s, L2.")
-    capacity_bps: int | None = Field(description="Capacity, bit/s; null: not known.")
-    utilisation: float | None = Field(description="Sent as part of the capacity.")
-    netcard_rate: float = Field(description="Paper eq 5, of packets; for the log.")
+    tx_bps: float = Field(description="Rate sent, bit/s, L2.")
+    rx_bps: float = Field(description="Rate received, bit/s, L2.")
+    capacity_bps: int | None = Field(description="Capacity, bit/s; null if unknown.")
+    utilisation: float | None = Field(description="Rate sent as a fraction of the capacity.")
+    netcard_rate: float = Field(description="The paper's eq 5, from packets; for information only.")
     dropped: int = Field(description="Packets dropped by the switch in the interval.")
 
 
@@ -41,7 +41,7 @@ class Port(_Model):
     mac: str
     kind: Literal["down", "probing", "edge", "trunk"]
     load: Load | None
-    congestion: Literal["queue", "burst"] | None = Field(description="As the detector judged last.")
+    congestion: Literal["queue", "burst"] | None = Field(description="Last result of the detector.")
 
 
 class Switch(_Model):
@@ -49,8 +49,8 @@ class Switch(_Model):
 
     id: str = Field(description="Datapath id, 16 hexadecimal digits.")
     ports: list[Port]
-    rules: int = Field(description="Entries of ours that it holds.")
-    held: bool = Field(description="It still works with the entries of the controller before this one.")
+    rules: int = Field(description="Number of the controller's entries in the switch.")
+    held: bool = Field(description="Whether it still works with the entries of an earlier controller.")
 
 
 class Host(_Model):
@@ -92,8 +92,8 @@ class Flow(_Model):
     protocol: str
     class_: str = Field(alias="class")
     leaf: str
-    allocation_bps: int | None = Field(description="What it may use, bit/s, L3; null: no limit.")
-    rate_bps: int = Field(description="What it uses, bit/s, L3.")
+    allocation_bps: int | None = Field(description="Allocated rate, bit/s, L3; null if unlimited.")
+    rate_bps: int = Field(description="Rate used, bit/s, L3.")
     rtt_s: float | None = Field(description="Round-trip time, seconds.")
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
@@ -102,21 +102,23 @@ class CongestionState(_Model):
     """A controlled port's state."""
 
     agent: str
-    port: int = Field(description="The agent's number.")
+    port: int = Field(description="The agent's number of the port.")
     id: int = Field(description="Number in the domain.")
     interface: str
-    at: End | None = Field(description="The switch's port, if it is one of a connected switch.")
+    at: End | None = Field(description="Port of a connected switch, if it is one.")
     kind: Literal["queue", "burst"] | None
-    seconds: float = Field(description="How long it has been so.")
+    seconds: float = Field(description="Duration of this state, seconds.")
     capacity_bps: int
     queued_bytes: int
-    netcard_rate: float | None = Field(description="Paper eq 5.")
-    queue_utilisation: float | None = Field(description="Paper eq 6.")
-    arrivals: float | None = Field(description="Arrivals of the rated class as part of its share.")
+    netcard_rate: float | None = Field(description="The paper's eq 5.")
+    queue_utilisation: float | None = Field(description="The paper's eq 6.")
+    arrivals: float | None = Field(description="Arrivals of the rated class as a fraction of its share.")
     reports: int
-    controller: str = Field(description="The rate controller.")
-    utilisation: float | None = Field(description="PACEC: of the link, in the last control period.")
-    available_bps: int | None = Field(description="PACEC: what its flows may have together, bit/s, L3.")
+    controller: str = Field(description="Name of the rate controller.")
+    utilisation: float | None = Field(
+        description="PACEC: utilisation of the link in the last control period."
+    )
+    available_bps: int | None = Field(description="PACEC: total rate for the flows of the link, bit/s, L3.")
 
 
 class Agent(_Model):
@@ -124,26 +126,26 @@ class Agent(_Model):
 
     name: str
     address: str
-    seconds: float = Field(description="Connected for.")
+    seconds: float = Field(description="Duration of the connection, seconds.")
     ports: list[str] = Field(description="Interfaces that it controls.")
-    refused: int = Field(description="Bodies that were not in order.")
+    refused: int = Field(description="Number of invalid bodies.")
 
 
 class Event(_Model):
-    """Something that happened."""
+    """An event."""
 
-    id: int = Field(description="Grows by one.")
+    id: int = Field(description="Number of the event; consecutive.")
     time: float = Field(description="Unix time, seconds.")
     kind: str
     text: str
 
 
 class State(_Model):
-    """All that the page shows, at once."""
+    """All data of the page."""
 
     name: str
     uptime_s: float
-    authenticated: bool = Field(description="Agents share a secret with the controller.")
+    authenticated: bool = Field(description="Whether agents share a secret with the controller.")
     topology: Topology
     flows: list[Flow]
     congestion: list[CongestionState]
@@ -151,7 +153,7 @@ class State(_Model):
 
 
 def name_of(dpid: int) -> str:
-    """A datapath id as it is written."""
+    """A datapath id as text."""
     return f"{dpid:016x}"
 
 

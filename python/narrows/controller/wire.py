@@ -1,9 +1,9 @@
 """The agents' channel as a pure state machine: lines of JSON, each with a number and a MAC.
 
-Both ends first greet with name and nonce. K = HMAC-SHA256(secret, "narrows-1" || controller's nonce ||
-agent's nonce || controller's name || 0 || agent's name); the MAC of a line is HMAC-SHA256(K, role || 0 ||
-decimal sequence number || 0 || body).
-tests/vectors/channel.json has examples; the agent's end is crates/narrows-agent/src/channel/session.rs.
+Both ends first send a greeting with their name and nonce. K = HMAC-SHA256(secret, "narrows-1" ||
+controller's nonce || agent's nonce || controller's name || 0 || agent's name); the MAC of a line is
+HMAC-SHA256(K, role || 0 || decimal sequence number || 0 || body). tests/vectors/channel.json has examples;
+the agent's end is crates/narrows-agent/src/channel/session.rs.
 """
 
 from __future__ import annotations
@@ -19,49 +19,49 @@ from narrows.errors import NarrowsError
 
 VERSION = 1
 LINE_MAX = 1 << 20
-"""The longest line in bytes, its end included."""
+"""Longest line in bytes, including its end."""
 GREETING_MAX = 4096
-"""The same for the first line, which comes from anybody."""
+"""Longest first line in bytes. It comes from an unauthenticated peer."""
 NONCE_BYTES = 32
 SECRET_MIN = 32
-"""No shorter than the MAC (RFC 2104 section 3)."""
+"""Shortest secret in bytes: the length of the MAC (RFC 2104, section 3)."""
 
 _HEX_NONCE = re.compile(r"[0-9a-fA-F]{64}")
 _NAME = re.compile(r"[\x21-\x7e]{1,64}")
 
 
-class Refused(Exception):  # noqa: N818 (reads as what it says)
-    """The connection must be closed; the text says why."""
+class Refused(Exception):  # noqa: N818 (the name is the message)
+    """The connection must be closed, for the reason in the text."""
 
 
 def read_secret(path: Path) -> bytes:
     """The shared secret: at least 64 hexadecimal digits.
 
     Raises:
-        NarrowsError: the file cannot be read or holds none.
+        NarrowsError: the file cannot be read or contains no secret.
     """
-    would_do = "expected at least 64 hexadecimal digits, e.g. of 'openssl rand -hex 32'"
+    expected = "expected at least 64 hexadecimal digits, e.g. from 'openssl rand -hex 32'"
     try:
         text = path.read_text(encoding="ascii").strip()
         secret = bytes.fromhex(text)
     except OSError as error:
         raise NarrowsError(f"{path}: {error.strerror}") from None
     except ValueError:
-        raise NarrowsError(f"{path}: found something that is not hexadecimal, {would_do}") from None
+        raise NarrowsError(f"{path}: found other characters, {expected}") from None
     if len(secret) < SECRET_MIN:
-        raise NarrowsError(f"{path}: found {len(text)} digits, {would_do}")
+        raise NarrowsError(f"{path}: found {len(text)} digits, {expected}")
     return secret
 
 
 class End(NamedTuple):
-    """What an end says of itself in its greeting."""
+    """Name and nonce of an end, from its greeting."""
 
     name: str
     nonce: bytes
 
 
 def session_key(secret: bytes, controller: End, agent: End) -> bytes:
-    """The key of one connection. An agent's name has no 0 in it, so the other's end is clear."""
+    """The key of one connection. An agent's name contains no 0, so the names cannot be confused."""
     names = controller.name.encode() + b"\0" + agent.name.encode()
     return hmac.digest(secret, b"narrows-1" + controller.nonce + agent.nonce + names, hashlib.sha256)
 
@@ -76,9 +76,9 @@ class Session:
     """The controller's end of one connection.
 
     Args:
-        secret: what both ends know; empty: nobody is authenticated.
+        secret: the shared secret; empty: no authentication.
         nonce: 32 fresh random bytes.
-        name: what the controller calls itself.
+        name: name of the controller.
     """
 
     def __init__(self, secret: bytes, nonce: bytes, name: str) -> None:
@@ -87,11 +87,11 @@ class Session:
         self._partial = bytearray()
         self._sent = self._received = 0
         self.agent = ""
-        """The agent's name for itself, to be believed once `is_authenticated`."""
+        """The agent's name from its greeting, valid once `is_authenticated`."""
 
     @property
     def is_authenticated(self) -> bool:
-        """Whether a line with a right MAC has come."""
+        """Whether a line with a valid MAC has arrived."""
         return self._received > 0
 
     def greeting(self) -> bytes:
@@ -100,7 +100,7 @@ class Session:
         return json.dumps(greeting).encode() + b"\n"
 
     def seal(self, body: str) -> bytes:
-        """The next line to send; only after the agent has greeted."""
+        """The next line to send. Call it only after the agent's greeting."""
         assert self._key is not None
         seq = self._sent
         self._sent += 1
@@ -108,7 +108,7 @@ class Session:
         return json.dumps(line).encode() + b"\n"
 
     def receive(self, data: bytes) -> list[str]:
-        """Takes bytes as they come; the bodies that are complete.
+        """Takes received bytes and returns the complete bodies.
 
         Raises:
             Refused: the connection must be closed.
@@ -145,20 +145,20 @@ class Session:
         if type(seq) is not int or not isinstance(body, str) or not isinstance(mac, str):
             raise Refused("a line without seq, body and mac")
         if seq != self._received:
-            raise Refused(f"line {seq} where line {self._received} was due")
+            raise Refused(f"found line {seq}, expected line {self._received}")
         try:
             right = line_mac(self._key, "agent", seq, body)
-        except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell and UTF-8 cannot
+        except UnicodeEncodeError:  # half a surrogate pair, which JSON can express and UTF-8 cannot
             raise Refused("a body that is not Unicode") from None
         if not hmac.compare_digest(right.encode(), mac.lower().encode("utf-8", "replace")):
-            raise Refused(f"a wrong MAC on line {seq}: another secret, or somebody in between")
+            raise Refused(f"a wrong MAC on line {seq}: another secret, or the line was changed on the way")
         self._received += 1
         return body
 
     def _greeted(self, fields: dict[str, object]) -> None:
         version, role = fields.get("narrows"), fields.get("role")
         if version != VERSION or role != "agent":
-            raise Refused(f"a greeting that is not of version {VERSION} from an agent")
+            raise Refused(f"a greeting that is not from an agent of version {VERSION}")
         name, nonce = fields.get("name"), fields.get("nonce")
         if not isinstance(nonce, str) or not _HEX_NONCE.fullmatch(nonce):
             raise Refused("a greeting without a nonce of 64 hexadecimal digits")
@@ -166,6 +166,6 @@ class Session:
             raise Refused("a greeting without a name of 1 to 64 printable characters")
         theirs = bytes.fromhex(nonce)
         if theirs == self._nonce:
-            raise Refused("a greeting with our own nonce")
+            raise Refused("a greeting with the controller's own nonce")
         self.agent = name
         self._key = session_key(self._secret, End(self._name, self._nonce), End(name, theirs))

@@ -1,10 +1,10 @@
-"""The laboratory of `ovs_lab` with agents: BRF below Open vSwitch, under the controller.
+"""The laboratory of `ovs_lab` with agents: BRF below Open vSwitch, with the controller.
 
         h1 - s1 === s2 - h3          === 100 Mbit/s, controlled where s1 sends
         h2 - s1
 
-The agent is below the switches: at the egress of their ports, the only place where Open vSwitch's userspace
-datapath lets a program see packets.
+The agent is below the switches, at the egress of their ports. Only there can a program see packets of Open
+vSwitch's userspace datapath.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHAPE = Shape((("s1", "s2"),), {"h1": "s1", "h2": "s1", "h3": "s2"})
 
 
 def require():
-    """Skips loudly, or fails, where there is no agent or no Open vSwitch."""
+    """Skips with a reason, or fails, without an agent or Open vSwitch."""
     ovs_lab.require()
     missing = [tool for tool in ("iperf3", "tc") if shutil.which(tool) is None]
     if find() is None:
@@ -48,19 +48,19 @@ def write_secret(folder):
 
 
 class TimelyLab(Lab):
-    """Its programs go before others: what forwards packets in real time is not to wait for a compiler."""
+    """A laboratory whose programs have priority, so that a compiler does not delay the forwarding."""
 
     wrap = ("nice", "-n", "-15")
 
 
 class Agents:
-    """Starts agents in namespaces of a laboratory and asks them."""
+    """Starts agents in namespaces of a laboratory and reads their status."""
 
     def __init__(self, lab):
         self.lab = lab
 
     def start(self, space, name, text):
-        """An agent by its configuration without the lines that all here have in common."""
+        """Starts an agent. The configuration lacks the lines that all agents here share."""
         role = text.split("]", 1)[0].strip("[\n ")
         name = f"{self.lab.tag}-{name}"
         path = self.lab.folder / f"{name}.toml"
@@ -79,7 +79,7 @@ class Agents:
 
 
 def below_ovs(folder):
-    """Network, controller and agents, in the order in which they would be started by hand."""
+    """Network, controller and agents, in the order of a manual start."""
     folder = Path(folder)
     lab = TimelyLab(folder, SHAPE, tag="nrwa", secret=write_secret(folder))
     try:
@@ -98,8 +98,10 @@ def below_ovs(folder):
 
 
 def start_switch(lab):
-    """The agent below s1. Its own detector waits for longer than any test here, so what is detected there is
-    detected by the controller."""
+    """The agent below s1.
+
+    Its own detector waits longer than any test here, so every detection is the controller's.
+    """
     others = [f"s1-{host}" for host in ("h1", "h2")]
     lab.switch = lab.agents.start(
         lab.net,
@@ -126,7 +128,7 @@ def start_senders(lab, *hosts, interface="eth0"):
 
 
 def send(lab, host, port, seconds, streams=1, to="10.9.0.3"):
-    """Starts iperf3 from a host; its report is in JSON."""
+    """Starts iperf3 on a host, with a report in JSON."""
     command = ["iperf3", "-J", "-c", to, "-p", str(port), "-P", str(streams)]
     return subprocess.Popen(
         [
@@ -152,7 +154,7 @@ def received(sender):
 
 
 class Queue:
-    """Samples of the rated classes' backlog at the bottleneck, packets, while the context lasts."""
+    """Samples of the rated classes' backlog at the bottleneck, in packets, during the context."""
 
     def __init__(self, lab, every=0.02):
         self.lab, self.every = lab, every

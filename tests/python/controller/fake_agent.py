@@ -1,4 +1,4 @@
-"""An agent for tests: the channel's other end. `fake_agent.py HOST PORT NAME INTERFACE MAC` runs one."""
+"""The agent's end of the channel, for tests. `fake_agent.py HOST PORT NAME INTERFACE MAC` runs it."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class Agent:
         self.raw({"seq": self.sent, "body": text, "mac": self.mac("agent", self.sent, text)})
         self.sent += 1
 
-    def hear(self):
-        """The next body; None if the controller has closed."""
+    def receive(self):
+        """The next body; None if the controller has closed the connection."""
         try:
             line = self.lines.readline()
         except ConnectionError:
@@ -102,7 +102,7 @@ class Agent:
         return json.loads(fields["body"])
 
     def hear_until(self, kind):
-        while (body := self.hear()) is not None:
+        while (body := self.receive()) is not None:
             if body["type"] == kind:
                 return body
         return None

@@ -1,5 +1,4 @@
-"""Switches without a network: they hold entries, pass packets by them, and answer like OpenFlow switches
-do."""
+"""Simulated switches: they hold entries, forward packets by them, and answer as OpenFlow switches do."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ def matches(match, in_port, src, dst, eth_type):
 
 
 def pipeline(rules, in_port, src, dst, eth_type=0x0800):
-    """OpenFlow 1.3.5, 5.1: the ports that a packet leaves by, and whether the controller gets a copy."""
+    """OpenFlow 1.3.5, 5.1: the output ports of a packet, and whether the controller gets a copy."""
     table, outputs, copied = 0, set(), False
     while table is not None:
         hits = [
@@ -71,7 +70,7 @@ class Network:
         self.hosts = dict(hosts)
         self.rules = {}
         self.notes = []
-        self.in_flight = deque()  # flow-mods that switches have not worked off, if `lazy`
+        self.in_flight = deque()  # flow-mods that switches have not processed yet, if `lazy`
         self.lazy = False
         self.shuffle = shuffle
         self.connected = set()
@@ -110,7 +109,7 @@ class Network:
                 self.event(PortChanged(end[0], self.desc(end)))
 
     def new_controller(self):
-        """kill -9 and another start: the switches keep what they have."""
+        """kill -9 and a new start: the switches keep their entries."""
         connected, self.connected = sorted(self.connected), set()
         self.domain = Domain(self.now, self.params)
         return connected
@@ -137,7 +136,7 @@ class Network:
                 case SendLldp(dpid, port):
                     to = self.peer((dpid, port))
                     if dpid in self.connected and to is not None and to[0] in self.connected:
-                        # A switch passes LLDP on to the controller only if an entry says so.
+                        # A switch sends LLDP to the controller only by an entry.
                         _, copied = pipeline(
                             self.rules[to[0]], to[1], "02:00:00:00:00:00", "01:80:c2:00:00:0e", 0x88CC
                         )
@@ -154,13 +153,15 @@ class Network:
             case Install(_, rule):
                 rules[rule.key] = rule
             case Remove(_, rule):
-                assert rules.pop(rule.key, None) is not None, "removes what is not there"
+                assert rules.pop(rule.key, None) is not None, "an entry is removed that does not exist"
             case Barrier(dpid, number):
                 self.event(BarrierDone(dpid, number))
 
     def work_off(self, random, each):
-        """Switches take what was sent in any order between them, in order for each; `each` after every
-        step."""
+        """Switches process the queued messages: each in its order, in any order between them.
+
+        `each` is called after every step.
+        """
         while self.in_flight:
             dpid = random.choice(sorted({effect.dpid for effect in self.in_flight}))
             effect = next(effect for effect in self.in_flight if effect.dpid == dpid)
@@ -171,11 +172,11 @@ class Network:
     # Packets
 
     def send(self, src, dst):
-        """A frame from a host: by which hosts it was received, and how many switches it crossed on the way
-        to `dst`.
+        """Sends a frame, and returns the hosts that received it and the number of switches on its path to
+        `dst`.
 
         Raises:
-            AssertionError: it comes to a switch's port for the second time, i.e. there is a loop.
+            AssertionError: it arrives at a switch's port for the second time, so there is a loop.
         """
         start = self.hosts[src]
         queue, seen, received, hops = deque([(start, 1)]), set(), [], None

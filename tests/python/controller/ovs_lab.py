@@ -1,7 +1,7 @@
-"""Real Open vSwitch for tests: bridges in a namespace of their own, each host in its own.
+"""Real Open vSwitch for tests: bridges in one network namespace, and each host in its own.
 
-The userspace datapath (the kernel's may be missing), with its own database and daemon, so nothing of the
-system's is touched.
+They use the userspace datapath, because the kernel's can be missing, with a database and daemon of their
+own. The system's Open vSwitch is not touched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOOLS = ["ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ip", "ethto
 
 @dataclass(frozen=True)
 class Shape:
-    """Which bridges are linked, and at which bridge each host is; the n-th host has 10.9.0.n."""
+    """The links between bridges, and the bridge of each host. The n-th host has 10.9.0.n."""
 
     links: tuple[tuple[str, str], ...]
     hosts: dict[str, str]
@@ -40,7 +40,7 @@ class Shape:
 #          \   /
 #           s3
 TRIANGLE = Shape((("s1", "s2"), ("s1", "s3"), ("s2", "s3")), {"h1": "s1", "h2": "s2"})
-# Not every machine has ping(8); this needs ARP both ways, as that does.
+# Not every machine has ping(8). This program also needs ARP in both directions.
 ECHO = """
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -69,7 +69,7 @@ OPENFLOW, AGENTS, HTTP = 16653, 16690, 16680
 
 
 def require():
-    """Skips loudly, or fails, where Open vSwitch cannot run."""
+    """Skips with a reason, or fails, if Open vSwitch cannot run."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     reason = ""
     if os.geteuid() != 0:
@@ -92,10 +92,10 @@ def run(*command, check=True):
 
 
 class Lab:
-    """Switches and hosts; `close` removes all of it."""
+    """Switches and hosts. `close` removes them."""
 
     wrap: tuple[str, ...] = ()
-    """In front of every program's command."""
+    """Prefix of every program's command."""
 
     def __init__(self, folder, shape=TRIANGLE, tag="nrwc", secret=None):
         self.folder, self.shape, self.secret = Path(folder), shape, secret
@@ -153,7 +153,7 @@ class Lab:
             ports = [f"{a}-{b}" for pair in self.shape.links for a, b in (pair, pair[::-1]) if a == switch]
             ports += [f"{switch}-{host}" for host, at in self.shape.hosts.items() if at == switch]
             command = ["--", "add-br", switch, "--", "set", "bridge", switch, "datapath_type=netdev"]
-            # Entries stay while there is no controller, and nothing is forwarded by the switch's own idea.
+            # Without a controller, entries stay and the switch does not forward by itself.
             command += ["fail_mode=secure", "protocols=OpenFlow13", f"other-config:datapath-id={number:016x}"]
             for port in ports:
                 command += ["--", "add-port", switch, port]
@@ -167,7 +167,7 @@ class Lab:
             other_space
         )  # fmt: skip
         for where, interface in ((space, name), (other_space, other)):
-            # Open vSwitch's userspace datapath takes no packets without their checksums.
+            # Open vSwitch's userspace datapath accepts only packets with complete checksums.
             self.inside(
                 where, "ethtool", "-K", interface, "tx", "off", "tso", "off", "gso", "off", "gro", "off"
             )
@@ -194,7 +194,7 @@ class Lab:
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def ping(self, count=5):
-        """How many of `count` datagrams from h1 came back from h2."""
+        """Number of `count` datagrams from h1 that h2 returned."""
         done = self.inside(self.hosts["h1"], sys.executable, "-c", PING, str(count))
         return int(done.stdout)
 
@@ -210,7 +210,7 @@ class Lab:
 
 
 def wait(ready, what, seconds=60):
-    """Waits for something that comes; the limit is for a test that hangs, and says nothing about speed."""
+    """Waits for a condition. The limit only ends a test that hangs; it is no measure of speed."""
     for _ in range(seconds * 5):
         if ready():
             return

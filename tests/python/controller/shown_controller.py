@@ -1,4 +1,4 @@
-"""A controller with something to show and no network: for the tests of REST and of the page."""
+"""A controller with a simulated network, for the tests of REST and of the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fake_agent import THRESHOLDS, report
 from fake_switches import BROADCAST, SECOND, Network
 from narrows.controller import http, view
 from narrows.controller.domain import Params, PortParams
-from narrows.controller.messages import AgentSays, AgentUp, Counters, CountersRead, Note
+from narrows.controller.messages import AgentMessage, AgentUp, Counters, CountersRead, Note
 from narrows.controller.runtime import Runtime
 
 CABLES = [
@@ -84,7 +84,7 @@ def runtime(count=12, authenticated=True, empty=False):
     net.event(AgentUp("box-2", "127.0.0.1:40000"))
 
     def say(body):
-        net.event(AgentSays("box-2", json.dumps(body)))
+        net.event(AgentMessage("box-2", json.dumps(body)))
 
     say(
         {
@@ -106,7 +106,7 @@ def runtime(count=12, authenticated=True, empty=False):
 
 @contextlib.contextmanager
 def served(shown, loopback=True):
-    """The address of a page that shows it."""
+    """The address of its page."""
     config = uvicorn.Config(http.create(shown, loopback), host="127.0.0.1", port=0, log_level="warning")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -1,8 +1,8 @@
 """Agents and controller as one system, on real stacks: needs root, the agent's program and Open vSwitch.
 
-Skipped, loudly, elsewhere (NARROWS_REQUIRE_KERNEL=1: fails). Figures have room for a machine that is busy;
-measured ones are in docs/reference/controller.md. Tests that judge figures run in real time, and other work
-spoils those now and then: they are repeated (`flaky`), with the same bounds.
+They are skipped with a reason elsewhere (with NARROWS_REQUIRE_KERNEL=1 they fail). The bounds allow for a
+busy machine; docs/reference/controller.md has the measured figures. Tests that judge figures run in real
+time, where other work disturbs them sometimes, so they are repeated (`flaky`) with the same bounds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _busiest(lab):
 
 
 @pytest.mark.flaky(reruns=2)
-def test_two_flows_share_the_link_and_are_seen(lab):
+def test_two_flows_share_the_link_and_are_reported(lab):
     senders = [send(lab, "h1", 5201, 8), send(lab, "h2", 5202, 8)]
 
     def shown():
@@ -54,7 +54,7 @@ def test_two_flows_share_the_link_and_are_seen(lab):
 
     with Queue(lab) as queue:
         wait(shown, "both flows with their rates", seconds=5)
-        # Eq 5 from OpenFlow's own counters, read once a second, and the capacity that the agent told.
+        # Eq 5 from OpenFlow's counters, read once a second, and the agent's capacity.
         wait(lambda: _busiest(lab) > 0.3, "the link's load", seconds=5)
         rates = [received(sender)[0] for sender in senders]
     # 46 to 47 Mbit/s each on a quiet machine.
@@ -64,14 +64,14 @@ def test_two_flows_share_the_link_and_are_seen(lab):
 
 
 @pytest.mark.flaky(reruns=2)
-def test_a_burst_is_caught_by_the_controller_and_drains(lab):
+def test_the_controller_detects_a_burst_which_then_drains(lab):
     before = max((event["id"] for event in lab.get("events")), default=0)
     with Queue(lab) as queue:
         senders = [send(lab, "h1", 5201, 4, streams=10), send(lab, "h2", 5202, 4, streams=10)]
         rates = [received(sender)[0] for sender in senders]
     news = [event["kind"] for event in lab.get(f"events?after={before}")]
     assert "congestion" in news and news[-1] == "clear", news
-    # The agent's own detector would speak only after a minute of silence (see `start_switch`).
+    # The agent's own detector starts only after a minute without polls (see `start_switch`).
     assert "congestion-" in lab.agents.log("s")
     packets = queue.packets()
     late = packets[len(packets) // 2 :]
@@ -82,7 +82,7 @@ def test_a_burst_is_caught_by_the_controller_and_drains(lab):
 
 
 @pytest.mark.flaky(reruns=2)
-def test_controller_and_agent_may_die_under_load(lab):
+def test_flows_survive_the_death_of_controller_and_agent(lab):
     senders = [send(lab, "h1", 5201, 10), send(lab, "h2", 5202, 10)]
     time.sleep(1.5)
     lab.kill_controller()
@@ -103,7 +103,7 @@ def test_controller_and_agent_may_die_under_load(lab):
 
 @pytest.mark.flaky(reruns=2)
 def test_a_rate_reaches_the_switch_that_sees_the_acks(tmp_path):
-    """BRF-63: data by one switch, ACKs by another."""
+    """BRF-63: data takes one switch, ACKs take another."""
     agents_lab.require()
     lab = two_ways(tmp_path)
     try:
@@ -117,7 +117,7 @@ def test_a_rate_reaches_the_switch_that_sees_the_acks(tmp_path):
         (shown,) = lab.agents.status("a")["ports"]
         assert sum(leaf["packets"] for leaf in shown["leaves"][:2]) > 1000, "its data goes there"
         assert dict(shown["counters"])["inserted"] == 0, "and none of its ACKs"
-        # The sender is paced to 0.97 of the link: no queue, where CUBIC's was 60 ms.
+        # The sender is paced at 0.97 of the link, so there is no queue; CUBIC's was 60 ms.
         queued = [leaf["queued_packets"] for leaf in shown["leaves"][:2]]
         assert sum(queued) < 100, queued
         rate, _ = received(sender)

@@ -1,4 +1,4 @@
-"""The agents' channel: MACs shared with the Rust side, forgeries refused, agents that come and go."""
+"""The agents' channel: the MACs of the Rust side, forged lines, agents that connect and disconnect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from narrows.controller import wire
 from narrows.controller.channel import Channel
-from narrows.controller.messages import AgentDown, AgentSays, AgentUp
+from narrows.controller.messages import AgentDown, AgentMessage, AgentUp
 from narrows.errors import NarrowsError
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "channel.json").read_text())
@@ -22,7 +22,7 @@ SECRET = bytes(range(32))
 OURS, THEIRS = b"\x01" * 32, b"\x02" * 32
 
 
-def test_macs_are_those_of_the_rust_side():
+def test_macs_equal_those_of_the_rust_side():
     lines = 0
     for case in VECTORS["cases"]:
         ends = [
@@ -55,7 +55,7 @@ def opened():
 
 
 @given(st.lists(st.text(max_size=30), max_size=6), st.integers(1, 50))
-def test_bodies_arrive_however_the_bytes_are_cut(bodies, cut):
+def test_bodies_arrive_for_any_split_of_the_bytes(bodies, cut):
     bodies = [body.encode("utf-8", "replace").decode() for body in bodies]
     data = greeting() + b"".join(line(n, body) for n, body in enumerate(bodies))
     session, out = wire.Session(SECRET, OURS, "c"), []
@@ -74,7 +74,7 @@ def test_a_changed_bit_is_refused(at, bit):
         out = opened().receive(bytes(changed))
     except wire.Refused:
         return
-    # Hexadecimal digits may change their case; nothing else may pass.
+    # Hexadecimal digits can change their case; every other change must be refused.
     assert out == [] or bytes(changed).lower() == good.lower()
 
 
@@ -106,8 +106,8 @@ def test_any_json_is_refused(fields):
 @pytest.mark.parametrize(
     ("lines", "why"),
     [
-        ([line(0, "x"), line(0, "x")], "line 0 where line 1 was due"),
-        ([line(1, "x")], "line 1 where line 0 was due"),
+        ([line(0, "x"), line(0, "x")], "found line 0, expected line 1"),
+        ([line(1, "x")], "found line 1, expected line 0"),
         ([line(0, "x", secret=b"\xff" * 32)], "a wrong MAC on line 0"),
         ([line(0, "x", secret=b"")], "a wrong MAC on line 0"),
         ([line(0, "x", role="controller")], "a wrong MAC on line 0"),
@@ -121,7 +121,7 @@ def test_any_json_is_refused(fields):
         ([b"[" * 100_000 + b"\n"], "a line that is not"),
     ],
 )
-def test_refused(lines, why):
+def test_wrong_lines_are_refused(lines, why):
     session = opened()
     with pytest.raises(wire.Refused, match=why):
         session.receive(b"".join(lines))
@@ -149,7 +149,7 @@ def test_secrets(tmp_path):
     path = tmp_path / "secret"
     path.write_text("00" * 32 + "\n")
     assert wire.read_secret(path) == bytes(32)
-    for text, why in (("00" * 31, "found 62 digits"), ("secret", "not hexadecimal")):
+    for text, why in (("00" * 31, "found 62 digits"), ("secret", "found other characters")):
         path.write_text(text)
         with pytest.raises(NarrowsError, match=why) as error:
             wire.read_secret(path)
@@ -166,7 +166,7 @@ def listening():
     channel.close()
 
 
-def test_agents_come_and_go(listening):
+def test_agents_connect_and_disconnect(listening):
     channel, events = listening
     agent = Agent("127.0.0.1", channel.port, "a", SECRET)
     body = {"type": "ports", "ports": [port_info()]}
@@ -174,16 +174,16 @@ def test_agents_come_and_go(listening):
     up = events.get(timeout=20)
     assert isinstance(up, AgentUp) and up.agent == "a"
     said = events.get(timeout=20)
-    assert isinstance(said, AgentSays) and json.loads(said.body) == body
+    assert isinstance(said, AgentMessage) and json.loads(said.body) == body
     channel.send("a", {"type": "poll"})
     channel.send("nobody", {"type": "poll"})
-    assert agent.hear() == {"type": "poll"}
+    assert agent.receive() == {"type": "poll"}
     agent.close()
     agent.lines.close()
     assert isinstance(events.get(timeout=20), AgentDown)
 
 
-def test_an_agent_that_is_back_replaces_itself(listening):
+def test_an_agent_that_reconnects_replaces_its_old_connection(listening):
     channel, events = listening
     first = Agent("127.0.0.1", channel.port, "a", SECRET)
     first.say({"type": "ports", "ports": []})
@@ -191,19 +191,19 @@ def test_an_agent_that_is_back_replaces_itself(listening):
     kinds = [type(events.get(timeout=20)) for _ in range(2)]
     second.say({"type": "ports", "ports": []})
     kinds += [type(events.get(timeout=20)) for _ in range(2)]
-    assert kinds == [AgentUp, AgentSays, AgentUp, AgentSays]
-    assert first.hear() is None, "the old connection is closed"
+    assert kinds == [AgentUp, AgentMessage, AgentUp, AgentMessage]
+    assert first.receive() is None, "the old connection is closed"
     channel.send("a", {"type": "poll"})
-    assert second.hear() == {"type": "poll"}
+    assert second.receive() == {"type": "poll"}
     assert events.empty(), "its end is not the agent's"
 
 
-def test_who_does_not_know_the_secret_is_nobody(listening):
+def test_an_agent_without_the_secret_is_disconnected(listening):
     channel, events = listening
     stranger = Agent("127.0.0.1", channel.port, "a", os.urandom(32))
     stranger.say({"type": "ports", "ports": []})
-    assert stranger.hear() is None
+    assert stranger.receive() is None
     silent = socket.create_connection(("127.0.0.1", channel.port), timeout=60)
     while silent.recv(1000):
-        pass  # greeted, then disconnected for saying nothing
+        pass  # greeted, then disconnected because it was silent
     assert events.empty()

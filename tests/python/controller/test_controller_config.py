@@ -1,4 +1,4 @@
-"""The configuration, and mistakes in it: one line, exit code 2."""
+"""The configuration, and errors in it: one line, exit code 2."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ delay = "5ms"
 """
 
 
-def test_a_full_file(tmp_path):
+def test_a_file_with_every_key(tmp_path):
     path = tmp_path / "c.toml"
     path.write_text(FULL)
     config = load(path, {"http.port": 8080})
@@ -56,7 +56,7 @@ def test_a_full_file(tmp_path):
         ("[[ports]]\nport = '1:1'\ncounted = 'no'", "ports.0.counted: found 'no', expected a valid boolean"),
         (
             "[[ports]]\nport = '1:1'\n[[ports]]\nport = '0x1:1'",
-            "ports.1.port: found '0x1:1' again, expected once",
+            "ports.1.port: found '0x1:1' a second time, expected it once",
         ),
         ("[[ports]]\nport = '1:1'\nrat = 1", "ports.0.rat: unknown key; nearest is 'rate'"),
         ("[agents]\nhost = '0.0.0.0'", "agents.host: found '0.0.0.0' without a secret"),
@@ -64,7 +64,7 @@ def test_a_full_file(tmp_path):
         ("name = 'a b'", "name: found 'a b'"),
     ],
 )
-def test_mistakes(tmp_path, text, message):
+def test_an_error_is_one_line(tmp_path, text, message):
     path = tmp_path / "c.toml"
     path.write_text(text)
     with pytest.raises(NarrowsError) as error:
@@ -73,7 +73,7 @@ def test_mistakes(tmp_path, text, message):
     assert "\n" not in str(error.value)
 
 
-def test_the_command_says_it_and_exits_with_2(tmp_path):
+def test_the_command_prints_the_error_and_exits_with_2(tmp_path):
     command = [sys.executable, "-m", "narrows.cli.main", "controller"]
     done = subprocess.run(
         [*command, "--config", str(tmp_path / "none.toml")], capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""Agents, the detector, and who is told what."""
+"""Agents, the detector, and the messages to agents."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from narrows import _native
 from narrows.controller.domain import Domain, Params
 from narrows.controller.messages import (
     AgentDown,
-    AgentSays,
+    AgentMessage,
     AgentUp,
     Counters,
     CountersRead,
     Note,
     PortDesc,
-    Say,
+    SendToAgent,
     SwitchUp,
 )
 
@@ -37,10 +37,10 @@ class Agents:
         self.out += self.domain.handle(self.now, event)
 
     def say(self, name, body):
-        self.event(AgentSays(name, json.dumps(body)))
+        self.event(AgentMessage(name, json.dumps(body)))
 
     def take(self, kind):
-        said = [(e.agent, e.body) for e in self.out if isinstance(e, Say) and e.body["type"] == kind]
+        said = [(e.agent, e.body) for e in self.out if isinstance(e, SendToAgent) and e.body["type"] == kind]
         self.out = [e for e in self.out if isinstance(e, Note)]
         return said
 
@@ -54,7 +54,7 @@ def test_ports_are_polled_at_once_and_one_poll_serves_an_agent():
     assert agents.take("poll") == [("a", {"type": "poll"}), ("b", {"type": "poll"})]
 
 
-def test_a_standing_queue_is_told_to_its_port_until_it_is_gone():
+def test_a_standing_queue_is_reported_to_its_port_until_it_has_drained():
     agents = Agents("a", "b")
     agents.take("poll")
     told = []
@@ -79,7 +79,7 @@ def test_advertisements_go_to_the_other_agents_with_the_domains_number():
     assert all(body == advertisement(port=port) for _, body in relayed)
 
 
-def test_an_agent_that_is_gone_is_asked_no_more_and_keeps_its_numbers():
+def test_a_disconnected_agent_is_not_polled_and_keeps_its_numbers():
     agents = Agents("a", "b")
     before = agents.domain.agents.by_name["a"].ports[1].id
     agents.take("poll")
@@ -110,11 +110,11 @@ def test_an_agent_that_is_gone_is_asked_no_more_and_keeps_its_numbers():
         "[" * 100_000,
     ],
 )
-def test_what_is_not_in_order_is_refused_once_said_and_harmless(body):
+def test_invalid_bodies_are_refused_logged_once_and_have_no_effect(body):
     agents = Agents("a")
     agents.out.clear()
     for _ in range(2):
-        agents.event(AgentSays("a", body))
+        agents.event(AgentMessage("a", body))
     assert [e.kind for e in agents.out if isinstance(e, Note)] == ["agent-refused"]
     assert "\n" not in agents.out[0].text
     assert agents.domain.agents.by_name["a"].refused == 2
@@ -122,7 +122,7 @@ def test_what_is_not_in_order_is_refused_once_said_and_harmless(body):
     assert agents.take("poll")
 
 
-def test_loads_and_eq_5():
+def test_loads_and_eq_5_follow_the_counters():
     agents = Agents("a", ports=(1,))
     desc = PortDesc(4, "eth1", "02:00:00:00:00:01", True, 10_000_000_000)
     agents.event(SwitchUp(7, (desc,)))
@@ -139,6 +139,6 @@ def test_loads_and_eq_5():
     assert (7, 4) not in agents.domain.loads.by_port, "counters that went back tell nothing"
 
 
-def test_eq_5_is_the_detectors():
+def test_eq_5_equals_the_detectors():
     assert _native.netcard_rate(8170, 1500, 10**9, 12_500_000) == pytest.approx(8170 * 1500 / 12_500_000)
     assert _native.netcard_rate(1, 1500, 10**9, 0) == 0

@@ -1,4 +1,4 @@
-"""The domain over switches that only interpret entries: any network, any failure."""
+"""The domain with simulated switches that interpret entries: any network, any failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from narrows.controller.topology import Kind
 
 
 def network(graph, params=None):
-    """A host at each switch of a graph; ports are numbered as cables are plugged in."""
+    """A network with a host at each switch of a graph. Ports are numbered in the order of cables."""
     free = dict.fromkeys(graph, 1)
 
     def plug(dpid):
@@ -107,7 +107,7 @@ def test_broadcasts_never_loop_while_switches_change_their_entries(graph, rng):
             net.work_off(rng, broadcast)
 
 
-def test_a_new_cable_that_closes_a_ring_is_no_loop():
+def test_a_new_cable_that_closes_a_ring_causes_no_loop():
     net = settled(nx.Graph([(1, 2), (2, 3)]))
     net.cables.add(frozenset({(1, 9), (3, 9)}))
     net.switches[1].append(9)
@@ -127,7 +127,7 @@ def check_broadcast(net):
         assert sorted(received) == sorted(set(net.hosts) - {host})
 
 
-def test_switches_come_and_go():
+def test_switches_connect_and_disconnect():
     net = settled(nx.cycle_graph([1, 2, 3, 4]))
     assert check(net) == 12
     net.disconnect(2)
@@ -140,8 +140,8 @@ def test_switches_come_and_go():
     assert check(net) == 12
 
 
-def test_a_switch_without_its_controller_closes_no_loop():
-    # It keeps forwarding by its last entries, broadcasts included.
+def test_a_switch_that_loses_its_controller_causes_no_loop():
+    # It continues to forward by its last entries, including broadcasts.
     net = settled(nx.complete_graph([1, 2, 3]))
     net.disconnect(3)
     for _ in range(20):
@@ -149,7 +149,7 @@ def test_a_switch_without_its_controller_closes_no_loop():
         assert net.send("0a:00:00:00:00:01", BROADCAST)[0].count("0a:00:00:00:00:02") == 1
 
 
-def test_the_next_controller_closes_no_loop_through_a_switch_that_stays_away():
+def test_a_new_controller_causes_no_loop_through_a_disconnected_switch():
     net = settled(nx.complete_graph([1, 2, 3]), Params(hold_ns=10 * SECOND))
     net.new_controller()
     net.connect(1)
@@ -160,7 +160,7 @@ def test_the_next_controller_closes_no_loop_through_a_switch_that_stays_away():
 
 
 @pytest.mark.parametrize("late", [0, 1.5])
-def test_the_next_controller_leaves_working_entries_alone(late):
+def test_a_new_controller_keeps_working_entries(late):
     net = settled(nx.cycle_graph([1, 2, 3, 4, 5]), Params(hold_ns=10 * SECOND))
     net.run(20)
     assert check(net) == 20
@@ -174,7 +174,7 @@ def test_the_next_controller_leaves_working_entries_alone(late):
     net.run(12)
     assert net.rules == before, "the network is the same, and so are its entries"
     assert set(net.domain.hosts.by_mac) == set(net.hosts), "hosts are known again, from the switches"
-    # And it is in control: a cut is answered.
+    # It is in control: it reacts to a cut cable.
     net.toggle(tuple(next(iter(net.cables))), False)
     net.run(3)
     meet(net)
@@ -188,7 +188,7 @@ def check_all_reach(net):
                 assert net.send(src, dst)[0] == [dst]
 
 
-def test_of_equal_ways_the_one_with_less_delay():
+def test_among_paths_of_equal_hops_the_one_with_less_delay_is_used():
     # 1-2-4 and 1-3-4 have two hops each.
     slow = {(1, 1): PortParams(delay_ns=5_000_000)}
     net = settled(nx.Graph([(1, 2), (1, 3), (2, 4), (3, 4)]), Params(hold_ns=0, ports=slow))
@@ -211,7 +211,7 @@ def test_a_host_that_moves_is_found():
     assert net.send("0a:00:00:00:00:02", mover) == ([mover], 2)
 
 
-def test_a_silent_host_is_forgotten_and_flooded():
+def test_frames_to_a_silent_host_are_flooded_again():
     net = settled(nx.path_graph([1, 2]))
     gone = next(rule for rule in net.rules[1].values() if rule.match.eth_src)
     del net.rules[1][gone.key]
@@ -227,7 +227,7 @@ def test_hosts_behind_trunks_are_not_learnt():
     assert "0a:00:00:00:00:99" not in net.domain.hosts.by_mac
 
 
-def test_made_up_addresses_are_bounded():
+def test_the_number_of_invented_addresses_is_bounded():
     net = settled(nx.path_graph([1, 2]))
     at = net.hosts["0a:00:00:00:00:01"]
     for n in range(1100):
@@ -235,11 +235,11 @@ def test_made_up_addresses_are_bounded():
     assert sum(host.at == at for host in net.domain.hosts.by_mac.values()) == 1024
 
 
-def test_a_cable_that_works_one_way_only_carries_nothing():
+def test_a_cable_that_works_in_one_direction_carries_no_traffic():
     net = network(nx.path_graph([1, 2]))
     for dpid in (1, 2):
         net.connect(dpid)
-    net.cut |= net.cables  # our LLDP would go both ways
+    net.cut |= net.cables  # LLDP would cross both directions
     net.event(LldpSeen(2, 1, 1, 1))
     assert net.domain.topology.links() == []
     assert net.domain.topology.port((1, 1)).kind is Kind.TRUNK

@@ -40,7 +40,7 @@ def ether(kind):
         (frame(ether(0x88B5)) + bytes(46), None),
     ],
 )
-def test_the_sender_is_read_of_what_names_one(data, address):
+def test_the_senders_address_is_read(data, address):
     assert read_frame(1, 2, data) == FrameSeen(1, 2, HOST, address)
 
 
@@ -53,6 +53,6 @@ def test_what_lies_behind_the_ip_header_is_not_looked_at():
 
 
 @given(st.sampled_from([0x0800, 0x0806, 0x86DD, 0x8100, 0x88CC, 0x1234]), st.binary(max_size=240))
-def test_any_bytes_are_read_or_not(kind, rest):
+def test_any_bytes_are_parsed_or_ignored(kind, rest):
     data = bytes.fromhex((OTHER + HOST).replace(":", "")) + struct.pack("!H", kind) + rest
     assert isinstance(read_frame(1, 2, data), FrameSeen | LldpSeen | None)

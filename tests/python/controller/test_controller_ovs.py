@@ -1,5 +1,7 @@
-"""The controller over real Open vSwitch: needs root; skipped, loudly, elsewhere (NARROWS_REQUIRE_KERNEL=1:
-fails)."""
+"""The controller with real Open vSwitch.
+
+It needs root, and is skipped with a reason elsewhere (with NARROWS_REQUIRE_KERNEL=1 it fails).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from ovs_lab import AGENTS, Lab, wait
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     laboratory.require()
-    # Sockets' paths are limited to 108 bytes, which a long test name would exceed.
+    # Paths of sockets are limited to 108 bytes; a long test name would exceed that.
     lab = Lab(tmp_path_factory.mktemp("ovs"))
     lab.start_controller()
     yield lab
@@ -37,7 +39,7 @@ def ports(lab):
 TRIANGLE = [("1", "2"), ("1", "3"), ("2", "3")]
 
 
-def test_finds_the_network_and_connects_its_hosts(lab):
+def test_the_network_is_found_and_its_hosts_are_connected(lab):
     wait(lambda: links(lab) == TRIANGLE, "three links")
     wait(lambda: lab.ping(1) == 1, "a first answer")
     assert lab.ping() == 5
@@ -67,7 +69,7 @@ def test_an_agent_is_seen(lab):
     )
 
 
-def test_traffic_goes_another_way_when_a_link_is_cut(lab):
+def test_traffic_takes_another_path_when_a_link_is_cut(lab):
     lab.inside(lab.net, "ip", "link", "set", "s1-s2", "down")
     wait(lambda: links(lab) == TRIANGLE[1:], "the cut to be noticed")
     wait(lambda: lab.ping(1) == 1, "an answer by the other way")
@@ -78,11 +80,11 @@ def test_traffic_goes_another_way_when_a_link_is_cut(lab):
     assert lab.ping() == 5
 
 
-def test_traffic_flows_without_a_controller_and_with_the_next_one(lab):
+def test_traffic_continues_without_a_controller_and_with_a_new_one(lab):
     lab.kill_controller()
     assert lab.ping() == 5, "the switches keep their entries"
     lab.start_controller()
-    # Before it knows a single link it must not touch what works.
+    # Until it knows the links it must not change working entries.
     assert lab.ping() == 5
     wait(lambda: links(lab) == TRIANGLE, "the links to be found again")
     wait(lambda: not any(switch["held"] for switch in lab.get("switches")), "the entries to be compared")
@@ -92,15 +94,15 @@ def test_traffic_flows_without_a_controller_and_with_the_next_one(lab):
     wait(lambda: [agent["name"] for agent in lab.get("agents")] == ["box"], "the agent to be back")
 
 
-def test_a_switch_that_restarts_is_filled_again(lab):
+def test_a_restarted_switch_gets_its_entries_again(lab):
     lab.vsctl("del-controller", "s3")
-    wait(lambda: len(lab.get("switches")) == 2, "the switch to be gone")
+    wait(lambda: len(lab.get("switches")) == 2, "the switch to disconnect")
     assert lab.ping() == 5
     lab.vsctl("set-controller", "s3", f"tcp:127.0.0.1:{laboratory.OPENFLOW}")
     wait(lambda: links(lab) == TRIANGLE, "the links to be found again")
     assert lab.ping() == 5
 
 
-def test_nothing_went_wrong(lab):
+def test_the_log_has_no_error(lab):
     log = (lab.folder / "controller.log").read_text()
     assert "ERROR" not in log and "Traceback" not in log, log

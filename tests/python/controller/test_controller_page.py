@@ -35,14 +35,14 @@ def browser():
 
 @pytest.fixture
 def site():
-    """Serves a controller until after the browser has gone."""
+    """Serves a controller until the browser has closed."""
     with contextlib.ExitStack() as stack:
         yield lambda shown: stack.enter_context(served(shown))
 
 
 @pytest.fixture
 def visit(browser, site):
-    """Opens the page; nothing may have gone wrong when it is closed."""
+    """Opens the page, and checks for errors when it is closed."""
     contexts, troubles, requests = [], [], []
 
     def visit(url, width=1280, theme="light"):
@@ -72,7 +72,7 @@ def shot(page, name):
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (1280, "dark"), (390, "light")])
-def test_everything_is_there(visit, site, width, theme):
+def test_the_page_shows_everything(visit, site, width, theme):
     url = site(runtime())
     page = visit(url, width, theme)
     page.locator("#events li").nth(5).wait_for()
@@ -88,7 +88,7 @@ def test_everything_is_there(visit, site, width, theme):
     assert page.locator("#links tbody tr").count() == 12
     assert page.locator("#live").inner_text() == "live"
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    # No label lies over another: each switch's box is clear of the others.
+    # No label covers another: the boxes of switches do not overlap.
     boxes = page.evaluate(
         "[...document.querySelectorAll('#drawing .switch rect')].map(r => r.getBoundingClientRect().toJSON())"
     )
@@ -104,7 +104,7 @@ def test_everything_is_there(visit, site, width, theme):
     shot(page, f"controller-{width}-{theme}")
 
 
-def test_it_is_live(visit, site):
+def test_the_page_updates(visit, site):
     shown = runtime()
     url = site(shown)
     page = visit(url)
@@ -114,7 +114,7 @@ def test_it_is_live(visit, site):
     assert page.locator("#drawing .link").count() == 8
 
 
-def test_it_says_that_there_is_nothing(visit, site):
+def test_an_empty_network_is_stated(visit, site):
     url = site(runtime(empty=True, authenticated=False))
     page = visit(url)
     assert page.locator("#no-switches").is_visible()
@@ -122,14 +122,14 @@ def test_it_says_that_there_is_nothing(visit, site):
     shot(page, "controller-empty")
 
 
-def test_it_says_that_the_controller_is_gone(visit):
+def test_a_lost_controller_is_stated(visit):
     with served(runtime()) as url:
         page = visit(url)
     sync_api.expect(page.locator("#live")).to_have_text("no controller", timeout=30_000)
-    visit.troubles.clear()  # the browser's own words about it
+    visit.troubles.clear()  # the browser's own messages about it
 
 
-def test_names_from_the_network_are_text(visit, site):
+def test_names_from_the_network_are_shown_as_text(visit, site):
     shown = runtime()
     (agent,) = shown.domain.agents.by_name.values()
     agent.name = "<img src=x onerror=alert(1)>"

@@ -1,4 +1,4 @@
-"""PACEC in the controller: whose ports are links, which way flows go, who is told what."""
+"""PACEC in the controller: the ports that are links, the paths of flows, the messages to agents."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from narrows.controller import view
 from narrows.controller.domain import Params, PortParams
 from narrows.controller.messages import (
     AgentDown,
-    AgentSays,
+    AgentMessage,
     AgentUp,
     AskCounters,
     Counters,
     CountersRead,
     FrameSeen,
     Note,
-    Say,
+    SendToAgent,
 )
 
 MS = 1_000_000
@@ -41,7 +41,7 @@ def pacec_port(number=0, at="s1-2", mac="02:00:00:00:01:02", **params):
 
 
 class Line(Network):
-    """Three switches in a line, an agent at the first one, and what flows do with what they are granted."""
+    """Three switches in a line, an agent at the first one, and flows that send at their rates."""
 
     def __init__(self, told=SECOND_LINK):
         ports = {(2, 2): PortParams(rate_bps=8 * told)} if told else {}
@@ -60,7 +60,7 @@ class Line(Network):
         self.say({"type": "ports", "ports": list(infos or [pacec_port()])})
 
     def say(self, body):
-        self.event(AgentSays("edge", json.dumps(body)))
+        self.event(AgentMessage("edge", json.dumps(body)))
 
     def change(self, flow, begun=True, demand=None, port=0):
         self.flows = [f for f in self.flows if f != flow] + ([flow] if begun else [])
@@ -68,7 +68,7 @@ class Line(Network):
         self.say({"type": "flow-changes", "port": port, "changes": changes})
 
     def work(self, seconds, background=0):
-        """Flows send what they may, agent and switches count. `background`: bytes/s on the second link."""
+        """Flows send at their rates, agent and switches count. `background`: bytes/s on the second link."""
         for _ in range(int(seconds * 100)):
             self.run(0.01)
             for flow in self.flows:
@@ -107,9 +107,9 @@ class Line(Network):
                     packets = self.sent[2, 2] // 1500
                     counters = Counters(0, packets, 0, self.sent[2, 2] + 14 * packets, 0, 0, self.now)
                     self.event(CountersRead(2, {2: counters}))
-                case Say("edge", {"type": "grants", "flows": flows, "port": 0}):
+                case SendToAgent("edge", {"type": "grants", "flows": flows, "port": 0}):
                     self.granted |= {flow["daddr"]: rate for flow, rate in flows}
-                case Say() | Note():
+                case SendToAgent() | Note():
                     self.notes.append(effect)
 
 
@@ -117,7 +117,7 @@ def mbit(rate):
     return rate / MBIT
 
 
-def test_a_link_that_is_only_counted_bounds_the_flows_that_cross_it():
+def test_a_link_without_an_agent_limits_the_flows_that_cross_it():
     line = Line()
     line.join()
     line.change(key(A, C))
@@ -135,7 +135,7 @@ def test_a_link_that_is_only_counted_bounds_the_flows_that_cross_it():
     assert mbit(line.granted[IPS[B]]) == pytest.approx(39.2, rel=0.02), "what one leaves the other has"
 
 
-def test_what_others_send_over_it_is_left_to_them():
+def test_other_traffic_keeps_its_rate():
     line = Line()
     line.join()
     line.change(key(A, C))
@@ -143,7 +143,7 @@ def test_what_others_send_over_it_is_left_to_them():
     assert mbit(line.granted[IPS[C]]) == pytest.approx(5.8, rel=0.03)
 
 
-def test_without_a_rate_or_an_agent_nothing_is_read():
+def test_a_port_without_rate_and_agent_is_not_read():
     line = Line(told=None)
     line.join()
     line.change(key(A, C))
@@ -160,7 +160,7 @@ def test_without_a_rate_or_an_agent_nothing_is_read():
     assert len(asked) == 1, "nobody is there to be told"
 
 
-def test_a_flow_whose_ends_are_not_known_is_left_to_itself():
+def test_a_flow_with_an_unknown_end_gets_no_rate():
     line = Line()
     line.join()
     stranger = key(A, C) | {"daddr": "10.9.9.9"}
@@ -173,7 +173,7 @@ def test_a_flow_whose_ends_are_not_known_is_left_to_itself():
     assert mbit(line.granted["10.9.9.9"]) == pytest.approx(9.8, rel=0.02)
 
 
-def test_a_host_that_moves_takes_another_way():
+def test_the_path_follows_a_host_that_moves():
     line = Line()
     line.join()
     line.change(key(A, C))
@@ -186,7 +186,7 @@ def test_a_host_that_moves_takes_another_way():
     )
 
 
-def test_an_agent_that_comes_back_is_asked_for_its_flows():
+def test_a_reconnected_agent_is_asked_for_its_flows():
     line = Line()
     line.join()
     line.change(key(A, C))
@@ -198,7 +198,7 @@ def test_an_agent_that_comes_back_is_asked_for_its_flows():
     line.flows = []
     line.join()
     line.work(0.03)
-    assert "poll" in [effect.body["type"] for effect in line.notes if isinstance(effect, Say)]
+    assert "poll" in [effect.body["type"] for effect in line.notes if isinstance(effect, SendToAgent)]
 
 
 def test_ports_that_are_announced_again_disturb_nobody():
@@ -210,11 +210,11 @@ def test_ports_that_are_announced_again_disturb_nobody():
         line.work(0.05)
         line.event(AgentUp("other", "127.0.0.1:2"))
         ports = [port_info(3, "elsewhere", "02:00:00:00:09:09")]
-        line.event(AgentSays("other", json.dumps({"type": "ports", "ports": ports})))
+        line.event(AgentMessage("other", json.dumps({"type": "ports", "ports": ports})))
     assert mbit(line.granted[IPS[C]]) == pytest.approx(9.8, rel=0.02)
 
 
-def test_addresses_outlive_a_switch_that_comes_back():
+def test_addresses_are_kept_while_a_switch_reconnects():
     line = Line()
     line.join()
     line.change(key(A, C))
@@ -225,7 +225,7 @@ def test_addresses_outlive_a_switch_that_comes_back():
     assert line.domain.hosts.find(IPS[C]).at == (3, 8)
 
 
-def test_a_controller_that_begins_anew_learns_addresses_from_the_next_packets():
+def test_a_new_controller_learns_addresses_from_the_next_packets():
     line = Line()
     for dpid in line.new_controller():
         line.connect(dpid)
@@ -238,18 +238,18 @@ def test_a_controller_that_begins_anew_learns_addresses_from_the_next_packets():
     assert (rules, line.domain.hosts.find(IPS[C]).mac) == ([], C)
 
 
-def test_a_link_of_another_rate_controllers_agent_is_counted():
+def test_a_port_with_another_rate_controller_counts_as_one_without_an_agent():
     line = Line(told=None)
     other = port_info(7, "s2-2", "02:00:00:00:02:02", SECOND_LINK)
     line.event(AgentUp("inner", "127.0.0.1:2"))
-    line.event(AgentSays("inner", json.dumps({"type": "ports", "ports": [other]})))
+    line.event(AgentMessage("inner", json.dumps({"type": "ports", "ports": [other]})))
     line.join()
     line.change(key(A, C))
     line.work(3)
     assert mbit(line.granted[IPS[C]]) == pytest.approx(9.8, rel=0.02)
 
 
-def test_grants_for_thousands_of_flows_come_in_parts():
+def test_grants_for_thousands_of_flows_are_split():
     line = Line()
     line.join()
     flows = [key(A, B, port) for port in range(1, 3_501)]
@@ -260,7 +260,7 @@ def test_grants_for_thousands_of_flows_come_in_parts():
     line.notes.clear()
     line.listen = lambda: None
     line.work(0.3)
-    grants = [e.body for e in line.notes if isinstance(e, Say) and e.body["type"] == "grants"]
+    grants = [e.body for e in line.notes if isinstance(e, SendToAgent) and e.body["type"] == "grants"]
     assert max(len(body["flows"]) for body in grants) == 1000
     told = {flow["sport"] for body in grants for flow, _ in body["flows"]}
     assert told == set(range(1, 3_501))
@@ -276,11 +276,11 @@ def test_grants_for_thousands_of_flows_come_in_parts():
         ({"type": "ports", "ports": [pacec_port(etta=7)]}, "unknown field `etta`"),
         ({"type": "ports", "ports": [pacec_port(sample="soon")]}, "params: "),
         ({"type": "ports", "ports": [pacec_port(sample=1_000_000, samples=1)]}, "at least 5 ms"),
-        ({"type": "ports", "ports": [pacec_port(), pacec_port()]}, "a port is there twice"),
-        ({"type": "flow-advertisement", "port": 0}, "which PACEC has not"),
+        ({"type": "ports", "ports": [pacec_port(), pacec_port()]}, "found a port twice"),
+        ({"type": "flow-advertisement", "port": 0}, "PACEC does not support 'flow-advertisement'"),
     ],
 )
-def test_what_is_not_in_order_is_refused_in_a_line(body, why):
+def test_invalid_bodies_are_refused_in_one_line(body, why):
     line = Line()
     line.join()
     line.notes.clear()
@@ -290,13 +290,13 @@ def test_what_is_not_in_order_is_refused_in_a_line(body, why):
     line.run(1)
 
 
-def test_ports_of_other_controllers_are_known_and_told_nothing():
+def test_ports_of_other_rate_controllers_get_no_messages():
     line = Line()
     rcp = pacec_port() | {"controller": "rcp"}
     line.join(rcp)
     line.say({"type": "report", "port": 0})
     (note,) = [effect for effect in line.notes if isinstance(effect, Note) and "refused" in effect.kind]
-    assert "'rcp' has nothing to say" in note.text
+    assert "found a message of 'rcp', which sends none" in note.text
     assert [state.controller for state in view.congestion(line.domain, line.now)] == ["rcp"]
     assert line.domain.capacity_bps((1, 2)) == 8 * FIRST
 

@@ -51,7 +51,7 @@ def test_answers_are_as_described(document, clients, name, which):
         assert bool(answer.json()) is (which == "full")
 
 
-def test_figures(client):
+def test_answers_have_the_values_of_the_domain(client):
     (congested,) = [state for state in client.get("/api/v1/congestion").json() if state["kind"]]
     assert (congested["agent"], congested["interface"], congested["kind"]) == ("box-2", "s2-3", "queue")
     assert congested["at"] == {"switch": "0000000000000002", "port": 3}
@@ -63,7 +63,7 @@ def test_figures(client):
     assert (flow["class"], flow["rate_bps"], flow["rtt_s"]) == ("rated", 22_000_000, 0.0201)
 
 
-def test_events_after(client):
+def test_events_can_be_requested_after_a_number(client):
     everything = client.get("/api/v1/events").json()
     assert [event["id"] for event in everything] == list(range(1, len(everything) + 1))
     assert client.get("/api/v1/events", params={"after": 3}).json() == everything[3:]
@@ -71,12 +71,12 @@ def test_events_after(client):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_it_reads_only(client, method):
+def test_only_get_requests_are_answered(client, method):
     assert client.request(method, "/api/v1/topology").status_code == 405
 
 
-def test_other_names_are_not_served():
-    # DNS rebinding: a web page's own name that resolves to this host.
+def test_requests_for_other_host_names_are_refused():
+    # DNS rebinding: the name of a web page that resolves to this host.
     with served(runtime(empty=True)) as url:
         for host, status in (
             ("evil.example:6680", 421),
@@ -89,7 +89,7 @@ def test_other_names_are_not_served():
         assert httpx.get(f"{url}/api/v1/state", headers={"host": "some.example"}).status_code == 200
 
 
-def test_the_page_may_load_nothing_from_elsewhere(client):
+def test_the_page_can_load_nothing_from_other_hosts(client):
     for path in ("/", "/page.js", "/drawing.js", "/page.css"):
         answer = client.get(path)
         assert answer.status_code == 200

@@ -1,11 +1,11 @@
-"""A path whose ACKs take another way than its data: two routers with an agent each, and the controller.
+"""A path whose data and ACKs take different routers: two routers with an agent each, and the controller.
 
              a (100 Mbit/s towards h2, controlled; the controller)
-        h1 <   > h2          data by a, ACKs by b
+        h1 <   > h2          data through a, ACKs through b
              b
 
-Routers and not Open vSwitch, whose bridges under this controller send both directions the shortest way. The
-agent at b reaches the controller by the network, so that the secret matters.
+They are routers, because Open vSwitch with this controller sends both directions by the shortest path. The
+agent at b reaches the controller by the network, so the secret is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROUTER_SYSCTLS = {"ip_forward": 1, "conf/all/rp_filter": 0, "conf/default/rp_fil
 
 
 class TwoWays(TimelyLab):
-    """Two hosts, two routers; `close` removes all of it."""
+    """Two hosts and two routers. `close` removes them."""
 
     def __init__(self, folder):
         super().__init__(
@@ -55,7 +55,7 @@ class TwoWays(TimelyLab):
 
 
 def two_ways(folder):
-    """All of it, running."""
+    """The running laboratory."""
     lab = TwoWays(folder)
     try:
         lab.agents = Agents(lab)

@@ -1,13 +1,13 @@
-// The network as a drawing. Places by stress: each pair of switches wants to be as far apart as its number of hops (Zheng,
-// Pawar, Goodman, "Graph drawing by stochastic gradient descent", 2019; pairs in order, so it is the same each time).
+// Draws the network. The layout minimises stress: the distance of two switches approaches their number of hops (Zheng,
+// Pawar, Goodman, "Graph drawing by stochastic gradient descent", 2019; pairs are in a fixed order, so it is reproducible).
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LENGTH = 165, STEPS = 60, HOST_DISTANCE = 78, FAR = 8;
-// Places stay as they are while the same switches and links are there.
+// The layout stays while the set of switches and links is the same.
 let placed = { key: "", at: new Map() };
 
-// Hops between all pairs, by breadth first; FAR where there is no way.
+// Hops between all pairs, by breadth-first search; FAR without a path.
 function hops(ids, links) {
   const near = new Map(ids.map(id => [id, []]));
   for (const { a, b } of links) if (near.has(a.switch) && near.has(b.switch)) { near.get(a.switch).push(b.switch); near.get(b.switch).push(a.switch); }
@@ -48,7 +48,7 @@ function element(name, attributes, parent, text) {
   return e;
 }
 
-// 0: idle or not known, 3: full.
+// 0: idle or unknown, 3: full.
 function level(load) {
   if (!load) return 0;
   const u = load.utilisation;
@@ -61,14 +61,14 @@ function figureOf(load) {
   return load.utilisation === null ? rate(load.tx_bps) : `${Math.round(100 * load.utilisation)} %`;
 }
 
-// A direction of a link: half of it, from its own end to the middle, so that both can be told apart.
+// Each direction of a link is one half, from its own end to the middle.
 function half(svg, from, to, load, offset) {
   const mx = (from.x + to.x) / 2, my = (from.y + to.y) / 2;
   const dx = to.x - from.x, dy = to.y - from.y, d = Math.hypot(dx, dy) || 1;
   const ox = (-dy / d) * offset, oy = (dx / d) * offset;
   const width = load && load.utilisation ? 3 + 5 * Math.min(1, load.utilisation) : 3;
   element("path", { class: `link l${level(load)}`, d: `M${from.x + ox} ${from.y + oy}L${mx + ox} ${my + oy}`, "stroke-width": width }, svg);
-  // Beside the line, on the left of who travels it.
+  // Next to the line, on the left in the direction of travel.
   const aside = offset + 13;
   return { x: from.x + 0.33 * dx + (dy / d) * aside, y: from.y + 0.33 * dy - (dx / d) * aside };
 }
@@ -87,7 +87,7 @@ function drawTopology(svg, topology) {
     figures.push([half(svg, p, q, l.a_to_b, offset), figureOf(l.a_to_b)], [half(svg, q, p, l.b_to_a, -offset), figureOf(l.b_to_a)]);
     if (l.congestion) element("path", { class: "hot", d: `M${p.x} ${p.y}L${q.x} ${q.y}` }, svg);
   }
-  // Hosts fan out on the side away from the middle.
+  // Hosts fan out on the side that faces away from the centre.
   const centre = { x: 0, y: 0 };
   for (const p of at.values()) { centre.x += p.x / at.size; centre.y += p.y / at.size; }
   for (const s of switches) {
@@ -110,10 +110,10 @@ function drawTopology(svg, topology) {
     cover(p.x, p.y, 60, 34);
   }
   for (const [p, text] of figures) if (text) element("text", { class: "figure", x: p.x, y: p.y }, svg, text);
-  // Never larger than drawn: a lone switch is not blown up to the page's width.
+  // Never enlarged: a single switch does not fill the width of the page.
   const w = Math.max(box.r - box.l, Math.min(680, svg.clientWidth || 680)), h = Math.max(box.b - box.t, 120);
   svg.setAttribute("viewBox", `${(box.l + box.r - w) / 2} ${(box.t + box.b - h) / 2} ${w} ${h}`);
   svg.style.maxHeight = "34rem";
-  // Letters keep their size where the drawing is made smaller, on a narrow screen.
+  // Text keeps its size if the drawing shrinks on a narrow screen.
   svg.style.setProperty("--zoom", Math.min(1.8, Math.max(1, w / (svg.clientWidth || w))));
 }

@@ -1,4 +1,4 @@
-// Listens to /api/v1/live and shows it. All text from the network goes in by textContent.
+// Shows the stream of /api/v1/live. All text from the network is set as textContent.
 "use strict";
 
 const $ = id => document.getElementById(id);
@@ -100,7 +100,7 @@ function show(s) {
     ["Load", ([, , load]) => loadBar(load)],
     ["Of capacity", ([, , load]) => part(load && load.utilisation), "num"],
     ["Dropped", ([, , load]) => (load ? `${load.dropped}` : "–"), "num"],
-  ], directions, "No link was found yet.");
+  ], directions, "No link has been found.");
   $("flow-count").textContent = s.flows.length > 200 ? `the fastest 200 of ${s.flows.length}` : "";
   table("flows", [
     ["From", f => `${f.source}:${f.source_port}`, "mono"],
@@ -111,7 +111,7 @@ function show(s) {
     ["Rate", f => rate(f.rate_bps), "num"],
     ["Allowed", f => (f.allocation_bps === null ? "–" : rate(f.allocation_bps)), "num"],
     ["RTT", f => (f.rtt_s === null ? "–" : `${(1000 * f.rtt_s).toFixed(1)} ms`), "num"],
-  ], s.flows.slice(0, 200), "No flow is known; agents tell of theirs each second.");
+  ], s.flows.slice(0, 200), "No flow is known. Agents report their flows every second.");
   document.body.dataset.shown = String(Number(document.body.dataset.shown || 0) + 1);
 }
 
@@ -143,7 +143,7 @@ $("theme").addEventListener("click", () => {
 });
 
 const source = new EventSource("/api/v1/live");
-// A new connection begins with all events again.
+// A new connection starts with all events again.
 source.addEventListener("open", () => { $("events").replaceChildren(); live("live", "yes"); });
 source.addEventListener("error", () => live("no controller", "no"));
 source.addEventListener("state", e => show(JSON.parse(e.data)));
