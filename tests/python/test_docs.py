@@ -167,7 +167,7 @@ def test_consoles_say_what_the_pages_show(folder, narrows):
 
 
 @native
-@pytest.mark.parametrize("page", ["README.md", "docs/reference/results.md"])
+@pytest.mark.parametrize("page", ["docs/reference/results.md"])
 def test_python_of_the_pages_runs(page, folder):
     text = (folder / "my.toml").read_text().replace('"30s"', f'"{LENGTH["duration"]}"')
     (folder / "my.toml").write_text(text)
