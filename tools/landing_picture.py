@@ -1,4 +1,4 @@
-"""Draws the README's picture: CPU time beside ns-3, and errors in goodput beside Linux.
+"""Draws the README's picture: CPU time compared with ns-3, errors in goodput compared with Linux.
 
     python tools/landing_picture.py
 
@@ -90,7 +90,7 @@ def picture() -> str:
     speed = panel(speeds(), "CPU time of a simulation", "seconds (log scale)", seconds, [0.1, 1, 10, 100])
     error = panel(
         errors(),
-        "Error in goodput beside Linux 6.1",
+        "Error in goodput, compared with Linux 6.1",
         "per cent (median)",
         alt.Scale(domain=[0, 100]),
         [0, 25, 50, 75, 100],
