@@ -236,7 +236,7 @@ def test_check(narrows, tmp_path):
 
 
 def test_who_asks_the_network_where_nobody_answers_is_said(narrows, tmp_path):
-    note = "note: brf asks the network for its rate, but no [[controllers]] of kind 'brf' answers: "
+    note = "note: brf asks the network for its rate, but no [[controllers]] of kind 'brf' exists: "
     for command in ("check", "run"):
         out = narrows(command, "demo.toml", "--set", "flows.0.cc=brf")[1]
         assert out.count("note: ") == 1 and note in out
@@ -260,8 +260,8 @@ def test_dctcp_where_nobody_marks_is_said(narrows, tmp_path, backend, queue):
     backend.congestion_controllers = lambda: [("cubic", "c"), ("dctcp", "d")]
     text = TEXT.replace('"bbr"', '"dctcp"').replace('rtt = "20ms"', f'rtt = "20ms"\n{queue}')
     (tmp_path / "marked.toml").write_text(text)
-    why = "no queue marks (kind 'threshold', or ecn = true): what is measured is Reno"
-    note = f"note: dctcp heeds marks, but {why}"
+    why = "no queue marks (kind 'threshold', or ecn = true): the results show Reno"
+    note = f"note: dctcp reacts to ECN marks, but {why}"
     for command in ("check", "run"):
         out = narrows(command, "marked.toml")[1]
         assert (note in out.splitlines()) == (not MARKS[queue]) == ("note" in out)

@@ -71,7 +71,7 @@ def test_two_plain_columns(tmp_path):
         ("0.0,5.2\n", {}, "t: line 1: found '0.0,5.2', expected whole milliseconds; is it format = \"csv\"?"),
         ("1.5\n", {}, "t: line 1: found '1.5', expected whole milliseconds"),
         ("0,1\n", {"format": "csv", "rate": 7}, "rate: found 7, expected a column from 0 to 1"),
-        ("0\n10\n70011\n", {}, "t: line 3: found a hole of 70 s, expected at most 60 s"),
+        ("0\n10\n70011\n", {}, "t: line 3: found a gap of 70 s, expected at most 60 s"),
     ],
 )
 def test_errors_name_the_line(tmp_path, text, keys, message):

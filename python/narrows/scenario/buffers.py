@@ -1,4 +1,4 @@
-"""How large a receive buffer a scenario's network needs: the same for the simulator and for real sockets."""
+"""The receive buffer that a scenario's network needs, for the simulator and for real sockets."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from narrows.scenario.network import FULL_PACKET
 from narrows.scenario.parts import Plan
 
 DEFAULT = 6 << 20
-"""Linux's largest receive buffer as delivered (tcp_rmem), bytes."""
+"""Linux's default maximum of the receive buffer (tcp_rmem), bytes."""
 MOST = 1 << 30
 """Half of it is near the largest window that TCP can offer (RFC 7323 section 2.3)."""
 MARGIN = 4
-"""Linux offers half of a buffer, and slow start doubles beyond a full pipe before the first loss is known."""
+"""Linux offers half of a buffer, and slow start reaches twice a full path before it sees a loss."""
 
 
 def receive_buffer(links: Sequence[Plan], paths: Sequence[Path]) -> int:
-    """Linux's default, or four times what the path of the hungriest flow holds, where that is more; bytes.
+    """Linux's default, or four times the content of the largest path if that is more; bytes.
 
-    A path holds its RTT at the rate of its slowest link, and that link's queue. A receiver acknowledges each
-    segment at once for as long as its window grows (`tcp/offer.rs`): algorithms that count ACKs see the size.
+    The content of a path is its RTT at the rate of its slowest link, plus that link's queue. The size affects
+    algorithms that count ACKs, because a receiver acknowledges each segment while its window grows
+    (`tcp/offer.rs`).
     """
     most = 0
     for path in paths:
@@ -33,7 +34,7 @@ def receive_buffer(links: Sequence[Plan], paths: Sequence[Path]) -> int:
 
 
 def _rate(link: Plan) -> int:
-    """The highest, or the mean of a trace, bytes/s."""
+    """The highest rate, or the mean rate of a trace, bytes/s."""
     rate = link["rate"]
     if rate["kind"] == "steps":
         return int(max(value for _, value in rate["steps"]))
@@ -41,6 +42,6 @@ def _rate(link: Plan) -> int:
 
 
 def _waiting(queue: Plan) -> int:
-    """What a queue holds, bytes; 0 for one without end."""
+    """Capacity of a queue in bytes; 0 if it is unlimited."""
     parts = queue.get("bands") or [part.get("limit") or {} for part in queue.get("classes") or [queue]]
     return sum(part.get("bytes") or (part.get("packets") or 0) * FULL_PACKET for part in parts)

@@ -10,17 +10,17 @@ from narrows.errors import ScenarioError, found
 from narrows.topology.facts import Demand
 
 MAX_BYTES = 16 << 20
-"""Largest file."""
+"""Maximum size of a file."""
 MOST_MBIT = 1e9
-"""Largest demand: what a rate can be at most."""
+"""Maximum demand, equal to the maximum rate."""
 _HEADER = ["from", "to", "mbit"]
 
 
 def read(file: str, folder: Path, key: str) -> list[tuple[Demand, str]]:
-    """Demands and the line of each; lines that are empty or begin with # and a header do not count.
+    """Demands, each with its line number. Empty lines, comments (#) and a header are skipped.
 
     Raises:
-        ScenarioError: naming file and line, or `key` if there is no such file.
+        ScenarioError: with file and line, or with `key` if there is no such file.
     """
     path = folder / file
     try:

@@ -1,4 +1,4 @@
-"""Entries of [[flows]] that stand for several: a traffic matrix, or the groups that belong to a topology."""
+"""Expands entries of [[flows]] that stand for several flows: a traffic matrix or a topology's groups."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from narrows.scenario.traffic import SNDLIB, App, Flow
 from narrows.topology.facts import Demand
 
 MAX_ENTRIES = 100_000
-"""Most flows of a traffic matrix."""
+"""Maximum number of flows in a traffic matrix."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A flow as the plan has it."""
+    """One flow of the plan."""
 
     flow: Flow
     """With its own ends."""
     index: int
-    """Entry of the scenario that it comes from."""
+    """Number of its entry in the scenario."""
     ends: str = ""
-    """Key of both its ends, where they are not the flow's own."""
+    """Key that defines both ends, if they do not come from the flow's own keys."""
     file: str = ""
-    """The file that the key is in, if not the scenario."""
+    """The file of that key, if it is not the scenario."""
 
     @property
     def key(self) -> str:
-        """Where the scenario speaks of it."""
+        """Its key in the scenario."""
         return f"flows.{self.index}"
 
     def end(self, which: str) -> str:
-        """Where its `from` or `to` is from."""
+        """The key that defines its `from` or `to`."""
         return self.ends or f"{self.key}.{which}"
 
     def misplaced(self, error: ScenarioError) -> ScenarioError:
-        """An error about an end, in the file that the end is from."""
+        """An error about an end, attributed to the file that defines it."""
         return error.in_source(self.file) if self.file else error
 
 
 def entries(scenario: Scenario) -> list[Entry]:
-    """The flows of a scenario with those that entries stand for.
+    """The flows of a scenario, with all entries expanded.
 
     Raises:
-        ScenarioError: if a matrix or topology cannot give them.
+        ScenarioError: if a matrix or topology does not define the flows.
     """
     found_entries: list[Entry] = []
     folder = Path(scenario.source).parent

@@ -1,4 +1,4 @@
-"""Field types of the scenario's models: a unit each, parsed from and written as people write it."""
+"""Field types of the scenario's models. Each has a unit, which is parsed and printed."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _file_name(value: str) -> str:
 
 
 def _data(value: Any, depth: int = 0) -> Any:
-    """What JSON can hold; TOML's dates, NaN and infinity are not among it."""
+    """A value that JSON can represent: no TOML dates, no NaN, no infinity."""
     if depth > _DEEPEST:
         raise Expected(f"tables nested no deeper than {_DEEPEST}")
     if isinstance(value, dict):
@@ -108,10 +108,10 @@ def _data(value: Any, depth: int = 0) -> Any:
 
 
 AUTO = "auto"
-"""What a network needs by itself."""
+"""Derive the value from the network."""
 _LEAST_PERIOD = 10_000
 MOST_DELAY = 1000 * units.NANOS_PER_SEC
-"""Longest propagation delay, ns."""
+"""Maximum propagation delay, ns."""
 _DEEPEST = 16
 _LARGEST = 2**63 - 1
 _ZERO = {"const": 0}
@@ -135,9 +135,9 @@ Delay = Annotated[Duration, _span(0, MOST_DELAY)]
 Rtt = Annotated[Duration, _span(1, MOST_DELAY)]
 """Nanoseconds of a two-way propagation delay."""
 Period = Annotated[Duration, _span(_LEAST_PERIOD, units.MAX_NANOS)]
-"""Nanoseconds between two of something that happens all the time."""
+"""A period in nanoseconds."""
 PeriodOrZero = Annotated[Duration, AfterValidator(_period_or_zero)]
-"""The same, or zero for never."""
+"""A period in nanoseconds, or zero for never."""
 Rate = Annotated[
     int,
     BeforeValidator(units.parse_rate),
@@ -164,7 +164,7 @@ ReceiveBuffer = Annotated[
     PlainSerializer(lambda value: value if value == AUTO else units.format_size(value), when_used="json"),
     _schema(r"^(auto|\s*[0-9.]+([eE][+-]?[0-9]+)?\s*([kKmMgGtT]i?)?(B|[bB]ytes?)\s*)$", ["auto", "6MiB"]),
 ]
-"""Bytes, or what the scenario's network needs."""
+"""Bytes, or a size derived from the scenario's network."""
 Probability = Annotated[
     float,
     BeforeValidator(units.parse_probability),
@@ -201,7 +201,7 @@ FileName = Annotated[Name, AfterValidator(_file_name)]
 Data = Annotated[Any, AfterValidator(_data)]
 """A value that is checked elsewhere."""
 Flag = Annotated[bool, Field(strict=True)]
-"""true or false, nothing that merely looks like it."""
+"""true or false, without conversion from other types."""
 Int = Annotated[int, Field(strict=True)]
 """A whole number."""
 Float = Annotated[float, Field(strict=True)]

@@ -1,4 +1,4 @@
-"""What each entry of a scenario says may be right by itself and still not fit the others."""
+"""Checks between entries of a scenario that are each valid by themselves."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from narrows.scenario.topologies import Dumbbell
 from narrows.scenario.traffic import Flow
 
 HEADERS = network.FULL_PACKET - 1448
-"""L3 bytes of a segment besides its payload."""
+"""L3 bytes of a segment without its payload."""
 
 
 @dataclass(frozen=True)
 class Path:
-    """The directed links that a flow's packets take."""
+    """The directed links of a flow's paths."""
 
     forth: list[int]
-    """Of its data."""
+    """Path of its data."""
     back: list[int]
-    """Of its ACKs."""
+    """Path of its ACKs."""
 
 
 def check(scenario: Scenario, graph: Graph, entries: Sequence[Entry], paths: Sequence[Path]) -> None:
     """Check flows against the network.
 
     Raises:
-        ScenarioError: for the first thing that does not fit.
+        ScenarioError: for the first contradiction.
     """
     _every_rtt_is_used(scenario, entries)
     for forth, back in zip(graph.links[::2], graph.links[1::2], strict=True):
         _guarantees(forth)
-        # One that the way back merely takes over was chosen for the rate of the way there.
+        # An inherited queue was chosen for the rate of the forward direction.
         if back.traits.queue is not forth.traits.queue:
             _guarantees(back)
     controlled = {
@@ -54,7 +54,7 @@ def check(scenario: Scenario, graph: Graph, entries: Sequence[Entry], paths: Seq
 
 
 def _guarantees(link: Direction) -> None:
-    """Classes cannot all have rates that the link does not; of a trace no single rate is the link's."""
+    """The classes' rates must fit into the link's rate. A trace has no single rate to compare with."""
     queue = link.traits.queue
     if not isinstance(queue, network.Htb) or link.capacity is not None:
         return
@@ -69,12 +69,12 @@ def _guarantees(link: Direction) -> None:
 
 
 def _crossed(path: Path) -> list[int]:
-    """A flow's ACKs are of its class too."""
+    """Check a flow's class at the queues of its data and its ACKs."""
     return list(dict.fromkeys(path.forth + path.back))
 
 
 def _class(flow: Flow, key: str, links: Sequence[Direction]) -> None:
-    """The simulator would put a class that does not exist into the last one."""
+    """Check that a class exists; the simulator would use the last class instead."""
     with_classes = [(link, n) for link in links if (n := _classes(link))]
     for link, n in with_classes:
         if flow.class_ >= n:
@@ -97,7 +97,7 @@ def _classes(link: Direction) -> int:
 
 
 def _every_rtt_is_used(scenario: Scenario, entries: Sequence[Entry]) -> None:
-    """A group is on one pair, so an RTT is easily listed for nothing."""
+    """Check that each RTT is used. A group of flows uses one pair, so further RTTs may have no effect."""
     topology = scenario.topology
     if not isinstance(topology, Dumbbell) or topology.rtts is None:
         return
@@ -126,7 +126,7 @@ def largest_packets(flows: Sequence[Flow], paths: Sequence[Path]) -> dict[int, i
 
 
 def check_limit(limit: units.Limit, packet: int, key: str) -> None:
-    """A queue that no packet of its flows fits into would drop all that do not find the wire idle.
+    """Check that a queue holds a packet. Otherwise it drops every packet that arrives while the link is busy.
 
     Raises:
         ScenarioError: if `limit` is less than a packet of `packet` bytes.
@@ -138,15 +138,15 @@ def check_limit(limit: units.Limit, packet: int, key: str) -> None:
 
 
 def check_mark(mark: Plan, limit: Plan, key: str) -> None:
-    """A queue that drops before it is as long as its mark would never mark.
+    """Check that a queue can reach its marking threshold before it drops.
 
     Args:
-        mark: length above which an arriving packet is marked, resolved.
-        limit: of the queue, resolved.
-        key: of the mark.
+        mark: resolved queue length above which an arriving packet is marked.
+        limit: resolved limit of the queue.
+        key: key of the mark.
 
     Raises:
-        ScenarioError: if nobody can find more than `mark` and still fit into `limit`.
+        ScenarioError: if no packet can find more than `mark` and still fit into `limit`.
     """
     if limit["packets"] is not None:
         length = mark["packets"] or max(1, round(mark["bytes"] / network.FULL_PACKET))

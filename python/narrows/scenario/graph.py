@@ -16,7 +16,7 @@ from narrows.scenario.routes import Routes
 from narrows.topology.facts import islands
 
 MAX_NODES = 65_535
-"""Most nodes of a scenario."""
+"""Maximum number of nodes."""
 
 
 @dataclass
@@ -30,15 +30,15 @@ class Direction:
     to: int
     """Receiving node."""
     traits: Traits
-    """What it is like."""
+    """Its properties."""
     capacity: traces.Capacity | None
     """Its trace, if it has one."""
     key: str
-    """Where the scenario speaks of it."""
+    """Its key in the scenario."""
 
     @property
     def rate(self) -> int:
-        """Rate at the start (of a trace: its mean), bit/s."""
+        """Rate at the start, or the mean rate of a trace; bit/s."""
         return self.capacity.mean if self.capacity else self.traits.rate or 0
 
     @property
@@ -51,9 +51,9 @@ class Graph:
     """Nodes, directed links and their names.
 
     Args:
-        scenario: of which this is the network.
-        folder: where paths in it begin.
-        ends: nodes that its flows name; those of a published topology get hosts.
+        scenario: the scenario.
+        folder: the folder to which its paths are relative.
+        ends: nodes that its flows name. Switches of a published topology get hosts.
     """
 
     def __init__(self, scenario: Scenario, folder: Path, ends: Iterable[str] = ()) -> None:
@@ -98,10 +98,10 @@ class Graph:
         self._routes = Routes(len(self.nodes), [(link.source, link.to, link.delay) for link in self.links])
 
     def end(self, name: str, key: str) -> int:
-        """Index of the node that a flow means: of a published topology's switch its host.
+        """Index of a flow's end. For a switch of a published topology it is the switch's host.
 
         Raises:
-            ScenarioError: naming the nearest one.
+            ScenarioError: with the most similar name.
         """
         return self.node(self._hosts.get(name, name), key)
 
@@ -109,7 +109,7 @@ class Graph:
         """Index of a node.
 
         Raises:
-            ScenarioError: naming the nearest one.
+            ScenarioError: with the most similar name.
         """
         if name not in self._index:
             raise ScenarioError(f"found {found(name)}, expected a node{hint(name, self.nodes)}", key)
@@ -119,7 +119,7 @@ class Graph:
         """Index of a directed link by its name, ``A->B`` or ``A-B``.
 
         Raises:
-            ScenarioError: naming the nearest one.
+            ScenarioError: with the most similar name.
         """
         if name not in self._by_name:
             names = [link.name for link in self.links]
@@ -127,10 +127,10 @@ class Graph:
         return self._by_name[name]
 
     def core(self) -> list[int]:
-        """Links that `*` stands for.
+        """The links that match `*`.
 
-        Of a published topology all ports of its switches towards other nodes of it; else links between nodes
-        that have more than one neighbour.
+        In a published topology these are its switches' links to other nodes of the topology. Otherwise they
+        are the links between nodes with more than one neighbour.
         """
         if self._core:
             return self._core
@@ -140,10 +140,10 @@ class Graph:
         return [i for i, link in enumerate(self.links) if len(near[link.source]) > 1 < len(near[link.to])]
 
     def controlled(self, controller: Controller, key: str) -> list[tuple[int, str]]:
-        """The links of a controller, each with the key that names it.
+        """The links of a controller, each with its key.
 
         Raises:
-            ScenarioError: if a name or pattern fits no link.
+            ScenarioError: if a name or pattern matches no link.
         """
         return [
             (index, f"{key}.{where}")
@@ -157,7 +157,7 @@ class Graph:
         if name == "*":
             matching = self.core()
         else:
-            # Brackets are no part of our patterns: they may be part of names.
+            # Brackets are literal, because names may contain them.
             pattern = name.replace("[", "[[]")
             fitting = {i for n, i in self._by_name.items() if fnmatch.fnmatchcase(n, pattern)}
             matching = sorted(fitting.intersection(self.core()) or fitting)
@@ -168,7 +168,7 @@ class Graph:
         return matching
 
     def _published(self, topology: Named, ends: Iterable[str]) -> list[Link]:
-        """Its links and those of its hosts."""
+        """Add the links of a published topology and of its hosts."""
         facts = topology.facts()
         for name in facts.nodes:
             self._node(name)
@@ -181,7 +181,7 @@ class Graph:
         return links + access
 
     def _whole(self, topology: Named) -> None:
-        """All parts of it reach each other; links of the scenario's own may join them."""
+        """Check that a topology is connected, if necessary through links of the scenario."""
         self._core = sorted(self._by_name[name] for name in self.bottlenecks)
         pairs = [(self.nodes[link.source], self.nodes[link.to]) for link in self.links]
         published = topology.facts().nodes
@@ -199,7 +199,7 @@ class Graph:
         return self._routes.between(source, to)
 
     def hop(self, source: int, to: int) -> int | None:
-        """The link from a node to its neighbour; None if it is none."""
+        """The link from a node to its neighbour, or None."""
         return self._routes.hop(source, to)
 
     def _node(self, name: str) -> int:
@@ -216,7 +216,7 @@ class Graph:
             try:
                 self._read[identity] = traces.read(traits.trace, self._folder)
             except ScenarioError as error:
-                # One with a source names the trace's own file and line.
+                # An error with a source already names the trace's file and line.
                 raise (error if error.source else error.at(f"{key}.trace")) from None
         return self._read[identity]
 
@@ -239,7 +239,7 @@ class Graph:
         )
 
     def _way_back(self, link: Link, capacity: traces.Capacity | None) -> Traits:
-        """Rate, delay, queue and their changes as on the way there; a trace's mean in place of the trace."""
+        """The reverse direction, with the forward one's mean rate, delay, queue and changes."""
         shared: dict[str, object] = {
             "rate": link.rate if capacity is None else capacity.mean,
             "delay": link.delay,

@@ -1,4 +1,4 @@
-"""From TOML to a scenario, and from a scenario with a sweep to its runs."""
+"""Reads scenarios from TOML, and expands a sweep into runs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from narrows.scenario.model import Scenario, Sweep
 
 MAX_FILE_BYTES = 64 << 20
 MAX_POINTS = 10_000
-"""Most combinations of what a sweep varies."""
+"""Maximum number of points in a sweep."""
 MAX_RUNS = 100_000
-"""The same times seeds."""
+"""Maximum number of runs: points times seeds."""
 _DEEPEST = 64
 
 
@@ -31,9 +31,9 @@ class Run:
     id: int
     """Its number, from 0."""
     scenario: Scenario
-    """What to run, without a sweep."""
+    """The scenario of this run, without a sweep."""
     factors: dict[str, str | float] = field(default_factory=dict)
-    """What varies between runs: ``case`` and the keys of `sweep.vary`."""
+    """Values of the sweep's factors: ``case`` and the keys of `sweep.vary`."""
 
 
 def load(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Scenario:
@@ -66,8 +66,8 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
 
     Args:
         text: TOML.
-        source: the file that it stands for: named in errors, gives the scenario its name if it has none, and
-            traces are relative to its folder.
+        source: path of the file with this text. Errors name it, its stem is the default of `name`, and
+            paths of traces are relative to its folder.
         overrides: values by dotted key.
 
     Raises:
@@ -90,7 +90,7 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
 
 
 def _name(source: str) -> str:
-    """A scenario's name from its file's, with only what a name may hold."""
+    """A scenario's name from its file's stem, with invalid characters replaced."""
     return re.sub(r"[^\w.+-]", "-", Path(source).stem, flags=re.ASCII).lstrip(".-")[:64] or "scenario"
 
 
@@ -112,10 +112,10 @@ def parse_override(text: str) -> tuple[str, Any]:
 def override(data: dict[str, Any], key: str, value: Any) -> None:
     """Set a dotted key in place.
 
-    Parts of the key name tables; in a list an entry's number or name, or ``*`` for all of them.
+    Parts of the key name tables. In a list a part is an entry's number or name, or ``*`` for all entries.
 
     Raises:
-        ScenarioError: if the key leads nowhere.
+        ScenarioError: if the key names nothing.
     """
     parts = key.split(".")
     if len(parts) > _DEEPEST or not all(parts):
@@ -156,14 +156,14 @@ def _entries(entries: list[Any], part: str, key: str) -> Iterable[int]:
 
 
 def expand(scenario: Scenario, seeds: int | None = None) -> list[Run]:
-    """The runs that a scenario stands for: (cases or one) x (product of what varies) x seeds.
+    """The runs of a scenario: (cases or one) x (product of the varied keys) x seeds.
 
     Args:
-        scenario: with or without a sweep.
-        seeds: number of seeds in place of the sweep's.
+        scenario: the scenario, with or without a sweep.
+        seeds: number of seeds, which overrides the sweep's.
 
     Raises:
-        ScenarioError: if a variation is no valid scenario, or there are too many.
+        ScenarioError: if a variation is not a valid scenario, or if there are too many runs.
     """
     sweep = scenario.sweep or Sweep()
     n_seeds = sweep.seeds if seeds is None else seeds
@@ -193,7 +193,7 @@ def expand(scenario: Scenario, seeds: int | None = None) -> list[Run]:
 
 
 def _one_type_per_factor(runs: list[Run]) -> list[Run]:
-    """A factor is a column: numbers if all its values are numbers, else strings."""
+    """The values of a factor for one column: numbers if all are numbers, otherwise strings."""
     text = {key for run in runs for key, value in run.factors.items() if isinstance(value, str)}
     return [
         Run(run.id, run.scenario, {k: str(v) if k in text else float(v) for k, v in run.factors.items()})
@@ -216,7 +216,7 @@ def _vary(scenario: Scenario, base: dict[str, Any], changes: dict[str, Any], whe
 
 
 def _label(value: Any) -> str | float:
-    """A value as a column of the table of runs holds it."""
+    """A value for a column of the table of runs."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float | str):

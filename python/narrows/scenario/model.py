@@ -1,4 +1,4 @@
-"""The scenario: what a TOML file says, typed and checked key by key. `resolve` works out what it means."""
+"""The scenario: the content of a TOML file, typed and checked key by key. `resolve` makes a plan from it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from narrows.scenario.traffic import Flow
 
 MAX_SEEDS = 100_000
 MAX_SEED = 2**63 - 1
-"""Of a sweep."""
+"""Maximum number of seeds of a sweep."""
 MAX_LINKS = 50_000
-"""Most links of a scenario."""
+"""Maximum number of links."""
 
 Outage = Annotated[list[Duration], Field(min_length=2, max_length=2)]
 """From and to."""
@@ -50,10 +50,10 @@ def _ordered(outages: list[list[int]]) -> list[list[int]]:
 
 
 class RateStep(Table):
-    """A rate from a time on."""
+    """A rate that applies from a time on."""
 
     time: Duration
-    """When."""
+    """Time of the change."""
     rate: RateOrZero
     """Rate from then on."""
 
@@ -63,14 +63,14 @@ def _steps(value: object) -> object:
 
 
 class Controller(Table):
-    """A rate controller at the port of a link, or equal ones at several."""
+    """A rate controller at the port of a link, or one at each of several ports."""
 
     kind: Annotated[str, Field(min_length=1, max_length=64)]
     """Its name, e.g. 'brf'."""
     link: Name | None = None
-    """The link (direction) it controls: a name, 'A->B', a pattern as 'hop*', or '*' for all core links."""
+    """The directed link it controls: a name, 'A->B', a pattern such as 'hop*', or '*' for all core links."""
     links: Annotated[list[Name], Field(min_length=1)] | None = None
-    """In place of `link`: several, each with a controller of its own; names and patterns."""
+    """Names and patterns of several links, each with its own controller; instead of `link`."""
     shape: (
         Annotated[
             list[RateStep],
@@ -79,15 +79,15 @@ class Controller(Table):
         ]
         | None
     ) = None
-    """Shape the port to this rate, or to these over time; the link's own rate if left out."""
+    """Rate, or list of rates over time, to which the port is shaped; the link's rate if left out."""
     capacity: Literal["told", "measured"] = "told"
-    """Whether the controller is told the capacity or has to measure it."""
+    """Whether the controller knows the capacity; otherwise it measures it."""
     queue: Limit | None = None
-    """Limit of each leaf queue; the link's own if left out."""
+    """Limit of each leaf queue; the link's limit if left out."""
     outages: list[Outage] = []
     """When it is out of order (from, to)."""
     params: dict[str, Data] = {}
-    """Its parameters; docs/reference/scenario-reference.md lists those of BRF."""
+    """Its parameters, listed in docs/reference/scenario-reference.md."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Controller:
@@ -110,7 +110,7 @@ class Sdn(Table):
     poll: Period | None = None
     """Time between two polls; the smaller of the switch's control period and 100 ms if left out."""
     delay: Delay = 1_000_000
-    """Between the controller and any switch, one way."""
+    """One-way delay between the controller and any switch."""
     outages: list[Outage] = []
     """When it is out of order (from, to)."""
 
@@ -129,36 +129,36 @@ def _all(value: object) -> object:
 
 
 class Probes(Table):
-    """What is recorded."""
+    """What a run records."""
 
     interval: PeriodOrZero = 100_000_000
-    """Time between two samples; 0: no samples."""
+    """Sampling interval; 0 disables samples."""
     links: (
         Annotated[list[Name], BeforeValidator(_all, json_schema_input_type=Literal["all"] | list[Name])]
         | None
     ) = None
-    """Links to sample; if left out all of up to 16, else bottlenecks and those with controllers."""
+    """Links to sample. If left out: all of up to 16, otherwise bottlenecks and links with controllers."""
     flows: Flag = True
-    """Sample flows (the first 1000 of a run; those of `arrivals` never)."""
+    """Sample the first 1000 flows of a run; flows of `arrivals` are never sampled."""
     traces: Flag = False
-    """Record the state of controllers too."""
+    """Record the internal state of congestion controllers, too."""
 
 
 class Kernel(Table):
-    """How the kernel backend makes the network; the simulator does not need it."""
+    """How the kernel backend builds the network; the simulator ignores it."""
 
     forwarding: Literal["route", "bridge", "ovs"] = "route"
-    """What nodes do that only forward: IP routing, a Linux bridge, or Open vSwitch."""
+    """How forwarding nodes forward: IP routing, a Linux bridge, or Open vSwitch."""
     datapath: Literal["system", "netdev"] | None = None
-    """Open vSwitch's datapath, by its own names: the kernel's module, or the one in user space. On the vm
-    backend the module if left out, otherwise that in user space."""
+    """Datapath of Open vSwitch: `system` is the kernel module, `netdev` runs in user space. If left out, the
+    vm backend uses the module and the kernel backend the userspace datapath."""
     interval: Period = 10_000_000
-    """Time between two looks at sockets and queues."""
+    """Sampling interval of sockets and queues."""
     tool: Literal["own", "iperf3"] = "own"
-    """What makes the flows: sockets of our own, or iperf3 (single flows without a size or pauses only)."""
+    """Generator of the flows: own sockets, or iperf3 (only for single flows without a size or pauses)."""
     delay: Literal["relay", "netem"] | None = None
-    """What delays and loses packets: a program of ours, which is the simulator's link, or where it can the
-    kernel's netem. On the vm backend netem if left out, otherwise the relay."""
+    """What delays and loses packets: `relay` is a program with the simulator's link model, `netem` the
+    kernel's own emulation. If left out, the vm backend uses netem and the kernel backend the relay."""
 
 
 class Case(Table):
@@ -171,12 +171,12 @@ class Case(Table):
 
 
 class Sweep(Table):
-    """Which runs a scenario stands for: (cases or one) x (product of `vary`) x seeds."""
+    """The runs of a scenario: (cases or one) x (product of `vary`) x seeds."""
 
     seeds: Annotated[Int, Field(ge=1, le=MAX_SEEDS)] = 1
-    """How many seeds per point: `seed`, `seed` + 1, ..."""
+    """Number of seeds per point: `seed`, `seed` + 1, ..."""
     vary: dict[str, Annotated[list[Data], Field(min_length=1)]] = {}
-    """Keys (dotted paths) and the values each takes; all combinations run."""
+    """Keys (dotted paths) and the values of each; all combinations run."""
     case: list[Case] = []
     """Variations that change several keys at once."""
 
@@ -196,19 +196,19 @@ class Scenario(Table):
     """
 
     name: FileName = "scenario"
-    """Name of the results' folder."""
+    """Name of the results folder; from a file, its stem is the default."""
     duration: PositiveDuration = 30_000_000_000
     """Length of a run."""
     seed: Annotated[Int, Field(ge=0, le=MAX_SEED)] = 1
-    """Seed of every random choice."""
+    """Seed of all random choices."""
     warmup: Duration | None = None
-    """Start of the measurement interval; 10 % of the run, at least 10 of the longest RTT, if left out."""
+    """Start of the measurement interval. If left out: 10 % of the run, at least 10 of the longest RTT."""
     topology: Topology | None = None
     """A layout by kind, or a published topology by name."""
     nodes: list[Node] = []
-    """Nodes; those that links mention need no entry."""
+    """Nodes; nodes that links mention need no entry."""
     links: Annotated[list[Link], Field(max_length=MAX_LINKS)] = []
-    """Links, besides those of the topology."""
+    """Links in addition to those of the topology."""
     flows: Annotated[list[Flow], Field(max_length=100_000)] = []
     """Flows."""
     controllers: Annotated[list[Controller], Field(max_length=1024)] = []
@@ -216,14 +216,14 @@ class Scenario(Table):
     sdn: Sdn | None = None
     """The SDN controller; none if left out."""
     receive_buffer: ReceiveBuffer | None = None
-    """Receive buffer of every TCP connection (Linux tcp_rmem): half of it is offered, and what waits behind a
-    hole takes of it. "auto" is Linux's 6 MiB, or four times what the hungriest flow's path holds. If left
-    out, real sockets have as much; simulated receivers open their window to half of it, and limit nobody from
-    there on."""
+    """Receive buffer of every TCP connection (Linux tcp_rmem). Half of it is offered as window, and data
+    behind a hole occupies part of it. "auto" is Linux's 6 MiB, or four times the content of the largest path
+    if that is more. If left out, real sockets use the "auto" size; simulated receivers open their window to
+    half of it and then no longer limit the sender."""
     probes: Probes = Probes()
     """What to record."""
     kernel: Kernel | None = None
-    """How the kernel backend makes the network; defaults if left out."""
+    """How the kernel backend builds the network; defaults if left out."""
     sweep: Sweep | None = None
     """Runs with other values."""
 
@@ -237,24 +237,24 @@ class Scenario(Table):
 
     @property
     def source(self) -> str:
-        """The file it came from, for messages and relative paths."""
+        """Its file, for messages and relative paths."""
         return self._source
 
     def with_source(self, source: str) -> Scenario:
-        """The same scenario, known to come from `source`."""
+        """The same scenario with `source` as its file."""
         self._source = source
         return self
 
     def beside_real(self) -> Scenario:
-        """The same, to be simulated beside real sockets: receivers have those sockets' memory."""
+        """The same scenario with the receive buffers of real sockets, for a comparison with them."""
         if self.receive_buffer is not None:
             return self
         return self.model_copy(update={"receive_buffer": AUTO})
 
     def raw(self) -> dict[str, Any]:
-        """What was given, in units as people write them: what a scenario file would hold."""
+        """The given keys with units, as a scenario file would hold them."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
     def full(self) -> dict[str, Any]:
-        """The same with every default filled in."""
+        """The same with all defaults filled in."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -1,4 +1,4 @@
-"""Published topologies by name, and how their facts become links of a scenario."""
+"""Published topologies by name: converts their facts into links of a scenario."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from narrows.topology import catalogue
 from narrows.topology.facts import Facts
 
 ACCESS_FACTOR = 10
-"""Access links are this much faster than the fastest link of the topology."""
+"""Ratio of the access links' rate to that of the fastest link of the topology."""
 LEAST_RATE = 8
-"""bit/s: plans count bytes per second."""
+"""bit/s; plans count whole bytes per second."""
 RATES = f"from {units.format_rate(LEAST_RATE)} to {units.format_rate(units.MAX_BITS_PER_SEC)}"
 """Rates that a scaled link or demand may have, in words."""
 HOST = ".host"
-"""Behind the name of a switch: the host that is there for flows."""
+"""Suffix that turns the name of a switch into that of its host."""
 
 
 def _delay(value: object) -> object:
@@ -52,34 +52,35 @@ class Access(Table):
     """The link between a host and its switch."""
 
     rate: Rate | None = None
-    """Rate; ten times that of the topology's fastest link if left out."""
+    """Rate; ten times the rate of the topology's fastest link if left out."""
     delay: Delay | None = None
-    """Propagation delay, one way; 930us for Abilene, 4ms for gfc-1 and gfc-2, else 1ms if left out."""
+    """One-way propagation delay. If left out: 930us for Abilene, 4ms for gfc-1 and gfc-2, otherwise 1ms."""
 
 
 class Named(Table):
     """A published topology.
 
-    A flow's `from` and `to` name nodes; such a node's host is made when a flow needs it.
-    Links are called `A->B` and `B->A`.
+    A flow's `from` and `to` name nodes. A node gets a host if a flow names it. Links are called `A->B` and
+    `B->A`.
     """
 
     kind: Literal["named"] = "named"
-    """May be left out where there is a name."""
+    """May be left out if there is a name."""
     name: Annotated[str, Field(min_length=1, max_length=100)]
-    """abilene, abilene-zoo, gfc-1, gfc-2, fat-tree, or one of topohub's such as 'topozoo/Geant2012'."""
+    """abilene, abilene-zoo, gfc-1, gfc-2, fat-tree, or a name from topohub such as 'topozoo/Geant2012'."""
     k: Annotated[Int, Field(ge=2, le=32)] | None = None
-    """Fat tree: ports of a switch, an even number."""
+    """Fat tree: number of ports of a switch, even."""
     rate: Rate | None = None
-    """L3 rate of every link; needed where the topology has no capacities (fat-tree, topohub)."""
+    """L3 rate of every link; required if the topology has no capacities (fat-tree, topohub)."""
     scale: Annotated[Float, Field(gt=0, le=1e6)] | None = None
-    """In place of `rate`: the topology's own capacities times this."""
+    """Factor of the topology's own capacities; instead of `rate`."""
     queue: Queue | None = None
-    """Queue of every link, both ways; one BDP if left out."""
+    """Queue of every link in both directions; one BDP if left out."""
     delay: Distance = "distance"
-    """One way: 5 us per km of each link (the topology's own where it has no lengths), or one time for all."""
+    """One-way propagation delay: 'distance' is 5 us per km of each link (or the topology's own delays if it
+    has no lengths); a time applies to all links."""
     access: Access = Access()
-    """The hosts' links, which never drop."""
+    """The links of the hosts; they never drop."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Named:
@@ -90,7 +91,7 @@ class Named(Table):
         return self
 
     def facts(self) -> Facts:
-        """What is known of it.
+        """The facts of the topology.
 
         Raises:
             ScenarioError: if there is no such topology.
@@ -101,10 +102,10 @@ class Named(Table):
             raise error.at("topology") from None
 
     def links(self) -> list[Link]:
-        """Its own links.
+        """The links of the topology.
 
         Raises:
-            ScenarioError: if their rates do not follow from what is given.
+            ScenarioError: if the given keys do not determine their rates.
         """
         queue = self.queue or Limited.one_bdp()
         made = []

@@ -28,14 +28,14 @@ FULL_PACKET = 1500
 """L3 bytes of a full packet: MSS 1448, 12 bytes of timestamp option, 20 of TCP, 20 of IPv4."""
 
 TXQUEUELEN = units.Limit(packets=1000)
-"""Linux's default length of a queue."""
+"""Linux's default queue length."""
 
 
 class Limited(Table):
     """A queue with one limit."""
 
     limit: Limit = TXQUEUELEN
-    """Longest the queue may get; the default is Linux's txqueuelen."""
+    """Maximum length of the queue; the default is Linux's txqueuelen."""
 
     @staticmethod
     def one_bdp() -> Fifo:
@@ -55,7 +55,7 @@ class Fifo(Limited):
 
 
 def _mark(value: object) -> units.Limit:
-    """A whole number of packets, or a length that is not without end."""
+    """A whole number of packets, or a finite length."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 1 <= value <= units.MAX_PACKETS:
             raise Expected(f"packets from 1 to {units.MAX_PACKETS}")
@@ -83,7 +83,8 @@ class Threshold(Limited):
 
     kind: Literal["threshold"]
     mark: Mark = units.Limit(packets=65)
-    """Queue above which an arriving packet is marked: packets, or a length; 65 is DCTCP's at 10 Gbit/s."""
+    """Queue length above which an arriving packet is marked, in packets or as a length; 65 is DCTCP's at
+    10 Gbit/s."""
 
 
 class Red(Limited):
@@ -91,9 +92,9 @@ class Red(Limited):
 
     kind: Literal["red"]
     min: Annotated[Float, Field(ge=0, le=1e9)] = 5.0
-    """Averaged queue, packets, below which nothing happens."""
+    """Average queue in packets below which no packet is dropped or marked."""
     max: Annotated[Float, Field(gt=0, le=1e9)] = 15.0
-    """Averaged queue, packets, at which the probability is `max_p`."""
+    """Average queue in packets at which the probability is `max_p`."""
     max_p: Probability = 0.1
     """Probability of a drop or mark at `max` (Floyd 1997)."""
     weight: Annotated[Float, Field(gt=0, le=1)] = 0.002
@@ -110,9 +111,9 @@ class Red(Limited):
 
 class _Codel(Limited):
     target: PositiveDuration = 5_000_000
-    """Sojourn time that is tolerated (RFC 8289, section 4.4)."""
+    """Acceptable standing sojourn time (RFC 8289, section 4.4)."""
     interval: PositiveDuration = 100_000_000
-    """About the longest RTT (RFC 8289, section 4.3)."""
+    """Interval, about the longest RTT (RFC 8289, section 4.3)."""
     ecn: Flag = False
     """Mark packets of ECN-capable flows instead of dropping them."""
 
@@ -134,11 +135,11 @@ class FqCodel(_Codel):
 
     kind: Literal["fq-codel"]
     limit: Limit = units.Limit(packets=10240)
-    """All queues together (RFC 8290, section 4.1.2)."""
+    """Maximum length of all queues together (RFC 8290, section 4.1.2)."""
     quantum: Size = 1514
     """Bytes a queue may send per round (RFC 8290, section 4.1.1)."""
     queues: Annotated[Int, Field(ge=1, le=65536)] = 1024
-    """Queues that flows are hashed into (RFC 8290, section 4.1.2)."""
+    """Number of queues into which flows are hashed (RFC 8290, section 4.1.2)."""
 
 
 class Priority(Table):
@@ -153,13 +154,13 @@ class HtbClass(Table):
     """A class of an HTB."""
 
     rate: Rate
-    """Guaranteed rate; those of all classes together fit into the link's."""
+    """Guaranteed rate; the sum over all classes must not exceed the link's rate."""
     ceil: Rate | None = None
-    """Most it may borrow up to, at least its rate; its rate if left out."""
+    """Maximum rate including borrowed bandwidth; its guaranteed rate if left out."""
     limit: Limit = TXQUEUELEN
-    """Longest its FIFO may get."""
+    """Maximum length of its FIFO."""
     priority: Annotated[Int, Field(ge=0, le=7)] = 0
-    """Who borrows first: lower first."""
+    """Priority for borrowing; lower values borrow first."""
 
     @model_validator(mode="after")
     def _ordered(self) -> HtbClass:
@@ -191,7 +192,7 @@ QUEUES: dict[str, type[Table]] = {
 
 
 _WITH_DEFAULTS = ("fifo", "threshold", "red", "codel", "fq-codel")
-"""Queues that need no key but their kind."""
+"""Queues whose only required key is their kind."""
 
 
 def _queue(value: object) -> object:
@@ -209,7 +210,7 @@ def _queue(value: object) -> object:
 
 
 def _loss(value: object) -> object:
-    """A probability is that of each packet independently."""
+    """A bare probability means independent losses."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return {"model": "bernoulli", "p": units.parse_probability(value)}
     return value
@@ -228,13 +229,13 @@ class Bernoulli(Table):
 
 
 class GilbertElliott(Table):
-    """Two states, with transitions and losses per packet (Gilbert 1960, Elliott 1963)."""
+    """Two states with transition and loss probabilities per packet (Gilbert 1960, Elliott 1963)."""
 
     model: Literal["gilbert-elliott"]
     p: Probability
-    """Probability of going from good to bad."""
+    """Transition probability from the good to the bad state."""
     r: Probability
-    """Probability of going from bad to good."""
+    """Transition probability from the bad to the good state."""
     good: Probability = 0.0
     """Probability of a loss in the good state."""
     bad: Probability = 1.0
@@ -259,9 +260,9 @@ class Jitter(Table):
     """Random extra delay of each packet."""
 
     max: Duration
-    """Uniform between 0 and this."""
+    """Maximum of the uniform distribution, which starts at 0."""
     reorder: Flag = False
-    """Packets may overtake each other."""
+    """Whether packets may be reordered."""
 
 
 class Trace(Table):
@@ -270,26 +271,26 @@ class Trace(Table):
     file: Annotated[str, Field(min_length=1, max_length=4096)]
     """Path, relative to the scenario's folder."""
     format: Literal["mahimahi", "csv"] = "mahimahi"
-    """mahimahi: a millisecond per line, 1500 bytes may leave then. csv: a time and a rate per line."""
+    """mahimahi: a time in ms per line at which 1500 bytes may leave. csv: a time and a rate per line."""
     time: Annotated[str | Int, Field(union_mode="left_to_right")] = 0
-    """CSV: column of the time, by name or from 0."""
+    """CSV: column of the time, by name or by number from 0."""
     rate: Annotated[str | Int, Field(union_mode="left_to_right")] = 1
-    """CSV: column of the rate, by name or from 0."""
+    """CSV: column of the rate, by name or by number from 0."""
     time_unit: Literal["s", "ms", "us"] = "s"
     """CSV: unit of the time."""
     unit: str = "mbit/s"
     """CSV: unit of the rate."""
     repeat: Flag = True
-    """CSV: start again at the end; otherwise the last rate stays. (Mahimahi traces always repeat.)"""
+    """CSV: repeat the trace; otherwise its last rate stays. Mahimahi traces always repeat."""
     max_gap: PositiveDuration | None = None
-    """CSV: the longest step that is not an error; 10 median steps, at least 10 s, if left out."""
+    """CSV: maximum step between two lines. If left out: 10 times the median step, and at least 10 s."""
 
 
 class Change(Table):
-    """What changes on a link, and when."""
+    """A change of a link during the run."""
 
     time: Duration
-    """When."""
+    """Time of the change."""
     rate: RateOrZero | None = None
     """Rate from then on; '0mbit' is an outage."""
     delay: Delay | None = None
@@ -303,22 +304,22 @@ JitterField = Annotated[Jitter, BeforeValidator(_jitter, json_schema_input_type=
 
 
 class Traits(Table):
-    """What a direction of a link is like."""
+    """Properties of one direction of a link."""
 
     rate: Rate | None = None
-    """L3 rate; this or a `trace`."""
+    """L3 rate; either this or a `trace` is required."""
     delay: Delay | None = None
-    """Propagation delay, one way; none if left out."""
+    """One-way propagation delay."""
     queue: Queue | None = None
-    """Queue in front of the wire: a length, a name or a table; 1000 packets (topology: 1 BDP) if left out."""
+    """Queue of the link: a length, a name or a table. If left out: 1000 packets, in a topology 1 BDP."""
     loss: Loss | None = None
-    """Random loss behind the queue: a probability or a table."""
+    """Random loss after the queue: a probability or a table."""
     jitter: JitterField | None = None
     """Random extra delay of each packet: its maximum or a table."""
     duplicate: Probability = 0.0
-    """Probability that a packet arrives twice."""
+    """Probability that a packet is duplicated."""
     trace: Trace | None = None
-    """Rate over time from a file, in place of `rate`."""
+    """Rate over time from a file; instead of `rate`."""
     at: list[Change] = []
     """Changes during the run, in order of time."""
 
@@ -326,16 +327,16 @@ class Traits(Table):
 class Link(Traits):
     """A link and both its directions.
 
-    `rate`, `delay`, `queue` and their changes hold both ways. `loss`, `jitter`, `duplicate` and `trace` hold
-    from the first node to the second. `back` overrides the way back.
+    `rate`, `delay`, `queue` and their changes apply to both directions. `loss`, `jitter`, `duplicate` and
+    `trace` apply from the first node to the second. `back` overrides keys of the reverse direction.
     """
 
     name: Name | None = None
-    """Name; the way back is called `<name>.back`. Without one the directions are called `A->B` and `B->A`."""
+    """Name; the reverse direction is `<name>.back`. Without a name, directions are `A->B` and `B->A`."""
     between: Annotated[list[Name], Field(min_length=2, max_length=2)]
     """The two nodes."""
     back: Traits | None = None
-    """What differs on the way back: the keys of this table from `rate` on."""
+    """Keys of the reverse direction that differ: `rate` and the following keys of this table."""
 
 
 class Node(Table):

@@ -1,4 +1,4 @@
-"""Parts of a plan that follow from one entry of the scenario alone."""
+"""Parts of a plan that depend on a single entry of the scenario."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from narrows.scenario.network import Bernoulli, Change, GilbertElliott
 from narrows.scenario.traffic import MAX_FLOWS, Flow
 
 MAX_UDP_PACKETS = 10_000_000_000
-"""Most packets that a UDP flow or group may send; an hour of computing or so."""
+"""Maximum number of packets of a UDP flow or group, about an hour of computing."""
 
 Plan = dict[str, Any]
 """A plan or a part of one, ready for JSON."""
 
 Steps = list[list[Any]]
-"""(from when, value), the first at 0."""
+"""(start time, value), the first at 0."""
 
 
 def rate(first: int, changes: list[Change]) -> Plan:
@@ -40,7 +40,7 @@ def loss(first: Bernoulli | GilbertElliott | None, changes: list[Change]) -> Ste
 
 
 def _steps(first: Any, later: Steps) -> Steps:
-    """A change at 0 replaces the first value, and the later of two at one time the earlier."""
+    """Steps with unique times: a change at 0 replaces the first value, and the last change at a time wins."""
     by_time = {0: first}
     by_time.update((time, value) for time, value in later)
     return [[time, by_time[time]] for time in sorted(by_time)]
@@ -51,7 +51,7 @@ def _loss(model: Bernoulli | GilbertElliott) -> Plan:
 
 
 def names(flows: list[Flow]) -> list[str]:
-    """Names as given, or the controller's name, with a number where several flows would share it."""
+    """Names of flows: as given, or the congestion controller's name, numbered if several share it."""
     unnamed = Counter(flow.kind for flow in flows if flow.name is None)
     numbers: Counter[str] = Counter()
     result = []
@@ -66,7 +66,7 @@ def transport(flow: Flow, duration: int, key: str) -> Plan:
     """TCP or UDP.
 
     Raises:
-        ScenarioError: if UDP, which nothing slows down, would send for days of computing.
+        ScenarioError: if a UDP flow, which never backs off, would take days to compute.
     """
     if flow.transport == "udp":
         rate = (flow.rate or 0) // 8
@@ -117,10 +117,10 @@ def app(flow: Flow, duration: int, key: str) -> Plan:
 
 
 def param(value: Any) -> Any:
-    """A controller's parameter: times to ns, rates to bytes/s, sizes to bytes, % to parts, or as given.
+    """A controller's parameter in base units: ns, bytes/s, bytes, fractions; other values as given.
 
     Raises:
-        Expected: if it begins like a figure and has no unit.
+        Expected: if it starts like a number and has no unit.
     """
     if isinstance(value, dict):
         return {str(key): param(inner) for key, inner in value.items()}

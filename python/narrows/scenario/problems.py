@@ -22,16 +22,16 @@ _PLAIN = {
 }
 
 _COUNTS = {"leaves": "a number of hosts, 2 or more", "hops": "a number of tight links, 1 or more"}
-"""Keys that a topology cannot do without, and whose names do not say what they are."""
+"""Descriptions of required keys of topologies whose names do not explain themselves."""
 
 
 def translate(error: ValidationError, data: object, model: type[BaseModel]) -> ScenarioError:
     """The first of pydantic's errors as a ScenarioError.
 
     Args:
-        error: what pydantic raised.
-        data: what was validated, to tell keys from the union tags that pydantic puts into locations.
-        model: the model that was validated, for the valid names of a table.
+        error: the error that pydantic raised.
+        data: the validated data, to tell keys from the union tags in pydantic's locations.
+        model: the validated model, for the valid names of a table.
     """
     # An unknown key is the likely cause of a missing one, so it comes first.
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
@@ -70,7 +70,7 @@ def _cause(error: Any) -> str:
 
 
 def _bound(error: Any) -> str:
-    """Of a number or length out of range."""
+    """The bound that a number or length violates."""
     ctx: dict[str, Any] = error.get("ctx", {})
     words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
     for name, word in words.items():
@@ -84,7 +84,7 @@ def _bound(error: Any) -> str:
 
 
 def _key(loc: tuple[int | str, ...], data: object, last_is_new: bool) -> str:
-    """`loc` as a dotted path, without the tags and names of types that pydantic puts in for unions."""
+    """`loc` as a dotted path, without the tags and type names that pydantic inserts for unions."""
     parts: list[str] = []
     for i, part in enumerate(loc):
         if isinstance(part, int):

@@ -1,6 +1,6 @@
-"""From a scenario to the plan that a backend runs: names become indices, defaults explicit.
+"""Converts a scenario into the plan that a backend runs: names become indices, and defaults explicit.
 
-The plan's form is `crates/narrows-sim/src/plan.rs`: times ns, rates L3 bytes/s, sizes bytes.
+`crates/narrows-sim/src/plan.rs` defines the plan: times in ns, rates in L3 bytes/s, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from narrows.scenario.parts import Plan
 from narrows.scenario.traffic import MAX_FLOWS, Flow
 
 MAX_SAMPLED_BY_DEFAULT = 16
-"""Directed links that are all sampled when a scenario does not say which."""
+"""Maximum number of directed links that are all sampled by default."""
 MAX_SAMPLES = 100_000_000
-"""Rows of samples that one run may produce."""
+"""Maximum number of sample rows of a run."""
 WARMUP_SHARE = 10
 """Warm-up is a tenth of the run ..."""
 WARMUP_RTTS = 10
@@ -43,32 +43,32 @@ def resolve(
     """The plan of one run.
 
     Args:
-        scenario: what to run; its sweep is ignored.
-        congestion_controllers: names that `cc` may take; none: not checked.
-        rate_controllers: names that `kind` of a controller may take; none: not checked.
-        kernel: whose congestion controllers those are, if a kernel's.
+        scenario: the scenario, whose sweep is ignored.
+        congestion_controllers: names that `cc` may take; not checked if empty.
+        rate_controllers: names that a controller's `kind` may take; not checked if empty.
+        kernel: the kernel that offers these congestion controllers, if any.
 
     Raises:
-        ScenarioError: where names, routes or figures do not fit together.
+        ScenarioError: if names, routes or values contradict each other.
     """
     return survey(scenario, congestion_controllers, rate_controllers, kernel).plan
 
 
 @dataclass(frozen=True)
 class Survey:
-    """A plan, and what is known of its network besides."""
+    """A plan with its network and paths."""
 
     plan: Plan
-    """What a backend runs."""
+    """The plan for the backend."""
     graph: Graph
     """Its network."""
     paths: list[fitting.Path]
     """The links of each flow of the plan."""
     origins: dict[str, list[int]]
-    """For `flows` and `controllers` of the plan the entry of the scenario that each comes from."""
+    """For the plan's `flows` and `controllers`: the number of each one's entry in the scenario."""
 
     def in_scenario(self, error: ScenarioError) -> ScenarioError:
-        """An error about the plan, with the scenario's numbers in its key."""
+        """An error about the plan, with its key translated to the scenario's numbers."""
         name, _, rest = error.key.partition(".")
         number, dot, rest = rest.partition(".")
         origins = self.origins.get(name, [])
@@ -83,7 +83,7 @@ def survey(
     rate_controllers: Iterable[str] = (),
     kernel: str = "",
 ) -> Survey:
-    """As `resolve`, with network and paths."""
+    """The same as `resolve`, with network and paths."""
     try:
         resolver = _Resolver(scenario, list(congestion_controllers), list(rate_controllers), kernel)
         plan = resolver.plan()
@@ -217,9 +217,10 @@ class _Resolver:
         }
 
     def _limit(self, limit: units.Limit, link: Direction, index: int, key: str = "") -> Plan:
-        """A limit; a BDP is rate x the longest two-way propagation delay of the flows that cross the link.
+        """A queue limit. A BDP is the rate times the longest two-way propagation delay of the link's flows.
 
-        Where no flow's data crosses it, the longest of the whole scenario counts. A full packet always fits.
+        If no flow's data crosses the link, the longest delay of the scenario counts. A limit always admits a
+        full packet.
         """
         packet = self.packets.get(index, 0)
         if limit.bdp is None:
@@ -257,7 +258,7 @@ class _Resolver:
     # Flows
 
     def _ends(self, entry: Entry) -> list[int]:
-        """Where the flow starts and where it ends."""
+        """The flow's sending and receiving nodes."""
         flow, endpoints = entry.flow, self.graph.endpoints
         default = endpoints[entry.index % len(endpoints)] if endpoints else (None, None)
         ends = []
@@ -273,10 +274,10 @@ class _Resolver:
         return ends
 
     def _unknown(self, name: str) -> str:
-        """What is said of a congestion controller that there is not.
+        """The message about an unknown congestion controller.
 
-        A kernel has few and the simulator many: the nearest of the few (`bbr` for `bbr3`) would look like a
-        correction of what is no mistake elsewhere, so all of them are told.
+        A kernel offers few. Its most similar name (`bbr` for `bbr3`) would look like a correction although
+        the simulator knows both, so the message lists all names.
         """
         if not self.kernel:
             return one_of(name, self.ccs, "a congestion controller", "controllers")
@@ -328,7 +329,7 @@ class _Resolver:
     # Controllers and probes
 
     def _controllers(self) -> list[Plan]:
-        """One for each link; an entry may stand for several."""
+        """One controller for each link; an entry may define several."""
         made: dict[int, Plan] = {}
         for i, controller in enumerate(self.scenario.controllers):
             key = f"controllers.{i}"

@@ -1,7 +1,7 @@
-"""Shortest paths, by the simulator's rule: least delay at the start of the run, then fewest hops.
+"""Shortest paths by the simulator's rule: least delay at the start of the run, then fewest hops.
 
-The simulator routes for itself (crates/narrows-sim/src/net/route.rs). Here paths are needed before: for
-queues in bandwidth-delay products, for the warm-up, and to say which flow has no path.
+The simulator computes its own routes (crates/narrows-sim/src/net/route.rs). Paths are needed here earlier:
+for queues in bandwidth-delay products, for the warm-up, and for errors about flows without a path.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import heapq
 class Routes:
     """Paths between the nodes of a graph.
 
-    Hosts with one neighbour are never in the middle of a path, so the search runs over the others only:
-    a star or a dumbbell of thousands of hosts costs one small search.
+    Hosts with one neighbour are never in the middle of a path, so the search skips them. A star or a dumbbell
+    with thousands of hosts takes one small search.
 
     Args:
-        nodes: how many.
-        links: source, target and delay of each; links come in pairs, one for each direction.
+        nodes: number of nodes.
+        links: source, target and delay of each link; links come in pairs, one for each direction.
     """
 
     def __init__(self, nodes: int, links: list[tuple[int, int, int]]) -> None:
@@ -34,7 +34,7 @@ class Routes:
         return self._direct.get((source, to))
 
     def between(self, source: int, to: int) -> list[int] | None:
-        """Links in order; None if there is no way."""
+        """The links of the path in order, or None."""
         first, last = self._out[source], self._out[to]
         if not first or not last:
             return None
@@ -43,7 +43,7 @@ class Routes:
         if len(first) == 1:
             head, source = [first[0][0]], first[0][1]
         if source != to and len(last) == 1:
-            # Its only neighbour is also the only way in.
+            # Its only neighbour is on every path to it.
             neighbour = last[0][1]
             tail, to = [self._direct[neighbour, to]], neighbour
         middle = self._search(source, to)

@@ -1,4 +1,4 @@
-"""The JSON schema of scenario files, made from the models; `schema.json` is its printed form."""
+"""The JSON schema of scenario files, generated from the models; `schema.json` is its printed form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def text() -> str:
 
 
 def _in_lines(part: Any) -> Any:
-    """The same with each paragraph of a description in one line, however our sources break them."""
+    """The same with each paragraph of a description on one line."""
     if isinstance(part, list):
         return [_in_lines(item) for item in part]
     if not isinstance(part, dict):
@@ -32,6 +32,6 @@ def _in_lines(part: Any) -> Any:
 
 
 def _paragraphs(text: str) -> str:
-    """Without what only Python raises."""
+    """Without the `Raises` section, which concerns Python only."""
     paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
     return "\n\n".join(paragraph for paragraph in paragraphs if not paragraph.startswith("Raises:"))

@@ -1,4 +1,4 @@
-"""Flows that need the network's help, where nobody in it gives any: rates to obey, or marks to heed."""
+"""Finds flows that depend on rates or marks from the network in scenarios without any."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ SERVED_BY = {
     "bdr-literal": "bdr",
     "obp": "obp",
 }
-"""Congestion controllers that obey the network, and the kind of rate controller that each needs."""
+"""Congestion controllers that follow rates from the network, and the rate controller that each needs."""
 
 
 _BY_OPTION = {("rcp", "ack"), ("bdr", "ack"), ("pacec", "in-band")}
-"""Kind and `signal` of rate controllers that answer in ACKs, with BRF's option."""
+"""Kind and `signal` of rate controllers that write rates into ACKs with BRF's option."""
 
 
 MARKED = {"dctcp": "Reno"}
-"""Congestion controllers that are another one where nobody marks, and which."""
+"""Congestion controllers that behave like another one without marks."""
 
 
 def notes(runs: Iterable[Run]) -> list[str]:
-    """What a reader of the runs' figures must know: a sentence for each controller that lacks its help."""
+    """Notes for readers of the results: a sentence for each controller without rates or marks."""
     known = list(runs)
     return unserved(known) + unmarked(known)
 
 
 def unmarked(runs: Iterable[Run]) -> list[str]:
-    """A sentence for each congestion controller that heeds marks, in a run where no queue marks."""
+    """A sentence for each congestion controller that reacts to marks, in a run without a marking queue."""
     missing: dict[str, None] = {}
     for run in runs:
         if not any(_marks(queue) for queue in _queues(run.scenario)):
             missing.update(dict.fromkeys(flow.cc for flow in run.scenario.flows if flow.cc in MARKED))
     return [
-        f"{cc} heeds marks, but no queue marks (kind 'threshold', or ecn = true): what is measured is "
+        f"{cc} reacts to ECN marks, but no queue marks (kind 'threshold', or ecn = true): the results show "
         f"{MARKED[cc]}"
         for cc in missing
     ]
@@ -61,9 +61,9 @@ def _marks(queue: Queue) -> bool:
 
 
 def unserved(runs: Iterable[Run]) -> list[str]:
-    """A sentence for each congestion controller whose rate controller is missing in a run that has it.
+    """A sentence for each congestion controller whose rate controller is missing in the run.
 
-    No error: what such a flow does without an answer (most: CUBIC) is a question that may be asked.
+    This is not an error, because the behaviour without an answer (mostly CUBIC) may be of interest.
     """
     missing: dict[str, None] = {}
     for run in runs:
@@ -72,12 +72,12 @@ def unserved(runs: Iterable[Run]) -> list[str]:
             if flow.cc in SERVED_BY and SERVED_BY[flow.cc] not in kinds:
                 missing.setdefault(flow.cc)
     return [
-        f"{cc} asks the network for its rate, but no [[controllers]] of kind {SERVED_BY[cc]!r} answers: "
-        "what is measured is what it does without"
+        f"{cc} asks the network for its rate, but no [[controllers]] of kind {SERVED_BY[cc]!r} exists: "
+        "the results show its behaviour without an answer"
         for cc in missing
     ]
 
 
 def _kind(controller: Controller) -> str:
-    """What kind of rate controller it is to a sender."""
+    """The kind of a rate controller as its senders see it."""
     return "brf" if (controller.kind, controller.params.get("signal")) in _BY_OPTION else controller.kind

@@ -17,23 +17,23 @@ _OWN_KEYS = frozenset(Traits.model_fields)
 
 @dataclass
 class Layout:
-    """What a topology stands for."""
+    """The expansion of a topology."""
 
     links: list[Link]
     """Its links."""
     endpoints: list[tuple[str, str]] = field(default_factory=list)
     """Flow i without from and to takes pair i modulo their number."""
     bottlenecks: list[str] = field(default_factory=list)
-    """Names of the links that are meant to be the tight ones."""
+    """Names of the intended bottleneck links."""
 
 
 class Bottlenecked(Traits):
-    """Keys of the tight link; access links are wide and never drop."""
+    """Keys of the bottleneck link; access links are fast and never drop."""
 
     rate: Rate | None = None
-    """L3 rate of each tight link; this or a `trace`."""
+    """L3 rate of each bottleneck link; either this or a `trace` is required."""
     access_rate: Rate | None = None
-    """L3 rate of the access links; ten times the tight link's if left out."""
+    """L3 rate of the access links; ten times the bottleneck's rate if left out."""
 
     @model_validator(mode="after")
     def _rate_from_one_place(self) -> Bottlenecked:
@@ -42,7 +42,7 @@ class Bottlenecked(Traits):
         return self
 
     def tight(self, between: list[str], name: str | None, delay: int) -> Link:
-        """A tight link with this topology's traits; its queue is one BDP unless given."""
+        """A bottleneck link with this topology's properties; its queue defaults to one BDP."""
         given: dict[str, Any] = {
             key: getattr(self, key) for key in self.model_fields_set & _OWN_KEYS if key != "delay"
         }
@@ -66,11 +66,11 @@ class Dumbbell(Bottlenecked):
 
     kind: Literal["dumbbell"]
     pairs: Annotated[Int, Field(ge=1, le=4096)] | None = None
-    """Pairs of hosts; as many as `rtts` or entries of `flows` if left out."""
+    """Number of pairs of hosts; the number of `rtts` or of `flows` if left out."""
     rtt: Rtt | None = None
-    """Two-way propagation delay between the hosts of a pair; this, `rtts` or `delay` (of r1->r2)."""
+    """Two-way propagation delay between the hosts of a pair; or give `rtts`, or `delay` (of r1->r2)."""
     rtts: Annotated[list[Rtt], Field(min_length=1, max_length=4096)] | None = None
-    """The same, pair by pair."""
+    """Two-way propagation delay of each pair."""
 
     @model_validator(mode="after")
     def _one_delay(self) -> Dumbbell:
@@ -81,7 +81,7 @@ class Dumbbell(Bottlenecked):
         return self
 
     def layout(self, flows: int, trace_peak: int | None) -> Layout:
-        """Half of the shortest pair's delay is on the bottleneck, the rest on each pair's access links."""
+        """The bottleneck has half of the shortest pair's delay; access links have the rest."""
         pairs = self.pairs or (len(self.rtts) if self.rtts else min(max(1, flows), 4096))
         one_way = [rtt // 2 for rtt in (self.rtts or [self.rtt or 0] * pairs)]
         middle = self.delay if self.delay is not None else min(one_way) // 2
@@ -96,18 +96,18 @@ class Dumbbell(Bottlenecked):
 
 
 class ParkingLot(Bottlenecked):
-    """Routers r1..r(n+1) with tight links hop1..hopn between them.
+    """Routers r1..r(n+1) with bottleneck links hop1..hopn between them.
 
     One long pair s0-d0 and, for each hop i, a cross pair si-di.
     """
 
     kind: Literal["parking-lot"]
     hops: Annotated[Int, Field(ge=1, le=1024)]
-    """Tight links in a row."""
+    """Number of bottleneck links in series."""
     delay: Delay | None = None
-    """Propagation delay of each hop, one way; needed."""
+    """One-way propagation delay of each hop; required."""
     access_delay: Delay = 1_000_000
-    """Propagation delay of each access link, one way."""
+    """One-way propagation delay of each access link."""
 
     @model_validator(mode="after")
     def _has_delay(self) -> ParkingLot:
@@ -116,7 +116,7 @@ class ParkingLot(Bottlenecked):
         return self
 
     def layout(self, flows: int, trace_peak: int | None) -> Layout:  # noqa: ARG002 (one signature for all)
-        """Flow 0 takes the long way; flow i hop i."""
+        """Flow 0 crosses all hops; flow i crosses hop i."""
         rate, n = self.widest(trace_peak), self.hops
         hops = [self.tight([f"r{i}", f"r{i + 1}"], f"hop{i}", self.delay or 0) for i in range(1, n + 1)]
         ends = [("s0", "d0"), *((f"s{i}", f"d{i}") for i in range(1, n + 1))]
@@ -136,9 +136,9 @@ class Star(Traits):
 
     kind: Literal["star"]
     leaves: Annotated[Int, Field(ge=2, le=4096)]
-    """Hosts."""
+    """Number of hosts."""
     rtt: Rtt | None = None
-    """Two-way propagation delay between two hosts; this or `delay` (of one link)."""
+    """Two-way propagation delay between two hosts; this or `delay` (of one link) is required."""
 
     @model_validator(mode="after")
     def _complete(self) -> Star:
@@ -149,7 +149,7 @@ class Star(Traits):
         return self
 
     def layout(self, flows: int, trace_peak: int | None) -> Layout:  # noqa: ARG002 (one signature for all)
-        """All links alike, from the hub outwards, so that loss and trace are on the way to the receiver."""
+        """Equal links, directed from the hub outwards, so that loss and trace apply towards the receiver."""
         delay = self.delay if self.delay is not None else (self.rtt or 0) // 4
         traits: dict[str, Any] = {key: getattr(self, key) for key in self.model_fields_set & _OWN_KEYS}
         traits.setdefault("queue", Limited.one_bdp())
@@ -159,7 +159,7 @@ class Star(Traits):
 
 
 def _by_name(value: object) -> object:
-    """A published topology has a name in place of a kind."""
+    """A published topology has a name instead of a kind."""
     if isinstance(value, dict) and "name" in value and "kind" not in value:
         return {"kind": "named"} | value
     return value

@@ -25,17 +25,17 @@ _DEFAULT_GAP_STEPS = 10
 _DEFAULT_GAP = 10 * units.NANOS_PER_SEC
 _MAX_MILLIS = 2**32 - 1
 _MAX_HOLE_MILLIS = 60_000
-"""A radio may be silent for long, but after a minute a part of the recording is rather missing."""
+"""A radio may be silent for long, but in a gap of over a minute part of the recording is missing."""
 _SEPARATED = re.compile(r"[,;\s]")
-"""What no line of a mahimahi trace holds, and every line of figures in a CSV file does."""
+"""Characters that occur in every data line of a CSV file and in no line of a mahimahi trace."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """A trace, read."""
+    """A parsed trace."""
 
     plan: dict[str, Any]
-    """As a plan's `rate`."""
+    """The plan's `rate`."""
     mean: int
     """Mean rate, bit/s."""
     peak: int
@@ -46,11 +46,11 @@ def read(trace: Trace, folder: Path) -> Capacity:
     """Read a trace.
 
     Args:
-        trace: which file and how to read it.
-        folder: what its path is relative to.
+        trace: the file and its format.
+        folder: the folder to which its path is relative.
 
     Raises:
-        ScenarioError: naming the trace's file and line.
+        ScenarioError: with the trace's file and line.
     """
     path = folder / trace.file
     try:
@@ -69,7 +69,7 @@ def read(trace: Trace, folder: Path) -> Capacity:
 
 @functools.lru_cache(maxsize=8)
 def _read(trace: Trace, path: Path, modified: int) -> Capacity:  # noqa: ARG001 (a changed file is read again)
-    """All points of a sweep share one reading of their trace."""
+    """A cached trace, which all points of a sweep share."""
     text = path.read_text(encoding="utf-8")
     lines = [(i + 1, line.strip()) for i, line in enumerate(text.splitlines())]
     lines = [(i, line) for i, line in lines if line and not line.startswith("#")]
@@ -115,14 +115,14 @@ def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
         if at - (millis[-1] if millis else 0) > _MAX_HOLE_MILLIS:
             hole = (at - (millis[-1] if millis else 0)) // 1000
             raise _bad(
-                trace, number, f"found a hole of {hole} s, expected at most {_MAX_HOLE_MILLIS // 1000} s"
+                trace, number, f"found a gap of {hole} s, expected at most {_MAX_HOLE_MILLIS // 1000} s"
             )
         millis.append(at)
     period = millis[-1]
     if period == 0:
         raise _bad(trace, lines[-1][0], "found a trace of 0 ms, expected a last line above 0")
     mean = len(millis) * FULL_PACKET * 8 * 1000 // period
-    # A window of 100 ms, or bursts of packets in one millisecond would count as the peak.
+    # The peak is taken over 100 ms, because a burst within one millisecond is not a rate.
     window: dict[int, int] = {}
     for at in millis:
         window[at // 100] = window.get(at // 100, 0) + 1
@@ -184,7 +184,7 @@ def _csv(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
 
 
 def _check_gaps(trace: Trace, rows: list[tuple[int, str]], times: list[int]) -> None:
-    """A hole in a measurement would pass for a constant rate."""
+    """Refuse a gap in the measurement, which would look like a constant rate."""
     steps = [b - a for a, b in itertools.pairwise(times)]
     if not steps:
         return

@@ -1,4 +1,4 @@
-"""Models of flows and of what their applications send."""
+"""Models of flows and of their applications' traffic."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from narrows.scenario.fields import (
 )
 
 SNDLIB = "sndlib"
-"""The traffic matrix that a topology brings along (SNDlib's, for those that are in SNDlib)."""
+"""The traffic matrix that comes with a topology from SNDlib."""
 MAX_FLOWS = 1_000_000
-"""Most flows of a run."""
+"""Maximum number of flows in a run."""
 
 
 class App(Table):
     """An application that sends at a constant rate, always or in periods."""
 
     rate: Rate
-    """Application bytes per time while on."""
+    """Rate of the application while it is on."""
     on: Period | None = None
-    """Length of an on period; always on if left out."""
+    """Duration of an on period; always on if left out."""
     off: PositiveDuration | None = None
-    """Length of an off period."""
+    """Duration of an off period."""
 
     @model_validator(mode="after")
     def _periods(self) -> App:
@@ -50,9 +50,9 @@ class SizeDistribution(Table):
     distribution: Literal["fixed", "exponential", "pareto"]
     """Kind."""
     mean: Size
-    """Mean (fixed: the size)."""
+    """Mean size; for `fixed` the size itself."""
     shape: Annotated[Float, Field(gt=1, le=100)] = 1.8
-    """Pareto's shape, above 1."""
+    """Shape of the Pareto distribution, above 1."""
 
 
 def _size(value: object) -> object:
@@ -63,7 +63,7 @@ class Arrivals(Table):
     """Flows that arrive as a Poisson process."""
 
     rate: Annotated[Float, Field(gt=0, le=1e6)]
-    """Flows per second."""
+    """Arrival rate, flows per second."""
     size: Annotated[SizeDistribution, BeforeValidator(_size, json_schema_input_type=Size | SizeDistribution)]
     """Their sizes: one size, or a table with a distribution."""
 
@@ -72,7 +72,7 @@ class Flow(Table):
     """A flow, `count` equal flows, or (with `arrivals`) a source of flows."""
 
     name: Name | None = None
-    """Name in results; made from the controller's name if left out."""
+    """Name in results; derived from the congestion controller's name if left out."""
     source: Annotated[Name | None, Field(alias="from")] = None
     """Sending node; a topology by name has defaults."""
     to: Name | None = None
@@ -86,37 +86,37 @@ class Flow(Table):
     packet: Annotated[Int, Field(ge=29, le=60000)] = 1500
     """UDP: L3 bytes of a packet."""
     start: Duration = 0
-    """First packet."""
+    """Start time."""
     stop: PositiveDuration | None = None
-    """When the application stops; the end of the run if left out."""
+    """Time at which the application stops; the end of the run if left out."""
     count: Annotated[Int, Field(ge=1, le=MAX_FLOWS)] = 1
-    """How many such flows."""
+    """Number of equal flows."""
     spacing: Duration = 0
-    """Later start of each next one."""
+    """Time between the starts of consecutive flows."""
     size: Size | None = None
-    """Application bytes to send; without end if left out."""
+    """Application bytes to send; unlimited if left out."""
     app: App | None = None
     """An application that limits the flow."""
     arrivals: Arrivals | None = None
     """Makes this a source of flows."""
     demands: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Makes this a flow per demand, limited to it: 'sndlib' (the topology's own) or a CSV file."""
+    """Makes this one flow per demand, limited to it: 'sndlib' (the topology's matrix) or a CSV file."""
     scale: Annotated[Float, Field(gt=0, le=1e9)] | None = None
     """Factor of `demands`; 1 if left out."""
     groups: Literal["gfc"] | None = None
-    """Makes this the flows that belong to the topology gfc-1 or gfc-2."""
+    """Makes this the flow groups of the topology gfc-1 or gfc-2."""
     ecn: Flag = False
     """TCP: negotiate ECN."""
     pacing: Flag = False
     """TCP: pace window-based controllers too, as Linux with sch_fq."""
     receive_window: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | None = None
-    """TCP: largest receive window in segments; none if left out. It opens as Linux's does, from 64 KiB."""
+    """TCP: maximum receive window in segments; no limit if left out. It opens as in Linux, from 64 KiB."""
     mss: Annotated[Int, Field(ge=64, le=60000)] = 1448
     """TCP: payload bytes of a full segment."""
     class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0
     """Class in priority and HTB queues."""
     return_path: Annotated[list[Name], Field(min_length=2, max_length=1024)] | None = None
-    """Nodes that ACKs pass, both ends included, where that is not the shortest path."""
+    """Path of the ACKs as a list of nodes with both ends; the shortest path if left out."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:
@@ -135,7 +135,7 @@ class Flow(Table):
         return self
 
     def _check_many(self) -> None:
-        """Demands and groups have their own ends."""
+        """Refuse ends beside demands and groups, which define their own."""
         many = [key for key in ("demands", "groups") if getattr(self, key) is not None]
         if len(many) > 1:
             raise Expected("one of demands and groups")
