@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,57 @@ def test_the_package_installs_runs_and_purges(package, tmp_path):
 
     assert seen["purge"]["code"] == 0, seen["purge"]
     assert (seen["left"], seen["run"]) == ([], [])
+
+
+@pytest.fixture
+def cgroup(lacking):
+    """A cgroup for a systemd of its own; every process in it ends with the test."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    roots = [place for _, place, kind, *_ in mounts if kind == "cgroup2"]
+    if not roots:
+        lacking("found no mounted cgroup2")
+    folder = Path(roots[0]) / f"narrows-package-{os.getpid()}"
+    folder.mkdir()
+    yield folder
+    (folder / "cgroup.kill").write_text("1")
+    for below in sorted(folder.rglob("*/"), reverse=True):
+        below.rmdir()
+    while (folder / "cgroup.procs").read_text():
+        time.sleep(0.05)
+    folder.rmdir()
+
+
+def test_the_units_work_under_systemd(package, cgroup, tmp_path):
+    if not Path("/lib/systemd/systemd").exists():
+        pytest.skip("found no systemd")
+    folder, result = tmp_path / "overlay", tmp_path / "result" / "seen.json"
+    folder.mkdir()
+    result.parent.mkdir()
+    lab = Path(__file__).with_name("systemd_lab.py")
+    namespaces = ["--mount", "--net", "--pid", "--uts", "--ipc", "--cgroup", "--propagation", "private"]
+    command = ["unshare", *namespaces, "--fork", "--kill-child", sys.executable, lab, package, folder, result]
+    done = subprocess.run(
+        ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup, *command],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        timeout=400,
+    )
+    assert result.exists(), done.stderr
+    seen = json.loads(result.read_text())
+    log = seen["log"]
+    net_admin_and_bpf = 1 << 12 | 1 << 39  # include/uapi/linux/capability.h
+    for role in ("switch", "sender", "receiver"):
+        assert seen["started"][role]["ActiveState"] == "active", log
+        process = seen["processes"][role]
+        assert process["capabilities"] | process["bounding"] == net_admin_and_bpf
+        assert process["no_new_privileges"] == "1" and process["is_filtered"]
+        assert process["is_real_time"] == (role == "switch")
+        assert seen["stopped"][role]["ActiveState"] == "inactive"
+        assert role == "switch" or seen["stopped"][role]["Result"] == "success", log
+    assert (seen["killed"]["ActiveState"], seen["killed"]["NRestarts"]) == ("active", "1"), log
+    assert seen["queue_during"] == "htb"
+    assert seen["queue_after"] == seen["queue_purged"] == seen["queue_before"]
+    assert seen["enabled"]["ActiveState"] == "active", log
+    assert (seen["purge"], seen["running"], seen["left"]) == (0, "", [])

@@ -1,0 +1,128 @@
+"""Boots systemd over the overlay of `package_lab`, and runs the package's units under it.
+
+Run it as root in namespaces of its own, as the first process of the PID namespace, in a cgroup that is the
+root of the cgroup namespace:
+
+    python systemd_lab.py PACKAGE FOLDER RESULT
+
+The file RESULT gets the observations as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import package_lab
+from package_lab import PORT, mount
+
+SYSTEMD = Path("/lib/systemd/systemd")
+ROLES = ("switch", "sender", "receiver")
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+PROBE = """\
+[Unit]
+DefaultDependencies=no
+[Service]
+Type=oneshot
+TimeoutStartSec=300
+ExecStart={python} {script} probe {result}
+ExecStopPost=/bin/systemctl exit --force
+"""
+
+
+def boot(package: Path, folder: Path, result: Path) -> None:
+    """Installs the package into an overlay and replaces this process by the overlay's systemd."""
+    root, _ = package_lab.overlay(folder)
+    # As in a container: systemd leaves alone the hardware and the kernel's parameters if these are read-only.
+    for name in ("sys", "proc/sys"):
+        subprocess.run(["mount", "--bind", root / name, root / name], check=True)
+        subprocess.run(["mount", "-o", "remount,ro,bind", root / name], check=True)
+    mount("cgroup2", "cgroup2", root / "sys/fs/cgroup")
+    mount("bpf", "bpf", root / "sys/fs/bpf")
+    mount("tmpfs", "tmpfs", root / "dev")
+    for name in DEVICES:
+        (root / "dev" / name).touch()
+        subprocess.run(["mount", "--bind", f"/dev/{name}", root / "dev" / name], check=True)
+    (root / "dev/fd").symlink_to("/proc/self/fd")
+    (root / "mnt").mkdir(exist_ok=True)
+    subprocess.run(["mount", "--bind", result.parent, root / "mnt"], check=True)
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    subprocess.run(["ip", "link", "add", PORT, "type", "veth", "peer", "name", "nwpackage1"], check=True)
+    subprocess.run(["ip", "link", "set", PORT, "up"], check=True)
+    (root / "root/agent.deb").write_bytes(package.read_bytes())
+    subprocess.run(["chroot", root, "dpkg", "--install", "/root/agent.deb"], check=True, stdout=sys.stderr)
+    with (root / "etc/narrows/switch.toml").open("a") as config:
+        config.write(f'\n[[ports]]\ninterface = "{PORT}"\nrate = "100mbit"\n')
+    probe = PROBE.format(python=sys.executable, script=Path(__file__), result=f"/mnt/{result.name}")
+    (root / "etc/systemd/system/probe.service").write_text(probe)
+    os.chroot(root)
+    os.chdir("/")
+    environment = {**os.environ, "container": "narrows-test"}
+    os.execve(SYSTEMD, [str(SYSTEMD), "--system", "--unit=probe.service", "--show-status=no"], environment)
+
+
+def ask(*command: str) -> str:
+    """What a command prints."""
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def unit(role: str) -> dict[str, str]:
+    """State of an instance."""
+    shown = ask("systemctl", "show", "-p", "ActiveState,MainPID,NRestarts,Result", f"narrows-agent@{role}")
+    return dict(line.split("=", 1) for line in shown.splitlines())
+
+
+def process(pid: int) -> dict[str, object]:
+    """Rights and scheduling of a process."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    policy = os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK
+    return {
+        "capabilities": int(fields["CapEff"], 16),
+        "bounding": int(fields["CapBnd"], 16),
+        "no_new_privileges": fields["NoNewPrivs"].strip(),
+        "is_filtered": fields["Seccomp"].strip() == "2",
+        "is_real_time": policy == os.SCHED_RR,
+    }
+
+
+def probe() -> dict[str, object]:
+    """Starts all roles, kills the switch, stops all, and purges the package while the switch runs."""
+    seen: dict[str, object] = {"queue_before": package_lab.queue()}
+    for role in ROLES:
+        subprocess.run(["systemctl", "start", f"narrows-agent@{role}"], check=False)
+    seen["started"] = {role: unit(role) for role in ROLES}
+    seen["processes"] = {role: process(int(unit(role)["MainPID"])) for role in ROLES}
+    seen["queue_during"] = package_lab.queue()
+    first = unit("switch")["MainPID"]
+    os.kill(int(first), signal.SIGKILL)
+    while (state := unit("switch"))["MainPID"] in (first, "0") and state["ActiveState"] != "failed":
+        time.sleep(0.05)
+    while unit("switch")["ActiveState"] == "activating":
+        time.sleep(0.05)
+    seen["killed"] = unit("switch")
+    for role in ROLES:
+        subprocess.run(["systemctl", "stop", f"narrows-agent@{role}"], check=False)
+    seen["stopped"] = {role: unit(role) for role in ROLES}
+    seen["queue_after"] = package_lab.queue()
+    subprocess.run(["systemctl", "enable", "--now", "narrows-agent@switch"], check=False)
+    seen["enabled"] = unit("switch")
+    seen["purge"] = subprocess.run(["dpkg", "--purge", "narrows-agent"], check=False).returncode
+    seen["running"] = ask("pgrep", "-x", "narrows-agent")
+    seen["queue_purged"] = package_lab.queue()
+    places = (Path("/etc"), Path("/run"), Path("/usr/lib/systemd"))
+    seen["left"] = [str(path) for place in places for path in place.rglob("*narrows-agent*")]
+    seen["log"] = ask("journalctl", "--no-pager", "--output=cat", "-u", "narrows-agent@*")
+    return seen
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "probe":
+        Path(sys.argv[2]).write_text(json.dumps(probe()))
+    else:
+        boot(*map(Path, sys.argv[1:4]))
