@@ -87,7 +87,7 @@ _TYPES: list[tuple[Any, str]] = [
     (fields.Float, "number"),
     (str, "text"),
 ]
-"""What each field type is called, the narrower of two before the wider."""
+"""The name of each field type, the narrower of two before the wider."""
 
 _LARGEST_SHOWN = 1_000_000
 """Bounds above this are limits of the implementation and not of interest."""

@@ -1,6 +1,6 @@
 """How far the simulator is from real stacks: a grid of networks, each run on both sides, and the errors.
 
-grid          which networks, and their scenario files
+grid          networks and their scenario files
 runner        runs them, keeps what is finished
 measures      figures of a cell's runs, errors between two sides
 shape         how alike two courses of a window are

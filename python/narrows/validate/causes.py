@@ -1,4 +1,4 @@
-"""What explains large errors: `causes.toml`, looked up by patterns."""
+"""Causes of large errors: `causes.toml`, looked up by patterns."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _FULL = 0.3
 """Errors of this size have the map's strongest colours."""
 _ERRORS = Ramp(-_FULL, 0.0, _FULL, ("#2b6cb0", "#ffffff", "#c05621"))
 _MOST_PANELS = 18
-"""Of an algorithm's windows."""
+"""Most panels of an algorithm's windows."""
 _FIRST_SECONDS = 8.0
 _SMALL = 130
 """Height of the page's panels."""

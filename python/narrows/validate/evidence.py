@@ -1,4 +1,4 @@
-"""What real stacks did in a cell: a folder of runs has it (`kept.py`), or a recording (`recording.py`)."""
+"""Results of real stacks in a cell, from a folder of runs (`kept.py`) or a recording (`recording.py`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Evidence:
     disturbed: dict[str, Side] = field(default_factory=dict)
     """... and of those that were not."""
     seeds: tuple[int, ...] = ()
-    """Of all runs."""
+    """Seeds of all runs."""
     unsound: int = 0
     """How many runs were disturbed."""
     reasons: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Evidence:
     kernels: frozenset[str] = frozenset()
     """Versions that were measured."""
     days: frozenset[str] = frozenset()
-    """Of the measurements, ISO 8601."""
+    """Dates of the measurements, ISO 8601."""
 
     @property
     def verdict(self) -> str:

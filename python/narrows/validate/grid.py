@@ -18,13 +18,13 @@ RATES = (20, 100)
 RTTS = (20, 40, 100)
 """Two-way propagation delay of the first flow, ms."""
 BUFFERS = (0.5, 1.0, 4.0)
-"""Of the bottleneck, in bandwidth-delay products of the first flow."""
+"""Queues of the bottleneck, in bandwidth-delay products of the first flow."""
 LOSSES = (0.0, 0.5)
 """Random, behind the bottleneck, %."""
 FARTHER = 5
 """The second flow's RTT over the first's, with `Flows.RTTS`."""
 LATER = 5
-"""What the first of two flows starts later than the second, ms.
+"""Delay of the first of two flows after the second, ms.
 
 Real flows that are told to start at once do so up to a millisecond apart, and who is first leaves slow start
 with up to three times the other's window: after 5 ms one more or less changes least (`method.md`, "Starts").
@@ -34,7 +34,7 @@ PACKET = 1500
 
 
 class Flows(StrEnum):
-    """Who shares the bottleneck."""
+    """Flows that share the bottleneck."""
 
     SINGLE = "single"
     """The tested algorithm alone."""
@@ -215,6 +215,6 @@ def scenario(cell: Cell, algorithm: str, duration: str) -> str:
         "links": links,
         "flows": flows,
     }
-    # What real sockets have anyway; named, it limits simulated ones, too.
+    # Real sockets have this memory anyway. Named, it limits simulated ones, too.
     size = resolve(loads(_SCENARIO.format(buffer="", **levels)))["receive_buffer"]
     return _SCENARIO.format(buffer=f'receive_buffer = "{units.format_size(size)}"\n', **levels)

@@ -1,4 +1,4 @@
-"""What a validation leaves in its folder, so that an interrupted one goes on where it was.
+"""The files of a validation in its folder, from which an interrupted one continues.
 
 OUT/<backend>/<algorithm>/<cell>        tables of the runs on real stacks; <cell>.3 of those added to three
 OUT/finished.jsonl                      when each of those was measured, on which kernel, and how long it took
@@ -36,7 +36,7 @@ class Kept:
     backend: str
 
     def parts(self, place: Place, kernel: str | None = None) -> Iterator[Results]:
-        """What calls left of a cell, one after the other: each goes on where those before it ended.
+        """The runs of a cell by successive calls: each call continues where the previous one ended.
 
         Args:
             place: which cell.

@@ -20,7 +20,7 @@ from narrows.validate import shape
 Array = NDArray[np.float64]
 
 FIGURES = ("goodput_bps", "rtt_mean_s", "rtt_p95_s", "resent", "cwnd_mean", "period_s")
-"""Of a flow and run. `resent` is the share of segments that were retransmissions."""
+"""Figures of a flow and run. `resent` is the share of segments that were retransmissions."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Side:
     windows: list[tuple[Array, Array]] = field(default_factory=list)
     """Time (s) and window (segments) in the measurement interval, per run; empty if not known."""
     seeds: list[int] = field(default_factory=list)
-    """Of the runs."""
+    """Seeds of the runs."""
 
     def of(self, seeds: Collection[int]) -> Side:
         """Its runs with these seeds."""

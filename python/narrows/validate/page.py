@@ -52,7 +52,7 @@ def render(
         outcome: of the runs.
         causes: what explains large errors.
         release: version of Narrows.
-        other: name and version of the simulator beside ours; empty without one.
+        other: name and version of the other simulator; empty without one.
         picture: of windows under the same losses, if there is one.
         overview: of the errors of all cells, if there is one.
     """
@@ -146,7 +146,7 @@ def _beside(findings: Sequence[Finding]) -> str:
 
 
 def _levels(findings: Sequence[Finding]) -> str:
-    """What of each factor was run."""
+    """The levels of each factor that were run."""
     cells = {finding.cell for finding in findings}
     factors: dict[str, set[float]] = {
         "{} Mbit/s": {cell.rate for cell in cells},
@@ -162,7 +162,7 @@ def _levels(findings: Sequence[Finding]) -> str:
 
 
 def _command(outcome: Outcome, other: bool) -> str:
-    """What makes this page."""
+    """The command that makes this page."""
     ask = outcome.ask
     subset = next((name for name, cells in grid.SUBSETS.items() if set(cells()) == set(ask.cells)), "")
     cells = f"--cells {subset or ','.join(cell.name for cell in ask.cells)}"
@@ -278,7 +278,7 @@ def _large(findings: list[Finding], causes: Sequence[Cause]) -> str:
 
 
 def _counted_out(findings: list[Finding]) -> str:
-    """Disturbed runs beside the simulator."""
+    """Disturbed runs compared with the simulator."""
     lines = ["| algorithm | cell | real, Mbit/s | error | real mean RTT, ms | error |"]
     lines.append("| --- | --- | ---: | ---: | ---: | ---: |")
     for finding in findings:

@@ -35,11 +35,11 @@ class Place:
         return f"{self.algorithm}/{self.cell.name}"
 
     def folder(self, side: str, first: int = 0) -> Path:
-        """Of its results on a side; of those that `first` runs were before."""
+        """Folder of its results on a side; `first` is the number of earlier runs."""
         return self.out / side / self.algorithm / (f"{self.cell.name}.{first}" if first else self.cell.name)
 
     def scenario(self, runs: int, first: int = 0) -> Scenario:
-        """What a side runs, from the file that it is written to; `first` runs were before."""
+        """The scenario of a side, from the file it is written to; `first` is the number of earlier runs."""
         path = self.out / "scenarios" / self.algorithm / f"{self.cell.name}.toml"
         text = grid.scenario(self.cell, self.algorithm, self.duration)
         try:

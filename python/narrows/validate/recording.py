@@ -30,7 +30,7 @@ FILE = Path(__file__).with_name("recordings") / "linux-6.1.parquet"
 _KEY = ("algorithm", "cell", "duration", "seed")
 _WORDS = ("algorithm", "cell", "duration", "flow", "scenario", "kernel", "backend", "days", "reasons")
 _SAMPLED = ("t_ms", "cwnd")
-"""Of the window after the warm-up; whole ms and segments."""
+"""Samples of the window after the warm-up; whole ms and segments."""
 _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(_WORDS, pa.string()),
     "seed": pa.uint32(),
@@ -42,7 +42,7 @@ _SCHEMA = pa.schema(_TYPES)
 
 
 def digest(place: Place) -> str:
-    """Of a cell's scenario: runs of another say nothing of this one."""
+    """Digest of a cell's scenario: runs of another scenario do not apply to it."""
     text = grid.scenario(place.cell, place.algorithm, place.duration)
     return hashlib.sha256(json.dumps(tomllib.loads(text), sort_keys=True).encode()).hexdigest()[:16]
 

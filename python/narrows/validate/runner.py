@@ -50,7 +50,7 @@ Other = Callable[[str, Cell, float], dict[str, Side]]
 
 @dataclass(frozen=True)
 class Ask:
-    """What to validate."""
+    """The algorithms and networks to validate."""
 
     out: Path
     algorithms: tuple[str, ...]
@@ -99,16 +99,16 @@ def _errors(model: Side, real: Side) -> dict[str, float]:
 
 @dataclass
 class Outcome:
-    """What came of it."""
+    """The results of a validation."""
 
     ask: Ask
     backend: str
     """Whose stacks were measured."""
     findings: list[Finding] = field(default_factory=list)
     marked: list[Finding] = field(default_factory=list)
-    """Of cells all of whose runs were disturbed, those runs: to be shown, not counted."""
+    """Runs of cells in which every run was disturbed: they are shown, not counted."""
     absent: list[str] = field(default_factory=list)
-    """Of which no run on real stacks is there, by algorithm and cell."""
+    """Cells without a run on real stacks, by algorithm and cell."""
     failed: dict[str, str] = field(default_factory=dict)
     """Why a cell has no figures that count, by algorithm and cell."""
     unsound: dict[str, int] = field(default_factory=dict)
@@ -147,7 +147,7 @@ def run(
         source: where what was run is; the folder if left out.
         simulator: simulates; the native one if left out.
         jobs: simulations at a time.
-        other: another simulator beside ours, by algorithm, cell and start of the measurement (s).
+        other: another simulator, by algorithm, cell and start of the measurement (s).
         say: told in a line what is going on.
     """
     outcome = Outcome(ask, backend, recorded=source is not None)

@@ -1,7 +1,7 @@
 """How alike two courses of a congestion window are. Pure.
 
-Two runs of one sawtooth are out of step after a while, so that curves over time cannot be subtracted. What is
-compared instead is how much of the time a window has which size, and how often it goes up and down.
+Two runs of one sawtooth are out of step after a while, so that curves over time cannot be subtracted. Instead
+the distributions of window sizes over time are compared, and how often the window rises and falls.
 """
 
 from __future__ import annotations

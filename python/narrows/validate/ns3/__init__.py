@@ -27,13 +27,13 @@ _MODULES = ("core", "network", "internet", "point-to-point", "applications", "ni
 _SAMPLE_S = 0.05
 """kSample of `cell.cc`."""
 _SERIES = ("windows", "srtts_s", "bytes")
-"""What it samples: segments, seconds, bytes delivered since the sample before."""
+"""Samples: segments, seconds, bytes delivered since the previous sample."""
 _NEEDED = {"name", "goodput_bps", "sent", "resent", *_SERIES}
-"""Of each flow."""
+"""Columns of each flow."""
 MOST_SEEDS = 3
 """Runs of a cell: at 100 Mbit/s one takes 4 to 12 s."""
 _RUNS = "runs"
-"""Folder beside the program: what it has said, a file for each run."""
+"""Folder next to the program with its output, a file for each run."""
 _CRASHES = (-signal.SIGSEGV, -signal.SIGABRT)
 _MOST_SECONDS = 600
 """Real time that a run may take."""
@@ -68,7 +68,7 @@ def build(folder: Path) -> Path:
 
 
 def _flows(text: str) -> list[dict[str, Any]] | None:
-    """What a run said of its flows; None: no such thing."""
+    """The output of a run about its flows; None if there is none."""
     try:
         flows: list[dict[str, Any]] = json.loads(text)
         whole = all(flow.keys() >= _NEEDED for flow in flows) and len(flows) > 0

@@ -1,4 +1,4 @@
-// What our ns-3 programs (cell.cc, benches/ns3) have in common: links as our simulator's, TCP as Linux's.
+// Shared by our ns-3 programs (cell.cc, benches/ns3): links as our simulator's, TCP as Linux's.
 
 #pragma once
 
