@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How much more than expected arrives in one burst of ACKs (BBR-20): the window has to last through the silence before it.
+ * ACK aggregation (BBR-20): how many more packets than expected one burst of ACKs acknowledges. The
+ * window must last through the silence before the burst.
  */
 #ifndef NRW_AGGREGATION_H
 #define NRW_AGGREGATION_H
 
-#define NRW_EXTRA_ROUNDS	5	/* of each of the two bins */
-#define NRW_EXTRA_US		100000	/* most, at the bandwidth in use */
+#define NRW_EXTRA_ROUNDS	5	/* length of each of the two bins, in rounds */
+#define NRW_EXTRA_US		100000	/* upper bound, at the bandwidth in use */
 #define NRW_EPOCH_LIMIT		(1U << 20)	/* packets */
 
 static __always_inline void nrw_begin_epoch(struct nrw_bbr *s, __u64 now)
@@ -39,7 +40,7 @@ static __always_inline void nrw_update_aggregation(struct nrw_bbr *s, const stru
 		s->extra_acked[s->extra_acked_bin & 1] = extra;
 }
 
-/* The window's share for it. */
+/* The part of the window that covers it. */
 static __always_inline __u32 nrw_aggregation_cwnd(const struct nrw_bbr *s)
 {
 	if (!s->full_bw_reached)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The callbacks. Of the socket the kernel lets a program write snd_cwnd, snd_ssthresh, app_limited, sk_pacing_rate and
- * sk_pacing_status, which is all that BBR writes (bpf_tcp_ca_btf_struct_access(), net/ipv4/bpf_tcp_ca.c); app_limited not yet in
- * Linux 6.1 (nrw_old).
+ * The callbacks. The kernel lets a program write snd_cwnd, snd_ssthresh, app_limited,
+ * sk_pacing_rate and sk_pacing_status of a socket, and BBR writes nothing else
+ * (bpf_tcp_ca_btf_struct_access(), net/ipv4/bpf_tcp_ca.c). Linux 6.1 does not allow app_limited yet
+ * (nrw_old).
  */
 #ifndef NRW_BBR_H
 #define NRW_BBR_H
@@ -26,8 +27,9 @@ static __always_inline void nrw_begin(struct nrw_bbr *s, struct tcp_sock *tp)
 	nrw_begin_epoch(s, now);
 	nrw_update_gains(s);
 	/*
-	 * The kernel's own does this by cmpxchg(), lest it undo what a setsockopt does meanwhile; programs cannot. What could be
-	 * undone is SK_PACING_FQ, and TCP then paces by itself below an fq qdisc that does, too.
+	 * The kernel's BBR does this by cmpxchg(), so that it does not undo a concurrent
+	 * setsockopt. Programs have no such operation. The write could undo SK_PACING_FQ. TCP then
+	 * paces by itself, in addition to the fq qdisc.
 	 */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -62,7 +64,10 @@ void BPF_PROG(nrw_release, struct sock *sk)
 	if (s->counted)
 		__sync_fetch_and_add(&nrw_cc_facts.connections, -1);
 	s->counted = 0;
-	/* a socket that lives on has another congestion control; of one that dies, the kernel takes this away itself */
+	/*
+	 * Only a socket that stays open has another congestion control by now. When a socket is
+	 * destroyed the kernel frees this.
+	 */
 	bpf_sk_storage_delete(&nrw_bbrs, sk);
 }
 
@@ -72,7 +77,10 @@ static __always_inline void nrw_on_ack(struct sock *sk, const struct rate_sample
 	struct nrw_bbr *s = nrw_state(sk);
 
 	if (!s) {
-		/* There was no memory. The window stands until there is; then the connection begins anew. */
+		/*
+		 * There was no memory for the state. The window stays as it is until there is, and
+		 * the connection then starts again.
+		 */
 		s = bpf_sk_storage_get(&nrw_bbrs, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (!s)
 			return;
@@ -99,7 +107,10 @@ void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 	nrw_on_ack(sk, rs);
 }
 
-/* Before Linux 6.10. The agent puts it in the other's place there, and the verifier sees only the one that is in it. */
+/*
+ * Before Linux 6.10. The agent sets it as cong_control there. The verifier sees only the one that
+ * is set.
+ */
 SEC("struct_ops")
 void BPF_PROG(nrw_cong_control_two, struct sock *sk, const struct rate_sample *rs)
 {
@@ -112,7 +123,7 @@ void BPF_PROG(nrw_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct nrw_bbr *s;
 
-	/* the first packet after a silence of the application's (BBR-23) */
+	/* first packet after the application was idle (BBR-23) */
 	if (event != CA_EVENT_TX_START || !tp->app_limited)
 		return;
 	s = nrw_state(sk);
@@ -139,7 +150,7 @@ void BPF_PROG(nrw_set_state, struct sock *sk, __u8 new_state)
 		return;
 	s->prev_ca_state = NRW_CA_LOSS;
 	s->full_bw = 0;
-	/* a timeout is a round's end, and a loss to the policer */
+	/* a timeout ends the round, and the policer counts it as a loss */
 	s->round_start = 1;
 	nrw_lt_update(s, tp, 1, 0);
 }
@@ -155,7 +166,10 @@ __u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
 	return tp->snd_ssthresh;
 }
 
-/* The slow-down was a mistake: look for the full pipe again. The window is not cut by a loss that must be undone. */
+/*
+ * The slow-down was a mistake: run the full-pipe detection again. A loss that must be undone does
+ * not cut the window.
+ */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
 {
@@ -170,7 +184,7 @@ __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
 	return tp->snd_cwnd;
 }
 
-/* The send buffer in windows: slow start goes on during recovery. */
+/* The send buffer in windows. The factor is large because slow start continues during recovery. */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)
 {
@@ -183,7 +197,7 @@ __u32 BPF_PROG(nrw_min_tso_segs, struct sock *sk)
 	return nrw_least_tso_segments(sk);
 }
 
-/* The name is that of the variant, set before load. */
+/* The agent sets the variant's name before load. */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops nrw_cc = {
 	.init = (void *)nrw_init,
@@ -195,7 +209,7 @@ struct tcp_congestion_ops nrw_cc = {
 	.undo_cwnd = (void *)nrw_undo_cwnd,
 	.sndbuf_expand = (void *)nrw_sndbuf_expand,
 	.min_tso_segs = (void *)nrw_min_tso_segs,
-	/* a namespace may have it as its default, and any user may choose it */
+	/* not restricted: a namespace may make it the default, and any user may choose it */
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "narrows_bbr",
 };

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * BBR v1 and its descendants BBR-A, BBR-B and BBR-C as congestion controls of a stock kernel. One source; what differs is
- * the gains of two phases, by a constant that is set before load, so that the verifier removes what a variant has not.
+ * BBR v1 and its variants BBR-A, BBR-B and BBR-C as congestion controls of a stock kernel, from one
+ * source. The variants differ in the gains of two phases. A constant that is set before load
+ * selects the variant, and the verifier removes the code that the variant does not use.
  *
- * The algorithm is that of Linux's net/ipv4/tcp_bbr.c, with its fixed point and its names where there are such
- * (docs/reference/rules/bbr.md; crates/narrows-control/src/congestion/bbr is the same for the simulator).
+ * The algorithm is that of Linux's net/ipv4/tcp_bbr.c, with its fixed-point formats and, where
+ * possible, its names (docs/reference/rules/bbr.md). crates/narrows-control/src/congestion/bbr is
+ * the simulator's implementation.
  *
- *   state.h        what is known of a connection, and what a variant is
+ *   state.h        state of a connection, constants of a variant
  *   filter.h       windowed maximum
- *   model.h        bandwidth, propagation time, rounds, what fits the path
- *   aggregation.h  bursts of ACKs
+ *   model.h        bandwidth, propagation time, rounds, BDP
+ *   aggregation.h  ACK aggregation
  *   gains.h        the gain model of A, B and C
- *   omega.h        what the gain model looks at
+ *   omega.h        input of the gain model
  *   phases.h       Startup, Drain, ProbeBW
- *   policer.h      token buckets
+ *   policer.h      detection of token buckets
  *   probe_rtt.h    ProbeRTT
  *   output.h       pacing rate and window, loss recovery
  *   bbr.h          struct_ops: the callbacks
- *   gains_run.h    the gain model by itself, for tests
+ *   gains_run.h    the gain model alone, for tests
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Windowed maximum in constant space: best, second and third best of the window's later parts (K. Nichols; Linux
- * lib/win_minmax.c; crates/narrows-control/src/congestion/filter.rs).
+ * Windowed maximum in constant space: the best sample, and the second and third best of the later
+ * parts of the window (K. Nichols; Linux lib/win_minmax.c;
+ * crates/narrows-control/src/congestion/filter.rs).
  */
 #ifndef NRW_FILTER_H
 #define NRW_FILTER_H
@@ -17,7 +18,7 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 	const struct nrw_sample new = { .at = at, .bw = bw };
 	__u32 age;
 
-	/* a new maximum, or nothing of the window is left */
+	/* a new maximum, or every sample has left the window */
 	if (bw >= s[0].bw || at - s[2].at > window) {
 		nrw_max_reset(s, at, bw);
 		return;
@@ -29,7 +30,10 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 
 	age = at - s[0].at;
 	if (age > window) {
-		/* the best has left: the others move up, and again if the next one has left, too */
+		/*
+		 * the best sample has left the window: the others move up, twice if the next one
+		 * has left as well
+		 */
 		s[0] = s[1];
 		s[1] = s[2];
 		s[2] = new;
@@ -39,7 +43,9 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 			s[2] = new;
 		}
 	} else if (s[1].at == s[0].at && age > window / 4) {
-		/* a quarter has passed without a second best: take it from the rest */
+		/*
+		 * a quarter of the window has passed without a second best: take one from the rest
+		 */
 		s[1] = s[2] = new;
 	} else if (s[2].at == s[1].at && age > window / 2) {
 		s[2] = new;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The gain model of BBR-A, -B and -C (GAIN-1, GAIN-2): function for function that of
- * crates/narrows-control/src/congestion/bbr/gain_model.rs, where the reasons are. Every value is the real-valued formula's,
- * rounded to the nearest, a half up; tests run these functions in the kernel over all omegas.
+ * The gain model of BBR-A, -B and -C (GAIN-1, GAIN-2). Each function equals the one of the same
+ * name in crates/narrows-control/src/congestion/bbr/gain_model.rs, which gives the reasons. Each
+ * result is the value of the real-valued formula, rounded to nearest, halves up. Tests run these
+ * functions in the kernel for every omega.
  *
  * omega is in 1/1024, gains are in 1/256.
  */
@@ -16,7 +17,7 @@ static __always_inline __u64 nrw_nearest(__u64 numerator, __u64 denominator)
 	return (numerator + denominator / 2) / denominator;
 }
 
-/* GAIN-1: the RTT as a share of the largest, both in us. 1 if there is no largest yet. */
+/* GAIN-1: the RTT divided by the largest RTT, both in us. 1 if there is no largest RTT yet. */
 static __always_inline __u32 nrw_omega_of(__u32 rtt_us, __u32 longest_us)
 {
 	__u64 share;
@@ -27,7 +28,7 @@ static __always_inline __u32 nrw_omega_of(__u32 rtt_us, __u32 longest_us)
 	return nrw_min(nrw_max(share, 1), NRW_OMEGA_ONE);
 }
 
-/* cos(w / 1024) in 2^-30: the series to the eighth power. */
+/* cos(w / 1024) in 2^-30: the Taylor series up to the eighth power. */
 static __always_inline __u64 nrw_cosine(__u64 w)
 {
 	const __u64 one = 1ULL << 30;
@@ -40,8 +41,9 @@ static __always_inline __u64 nrw_cosine(__u64 w)
 }
 
 /*
- * The square root of up to 2^32, rounded down, bit by bit. It begins at a zero that the verifier does not see through: where it
- * knows the bits so far it follows each of their combinations, and two roots took it all of its million instructions.
+ * Square root of a number up to 2^32, rounded down, computed bit by bit. It starts from a zero
+ * whose value the verifier does not know. If the verifier knows the bits it follows each
+ * combination of them, and two square roots took it all of its million instructions.
  */
 static __always_inline __u64 nrw_root(__u64 n)
 {
@@ -65,7 +67,7 @@ static __always_inline __u64 nrw_omega_in_range(__u32 omega)
 	return nrw_min(nrw_max(omega, 1), NRW_OMEGA_ONE);
 }
 
-/* P_up, of the phase that probes. */
+/* P_up, the gain of the probing phase. */
 static __always_inline __u32 nrw_gain_up(__u32 variant, __u32 omega)
 {
 	__u64 w = nrw_omega_in_range(omega);
@@ -83,7 +85,7 @@ static __always_inline __u32 nrw_gain_up(__u32 variant, __u32 omega)
 	}
 }
 
-/* P_down, of the phase that drains. */
+/* P_down, the gain of the draining phase. */
 static __always_inline __u32 nrw_gain_down(__u32 variant, __u32 omega)
 {
 	__u64 w = nrw_omega_in_range(omega);

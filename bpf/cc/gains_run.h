@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The gain model by itself, run by BPF_PROG_TEST_RUN: what the kernel computes is compared with the simulator's functions. It is
- * not loaded with the congestion controls.
+ * The gain model alone, run by BPF_PROG_TEST_RUN. Tests compare the kernel's results with those of
+ * the simulator's functions. It is not loaded with the congestion controls.
  */
 #ifndef NRW_GAINS_RUN_H
 #define NRW_GAINS_RUN_H

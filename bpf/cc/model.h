@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The path: bottleneck bandwidth, propagation time, rounds (BBR-6, BBR-10 to BBR-13), and what of it is in flight.
+ * Model of the path: bottleneck bandwidth, propagation time and rounds (BBR-6, BBR-10 to BBR-13),
+ * and the amount in flight.
  */
 #ifndef NRW_MODEL_H
 #define NRW_MODEL_H
 
 #define NRW_BW_ROUNDS		10
-#define NRW_PACING_PERCENT	99	/* of the estimate: a margin against queues that drift up */
+#define NRW_PACING_PERCENT	99	/* of the estimate: a margin against a queue that grows slowly */
 #define NRW_MIN_TSO_RATE	(1200000 / 8)	/* bytes/s */
 #define NRW_MOST_TSO_SEGMENTS	0x7f
 /*
- * GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. The latter depends on the kernel's configuration (128 plus the link's); 320 is that
- * of common ones. It matters above 500 Mbit/s only, and there by a packet.
+ * GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. MAX_TCP_HEADER depends on the kernel's configuration
+ * (128 plus the link's header); 320 is common. The value matters only above 500 Mbit/s, and there
+ * by one packet.
  */
 #define NRW_MOST_TSO_BYTES	(65536 - 1 - 320)
 
@@ -20,13 +22,13 @@ static __always_inline __u32 nrw_max_bw(const struct nrw_bbr *s)
 	return s->max_bw[0].bw;
 }
 
-/* The bandwidth in use: the policer's, where there is one. */
+/* The bandwidth in use: the policer's rate, if one was detected. */
 static __always_inline __u32 nrw_bw(const struct nrw_bbr *s)
 {
 	return s->lt_use_bw ? s->lt_bw : nrw_max_bw(s);
 }
 
-/* Payload bytes/s, which is what sk_pacing_rate counts. */
+/* Payload bytes/s, the unit of sk_pacing_rate. */
 static __always_inline __u64 nrw_bytes_per_sec(const struct tcp_sock *tp, __u64 bw, __u32 gain)
 {
 	__u64 rate = (bw * tp->mss_cache * gain) >> NRW_UNIT_SHIFT;
@@ -35,8 +37,9 @@ static __always_inline __u64 nrw_bytes_per_sec(const struct tcp_sock *tp, __u64 
 }
 
 /*
- * The sample is not of what the path could carry. With nrw_old ProbeRTT's are told by what TCP knew when the packet was sent, as
- * tcp_rate_skb_sent() would have by app_limited.
+ * The sample does not show the capacity of the path. With nrw_old, the samples of ProbeRTT are
+ * recognised by what TCP had delivered when the packet was sent. tcp_rate_skb_sent() does the same
+ * through app_limited.
  */
 static __always_inline int nrw_app_limited(const struct nrw_bbr *s, const struct rate_sample *rs)
 {
@@ -46,7 +49,10 @@ static __always_inline int nrw_app_limited(const struct nrw_bbr *s, const struct
 	       nrw_reached(s->slowed_until, rs->prior_delivered);
 }
 
-/* BBR-10: the delivery rate of the sample into the filter; rounds (BBR-6). False without a sample. */
+/*
+ * BBR-10: puts the sample's delivery rate into the filter and counts rounds (BBR-6). False without
+ * a sample.
+ */
 static __always_inline int nrw_count_round(struct nrw_bbr *s, const struct tcp_sock *tp,
 					   const struct rate_sample *rs)
 {
@@ -66,12 +72,15 @@ static __always_inline void nrw_update_bw(struct nrw_bbr *s, const struct rate_s
 {
 	__u64 bw = (__u64)rs->delivered * NRW_BW_UNIT / (__u64)rs->interval_us;
 
-	/* an application's limit is not the path's, unless the path shows more than was known */
+	/*
+	 * a sample limited by the application says nothing about the path, unless it exceeds the
+	 * estimate
+	 */
 	if (!nrw_app_limited(s, rs) || bw >= nrw_max_bw(s))
 		nrw_max_update(s->max_bw, NRW_BW_ROUNDS, s->round, bw);
 }
 
-/* BBR-12. Rounded up, lest the estimate shrink by its own rounding. */
+/* BBR-12. Rounded up, so that the estimate does not shrink by its own rounding. */
 static __always_inline __u32 nrw_bdp(const struct nrw_bbr *s, __u32 bw, __u32 gain)
 {
 	__u64 packets = (__u64)bw * s->min_rtt_us;
@@ -86,18 +95,21 @@ static __always_inline __u32 nrw_least_tso_segments(const struct sock *sk)
 	return sk->sk_pacing_rate < NRW_MIN_TSO_RATE ? 1 : 2;
 }
 
-/* Packets that leave at once at the present pacing rate. */
+/* Packets that leave in one burst at the present pacing rate. */
 static __always_inline __u32 nrw_quantum(const struct tcp_sock *tp)
 {
 	const struct sock *sk = (const struct sock *)tp;
-	/* the mask is for the verifier: a shift by a value of memory has no bound in its eyes */
+	/* the mask is for the verifier, which has no bound for a shift by a value from memory */
 	__u64 bytes = nrw_min(sk->sk_pacing_rate >> (sk->sk_pacing_shift & 63), NRW_MOST_TSO_BYTES);
 	__u32 packets = nrw_max(tp->mss_cache ? bytes / tp->mss_cache : 0, nrw_least_tso_segments(sk));
 
 	return nrw_min(packets, NRW_MOST_TSO_SEGMENTS);
 }
 
-/* BBR-13: room for bursts at both ends; an even number against delayed ACKs; the probe of a small BDP must be felt. */
+/*
+ * BBR-13: room for bursts at both ends; an even number, because of delayed ACKs; two packets more
+ * for the probe of a small BDP.
+ */
 static __always_inline __u32 nrw_quantise(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 packets)
 {
 	packets = (packets + 3 * nrw_quantum(tp) + 1) & ~1U;
@@ -112,8 +124,8 @@ static __always_inline __u32 nrw_inflight(const struct nrw_bbr *s, const struct 
 }
 
 /*
- * Packets in the network at the next packet's departure: with pacing, some of those in flight have not left the host. When more
- * is wanted in flight, the next burst counts as gone.
+ * Packets in the network when the next packet departs. With pacing, some of those in flight have
+ * not left the host. If more in flight is wanted, the next burst counts as sent.
  */
 static __always_inline __u32 nrw_in_network(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 in_flight)
 {

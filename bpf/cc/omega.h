@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the gain model looks at: omega = T / T_max, the RTT now by the longest of the connection (GAIN-1, GAIN-5).
+ * Input of the gain model: omega = T / T_max, the present RTT divided by the connection's longest
+ * (GAIN-1, GAIN-5).
  */
 #ifndef NRW_OMEGA_H
 #define NRW_OMEGA_H
 
-/* Samples of this round; the kernel's samples leave retransmitted packets out unless timestamps tell them apart. */
+/*
+ * RTT samples of this round. The kernel takes none from retransmitted packets, unless timestamps
+ * tell the two transmissions apart.
+ */
 static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate_sample *rs)
 {
 	if (nrw_variant == NRW_V1)
@@ -22,7 +26,7 @@ static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate
 	s->rtt_max = nrw_max(s->rtt_max, rs->rtt_us);
 }
 
-/* Without a round's mean there is nothing to go by: 1, which does not probe. */
+/* 1 while no round has a mean. A gain for 1 does not probe. */
 static __always_inline __u32 nrw_omega(const struct nrw_bbr *s)
 {
 	return s->rtt_mean ? nrw_omega_of(s->rtt_mean, s->rtt_max) : NRW_OMEGA_ONE;

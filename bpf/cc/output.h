@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the model says becomes a pacing rate (BBR-18) and a window (BBR-19), which loss recovery cuts (BBR-21).
+ * From the model to a pacing rate (BBR-18) and a window (BBR-19), which loss recovery reduces
+ * (BBR-21).
  */
 #ifndef NRW_OUTPUT_H
 #define NRW_OUTPUT_H
@@ -11,11 +12,11 @@ static __always_inline __u64 nrw_pacing_rate(const struct tcp_sock *tp, __u64 bw
 {
 	const struct sock *sk = (const struct sock *)tp;
 
-	/* a program's own cap (SO_MAX_PACING_RATE) stands */
+	/* the program's own cap (SO_MAX_PACING_RATE) stays in force */
 	return nrw_min(nrw_bytes_per_sec(tp, bw, gain), sk->sk_max_pacing_rate);
 }
 
-/* The first rate: the initial window in an RTT, times Startup's gain. */
+/* First pacing rate: the initial window per RTT, times the gain of Startup. */
 static __always_inline void nrw_begin_pacing(struct nrw_bbr *s, struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;
@@ -35,12 +36,12 @@ static __always_inline void nrw_set_pacing_rate(struct nrw_bbr *s, struct tcp_so
 
 	if (!s->has_seen_rtt && tp->srtt_us)
 		nrw_begin_pacing(s, tp);
-	/* Startup's first samples are of few packets: they do not slow it down */
+	/* the first samples of Startup cover few packets and must not reduce the rate */
 	if (s->full_bw_reached || rate > sk->sk_pacing_rate)
 		sk->sk_pacing_rate = rate;
 }
 
-/* The window as recovery wants it, in *cwnd. True if recovery alone decides. */
+/* Stores the window that recovery asks for in *cwnd. True if recovery alone decides. */
 static __always_inline int nrw_recovery_cwnd(struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs, __u32 *cwnd)
 {
@@ -48,7 +49,9 @@ static __always_inline int nrw_recovery_cwnd(struct nrw_bbr *s, const struct tcp
 	__u8 state = nrw_ca_state(tp);
 	__u32 conserved = nrw_in_flight(tp) + rs->acked_sacked;
 
-	/* an ACK of n packets lets go of 2n at most: what was lost is taken off, slow start adds n */
+	/*
+	 * an ACK of n packets releases at most 2n: lost packets are subtracted, slow start adds n
+	 */
 	if (rs->losses > 0)
 		*cwnd = *cwnd > (__u32)rs->losses ? *cwnd - rs->losses : 1;
 	if (state == NRW_CA_RECOVERY && before != NRW_CA_RECOVERY) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Startup until the pipe is full (BBR-14), Drain, and the cycle of ProbeBW (BBR-15, BBR-16).
+ * Startup until the pipe is full (BBR-14), Drain, and the gain cycle of ProbeBW (BBR-15, BBR-16).
  */
 #ifndef NRW_PHASES_H
 #define NRW_PHASES_H
@@ -8,7 +8,7 @@
 #define NRW_FULL_BW_GROWTH	(NRW_UNIT * 5 / 4)
 #define NRW_FULL_BW_ROUNDS	3
 
-/* Into the next phase, with the gain that it keeps until its end (GAIN-4). */
+/* Enters the next phase. The phase keeps its gain until it ends (GAIN-4). */
 static __always_inline void nrw_advance(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	s->cycle = (s->cycle + 1) & (NRW_CYCLE - 1);
@@ -28,7 +28,10 @@ static __always_inline void nrw_advance(struct nrw_bbr *s, const struct tcp_sock
 	}
 }
 
-/* BBR-15: flows must not probe in step, and none begins by draining. */
+/*
+ * BBR-15: the first phase is random, so that flows do not probe in step. It is never the draining
+ * phase.
+ */
 static __always_inline void nrw_enter_probe_bw(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	__u64 random = bpf_get_prandom_u32();
@@ -46,7 +49,10 @@ static __always_inline void nrw_leave_probe_rtt(struct nrw_bbr *s, const struct 
 		s->mode = NRW_STARTUP;
 }
 
-/* BBR-16, GAIN-6; GAIN-4's option: until 1.25 BDP or a loss, and as near a gain of 1 that is out of reach, no longer than twice. */
+/*
+ * BBR-16, GAIN-6. GAIN-4's option: until 1.25 BDP is in flight or a packet is lost, and at most for
+ * two propagation times, as a gain near 1 never reaches that level.
+ */
 static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs)
 {
@@ -62,7 +68,9 @@ static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const stru
 	if (s->pacing_gain < NRW_UNIT)
 		return long_enough || in_network <= nrw_inflight(s, tp, nrw_max_bw(s), NRW_UNIT);
 	level = literal ? NRW_UP_GAIN : s->pacing_gain;
-	/* a path with small buffers may never hold the level: a loss ends the probe, too */
+	/*
+	 * with small buffers the path may never hold this level, so a loss ends the probe as well
+	 */
 	full = rs->losses || in_network >= nrw_inflight(s, tp, nrw_max_bw(s), level);
 	return literal ? long_enough || full : long_enough && full;
 }
@@ -91,14 +99,14 @@ static __always_inline void nrw_check_full_pipe(struct nrw_bbr *s, const struct 
 	s->full_bw_reached = ++s->full_bw_rounds >= NRW_FULL_BW_ROUNDS;
 }
 
-/* From Startup to Drain to ProbeBW. */
+/* Moves from Startup to Drain to ProbeBW. */
 static __always_inline void nrw_check_drain(struct nrw_bbr *s, struct tcp_sock *tp)
 {
 	__u32 fits = nrw_inflight(s, tp, nrw_max_bw(s), NRW_UNIT);
 
 	if (s->mode == NRW_STARTUP && s->full_bw_reached) {
 		s->mode = NRW_DRAIN;
-		/* only for those who look at it */
+		/* BBR itself does not use it */
 		tp->snd_ssthresh = fits;
 	}
 	if (s->mode == NRW_DRAIN && nrw_in_network(s, tp, nrw_in_flight(tp)) <= fits)
@@ -114,11 +122,11 @@ static __always_inline void nrw_update_gains(struct nrw_bbr *s)
 		break;
 	case NRW_DRAIN:
 		s->pacing_gain = NRW_DRAIN_GAIN;
-		/* the window stays, so that pacing alone drains */
+		/* the window stays, so that pacing alone drains the queue */
 		s->cwnd_gain = NRW_HIGH_GAIN;
 		break;
 	case NRW_PROBE_BW:
-		/* probing a policer only loses packets */
+		/* probing a policer only causes losses */
 		s->pacing_gain = s->lt_use_bw ? NRW_UNIT : s->phase_gain;
 		s->cwnd_gain = NRW_CWND_GAIN;
 		break;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Steady high loss at a steady rate is a token bucket, not a queue (BBR-22): its rate is used for a while, without probing.
+ * A steady high loss rate at a steady delivery rate indicates a token bucket, not a queue (BBR-22).
+ * Its rate is then used for a while, without probing.
  */
 #ifndef NRW_POLICER_H
 #define NRW_POLICER_H
 
-#define NRW_LT_ROUNDS		4	/* least of an interval; four times as many are the most */
+#define NRW_LT_ROUNDS		4	/* shortest interval; the longest has four times as many */
 #define NRW_LT_LOSS		50	/* lost / delivered, 1/256 */
-#define NRW_LT_RATIO		(NRW_UNIT / 8)	/* by which two intervals may differ */
-#define NRW_LT_DIFFERENCE	(4000 / 8)	/* or by so much, bytes/s */
+#define NRW_LT_RATIO		(NRW_UNIT / 8)	/* largest difference of two intervals, as a ratio */
+#define NRW_LT_DIFFERENCE	(4000 / 8)	/* or in bytes/s */
 #define NRW_LT_USE_ROUNDS	48
 #define NRW_LT_LONGEST_MS	(0xffffffffU / 1000)
 
@@ -55,7 +56,10 @@ static __always_inline void nrw_lt_update(struct nrw_bbr *s, const struct tcp_so
 		}
 		return;
 	}
-	/* before the first loss the bucket still has tokens, and the rate would look too high */
+	/*
+	 * before the first loss the bucket still has tokens, and the measured rate would be too
+	 * high
+	 */
 	if (!s->lt_is_sampling) {
 		if (!losses)
 			return;

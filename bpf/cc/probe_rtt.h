@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Propagation time (BBR-11), and ProbeRTT: four packets in flight for 200 ms and a round, to see it without a queue (BBR-17).
+ * Propagation time (BBR-11), and ProbeRTT: four packets in flight for 200 ms and one round, to
+ * measure the RTT without a queue (BBR-17).
  */
 #ifndef NRW_PROBE_RTT_H
 #define NRW_PROBE_RTT_H
@@ -8,7 +9,7 @@
 #define NRW_MIN_RTT_WINDOW_US	(10 * 1000000ULL)
 #define NRW_PROBE_RTT_US	200000
 
-/* The window as it was before it was cut for a while. */
+/* The window before a temporary reduction. */
 static __always_inline void nrw_save_cwnd(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	if (s->prev_ca_state < NRW_CA_RECOVERY && s->mode != NRW_PROBE_RTT)
@@ -33,7 +34,10 @@ static __always_inline void nrw_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp
 	__u32 in_flight = nrw_in_flight(tp);
 	__u32 until = tp->delivered + in_flight;
 
-	/* what is sent now is slow on purpose; a field that congestion controls may write since it was made for this */
+	/*
+	 * packets sent now are slow on purpose; congestion controls may write this field for this
+	 * reason
+	 */
 	if (nrw_old)
 		s->slowed_until = until;
 	else
@@ -62,7 +66,10 @@ static __always_inline void nrw_update_min_rtt(struct nrw_bbr *s, struct tcp_soc
 		s->min_rtt_at = now;
 	}
 	if (expired && !s->idle_restart && s->mode != NRW_PROBE_RTT) {
-		/* in this order, as Linux: what is saved is the larger of this window and the one saved before */
+		/*
+		 * the same order as Linux: the saved window is the larger of this one and the one
+		 * saved before
+		 */
 		s->mode = NRW_PROBE_RTT;
 		s->slowed_from = tp->delivered;
 		s->has_slowed = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is known of a connection, and what a variant is.
+ * State of a connection, and constants of a variant.
  */
 #ifndef NRW_STATE_H
 #define NRW_STATE_H
@@ -23,48 +23,52 @@
 #define NRW_INIT_CWND		10	/* TCP_INIT_CWND */
 #define NRW_NO_RTT		0xffffffffU
 
-/* Constants of a variant, set before load. */
+/* Constants of a variant. The agent sets them before load. */
 enum nrw_variant { NRW_V1, NRW_A, NRW_B, NRW_C };
 const volatile __u32 nrw_variant = NRW_V1;
-/* Readings of the paper that are not ours (GAIN-4); no effect on v1. */
+/* Alternative readings of the paper (GAIN-4). They have no effect on v1. */
 const volatile __u32 nrw_exit_125;
 const volatile __u32 nrw_down_needs_loss;
 
 /*
- * A kernel from before Linux 6.10, which may not let programs write app_limited: what ProbeRTT slows is kept in mind here. (One
- * that lets them, and has the old cong_control, is treated the same; only tcp_info's delivery rate tells.)
+ * A kernel before Linux 6.10, which may not let programs write app_limited. The program then
+ * remembers which packets ProbeRTT slowed. A kernel that allows the write and has the old
+ * cong_control is treated the same. Only the delivery rate of tcp_info shows the difference.
  */
 const volatile __u32 nrw_old;
 
 enum nrw_mode { NRW_STARTUP, NRW_DRAIN, NRW_PROBE_BW, NRW_PROBE_RTT };
 
-/* A windowed maximum: the best, and what takes its place when it grows old. */
+/* Sample of a windowed maximum. */
 struct nrw_sample {
 	__u32 at;		/* round */
 	__u32 bw;
 };
 
 /*
- * State of a connection. In socket storage and not in icsk_ca_priv, whose 104 bytes v1 fills (struct bbr is as large) and the
- * gain model needs more; so that all of it can be plain fields.
- * Times: tcp_mstamp, us, unless said otherwise. Where Linux counts jiffies for seconds, this counts us.
+ * State of a connection. It is in socket storage and not in icsk_ca_priv: v1 fills its 104 bytes
+ * (struct bbr has that size), and the gain model needs more. In storage, all of it can be plain
+ * fields.
+ *
+ * Times are tcp_mstamp in us, unless the comment says otherwise. Where Linux counts jiffies for
+ * seconds, this counts us.
  */
 struct nrw_bbr {
 	struct nrw_sample max_bw[3];
 	__u32 min_rtt_us;
 	__u32 round;
 	__u32 next_round_delivered;
-	__u32 full_bw;		/* what Startup compares with */
+	__u32 full_bw;		/* Startup's reference for the next rounds */
 	__u64 min_rtt_at;
 	__u64 probe_rtt_done_at; /* 0: the flight has not shrunk yet */
 	__u64 cycle_at;
 	__u64 epoch_at;
 	__u32 epoch_acked;
 	__u32 extra_acked[2];
-	__u32 prior_cwnd;	/* what to come back to from recovery and ProbeRTT */
+	__u32 prior_cwnd;	/* window to restore after recovery and ProbeRTT */
 	__u16 pacing_gain;
 	__u16 cwnd_gain;
-	__u16 phase_gain;	/* of the phase of ProbeBW, latched on its entry */
+	__u16 phase_gain;	/* gain of the present phase of ProbeBW, set on its entry */
 	__u8 mode;
 	__u8 cycle;		/* 0 probes, 1 drains, the others cruise */
 	__u8 full_bw_rounds;
@@ -81,18 +85,18 @@ struct nrw_bbr {
 	/* policer */
 	__u8 lt_is_sampling;
 	__u8 lt_use_bw;
-	__u8 counted;		/* in nrw_cc_facts.connections */
-	__u8 probe_lost;	/* the last probing phase has lost packets */
-	__u8 has_slowed;	/* the next two mean something */
-	__u32 slowed_from;	/* nrw_old: packets sent when so many were delivered ... */
-	__u32 slowed_until;	/* ... to so many are samples of ProbeRTT's, not of the path */
+	__u8 counted;		/* is counted in nrw_cc_facts.connections */
+	__u8 probe_lost;	/* the last probing phase lost packets */
+	__u8 has_slowed;	/* the next two fields are valid */
+	__u32 slowed_from;	/* nrw_old: samples of packets that were sent when delivered was from this value ... */
+	__u32 slowed_until;	/* ... to this value are ProbeRTT's and do not show the path's capacity */
 	__u32 lt_bw;
 	__u32 lt_rounds;
 	__u32 lt_at_ms;
 	__u32 lt_delivered;
 	__u32 lt_lost;
 
-	/* A, B, C: RTT samples of the present round, the mean of the last one, the largest of all; us */
+	/* A, B, C, in us: RTT samples of the present round, mean of the last round, maximum */
 	__u32 rtt_count;
 	__u64 rtt_sum;
 	__u32 rtt_mean;		/* 0: none yet */
@@ -106,11 +110,11 @@ struct {
 	__type(value, struct nrw_bbr);
 } nrw_bbrs SEC(".maps");
 
-/* For `list`; the agent pins the map. */
+/* Counters for `list`. The agent pins the map. */
 struct nrw_cc_facts {
 	__u64 connections;	/* now */
 	__u64 begun;		/* since load */
-	__u64 options;		/* the agent's note of how it was loaded */
+	__u64 options;		/* written by the agent: how it was loaded */
 };
 struct nrw_cc_facts nrw_cc_facts;
 
@@ -124,13 +128,13 @@ static __always_inline __u64 nrw_max(__u64 a, __u64 b)
 	return a > b ? a : b;
 }
 
-/* Sequence-like numbers: `a` is not before `b`. */
+/* Serial comparison: `a` is not before `b`. */
 static __always_inline int nrw_reached(__u32 a, __u32 b)
 {
 	return (__s32)(a - b) >= 0;
 }
 
-/* Between two times; none if they are the wrong way round (tcp_stamp_us_delta()). */
+/* Time between two times; 0 if they are in the wrong order (tcp_stamp_us_delta()). */
 static __always_inline __u64 nrw_since(__u64 now, __u64 then)
 {
 	return now > then ? now - then : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Answering a SYN that asks for feedback, in sock_ops programs. The SYN-ACK belongs to a request socket, which has no flags
- * and no storage of its own: the listener's flag lets its header be written, and the SYN tells whether to.
+ * Answers a SYN that asks for feedback, in sock_ops programs. The SYN-ACK belongs to a request
+ * socket, which has no flags and no storage. The listener's flag allows writing the SYN-ACK's
+ * header, and the saved SYN says whether it asked.
  */
 #ifndef NRW_ACCEPT_H
 #define NRW_ACCEPT_H
@@ -12,8 +13,8 @@
 #define TCP_SAVE_SYN	27
 
 /*
- * listen() was called. The SYN is kept for the SYN-ACK's repetition and for the accepted socket, which inherits the flag.
- * A listener that is older than the program has neither.
+ * listen() was called. The kernel saves the SYN for repeated SYN-ACKs and for the accepted socket,
+ * which inherits the flag. A listener that is older than the program has neither.
  */
 static __always_inline void nrw_answer_syns(struct bpf_sock_ops *ctx)
 {
@@ -23,15 +24,16 @@ static __always_inline void nrw_answer_syns(struct bpf_sock_ops *ctx)
 	nrw_callbacks_add(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 }
 
-/* The SYN of this request socket, or of this accepted connection. */
+/* The SYN of this request socket or accepted connection. */
 static __always_inline int nrw_syn_asks(struct bpf_sock_ops *ctx)
 {
 	return nrw_option_read(ctx, BPF_LOAD_HDR_OPT_TCP_SYN) != NRW_NO_OPTION;
 }
 
 /*
- * Neither the sender's program nor the receiver's has anything to write on this connection. Each takes the flag away only
- * when the other end's SYN or SYN-ACK had no option, which the other sees as well.
+ * Neither the sender's nor the receiver's program has an option to write on this connection. Each
+ * clears the flag only if the SYN or SYN-ACK of the other end had no option, and the other program
+ * sees that as well.
  */
 static __always_inline void nrw_write_no_more(struct bpf_sock_ops *ctx)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The few fields of the kernel's sockets that the programs touch. Offsets are relocated at load (CO-RE), so the order
- * here means nothing; names are those of include/net/{sock,inet_connection_sock,tcp}.h and include/linux/tcp.h.
+ * The fields of the kernel's sockets that the programs use. Offsets are relocated at load (CO-RE),
+ * so the order of the fields does not matter. Names are those of
+ * include/net/{sock,inet_connection_sock,tcp}.h and include/linux/tcp.h.
  */
 #ifndef NRW_KERNEL_TCP_H
 #define NRW_KERNEL_TCP_H
@@ -9,8 +10,9 @@
 #include <linux/types.h>
 
 /*
- * Not <linux/tcp.h>: it would bring in the C library's byteorder dance for one enum. Values of enum tcp_ca_state, which
- * is user-visible (TCP_INFO), of states from net/tcp_states.h, and of the families.
+ * These replace <linux/tcp.h>, which would include the C library's byte order headers for one enum:
+ * values of enum tcp_ca_state, which is visible to users (TCP_INFO), states from net/tcp_states.h,
+ * and address families.
  */
 enum nrw_ca_state { NRW_CA_OPEN, NRW_CA_DISORDER, NRW_CA_CWR, NRW_CA_RECOVERY, NRW_CA_LOSS };
 #define NRW_TCP_SYN_SENT	2
@@ -52,7 +54,7 @@ struct inet_connection_sock {
 	__u16 icsk_ext_hdr_len;		/* IP options or extension headers */
 	__u8 icsk_ca_state : 5;
 	__u8 icsk_ca_initialized : 1;
-	__u8 icsk_ca_setsockopt : 1;	/* the program has chosen */
+	__u8 icsk_ca_setsockopt : 1;	/* the program has chosen the congestion control */
 };
 
 /* include/linux/win_minmax.h */
@@ -67,11 +69,11 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
-	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: the next packet leaves no earlier, if paced, and is so stamped in any case */
+	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: departure time of the next packet. It leaves no earlier if paced, and carries this timestamp in any case */
 	__u64 tcp_clock_cache;		/* CLOCK_MONOTONIC: when tcp_mstamp was taken */
-	__u64 tcp_mstamp;		/* CLOCK_MONOTONIC, us: this ACK's, or this transmission's time */
-	__u64 delivered_mstamp;		/* the same, of the last ACK that delivered something */
-	__u16 tcp_header_len;		/* with the options that every segment has */
+	__u64 tcp_mstamp;		/* CLOCK_MONOTONIC, us: time of this ACK or of this transmission */
+	__u64 delivered_mstamp;		/* the same, of the last ACK that delivered data */
+	__u16 tcp_header_len;		/* with the options of every segment */
 	__u32 mss_cache;		/* payload of a full segment */
 	__u32 srtt_us;			/* << 3 */
 	struct minmax rtt_min;		/* us */
@@ -85,13 +87,13 @@ struct tcp_sock {
 	__u32 sacked_out;
 	__u32 delivered;
 	__u32 lost;			/* packets so far */
-	__u32 app_limited;		/* samples are limited by the application until so many are delivered; 0: are not */
+	__u32 app_limited;		/* samples are limited by the application until `delivered` reaches this; 0: they are not */
 	__u32 prr_out;
 	__u32 undo_marker;
 	__u32 reordering;
 };
 
-/* include/net/tcp.h; only what is used. */
+/* include/net/tcp.h; only the fields that are used. */
 struct rate_sample {
 	__u32 prior_delivered;		/* tp->delivered when the newest acknowledged packet was sent */
 	__s32 delivered;		/* packets delivered over interval_us; negative: no sample */
@@ -109,7 +111,10 @@ struct bpf_iter__tcp {
 	struct sock_common *sk_common;
 };
 
-/* Passed on only; but a mere declaration would not match the kernel's function in the loader's eyes. */
+/*
+ * The programs only pass it on. A mere declaration would not match the kernel's function when the
+ * loader compares types.
+ */
 struct ack_sample {
 	__u32 pkts_acked;
 	__s32 rtt_us;
@@ -136,7 +141,7 @@ enum tcp_ca_event {
 	CA_EVENT_ECN_IS_CE,
 };
 
-/* Members are matched by name at load; those that are missing here are left empty. */
+/* The loader matches members by name. Members that are missing here stay empty. */
 struct tcp_congestion_ops {
 	__u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
@@ -153,7 +158,10 @@ struct tcp_congestion_ops {
 	void (*release)(struct sock *sk);
 };
 
-/* The kernel's CUBIC (net/ipv4/tcp_cubic.c), which BPF congestion controls may call; weak, as a mere cap does without. */
+/*
+ * The kernel's CUBIC (net/ipv4/tcp_cubic.c), which BPF congestion controls may call. Weak, because
+ * the cap-only mode does not need it.
+ */
 extern void cubictcp_init(struct sock *sk) __ksym __weak;
 extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym __weak;
 extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym __weak;
@@ -161,7 +169,10 @@ extern void cubictcp_state(struct sock *sk, __u8 new_state) __ksym __weak;
 extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym __weak;
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym __weak;
 
-/* icsk_ca_state is a bit field: read through its relocation, not with the shifts of this declaration. */
+/*
+ * icsk_ca_state is a bit field: read it through its relocation, not with the shifts of this
+ * declaration.
+ */
 #define nrw_ca_state(tp) ((__u8)BPF_CORE_READ_BITFIELD(&(tp)->inet_conn, icsk_ca_state))
 
 /* tcp_packets_in_flight(), include/net/tcp.h */
@@ -170,7 +181,7 @@ static __always_inline __u32 nrw_in_flight(const struct tcp_sock *tp)
 	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
-/* L3 bytes of a full segment: what a rate counts (BRF-4). */
+/* L3 bytes of a full segment. Rates count L3 bytes (BRF-4). */
 static __always_inline __u32 nrw_packet_bytes(const struct tcp_sock *tp)
 {
 	const struct sock *sk = (const struct sock *)tp;
@@ -180,8 +191,9 @@ static __always_inline __u32 nrw_packet_bytes(const struct tcp_sock *tp)
 }
 
 /*
- * The share of an L3 rate that is payload: what sk_pacing_rate counts (tcp_update_skb_after_send() divides skb->len
- * before headers). It assumes full segments: a program that sends tiny ones overdraws by their headers.
+ * The part of an L3 rate that is payload, the unit of sk_pacing_rate (tcp_update_skb_after_send()
+ * divides skb->len before headers). It assumes full segments: a program that sends small ones
+ * exceeds the rate by their headers.
  */
 static __always_inline __u64 nrw_payload_rate(const struct tcp_sock *tp, __u64 rate)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The rate option in sock_ops programs: asking for it, reading it, writing "not assigned". */
+/* The rate option in sock_ops programs: ask for it, read it, write "not assigned". */
 #ifndef NRW_OPTION_H
 #define NRW_OPTION_H
 
@@ -12,16 +12,17 @@ struct nrw_option {
 	__be16 code;
 } __attribute__((packed));
 
-/* What nrw_option_read() says when there is none. */
+/* Result of nrw_option_read() if there is no option. */
 #define NRW_NO_OPTION	(-1)
 
 /*
- * The code in the header that the callback is about, or with BPF_LOAD_HDR_OPT_TCP_SYN in the saved SYN of a passive
- * connection. The kernel walks the options; a list with lengths that lie reads as one without the option.
+ * The code in the header that the callback is about, or with BPF_LOAD_HDR_OPT_TCP_SYN in the saved
+ * SYN of a passive connection. The kernel parses the options. A list with wrong lengths reads as
+ * one without the option.
  */
 static __always_inline int nrw_option_read(struct bpf_sock_ops *ctx, __u64 flags)
 {
-	/* Length 4 here says that the search is by kind and a 16-bit ExID. */
+	/* Length 4 here asks for a search by kind and 16-bit ExID. */
 	struct nrw_option option = { .kind = NRW_OPT_KIND, .len = 4, .exid = bpf_htons(NRW_EXID) };
 
 	if (bpf_load_hdr_opt(ctx, &option, sizeof(option), flags) != sizeof(option))
@@ -29,13 +30,13 @@ static __always_inline int nrw_option_read(struct bpf_sock_ops *ctx, __u64 flags
 	return bpf_ntohs(option.code);
 }
 
-/* Two NOPs come with it: the kernel pads what is reserved to four bytes. */
+/* The option takes two NOPs more: the kernel pads the reserved length to four bytes. */
 static __always_inline void nrw_option_reserve(struct bpf_sock_ops *ctx)
 {
 	bpf_reserve_hdr_opt(ctx, NRW_OPT_LEN, 0);
 }
 
-/* Fails with -EEXIST where another program has written one, and then that one stands. */
+/* Fails with -EEXIST if another program has written one. That one stays. */
 static __always_inline void nrw_option_write(struct bpf_sock_ops *ctx)
 {
 	struct nrw_option option = {
@@ -48,7 +49,7 @@ static __always_inline void nrw_option_write(struct bpf_sock_ops *ctx)
 	bpf_store_hdr_opt(ctx, &option, sizeof(option), 0);
 }
 
-/* Never takes a flag away: another program of the cgroup may have asked for it. */
+/* Never clears a flag: another program of the cgroup may need it. */
 static __always_inline void nrw_callbacks_add(struct bpf_sock_ops *ctx, __u32 flags)
 {
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | flags);

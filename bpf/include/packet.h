@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What one packet says, read once: packet pointers would die with the first write, and half of the packets are written to.
- * Everything is read by bpf_skb_load_bytes, so it does not matter which part of the packet is linear.
+ * The contents of one packet, read once: a write would invalidate packet pointers, and half of the
+ * packets are written to. bpf_skb_load_bytes reads everything, so it does not matter which part of
+ * the packet is linear.
  */
 #ifndef NRW_PACKET_H
 #define NRW_PACKET_H
@@ -14,9 +15,11 @@
 #include "tcp_options.h"
 
 #define NRW_VLAN_TAGS		2	/* QinQ */
-#define NRW_IPV6_HEADERS	6	/* extension headers walked over; no sane packet has more */
+#define NRW_IPV6_HEADERS	6	/* extension headers that are skipped; real packets have fewer */
 
-/* RFC 8200 and RFC 6275; AH and ESP are left alone: what they sign or hide must not be changed. */
+/*
+ * RFC 8200 and RFC 6275. AH and ESP packets are left unchanged: they sign or encrypt the headers.
+ */
 #define NRW_NEXT_HOP_BY_HOP	0
 #define NRW_NEXT_ROUTING	43
 #define NRW_NEXT_FRAGMENT	44
@@ -29,7 +32,7 @@
 #define NRW_TCP_ACK		0x10
 
 enum nrw_kind {
-	NRW_OTHER,	/* nothing of ours */
+	NRW_OTHER,	/* no packet that is handled here */
 	NRW_LIES,	/* lengths that contradict each other */
 	NRW_TCP,
 	NRW_UDP,
@@ -52,21 +55,24 @@ struct nrw_packet {
 	struct nrw_key key __attribute__((aligned(8)));	/* in the packet's own direction */
 	__u32 l3;		/* offset of the IP header */
 	__u32 l4;		/* offset of the transport header */
-	__u32 l3_len;		/* of the IP packet as it lies in the buffer, a super-packet as one */
+	__u32 l3_len;		/* length of the IP packet in the buffer; a super-packet counts as one */
 	__u32 l4_len;
-	__u32 bytes;		/* L3 bytes on the wire: the sum over the segments */
+	__u32 bytes;		/* L3 bytes on the wire: the sum over all segments */
 	__u32 packets;		/* segments */
 	__u32 payload;		/* TCP payload bytes */
 	__u32 seq;
 	__u32 ack;
 	__u8 flags;
 	__u8 header_len;	/* of TCP, 20 to 60 */
-	__u8 fragment;		/* the first of several: its length is not the datagram's */
+	__u8 fragment;		/* the first of several fragments: its length is not the datagram's */
 	__be32 word3;		/* data offset, flags and window as they are in the packet */
 	struct nrw_options options;
 };
 
-/* Ethernet, tags in the buffer or taken out of it by the driver. Returns the EtherType, network order. */
+/*
+ * Parses Ethernet and VLAN tags, in the buffer or moved out of it by the driver. Returns the
+ * EtherType, network order.
+ */
 static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {
 	struct { __be16 tci; __be16 type; } tag;
@@ -96,8 +102,9 @@ static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_pa
 }
 
 /*
- * Sets the lengths of the IP packet, if there is as much of it as it says. A super-packet may be longer than its length
- * field can say, which is then zero (BIG TCP); behind the datagram there may be Ethernet padding.
+ * Sets the lengths of the IP packet if the buffer holds as many bytes as its header says. A
+ * super-packet may be longer than the length field can say, which is then zero (BIG TCP). Ethernet
+ * padding may follow the datagram.
  */
 static __always_inline int nrw_set_lengths(struct __sk_buff *skb, struct nrw_packet *p, __u32 said, __u32 header)
 {
@@ -107,7 +114,10 @@ static __always_inline int nrw_set_lengths(struct __sk_buff *skb, struct nrw_pac
 	return !said && !skb->gso_size ? -1 : p->l3_len < header || p->l3_len > there ? -1 : 0;
 }
 
-/* Returns the transport protocol, -1 for lies, -2 for a fragment that has no transport header. */
+/*
+ * Returns the transport protocol, -1 for contradictory lengths, -2 for a fragment without a
+ * transport header.
+ */
 static __always_inline int nrw_read_ipv4(struct __sk_buff *skb, struct nrw_packet *p)
 {
 	struct iphdr ip;
@@ -171,11 +181,11 @@ static __always_inline int nrw_read_ipv6(struct __sk_buff *skb, struct nrw_packe
 	return next;
 }
 
-#define NRW_PADDED	64		/* the shortest Ethernet frame with a tag: what is behind the datagram is padding */
+#define NRW_PADDED	64		/* the shortest tagged Ethernet frame: bytes behind the datagram are padding */
 
 /*
- * A super-packet leaves as segments that repeat its headers. What follows a datagram in its frame takes the link's time like
- * the datagram, and a bridge carries it on.
+ * A super-packet leaves as segments that repeat its headers. Bytes that follow a datagram in its
+ * frame take time on the link as well, and a bridge forwards them.
  */
 static __always_inline void nrw_count_segments(struct __sk_buff *skb, struct nrw_packet *p, __u32 payload)
 {
@@ -188,8 +198,9 @@ static __always_inline void nrw_count_segments(struct __sk_buff *skb, struct nrw
 }
 
 /*
- * Reads all of the packet that the program will ever ask for, into a zeroed structure. Not static: the verifier then looks at
- * its many ways once, and not again for each of them at what follows.
+ * Reads everything that the program needs of a packet into a zeroed structure. Not static: the
+ * verifier then checks its many branches once, and not again for each of them in the code that
+ * follows.
  */
 __noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {

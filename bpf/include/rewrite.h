@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Changes to a packet that leave its checksums as right, or as wrong, as they were (RFC 1624).
+ * Changes to a packet that keep its checksums as right, or as wrong, as they were (RFC 1624).
  *
- * The helpers know whether the sum in the packet is the whole one or what the device is to complete (CHECKSUM_PARTIAL);
- * sums made by hand would not. Each function either does all of its work, or returns NRW_UNTOUCHED, or, should a helper fail
- * half-way, NRW_BROKEN: such a packet must not leave.
+ * The helpers know whether the packet holds the complete sum or one that the device completes
+ * (CHECKSUM_PARTIAL). Sums computed here could not take that into account. Each function does all
+ * of its work, or returns NRW_UNTOUCHED. If a helper fails half-way it returns NRW_BROKEN, and such
+ * a packet must be dropped.
  */
 #ifndef NRW_REWRITE_H
 #define NRW_REWRITE_H
@@ -19,7 +20,7 @@ enum nrw_written {
 
 #define NRW_TCP_CHECK		16	/* offset of the checksum in the TCP header */
 
-/* Sixteen bits of the TCP header at `at` (from its start), old and new in host order. */
+/* Sixteen bits at offset `at` of the TCP header, old and new value in host order. */
 static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, const struct nrw_packet *p, __u32 at,
 							__u16 old, __u16 new)
 {
@@ -27,7 +28,10 @@ static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, c
 
 	if (old == new)
 		return NRW_WRITTEN;
-	/* In the sum a pair of bytes at an odd place is the low half of one word and the high half of the next. */
+	/*
+	 * In the sum, two bytes at an odd offset are the low half of one word and the high half of
+	 * the next.
+	 */
 	if (at & 1) {
 		from = __builtin_bswap16(from);
 		to = __builtin_bswap16(to);
@@ -37,7 +41,10 @@ static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, c
 	return bpf_l4_csum_replace(skb, p->l4 + NRW_TCP_CHECK, from, to, sizeof(to)) ? NRW_BROKEN : NRW_WRITTEN;
 }
 
-/* May the option be inserted: a packet without payload, so that the options are the packet's end, and eight bytes to spare. */
+/*
+ * Whether the option may be inserted: the packet has no payload, so its options are its end, and
+ * eight bytes are free.
+ */
 static __always_inline int nrw_has_room(const struct nrw_packet *p)
 {
 	return p->header_len + NRW_OPT_PADDED <= 60;
@@ -59,8 +66,8 @@ static __always_inline int nrw_grow_ip(struct __sk_buff *skb, const struct nrw_p
 }
 
 /*
- * Inserts the option in front of the others (an END would hide what follows it). For packets that nrw_has_room() and
- * have no payload.
+ * Inserts the option in front of the others, as an END would hide what follows it. Only for packets
+ * for which nrw_has_room() is true and that have no payload.
  */
 static __always_inline enum nrw_written nrw_insert(struct __sk_buff *skb, const struct nrw_packet *p, __u16 code)
 {
@@ -77,11 +84,17 @@ static __always_inline enum nrw_written nrw_insert(struct __sk_buff *skb, const 
 
 	__builtin_memcpy(added, &word3, sizeof(word3));
 	added[0] += (NRW_OPT_PADDED / 4) << 4;
-	/* Old options move by eight bytes, an even number, so their part of the sum stays. */
+	/*
+	 * The old options move by eight bytes, an even number, so their part of the sum stays the
+	 * same.
+	 */
 	sum = bpf_csum_diff(&word3, sizeof(word3), (__be32 *)added, sizeof(added), 0);
 	if (sum < 0)
 		return NRW_UNTOUCHED;
-	/* Cuts Ethernet padding off and makes all of the packet writable, so nothing below should fail. */
+	/*
+	 * Cuts off Ethernet padding and makes the whole packet writable, so that the calls below do
+	 * not fail.
+	 */
 	if (bpf_skb_change_tail(skb, p->l3 + p->l3_len + NRW_OPT_PADDED, 0))
 		return NRW_UNTOUCHED;
 

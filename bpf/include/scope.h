@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The network namespaces that a host program applies to; the cgroup is where it is attached. */
+/*
+ * The network namespaces that a host program applies to. The cgroup is chosen by where the program
+ * is attached.
+ */
 #ifndef NRW_SCOPE_H
 #define NRW_SCOPE_H
 
-/* 0: every namespace. Else only those in the map. */
+/* 0: every namespace. Otherwise only those in the map. */
 const volatile __u32 nrw_scoped = 0;
 
 struct {
@@ -13,7 +16,7 @@ struct {
 	__type(value, __u8);
 } nrw_namespaces SEC(".maps");
 
-/* Of a sock_ops or a sockopt context. */
+/* For a sock_ops or a sockopt context. */
 #define nrw_in_scope(ctx)						\
 ({									\
 	__u64 cookie__ = nrw_scoped ? bpf_get_netns_cookie(ctx) : 0;	\

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One walk over the options of a TCP header (RFC 9293 section 3.1). A list that lies about its lengths ends where it lies,
- * as in narrows_control::feedback::option, the reference of this code.
+ * Walks over the options of a TCP header once (RFC 9293 section 3.1). The walk ends at an option
+ * with a wrong length, as in narrows_control::feedback::option, the reference for this code.
  */
 #ifndef NRW_TCP_OPTIONS_H
 #define NRW_TCP_OPTIONS_H
@@ -9,7 +9,7 @@
 #include "wire.h"
 
 #define NRW_OPTIONS_MAX		40
-#define NRW_OPTIONS_MASK	63	/* keeps an index in sight of the verifier */
+#define NRW_OPTIONS_MASK	63	/* gives the verifier a bound of the index */
 
 #define NRW_OPT_END		0
 #define NRW_OPT_NOP		1
@@ -21,13 +21,13 @@
 struct nrw_options {
 	__u8 bytes[NRW_OPTIONS_MASK + 1];
 	__u8 len;
-	__u8 at;		/* the walk's cursor */
+	__u8 at;		/* position of the walk */
 	__u8 rate_at;		/* where the option's value is, counted from the first option; valid with has_rate */
-	__u8 has_rate;		/* our option is there */
+	__u8 has_rate;		/* our option was found */
 	__u8 has_timestamps;
 	__u8 marks_unlimited;
 	__u8 marks_limited;
-	__u8 is_signed;		/* MD5 or AO: a changed header would be thrown away */
+	__u8 is_signed;		/* MD5 or AO: the receiver would drop a packet with a changed header */
 	__u16 code;		/* the option's value */
 	__u32 value;		/* timestamp value and echo */
 	__u32 echo;
@@ -43,7 +43,10 @@ static __always_inline __u32 nrw_options_u32(const struct nrw_options *o, __u32 
 	return (__u32)nrw_options_u16(o, at) << 16 | nrw_options_u16(o, at + 2);
 }
 
-/* Linux's established layout: two bytes, then timestamps. What format 1 writes into, and the only one it does. */
+/*
+ * Linux's layout of established connections: two bytes, then timestamps. Format 1 writes only into
+ * this layout.
+ */
 static __always_inline int nrw_options_padded(const struct nrw_options *o)
 {
 	return o->len >= 12 && nrw_options_u16(o, 2) == (NRW_OPT_TIMESTAMP << 8 | 10);
@@ -76,9 +79,10 @@ static __always_inline void nrw_note_option(struct nrw_options *o, __u32 at, __u
 }
 
 /*
- * `o` comes zeroed. A function of its own to the verifier (not static), which looks at the loop once and knows nothing of its
- * outcome afterwards. Forty steps, as a list may be forty NOPs. The cursor lives in memory, whose contents the verifier does
- * not follow: in a register it would be followed through every way of reaching each of its values (a million instructions).
+ * The caller zeroes `o`. Not static, so that the verifier checks the loop once, and assumes nothing
+ * about its result afterwards. Forty steps, as a list may consist of forty NOPs. The position is in
+ * memory, whose contents the verifier does not track. In a register the verifier would follow every
+ * path to each of its values, a million instructions.
  */
 __noinline int nrw_walk_options(struct nrw_options *o)
 {
@@ -112,14 +116,16 @@ static __always_inline int nrw_read_options(struct __sk_buff *skb, __u32 from, _
 	o->len = len;
 	if (!len)
 		return 0;
-	/* The compiler knows these bounds and would drop them, but the verifier does not. */
+	/*
+	 * The compiler knows these bounds and would remove the checks, but the verifier needs them.
+	 */
 	barrier_var(len);
 	if (len < 1 || len > NRW_OPTIONS_MAX)
 		return -1;
 	if (bpf_skb_load_bytes(skb, from, o->bytes, len))
 		return -1;
 	nrw_walk_options(o);
-	/* A rate in the padding hides what follows from a walk. */
+	/* A rate in the padding hides the options that follow. */
 	if (!o->has_timestamps && nrw_options_padded(o))
 		nrw_options_stamps(o, 4);
 	return 0;

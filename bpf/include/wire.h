@@ -1,37 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How a rate travels in TCP options; the same facts as crates/narrows-control/src/feedback (whose tests are the reference).
+ * How TCP options carry a rate. crates/narrows-control/src/feedback states the same facts, and its
+ * tests are the reference.
  *
- * Sixteen bits, network order: mantissa * 10 + decimal exponent, bytes per second (BRF-5). Codes do not sort (BRF-8):
- * compare what they decode to.
+ * Sixteen bits, network order: mantissa * 10 + decimal exponent, in bytes per second (BRF-5). Codes
+ * do not sort (BRF-8): compare the decoded rates.
  */
 #ifndef NRW_WIRE_H
 #define NRW_WIRE_H
 
 #define NRW_OPT_KIND		253	/* RFC 4727, RFC 6994: experiments with an ExID */
 #define NRW_OPT_LEN		6	/* kind, length, ExID, value */
-#define NRW_OPT_PADDED		8	/* with two NOPs in front, so that what follows stays aligned */
+#define NRW_OPT_PADDED		8	/* with two NOPs in front, for alignment */
 #define NRW_EXID		0x4E57	/* "NW"; not registered */
 
-#define NRW_CODE_MAX		65529	/* the largest rate that can be written */
-#define NRW_CODE_UNLIMITED	65534	/* unassigned, and: the sender is not limited by its application (BRF-100) */
+#define NRW_CODE_MAX		65529	/* the largest rate that can be encoded */
+#define NRW_CODE_UNLIMITED	65534	/* unassigned, and the sender is not limited by its application (BRF-100) */
 #define NRW_CODE_UNASSIGNED	65535	/* in a SYN "feedback welcome", in an ACK "no switch has written yet" */
 
 /*
- * The sender's word about its application, on data (BRF-100): a TCP option without a body in place of the two NOPs in
- * front of the timestamps. Costs no byte, so the MSS stays what it is and TSO works; a stack that does not know the
- * kinds skips them.
+ * The sender's statement about its application, on data (BRF-100): a TCP option without a body in
+ * place of the two NOPs in front of the timestamps. It takes no bytes, so the MSS stays the same
+ * and TSO works. A stack that does not know the kinds skips them.
  */
 #define NRW_MARK_UNLIMITED	0xFD02	/* kind 253, length 2 */
 #define NRW_MARK_LIMITED	0xFE02	/* kind 254, length 2 */
 #define NRW_NOP_NOP		0x0101
 
-/* Wire formats. INSERT contains EXPERIMENTAL: where the receiver has reserved the option it is overwritten. */
+/*
+ * Wire formats. INSERT includes EXPERIMENTAL: where the receiver has reserved the option it is
+ * overwritten.
+ */
 #define NRW_FORMAT_PADDING	1	/* the paper's: the two NOPs in front of the timestamps */
 #define NRW_FORMAT_RESERVED	2	/* only where the receiver has reserved the option */
-#define NRW_FORMAT_INSERT	3	/* insert it into pure ACKs and SYN-ACKs, or the min rule where it is (default) */
+#define NRW_FORMAT_INSERT	3	/* insert it into pure ACKs and SYN-ACKs; apply the min rule if it is there (default) */
 
-/* The rate, bytes/s. Includers have bpf_helpers.h. */
+/* The rate in bytes/s. The including file includes bpf_helpers.h. */
 static __always_inline __u64 nrw_decode(__u16 code)
 {
 	static const __u64 pow10[10] = {
@@ -40,7 +44,10 @@ static __always_inline __u64 nrw_decode(__u16 code)
 	};
 	__u32 exponent = code % 10;
 
-	/* The compiler knows that this is below ten and would drop the test that tells the verifier. */
+	/*
+	 * The compiler knows that this is below ten and would remove the test that the verifier
+	 * needs.
+	 */
 	barrier_var(exponent);
 	return exponent < 10 ? (__u64)(code / 10) * pow10[exponent] : 0;
 }

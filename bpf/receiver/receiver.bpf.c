@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The receiver: leaves room for the rate in pure ACKs and in the SYN-ACK of connections whose SYN asked for it.
- * Without it the switch inserts the option.
+ * The receiver: reserves room for the rate in pure ACKs, and in the SYN-ACK of connections whose
+ * SYN asked for it. Without it the switch inserts the option.
  *
- * Data packets of this side get none: it would cost them their MSS and its TSO. It lives beside the sender's program in
- * one cgroup: that one writes SYNs and SYN-ACKs only, and neither takes the other's callbacks away.
+ * Data packets of this host get no room, which would reduce their MSS and prevent TSO. The program
+ * shares a cgroup with the sender's program. That one writes only into SYNs and SYN-ACKs, and
+ * neither clears callback flags that the other needs.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -18,7 +19,7 @@
 #include "scope.h"
 #include "wire.h"
 
-/* SYNs of this host ask for feedback too, for the data that the other side will send. */
+/* SYNs of this host ask for feedback as well, for the data of the other side. */
 const volatile __u32 nrw_ask = 0;
 
 struct nrw_receiver_counters {
@@ -31,11 +32,14 @@ struct nrw_receiver_counters nrw_counters;
 
 static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 {
-	/* the question for the MSS of data that is yet to be sent looks like that for a pure ACK */
+	/* the kernel's question for the MSS of later data looks the same as that for a pure ACK */
 	if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS)
 		return;
 	if (nrw_is_syn(ctx)) {
-		/* The sender's program may have reserved already; then there is one to spare, filled with NOPs. */
+		/*
+		 * The sender's program may have reserved the option already. The second reservation
+		 * is then filled with NOPs.
+		 */
 		if (nrw_ask)
 			nrw_option_reserve(ctx);
 	} else if (nrw_is_syn_ack(ctx)) {
@@ -46,7 +50,10 @@ static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 	}
 }
 
-/* Payload of the packet that is being written: unlike in the question before, skb_len now counts the header. */
+/*
+ * Payload of the packet that is being written. In this callback skb_len includes the header, unlike
+ * in the question before.
+ */
 static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
 {
 	__u8 *doff = ctx->skb_data + 12;
@@ -54,7 +61,7 @@ static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
 	return (void *)(doff + 1) > ctx->skb_data_end || ctx->skb_len > (__u32)(*doff >> 4) * 4;
 }
 
-/* Data is left alone: what room there is another program has reserved. */
+/* Data is left unchanged: any room in it was reserved by another program. */
 static __always_inline void nrw_write(struct bpf_sock_ops *ctx)
 {
 	if (nrw_is_syn(ctx) ? nrw_ask : nrw_is_syn_ack(ctx) || !nrw_has_data(ctx))
@@ -66,7 +73,7 @@ int nrw_receiver(struct bpf_sock_ops *ctx)
 {
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
-		/* where it came too late the switch has to insert */
+		/* if the flag came too late the switch inserts the option */
 		if (nrw_in_scope(ctx))
 			nrw_answer_syns(ctx);
 		break;
@@ -87,14 +94,20 @@ int nrw_receiver(struct bpf_sock_ops *ctx)
 		}
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
-		/* An answer with the option means that the SYN had asked. Runs before the handshake's third packet is
-		 * sent, which carries the other side's first rate (BRF-14). */
+		/*
+		 * A SYN-ACK with the option shows that the SYN had asked. This runs before the
+		 * handshake's third packet is sent, which carries the first rate of the other side
+		 * (BRF-14).
+		 */
 		if (nrw_in_scope(ctx) && nrw_option_read(ctx, 0) != NRW_NO_OPTION) {
 			nrw_callbacks_add(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 			nrw_count(reserving);
 		}
 		break;
-	/* The callback's flag may be another program's, for a socket that is not of this one's scope. */
+	/*
+	 * Another program may have set the callback's flag, for a socket outside this program's
+	 * scope.
+	 */
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
 		if (nrw_in_scope(ctx))
 			nrw_reserve(ctx);

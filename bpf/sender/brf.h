@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The congestion control: obeys the rate, and copes without (BRF-90 to BRF-94, BRF-104, BRF-105). The state machine is
- * that of congestion/network/brf.rs.
+ * The congestion control `brf`: applies the network's rate, and works without one (BRF-90 to
+ * BRF-94, BRF-104, BRF-105). The state machine is that of congestion/network/brf.rs.
  */
 #ifndef NRW_BRF_H
 #define NRW_BRF_H
@@ -18,7 +18,7 @@ static __always_inline void nrw_to_cubic(struct nrw_conn *conn, struct tcp_sock 
 	cubictcp_init((struct sock *)tp);
 }
 
-/* The rate that has been heard since the last look, if any. */
+/* The rate that arrived since the last call, if any. */
 static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64 *rate)
 {
 	__u32 word = conn->word;
@@ -33,8 +33,8 @@ static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64
 }
 
 /*
- * After the handshake, once: from init(), or where that ran in SYN_SENT already (a congestion control set between
- * connect() and the SYN-ACK), from the first packet or ACK.
+ * Runs once, after the handshake: from init(), or from the first packet or ACK if init() ran in
+ * SYN_SENT already (a congestion control set between connect() and the SYN-ACK).
  */
 static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -51,7 +51,10 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 	if (nrw_take_word(conn, now, &rate)) {
 		conn->mode = NRW_MODE_RATED;
 		nrw_on_feedback(conn, now, rate);
-		/* the first rate is the switch's to choose: there is nothing yet that it could jump from */
+		/*
+		 * the switch chooses the first rate: there is no earlier rate that would limit its
+		 * increase
+		 */
 		conn->granted = nrw_max(conn->target, nrw_least(conn, tp));
 		conn->base = conn->granted;
 		conn->base_us = now;
@@ -67,7 +70,10 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 	}
 }
 
-/* From the rate to CUBIC: its window is that of the halved rate, its threshold half of what the rate had filled. */
+/*
+ * From the rate to CUBIC: CUBIC's window is that of the halved rate, its threshold half of what the
+ * rate had in flight.
+ */
 static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *tp)
 {
 	__u32 packet = nrw_packet_bytes(tp);
@@ -83,7 +89,7 @@ static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *t
 	nrw_count(orphaned);
 }
 
-/* From CUBIC to the rate, by doubling from where CUBIC is. */
+/* From CUBIC to the rate, by doubling from CUBIC's present rate. */
 static __always_inline void nrw_adopt(struct nrw_conn *conn, struct tcp_sock *tp, __u64 now, __u64 rate)
 {
 	conn->mode = NRW_MODE_RATED;
@@ -95,7 +101,7 @@ static __always_inline void nrw_adopt(struct nrw_conn *conn, struct tcp_sock *tp
 	nrw_count(adopted);
 }
 
-/* BRF-100: once per RTT, what the rate sampler thought of most packets of that RTT. */
+/* BRF-100: once per RTT, whether most packets of that RTT were sent under an application limit. */
 static __always_inline void nrw_judge_application(struct nrw_conn *conn, const struct tcp_sock *tp,
 						  const struct rate_sample *rs)
 {
@@ -103,7 +109,7 @@ static __always_inline void nrw_judge_application(struct nrw_conn *conn, const s
 		conn->limited += rs->acked_sacked;
 	else
 		conn->unlimited += rs->acked_sacked;
-	/* an RTT ends when a packet is delivered that was sent after its begin; as in tcp_bbr.c */
+	/* an RTT ends when a packet is delivered that was sent after it began, as in tcp_bbr.c */
 	if ((int)(rs->prior_delivered - conn->round_end) < 0 || !rs->acked_sacked)
 		return;
 	conn->round_end = tp->delivered;
@@ -116,11 +122,14 @@ void BPF_PROG(brf_init, struct sock *sk)
 {
 	struct nrw_conn *conn = nrw_conn_get(sk, BPF_SK_STORAGE_GET_F_CREATE);
 
-	/* Whatever comes, CUBIC's state is valid. */
+	/* CUBIC's state is valid in every case. */
 	cubictcp_init(sk);
 	if (!conn)
 		return;
-	/* a program may choose another congestion control and come back; then it begins anew, on the last word heard */
+	/*
+	 * a program may choose another congestion control and return to this one, which then starts
+	 * again with the last rate received
+	 */
 	conn->mode = NRW_MODE_NONE;
 	nrw_begin(conn, (struct tcp_sock *)sk);
 }
@@ -130,7 +139,7 @@ void BPF_PROG(brf_release, struct sock *sk)
 {
 	struct nrw_conn *conn = nrw_conn_get(sk, 0);
 
-	/* another congestion control does not inherit the pacing, if it can be helped */
+	/* the next congestion control should not inherit the pacing */
 	if (conn)
 		nrw_unpace(conn, (struct tcp_sock *)sk);
 }
@@ -158,7 +167,7 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 		else
 			nrw_on_silence(conn, now);
 	}
-	/* a hand-over does not happen while a recovery is half done under the other's rules */
+	/* no hand-over during a recovery that the other algorithm began */
 	if (nrw_ca_state(tp) <= NRW_CA_DISORDER) {
 		if (conn->mode == NRW_MODE_RATED && conn->halvings > NRW_HALVINGS)
 			nrw_orphan(conn, tp);
@@ -173,14 +182,17 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 	}
 }
 
-/* The first packet after nothing was in flight. */
+/* The first packet sent when nothing was in flight. */
 static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock *tp)
 {
 	__u64 now = tp->tcp_mstamp;
 	__u64 idle = now - conn->acked_us;
 
 	nrw_begin(conn, tp);
-	/* packets that are all held for lost are not in flight either, but that is no idling; and time may stand still */
+	/*
+	 * nothing is in flight either when all packets are marked lost, but the sender is not idle
+	 * then; and the clock may not have advanced
+	 */
 	if (conn->mode == NRW_MODE_NONE || tp->packets_out || (__s64)idle <= 0)
 		return;
 	conn->acked_us = now;
@@ -188,7 +200,10 @@ static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock 
 		nrw_cubic_restart(conn, tp, idle);
 		return;
 	}
-	/* Nobody answers while nothing is sent: only that time is forgiven (congestion/network/brf.rs, on_restart). */
+	/*
+	 * No feedback arrives while nothing is sent. Only that time is excused
+	 * (congestion/network/brf.rs, on_restart).
+	 */
 	conn->heard_us = nrw_min(conn->heard_us + idle, now);
 	if (idle > (__u64)conn->srtt + NRW_RTO_FLOOR_US) {
 		conn->restart = nrw_max(nrw_segments_in(tp, NRW_RESTART_SEGMENTS, conn->recent), 1);
@@ -221,7 +236,7 @@ __u32 BPF_PROG(brf_ssthresh, struct sock *sk)
 {
 	struct nrw_conn *conn = nrw_conn_get(sk, 0);
 
-	/* a loss never changes the network's rate (BRF-91) */
+	/* a loss does not change the network's rate (BRF-91) */
 	if (conn && conn->mode == NRW_MODE_RATED)
 		return TCP_INFINITE_SSTHRESH;
 	return cubictcp_recalc_ssthresh(sk);
@@ -235,7 +250,7 @@ __u32 BPF_PROG(brf_undo_cwnd, struct sock *sk)
 
 	if (conn && conn->mode == NRW_MODE_RATED)
 		return tp->snd_cwnd;
-	/* tcp_reno_undo_cwnd(), which is CUBIC's */
+	/* tcp_reno_undo_cwnd(), which CUBIC uses */
 	return nrw_max(tp->snd_cwnd, tp->prior_cwnd);
 }
 
@@ -258,7 +273,7 @@ struct tcp_congestion_ops brf = {
 	.set_state = (void *)brf_set_state,
 	.undo_cwnd = (void *)brf_undo_cwnd,
 	.pkts_acked = (void *)brf_pkts_acked,
-	/* a namespace may have it as its default */
+	/* not restricted: a namespace may make it the default */
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "brf",
 };

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Cap only: the kernel's own congestion control under SO_MAX_PACING_RATE. The result is the least of both, so that the
- * bounds of BRF-104 and the way back to CUBIC are not needed: without a cap it is what it was.
+ * Cap-only mode: the kernel's own congestion control below SO_MAX_PACING_RATE. The lower of both
+ * rates counts. The bounds of BRF-104 and the return to CUBIC are therefore not needed: without a
+ * cap the congestion control is unchanged.
  */
 #ifndef NRW_CAP_H
 #define NRW_CAP_H
 
-/* All ones is the kernel's "no cap"; in four bytes, which is what the helper takes, so at most 4.29 GB/s. */
+/* All ones is the kernel's "no cap". The helper takes four bytes, so a cap is at most 4.29 GB/s. */
 #define NRW_NO_CAP	0xffffffffU
-/* An old cap is lifted after the silence that makes `brf` go to CUBIC at the latest. */
+/* An old cap is lifted after the silence after which `brf` goes to CUBIC at the latest. */
 #define NRW_CAP_SILENCE_US	1000000
 
 static __always_inline void nrw_cap_set(struct bpf_sock_ops *ctx, struct nrw_conn *conn, __u64 cap)
@@ -20,7 +21,7 @@ static __always_inline void nrw_cap_set(struct bpf_sock_ops *ctx, struct nrw_con
 	value = cap < NRW_NO_CAP ? cap : NRW_NO_CAP;
 	if (value == conn->capped)
 		return;
-	/* pacing at 0 would never send again */
+	/* pacing at 0 would stop the connection for good */
 	if (!value)
 		value = 1;
 	conn->capped = value;
@@ -57,7 +58,7 @@ static __always_inline void nrw_cap_begin(struct bpf_sock_ops *ctx, struct nrw_c
 	nrw_cap_follow(ctx, conn, tp);
 }
 
-/* Once per RTT, from the RTT estimator. */
+/* Once per RTT, at an update of the RTT estimator. */
 static __always_inline void nrw_cap_silence(struct bpf_sock_ops *ctx, struct nrw_conn *conn,
 					    struct tcp_sock *tp)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the sender knows of a connection, and its tunables. */
+/* The sender's state of a connection, and its tunables. */
 #ifndef NRW_CONN_H
 #define NRW_CONN_H
 
-/* Tunables: set before load, then read-only, so that the verifier drops what is switched off. */
+/*
+ * Tunables. Set before load and read-only afterwards, so that the verifier removes disabled code.
+ */
 
 /* nrw_choice: crates/narrows-agent/src/host/options.rs */
 #define NRW_CHOICE_UNCHOSEN	0
@@ -15,52 +17,55 @@ const volatile __u32 nrw_cap_only = 0;
 const volatile __u32 nrw_format = NRW_FORMAT_INSERT;
 const volatile char nrw_name[16] = "brf";
 
-/* BRF-104: no rate is above what this host's link can carry, L3 bytes/s. The default is 1 Tbit/s; no product below
- * overflows with it. */
+/*
+ * BRF-104: no rate exceeds what this host's link can carry, in L3 bytes/s. The default is 1 Tbit/s,
+ * with which no product below overflows.
+ */
 const volatile __u64 nrw_max_rate = 125000000000ULL;
 
-/* The rest is as congestion/network/brf.rs (struct Params) has it; times in us. */
+/* The other constants are those of congestion/network/brf.rs (struct Params); times in us. */
 #define NRW_SLOWEST_SEGMENT_US	1000000	/* a segment goes out at least this often (RFC 6298, 2.4) */
-#define NRW_SILENCE_SRTTS	4	/* feedback is missed after so many srtt ... */
+#define NRW_SILENCE_SRTTS	4	/* feedback counts as missing after so many srtt ... */
 #define NRW_SILENCE_LEAST_US	200000	/* ... but not before this (BRF-92) */
 #define NRW_HALVINGS		4	/* then CUBIC */
-#define NRW_FLOOR_SEGMENTS	2	/* per RTT: silence does not push below (BRF-92) */
-#define NRW_FIRST_STEP		2	/* segments per RTT: where the way up begins */
-#define NRW_RESTART_SEGMENTS	10	/* per RTT, after idling, until the next feedback (BRF-94) */
+#define NRW_FLOOR_SEGMENTS	2	/* per RTT: missing feedback does not reduce the rate below this (BRF-92) */
+#define NRW_FIRST_STEP		2	/* segments per RTT: where the increase begins */
+#define NRW_RESTART_SEGMENTS	10	/* per RTT, after an idle time, until the next feedback (BRF-94) */
 #define NRW_RTO_FLOOR_US	200000	/* TCP_RTO_MIN */
 #define NRW_NOMINAL_RTT_US	100000
 #define NRW_RTT_MIN_US		10
 #define NRW_RTT_MAX_US		10000000
-#define NRW_LONGEST_RTT		8	/* no sample counts for more than so many of the least RTT */
+#define NRW_LONGEST_RTT		8	/* a sample counts for at most so many times the least RTT */
 
 /*
- * The window is the rate times twice the least RTT and this, and so many packets: it bounds what is in flight (BRF-91)
- * but must not clip the rate, nor where the RTT is shorter than the timer's jitter and a TSO burst. Measured from 6 us
- * to 20 ms.
+ * The window is the rate times (twice the least RTT plus this), plus so many packets. It bounds the
+ * data in flight (BRF-91) but must not limit the rate, also where the RTT is shorter than the
+ * timer's jitter and a TSO burst. Measured from 6 us to 20 ms.
  */
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10
 
-/* nrw_conn.mode: who decides; as Mode in congestion/network/brf.rs */
-#define NRW_MODE_NONE		0	/* the handshake is not over */
+/* nrw_conn.mode: what sets the rate; as Mode in congestion/network/brf.rs */
+#define NRW_MODE_NONE		0	/* the handshake is not complete */
 #define NRW_MODE_RATED		1	/* the network's rate */
-#define NRW_MODE_ORPHANED	2	/* CUBIC, until feedback comes */
-#define NRW_MODE_UNRATED	3	/* CUBIC for good: no option in the handshake (BRF-93, BRF-104) */
+#define NRW_MODE_ORPHANED	2	/* CUBIC, until feedback arrives */
+#define NRW_MODE_UNRATED	3	/* CUBIC for the whole connection: no option in the handshake (BRF-93, BRF-104) */
 
 /* nrw_conn.word, beside a code in the low half */
-#define NRW_WORD_RATE		(1U << 16) /* the code is a rate that has not been taken up */
-#define NRW_WORD_NO_ROOM	(1U << 17) /* an ACK had no room for the option since the last look */
+#define NRW_WORD_RATE		(1U << 16) /* the code is a rate that was not applied yet */
+#define NRW_WORD_NO_ROOM	(1U << 17) /* since the last call, an ACK had no room for the option */
 
 struct nrw_conn {
 	/*
-	 * From those who see headers to the congestion control, in one word: the padding's shim runs without the
-	 * socket's lock. Of two rates that meet in it the later one stands; losing one costs an ACK.
+	 * From the programs that see headers to the congestion control, in one word, because the
+	 * padding's program runs without the socket's lock. Of two rates that arrive at the same
+	 * time the later one stays; losing one delays the rate by an ACK.
 	 */
 	__u32 word;
 	__u8 possible;		/* the handshake carried the option */
 	__u8 mode;
 	__u8 halvings;
-	__u8 paced;		/* pacing was switched on here */
+	__u8 paced;		/* this program enabled pacing */
 
 	/* rates, L3 bytes/s: as in congestion/network/brf.rs */
 	__u64 target;
@@ -71,22 +76,25 @@ struct nrw_conn {
 	/* tcp_mstamp, us */
 	__u64 base_us;
 	__u64 heard_us;		/* last feedback, or restart from idle */
-	__u64 excused_us;	/* last ACK without room for feedback */
+	__u64 excused_us;	/* last ACK that had no room for feedback */
 	__u64 halved_us;
 	__u64 acked_us;
 
 	__u32 srtt;		/* us */
 	__u32 path;		/* least RTT, us */
-	__u32 recent;		/* last RTT within limits, us */
+	__u32 recent;		/* last RTT, limited */
 
-	/* CUBIC: tp->prr_delivered's meaning, which the kernel leaves alone beside a cong_control */
+	/*
+	 * CUBIC: has the meaning of tp->prr_delivered, which the kernel does not update beside a
+	 * cong_control
+	 */
 	__u32 prr_delivered;
 
-	/* BRF-100, one RTT long */
+	/* BRF-100, over one RTT */
 	__u32 round_end;	/* tp->delivered when the RTT began */
 	__u32 limited;		/* packets delivered under an application limit */
 	__u32 unlimited;
-	__u32 mark;		/* to be written on the next data packet; 0: nothing */
+	__u32 mark;		/* to write on the next data packet; 0: nothing */
 
 	/* cap only */
 	__u64 own_cap;		/* the program's SO_MAX_PACING_RATE, bytes/s */
@@ -101,16 +109,16 @@ struct {
 	__type(value, struct nrw_conn);
 } nrw_conns SEC(".maps");
 
-/* What has happened; for `status`. Rare events only, so plain atomics do. */
+/* Counters of events, for `status`. The events are rare, so plain atomics are enough. */
 struct nrw_host_counters {
 	__u64 asked;		/* SYNs that asked for feedback */
-	__u64 rated;		/* connections that began with a rate */
-	__u64 awaiting;		/* that began without one, but may get it */
-	__u64 unrated;		/* whose handshake had no option */
-	__u64 orphaned;		/* that fell silent and went to CUBIC */
-	__u64 adopted;		/* that came back from CUBIC to a rate */
+	__u64 rated;		/* connections that started with a rate */
+	__u64 awaiting;		/* connections that started without one and may still get it */
+	__u64 unrated;		/* connections whose handshake had no option */
+	__u64 orphaned;		/* connections whose feedback stopped and that went to CUBIC */
+	__u64 adopted;		/* connections that returned from CUBIC to a rate */
 	__u64 marked;		/* data packets marked */
-	__u64 restored;		/* ACKs whose padding was put right */
+	__u64 restored;		/* ACKs whose padding was restored */
 };
 struct nrw_host_counters nrw_counters;
 

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel's CUBIC without a rate.
+ * The kernel's CUBIC, used without a rate.
  *
- * A congestion control with a cong_control() hook owns the window: tcp_cong_control(), tcp_end_cwnd_reduction() and
- * tcp_slow_start_after_idle_check() then leave it alone (net/ipv4/tcp_input.c, include/net/tcp.h). In this mode what
- * they would have done has to be done here: proportional rate reduction (RFC 6937) in recovery, CUBIC's own functions
- * otherwise, the end of a reduction, the restart after idling (RFC 2861), the pacing rate.
+ * A congestion control with a cong_control() hook controls the window: tcp_cong_control(),
+ * tcp_end_cwnd_reduction() and tcp_slow_start_after_idle_check() then do not change it
+ * (net/ipv4/tcp_input.c, include/net/tcp.h). In this mode the program does their work: proportional
+ * rate reduction (RFC 6937) in recovery, CUBIC's own functions otherwise, the end of a reduction,
+ * the restart after an idle time (RFC 2861), and the pacing rate.
  *
- * Left out: tcp_cwnd_application_limited(), which shrinks the window of a flow that has not filled it for an RTO.
+ * Not implemented: tcp_cwnd_application_limited(), which reduces the window of a flow that did not
+ * fill it for an RTO.
  */
 #ifndef NRW_CUBIC_H
 #define NRW_CUBIC_H
 
-#define NRW_INIT_CWND	10	/* TCP_INIT_CWND; a route's initcwnd is not looked up */
+#define NRW_INIT_CWND	10	/* TCP_INIT_CWND; a route's initcwnd is ignored */
 
 static __always_inline int nrw_in_reduction(const struct tcp_sock *tp)
 {
@@ -21,7 +23,10 @@ static __always_inline int nrw_in_reduction(const struct tcp_sock *tp)
 	return state == NRW_CA_CWR || state == NRW_CA_RECOVERY;
 }
 
-/* tcp_cwnd_reduction(). The kernel counts prr_out beside any congestion control, prr_delivered only in there. */
+/*
+ * tcp_cwnd_reduction(). The kernel updates prr_out with any congestion control, prr_delivered only
+ * in this function.
+ */
 static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *tp, __u32 acked_sacked,
 				       int losses, int flag)
 {
@@ -46,13 +51,13 @@ static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *t
 		if (send > delta)
 			send = delta;
 	}
-	/* the fast retransmit at the start of recovery is not to wait */
+	/* the fast retransmit at the start of recovery must not wait */
 	if (send < (prr_out ? 0 : 1))
 		send = prr_out ? 0 : 1;
 	tp->snd_cwnd = nrw_max(in_flight + send, 1);
 }
 
-/* tcp_may_raise_cwnd(); 3 is the default of sysctl tcp_reordering, which is not looked up */
+/* tcp_may_raise_cwnd(); 3 is the default of sysctl tcp_reordering, which is not read */
 static __always_inline int nrw_may_raise(const struct tcp_sock *tp, int flag)
 {
 	return flag & (tp->reordering > 3 ? FLAG_FORWARD_PROGRESS : FLAG_DATA_ACKED);
@@ -65,7 +70,10 @@ static __always_inline void nrw_cubic_pacing(struct tcp_sock *tp)
 	__u64 percent = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
 	__u64 rate = (__u64)tp->mss_cache * nrw_max(tp->snd_cwnd, tp->packets_out);
 
-	/* srtt_us is eight times the RTT; in this order nothing overflows up to windows of 10^9 bytes */
+	/*
+	 * srtt_us is eight times the RTT; in this order nothing overflows for windows up to 10^9
+	 * bytes
+	 */
 	rate *= percent * (1000000 / 100) * 8;
 	if (tp->srtt_us)
 		rate /= tp->srtt_us;
@@ -83,22 +91,25 @@ static __always_inline void nrw_cubic_control(struct nrw_conn *conn, struct tcp_
 	nrw_unpace(conn, tp);
 }
 
-/* Beginning of a reduction (tcp_init_cwnd_reduction()) and its end (tcp_end_cwnd_reduction()). */
+/* Start of a reduction (tcp_init_cwnd_reduction()) and its end (tcp_end_cwnd_reduction()). */
 static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_sock *tp, __u8 new_state)
 {
 	__u8 state = nrw_ca_state(tp);
 
-	/* a loss within CWR goes on with the reduction that has begun (tcp_enter_recovery()) */
+	/* a loss during CWR continues the reduction that has begun (tcp_enter_recovery()) */
 	if ((new_state == NRW_CA_CWR || new_state == NRW_CA_RECOVERY) && !nrw_in_reduction(tp))
 		conn->prr_delivered = 0;
-	/* undo_marker is gone where the reduction was undone */
+	/* undo_marker is 0 if the reduction was undone */
 	if (new_state <= NRW_CA_DISORDER && nrw_in_reduction(tp) && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH &&
 	    (state == NRW_CA_CWR || tp->undo_marker))
 		tp->snd_cwnd = tp->snd_ssthresh;
 	cubictcp_state((struct sock *)tp, new_state);
 }
 
-/* tcp_cwnd_restart(), with halvings per RTO of idling; the RTO is estimated, as jiffies are not at hand here */
+/*
+ * tcp_cwnd_restart(), halving per RTO of idle time. The RTO is estimated, because jiffies are not
+ * available here.
+ */
 static __always_inline void nrw_cubic_restart(struct nrw_conn *conn, struct tcp_sock *tp, __u64 idle)
 {
 	__u64 rto = (__u64)conn->srtt + NRW_RTO_FLOOR_US;
@@ -110,7 +121,7 @@ static __always_inline void nrw_cubic_restart(struct nrw_conn *conn, struct tcp_
 	cubictcp_cwnd_event((struct sock *)tp, CA_EVENT_CWND_RESTART);
 	/* tcp_current_ssthresh() */
 	tp->snd_ssthresh = nrw_max(tp->snd_ssthresh, (cwnd >> 1) + (cwnd >> 2));
-	/* 31 halvings leave nothing of any window */
+	/* after 31 halvings nothing is left of any window */
 	for (int i = 0; i < 31 && idle > rto && cwnd > least; i++) {
 		idle -= rto;
 		cwnd >>= 1;

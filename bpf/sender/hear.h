@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Asking for feedback and hearing it: the cgroup's sock_ops. */
+/* Asks for feedback and reads it: the cgroup's sock_ops program. */
 #ifndef NRW_HEAR_H
 #define NRW_HEAR_H
 
 #include "accept.h"
 
-/* Storage of the callback's socket; NULL where there is none (a SYN-ACK's request socket). */
+/* Storage of the callback's socket; NULL if it has none (a SYN-ACK's request socket). */
 static __always_inline struct nrw_conn *nrw_conn_of(struct bpf_sock_ops *ctx, __u64 flags)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -36,9 +36,12 @@ static __always_inline void nrw_hear(struct nrw_conn *conn, int code)
 }
 
 /*
- * The handshake is over. Its option decides whether feedback will ever be believed on this connection (BRF-104).
+ * The handshake is complete. Its option decides whether feedback is ever accepted on this
+ * connection (BRF-104).
  *
- * Runs before the congestion control's init(), which then finds the first rate (tcp_init_transfer()). One that was
+ * Runs before the congestion control's init(), which then finds the first rate
+ * (tcp_init_transfer()). The init() of a congestion control that was chosen in SYN_SENT has run
+ * already; see nrw_begin().
  * chosen while in SYN_SENT has had its init() already; see nrw_begin().
  */
 static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passive)
@@ -51,11 +54,14 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 		return;
 	nrw_hear(conn, code);
 	conn->possible = code != NRW_NO_OPTION;
-	/* Who accepts hears the first rate with the handshake's third packet (BRF-14), if a switch is there and writes
-	 * so early; the SYN says that there may be one. A SYN cookie does not keep it, and leaves the third packet. */
+	/*
+	 * The accepting side gets the first rate with the handshake's third packet (BRF-14), if a
+	 * switch writes it that early. The SYN says that one may. With a SYN cookie the SYN is not
+	 * kept, and only the third packet is left.
+	 */
 	if (passive && nrw_syn_asks(ctx))
 		conn->possible = 1;
-	/* The paper's padding has no place in a SYN-ACK. */
+	/* The paper's padding does not exist in a SYN-ACK. */
 	if (nrw_format == NRW_FORMAT_PADDING)
 		conn->possible = 1;
 
@@ -67,16 +73,21 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 		if (!nrw_is_ours(ctx))
 			nrw_choose(ctx);
 	}
-	/* Without an option in the handshake nothing is parsed, so nothing can be forged. SACKs without room for the
-	 * option are to be seen too, hence all headers and not only those with unknown options; the fast path's do not
-	 * come here in either case. */
+	/*
+	 * Without an option in the handshake nothing is parsed, so nothing can be forged. All
+	 * headers are requested, not only those with unknown options, because SACKs without room
+	 * for the option must be seen as well. Packets of the fast path do not come here in either
+	 * case.
+	 */
 	if (conn->possible)
 		nrw_callbacks_add(ctx, BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG);
 	else if (!passive)
 		nrw_write_no_more(ctx);
 }
 
-/* An ACK that a switch could not have written to: forty bytes of options are all there is (three SACK blocks). */
+/*
+ * An ACK into which no switch could write: its forty bytes of options are full (three SACK blocks).
+ */
 static __always_inline int nrw_no_room(struct bpf_sock_ops *ctx)
 {
 	void *header = ctx->skb_data;
@@ -109,9 +120,10 @@ static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Whether this SYN is one of ours that asks, or this SYN-ACK one to somebody who asks. The callback's flag may be another
- * program's. A SYN has its storage then, or not; a SYN-ACK has none, and the flag can only be the receiver's, which asks there
- * whoever will obey.
+ * Whether this SYN is one of this program's that asks, or this SYN-ACK answers a SYN that asked.
+ * Another program may have set the callback's flag. A SYN has its storage by then, if it asks. A
+ * SYN-ACK has none, and its flag can only be the receiver's, which asks on every connection that
+ * will apply rates.
  */
 static __always_inline int nrw_asks(struct bpf_sock_ops *ctx)
 {
@@ -147,7 +159,7 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 			nrw_option_write(ctx);
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
-		/* Only where this program asked: it left its storage then. */
+		/* Only if this program asked: it created the storage then. */
 		if (nrw_conn_of(ctx, 0))
 			nrw_established(ctx, 0);
 		break;
@@ -173,7 +185,10 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* With NRW_CHOICE_ALL a program's own choice is swallowed: -1 tells the kernel to leave it, without an error. */
+/*
+ * With NRW_CHOICE_ALL a program's own choice is ignored: -1 tells the kernel to keep the present
+ * one, without an error.
+ */
 SEC("cgroup/setsockopt")
 int nrw_setsockopt(struct bpf_sockopt *ctx)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Listeners that are older than the program: an iterator over the sockets of a network namespace, run once at the start,
- * gives them what nrw_answer_syns() gives the others. The flag can be set from outside of sock_ops since 6.12.
+ * Listeners that are older than the program. An iterator over the sockets of a network namespace
+ * runs once at the start and does for them what nrw_answer_syns() does for the others. The flag can
+ * be set outside of sock_ops since 6.12.
  */
 #ifndef NRW_LISTENERS_H
 #define NRW_LISTENERS_H
@@ -18,7 +19,7 @@ int nrw_listeners(struct bpf_iter__tcp *ctx)
 	int save = 1, flags = 0;
 	struct tcp_sock *tp;
 
-	/* time-wait and request sockets are listed, too */
+	/* the iterator also lists time-wait and request sockets */
 	if (!skc || skc->skc_state != NRW_TCP_LISTEN)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(skc);

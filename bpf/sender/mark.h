@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Saying whether the application limits the flow (BRF-100), on one data packet per RTT, where data leaves. */
+/*
+ * States whether the application limits the flow (BRF-100), on one data packet per RTT, at the
+ * egress of interfaces.
+ */
 #ifndef NRW_MARK_H
 #define NRW_MARK_H
 
@@ -11,7 +14,7 @@ int nrw_mark(struct __sk_buff *skb)
 	struct nrw_conn *conn;
 	__u16 mark;
 
-	/* a bridge's or router's packets have no socket, and TIME_WAIT and request sockets no storage */
+	/* forwarded packets have no socket; TIME_WAIT and request sockets have no storage */
 	if (!sk)
 		return NRW_TCX_NEXT;
 	sk = bpf_sk_fullsock(sk);
@@ -22,11 +25,14 @@ int nrw_mark(struct __sk_buff *skb)
 		return NRW_TCX_NEXT;
 	if (nrw_segment_read(skb, &seg) || !seg.payload || seg.padding != NRW_NOP_NOP)
 		return NRW_TCX_NEXT;
-	/* On an interface inside another the packet may be a tunnel's: then its ports are not the socket's. */
+	/*
+	 * On an interface inside another one the packet may belong to a tunnel. Its ports are not
+	 * the socket's then.
+	 */
 	if (seg.sport != bpf_htons(sk->src_port))
 		return NRW_TCX_NEXT;
 	mark = conn->mark;
-	/* Lent to this packet without the socket's lock; a mark said twice or lost does no harm. */
+	/* Read without the socket's lock. A mark that is sent twice or lost does no harm. */
 	conn->mark = 0;
 	if (!nrw_padding_write(skb, &seg, mark))
 		nrw_count(marked);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The paper's wire format: the rate stands in the two NOPs in front of an ACK's timestamps, where every parser would
- * misread it. Where ACKs arrive it is taken out and the NOPs are put back.
+ * The paper's wire format: the rate is in the two NOPs in front of an ACK's timestamps, where every
+ * parser would misread it. The program removes it at the ingress and restores the NOPs.
  */
 #ifndef NRW_PADDING_H
 #define NRW_PADDING_H
 
 /*
- * For the socket of the ACK. The tuple is read from the packet behind the Ethernet header: source and destination
- * address are neighbours in both families, and so are the ports.
+ * Looks up the socket of the ACK. The tuple is read from the packet behind the Ethernet header:
+ * source and destination address are adjacent in both families, and so are the ports.
  */
 static __always_inline void nrw_padding_deliver(struct __sk_buff *skb, const struct nrw_segment *seg)
 {
@@ -44,7 +44,7 @@ int nrw_restore(struct __sk_buff *skb)
 {
 	struct nrw_segment seg = {};
 
-	/* Data's padding is the other direction's mark (NRW_MARK_), which parsers skip. */
+	/* On data, the padding holds the other direction's mark (NRW_MARK_), which parsers skip. */
 	if (nrw_segment_read(skb, &seg) || seg.payload || seg.padding == NRW_NOP_NOP ||
 	    (seg.flags & (NRW_TCP_SYN | NRW_TCP_ACK)) != NRW_TCP_ACK)
 		return NRW_TCX_NEXT;

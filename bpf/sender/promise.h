@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Who obeys: what asking for feedback promises, in SYNs and SYN-ACKs. */
+/* Which connections apply rates. A SYN or SYN-ACK that asks for feedback announces it. */
 #ifndef NRW_PROMISE_H
 #define NRW_PROMISE_H
 
-/* Whether the socket's congestion control is ours, by its name. `ctx` is what bpf_getsockopt() takes here. */
+/*
+ * Whether the socket uses our congestion control, by name. `ctx` is what bpf_getsockopt() takes
+ * here.
+ */
 static __always_inline int nrw_is_ours(void *ctx)
 {
 	char name[16] = {};
@@ -20,8 +23,8 @@ static __always_inline int nrw_is_ours(void *ctx)
 }
 
 /*
- * Whether this connection is to obey: what a SYN or a SYN-ACK that asks for feedback promises. Of a listener: whether those
- * that it accepts are, which inherit its choice.
+ * Whether this connection will apply rates, as a SYN or SYN-ACK that asks for feedback announces.
+ * For a listener: whether the connections that it accepts will, which inherit its choice.
  */
 static __always_inline int nrw_will_obey(void *ctx, struct tcp_sock *tp)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rate in force: what the network said, within this host's bounds (BRF-92, BRF-94, BRF-104). The functions are
- * those of congestion/network/brf.rs, where the reasons are.
+ * The rate in force: the network's rate within this host's bounds (BRF-92, BRF-94, BRF-104). The
+ * functions are those of congestion/network/brf.rs, which gives the reasons.
  */
 #ifndef NRW_RATE_H
 #define NRW_RATE_H
@@ -16,19 +16,19 @@ static __always_inline __u64 nrw_max(__u64 a, __u64 b)
 	return a > b ? a : b;
 }
 
-/* The rate of so many segments in so many us, L3 bytes/s. */
+/* The rate of so many segments in so many us, in L3 bytes/s. */
 static __always_inline __u64 nrw_segments_in(const struct tcp_sock *tp, __u64 segments, __u32 us)
 {
 	return us ? segments * nrw_packet_bytes(tp) * 1000000 / us : nrw_max_rate;
 }
 
-/* The rate below which silence cannot push (BRF-92). */
+/* Missing feedback does not reduce the rate below this (BRF-92). */
 static __always_inline __u64 nrw_floor(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_max(nrw_segments_in(tp, NRW_FLOOR_SEGMENTS, conn->recent), 1);
 }
 
-/* The rate below which feedback cannot push (BRF-104). */
+/* Feedback does not reduce the rate below this (BRF-104). */
 static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_min(nrw_floor(conn, tp), nrw_segments_in(tp, 1, NRW_SLOWEST_SEGMENT_US));
@@ -36,14 +36,14 @@ static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct
 
 static __always_inline __u64 nrw_rate_in_force(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
-	/* the mask is for the verifier: a shift by a value of memory has no bound in its eyes */
+	/* the mask is for the verifier, which has no bound for a shift by a value from memory */
 	__u64 rate = nrw_max(conn->granted >> (conn->halvings & 63),
 			     nrw_min(nrw_floor(conn, tp), conn->granted));
 
 	return conn->restart ? nrw_min(rate, conn->restart) : rate;
 }
 
-/* srtt, least and recent RTT from the kernel's estimators. */
+/* srtt, least and recent RTT, from the kernel's estimators. */
 static __always_inline void nrw_observe_rtt(struct nrw_conn *conn, const struct tcp_sock *tp, long sample_us)
 {
 	__u32 srtt = tp->srtt_us >> 3;
@@ -66,7 +66,7 @@ static __always_inline void nrw_on_feedback(struct nrw_conn *conn, __u64 now, __
 	conn->target = nrw_min(rate, nrw_max_rate);
 }
 
-/* Lets the target in: down at once, up by 2 per RTT (BRF-104). */
+/* Moves the rate to its target: down at once, up by a factor of 2 per RTT (BRF-104). */
 static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 now)
 {
 	__u64 most;
@@ -81,8 +81,9 @@ static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struc
 }
 
 /*
- * BRF-92. ACKs that had no room for feedback excuse its absence, but not for ever: with heavy loss and a dead switch
- * there would be nothing but such ACKs. (The simulated receiver leaves room instead; Linux's cannot be told to.)
+ * BRF-92. ACKs without room for feedback excuse its absence, but not for ever: with heavy loss and
+ * a dead switch there would be no other ACKs. (The simulated receiver reserves room instead.
+ * Linux's cannot be configured to.)
  */
 static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 {
@@ -97,9 +98,10 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 }
 
 /*
- * Ends the pacing that was begun here: CUBIC is not paced unless someone else asked for it. Not while a packet's time of
- * departure lies ahead, which at a low rate may be far: the next packet would leave at once, but stamped with that time
- * (tcp_wstamp_ns), and what its ACK tells of the RTT would be too short, in rtt_min for minutes.
+ * Ends the pacing that this program began: CUBIC is not paced unless another program asked for it.
+ * Pacing continues while a packet's departure time is in the future, which at a low rate may be
+ * far. The next packet would leave at once but carry that time (tcp_wstamp_ns). Its ACK would give
+ * an RTT that is too short, and rtt_min would keep it for minutes.
  */
 static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -112,7 +114,7 @@ static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *t
 		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
-/* Window and pacing for the rate in force. Loss has no say in either (BRF-91). */
+/* Window and pacing rate for the rate in force. Losses change neither (BRF-91). */
 static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;
@@ -120,9 +122,11 @@ static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp
 	__u32 packet = nrw_packet_bytes(tp);
 	__u64 window = rate * (2 * (__u64)conn->path + NRW_WINDOW_SLACK_US) / 1000000;
 
-	/* a program's own cap (SO_MAX_PACING_RATE) stands */
+	/* the program's own cap (SO_MAX_PACING_RATE) stays in force */
 	sk->sk_pacing_rate = nrw_max(nrw_min(nrw_payload_rate(tp, rate), sk->sk_max_pacing_rate), 1);
-	/* SK_PACING_FQ, where an fq qdisc paces, is left; nothing is lost by a race with its setsockopt */
+	/*
+	 * SK_PACING_FQ stays, with which an fq qdisc paces; a race with its setsockopt does no harm
+	 */
 	if (sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		conn->paced = 1;

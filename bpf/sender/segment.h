@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A TCP segment in a packet of an Ethernet interface, as far as the traffic control programs look into it. */
+/*
+ * A TCP segment in a packet of an Ethernet interface, as far as the traffic control programs read
+ * it.
+ */
 #ifndef NRW_SEGMENT_H
 #define NRW_SEGMENT_H
 
@@ -9,10 +12,13 @@
 #define NRW_ETH_P_IP	0x0800
 #define NRW_ETH_P_IPV6	0x86DD
 #define NRW_ETH_LEN	14
-#define NRW_NOPS	20	/* in the TCP header: where options begin */
+#define NRW_NOPS	20	/* offset in the TCP header where options begin */
 #define NRW_CHECK	16
-/* NOP NOP and the timestamp option's kind and length begin the options of all segments of Linux after the handshake
- * (tcp_options_write()): the only layout in which the first two bytes are known to be padding. */
+/*
+ * After the handshake, the options of all segments of Linux begin with NOP NOP and the timestamp
+ * option's kind and length (tcp_options_write()). It is the only layout whose first two bytes are
+ * known to be padding.
+ */
 #define NRW_TS_KIND_LEN	0x080A
 
 struct nrw_segment {
@@ -26,9 +32,10 @@ struct nrw_segment {
 };
 
 /*
- * 0 if this is a segment with timestamps in Linux's layout. Copies with bpf_skb_load_bytes(), which bounds every access
- * in paged packets too; a tag in the packet (not offloaded) and IPv6 extension headers make it something else: mark
- * on the VLAN's own interface.
+ * Returns 0 if this is a segment with timestamps in Linux's layout. It copies with
+ * bpf_skb_load_bytes(), which bounds every access, in paged packets as well. A packet with a VLAN
+ * tag in its data (not offloaded) or with IPv6 extension headers is not recognised: attach to the
+ * VLAN's own interface instead.
  */
 static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_segment *seg)
 {
@@ -45,7 +52,7 @@ static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_se
 	if (skb->protocol == bpf_htons(NRW_ETH_P_IP)) {
 		if (bpf_skb_load_bytes(skb, NRW_ETH_LEN, ip, 20) || ip[0] >> 4 != 4 || ip[9] != IPPROTO_TCP)
 			return -1;
-		/* a fragment other than the first has no TCP header */
+		/* only the first fragment has a TCP header */
 		if ((ip[6] & 0x1f) || ip[7])
 			return -1;
 		header = (ip[0] & 0x0f) * 4;
@@ -64,8 +71,10 @@ static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_se
 	header = (tcp.doff >> 4) * 4;
 	if (header < NRW_NOPS + 12 || tcp.ts != bpf_htons(NRW_TS_KIND_LEN))
 		return -1;
-	/* small packets are padded on Ethernet, so the IP length says what is payload; super-packets (BIG TCP) may have
-	 * none in it */
+	/*
+	 * Ethernet pads small packets, so the IP length gives the payload. Super-packets (BIG TCP)
+	 * may have no length in it.
+	 */
 	if (skb->gso_segs > 1)
 		seg->payload = 1;
 	else if (seg->family == 4)
@@ -80,8 +89,9 @@ static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_se
 }
 
 /*
- * Writes over the padding. The checksum's helper does right in every state of it; for CHECKSUM_PARTIAL, where the
- * field holds the pseudo header's sum only, that is nothing. Packet pointers would die here; there are none.
+ * Overwrites the padding. The checksum's helper handles every state of the checksum. For
+ * CHECKSUM_PARTIAL, where the field holds only the sum of the pseudo header, it changes nothing.
+ * The call invalidates packet pointers; none are used here.
  */
 static __always_inline int nrw_padding_write(struct __sk_buff *skb, const struct nrw_segment *seg, __u16 value)
 {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The sender of rate feedback on a stock kernel, in one object, so that all its programs share one map of connections:
+ * The sender of rate feedback on a stock kernel, in one object, so that all its programs share one
+ * map of connections:
  *
- *   promise.h  who obeys
- *   hear.h     cgroup sock_ops: SYNs and SYN-ACKs ask for feedback, rates are read from the headers of ACKs
+ *   promise.h  which connections apply rates
+ *   hear.h     cgroup sock_ops: SYNs and SYN-ACKs ask for feedback, reads rates from the headers of ACKs
  *   listeners.h
  *              iterator: the same for listeners that are older than the program
  *   brf.h      struct_ops: the congestion control, on rate.h (the rate in force) and cubic.h (CUBIC without one)
  *   cap.h      instead of brf.h: the kernel's own congestion control under a cap
- *   mark.h     tcx egress: says whether the application limits the flow
+ *   mark.h     tcx egress: states whether the application limits the flow
  *   padding.h  tcx ingress: the paper's wire format
  */
 #include <linux/bpf.h>

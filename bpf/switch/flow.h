@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Packets of flows: what is counted, and in which of the port's queues they go. */
+/* Packets of flows: what is counted, and which of the port's queues they join. */
 #ifndef NRW_FLOW_H
 #define NRW_FLOW_H
 
@@ -7,13 +7,18 @@
 #include "slot.h"
 #include "stamp.h"
 
-/* The packet shows that its sender obeys rates, even if its SYN was not seen (BRF-10, BRF-105). */
+/*
+ * The packet shows that its sender applies rates, even if its SYN was not seen (BRF-10, BRF-105).
+ */
 static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
 {
 	return p->options.has_rate || p->options.marks_unlimited || p->options.marks_limited;
 }
 
-/* Sequence numbers that payload skips were sent and lost before this switch (BRF-100). Serial arithmetic (RFC 9293). */
+/*
+ * Payload that the sequence numbers skip was sent and lost before this switch (BRF-100). Serial
+ * arithmetic (RFC 9293).
+ */
 static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struct nrw_packet *p, int first)
 {
 	__u32 end = p->seq + p->payload;
@@ -29,7 +34,7 @@ static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struc
 		slot->seq_next = end;
 }
 
-/* What the sender says of its application (BRF-100). */
+/* The sender's statement about its application (BRF-100). */
 static __always_inline void nrw_note_marks(struct nrw_slot *slot, const struct nrw_options *o)
 {
 	if (o->marks_unlimited || (o->has_rate && o->code == NRW_CODE_UNLIMITED))
@@ -54,7 +59,10 @@ static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *s
 	const struct nrw_packet *p = h->packet;
 
 	if (p->flags & NRW_TCP_SYN) {
-		/* The SYN-ACK that began the flow came at this very time; any other is a repetition. */
+		/*
+		 * Only the SYN-ACK that began the flow has this exact time; any other is a
+		 * repetition.
+		 */
 		if ((p->flags & NRW_TCP_ACK) && slot->last_ns != h->now)
 			nrw_flag(slot, NRW_F_SYN_REPEATED);
 		return;
@@ -76,7 +84,7 @@ static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *s
 #define NRW_HEARD		1
 #define NRW_HEARD_BRF		2	/* with the rate option */
 
-/* For the first time, or for the first time with the option. */
+/* Runs for the first packet of the receiver, and for the first one with the option. */
 static __always_inline void nrw_hear_receiver(struct nrw_here *h, struct nrw_slot *slot, struct nrw_port *port)
 {
 	int speaks = h->packet->options.has_rate;
@@ -90,7 +98,7 @@ static __always_inline void nrw_hear_receiver(struct nrw_here *h, struct nrw_slo
 	slot->heard = speaks ? NRW_HEARD_BRF : NRW_HEARD;
 }
 
-/* A packet of the other direction, wherever it leaves. */
+/* A packet of the other direction, at whichever port it leaves. */
 static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot *slot, struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;
@@ -116,16 +124,17 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 }
 
 /*
- * The data acknowledges the SYN-ACK that was refused a slot: its sender has heard it, so that SYN, SYN-ACK and this are both
- * sides' word. Who only makes up addresses would have to guess. A server may have sent a first window meanwhile, which has
- * no scale yet (RFC 7323).
+ * The data acknowledges the SYN-ACK that was refused a slot. Its sender received that SYN-ACK, so
+ * SYN, SYN-ACK and this packet confirm both sides. A host with forged addresses would have to guess
+ * the number. The server may have sent a first window meanwhile, which is not scaled yet (RFC
+ * 7323).
  */
 static __always_inline int nrw_proven(const struct nrw_packet *p, const struct nrw_half *half)
 {
 	return half->answered_ns && (p->flags & NRW_TCP_ACK) && p->ack - (half->answer_seq + 1) <= 0xffff;
 }
 
-/* Where the opener's direction is controlled, too, the SYN-ACK went by on that one's account. */
+/* If the opener's direction is controlled as well, its slot accounted for the SYN-ACK. */
 static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
 {
 	__u32 index;
@@ -135,8 +144,9 @@ static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
 }
 
 /*
- * Data of a flow without a slot: its SYN-ACK took another path, or was refused one, or passed before this switch began. It
- * may be a forgery, and counts as unconfirmed until the other side is heard.
+ * Data of a flow without a slot: its SYN-ACK took another path, was refused a slot, or passed
+ * before this switch started. It may be forged, and counts as unconfirmed until a packet of the
+ * other side is seen.
  */
 static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const struct nrw_key *reverse, __u32 *index)
 {
@@ -166,8 +176,8 @@ static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const stru
 }
 
 /*
- * The slots of both directions, as far as they matter at this port. A connection that carries data one way has one slot, which
- * says so: then one look into the table does for each of its packets.
+ * The slots of both directions, as far as they matter at this port. A connection that carries data
+ * one way has one slot, which says so. One table lookup is then enough for each of its packets.
  */
 static __always_inline void nrw_find_both(const struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot **own,
 					  struct nrw_slot **other)
@@ -186,7 +196,7 @@ static __always_inline void nrw_find_both(const struct nrw_here *h, const struct
 		*own = nrw_find(&p->key, &index);
 }
 
-/* A TCP packet leaves a controlled port; `slot` is its direction's. Returns its leaf. */
+/* A TCP packet leaves a controlled port; `slot` is the slot of its direction. Returns its leaf. */
 static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
@@ -195,9 +205,10 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 	if (!slot && p->payload && !(p->flags & (NRW_TCP_SYN | NRW_TCP_RST)))
 		slot = nrw_adopt(h, reverse, &index);
 	/*
-	 * Who is not counted here may have no data in the queue of those who obey, whatever it claims: ACKs at most, and those
-	 * only while not too many claim (BRF-104). After a change of route the slot still is the old port's: it ages out there,
-	 * and the flow is adopted here.
+	 * A flow that is not counted here must have no data in the queue of flows that apply rates,
+	 * whatever it claims. It may send only ACKs, and only while few flows claim so (BRF-104).
+	 * After a change of route the slot still belongs to the old port: it times out there, and
+	 * the flow is adopted here.
 	 */
 	if (!slot || slot->port != h->port_no)
 		return !p->payload && nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;

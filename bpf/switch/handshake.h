@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Flows begin (BRF-12 to BRF-14, BRF-31, BRF-32). A SYN costs an entry of a table that evicts its oldest, nothing else; the
- * SYN-ACK gets the flow a slot and carries its first rate.
+ * Flows begin (BRF-12 to BRF-14, BRF-31, BRF-32). A SYN only costs an entry of a table that evicts
+ * its oldest. The SYN-ACK takes the flow's slot and carries its first rate.
  */
 #ifndef NRW_HANDSHAKE_H
 #define NRW_HANDSHAKE_H
@@ -10,7 +10,7 @@
 #include "slot.h"
 #include "stamp.h"
 
-#define NRW_SERVICE_PORTS	32768	/* above are ephemeral ones (BRF-31) */
+#define NRW_SERVICE_PORTS	32768	/* higher ones are ephemeral (BRF-31) */
 
 static __always_inline void nrw_syn(struct nrw_here *h)
 {
@@ -20,9 +20,15 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 
 	nrw_count(h->port->syns);
 	if (known && h->now - known->syn_ns <= handshake_ns) {
-		/* The first one's time stays: a SYN repeated for ever is forgotten like any other. */
+		/*
+		 * The time of the first one stays: a SYN that is repeated again and again times out
+		 * like any other.
+		 */
 		known->permitted = p->options.has_rate;
-		/* A bridge that does not know the way yet sends one SYN out of all its ports: that is no repetition. */
+		/*
+		 * A bridge that does not know the way yet sends one SYN through all its ports. That
+		 * is no repetition.
+		 */
 		if (known->port == h->port_no)
 			known->repeated = 1;
 		else if (h->port->mode & NRW_MODE_CONTROLLED)
@@ -32,7 +38,7 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 	bpf_map_update_elem(&half_open, &p->key, &half, BPF_ANY);
 }
 
-/* What the predictor knows of the service, if anything. */
+/* The grant that the predictor has for the service, if any. */
 static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_key *data)
 {
 	__u16 sport = bpf_ntohs(data->sport), dport = bpf_ntohs(data->dport);
@@ -52,14 +58,17 @@ static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_ke
 	return code ? *code : NRW_CODE_UNASSIGNED;
 }
 
-/* The grant that the agent keeps ready for the next newcomer; one that takes a slot counts as such. */
+/*
+ * The grant that the agent keeps ready for the next newcomer. A newcomer that takes a slot is
+ * counted.
+ */
 static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, const struct nrw_key *data, int takes)
 {
 	__u32 tick = port->tick, k;
 	__u16 code, known;
 
 	if (port->newcomers_tick != tick) {
-		/* Two CPUs may both begin anew; one newcomer is then given what another was. */
+		/* Two CPUs may both restart the count. Two newcomers then get the same grant. */
 		port->newcomers_tick = tick;
 		port->newcomers = 0;
 	}
@@ -70,7 +79,7 @@ static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, con
 	return nrw_is_rate(code) && nrw_is_rate(known) && nrw_decode(known) < nrw_decode(code) ? known : code;
 }
 
-/* The flow whose handshake this is has a slot from an earlier SYN-ACK of it. */
+/* The flow of this handshake has a slot from an earlier SYN-ACK. */
 static __always_inline void nrw_syn_ack_again(struct nrw_here *h, struct nrw_slot *slot)
 {
 	nrw_flag(slot, NRW_F_SYN_REPEATED);
@@ -81,7 +90,10 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 				      __u32 port_no, const struct nrw_key *data, int by_receiver, struct nrw_word *word)
 {
 	const struct nrw_options *o = &h->packet->options;
-	/* Who sends must ask for feedback: its SYN-ACK if it did not open (BRF-10, BRF-14). */
+	/*
+	 * The sender of the data must ask for feedback: in its SYN-ACK if it did not open (BRF-10,
+	 * BRF-14).
+	 */
 	int rated = by_receiver ? o->has_rate : half->permitted;
 	__u32 sample = (h->now - half->syn_ns) / 1000, flags, index;
 	struct nrw_slot *slot = nrw_take(port, port_no, data, h->now, &index, 0);
@@ -100,7 +112,7 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 		slot->code = nrw_grant(port, port_no, data, 1);
 		flags |= nrw_is_rate(slot->code) ? NRW_F_GRANTED : 0;
 	}
-	/* The third packet of the handshake will give the other half. */
+	/* The handshake's third packet gives the other half. */
 	if (by_receiver) {
 		if (!half->repeated)
 			nrw_sample_sender(slot, sample ? sample : 1);
@@ -120,14 +132,14 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 	word->code = slot->code;
 }
 
-/* The SYN-ACK got no slot. Data that acknowledges it will. */
+/* The SYN-ACK got no slot. Data that acknowledges it will get one. */
 static __always_inline void nrw_answered(struct nrw_here *h, struct nrw_half *half)
 {
 	half->answer_seq = h->packet->seq;
 	half->answered_ns = h->now;
 }
 
-/* `opener` is the reversed key: the direction of the SYN. */
+/* `opener` is the reversed key, the direction of the SYN. */
 static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key *opener, struct nrw_word *word)
 {
 	struct nrw_half *half = bpf_map_lookup_elem(&half_open, opener);
@@ -143,7 +155,10 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 		port_no = seen.port;
 		port = nrw_port(port_no);
 		if (!port || !nrw_controlled(port)) {
-			/* Where both ports are controlled the opener's data has a slot now, and the other's with its first data. */
+			/*
+			 * If both ports are controlled, the opener's data has a slot now. The other
+			 * direction gets one with its first data.
+			 */
 			port = nrw_controlled(h->port) ? h->port : NULL;
 			port_no = h->port_no;
 			data = &h->packet->key;
@@ -156,7 +171,7 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 	if (slot && !(slot->flags & (NRW_F_CONFIRMED | NRW_F_RST))) {
 		nrw_syn_ack_again(h, slot);
 		bpf_map_delete_elem(&half_open, opener);
-		/* The initial rate once more, whatever the gate says (BRF-60). */
+		/* The initial rate again, regardless of the gate (BRF-60). */
 		slot->gate_us = 0;
 		if (!by_receiver) {
 			word->port = nrw_port(slot->port);
@@ -169,8 +184,9 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 		return;
 	if (slot) {
 		/*
-		 * A new connection with the old one's addresses. Only the agent can give the slot back, and will within a tick:
-		 * the new one is then adopted with its data, as the half-open entry stays.
+		 * A new connection with the addresses of the old one. Only the agent can free the
+		 * slot, and does so within a tick. The new connection is then adopted with its
+		 * data, as the half-open entry stays.
 		 */
 		nrw_flag(slot, NRW_F_RST);
 		nrw_answered(h, half);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Into the leaves of the port's HTB, and token buckets: UDP's (BRF-22, BRF-23) and that of SYNs. */
+/* Leaves of the port's HTB, and the token buckets of UDP (BRF-22, BRF-23) and of SYNs. */
 #ifndef NRW_QUEUE_H
 #define NRW_QUEUE_H
 
@@ -9,7 +9,7 @@
 #define NRW_US_PER_S		1000000ULL
 #define NRW_LOCK_TRIES		16
 
-/* HTB takes the class whose handle is the packet's priority (net/sched/sch_htb.c, htb_classify). */
+/* HTB uses the class whose handle is the packet's priority (net/sched/sch_htb.c, htb_classify). */
 static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 {
 	leaf &= NRW_LEAVES - 1;
@@ -21,7 +21,7 @@ static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 	__sync_fetch_and_add(&h->port->arrived_packets[leaf], h->packet->packets);
 }
 
-/* Tokens since the bucket was filled last. Time that did not make a whole byte stays in `at`. */
+/* Adds the tokens since the last fill. Time that is not worth a whole byte stays in `at`. */
 static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 {
 	__u64 us = now > b->at ? (now - b->at) / NRW_NS_PER_US : 0, earned;
@@ -31,7 +31,7 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 		b->at = now;
 		return;
 	}
-	/* A second at most, lest the product overflow: rates are below 2^43 bytes/s. */
+	/* At most a second, so that the product does not overflow: rates are below 2^43 bytes/s. */
 	if (us >= NRW_US_PER_S) {
 		us = NRW_US_PER_S;
 		b->at = now - NRW_US_PER_S * NRW_NS_PER_US;
@@ -46,8 +46,8 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 }
 
 /*
- * Does a packet conform that wants to see `least` tokens? What it takes beyond the tokens that are there is paid in time. When
- * the lock is not to be had it passes: the class still limits it.
+ * Whether a packet conforms, which needs `least` tokens. Tokens that it takes beyond those
+ * available are paid in time. If the lock is taken the packet passes: the class still limits it.
  */
 static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {
@@ -65,14 +65,17 @@ static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 byt
 			if (paid < bytes && b->rate)
 				b->at += (bytes - paid) * NRW_US_PER_S / b->rate * NRW_NS_PER_US;
 		}
-		/* An atomic, so that what was stored before is seen before. */
+		/* An atomic, so that earlier stores are visible before it. */
 		__sync_lock_test_and_set(&b->lock, 0);
 		return conforms;
 	}
 	return 1;
 }
 
-/* A super-packet (UDP_SEGMENT) is larger than the bucket and would never conform; a full bucket lets it pass. */
+/*
+ * A super-packet (UDP_SEGMENT) is larger than the bucket and would never conform; a full bucket
+ * lets it pass.
+ */
 static __always_inline int nrw_police_udp(struct nrw_port *port, __u64 now, __u32 bytes)
 {
 	__u64 burst = port->udp.burst;

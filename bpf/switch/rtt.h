@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Both halves of a flow's RTT by the echoes of timestamps (BRF-17), as narrows_control::rate::brf::rtt, which smooths the
- * samples. Two CPUs may mix up one sample; the next one is right.
+ * Both halves of a flow's RTT from the echoes of timestamps (BRF-17), as in
+ * narrows_control::rate::brf::rtt, which smooths the samples. Two CPUs may spoil one sample; the
+ * next one is right.
  */
 #ifndef NRW_RTT_H
 #define NRW_RTT_H
 
 #include "state.h"
 
-#define NRW_AWAIT_US		1000000	/* an echo that has not come after this never will */
+#define NRW_AWAIT_US		1000000	/* an echo that takes longer is not expected any more */
 
-/* us since, at least 1: zero would say that there is no sample. */
+/* us since then, at least 1: zero means that there is no sample. */
 static __always_inline __u32 nrw_since(__u32 now_us, __u32 then_us)
 {
 	__u32 span = now_us - then_us;
@@ -30,7 +31,7 @@ static __always_inline void nrw_sample_sender(struct nrw_slot *slot, __u32 us)
 	slot->rtt_sender_n++;
 }
 
-/* `echo` is the awaited value or a later one (RFC 7323, serial arithmetic). */
+/* Whether `echo` is the awaited value or a later one (RFC 7323, serial arithmetic). */
 static __always_inline int nrw_echoes(__u32 echo, __u32 value)
 {
 	return (__s32)(echo - value) >= 0;
@@ -40,7 +41,9 @@ static __always_inline int nrw_echoes(__u32 echo, __u32 value)
 static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_options *o = &h->packet->options;
-	/* After a pause of the application the span since the ACK is the pause, not the path. */
+	/*
+	 * After a pause of the application the time since the ACK measures the pause, not the path.
+	 */
 	int paused = !slot->data_us || (slot->rtt_us && 2ULL * (h->now_us - slot->data_us) > slot->rtt_us);
 
 	slot->data_us = h->now_us;
@@ -53,7 +56,9 @@ static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *sl
 		if (!paused)
 			nrw_sample_sender(slot, span);
 	}
-	/* One at a time. A newer packet replaces one whose echo never came. */
+	/*
+	 * One timestamp is awaited at a time. A newer packet replaces one whose echo never arrived.
+	 */
 	if (!slot->wait_receiver_us || h->now_us - slot->wait_receiver_us > NRW_AWAIT_US) {
 		slot->wait_receiver_ts = o->value;
 		slot->wait_receiver_us = h->now_us;
@@ -78,8 +83,8 @@ static __always_inline void nrw_rtt_reverse(struct nrw_here *h, struct nrw_slot 
 }
 
 /*
- * The handshake's third packet ends what the SYN-ACK began. No timestamps needed; but Karn: a SYN-ACK that was seen twice
- * tells nothing.
+ * The handshake's third packet ends the sample that the SYN-ACK began. This needs no timestamps. By
+ * Karn's algorithm, a SYN-ACK that was seen twice gives no sample.
  */
 static __always_inline void nrw_rtt_third(struct nrw_here *h, struct nrw_slot *slot)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Flows get slots, are confirmed and end. The agent alone gives slots back. */
+/* Flows take slots, are confirmed and end. Only the agent frees slots. */
 #ifndef NRW_SLOT_H
 #define NRW_SLOT_H
 
@@ -22,15 +22,18 @@ static __always_inline struct nrw_slot *nrw_find(const struct nrw_key *key, __u3
 	return bpf_map_lookup_elem(&slots, index);
 }
 
-/* Half-open flows hold all that they may: a flood, or more newcomers at a time than there is room for. */
+/*
+ * Half-open flows hold all slots that they may: a flood, or more newcomers at a time than there is
+ * room for.
+ */
 static __always_inline int nrw_crowded(const struct nrw_port *port)
 {
 	return port->unconfirmed >= port->unconfirmed_max;
 }
 
 /*
- * Takes a slot for a flow of this port, filled but not in the table yet. The unconfirmed may be so many (BRF-104); a flow that
- * is `proven` is none of them.
+ * Takes a slot for a flow of this port. It is filled, but not in the table yet. The number of
+ * unconfirmed flows is limited (BRF-104); a flow that is `proven` does not count.
  */
 static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 port_no, const struct nrw_key *key,
 						 __u64 now, __u32 *index, int proven)
@@ -49,9 +52,9 @@ static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 po
 		return NULL;
 	}
 	slot = bpf_map_lookup_elem(&slots, index);
-	if (!slot)	/* the agent put a number on the queue that is none */
+	if (!slot)	/* the agent put an invalid number into the queue */
 		return NULL;
-	/* The agent cleared the rest. */
+	/* The agent cleared the other fields. */
 	slot->key = *key;
 	slot->last_ns = now;
 	slot->port = port_no;
@@ -62,7 +65,7 @@ static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 po
 	return slot;
 }
 
-/* Sets what is not set yet: an atomic for each packet would cost more than the test. */
+/* Sets only missing flags: an atomic operation for each packet would cost more than the test. */
 static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
 {
 	if (~slot->flags & flags)
@@ -70,8 +73,8 @@ static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
 }
 
 /*
- * The flow was heard. Its two directions most often pass on two CPUs, and a store for each packet would move the line from one
- * to the other each time.
+ * A packet of the flow was seen. Its two directions usually pass on two CPUs, and a store for each
+ * packet would move the cache line between them each time.
  */
 static __always_inline void nrw_touch(struct nrw_slot *slot, __u64 now)
 {
@@ -79,7 +82,10 @@ static __always_inline void nrw_touch(struct nrw_slot *slot, __u64 now)
 		slot->last_ns = now;
 }
 
-/* Both directions have slots now, and know it. Whoever comes second sees the other: it is in the table before it looks. */
+/*
+ * Both directions have slots now, and their slots say so. The later one sees the other, which is in
+ * the table before it looks.
+ */
 static __always_inline void nrw_pair(struct nrw_slot *slot)
 {
 	struct nrw_key reverse;
@@ -94,7 +100,7 @@ static __always_inline void nrw_pair(struct nrw_slot *slot)
 	slot->paired = 1;
 }
 
-/* Puts it into the table. Another CPU may have been faster: then it goes back. */
+/* Puts the slot into the table. If another CPU was faster the slot is freed. */
 static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *slot, __u32 index)
 {
 	int proven = slot->flags & NRW_F_CONFIRMED;
@@ -109,7 +115,10 @@ static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *s
 	}
 	nrw_pair(slot);
 	old = __sync_fetch_and_or(&slot->flags, NRW_F_LIVE);
-	/* Another CPU has found it in the table and confirmed it before it was live: then nrw_confirm() has not counted. */
+	/*
+	 * Another CPU may have found the slot in the table and confirmed it before it was live.
+	 * nrw_confirm() has not counted it then.
+	 */
 	if (!proven && (old & NRW_F_CONFIRMED))
 		__sync_fetch_and_add(&port->unconfirmed, -1);
 	nrw_ring(index);
@@ -123,7 +132,10 @@ static __always_inline void nrw_confirm(struct nrw_port *port, struct nrw_slot *
 	if (slot->flags & NRW_F_CONFIRMED)
 		return;
 	old = __sync_fetch_and_or(&slot->flags, NRW_F_CONFIRMED);
-	/* One that is not live is not counted any more (the agent has taken it away), or nrw_publish() will count. */
+	/*
+	 * A slot that is not live is not counted any more (the agent freed it), or nrw_publish()
+	 * will count it.
+	 */
 	if ((old & (NRW_F_LIVE | NRW_F_CONFIRMED)) == NRW_F_LIVE)
 		__sync_fetch_and_add(&port->unconfirmed, -1);
 }

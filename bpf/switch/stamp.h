@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which rate goes into which packet of the other direction (BRF-60 to BRF-63). */
+/* Which rate is written into which packet of the other direction (BRF-60 to BRF-63). */
 #ifndef NRW_STAMP_H
 #define NRW_STAMP_H
 
 #include "rewrite.h"
 #include "state.h"
 
-#define NRW_PADDING_AT		20	/* of format 1, in the TCP header */
+#define NRW_PADDING_AT		20	/* offset in the TCP header, format 1 */
 
-/* Where the packet has room for a value, and what is there. */
+/* Where the packet has room for a value, and which value is there. */
 struct nrw_place {
 	__u8 at;		/* in the TCP header; 0: nowhere */
 	__u16 bits;		/* as they are in the packet */
@@ -31,7 +31,10 @@ static __always_inline struct nrw_place nrw_find_place(const struct nrw_packet *
 	return place;
 }
 
-/* Another switch has been here. In format 1 two NOPs are no value, nor are a data packet's marks. */
+/*
+ * Another switch has written a value. In format 1 two NOPs are no value, nor are the marks of a
+ * data packet.
+ */
 static __always_inline int nrw_place_assigned(const struct nrw_packet *p, struct nrw_place place, __u32 format)
 {
 	if (!place.at || !nrw_is_rate(place.bits))
@@ -48,7 +51,7 @@ static __always_inline int nrw_gate_closed(const struct nrw_slot *slot, __u32 no
 	return slot->gate_us && (__s32)(slot->gate_us - now_us) > 0;
 }
 
-/* Into a place without a value, or into a packet without a place. */
+/* Writes where there is no value yet, or inserts the option where there is no room. */
 static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw_port *port, __u32 format, __u16 code,
 						  struct nrw_place place)
 {
@@ -56,7 +59,10 @@ static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw
 	enum nrw_written done;
 
 	if (place.at) {
-		/* What a data packet says there is the sender's word about itself, or may be (BRF-100). */
+		/*
+		 * In a data packet the value is the sender's statement about itself, or may be
+		 * (BRF-100).
+		 */
 		if (p->payload && !(format == NRW_FORMAT_PADDING && place.bits == NRW_NOP_NOP)) {
 			nrw_count(port->with_data);
 			return NRW_UNTOUCHED;
@@ -80,14 +86,14 @@ static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw
 	return done;
 }
 
-/* What this switch has to say in a packet. */
+/* What this switch writes into a packet. */
 struct nrw_word {
-	struct nrw_port *port;	/* decides the format, and counts; none: nothing to say */
-	struct nrw_slot *slot;	/* none: the flow is advertised, or was refused a slot */
+	struct nrw_port *port;	/* decides the format, and counts; NULL: nothing to write */
+	struct nrw_slot *slot;	/* NULL: the flow is advertised, or was refused a slot */
 	__u16 code;
 };
 
-/* The smallest rate on the path stands (BRF-61). */
+/* The smallest rate of the path stays (BRF-61). */
 static __always_inline enum nrw_written nrw_stamp(struct nrw_here *h, const struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;
@@ -128,7 +134,7 @@ static __always_inline enum nrw_written nrw_stamp(struct nrw_here *h, const stru
 		return NRW_UNTOUCHED;
 	}
 	done = nrw_speak(h, port, format, code, place);
-	/* An ACK without room leaves the gate open (BRF-11). */
+	/* An ACK without room keeps the gate open (BRF-11). */
 	if (done == NRW_WRITTEN && gated)
 		slot->gate_us = (h->now_us + slot->rtt_us) | 1;
 	return done;

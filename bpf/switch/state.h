@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The switch's maps and tunables. Sizes are set before load; those in here are for a small box. */
+/* The switch's maps and tunables. Sizes are set before load; the ones here suit a small host. */
 #ifndef NRW_STATE_H
 #define NRW_STATE_H
 
 #include "packet.h"
 
-/* Set before load; read-only to the program, so what is switched off costs nothing. */
-const volatile __u64 watchdog_ns = 1000000000;	/* an agent silent for longer is taken for dead */
+/* Set before load and read-only to the program, so disabled features cost nothing. */
+const volatile __u64 watchdog_ns = 1000000000;	/* without an update for longer than this, the agent counts as dead */
 const volatile __u64 handshake_ns = 3000000000;	/* SYN without SYN-ACK is forgotten (BRF-15) */
 const volatile __u8 vlan_separates = 1;		/* flows of different VLANs may have the same addresses */
 
-/* ifindex -> port. The program is attached to ports only, but a hash costs less than a second program. */
+/*
+ * ifindex -> port. The program is attached to ports only, but a hash costs less than a second
+ * program.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, NRW_PORTS_MAX);
@@ -27,7 +30,7 @@ struct {
 	__type(value, struct nrw_port);
 } ports SEC(".maps");
 
-/* As many as there may be flows. The hash has the keys, this has everything else. */
+/* One record for each possible flow. The hash has the keys; this has everything else. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -43,14 +46,14 @@ struct {
 	__type(value, __u32);
 } flows SEC(".maps");
 
-/* Slots that no flow uses: the program takes, the agent gives back. */
+/* Slots that no flow uses: the program takes them, the agent puts them back. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1024);
 	__type(value, __u32);
 } free_slots SEC(".maps");
 
-/* SYNs that wait for an answer, by the key of the SYN. A flood evicts its own (BRF-104). */
+/* SYNs that wait for an answer, by the key of the SYN. A flood evicts its own entries (BRF-104). */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -66,19 +69,22 @@ struct {
 } services SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);	/* they run out by themselves, and nobody takes them away */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);	/* entries expire by themselves; nothing deletes them */
 	__uint(max_entries, 16384);
 	__type(key, struct nrw_key);
 	__type(value, struct nrw_advert);
 } adverts SEC(".maps");
 
-/* Rings the agent for newcomers: numbers of slots. */
+/* Notifies the agent of newcomers: numbers of slots. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 64 * 1024);
 } bells SEC(".maps");
 
-/* The packet at hand; the stack of 512 bytes is too small for it. The program runs with bottom halves off, so one per CPU does. */
+/*
+ * The present packet; it does not fit into the stack of 512 bytes. The program runs with bottom
+ * halves disabled, so one per CPU is enough.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -86,11 +92,11 @@ struct {
 	__type(value, struct nrw_packet);
 } packets SEC(".maps");
 
-/* What every function wants to know. */
+/* Arguments that most functions need. */
 struct nrw_here {
 	struct __sk_buff *skb;
 	struct nrw_packet *packet;
-	struct nrw_port *port;	/* by which the packet leaves */
+	struct nrw_port *port;	/* through which the packet leaves */
 	__u32 port_no;
 	__u32 now_us;		/* wraps; never 0 */
 	__u64 now;		/* ns */
@@ -108,7 +114,7 @@ static __always_inline int nrw_controlled(const struct nrw_port *port)
 	return port->mode & NRW_MODE_CONTROLLED;
 }
 
-/* Is the agent there? Its clock is the program's, but may have been read after `now`. */
+/* Whether the agent runs. Both use the same clock, but the agent may have read it after `now`. */
 static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 {
 	__u64 beat = port->heartbeat_ns;
@@ -119,7 +125,7 @@ static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 /* A slot was taken. */
 static __always_inline void nrw_ring(__u32 slot)
 {
-	/* Full: the agent will find it when it looks around (it scans all slots anyway). */
+	/* If it is full, the agent finds the slot in its next scan of all slots. */
 	bpf_ringbuf_output(&bells, &slot, sizeof(slot), 0);
 }
 

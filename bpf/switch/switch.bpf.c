@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The switch's data plane: one program at the egress of every port. It sees each packet once, when it leaves.
+ * The switch's data plane: one program at the egress of every port. It sees each packet once, when
+ * the packet leaves.
  *
- * A packet is three things at most: data of a flow whose bottleneck is this port (counted, steered into a leaf), a packet of
- * the other direction of a flow whose bottleneck is another port (its timestamps are read, a rate is written), or part of a
- * handshake. Nothing is decided here: rates, leaves and class priorities are the agent's (maps.h).
+ * A packet can be three things: data of a flow whose bottleneck is this port (counted, put into a
+ * leaf), a packet of the other direction of a flow whose bottleneck is another port (its timestamps
+ * are read, a rate is written), or part of a handshake. The program decides nothing: the agent
+ * decides rates, leaves and class priorities (maps.h).
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -18,7 +20,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Other programs on the hook run after this one. The value is TCX_NEXT, too. */
+/* Other programs of the hook run after this one. The value equals TCX_NEXT. */
 #define NRW_NEXT	TC_ACT_UNSPEC
 
 static __always_inline int nrw_udp(struct nrw_here *h)
@@ -47,7 +49,7 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 		if (p->flags & NRW_TCP_ACK)
 			nrw_syn_ack(h, &reverse, &word);
 		else if (nrw_controlled(h->port) && (h->port->mode & NRW_MODE_POLICE_SYN) && !nrw_police_syn(h))
-			return TC_ACT_SHOT;	/* before anybody has heard of it */
+			return TC_ACT_SHOT;	/* dropped before any state is created for it */
 		else
 			nrw_syn(h);
 		if (nrw_controlled(h->port))
@@ -57,7 +59,10 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 		if (other) {
 			nrw_note_reverse(h, other, &word);
 		} else if (p->flags & NRW_TCP_ACK) {
-			/* A switch that does not see these ACKs may have a rate for them (BRF-63). */
+			/*
+			 * A switch that does not see these ACKs may have advertised a rate for them
+			 * (BRF-63).
+			 */
 			advert = bpf_map_lookup_elem(&adverts, &reverse);
 			if (advert && advert->valid_until_ns >= h->now) {
 				word.port = h->port;

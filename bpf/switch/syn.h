@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * SYNs at a controlled port are held to a part of the link: they belong to no flow yet, and a flood of them would take from all
- * that do.
+ * SYNs at a controlled port are limited to a part of the link. They belong to no flow yet, and a
+ * flood of them would take capacity from all flows.
  *
- * Who connects in earnest sends a dropped SYN again, after a second at first (RFC 6298); who makes up addresses does not. So a
- * SYN that comes back has a bucket of its own, or nobody could connect during a flood.
+ * A real client repeats a dropped SYN, for the first time after a second (RFC 6298). A client with
+ * forged addresses does not. A repeated SYN therefore has a bucket of its own; without it no
+ * connection could be opened during a flood.
  */
 #ifndef NRW_SYN_H
 #define NRW_SYN_H
@@ -15,7 +16,7 @@
 #define NRW_AGAIN_LEAST_MS	500	/* no stack repeats a SYN sooner */
 #define NRW_AGAIN_MOST_MS	20000	/* 1, 2, 4, 8, 16 s: Linux, tcp_syn_retries = 4 */
 
-const volatile __u64 syn_seed = 0;	/* random, so that nobody can choose whom he displaces */
+const volatile __u64 syn_seed = 0;	/* random, so that an attacker cannot choose which entry a SYN displaces */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -37,7 +38,10 @@ static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
 	return hash;
 }
 
-/* Was this SYN dropped before, and long enough ago to be a repetition? If not, it is noted as dropped now. */
+/*
+ * Whether this SYN was dropped before, long enough ago to be a repetition. If not, it is recorded
+ * as dropped now.
+ */
 static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 now)
 {
 	__u64 hash = nrw_hash_key(key);
@@ -49,7 +53,9 @@ static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 no
 	age = now_ms - missed->at_ms;
 	if (missed->mark == mark && age < NRW_AGAIN_LEAST_MS)
 		return 0;
-	/* Noted anew, too: one may come back once in a while, not as often as it likes. */
+	/*
+	 * Recorded again as well: a source may return from time to time, not as often as it likes.
+	 */
 	if (missed->mark == mark && age <= NRW_AGAIN_MOST_MS) {
 		missed->at_ms = now_ms;
 		return 1;
@@ -59,7 +65,10 @@ static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 no
 	return 0;
 }
 
-/* May the SYN pass? Any token will do: if all its bytes had to be there, the smallest SYNs of a flood would take them first. */
+/*
+ * Whether the SYN may pass. Any remaining token is enough: if all its bytes were required, the
+ * smallest SYNs of a flood would take the tokens first.
+ */
 static __always_inline int nrw_police_syn(struct nrw_here *h)
 {
 	struct nrw_port *port = h->port;
