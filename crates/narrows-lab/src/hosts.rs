@@ -1,4 +1,4 @@
-//! Hosts: network namespaces of a test's own.
+//! Hosts: network namespaces of one test.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ use nix::sched::{CloneFlags, setns};
 static NEXT: AtomicU32 = AtomicU32::new(0);
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Namespaces, deleted on drop, and the right to be the only ones: two tests that send as much as they can would each
-/// measure the other.
+/// Namespaces, deleted on drop. Only one test at a time can have any: two tests that send at full rate would
+/// disturb each other's measurements.
 #[derive(Debug)]
 pub struct Hosts {
     prefix: String,
@@ -22,17 +22,17 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// None yet. `tag` begins the names of all.
+    /// Starts without hosts. All names begin with `tag`.
     pub fn new(tag: &str) -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let prefix = format!("{tag}{}x{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         Hosts { prefix, spaces: Vec::new(), _turn: turn }
     }
 
-    /// Makes a host with its loopback interface up.
+    /// Creates a host with its loopback interface up.
     ///
     /// # Panics
-    /// As all that follow, when it cannot be done.
+    /// This and all methods below panic if a command fails.
     pub fn add(&mut self, host: &str) {
         let space = self.name(host);
         must(&format!("ip netns add {space}"));
@@ -40,7 +40,7 @@ impl Hosts {
         self.spaces.push(space);
     }
 
-    /// Whether there is such a host.
+    /// Whether the host exists.
     pub fn has(&self, host: &str) -> bool {
         self.spaces.contains(&self.name(host))
     }
@@ -55,7 +55,7 @@ impl Hosts {
         PathBuf::from("/run/netns").join(self.name(host))
     }
 
-    /// A cable between two hosts, (host, interface) each; both ends are up.
+    /// Connects two hosts, (host, interface) each; both ends are up.
     pub fn cable(&self, a: (&str, &str), b: (&str, &str)) {
         let (here, there) = (self.name(a.0), self.name(b.0));
         must(&format!("ip -n {here} link add {} type veth peer name {} netns {there}", a.1, b.1));
@@ -63,12 +63,13 @@ impl Hosts {
         self.ip(b.0, &format!("link set {} up", b.1));
     }
 
-    /// `ip ARGUMENTS` at a host.
+    /// Runs `ip ARGUMENTS` at a host.
     pub fn ip(&self, host: &str, arguments: &str) {
         must(&format!("ip -n {} {arguments}", self.name(host)));
     }
 
-    /// Packets of an interface are as on a wire: none larger than its MTU, all with their checksums.
+    /// Disables offloads: packets of the interface are as on the wire, none larger than its MTU, all with
+    /// their checksums.
     pub fn no_offloads(&self, host: &str, interface: &str) {
         let off = format!("ethtool -K {interface} tx off tso off gso off gro off");
         self.says(host, &off).unwrap_or_else(|trouble| panic!("{trouble}"));
@@ -76,27 +77,27 @@ impl Hosts {
 
     /// Sets `/proc/sys/KEY` of a host.
     pub fn sysctl(&self, host: &str, key: &str, value: &str) {
-        // /proc/sys/net shows the namespace of the thread that looks.
+        // /proc/sys/net shows the namespace of the reading thread.
         let set = || fs::write(PathBuf::from("/proc/sys").join(key), value);
         self.inside(host, set).unwrap_or_else(|error| panic!("{key}: {error}"));
     }
 
-    /// What a command says there, if it succeeds.
+    /// Runs a command at a host and returns its output.
     ///
     /// # Errors
-    /// What it says when it does not.
+    /// Its error output, if it fails.
     pub fn says(&self, host: &str, command: &str) -> Result<String, String> {
         says(&format!("nsenter --net={} {command}", self.path(host).display()))
     }
 
-    /// A program there. `ip netns exec` would hide the file systems of cgroup2 and bpf.
+    /// A program to run at a host. `ip netns exec` would hide the file systems of cgroup2 and bpf.
     pub fn command(&self, host: &str, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net={}", self.path(host).display())).arg(program);
         command
     }
 
-    /// Does something there, in a thread of its own.
+    /// Runs `work` at a host, in a thread of its own.
     pub fn inside<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
         let space = File::open(self.path(host)).expect("the namespace is there");
         thread::scope(|scope| {
@@ -117,20 +118,20 @@ impl Drop for Hosts {
     }
 }
 
-/// Runs a command that has to succeed; its words are separated by single spaces.
+/// Runs a command that must succeed; its words are separated by single spaces.
 ///
 /// # Panics
-/// When it does not.
+/// If it fails.
 pub fn must(command: &str) {
     if let Err(trouble) = says(command) {
         panic!("{trouble}");
     }
 }
 
-/// What a command says, if it succeeds; its words are separated by single spaces.
+/// Runs a command and returns its output; its words are separated by single spaces.
 ///
 /// # Errors
-/// What it says when it does not.
+/// Its error output, if it fails.
 pub fn says(command: &str) -> Result<String, String> {
     let mut words = command.split(' ');
     let output = Command::new(words.next().unwrap_or_default())

@@ -1,9 +1,9 @@
-//! What tests on the kernel share. For tests only.
+//! Shared code of tests on the kernel. For tests only.
 //!
 //! - [`can_run`]: whether root and the tools are there; says loudly when not, and fails with NARROWS_REQUIRE_KERNEL=1.
-//! - [`Hosts`]: network namespaces and cables between them, gone when dropped; while they live no other test has any.
+//! - [`Hosts`]: network namespaces and cables between them, removed on drop; only one test at a time has any.
 //! - [`with_own_mounts`]: a mount namespace, gone with the test.
-//! - [`patiently`]: takes figures again that a disturbed machine may have spoiled.
+//! - [`patiently`]: repeats measurements that a disturbed machine may have spoiled.
 
 mod hosts;
 mod mounts;

@@ -1,4 +1,4 @@
-//! A mount namespace of a test's own.
+//! A mount namespace of one test.
 
 use std::thread;
 
@@ -8,14 +8,14 @@ use nix::sched::{CloneFlags, unshare};
 /// Where bpffs is mounted.
 const BPFFS: &str = "/sys/fs/bpf";
 
-/// Does something in a thread with a mount namespace of its own, in which no bpffs is mounted at `/sys/fs/bpf`. Processes
-/// and threads that it starts are in the same namespace.
+/// Runs `work` in a thread with a mount namespace of its own, in which no bpffs is mounted at `/sys/fs/bpf`.
+/// Processes and threads that it starts are in the same namespace.
 ///
-/// What is pinned there goes with the namespace, and the namespace with its last process. A test that fails, panics or
-/// is killed therefore leaves nothing behind that a pinned link holds.
+/// Pins go with the namespace, and the namespace with its last process. A test that fails, panics or is
+/// killed therefore leaves no object that a pinned link holds.
 ///
 /// # Panics
-/// When the namespace cannot be made, and when `work` panics.
+/// If the namespace cannot be created, or `work` panics.
 pub fn with_own_mounts<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let inside = scope.spawn(|| {
@@ -29,10 +29,10 @@ pub fn with_own_mounts<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Mounts a bpffs at `/sys/fs/bpf`, on top of what is there.
+/// Mounts a bpffs at `/sys/fs/bpf`, on top of any existing mount.
 ///
 /// # Panics
-/// When it cannot be done.
+/// If this fails.
 pub fn mount_bpffs() {
     mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
         .expect("bpffs can be mounted");

@@ -1,18 +1,18 @@
-//! What a test needs of the machine.
+//! Requirements of tests.
 
 use std::fs;
 use std::io::Write;
 
 use crate::says;
 
-/// Something that a machine may lack.
+/// A requirement that a machine may not meet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Namespaces, packet sockets, eBPF.
     Root,
-    /// The kernel's types, `/sys/kernel/btf/vmlinux`.
+    /// The kernel's type information, `/sys/kernel/btf/vmlinux`.
     Btf,
-    /// A program, by a command that succeeds where it is installed.
+    /// A program, given by a command that succeeds where it is installed.
     Tool(&'static str),
 }
 
@@ -32,7 +32,7 @@ impl Need {
     }
 }
 
-/// Whether all of it is there. Anything else that goes wrong in a test is a failure.
+/// Whether all requirements are met. If not, the test is skipped; any other problem is a failure.
 ///
 /// # Panics
 /// When something is missing and NARROWS_REQUIRE_KERNEL is 1.
@@ -46,7 +46,7 @@ pub fn can_run(needs: &[Need]) -> bool {
     }
 }
 
-/// Says that a test is skipped, and why.
+/// Reports that a test is skipped, and why.
 ///
 /// # Panics
 /// When NARROWS_REQUIRE_KERNEL is 1.

@@ -1,21 +1,22 @@
-//! Figures that are taken in real time are those of the machine, too.
+//! Measurements in real time also depend on the machine.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::need::shout;
 use crate::watch::Watch;
 
-/// Attempts in all.
+/// Most attempts.
 const ATTEMPTS: usize = 5;
-/// So many failures while nothing disturbed the machine are the program's.
+/// After so many failures on an undisturbed machine the program is at fault.
 const FAIR: usize = 3;
 
-/// Runs a test that judges figures taken in real time, again if it fails: virtual machines stand still when their host has
-/// other work, and a rate measured meanwhile says nothing of the program. Failures on an undisturbed machine count, and the
-/// third is final. Where the machine was never left alone the figures are not judged, which is said loudly.
+/// Runs a test that judges measurements in real time, and repeats it if it fails. Virtual machines stop when
+/// their host has other work, and a rate measured meanwhile says nothing about the program. Failures on an
+/// undisturbed machine count, and the third one is final. If the machine was disturbed in every attempt, the
+/// figures are not judged, and a message says so.
 ///
 /// # Panics
-/// As the test does in the end.
+/// With the panic of the last attempt on an undisturbed machine.
 pub fn patiently(test: impl Fn()) {
     let mut fair = 0;
     let mut last = String::new();

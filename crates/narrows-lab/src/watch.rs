@@ -1,4 +1,4 @@
-//! Watches whether the machine itself stands still.
+//! Measures whether the machine itself stops.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 const TICK_NS: u64 = 1_000_000;
-/// A thread of the highest priority that wakes up so late was not kept waiting by other threads.
+/// A thread of the highest priority that wakes this late was not delayed by other threads.
 const LATE_NS: u64 = 4_000_000;
-/// This share of lost time is serious.
+/// From this share on lost time is serious.
 const SERIOUS: f64 = 0.01;
 
-/// Threads, one for each processor, that only sleep and look at the clock.
+/// Threads, one for each processor, that only sleep and read the clock.
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<u64>>,
@@ -20,12 +20,12 @@ pub(crate) struct Watch {
     begun: u64,
 }
 
-/// What was lost.
+/// Lost time.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct Disturbance {
-    /// Of the time, in which a processor stood still.
+    /// Share of the time in which a processor stopped.
     pub(crate) stalled: f64,
-    /// Of the processors' time, taken by the machine's host (`steal` of proc_stat(5)).
+    /// Share of the processors' time that the machine's host took (`steal` of proc_stat(5)).
     pub(crate) stolen: f64,
 }
 
@@ -38,7 +38,7 @@ impl Disturbance {
 impl fmt::Display for Disturbance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: f64| share * 100.0;
-        write!(f, "the machine stood still {:.1} %", percent(self.stalled))?;
+        write!(f, "the machine stopped for {:.1} %", percent(self.stalled))?;
         write!(f, " and its host took {:.1} % of the time", percent(self.stolen))
     }
 }
@@ -67,7 +67,7 @@ impl Watch {
     }
 }
 
-/// Time by which this thread's ticks were late, of those that were very late.
+/// The total delay of this thread's ticks that were very late.
 fn lost_ns(stop: &AtomicBool) -> u64 {
     let mut lost = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -83,7 +83,8 @@ fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The calling thread on this processor, before all others. Where that is not allowed it is late more often.
+/// Binds the calling thread to this processor with the highest priority. Without the permission it is late
+/// more often.
 #[allow(unsafe_code, reason = "no wrapper of ours has these")]
 fn prefer(processor: usize) {
     // SAFETY: plain system calls for the calling thread; the structures live until they return.
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_calm_moment_is_measured() {
+    fn an_undisturbed_moment_is_measured() {
         let watch = Watch::start();
         thread::sleep(Duration::from_millis(300));
         let found = watch.end();
