@@ -1,5 +1,5 @@
-//! bpffs at /sys/fs/bpf: mounted once, whoever comes first, and pins that another mount hides. Root; each test has a
-//! mount namespace of its own.
+//! bpffs at /sys/fs/bpf: it is mounted once, and pins that another mount hides are found. Needs root. Each
+//! test has a mount namespace of its own.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::os::unix::process::CommandExt;
@@ -34,7 +34,7 @@ fn listed(place: &Place) -> Vec<(Variant, bool)> {
     cc::list(place).unwrap().iter().map(|loaded| (loaded.variant, loaded.pin_is_visible)).collect()
 }
 
-/// A map that somebody else has pinned.
+/// Pins a map as another program would.
 fn pin_foreign(path: &Path) {
     let opts = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
@@ -46,8 +46,8 @@ fn pin_foreign(path: &Path) {
 
 const PROCESS: &str = "NARROWS_TEST_PROCESS";
 
-/// This program once more, in the mount namespace of the calling thread: a process that loads and says how it went, or one
-/// that waits afterwards.
+/// Starts this program again in the mount namespace of the calling thread: a process that loads and returns
+/// the outcome, or one that waits after loading.
 fn process(what: &str, variant: Variant, place: &Place) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "as_a_process", "--ignored", "--nocapture"]);
@@ -82,7 +82,7 @@ fn as_a_process() {
     };
     match what {
         "load" => std::process::exit(load()),
-        // A test with mounts of its own that is killed.
+        // A test with a mount namespace of its own that is killed.
         "wait" => with_own_mounts(|| {
             assert_eq!(load(), IS_LOADED);
             thread::sleep(Duration::from_secs(600));
@@ -205,13 +205,13 @@ fn a_loader_that_is_killed_between_mount_and_pin_leaves_a_mount_that_the_next_on
             let _ = loader.kill();
             let end = loader.wait().unwrap();
             assert_eq!(mounts(), 1);
-            // It may have come to its pin before.
+            // The loader may have pinned before it was killed.
             was_between = end.code().is_none()
                 && !place.folder.join(place.registered(Variant::C)).join("link").exists();
             if was_between {
                 soon("half a congestion control goes with its loader", || is_gone(place));
                 assert_eq!(listed(place), []);
-                // The lock went with the loader.
+                // The kernel released the lock.
                 load(Variant::C, place).unwrap();
                 assert_eq!((mounts(), listed(place)), (1, vec![(Variant::C, true)]));
             }
@@ -227,7 +227,7 @@ fn a_loader_that_is_killed_between_mount_and_pin_leaves_a_mount_that_the_next_on
 fn one_that_is_pinned_in_another_mount_namespace_is_found_and_unloaded() {
     own("away", |place| {
         load(Variant::A, place).unwrap();
-        // The test's own thread has another mount namespace than this one; so has a further one.
+        // Runs in a further mount namespace, which does not share the pins of this one.
         let outcome = with_own_mounts(|| {
             assert_eq!(listed(place), [(Variant::A, false)]);
             cc::unload(Variant::A, place)
@@ -238,7 +238,7 @@ fn one_that_is_pinned_in_another_mount_namespace_is_found_and_unloaded() {
             return;
         }
         soon("what is unloaded is gone", || is_gone(place));
-        // Its pin is still here, and holds nothing.
+        // Its pin is still here, but holds nothing.
         assert_eq!(listed(place), []);
         assert!(matches!(cc::unload(Variant::A, place), Err(CcError::Absent(_))));
         load(Variant::A, place).unwrap();

@@ -1,4 +1,5 @@
-//! The congestion controls of the papers on this kernel: what loads, what is refused, and the gain model's figures. Root.
+//! Congestion controls from papers on this kernel: loading, refused requests, and the figures of the gain
+//! model. Needs root.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::ffi::OsString;
@@ -43,12 +44,12 @@ fn the_kernel_computes_the_gains_of_the_simulator() {
         count += 1;
     }
     assert_eq!(count, gain_model::OMEGA_ONE);
-    // BBR v1 has its constants, whatever the RTT.
+    // BBR v1 has constant gains, whatever the RTT.
     assert!(cc::gains(Variant::V1, omegas()).unwrap().iter().all(|gains| *gains == [320, 192]));
 }
 
 #[test]
-fn a_congestion_control_stays_until_it_is_unloaded_and_nobody_has_it() {
+fn a_congestion_control_stays_until_it_is_unloaded_and_unused() {
     own("stay", |place| {
         let name = place.registered(Variant::C);
         let options = Options { down_needs_loss: true, ..Options::default() };
@@ -84,13 +85,13 @@ fn a_congestion_control_stays_until_it_is_unloaded_and_nobody_has_it() {
         assert!(matches!(error, CcError::InUse { connections: 1, .. }), "{error}");
         assert!(available(&name));
 
-        // Who chooses another one has left, too.
+        // A connection that chooses another congestion control no longer counts.
         setsockopt(&client, sockopt::TcpCongestion, &OsString::from("reno")).unwrap();
         assert_eq!(cc::find(Variant::C, place).unwrap().map(|loaded| loaded.connections), Some(0));
         setsockopt(&client, sockopt::TcpCongestion, &OsString::from(&name)).unwrap();
         assert_eq!(cc::find(Variant::C, place).unwrap().map(|loaded| loaded.connections), Some(1));
         drop((client, server));
-        soon("a closed connection counts no more", || {
+        soon("a closed connection no longer counts", || {
             cc::find(Variant::C, place).unwrap().is_some_and(|loaded| loaded.connections == 0)
         });
         cc::unload(Variant::C, place).unwrap();
@@ -101,17 +102,18 @@ fn a_congestion_control_stays_until_it_is_unloaded_and_nobody_has_it() {
 }
 
 #[test]
-fn all_four_load_beside_each_other() {
+fn all_four_variants_can_be_loaded_together() {
     own("four", |place| {
         for variant in Variant::ALL {
             cc::load(variant, Options::default(), place).unwrap();
         }
         assert!(Variant::ALL.iter().all(|variant| available(&place.registered(*variant))));
         assert_eq!(cc::list(place).unwrap().len(), 4);
-        // Another kernel's verifier may look at more than this one's: far from the million that is the most.
+        // Another kernel's verifier may examine more instructions. The bound is far below its limit of a
+        // million.
         let mut looked_at = 0;
         for id in cost::loaded() {
-            // One of another test may go meanwhile.
+            // A program of another test may be unloaded meanwhile.
             let Ok((name, cost)) = cost::by_id(id) else { continue };
             if name == "nrw_cong_contro" {
                 looked_at += 1;
@@ -137,9 +139,9 @@ fn refused(output: &Output) -> String {
     said
 }
 
-/// The other one's pins are not what a loser has left behind.
+/// A failed load must not remove the pins of a successful one.
 #[test]
-fn of_two_that_load_at_once_one_does() {
+fn only_one_of_two_concurrent_loads_succeeds() {
     own("both", |place| {
         let load = || cc::load(Variant::A, Options::default(), place);
         let outcomes = std::thread::scope(|scope| {
@@ -152,9 +154,9 @@ fn of_two_that_load_at_once_one_does() {
     });
 }
 
-/// As of a process that was killed between its two pins.
+/// As left by a process that was killed between its two pins.
 #[test]
-fn half_of_one_is_no_reason_not_to_load() {
+fn an_incomplete_pin_does_not_prevent_loading() {
     own("half", |place| {
         cc::load(Variant::A, Options::default(), place).unwrap();
         let folder = place.folder.join(place.registered(Variant::A));
@@ -170,9 +172,9 @@ fn half_of_one_is_no_reason_not_to_load() {
     });
 }
 
-/// Cut short it could be another one's.
+/// A truncated name could be that of another congestion control.
 #[test]
-fn a_name_that_is_too_long_is_refused() {
+fn a_too_long_name_is_refused() {
     own("long", |place| {
         let place = Place { prefix: "eleven_more".to_owned(), ..place.clone() };
         let error = cc::load(Variant::A, Options::default(), &place).unwrap_err();
@@ -184,7 +186,7 @@ fn a_name_that_is_too_long_is_refused() {
 }
 
 #[test]
-fn wrong_input_is_one_line_and_exit_code_2() {
+fn invalid_input_gives_one_line_and_exit_code_2() {
     let agent = || Command::new(env!("CARGO_BIN_EXE_narrows-agent"));
     let said = refused(&run(&mut agent(), &["cc", "load", "bbr-d"]));
     assert!(said.contains("found \"bbr-d\", expected one of bbr, bbr-a, bbr-b, bbr-c, all"), "{said}");
@@ -193,15 +195,16 @@ fn wrong_input_is_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn without_privileges_it_says_which_are_lacking() {
+fn missing_privileges_are_named() {
     if !can_run(&[Need::Root, Need::Tool("setpriv --version")]) {
         return;
     }
-    // Where anybody may execute it.
+    // In a folder where any user may execute it.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let program = folder.path().join("narrows-agent");
-    // By another process: one that a test beside this one starts would inherit the file open for writing (ETXTBSY).
+    // Copied by another process: a process that a concurrent test starts would inherit the file open for
+    // writing (ETXTBSY).
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_narrows-agent")).arg(&program).status().unwrap();
     assert!(copied.success());
     for command in [["load", "bbr"], ["unload", "bbr"], ["list", "--json"]] {

@@ -1,4 +1,4 @@
-//! The program as a user meets it, and what it says over its socket and to Prometheus. No root needed.
+//! The program as users run it, its socket, and its metrics. Needs no root.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ fn run(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn check_says_all_that_is_wrong_and_exits_with_2() {
+fn check_reports_all_errors_and_exits_with_2() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.toml");
     fs::write(&file, "[switch]\ntick = 10\n[[ports]]\ninterface = 'eth1'\nrat = '1mbit'\n").unwrap();
@@ -32,12 +32,16 @@ fn check_says_all_that_is_wrong_and_exits_with_2() {
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
     fs::write(&file, "[receiver]").unwrap();
     assert_eq!(run(&["check", name]).status.code(), Some(0));
-    assert_eq!(run(&["switch", name]).status.code(), Some(2), "a receiver's file is not a switch's");
+    assert_eq!(
+        run(&["switch", name]).status.code(),
+        Some(2),
+        "a receiver's file is no configuration of a switch"
+    );
     assert_eq!(run(&["switch", "--port", "eth1=fast"]).status.code(), Some(2));
 }
 
 #[test]
-fn status_without_an_agent_is_one_line() {
+fn status_without_an_agent_gives_one_line() {
     let output = run(&["status", "--name", "nobody-is-called-so"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8(output.stderr).unwrap().lines().count(), 1);
@@ -51,7 +55,7 @@ fn board() -> Arc<Board> {
 }
 
 #[test]
-fn the_socket_answers_once_or_again_and_again() {
+fn the_socket_answers_once_or_repeatedly() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.sock");
     fs::write(&path, "remains of an agent that died").unwrap();
@@ -77,7 +81,7 @@ fn the_socket_answers_once_or_again_and_again() {
 }
 
 #[test]
-fn prometheus_reads_metrics_and_nothing_else() {
+fn only_metrics_are_served_over_http() {
     let metrics = Metrics::start("127.0.0.1:0".parse().unwrap(), board()).unwrap();
     let get = |path: &str| {
         let mut stream = TcpStream::connect(metrics.address().unwrap()).unwrap();

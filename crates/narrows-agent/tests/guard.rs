@@ -1,4 +1,4 @@
-//! The guardian removes what an agent leaves that is killed. As root; else skipped.
+//! The guardian removes what a killed agent leaves. Needs root; skipped otherwise.
 
 mod kernel;
 
@@ -30,7 +30,7 @@ fn install() -> (Rtnl, u32, Htb) {
 }
 
 #[test]
-fn an_end_of_the_pipe_is_the_end_of_the_agent() {
+fn the_guardian_cleans_up_when_the_pipe_closes() {
     let Some(lab) = kernel::lab() else { return };
     lab.here()
         .run(|| {
@@ -45,23 +45,23 @@ fn an_end_of_the_pipe_is_the_end_of_the_agent() {
             guardian.charge(&Charge::File(folder.path().join("never made"))).unwrap();
             htb.keep();
             drop(htb);
-            assert!(root_is_ours(&lab) && file.exists(), "nothing is removed while the agent lives");
+            assert!(root_is_ours(&lab) && file.exists(), "nothing is removed while the agent runs");
             drop(guardian);
             assert!(!root_is_ours(&lab) && !file.exists());
         })
         .unwrap();
 }
 
-/// In the namespace of the machine, for some milliseconds: in another one, only `reno` may become the default.
+/// Runs in the machine's namespace for some milliseconds: in another one only `reno` may become the default.
 #[test]
-fn a_default_congestion_control_goes_back_unless_somebody_chose_another() {
+fn the_default_congestion_control_is_restored_unless_it_was_changed() {
     if !can_run(&[Need::Root]) {
         return;
     }
     let setting = "/proc/sys/net/ipv4/tcp_congestion_control";
     let now = || fs::read_to_string(setting).unwrap().trim().to_owned();
     let first = now();
-    // `reno`, which every kernel has, stands for ours.
+    // `reno`, which every kernel has, stands for our congestion control.
     for (chosen, left, expected) in [("reno", "cubic", "cubic"), ("cubic", "reno", "cubic")] {
         fs::write(setting, left).unwrap();
         let mut guardian = Guardian::start_program(Path::new(PROGRAM)).unwrap();
@@ -74,10 +74,10 @@ fn a_default_congestion_control_goes_back_unless_somebody_chose_another() {
     }
 }
 
-/// The agent is a `sleep` that holds the pipe, so that it can be killed as hard as possible; the guardian is sent the
-/// signals that a service manager would send.
+/// The agent is a `sleep` that holds the pipe and is killed with SIGKILL. The guardian gets the signals that
+/// a service manager would send.
 #[test]
-fn kill_9_of_the_agent_and_signals_to_the_guardian() {
+fn the_guardian_survives_signals_and_cleans_up_after_kill_9() {
     let Some(lab) = kernel::lab() else { return };
     lab.here()
         .run(|| {
@@ -95,14 +95,14 @@ fn kill_9_of_the_agent_and_signals_to_the_guardian() {
             let mut pipe = guardian.stdin.take().unwrap();
             std::io::Write::write_all(&mut pipe, (serde_json::to_string(&charge).unwrap() + "\n").as_bytes())
                 .unwrap();
-            // A line that the agent's death cut short.
+            // A line cut off by the agent's death.
             std::io::Write::write_all(&mut pipe, b"{\"htb\":{\"ind").unwrap();
             let mut agent = Command::new("sleep")
                 .arg("600")
                 .stdout(Stdio::from(std::os::fd::OwnedFd::from(pipe)))
                 .spawn()
                 .unwrap();
-            // Until it ignores signals: SigIgn shows in /proc.
+            // Wait until it ignores signals: SigIgn in /proc shows it.
             let pid = nix::unistd::Pid::from_raw(guardian.id() as i32);
             let ignores = || {
                 let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -132,7 +132,7 @@ fn kill_9_of_the_agent_and_signals_to_the_guardian() {
 }
 
 #[test]
-fn clean_removes_what_is_left() {
+fn clean_removes_everything_that_agents_left() {
     let Some(lab) = kernel::lab() else { return };
     lab.here()
         .run(|| {
@@ -158,7 +158,7 @@ fn clean_removes_what_is_left() {
         .unwrap();
 }
 
-/// A child that does not outlive the test.
+/// A child process that ends with the test.
 struct Child(std::process::Child);
 
 impl Drop for Child {
@@ -168,7 +168,7 @@ impl Drop for Child {
     }
 }
 
-/// Deletes the interface of an agent once `when` holds of what it has said, and wants to be told of it.
+/// Deletes the interface of an agent once `when` is true for its output, and expects the agent to report it.
 #[track_caller]
 fn vanishes(when: impl Fn(&kernel::Lab, &str) -> bool + Sync) {
     let Some(lab) = kernel::lab() else { return };
@@ -195,19 +195,20 @@ fn vanishes(when: impl Fn(&kernel::Lab, &str) -> bool + Sync) {
             assert!(Command::new("ip").args(["link", "del", "dev", "a"]).status().unwrap().success());
             let ended = patience(&mut || agent.0.try_wait().unwrap().is_some());
             assert!(ended && !agent.0.wait().unwrap().success(), "{}", said());
-            assert!(said().contains("a: the interface has vanished"), "{}", said());
+            assert!(said().contains("a: the interface no longer exists"), "{}", said());
         })
         .unwrap();
 }
 
-/// Its program and its queues are gone with it, and nothing would be controlled: the agent says so and ends.
+/// The interface's program and queues are gone with it, so nothing would be controlled. The agent reports it
+/// and ends.
 #[test]
-fn an_interface_that_vanishes_ends_the_agent() {
+fn a_deleted_interface_ends_the_agent() {
     vanishes(|_, said| said.contains("event=\"ready\""));
 }
 
-/// Whichever call meets it first, while queues are built and programs attached.
+/// Any call may be the first to fail, while queues are built and programs attached.
 #[test]
-fn an_interface_that_vanishes_while_the_agent_starts_ends_it() {
+fn an_interface_deleted_during_the_start_ends_the_agent() {
     vanishes(|lab, _| root_is_ours(lab));
 }

@@ -1,4 +1,5 @@
-//! Sender and receiver of rate feedback on this kernel, with unmodified programs and a switch in user space. Root.
+//! Sender and receiver of rate feedback on this kernel, with unmodified programs and a switch in user space.
+//! Needs root.
 #![allow(missing_docs, unsafe_code, reason = "packet sockets have no wrapper")]
 
 #[path = "host/downloads.rs"]
@@ -33,13 +34,14 @@ fn told(bytes_per_sec: u64) -> Behaviour {
     Behaviour { handshake: code(bytes_per_sec), acks: code(bytes_per_sec), ..Behaviour::default() }
 }
 
-/// A sender for this network alone; the kernel knows a congestion control by its name, so each test has its own.
+/// A sender for this network only. The kernel identifies a congestion control by its name, so each test has
+/// its own.
 fn sender(net: &Net, side: &str, name: &str) -> SenderOptions {
     let name = format!("{name}{}", std::process::id() % 1_000_000);
     SenderOptions { scope: net.scope(side), name, ..SenderOptions::default() }
 }
 
-/// Data packets of a direction, as they came to the switch.
+/// Data packets of a direction, as they arrived at the switch.
 fn data(net: &Net, forth: bool) -> Vec<Seen> {
     net.switch.seen().into_iter().filter(|s| s.forth == forth && s.payload > 0).collect()
 }
@@ -57,7 +59,7 @@ fn assert_near(what: &str, measured: f64, expected: f64, tolerance: f64) {
 }
 
 #[test]
-fn the_rate_is_obeyed_from_the_first_packets_on() {
+fn the_rate_applies_from_the_first_packets_on() {
     patiently(|| {
         if !can_run() {
             return;
@@ -99,7 +101,7 @@ fn without_the_option_in_the_handshake_forged_feedback_is_ignored() {
 }
 
 #[test]
-fn silence_gives_way_to_cubic_and_feedback_takes_over_again() {
+fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
     patiently(|| {
         if !can_run() {
             return;
@@ -123,13 +125,14 @@ fn silence_gives_way_to_cubic_and_feedback_takes_over_again() {
         let packets = data(&net, true);
         let alone = rate(&packets, 2.0, 2.5);
         assert!(alone > 1.3 * TOLD as f64, "CUBIC grows: {alone:.0} bytes/s");
-        // CUBIC has left a queue at the test's switch: that drains first, and a recovery in progress ends under CUBIC's rules.
+        // CUBIC has left a queue at the test's switch. It drains first, and a recovery in progress ends by
+        // CUBIC's rules.
         assert_near("rate after all", rate(&packets, 6.0, 7.8), TOLD as f64, 0.03);
     });
 }
 
 #[test]
-fn loss_does_not_change_the_rate() {
+fn losses_do_not_change_the_rate() {
     patiently(|| {
         if !can_run() {
             return;
@@ -144,7 +147,7 @@ fn loss_does_not_change_the_rate() {
 }
 
 #[test]
-fn the_application_limit_is_said_once_per_rtt() {
+fn the_application_limit_is_stated_once_per_rtt() {
     patiently(|| {
         if !can_run() {
             return;
@@ -155,12 +158,12 @@ fn the_application_limit_is_said_once_per_rtt() {
             net.transfer(2 * SECOND, false, write);
             let packets = data(&net, true);
             let count = |mark| packets.iter().filter(|p| p.first_options == mark).count();
-            // A super-packet's mark is on each of its segments, so that the wire has more.
+            // A super-packet's mark is on each of its segments, so more marks are on the wire.
             (count(0xFD02), count(0xFE02), sender.counters().marked)
         };
         let (unlimited, limited, marked) = marks(greedy, "greedy");
         assert!(unlimited > 20 * limited, "greedy: {unlimited} unlimited, {limited} limited");
-        // An RTT of 10 ms, and what pacing and packets add.
+        // An RTT of 10 ms, plus the delay of pacing and packets.
         assert!((100..=200).contains(&marked), "{marked} marks in 2 s");
 
         let slow = |stream: &mut std::net::TcpStream| {
@@ -173,7 +176,7 @@ fn the_application_limit_is_said_once_per_rtt() {
 }
 
 #[test]
-fn the_receiver_leaves_room_for_those_who_ask() {
+fn the_receiver_reserves_room_only_for_senders_that_ask() {
     patiently(|| {
         if !can_run() {
             return;
@@ -181,15 +184,15 @@ fn the_receiver_leaves_room_for_those_who_ask() {
         let net = Net::new(Behaviour { only_reserved: true, ..told(TOLD) });
         let receiver = must(Receiver::load(&ReceiverOptions { scope: net.scope("b"), ask: false }));
         net.transfer(SECOND / 5, false, greedy);
-        assert!(net.switch.seen().iter().all(|s| s.option == RateOption::Absent), "nobody asked");
+        assert!(net.switch.seen().iter().all(|s| s.option == RateOption::Absent), "no SYN asked");
 
         let before = net.switch.seen().len();
-        // A host may be both: in one cgroup the programs do not disturb each other.
+        // A host may be both: the programs do not disturb each other in one cgroup.
         let receiver_too = must(Receiver::load(&ReceiverOptions { scope: net.scope("a"), ask: false }));
         let sender = must(Sender::load(&sender(&net, "a", "asking")));
         net.transfer(2 * SECOND, false, greedy);
         let seen = net.switch.seen().split_off(before);
-        // The connection before has its last ACKs still on the way.
+        // The last ACKs of the previous connection are still on the way.
         let begin = seen.iter().position(Seen::is_syn).expect("a SYN");
         let seen = &seen[begin..];
         let syn_ack = seen.iter().find(|s| s.is_syn_ack()).expect("a SYN-ACK");
@@ -214,7 +217,7 @@ fn the_receiver_leaves_room_for_those_who_ask() {
 }
 
 #[test]
-fn a_cap_holds_the_kernels_own_congestion_control() {
+fn a_cap_limits_the_kernels_own_congestion_control() {
     patiently(|| {
         if !can_run() {
             return;
@@ -227,7 +230,7 @@ fn a_cap_holds_the_kernels_own_congestion_control() {
 }
 
 #[test]
-fn the_papers_padding_is_read_and_put_right() {
+fn the_papers_padding_is_read_and_restored() {
     patiently(|| {
         if !can_run() {
             return;
@@ -244,7 +247,7 @@ fn the_papers_padding_is_read_and_put_right() {
 }
 
 #[test]
-fn iperf3_obeys_whatever_congestion_control_it_asks_for() {
+fn iperf3_applies_the_rate_with_any_congestion_control_that_it_asks_for() {
     patiently(|| {
         if !can_run() || std::process::Command::new("iperf3").arg("-v").output().is_err() {
             eprintln!("SKIPPED: iperf3 is needed");
@@ -264,14 +267,14 @@ fn iperf3_obeys_whatever_congestion_control_it_asks_for() {
         let _ = server.kill();
         let _ = server.wait();
         assert!(client.status.success(), "{}", String::from_utf8_lossy(&client.stdout));
-        // The control connection is the first packet's; the data's begins a moment later.
+        // The control connection starts with the first packet, the data connection a moment later.
         assert_near("rate", rate(&data(&net, true), 0.8, 1.8), TOLD as f64, 0.03);
         assert_eq!(sender.counters().rated, 2, "{:?}", sender.counters());
     });
 }
 
 #[test]
-fn options_that_cannot_be_are_named() {
+fn invalid_options_are_named() {
     let long = SenderOptions { name: "a-name-that-is-too-long".to_owned(), ..SenderOptions::default() };
     let error = Sender::load(&long).expect_err("it cannot be");
     assert!(error.is_setting() && error.to_string().contains("15"), "{error}");

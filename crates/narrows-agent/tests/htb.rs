@@ -1,4 +1,4 @@
-//! HTB on a real kernel, in a network namespace of the test's own. As root; else skipped.
+//! HTB on a real kernel, in a network namespace of its own. Needs root; skipped otherwise.
 
 mod kernel;
 
@@ -16,7 +16,7 @@ fn layout(rate: u64) -> Layout {
     Layout::new(mbit(rate), Bytes::new(1500))
 }
 
-/// Index of `a`, of the namespace that the thread is in.
+/// Index of `a` in the thread's namespace.
 fn port() -> u32 {
     Rtnl::open().unwrap().link("a").unwrap().index
 }
@@ -26,7 +26,7 @@ fn tc(lab: &kernel::Lab, what: &str) -> String {
 }
 
 #[test]
-fn it_is_installed_as_laid_out_and_gone_afterwards() {
+fn htb_is_installed_as_laid_out_and_removed_afterwards() {
     let Some(lab) = kernel::lab() else { return };
     let before = tc(&lab, "qdisc");
     lab.here()
@@ -36,7 +36,7 @@ fn it_is_installed_as_laid_out_and_gone_afterwards() {
             htb.set_class(Class::Rated, mbit(60), mbit(100)).unwrap();
             htb.set_class(Class::OtherTcp, mbit(35), mbit(100)).unwrap();
             htb.set_class(Class::Udp, mbit(5), mbit(5)).unwrap();
-            // A second witness that shares no code with us.
+            // An independent check that shares no code with the agent.
             let classes = tc(&lab, "class");
             for expected in [
                 "htb 4e57:1 root rate 100Mbit ceil 100Mbit",
@@ -57,7 +57,7 @@ fn it_is_installed_as_laid_out_and_gone_afterwards() {
 }
 
 #[test]
-fn rates_above_2_to_the_32_bytes_arrive_whole() {
+fn rates_above_2_to_the_32_bytes_are_set_exactly() {
     let Some(lab) = kernel::lab() else { return };
     lab.here()
         .run(|| {
@@ -69,7 +69,7 @@ fn rates_above_2_to_the_32_bytes_arrive_whole() {
 }
 
 #[test]
-fn a_thousand_changes_under_load_all_arrive() {
+fn a_thousand_changes_under_load_all_take_effect() {
     let Some(lab) = kernel::lab() else { return };
     lab.here()
         .run(|| {
@@ -87,7 +87,7 @@ fn a_thousand_changes_under_load_all_arrive() {
 }
 
 #[test]
-fn bytes_packets_queue_and_drops_of_a_blast_are_seen() {
+fn bytes_packets_queue_and_drops_of_a_burst_are_counted() {
     let Some(lab) = kernel::lab() else { return };
     lab.here()
         .run(|| {
@@ -97,8 +97,9 @@ fn bytes_packets_queue_and_drops_of_a_blast_are_seen() {
             for _ in 0..100 {
                 let _ = blast.send_to(&[0; 1472], "10.99.0.2:9");
             }
-            // Nobody steers here, so all of it is in the default class: other TCP. 100 datagrams of 1500 bytes into
-            // a link of 1 Mbit/s: 21 fit in burst and queue, and the socket's buffer may hold back the rest.
+            // Nothing classifies packets here, so all are in the default class, other TCP. 100 datagrams of
+            // 1500 bytes enter a link of 1 Mbit/s: 21 fit into burst and queue, and the socket's buffer may
+            // hold the rest.
             let stats = htb.stats().unwrap();
             let other = stats[Leaf::OtherTcp as usize];
             assert!(other.queued_packets > 10 && other.queued_packets <= 20, "{other:?}");
@@ -111,7 +112,7 @@ fn bytes_packets_queue_and_drops_of_a_blast_are_seen() {
 }
 
 #[test]
-fn without_overhead_it_counts_datagrams() {
+fn without_overhead_htb_counts_datagrams() {
     let Some(lab) = kernel::lab() else { return };
     lab.here()
         .run(|| {
@@ -137,7 +138,7 @@ fn without_overhead_it_counts_datagrams() {
 }
 
 #[test]
-fn own_remains_of_the_same_layout_are_taken_over_and_others_replaced() {
+fn an_htb_of_the_same_layout_is_taken_over_and_another_replaced() {
     let Some(lab) = kernel::lab() else { return };
     lab.here()
         .run(|| {
@@ -146,7 +147,7 @@ fn own_remains_of_the_same_layout_are_taken_over_and_others_replaced() {
             sender.send_to(&[0; 1000], "10.99.0.2:9").unwrap();
             first.keep();
             drop(first);
-            // Counters live on: it is the same HTB.
+            // The counters continue: it is the same HTB.
             let mut second = Htb::install(port(), &layout(50)).unwrap();
             assert!(second.stats().unwrap()[Leaf::OtherTcp as usize].bytes > 0);
             assert!(tc(&lab, "class").contains("htb 4e57:1 root rate 50Mbit"), "{}", tc(&lab, "class"));
@@ -166,7 +167,7 @@ fn own_remains_of_the_same_layout_are_taken_over_and_others_replaced() {
 }
 
 #[test]
-fn what_was_there_comes_back_or_is_left_alone() {
+fn the_previous_qdisc_is_restored_or_left_unchanged() {
     let Some(lab) = kernel::lab() else { return };
     lab.says("tc qdisc add dev a root handle 7: pfifo limit 77").unwrap();
     lab.here().run(|| drop(Htb::install(port(), &layout(100)).unwrap())).unwrap();

@@ -1,7 +1,8 @@
-//! An agent from start to end, as a process that can be asked, stopped and killed. As root; else skipped.
+//! An agent from start to end, as a process that is queried, stopped and killed. Needs root; skipped
+//! otherwise.
 //!
-//! Without a test harness: started again with arguments, this program *is* `narrows-agent`, with agents that do
-//! nothing but publish and wait.
+//! It has no test harness: started again with arguments, this program *is* `narrows-agent`, with agents that
+//! only publish and wait.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -38,7 +39,7 @@ fn idle(services: &mut Services, role: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An agent that has said READY=1, and its socket.
+/// An agent that has sent READY=1, and its socket.
 struct Agent {
     process: Child,
     socket: PathBuf,
@@ -78,7 +79,7 @@ impl Agent {
     }
 }
 
-fn an_agent_answers_keeps_two_capabilities_and_stops_in_order() {
+fn an_agent_answers_keeps_two_capabilities_and_stops_cleanly() {
     for role in ["switch", "sender", "receiver"] {
         let mut agent = Agent::start(role);
         let mut client = Client::connect(&agent.socket, &Request::default()).unwrap();
@@ -100,7 +101,7 @@ fn the_guardian_cleans_up_after_kill_9() {
         fs::read_to_string(children).unwrap().trim().parse().expect("one child: the guardian");
     agent.process.kill().unwrap();
     agent.process.wait().unwrap();
-    // Orphaned, so that it cannot be waited for; it ends once it has done its work.
+    // It is orphaned, so this process cannot wait for it. It ends once it has cleaned up.
     while fs::metadata(format!("/proc/{guardian}")).is_ok()
         && !fs::read_to_string(format!("/proc/{guardian}/stat")).unwrap_or_default().contains(") Z ")
     {
@@ -110,7 +111,7 @@ fn the_guardian_cleans_up_after_kill_9() {
 }
 
 fn main() -> ExitCode {
-    // cargo's own arguments (`--test-threads`, filters) are not the agent's.
+    // cargo's own arguments (`--test-threads`, filters) are not for the agent.
     let first = std::env::args().nth(1).unwrap_or_default();
     if ["switch", "sender", "receiver", narrows_agent::guard::SUBCOMMAND].contains(&first.as_str()) {
         return cli::run(&Idle);
@@ -123,7 +124,7 @@ fn main() -> ExitCode {
         eprintln!("SKIPPED, nothing was tested: root is needed");
         return ExitCode::SUCCESS;
     }
-    an_agent_answers_keeps_two_capabilities_and_stops_in_order();
+    an_agent_answers_keeps_two_capabilities_and_stops_cleanly();
     the_guardian_cleans_up_after_kill_9();
     println!("services: ok");
     ExitCode::SUCCESS

@@ -1,4 +1,5 @@
-//! The passive opener sends: its SYN-ACK asks, the handshake's third packet brings the first rate (BRF-14).
+//! The passive opener sends: its SYN-ACK asks, and the handshake's third packet carries the first rate
+//! (BRF-14).
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use super::net::{Net, can_run, greedy};
 use super::switch::{Behaviour, Seen, must};
 use super::{SECOND, TOLD, assert_near, code, data, rate, sender, told};
 
-/// Host A asks for feedback on behalf of those that it downloads from.
+/// Host A asks for feedback on behalf of the servers that it downloads from.
 fn asking(net: &Net) -> Receiver {
     must(Receiver::load(&ReceiverOptions { scope: net.scope("a"), ask: true }))
 }
@@ -21,7 +22,7 @@ fn syn_ack(net: &Net) -> Seen {
 }
 
 #[test]
-fn a_server_that_sends_hears_its_first_rate_with_the_third_packet() {
+fn a_sending_server_gets_its_first_rate_with_the_third_packet() {
     patiently(|| {
         if !can_run() {
             return;
@@ -33,7 +34,7 @@ fn a_server_that_sends_hears_its_first_rate_with_the_third_packet() {
         assert_eq!(syn_ack(&net).option, RateOption::Unassigned, "it asks");
         let packets = data(&net, false);
         assert_near("rate", rate(&packets, 0.5, 1.9), TOLD as f64, 0.03);
-        // As for clients: the kernel does not pace a connection's first ten packets.
+        // As for clients, the kernel does not pace a connection's first ten packets.
         let first = rate(&packets, 0.0, 0.1);
         assert!(first < 1.05 * TOLD as f64 + 10.0 * 1500.0 / 0.1, "first 100 ms: {first:.0} bytes/s");
         assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
@@ -41,7 +42,7 @@ fn a_server_that_sends_hears_its_first_rate_with_the_third_packet() {
 }
 
 #[test]
-fn a_server_that_listened_before_asks_too() {
+fn a_server_that_listened_before_also_asks() {
     patiently(|| {
         if !can_run() {
             return;
@@ -57,9 +58,9 @@ fn a_server_that_listened_before_asks_too() {
     });
 }
 
-/// `iperf3 -R`, both of its connections, from a server that is older than the agent.
+/// `iperf3 -R` with both of its connections, from a server that is older than the agent.
 #[test]
-fn iperf3_reversed_obeys() {
+fn reversed_iperf3_applies_the_rate() {
     patiently(|| {
         if !can_run() || std::process::Command::new("iperf3").arg("-v").output().is_err() {
             eprintln!("SKIPPED: iperf3 is needed");
@@ -76,15 +77,15 @@ fn iperf3_reversed_obeys() {
         let _ = iperf3.kill();
         let _ = iperf3.wait();
         assert!(client.status.success(), "{}", String::from_utf8_lossy(&client.stdout));
-        // The control connection is the first packet's; the data's begins a moment later.
+        // The control connection starts with the first packet, the data connection a moment later.
         assert_near("rate", rate(&data(&net, false), 0.8, 1.8), TOLD as f64, 0.03);
         assert_eq!(server.counters().rated, 2, "{:?}", server.counters());
     });
 }
 
-/// Under a flood of SYNs the kernel keeps nothing of them (SYN cookies); the third packet says enough.
+/// In a flood of SYNs the kernel saves none of them (SYN cookies); the third packet is enough.
 #[test]
-fn a_server_that_keeps_no_syn_is_rated_by_the_third_packet() {
+fn a_server_without_a_saved_syn_is_rated_by_the_third_packet() {
     patiently(|| {
         if !can_run() {
             return;
@@ -101,10 +102,10 @@ fn a_server_that_keeps_no_syn_is_rated_by_the_third_packet() {
     });
 }
 
-/// In one cgroup neither takes the other's callbacks away, whichever came first: the SYN-ACK asks once, and the server's own
-/// ACKs keep their room.
+/// In one cgroup neither program clears the other's callback flags, in any order: the SYN-ACK asks once, and
+/// the server's own ACKs keep their room.
 #[test]
-fn a_server_may_be_sender_and_receiver() {
+fn a_server_can_be_sender_and_receiver() {
     patiently(|| {
         if !can_run() {
             return;
@@ -124,7 +125,8 @@ fn a_server_may_be_sender_and_receiver() {
             let before = net.switch.seen().len();
             net.transfer(SECOND / 2, false, greedy);
             let seen = net.switch.seen().split_off(before);
-            // Not from the SYN on: the last ACK of the connection before comes behind it, and from no socket.
+            // Not from the SYN on: the last ACK of the previous connection follows it, and belongs to no
+            // socket.
             let begin = seen.iter().position(Seen::is_syn_ack).expect("a SYN-ACK");
             let acks =
                 || seen[begin..].iter().filter(|s| !s.forth && s.payload == 0 && s.flags & 0x17 == 0x10);
@@ -145,7 +147,7 @@ fn a_client_that_does_not_ask_gets_cubic() {
         let server = must(Sender::load(&sender(&net, "b", "stock")));
         std::thread::scope(|scope| {
             scope.spawn(|| net.transfer(SECOND, true, greedy));
-            // After the handshake, so that what comes then is a forgery.
+            // After the handshake, so that a later option is forged.
             std::thread::sleep(SECOND / 5);
             net.switch.change(|b| b.acks = code(100_000));
         });
@@ -157,9 +159,9 @@ fn a_client_that_does_not_ask_gets_cubic() {
     });
 }
 
-/// Who chose another congestion control, or is to choose ours and did not, makes no promise.
+/// A server that uses another congestion control, or would have to choose ours and does not, must not ask.
 #[test]
-fn a_server_that_will_not_obey_does_not_ask() {
+fn a_server_that_will_not_apply_rates_does_not_ask() {
     patiently(|| {
         if !can_run() {
             return;

@@ -1,4 +1,4 @@
-//! Two hosts and the place of a switch between them, in network namespaces, and programs that talk over them.
+//! Two hosts with a switch between them, in network namespaces, and programs that send data over them.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -27,7 +27,8 @@ pub(super) fn can_run() -> bool {
     ])
 }
 
-/// The test process in a cgroup of its own, so that other sockets of the machine see nothing of the tests' programs.
+/// Puts the test process into a cgroup of its own, so that the tests' programs do not affect other sockets of
+/// the machine.
 fn cgroup() -> &'static PathBuf {
     static CGROUP: OnceLock<PathBuf> = OnceLock::new();
     CGROUP.get_or_init(|| {
@@ -37,7 +38,7 @@ fn cgroup() -> &'static PathBuf {
             .filter_map(|line| line.split(' ').nth(1).filter(|_| line.split(' ').nth(2) == Some("cgroup2")))
             .next()
             .expect("cgroup2 is mounted");
-        // Those of earlier runs, which their processes could not take away while they lived in them.
+        // Remove the cgroups of earlier runs, which could not be removed while their processes were in them.
         for entry in fs::read_dir(root).expect("cgroup2 can be read").flatten() {
             if entry.file_name().to_string_lossy().starts_with("narrows-host-test-") {
                 let _ = fs::remove_dir(entry.path());
@@ -50,9 +51,9 @@ fn cgroup() -> &'static PathBuf {
     })
 }
 
-/// A (10.7.0.1) and B (10.7.0.2), with the test's switch between.
+/// A (10.7.0.1) and B (10.7.0.2), with the test's switch between them.
 pub(super) struct Net {
-    // Before the namespaces that it works in.
+    // Dropped before the namespaces that it works in.
     pub(super) switch: Switch,
     hosts: Hosts,
 }
@@ -72,7 +73,7 @@ impl Net {
             let there = format!("to{side}");
             hosts.cable((side, "eth0"), ("s", &there));
             hosts.ip(side, &format!("addr add {address}/24 dev eth0"));
-            // The test's switch takes frames as they are on a wire.
+            // The test's switch expects frames as on the wire.
             hosts.no_offloads(side, "eth0");
         }
         let middle = Netns::named(&hosts.name("s"));
@@ -81,7 +82,7 @@ impl Net {
         Net { switch, hosts }
     }
 
-    /// Host A or B of this network and nothing else.
+    /// Host A or B of this network only.
     pub(super) fn scope(&self, side: &str) -> Scope {
         let namespace = Namespace { path: Some(self.hosts.path(side)), interfaces: vec!["eth0".to_owned()] };
         Scope { cgroup: Some(cgroup().clone()), namespaces: vec![namespace], pin: None }
@@ -93,8 +94,8 @@ impl Net {
         command
     }
 
-    /// A plain program on `from` sends to a plain server on the other host for so long, writing by `write`.
-    /// The server is the one that sends if `server_sends`.
+    /// A plain program on `from` sends to a plain server on the other host for this time, writing by `write`.
+    /// The server sends if `server_sends`.
     pub(super) fn transfer(
         &self,
         time: Duration,
@@ -110,7 +111,7 @@ impl Net {
         self.hosts.inside("b", || TcpListener::bind(address).expect("a server can listen"))
     }
 
-    /// As [`Net::transfer`], to a server that listens already.
+    /// Like [`Net::transfer`], to a server that listens already.
     pub(super) fn transfer_at(
         &self,
         listener: TcpListener,
@@ -146,7 +147,7 @@ impl Net {
     }
 }
 
-/// As much as the socket takes.
+/// Writes as much as the socket accepts.
 pub(super) fn greedy(stream: &mut TcpStream) {
     let _ = stream.write(&[0; 1 << 14]);
 }

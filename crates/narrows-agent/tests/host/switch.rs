@@ -1,5 +1,6 @@
-//! A switch in user space, for tests: carries frames between two interfaces with a delay, writes rates into ACKs, loses
-//! data, and notes what passed. The header work is that of `narrows_control`, the reference of the eBPF programs.
+//! A switch in user space, for tests: it forwards frames between two interfaces with a delay, writes rates
+//! into ACKs, drops data, and records the packets that passed. It edits headers with the code of
+//! `narrows_control`, the reference of the eBPF programs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,18 +17,18 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
-/// What the switch does; may change while it runs.
+/// The switch's settings, which may change while it runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Behaviour {
-    /// Written into SYN-ACKs and the handshake's third packet.
+    /// Code for SYN-ACKs and the handshake's third packet.
     pub(super) handshake: Option<u16>,
-    /// Written into later ACKs without data.
+    /// Code for later ACKs without data.
     pub(super) acks: Option<u16>,
-    /// Only where the receiver has left room.
+    /// Write only where the receiver has reserved room.
     pub(super) only_reserved: bool,
     /// The paper's format, in ACKs only.
     pub(super) padding: bool,
-    /// Every so many-th data packet from A is lost; 0: none.
+    /// Drop every n-th data packet from A; 0: none.
     pub(super) lose_each: u64,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Seen {
     /// IP datagram, bytes.
     pub(super) l3: usize,
     pub(super) payload: usize,
-    /// The rate option as it came.
+    /// The rate option on arrival.
     pub(super) option: RateOption,
     /// The first two bytes of the options.
     pub(super) first_options: u16,
@@ -70,7 +71,7 @@ pub(super) struct Switch {
 }
 
 impl Switch {
-    /// Between two interfaces of the thread's namespace, to which `enter` takes it.
+    /// Starts between two interfaces of the namespace that `enter` moves the thread to.
     pub(super) fn start(
         interfaces: [String; 2],
         delay_ns: u64,
@@ -132,7 +133,7 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     let on = 1i32;
-    // A switch that loses what a starved thread has not read would be a test of the machine.
+    // A buffer large enough that a delayed thread loses nothing: otherwise the machine would be tested.
     let room = 64i32 << 20;
     // SAFETY: as above. Without the first the socket would hear what it sends itself.
     unsafe {
@@ -142,7 +143,7 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// 100 Mbit/s. A switch as fast as the machine would leave no time for those whose rates are measured.
+/// 100 Mbit/s. A switch as fast as the machine would leave no CPU time for the programs under test.
 const NS_PER_BYTE: u64 = 80;
 const QUEUE_NS: u64 = 50_000_000;
 
@@ -175,7 +176,7 @@ fn run(interfaces: &[String; 2], delay_ns: u64, shared: &Shared) -> io::Result<(
         for (to, queue) in queues.iter_mut().enumerate() {
             while queue.front().is_some_and(|(at, _)| *at <= now_ns()) {
                 let Some((_, frame)) = queue.pop_front() else { break };
-                // What the interface has no room for is lost, as on any switch.
+                // Packets that do not fit into the interface's queue are lost, as on any switch.
                 let _ = nix::unistd::write(&sockets[to], &frame);
             }
         }
@@ -183,10 +184,10 @@ fn run(interfaces: &[String; 2], delay_ns: u64, shared: &Shared) -> io::Result<(
     Ok(())
 }
 
-/// Looks at a frame and writes into it; false loses it.
+/// Reads a frame and edits it; false drops it.
 fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bool {
     let behaviour = shared.behaviour.lock().unwrap().clone();
-    // IPv4 without options and TCP, or it passes as it is.
+    // Anything but TCP over IPv4 without options passes unchanged.
     if frame.len() < 54 || frame[12..14] != [8, 0] || frame[14] != 0x45 || frame[23] != 6 {
         return true;
     }
@@ -209,7 +210,7 @@ fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bo
             return false;
         }
     }
-    // The test's data goes from A to B, or from B to A: the rate is written into what has none.
+    // The data flows from A to B or from B to A; packets without data get the rate.
     let third = forth && seen.payload == 0;
     let code = if seen.is_syn_ack() || third { behaviour.handshake } else { behaviour.acks };
     let code = if third && behaviour.acks.is_some() { behaviour.acks } else { code };
@@ -238,7 +239,7 @@ fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bo
     true
 }
 
-/// So that a failing set-up names itself.
+/// Names the failing part of the set-up.
 pub(super) fn must<T>(result: Result<T, HostError>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,4 +1,4 @@
-//! A network namespace of a test's own with a veth pair, gone when the test is.
+//! A network namespace of one test with a veth pair, removed when the test ends.
 
 use narrows_agent::netns::Netns;
 use narrows_lab::{Hosts, Need, can_run};
@@ -14,7 +14,7 @@ pub(crate) fn lab() -> Option<Lab> {
     let mut hosts = Hosts::new("nwcore");
     hosts.add("a");
     hosts.add("b");
-    // Fixed addresses and no IPv6: no packet leaves that a test did not send.
+    // Fixed addresses and no IPv6: only packets of the test are sent.
     let (mac_a, mac_b) = ("02:00:00:00:00:01", "02:00:00:00:00:02");
     hosts.ip(
         "a",
@@ -42,7 +42,7 @@ impl Lab {
         self.0.name("a")
     }
 
-    /// What a command says when run in the namespace of `a`; `None` when it fails or is not there.
+    /// Runs a command in the namespace of `a` and returns its output; `None` if it fails or does not exist.
     #[allow(dead_code, reason = "each test program uses its part")]
     pub(crate) fn says(&self, command: &str) -> Option<String> {
         self.0.says("a", command).ok()

@@ -1,5 +1,5 @@
-//! Congestion controls of one test: names of its own, and a mount namespace of its own for their pins. The names are the
-//! whole kernel's, so those that the user of this machine has loaded are left alone.
+//! Congestion controls of one test: names of its own, and a mount namespace of its own for their pins. The
+//! kernel's names are global, so the test does not touch those that the user of this machine has loaded.
 
 use std::fs;
 use std::time::Duration;
@@ -7,8 +7,9 @@ use std::time::Duration;
 use narrows_agent::cc::{self, Place, Variant};
 use narrows_lab::{Need, can_run, with_own_mounts};
 
-/// Runs a test in a mount namespace where no bpffs is mounted. `tag` has four letters at most. Nothing stays registered,
-/// whether the test passes, panics or is killed: the namespace goes with the process, and the pins with the namespace.
+/// Runs a test in a mount namespace where no bpffs is mounted. `tag` has at most four letters. Nothing stays
+/// registered, whether the test passes, panics or is killed: the namespace goes with the process, and the
+/// pins go with the namespace.
 pub(crate) fn own(tag: &str, test: impl FnOnce(&Place) + Send) {
     if !can_run(&[Need::Root, Need::Btf]) {
         return;
@@ -26,7 +27,7 @@ pub(crate) fn is_gone(place: &Place) -> bool {
     Variant::ALL.iter().all(|variant| !available(&place.registered(*variant)))
 }
 
-/// Sooner than the namespace goes, and where the kernel has no links.
+/// Unloads before the namespace goes, and also where the kernel has no links.
 struct Unload<'a>(&'a Place);
 
 impl Drop for Unload<'_> {
@@ -43,7 +44,7 @@ pub(crate) fn available(name: &str) -> bool {
     names.split_ascii_whitespace().any(|available| available == name)
 }
 
-/// Waits: the kernel releases an object a moment after its last user has.
+/// Polls: the kernel releases an object a moment after its last use.
 pub(crate) fn soon(what: &str, is_so: impl Fn() -> bool) {
     let found = (0..1000).any(|_| {
         let found = is_so();

@@ -20,7 +20,7 @@ use super::net::Net;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_narrows-agent");
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A running agent; ended and, when the test fails, with its log shown on drop.
+/// A running agent. Drop ends it, and prints its log if the test fails.
 pub(crate) struct Agent {
     pub(crate) name: String,
     config: PathBuf,
@@ -30,7 +30,8 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Starts one and waits until it is ready. `config` lacks the name, which is put into its first table.
+    /// Starts an agent and waits until it is ready. `config` lacks the name, which is added to its first
+    /// table.
     pub(crate) fn start(role: &'static str, config: &str) -> Agent {
         let name = format!("live{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().expect("a folder");
@@ -44,7 +45,7 @@ impl Agent {
         agent
     }
 
-    /// The switch of a star, its port with this rate; `more` goes into `[switch]`, `tail` behind everything.
+    /// The switch of a star whose port has this rate; `more` is added to `[switch]`, `tail` at the end.
     pub(crate) fn switch_with(net: &Net, rate: &str, more: &str, tail: &str) -> Agent {
         let config = format!(
             "[switch]\nnetns = \"{}\"\ninterfaces = {:?}\n{more}\n[[ports]]\ninterface = \"c\"\nrate = \"{rate}\"\n{tail}\n",
@@ -68,7 +69,7 @@ impl Agent {
         Agent::start("sender", &config)
     }
 
-    /// Congestion controls have one name for the whole machine: another sender's is waited for.
+    /// Names of congestion controls are global to the machine: wait for another sender to end.
     fn wait_until_ready(&mut self) {
         let begun = clock::now();
         while self.status(0).is_none_or(|s| s.role != self.role) {
@@ -82,13 +83,13 @@ impl Agent {
         }
     }
 
-    /// What it says of itself; `None`: it does not answer.
+    /// Its status; `None`: it does not answer.
     pub(crate) fn status(&self, flows: usize) -> Option<Snapshot> {
         let request = Request { flows, ..Request::default() };
         Client::connect(&path_of(&self.name), &request).ok()?.next()?.ok()
     }
 
-    /// The first port, as it is now: what was on the board before somebody looked is old.
+    /// The present state of the first port, newer than the snapshot before.
     pub(crate) fn port(&self) -> PortStatus {
         let asked = clock::now();
         loop {
@@ -114,12 +115,12 @@ impl Agent {
         }
     }
 
-    /// One of the program's counters.
+    /// A counter of the program.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         counter(&self.port(), name)
     }
 
-    /// What it wrote to standard error so far.
+    /// Its output on standard error so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -132,13 +133,13 @@ impl Agent {
         kill(self.pid(), signal).expect("the agent is there");
     }
 
-    /// `kill -9`, and nothing else.
+    /// Only kills the agent, with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("the agent is there");
         self.child.wait().expect("it is our child");
     }
 
-    /// The same again, after [`Agent::kill`].
+    /// Starts it again with the same arguments, after [`Agent::kill`].
     pub(crate) fn restart(&mut self) {
         self.child = spawn(self.role, &self.config, &self.folder);
         self.wait_until_ready();

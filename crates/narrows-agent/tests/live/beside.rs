@@ -1,4 +1,4 @@
-//! BRF beside CUBIC, and beside what claims BRF and is not.
+//! BRF together with CUBIC, and with senders that claim to use BRF and do not.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -27,7 +27,7 @@ fn brf_and_cubic_have_equal_shares() {
             Some("cubic"),
         );
         cubic.wait_for_data();
-        // CUBIC needs its time to fill its class.
+        // CUBIC needs time to fill its class.
         thread::sleep(Duration::from_secs(4));
         let both = rates(&[&brf, &cubic], Duration::from_secs(4));
         let port = switch.port();
@@ -42,7 +42,8 @@ fn brf_and_cubic_have_equal_shares() {
     });
 }
 
-/// The client asks on behalf of both servers. One obeys, the other is a plain Linux host, whose SYN-ACK says nothing.
+/// The client asks on behalf of both servers. One applies rates; the other is a plain Linux host, whose
+/// SYN-ACK does not ask.
 #[test]
 fn downloads_from_a_plain_server_are_other_tcp() {
     patiently(|| {
@@ -69,10 +70,10 @@ fn downloads_from_a_plain_server_are_other_tcp() {
     });
 }
 
-/// `iperf3 -C cubic` sets its congestion control after it has connected, so that its SYN asked for feedback: the claim is
-/// there, obedience is not.
+/// `iperf3 -C cubic` sets its congestion control after it has connected, so its SYN has asked for feedback.
+/// The flow claims to use BRF but does not apply rates.
 #[test]
-fn who_claims_brf_and_does_not_obey_is_demoted() {
+fn a_flow_that_claims_brf_and_ignores_rates_is_demoted() {
     patiently(|| {
         let Some(net) = Net::star(Forwarding::Router, 2) else { return };
         let switch = Agent::switch(&net, "100mbit");

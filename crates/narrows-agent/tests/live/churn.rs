@@ -1,4 +1,4 @@
-//! Many connections open and close in every way; nothing of them stays.
+//! Many connections open and close in every way, and no state of them stays.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,16 +15,16 @@ use nix::sys::socket::{setsockopt, sockopt};
 use super::agent::{Agent, counter, since};
 use super::net::{Forwarding, Net};
 
-/// As many slots as this; a leak of more than the few that live at a time would show as a lack of slots.
+/// Number of slots. Few connections exist at a time, so a leak would show as a lack of slots.
 const SLOTS: usize = 128;
 const CLIENTS: usize = 24;
 
-/// `NARROWS_CHURN_SECONDS` lengthens it (default 15).
+/// `NARROWS_CHURN_SECONDS` sets the duration (default: 15).
 fn seconds() -> u64 {
     std::env::var("NARROWS_CHURN_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(15)
 }
 
-/// Answers each connection as its first byte asks, and never holds one up.
+/// Answers each connection as its first byte asks, without delay.
 fn serve(listener: &TcpListener, stop: &AtomicBool) {
     listener.set_nonblocking(true).expect("a socket");
     thread::scope(|scope| {
@@ -39,7 +39,7 @@ fn serve(listener: &TcpListener, stop: &AtomicBool) {
                 let mut first = [0];
                 let Ok(1) = stream.read(&mut first) else { return };
                 match first[0] {
-                    // The server has the last word, the first FIN, or hangs up.
+                    // The server sends last, sends the first FIN, or closes at once.
                     0 => drop(stream.write_all(&[1; 20_000])),
                     1 => return,
                     2 => reset(&stream),
@@ -52,7 +52,7 @@ fn serve(listener: &TcpListener, stop: &AtomicBool) {
     });
 }
 
-/// The end of this socket will be RST.
+/// Closing this socket sends RST.
 fn reset(stream: &TcpStream) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     let _ = setsockopt(&stream.as_fd(), sockopt::Linger, &linger);
@@ -63,11 +63,11 @@ fn connection(address: SocketAddr, n: u64) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     let way = (n % 6) as u8;
     if way == 5 {
-        // Never says anything.
+        // Sends nothing.
         return Ok(());
     }
     stream.write_all(&[way])?;
-    // Where the server hangs up the rest may fail.
+    // If the server closes at once the rest may fail.
     let _ = stream.write_all(&vec![2; [100, 3_000, 30_000][(n / 6 % 3) as usize]]);
     if way == 4 {
         reset(&stream);
@@ -80,7 +80,7 @@ fn connection(address: SocketAddr, n: u64) -> std::io::Result<()> {
 }
 
 #[test]
-fn nothing_stays_of_a_thousand_flows() {
+fn a_thousand_flows_leave_no_state() {
     patiently(|| {
         let Some(net) = Net::star(Forwarding::Router, 2) else { return };
         let switch = Agent::switch_with(&net, "100mbit", &format!("max_flows = {SLOTS}"), "");
@@ -136,14 +136,14 @@ fn nothing_stays_of_a_thousand_flows() {
                 counter(&port, "refused"),
                 counter(&port, "no_slot")
             );
-            // Every slot is back: as many connections as there are slots, and each has one.
+            // Every slot is free again: open as many connections as there are slots, and each gets one.
             let before = counter(&port, "no_slot");
             let all: Vec<_> = net.inside("s1", || {
                 (0..SLOTS)
                     .map(|_| {
                         let mut stream = TcpStream::connect(address).expect("the server answers");
                         stream.write_all(&[3]).expect("it takes a byte");
-                        // So that few are unconfirmed at a time.
+                        // So that only few are unconfirmed at a time.
                         thread::sleep(Duration::from_millis(2));
                         stream
                     })

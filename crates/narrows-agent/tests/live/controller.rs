@@ -1,4 +1,4 @@
-//! `kill -9` of the SDN controller: the agent goes on by itself, and finds the next one.
+//! `kill -9` of the SDN controller: the agent continues without it and connects to the next one.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -55,7 +55,7 @@ fn until_connected(switch: &Agent, connected: bool) -> Span {
 }
 
 #[test]
-fn the_agent_goes_on_without_its_controller() {
+fn the_agent_continues_without_its_controller() {
     patiently(|| {
         let Some(python) = python() else {
             // A Python environment is not what NARROWS_REQUIRE_KERNEL is about.

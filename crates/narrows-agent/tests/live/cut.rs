@@ -1,4 +1,4 @@
-//! Feedback is cut: the agent is stopped, its program notices, the senders notice.
+//! Feedback stops: the agent is stopped, its program detects it, and the senders detect it.
 
 use std::thread;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
 #[test]
-fn cubic_takes_over_from_a_silent_switch_and_hands_back() {
+fn cubic_takes_over_without_feedback_and_returns_to_the_rate() {
     patiently(|| {
         let Some(net) = Net::star(Forwarding::Router, 2) else { return };
         let switch = Agent::switch(&net, "100mbit");
@@ -30,18 +30,18 @@ fn cubic_takes_over_from_a_silent_switch_and_hands_back() {
         let before = rates(&[&first, &second], Duration::from_secs(1));
         switch.signal(Signal::SIGSTOP);
         let stopped = clock::now();
-        // 1 s for the watchdog, 1 s + 4 RTT for the senders; their counters are shown each 200 ms.
+        // 1 s for the watchdog, 1 s + 4 RTT for the senders; their counters are published every 200 ms.
         while orphaned() < 2 {
             assert!(since(stopped) < Span::from_secs(10), "orphaned {}", orphaned());
             thread::sleep(Duration::from_millis(20));
         }
         let taken_over = since(stopped);
-        // One flow ends: the other takes what is free without being told.
+        // One flow ends: the other one takes the free capacity without feedback.
         drop(second);
         thread::sleep(Duration::from_secs(3));
         let free = rates(&[&first], Duration::from_secs(1))[0];
         switch.signal(Signal::SIGCONT);
-        // Who opens before the agent's first sign of life is nobody's, and stays with CUBIC.
+        // A connection that opens before the agent's first heartbeat gets no rate and stays with CUBIC.
         thread::sleep(Duration::from_millis(300));
         let third = Flow::upload(net.netns("s2"), net.netns("c"), net.server(5003, false));
         third.wait_for_data();

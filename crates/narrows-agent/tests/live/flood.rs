@@ -1,4 +1,4 @@
-//! A flood of SYNs from addresses that nobody has, answered by a server that does not know better.
+//! A flood of SYNs from unused addresses, which the server answers.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -14,8 +14,8 @@ use super::flow::{Flow, all_well, rates};
 use super::frames::{ASKS, Dice, Port, SYN, Segment};
 use super::net::{Forwarding, Net};
 
-/// SYNs a second, if the machine, which carries the flows, their path and the switch besides, has the time to send them.
-/// `NARROWS_FLOOD` asks for another pace.
+/// SYNs per second, if the machine, which also runs the flows, their path and the switch, has enough CPU
+/// time. `NARROWS_FLOOD` sets another pace.
 const PACE: u64 = 100_000;
 
 fn pace() -> u64 {
@@ -28,7 +28,7 @@ fn flood(port: &Port, to: (Ipv4Addr, u16), stop: &AtomicBool, sent: &AtomicU64) 
     let (begun, pace) = (clock::now(), pace());
     while !stop.load(Relaxed) {
         let allowed = (since(begun).as_secs_f64() * pace as f64) as u64;
-        // No catching up after a pause: that would be a burst that no flooder's card can send.
+        // No catching up after a pause: it would be a burst that no network card of an attacker can send.
         let now = sent.load(Relaxed);
         for _ in 0..allowed.saturating_sub(now).min(200) {
             let n = dice.roll();
@@ -55,10 +55,10 @@ fn flood(port: &Port, to: (Ipv4Addr, u16), stop: &AtomicBool, sent: &AtomicU64) 
 }
 
 #[test]
-fn a_syn_flood_takes_nothing_from_established_flows() {
+fn a_syn_flood_does_not_affect_established_flows() {
     patiently(|| {
         let Some(net) = Net::star(Forwarding::Router, 3) else { return };
-        // Answers to the flood go back to the flooder, who does not care.
+        // Answers to the flood go back to the attacker, who ignores them.
         says(&format!("ip -n {} route add 10.99.0.0/16 via 10.77.3.1", net.name("r"))).expect("a route");
         let switch = Agent::switch(&net, "100mbit");
         let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
@@ -85,7 +85,7 @@ fn a_syn_flood_takes_nothing_from_established_flows() {
                 let unconfirmed = counter(&status.ports[0], "unconfirmed");
                 worst = (worst.0.max(status.flow_count), worst.1.max(unconfirmed));
             }
-            // A legitimate newcomer. Its SYN is dropped, most likely, and comes again after a second.
+            // A legitimate newcomer. Most likely its SYN is dropped and repeated after a second.
             let asked = clock::now();
             let third = open(2, 5003);
             third.wait_for_data();

@@ -1,4 +1,4 @@
-//! Plain TCP connections between hosts, and what of them arrives.
+//! Plain TCP connections between hosts, and the data that arrives.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use narrows_control::units::{Span, Time};
 
 use super::agent::since;
 
-/// A connection that sends as much as it may, until dropped.
+/// A connection that sends as much as it can, until it is dropped.
 pub(crate) struct Flow {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -35,7 +35,7 @@ impl Shared {
     }
 }
 
-/// Who sends.
+/// The sending side.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sends {
     Client,
@@ -43,12 +43,12 @@ pub(crate) enum Sends {
 }
 
 impl Flow {
-    /// From a client to a server's address.
+    /// Opens a connection from a client to a server's address.
     pub(crate) fn upload(client: Netns, server: Netns, address: SocketAddr) -> Flow {
         Flow::open(client, server, address, Sends::Client, None)
     }
 
-    /// As told; `congestion` is set before connecting.
+    /// Opens a connection; `congestion` is set before connecting.
     pub(crate) fn open(
         client: Netns,
         server: Netns,
@@ -87,17 +87,18 @@ impl Flow {
         Flow { shared, threads }
     }
 
-    /// Bytes that arrived, by the kernel's word: a reader that waits for its turn on a busy machine is not the network's fault.
+    /// Bytes that arrived, as the kernel counts them: a reader that is delayed on a busy machine is not the
+    /// network's fault.
     pub(crate) fn received(&self) -> u64 {
         self.shared.sender.get().map_or(0, |stream| tcp_info(stream).1)
     }
 
-    /// What went wrong so far.
+    /// Errors so far.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Segments sent again (`tcpi_total_retrans`).
+    /// Retransmitted segments (`tcpi_total_retrans`).
     pub(crate) fn retransmissions(&self) -> u32 {
         self.shared.sender.get().map_or(0, |stream| tcp_info(stream).0)
     }
@@ -163,8 +164,8 @@ fn set_congestion(socket: &impl std::os::fd::AsFd, name: &str) {
         .expect("the kernel has this congestion control");
 }
 
-/// From `struct tcp_info` (uapi/linux/tcp.h), of which the C library knows the beginning only: `tcpi_total_retrans` and
-/// `tcpi_bytes_acked`.
+/// From `struct tcp_info` (uapi/linux/tcp.h), of which the C library declares only the beginning:
+/// `tcpi_total_retrans` and `tcpi_bytes_acked`.
 fn tcp_info(stream: &TcpStream) -> (u32, u64) {
     let mut info = [0u8; 256];
     let mut len = info.len() as libc::socklen_t;
@@ -179,7 +180,7 @@ fn tcp_info(stream: &TcpStream) -> (u32, u64) {
     (retransmitted, acked)
 }
 
-/// Mbit/s that arrive by each flow in a span of time.
+/// Mbit/s that each flow delivers in this time.
 pub(crate) fn rates(flows: &[&Flow], span: Duration) -> Vec<f64> {
     let read = || -> (Time, Vec<u64>) { (clock::now(), flows.iter().map(|f| f.received()).collect()) };
     let (begun, before) = read();
@@ -195,7 +196,7 @@ pub(crate) fn jain(rates: &[f64]) -> f64 {
     sum * sum / (rates.len() as f64 * squares)
 }
 
-/// Fails unless all flows are well.
+/// Fails if a flow had an error.
 pub(crate) fn all_well(flows: &[&Flow]) {
     for (i, flow) in flows.iter().enumerate() {
         assert_eq!(flow.trouble(), None, "flow {i}");

@@ -1,4 +1,4 @@
-//! Packets made by hand, sent and caught on interfaces.
+//! Packets made by hand, sent and received on interfaces.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -13,7 +13,7 @@ pub(crate) const ACK: u8 = 0x10;
 /// The option that asks for feedback.
 pub(crate) const ASKS: [u8; 8] = [1, 1, 253, 6, 0x4e, 0x57, 0xff, 0xff];
 
-/// A packet socket at an interface, and who is at the cable's other end.
+/// A packet socket at an interface, and the address at the cable's other end.
 pub(crate) struct Port {
     socket: OwnedFd,
     from: [u8; 6],
@@ -21,7 +21,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// At `interface` of `host`, whose cable ends at the host of that name.
+    /// Opens it at `interface` of `host`, whose cable ends at the host of that name.
     pub(crate) fn open(net: &Net, host: &str, interface: &str) -> Port {
         let socket = net.inside(host, || packet_socket(interface)).expect("a packet socket");
         Port { socket, from: mac(net, host, interface), to: mac(net, interface, host) }
@@ -34,11 +34,11 @@ impl Port {
         frame.extend_from_slice(&self.from);
         frame.extend_from_slice(&[8, 0]);
         frame.extend_from_slice(datagram);
-        // A full queue loses packets, as everywhere.
+        // A full queue loses packets, as usual.
         let _ = nix::unistd::write(&self.socket, &frame);
     }
 
-    /// What has come in, without the Ethernet header; `None`: nothing.
+    /// A received packet without its Ethernet header; `None`: there is none.
     pub(crate) fn receive(&self) -> Option<Vec<u8>> {
         let mut frame = vec![0; 1 << 16];
         let n = nix::unistd::read(&self.socket, &mut frame).ok()?;
@@ -61,7 +61,7 @@ fn mac(net: &Net, host: &str, interface: &str) -> [u8; 6] {
     mac
 }
 
-/// For all IPv4 frames that come in (packet(7)).
+/// For all received IPv4 frames (packet(7)).
 fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     let all = (libc::ETH_P_ALL as u16).to_be();
     // SAFETY: a plain system call.
@@ -96,7 +96,7 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// What the test has to say in a segment.
+/// The contents of a segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment<'a> {
     pub(crate) from: (Ipv4Addr, u16),
@@ -106,15 +106,15 @@ pub(crate) struct Segment<'a> {
     pub(crate) ack: u32,
     /// Identification of the datagram.
     pub(crate) id: u16,
-    /// Options as they are; cut or filled with zeros to whole words.
+    /// Options, unchanged; cut or filled with zeros to whole words.
     pub(crate) options: &'a [u8],
-    /// What the data offset says, in words, when it is to lie.
+    /// A wrong data offset in words, for tests.
     pub(crate) offset: Option<u8>,
     pub(crate) payload: &'a [u8],
 }
 
 impl Segment<'_> {
-    /// The IPv4 datagram, its checksums right.
+    /// The IPv4 datagram with correct checksums.
     pub(crate) fn datagram(&self) -> Vec<u8> {
         let options = self.options.len().min(40).next_multiple_of(4);
         let tcp_len = 20 + options + self.payload.len();
@@ -144,7 +144,8 @@ impl Segment<'_> {
     }
 }
 
-/// The checksum of an IPv4 datagram's TCP segment: what to write where the field is zero, 0 where it is right.
+/// The checksum of an IPv4 datagram's TCP segment: the value to write if the field is zero, 0 if the field is
+/// correct.
 fn tcp_sum(d: &[u8]) -> u16 {
     let mut pseudo = Vec::with_capacity(d.len());
     pseudo.extend_from_slice(&d[12..20]);
@@ -154,19 +155,19 @@ fn tcp_sum(d: &[u8]) -> u16 {
     checksum::compute(&pseudo)
 }
 
-/// An IPv4 datagram with a TCP segment, without Ethernet padding; `None`: something else.
+/// An IPv4 datagram with a TCP segment, without Ethernet padding; `None`: another packet.
 pub(crate) fn tcp_in(d: &[u8]) -> Option<&[u8]> {
     let len = usize::from(u16::from_be_bytes([*d.get(2)?, *d.get(3)?]));
     let d = d.get(..len)?;
     (d.len() >= 40 && d[0] == 0x45 && d[9] == 6).then_some(d)
 }
 
-/// Both checksums are right.
+/// Whether both checksums are correct.
 pub(crate) fn sums_are_right(d: &[u8]) -> bool {
     checksum::compute(&d[..20]) == 0 && tcp_sum(d) == 0
 }
 
-/// Small and the same in every run.
+/// A small generator that gives the same numbers in every run.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {

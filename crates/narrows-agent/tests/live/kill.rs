@@ -1,4 +1,4 @@
-//! `kill -9` of the switch's agent under load: what is loaded goes with it, what is connected stays.
+//! `kill -9` of the switch's agent under load: its programs end with it, connections continue.
 
 use std::thread;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
 #[test]
-fn connections_outlive_their_switch_and_are_rated_again_by_the_next() {
+fn connections_outlive_their_switch_and_get_rates_from_the_next_one() {
     patiently(|| {
         let Some(net) = Net::star(Forwarding::Router, 2) else { return };
         let mut switch = Agent::switch(&net, "100mbit");
@@ -33,8 +33,8 @@ fn connections_outlive_their_switch_and_are_rated_again_by_the_next() {
             thread::sleep(Duration::from_millis(5));
         }
         let without_queue = since(killed);
-        // The programs are gone with their links: nobody writes rates, and CUBIC takes over 1 s + 4 RTT after the last feedback
-        // (counters are shown each 200 ms).
+        // The programs end with their links: no rates are written, and CUBIC takes over 1 s + 4 RTT after the
+        // last feedback (counters are published every 200 ms).
         while sender_counter(&sender, "orphaned") < 2 {
             assert!(since(killed) < Span::from_secs(10), "still rated");
             thread::sleep(Duration::from_millis(20));

@@ -13,29 +13,29 @@ use serde_json::json;
 /// RTT of the path between switch and receiver.
 pub(crate) const RTT_MS: u64 = 20;
 
-/// What the switch is to Linux.
+/// How Linux implements the switch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Forwarding {
     Router,
     Bridge,
 }
 
-/// A network, and the right to be the only one.
+/// A network. Only one test at a time has one.
 pub(crate) struct Net {
-    // Before the namespaces that they work in.
+    // Dropped before the namespaces that they work in.
     relays: Vec<Relay>,
     forwarding: Forwarding,
     hosts: Hosts,
 }
 
-/// A cable with a delay (and loss from its first end to its second), carried by the emulator.
+/// A cable with a delay (and loss from its first end to its second), run by the emulator.
 struct Relay {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Net {
-    /// An empty network, or why there is none.
+    /// An empty network, or the reason why there is none.
     pub(crate) fn empty(forwarding: Forwarding) -> Option<Net> {
         let tools = ["ip -V", "tc -V", "nsenter -V", "ethtool --version", "iperf3 --version"];
         let needs = [Need::Root, Need::Btf].into_iter().chain(tools.map(Need::Tool));
@@ -96,7 +96,7 @@ impl Net {
     pub(crate) fn host(&mut self, name: &str) {
         self.hosts.add(name);
         for (key, value) in [
-            // Neither the first window nor the largest is to limit a flow.
+            // Neither the first nor the largest window may limit a flow.
             ("net/ipv4/tcp_rmem", "4096 4000000 8000000"),
             ("net/ipv4/tcp_wmem", "4096 1000000 8000000"),
             ("net/ipv6/conf/default/accept_dad", "0"),
@@ -141,21 +141,21 @@ impl Net {
     pub(crate) fn cable(&mut self, a: &str, b: &str, rtt_ms: u64, loss: f64) {
         let middle = format!("{a}{b}");
         self.host(&middle);
-        // No packet of its own.
+        // It sends no packets of its own.
         self.hosts.sysctl(&middle, "net/ipv6/conf/default/disable_ipv6", "1");
         for (host, other) in [(a, b), (b, a)] {
             self.hosts.cable((host, other), (&middle, host));
             self.join_bridge(host, other);
         }
         let space = self.name(&middle);
-        // The wire's own rate, a little above what the switch is told: without HTB it is still a wire of its kind, and not as
-        // fast as the machine.
+        // The wire's own rate, a little above the switch's: without HTB the wire then still has a rate of its
+        // own, and not the machine's.
         must(&format!("tc -n {space} qdisc add dev {b} root tbf rate 110mbit burst 32kb limit 1500000"));
         let netns = format!("/run/netns/{space}");
         self.relays.push(Relay::start(&netns, [a, b], rtt_ms * 1_000_000 / 2, loss));
     }
 
-    /// Gives an interface its addresses in network `n`; on a bridge, nothing.
+    /// Gives an interface its addresses in network `n`; on a bridge it does nothing.
     pub(crate) fn address(&self, host: &str, interface: &str, n: usize, number: usize) {
         if self.is_bridge(host) {
             return;
@@ -164,7 +164,7 @@ impl Net {
         self.hosts.ip(host, &format!("addr add fd77:{n}::{number}/64 dev {interface} nodad"));
     }
 
-    /// The default route of a host by its router in network `n`.
+    /// The default route of a host through its router in network `n`.
     pub(crate) fn route(&self, host: &str, by: &str, n: usize) {
         self.route_to(host, by, "default", &format!("10.77.{n}.2"), &format!("fd77:{n}::2"));
     }
@@ -192,22 +192,22 @@ impl Net {
         Netns::named(&self.name(host))
     }
 
-    /// Does something there.
+    /// Runs `work` at a host.
     pub(crate) fn inside<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
         self.hosts.inside(host, work)
     }
 
-    /// A program there.
+    /// A program to run at a host.
     pub(crate) fn command(&self, host: &str, program: &str) -> Command {
         self.hosts.command(host, program)
     }
 
-    /// What a command says there.
+    /// Runs a command at a host and returns its output.
     pub(crate) fn says(&self, host: &str, command: &str) -> String {
         self.hosts.says(host, command).unwrap_or_else(|trouble| panic!("{trouble}"))
     }
 
-    /// `[[ports]]` and `interfaces` of the switch of a star.
+    /// `[[ports]]` and `interfaces` of a star's switch.
     pub(crate) fn senders(&self) -> Vec<String> {
         (1..10).map(|i| format!("s{i}")).take_while(|host| self.hosts.has(host)).collect()
     }

@@ -1,4 +1,4 @@
-//! Two switches on a path, and loss before a switch.
+//! Two switches on a path, and losses before a switch.
 
 use narrows_lab::{patiently, says};
 use std::thread;
@@ -8,7 +8,7 @@ use super::agent::Agent;
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// The narrower switch's rate is what arrives, whichever comes first (BRF-61).
+/// The rate of the narrower switch arrives, whatever the order (BRF-61).
 #[test]
 fn the_narrower_of_two_switches_decides() {
     patiently(|| {
@@ -60,15 +60,15 @@ fn the_narrower_of_two_switches_decides() {
     });
 }
 
-/// What is lost before the switch was sent all the same: a flow's demand is not what arrives of it (BRF-100).
+/// Packets lost before the switch were sent as well: a flow's demand is more than what arrives (BRF-100).
 #[test]
-fn loss_before_the_switch_does_not_starve_a_flow() {
+fn losses_before_the_switch_do_not_starve_a_flow() {
     patiently(|| {
         let Some(mut net) = Net::star(Forwarding::Router, 1) else { return };
         net.host("s2");
         net.cable("s2", "r", 2, 0.2);
         net.attach_sender("s2", "r", 2);
-        // The relay judges packets, so that a packet has to be one.
+        // The relay drops packets, so each must be a single one.
         let space = net.name("s2");
         says(&format!("nsenter --net=/run/netns/{space} ethtool -K r tso off gso off")).expect("ethtool");
         let switch = Agent::switch(&net, "100mbit");

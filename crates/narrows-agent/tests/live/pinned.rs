@@ -1,4 +1,4 @@
-//! Pinned mode: the data plane outlives its agent, flows and all.
+//! Pinned mode: the data plane and its flows outlive the agent.
 
 use std::path::Path;
 use std::thread;
@@ -12,7 +12,7 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// A bpffs of the test's own.
+/// A bpffs of one test.
 struct Bpffs(tempfile::TempDir);
 
 impl Bpffs {
@@ -29,7 +29,7 @@ impl Bpffs {
 
 impl Drop for Bpffs {
     fn drop(&mut self) {
-        // With it go pins and, with those, links.
+        // Its pins go with it, and the links with their pins.
         let _ = umount2(self.0.path(), MntFlags::MNT_DETACH);
     }
 }
@@ -75,7 +75,7 @@ fn a_pinned_data_plane_and_its_flows_outlive_the_agent() {
         }
         drop(flows);
         drop(switch);
-        // An orderly end leaves the data plane, too.
+        // A clean stop keeps the data plane as well.
         assert!(net.says("r", "tc qdisc show dev c").contains("htb 4e57: root"));
         assert!(pin.join("program").exists());
         let cleaned = net.inside("r", || narrows_agent::clean::clean(Path::new("/nonexistent"), &pin));

@@ -1,5 +1,5 @@
-//! Two flows share a port (issue of the deployment: 46 to 47 Mbit/s each of 100, no queue, no retransmission), whatever
-//! the switch is to Linux and whatever the packets look like.
+//! Two flows share a port (requirement of the deployment: 46 to 47 Mbit/s each of 100, no queue, no
+//! retransmission), for each kind of switch and of packets.
 
 use std::thread;
 use std::time::Duration;
@@ -63,7 +63,8 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
     };
     let fair = |both: &[f64]| both.iter().all(|rate| (rate - share).abs() < 0.05 * share);
     let mut both = measure();
-    // A machine that had no time for a sender has made it one that is limited; it must be over as soon as that is.
+    // If the machine had no CPU time for a sender, that sender counted as limited by its application. This
+    // must end as soon as the cause does.
     for _ in 0..2 {
         if !fair(&both) {
             println!("once more: {both:.1?}");
@@ -84,7 +85,7 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
     println!("  congestion {}, loop {:?}", status.ports[0].congestion, status.loop_times);
     assert!(alone > 0.93 * 2.0 * share, "{alone}");
     assert!(fair(&both), "{both:?}\n{:?}", status.flows);
-    // Nothing was dropped. A stack that had to wait for its processor sends a probe or two all the same (RFC 8985).
+    // Nothing was dropped. A stack that waited for its processor may still send a probe or two (RFC 8985).
     assert_eq!(status.ports[0].leaves[Leaf::Elephant as usize].drops, 0);
     assert!(again.iter().sum::<u32>() < 30, "{again:?}");
     assert!(mean_queue < 8.0, "{queue:?}");
@@ -115,7 +116,7 @@ fn two_downloads_share_a_port_of_a_bridge_v6() {
     patiently(|| two_flows_share(Forwarding::Bridge, true, Sends::Server));
 }
 
-/// A switch that has a port to control on both sides, as most do.
+/// A switch that controls ports on both sides, as most do.
 #[test]
 fn a_download_is_rated_where_both_directions_are_controlled() {
     patiently(|| {

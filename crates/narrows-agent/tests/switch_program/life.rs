@@ -1,4 +1,4 @@
-//! Flows begin, are heard, and end.
+//! Flows start, are confirmed, and end.
 
 use narrows_agent::dataplane::layout;
 use narrows_agent::dataplane::program::{Sizes, Switch, Tunables};
@@ -8,9 +8,9 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::rig::*;
 
-/// A bridge that has yet to learn the way floods a SYN: what leaves by another port changes nothing.
+/// A bridge that has not learned the way yet floods a SYN: copies that leave by another port change nothing.
 #[test]
-fn a_syn_that_is_flooded_belongs_to_the_controlled_port() {
+fn a_flooded_syn_belongs_to_the_controlled_port() {
     let Some(rig) = rig() else { return };
     rig.grant(&[12_500_000]);
     for (n, ports) in (0..).zip([[DATA, ACKS], [ACKS, DATA]]) {
@@ -69,7 +69,7 @@ fn a_flow_gets_its_rate_in_the_syn_ack_and_in_each_ack() {
 }
 
 #[test]
-fn fin_of_both_and_rst_end_a_flow_and_its_slot_comes_back() {
+fn fin_of_both_or_rst_ends_a_flow_and_frees_its_slot() {
     let Some(mut rig) = rig_with(Sizes { flows: 1, ..Sizes::default() }, Tunables::default()) else { return };
     rig.grant(&[1_000_000]);
     let flow = Packet::new(Shape::V4, 40_000);
@@ -80,7 +80,7 @@ fn fin_of_both_and_rst_end_a_flow_and_its_slot_comes_back() {
     rig.send(ACKS, &flow.clone().reversed().flags(FIN | ACK));
     let both = layout::FIN_SENDER | layout::FIN_RECEIVER;
     assert_eq!(rig.switch.slots.get(index).unwrap().flags() & both, both);
-    // A bare RST, as iperf3's receiver ends.
+    // A bare RST, as sent by iperf3's receiver at the end.
     rig.send(ACKS, &flow.clone().reversed().flags(RST));
     assert_ne!(rig.switch.slots.get(index).unwrap().flags() & layout::RST, 0);
 
@@ -99,11 +99,11 @@ fn fin_of_both_and_rst_end_a_flow_and_its_slot_comes_back() {
 fn the_passive_opener_sends() {
     let Some(rig) = rig() else { return };
     rig.grant(&[1_000_000]);
-    // The client's SYN leaves by the port that is not controlled, the server's SYN-ACK by the one that is.
+    // The client's SYN leaves by the uncontrolled port, the server's SYN-ACK by the controlled one.
     let data = Packet::new(Shape::V4, 40_000);
     rig.send(ACKS, &data.clone().reversed().flags(SYN).options(SYN_OPTIONS));
     let answer = data.clone().flags(SYN | ACK).options(&[SYN_OPTIONS, &option(65535)].concat());
-    assert_eq!(rig.send(DATA, &answer).packet, answer.bytes(), "the offer is for the other end");
+    assert_eq!(rig.send(DATA, &answer).packet, answer.bytes(), "the request is for the other end");
     let slot = rig.switch.slots.get(rig.slot_of(&data).unwrap()).unwrap();
     assert_ne!(slot.flags() & layout::OPENED_BY_RECEIVER, 0);
     assert_eq!((slot.rtt_sender_n(), slot.rtt_receiver_n()), (1, 0));
@@ -129,7 +129,7 @@ fn a_passive_opener_that_does_not_ask_is_other_tcp() {
 }
 
 #[test]
-fn where_both_directions_are_controlled_the_answer_counts_for_the_other() {
+fn with_both_directions_controlled_the_syn_ack_counts_for_the_other() {
     let Some(rig) = rig() else { return };
     rig.grant(&[1_000_000]);
     rig.acks_port().set_mode(layout::MODE_CONTROLLED);
@@ -144,13 +144,13 @@ fn where_both_directions_are_controlled_the_answer_counts_for_the_other() {
         assert_eq!(rig.send(ACKS, &download).priority, PRIORITIES[leaf]);
         let slot = rig.switch.slots.get(rig.slot_of(&download).unwrap()).unwrap();
         assert_eq!(slot.flags() & layout::RATED != 0, leaf == 1);
-        // The opener's direction is rated by its own SYN.
+        // The opener's direction is rated because of its own SYN.
         assert_eq!(rig.send(DATA, &opener.payload(100)).priority, PRIORITIES[1]);
     }
 }
 
 #[test]
-fn newcomers_climb_down_the_ladder_and_too_many_are_refused() {
+fn newcomers_get_successive_grants_and_too_many_are_refused() {
     let Some(rig) = rig() else { return };
     rig.grant(&[9_000_000, 5_000_000, 3_000_000]);
     rig.data_port().set_unconfirmed_max(4);
@@ -171,7 +171,7 @@ fn newcomers_climb_down_the_ladder_and_too_many_are_refused() {
 }
 
 #[test]
-fn a_flood_of_syns_leaves_established_flows_alone() {
+fn a_flood_of_syns_does_not_affect_established_flows() {
     let sizes = Sizes { flows: 16, half_open: 256, ..Sizes::default() };
     let Some(rig) = rig_with(sizes, Tunables::default()) else { return };
     rig.grant(&[1_000_000]);
@@ -189,7 +189,7 @@ fn a_flood_of_syns_leaves_established_flows_alone() {
 }
 
 #[test]
-fn data_without_a_handshake_is_adopted_and_speaks_for_itself() {
+fn data_without_a_handshake_is_adopted_and_may_show_that_it_uses_brf() {
     let Some(rig) = rig() else { return };
     let plain = Packet::new(Shape::V4, 40_000).payload(10);
     assert_eq!(rig.send(DATA, &plain).priority, PRIORITIES[2]);
@@ -209,7 +209,7 @@ fn data_without_a_handshake_is_adopted_and_speaks_for_itself() {
 }
 
 #[test]
-fn segments_of_a_super_packet_count_each() {
+fn each_segment_of_a_super_packet_counts() {
     let Some(rig) = rig() else { return };
     let data = Packet::new(Shape::V4, 40_000).payload(3000);
     rig.send_bytes(DATA, 1448, &data.bytes());
@@ -218,7 +218,7 @@ fn segments_of_a_super_packet_count_each() {
 }
 
 #[test]
-fn a_silent_agent_changes_nothing() {
+fn without_a_heartbeat_packets_pass_unchanged() {
     let Some(rig) = rig() else { return };
     rig.grant(&[1_000_000]);
     let flow = Packet::new(Shape::V4, 40_000);
@@ -232,9 +232,10 @@ fn a_silent_agent_changes_nothing() {
     assert_ne!(rig.send(ACKS, &ack).packet, ack.bytes());
 }
 
-/// Data that belongs to no flow here may not join the queue of those who obey, whatever its options say.
+/// Data of a flow without a slot must not join the queue of flows that apply rates, whatever its options
+/// claim.
 #[test]
-fn claims_without_a_slot_buy_nothing() {
+fn claims_without_a_slot_have_no_effect() {
     let Some(rig) = rig() else { return };
     let marked = [&[0xFD, 2][..], &stamps(1, 2)[2..]].concat();
     let claim = |flags, payload| {
@@ -244,13 +245,13 @@ fn claims_without_a_slot_buy_nothing() {
     for flags in [RST, RST | ACK, SYN | ACK] {
         assert_eq!(claim(flags, 1000), PRIORITIES[2], "flags {flags:#x}");
     }
-    assert_eq!(claim(ACK, 0), PRIORITIES[1], "an ACK of data that comes the other way");
+    assert_eq!(claim(ACK, 0), PRIORITIES[1], "an ACK of data in the other direction");
     assert_eq!(rig.switch.slots.live().count(), 0);
 }
 
-/// On a bridge whatever follows a datagram in its frame is carried on, and takes the link's time.
+/// A bridge forwards bytes that follow a datagram in its frame, and they take time on the link.
 #[test]
-fn a_trailer_counts_and_padding_does_not() {
+fn a_trailer_is_counted_and_padding_is_not() {
     let Some(rig) = rig() else { return };
     let data = Packet::new(Shape::V4, 40_000).payload(100);
     let mut long = data.bytes();
@@ -271,7 +272,7 @@ fn a_trailer_counts_and_padding_does_not() {
 }
 
 #[test]
-fn udp_is_held_to_its_burst() {
+fn udp_is_limited_to_its_burst() {
     let Some(rig) = rig() else { return };
     rig.data_port().set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_UDP);
     rig.data_port().set_udp(Rate::from_bytes_per_sec(1), Bytes::new(1000));
@@ -280,7 +281,7 @@ fn udp_is_held_to_its_burst() {
     let size = (udp.len() - 14) as u64;
     let verdicts: Vec<i32> = (0..20).map(|_| rig.send_bytes(DATA, 0, &udp).verdict).collect();
     let passed = verdicts.iter().filter(|v| **v == PASS).count() as u64;
-    // A byte a second is nothing while the test lasts.
+    // A byte per second is nothing during the test.
     assert_eq!(passed, 1000 / size);
     assert!(verdicts[passed as usize..].iter().all(|v| *v == DROP));
     let counters = rig.data_port().counters();
@@ -293,35 +294,35 @@ fn syn(sport: u16) -> Packet {
 }
 
 #[test]
-fn syns_are_held_to_their_burst_and_one_that_comes_back_passes() {
+fn syns_are_limited_to_their_burst_and_a_repeated_one_passes() {
     let Some(rig) = rig() else { return };
     rig.data_port().set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_SYN);
     rig.data_port().set_syn(Rate::from_bytes_per_sec(1), Bytes::new(640));
     let verdict = |port, packet: &Packet| rig.send(port, packet).verdict;
     let verdicts: Vec<i32> = (0..20).map(|n| verdict(DATA, &syn(40_000 + n))).collect();
-    // The eleventh takes what is left of the tokens, and owes 20 bytes for 20 seconds.
+    // The eleventh takes the remaining tokens, and then lacks 20 bytes for 20 seconds.
     assert_eq!(verdicts, [[PASS; 11].as_slice(), &[DROP; 9]].concat());
     let counters = rig.data_port().counters();
     assert_eq!((counters.syns, counters.syn_policed, counters.arrived_packets[2]), (11, 9, 11));
-    // What was dropped has left no trace: no rate answers it.
+    // The dropped SYN has left no state: no rate answers it.
     rig.grant(&[1_000_000]);
     rig.send(ACKS, &syn(40_015).reversed().flags(SYN | ACK));
     assert_eq!(rig.slot_of(&syn(40_015)), None);
-    // Everything else passes, and so does a SYN that leaves elsewhere.
+    // Everything else passes, as does a SYN that leaves by another port.
     assert_eq!(verdict(DATA, &syn(40_030).flags(SYN | ACK)), PASS);
     assert_eq!(verdict(DATA, &syn(40_000).flags(ACK).payload(100)), PASS);
     assert_eq!(verdict(ACKS, &syn(40_030)), PASS);
 
     std::thread::sleep(std::time::Duration::from_millis(600));
-    assert_eq!(verdict(DATA, &syn(40_015)), PASS, "it comes back");
-    assert_eq!(verdict(DATA, &syn(40_015)), DROP, "but not as often as it likes");
+    assert_eq!(verdict(DATA, &syn(40_015)), PASS, "it is repeated");
+    assert_eq!(verdict(DATA, &syn(40_015)), DROP, "but not any number of times");
     assert_eq!(verdict(DATA, &syn(40_031)), DROP, "it is new");
     assert!(rig.data_port().counters().syn_policed >= 10);
     assert_eq!(rig.data_port().counters().syns, 12);
 }
 
 #[test]
-fn a_long_syn_needs_no_more_luck_than_a_short_one() {
+fn a_long_syn_passes_as_easily_as_a_short_one() {
     let Some(rig) = rig() else { return };
     rig.data_port().set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_SYN);
     rig.data_port().set_syn(Rate::from_bytes_per_sec(1), Bytes::new(41));
@@ -331,7 +332,7 @@ fn a_long_syn_needs_no_more_luck_than_a_short_one() {
     assert_eq!(rig.send(DATA, &short).verdict, DROP);
 }
 
-/// A bpffs of the test's own.
+/// A bpffs of one test.
 struct Bpffs(tempfile::TempDir);
 
 impl Drop for Bpffs {
@@ -341,14 +342,14 @@ impl Drop for Bpffs {
 }
 
 #[test]
-fn a_pinned_program_keeps_its_ports_and_forgets_its_services() {
+fn a_pinned_program_keeps_its_ports_and_drops_its_services() {
     let Some(rig) = rig() else { return };
     let bpffs = Bpffs(tempfile::tempdir().unwrap());
     let flags = nix::mount::MsFlags::empty();
     nix::mount::mount(Some("none"), bpffs.0.path(), Some("bpf"), flags, None::<&str>).unwrap();
     let folder = bpffs.0.path().join("sw");
     rig.switch.pin(&folder).unwrap();
-    // What one leaves that died while it pinned is in nobody's way.
+    // Pins of an agent that died while it pinned are no obstacle.
     std::fs::remove_file(folder.join("program")).unwrap();
     rig.switch.pin(&folder).unwrap();
     rig.grant(&[9_000_000]);

@@ -1,4 +1,4 @@
-//! A loaded switch with two ports in a network namespace of the test's own thread, and packets to try on it.
+//! A loaded switch with two ports in a network namespace of the test's thread, and packets to run through it.
 
 use std::process::Command;
 
@@ -9,9 +9,9 @@ use narrows_control::units::{Bytes, Rate, Time};
 use nix::sched::{CloneFlags, unshare};
 use nix::time::{ClockId, clock_gettime};
 
-/// Data of the tests leaves by this port; it is controlled.
+/// Data of the tests leaves by this port, which is controlled.
 pub(crate) const DATA: u8 = 0;
-/// Its ACKs leave by this one; it is not.
+/// Its ACKs leave by this one, which is not.
 pub(crate) const ACKS: u8 = 1;
 pub(crate) const PASS: i32 = -1;
 pub(crate) const DROP: i32 = 2;
@@ -27,7 +27,7 @@ pub(crate) struct Rig {
     pub(crate) ifindex: [u32; 2],
 }
 
-/// `None`, and loudly so, where the kernel or the user may not.
+/// `None`, with a message, if the kernel or the user's privileges do not allow it.
 pub(crate) fn rig_with(sizes: Sizes, tunables: Tunables) -> Option<Rig> {
     match try_rig(sizes, tunables) {
         Ok(rig) => Some(rig),
@@ -44,7 +44,7 @@ pub(crate) fn rig() -> Option<Rig> {
 }
 
 fn try_rig(sizes: Sizes, tunables: Tunables) -> Result<Rig, String> {
-    // Of this thread alone; with the thread the namespace and its interfaces are gone.
+    // The namespace belongs to this thread; it and its interfaces end with the thread.
     unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("a network namespace of its own: {e}"))?;
     let made =
         Command::new("ip").args(["link", "add", "data", "type", "veth", "peer", "name", "acks"]).status();
@@ -90,7 +90,7 @@ impl Rig {
         }
         self.data_port().set_grants(grants);
     }
-    /// SYN and SYN-ACK of a flow that asks for feedback; returns the SYN-ACK as it left.
+    /// SYN and SYN-ACK of a flow that asks for feedback; returns the SYN-ACK after the program.
     pub(crate) fn open(&self, like: &Packet) -> Tried {
         let syn = like.clone().flags(SYN).options(&[SYN_OPTIONS, &option(65535)].concat()).payload(0);
         let tried = self.send(DATA, &syn);
@@ -111,7 +111,7 @@ pub(crate) const SYN: u8 = 2;
 pub(crate) const RST: u8 = 4;
 pub(crate) const ACK: u8 = 16;
 
-/// MSS, SACK permitted, timestamps, window scale: as Linux.
+/// MSS, SACK permitted, timestamps, window scale, as Linux sends them.
 pub(crate) const SYN_OPTIONS: &[u8] = &[2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0, 1, 3, 3, 7];
 
 pub(crate) fn option(code: u16) -> Vec<u8> {
@@ -124,7 +124,7 @@ pub(crate) fn stamps(value: u32, echo: u32) -> Vec<u8> {
     [&[1, 1, 8, 10][..], &value.to_be_bytes(), &echo.to_be_bytes()].concat()
 }
 
-/// How the IP packet is wrapped.
+/// The headers around the IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     V4,
@@ -227,7 +227,7 @@ impl Packet {
             Shape::QinQ => (22, 42),
         }
     }
-    /// The frame, with right checksums.
+    /// The frame with correct checksums.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let (saddr, daddr, sport, dport) = self.ends();
         let mut tcp = Vec::new();
@@ -300,13 +300,13 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Sum over TCP from `l4` to `end` with its pseudo header.
+/// Sum over the TCP segment from `l4` to `end` with its pseudo header.
 fn tcp_sum(frame: &[u8], l3: usize, l4: usize, end: usize) -> u64 {
     let addresses = if frame[l3] >> 4 == 6 { &frame[l3 + 8..l3 + 40] } else { &frame[l3 + 12..l3 + 20] };
     sum(addresses) + 6 + (end - l4) as u64 + sum(&frame[l4..end])
 }
 
-/// Whether both checksums are right. The frame must be one that `Packet` made, changed or not.
+/// Whether both checksums are correct. `Packet` must have made the frame; it may be modified.
 pub(crate) fn sums_are_right(frame: &[u8], (l3, l4): (usize, usize)) -> bool {
     let word = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
     let (end, ip) = if frame[l3] >> 4 == 6 {

@@ -1,4 +1,4 @@
-//! What is written into packets, against the reference codec.
+//! Compares what is written into packets with the reference codec.
 
 use narrows_agent::dataplane::layout::{self, WireFormat};
 use narrows_agent::dataplane::slots::Slot;
@@ -23,10 +23,11 @@ fn flow(rig: &Rig, shape: Shape) -> (Packet, Slot<'_>) {
 }
 
 #[test]
-fn the_smallest_rate_on_the_path_stands() {
+fn the_smallest_rate_on_the_path_stays() {
     let Some(rig) = rig() else { return };
     let (flow, slot) = flow(&rig, Shape::V4);
-    // (what is there, what leaves): unassigned, greater, equal in another code, smaller, a code that sorts the other way.
+    // (value on arrival, value on departure): unassigned, greater, equal in another code, smaller, a code
+    // that sorts the other way.
     for (there, leaves) in [
         (65535, 12503),
         (65534, 12503),
@@ -40,7 +41,7 @@ fn the_smallest_rate_on_the_path_stands() {
         let tried = rig.send(ACKS, &ack);
         assert!(sums_are_right(&tried.packet, ack.offsets()));
         assert_eq!(tried.packet[40 + 20..42 + 20], u16::to_be_bytes(leaves), "{there}");
-        // A word of data's sender about itself stays (BRF-100).
+        // The mark of a data packet's sender stays (BRF-100).
         if there >= 65534 {
             let data = ack.clone().payload(8);
             assert_eq!(rig.send(ACKS, &data).packet, data.bytes());
@@ -52,7 +53,7 @@ fn the_smallest_rate_on_the_path_stands() {
 }
 
 #[test]
-fn the_three_formats_write_where_they_may() {
+fn each_format_writes_only_where_it_may() {
     let Some(rig) = rig() else { return };
     let (flow, _) = flow(&rig, Shape::V4);
     let plain = flow.clone().reversed();
@@ -79,7 +80,7 @@ fn the_three_formats_write_where_they_may() {
 }
 
 #[test]
-fn once_per_rtt_is_once_per_rtt() {
+fn the_gate_allows_one_rate_per_rtt() {
     let Some(rig) = rig() else { return };
     let (flow, slot) = flow(&rig, Shape::V6);
     rig.data_port().set_mode(layout::MODE_CONTROLLED | layout::MODE_ONCE_PER_RTT);
@@ -91,9 +92,9 @@ fn once_per_rtt_is_once_per_rtt() {
     assert_ne!(rig.send(ACKS, &greater).packet, greater.bytes(), "lowering is not gated");
 }
 
-/// Whatever the options: what leaves is what the reference makes of it, and is right if it was.
+/// With any options: the result is that of the reference, and its checksums are correct if they were before.
 #[test]
-fn random_headers_come_out_as_the_reference_says() {
+fn random_headers_give_the_reference_result() {
     let Some(rig) = rig() else { return };
     let known = prop_oneof![
         Just(vec![1u8]),
@@ -128,7 +129,7 @@ fn random_headers_come_out_as_the_reference_says() {
         if header < 20 || l4 + header > whole.len() {
             prop_assert_eq!(&tried.packet, &whole, "a header that lies");
         } else if tried.packet.len() == whole.len() {
-            // Nothing but the value and the checksum may have changed.
+            // Only the value and the checksum may have changed.
             let old = read(&whole[l4..], Format::Experimental).option;
             let new = read(&tried.packet[l4..], Format::Experimental).option;
             let changed = whole.iter().zip(&tried.packet).filter(|(a, b)| a != b).count();
@@ -142,7 +143,7 @@ fn random_headers_come_out_as_the_reference_says() {
             prop_assert_eq!(&tried.packet[l4..], ours.as_bytes());
             prop_assert_eq!(header + l4, whole.len(), "only without payload");
         }
-        // A packet cut short; the kernel does not try one without a whole IP header.
+        // A truncated packet; the kernel does not run one without a whole IP header.
         let short = &whole[..whole.len() - cut.min(whole.len() - l4)];
         if short.len() < whole.len() {
             prop_assert_eq!(&rig.send_bytes(ACKS, 0, short).packet[..], short);
