@@ -1,4 +1,4 @@
-//! The three agents, from their configuration to their end.
+//! The three agents, from their configuration until they stop.
 
 use narrows_control::units::Span;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -13,7 +13,7 @@ use crate::host;
 use crate::status::Snapshot;
 use crate::switch::Runner;
 
-/// How often a host's counters are shown to those who look.
+/// How often a host publishes its counters.
 const SHOW_EVERY: Span = Span::from_millis(200);
 
 /// The agents of this program.
@@ -84,7 +84,7 @@ fn scope(scope: &config::Scope, interfaces: &[String]) -> host::Scope {
     }
 }
 
-/// The programs do the work; this shows their counters until it is time to stop.
+/// Publishes the programs' counters until the agent is asked to stop.
 fn wait(
     services: &Services,
     role: &str,

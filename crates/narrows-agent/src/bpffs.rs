@@ -1,4 +1,5 @@
-//! The BPF file system at `/sys/fs/bpf`: mounts it once, finds a mount that covers another one, and works below it.
+//! The BPF file system at `/sys/fs/bpf`: mounts it once, detects a mount that covers another one, and works
+//! below it.
 //!
 //! Each mount of bpffs is a file system of its own. A second mount on the same folder therefore hides everything
 //! that is pinned in the first one, while the kernel keeps the pinned objects alive.
@@ -66,7 +67,7 @@ fn lock_file(path: &Path) -> Result<Flock<File>, Error> {
             return Err(failed(io::Error::other("found another user's file, or none that is regular")));
         }
         let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| failed(errno.into()))?;
-        // Somebody may have removed the file while this process waited: a later one would lock a new file.
+        // If the file was removed while this process waited, a later process would lock a new file.
         if fs::symlink_metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino()))
         {
             return Ok(lock);
@@ -84,7 +85,8 @@ pub fn mount_once() -> Result<(), Error> {
     }
     mount(Some("bpf"), PATH, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
         .map_err(|errno| Error::Mount(errno.into()))?;
-    // Programs that do not know the lock mount bpffs, too (systemd, bpftool). Theirs stays, as it may hold pins.
+    // Programs without this lock mount bpffs as well (systemd, bpftool). Their mount stays, as it may hold
+    // pins.
     uncover();
     Ok(())
 }
@@ -182,7 +184,7 @@ fn visible_mount() -> io::Result<u64> {
 /// The bpffs that are mounted at [`PATH`].
 #[derive(Debug, PartialEq, Eq)]
 struct Stack {
-    /// File systems of which a path lookup does not see anything.
+    /// How many file systems are hidden from a path lookup.
     hidden: usize,
     /// The visible mount is a bpffs and sits directly on a hidden one.
     is_cover: bool,
@@ -190,7 +192,7 @@ struct Stack {
 
 impl Stack {
     fn read() -> io::Result<Stack> {
-        // Of the thread: its mount namespace may not be the one that the process began in.
+        // The thread's mounts: its mount namespace may differ from the process's.
         let mounts = fs::read_to_string("/proc/thread-self/mountinfo")?;
         Ok(Stack::parse(&mounts, visible_mount()?))
     }
@@ -298,7 +300,7 @@ mod tests {
         let held = lock_file(&path).unwrap();
         let waiting = thread::scope(|scope| {
             let waiter = scope.spawn(|| lock_file(&path).unwrap());
-            // Whether the waiter has opened the file by then or not, it must end with the new one.
+            // The waiter must end with the new file, whether it had opened the old one or not.
             fs::remove_file(&path).unwrap();
             drop(held);
             waiter.join().unwrap()

@@ -1,4 +1,4 @@
-//! Removes what agents left that are gone: HTB with our handle, pins, sockets.
+//! Removes what dead agents left: HTB with our handle, pins, sockets.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use crate::bpffs;
 use crate::htb::{Remains, Rtnl};
 use crate::status::client::sockets_in;
 
-/// Where agents pin, unless told otherwise.
+/// Default folder of the agents' pins.
 pub const PINS: &str = "/sys/fs/bpf/narrows-agent";
 
 /// What was found and done, one line each.
@@ -17,19 +17,19 @@ pub const PINS: &str = "/sys/fs/bpf/narrows-agent";
 pub struct Cleaned {
     /// What was removed.
     pub removed: Vec<String>,
-    /// What could not be, and why.
+    /// What could not be removed, and why.
     pub failed: Vec<String>,
 }
 
-/// Names of the agents that have their sockets in `folder` and run.
+/// Names of the running agents that have their sockets in `folder`.
 pub fn running(folder: &Path) -> Vec<String> {
     let answers = |path: &&std::path::PathBuf| UnixStream::connect(path).is_ok();
     let name = |path: &std::path::PathBuf| path.file_stem().map(|s| s.to_string_lossy().into_owned());
     sockets_in(folder).iter().filter(answers).filter_map(name).collect()
 }
 
-/// Removes every HTB of ours in this network namespace, the sockets in `folder` and all below `pins`. Ask [`running`]
-/// first: what belongs to a running agent is not told apart.
+/// Removes every HTB of ours in this network namespace, the sockets in `folder` and everything below `pins`.
+/// Call [`running`] first: this function does not spare the objects of a running agent.
 pub fn clean(folder: &Path, pins: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();
     match qdiscs(&mut cleaned.removed) {

@@ -1,11 +1,11 @@
-//! The one place that reads clocks.
+//! The only module that reads clocks.
 
 use narrows_control::units::Time;
 use nix::time::{ClockId, clock_gettime};
 
-/// CLOCK_MONOTONIC, the clock of `bpf_ktime_get_ns`, so that both sides' times compare.
+/// CLOCK_MONOTONIC, the clock of `bpf_ktime_get_ns`, so that times of both sides compare.
 pub fn now() -> Time {
-    // The kernel has had this clock since 2.6, so that the call cannot fail.
+    // Linux has had this clock since 2.6, so the call cannot fail.
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC);
     now.map_or(Time::ZERO, |t| {
         let (secs, nanos) = (t.tv_sec() as u64, t.tv_nsec() as u64);

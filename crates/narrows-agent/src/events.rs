@@ -1,4 +1,4 @@
-//! What happened, as structured events on standard error.
+//! Structured events on standard error.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,15 +10,15 @@ use tracing_subscriber::EnvFilter;
 use crate::clock;
 use crate::config::Log;
 
-/// Sends events to standard error as the configuration says. Once per process; a second call changes nothing.
+/// Writes events to standard error as configured. Call it once per process; a second call changes nothing.
 pub fn start(log: &Log) {
-    // What libbpf complains of, our own errors say in a line.
+    // Our own errors report in one line what libbpf warns about.
     libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, said| {
         tracing::debug!("{}", said.trim_end())
     })));
     let filter = EnvFilter::try_new(&log.level).unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    // Fails when a test has installed another: then that one is used.
+    // Fails if a test has installed another subscriber, which then stays.
     let _ = if log.json {
         builder.json().flatten_event(true).with_current_span(false).try_init()
     } else {
@@ -36,15 +36,15 @@ pub fn flow_name(key: &FlowKey) -> String {
     format!("{}>{}/{proto}", end(key.saddr, key.sport), end(key.daddr, key.dport))
 }
 
-/// Events of a port that say the same are told this often; a port may swing into congestion and out of it in every RTT.
+/// Equal events of a port are logged once in this time; a port may enter and leave congestion in every RTT.
 const SAME_EVERY: Span = Span::from_secs(10);
 
-/// When each kind of event was told last, and how many were not told since.
+/// For each kind of event: when it was last logged, and how many were suppressed since.
 #[derive(Debug, Default)]
 pub struct Told(BTreeMap<&'static str, (Time, u64)>);
 
 impl Told {
-    /// May this be told now? With how many of its kind were not.
+    /// Whether an event may be logged now. Returns the number of suppressed ones of its kind.
     fn may(&mut self, now: Time, event: &'static str) -> Option<u64> {
         let Some((last, untold)) = self.0.get_mut(event) else {
             self.0.insert(event, (now, 0));
@@ -59,8 +59,8 @@ impl Told {
     }
 }
 
-/// Logs what a rate controller decided at `port` (an interface). Decisions about flows are `debug`: there may be
-/// thousands in a second; and so are repetitions. The value is in SI units (bytes/s, seconds, count).
+/// Logs a rate controller's decision at `port` (an interface). Decisions about flows are `debug`, as there
+/// may be thousands per second; so are repetitions. The value is in SI units (bytes/s, seconds, count).
 pub fn action(port: &str, told: &mut Told, action: &Action) {
     match action {
         Action::Log { event, flow: None, value } => match told.may(clock::now(), event) {

@@ -1,10 +1,10 @@
-//! Everything is gone when the agent is gone, `kill -9` included.
+//! Removes everything when the agent ends, also by `kill -9`.
 //!
-//! eBPF links die with the process that holds them; qdiscs and sysctls are the network namespace's and stay. So a second, tiny
-//! process of the same program waits for the end of a pipe from the agent, and then removes what it was charged
-//! with. It ignores the signals that end an agent, and is in a process group of its own so that Ctrl-C at a
-//! terminal does not reach it. (A process of its own and no `fork`: after one, a program with threads may do nothing
-//! that takes a lock.)
+//! eBPF links end with the process that holds them. Qdiscs and sysctls belong to the network namespace and
+//! stay. A second, small process of the same program therefore waits for the end of a pipe from the agent,
+//! and then removes what it was charged with. It ignores the signals that end an agent, and has a process
+//! group of its own, so that Ctrl-C at a terminal does not reach it. (It is a new process and no `fork`:
+//! after a fork a program with threads must not take locks.)
 
 use std::fs;
 use std::io::{self, BufRead, Write};
@@ -23,7 +23,7 @@ use crate::privileges;
 /// The hidden subcommand that runs [`watch_over_stdin`].
 pub const SUBCOMMAND: &str = "guardian";
 
-/// Something to be removed when the agent is gone.
+/// Something to remove when the agent has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Charge {
@@ -35,7 +35,7 @@ pub enum Charge {
     Default(DefaultBefore),
 }
 
-/// The agent's end of the pipe. When it is dropped, and when the agent dies, the guardian does its work.
+/// The agent's end of the pipe. When it is dropped or the agent dies, the guardian does its work.
 #[derive(Debug)]
 pub struct Guardian {
     child: Child,
@@ -44,16 +44,16 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// Starts a guardian, in the network namespace of the calling thread: call it after [`crate::netns::Netns::enter`]
-    /// and before privileges are dropped.
+    /// Starts a guardian in the network namespace of the calling thread: call it after
+    /// [`crate::netns::Netns::enter`] and before privileges are dropped.
     ///
     /// # Errors
-    /// When the program cannot be started once more.
+    /// If the program cannot be started again.
     pub fn start() -> io::Result<Self> {
         Guardian::start_program(Path::new("/proc/self/exe"))
     }
 
-    /// As [`Guardian::start`], with this `narrows-agent`: for programs that are none.
+    /// Like [`Guardian::start`], with this `narrows-agent`; for programs that are no agents.
     pub fn start_program(program: &Path) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.arg(SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
@@ -62,10 +62,11 @@ impl Guardian {
         Ok(Guardian { child, charges })
     }
 
-    /// Charges it with this. Do so *before* making what is to be removed: what is not there is passed over.
+    /// Charges the guardian with the removal. Do so *before* creating the object: missing objects are
+    /// skipped.
     ///
     /// # Errors
-    /// When the guardian is gone.
+    /// If the guardian has ended.
     pub fn charge(&mut self, charge: &Charge) -> io::Result<()> {
         let line = serde_json::to_string(charge)?;
         let pipe = self.charges.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -76,23 +77,24 @@ impl Guardian {
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.charges.take());
-        // It ends by itself once the pipe is closed; waiting means that nothing is left when the agent has ended.
+        // The guardian ends once the pipe is closed. Waiting makes sure that nothing is left when the agent
+        // has ended.
         let _ = self.child.wait();
     }
 }
 
-/// What the guardian does: collects charges until the end of standard input, then removes them.
+/// The guardian's work: collects charges until the end of standard input, then removes them.
 pub fn watch_over_stdin() -> io::Result<()> {
     for ignored in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGPIPE] {
-        // SAFETY: to ignore a signal installs no handler, so there is none that could be unsafe.
+        // SAFETY: ignoring a signal installs no handler that could be unsafe.
         #[allow(unsafe_code)]
         unsafe { signal(ignored, SigHandler::SigIgn) }?;
     }
-    // Not for want of rights: without root there is no agent either.
+    // Not a lack of privileges: an agent needs root as well.
     let _ = privileges::drop_to(&[Capability::CAP_NET_ADMIN]);
     let mut charges = Vec::new();
     for line in io::stdin().lock().lines() {
-        // A line cut short by the agent's death is not JSON, and was not acted upon either.
+        // A line cut off by the agent's death is not JSON, and the agent had not acted on it yet.
         if let Ok(charge) = serde_json::from_str(&line?) {
             charges.push(charge);
         }

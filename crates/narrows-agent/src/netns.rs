@@ -1,4 +1,5 @@
-//! Network namespaces: entering one that exists. Only the calling thread moves, so this comes before threads do.
+//! Network namespaces: entering an existing one. Only the calling thread moves, so call this before starting
+//! threads.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,7 @@ use std::{io, thread};
 
 use nix::sched::{CloneFlags, setns};
 
-/// Where `ip netns` keeps its names.
+/// Folder of the names that `ip netns` uses.
 const NAMED: &str = "/run/netns";
 
 /// A network namespace by path.
@@ -14,29 +15,29 @@ const NAMED: &str = "/run/netns";
 pub struct Netns(PathBuf);
 
 impl Netns {
-    /// The one that `ip netns add NAME` made, or any by a path such as `/proc/PID/ns/net`.
+    /// The one that `ip netns add NAME` made, or any one by a path such as `/proc/PID/ns/net`.
     pub fn named(name: &str) -> Self {
         if name.contains('/') { Netns(name.into()) } else { Netns(Path::new(NAMED).join(name)) }
     }
 
-    /// Moves the calling thread there. Unlike `ip netns exec` it leaves the mounts alone, so that bpffs and cgroup2
-    /// stay in sight.
+    /// Moves the calling thread there. Unlike `ip netns exec` it does not change mounts, so bpffs and cgroup2
+    /// stay visible.
     ///
     /// # Errors
-    /// When there is no such namespace, or the caller may not (CAP_SYS_ADMIN).
+    /// If there is no such namespace, or the caller lacks CAP_SYS_ADMIN.
     pub fn enter(&self) -> io::Result<()> {
         let namespace = File::open(&self.0)
             .map_err(|e| io::Error::new(e.kind(), format!("network namespace {}: {e}", self.0.display())))?;
         setns(namespace, CloneFlags::CLONE_NEWNET).map_err(io::Error::from)
     }
 
-    /// Runs `work` there in a thread of its own, and returns what it returned.
+    /// Runs `work` there in a thread of its own and returns its result.
     ///
     /// # Errors
     /// As [`Netns::enter`].
     ///
     /// # Panics
-    /// When `work` does.
+    /// If `work` does.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         thread::scope(|scope| {
             let there = scope.spawn(|| self.enter().map(|()| work()));

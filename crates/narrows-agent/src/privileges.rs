@@ -1,22 +1,24 @@
-//! Gives up what an agent does not need once its programs are loaded.
+//! Drops the privileges that an agent does not need once its programs are loaded.
 
 use std::io;
 
 use caps::{CapSet, Capability, CapsHashSet};
 
-/// What a running agent needs: HTB and detaching take CAP_NET_ADMIN, maps CAP_BPF (where unprivileged BPF is off).
+/// Needed by a running agent: CAP_NET_ADMIN for HTB and detaching, CAP_BPF for maps (where unprivileged BPF
+/// is disabled).
 pub const RUNNING: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF];
 
-/// What loading the programs takes besides: CAP_PERFMON, as they read kernel memory.
+/// Needed to load the programs: in addition CAP_PERFMON, because they read kernel memory.
 const LOADING: [Capability; 3] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF, Capability::CAP_PERFMON];
 
-/// Says in a line what is missing to load the programs, and what would do.
+/// Checks the privileges that loading the programs needs. The error is one line with the missing ones and a
+/// remedy.
 ///
 /// # Errors
 /// That line.
 pub fn check() -> Result<(), String> {
     let has = |c: &Capability| caps::has_cap(None, CapSet::Effective, *c).unwrap_or(false);
-    // CAP_SYS_ADMIN stands for the newer two (capabilities(7)).
+    // CAP_SYS_ADMIN includes the two newer ones (capabilities(7)).
     let lacks =
         |c: &&Capability| !has(c) && (**c == Capability::CAP_NET_ADMIN || !has(&Capability::CAP_SYS_ADMIN));
     let lacking: Vec<_> = LOADING.iter().filter(lacks).map(ToString::to_string).collect();
@@ -26,15 +28,16 @@ pub fn check() -> Result<(), String> {
     Err(format!("lacks {}; run it as root (sudo) or by its systemd unit", lacking.join(", ")))
 }
 
-/// Keeps these capabilities and no other, for this thread and those that it starts; nothing it executes can gain any.
+/// Keeps only these capabilities, for this thread and those that it starts. Programs that it executes cannot
+/// gain any.
 ///
 /// Call it before threads start: Linux keeps capabilities per thread.
 ///
 /// # Errors
-/// When the kernel refuses; what was given up until then stays so.
+/// If the kernel refuses. Capabilities dropped until then stay dropped.
 pub fn drop_to(keep: &[Capability]) -> io::Result<()> {
     let permitted = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
-    // Without CAP_SETPCAP the bounding set cannot be narrowed; with no_new_privs it does not matter.
+    // The bounding set cannot be reduced without CAP_SETPCAP. With no_new_privs this has no effect.
     if permitted.contains(&Capability::CAP_SETPCAP) {
         for capability in caps::all().into_iter().filter(|c| !keep.contains(c)) {
             // Fails for capabilities that this kernel does not know.
@@ -52,7 +55,7 @@ pub fn drop_to(keep: &[Capability]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// In a thread of its own, as it cannot be taken back.
+    /// Runs in a thread of its own, because it cannot be undone.
     #[test]
     fn what_is_not_kept_is_gone_for_good() {
         std::thread::spawn(|| {

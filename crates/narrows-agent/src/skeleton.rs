@@ -1,4 +1,4 @@
-//! The generated sides of the eBPF programs.
+//! The generated Rust code of the eBPF programs.
 
 /// The module `skeleton`, which libbpf-cargo generates from `bpf/NAME` (build.rs).
 macro_rules! skeleton {

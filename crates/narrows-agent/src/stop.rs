@@ -1,4 +1,4 @@
-//! When to stop: SIGINT, SIGTERM and SIGHUP as something to poll.
+//! SIGINT, SIGTERM and SIGHUP as a descriptor to poll.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,24 +6,24 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// The signals that end an agent in order.
+/// The signals that make an agent stop in an orderly way.
 #[derive(Debug)]
 pub struct Stop {
     fd: SignalFd,
 }
 
 impl Stop {
-    /// From now on these signals are read here. Call it before threads start: they inherit the mask.
+    /// Reads these signals from now on. Call it before threads start: they inherit the mask.
     ///
     /// # Errors
-    /// When there are no descriptors left.
+    /// If no descriptors are left.
     pub fn new() -> io::Result<Self> {
         let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         signals.thread_block()?;
         Ok(Stop { fd: SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)? })
     }
 
-    /// Whether one of them has come.
+    /// Whether one of the signals has arrived.
     pub fn requested(&self) -> bool {
         matches!(self.fd.read_signal(), Ok(Some(_)))
     }

@@ -1,4 +1,4 @@
-//! What a kernel's congestion controls look like, as the kernel itself describes it: distributions bring features to old versions.
+//! Which form of `cong_control` the kernel has, according to its own types: distributions backport features.
 
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, ReferencesType};
@@ -6,20 +6,20 @@ use libbpf_rs::btf::{Btf, ReferencesType};
 use super::CcError;
 use super::error::REMEDY;
 
-/// Which of the two forms of `bpf/cc` fits.
+/// The two forms of `bpf/cc`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Age {
-    /// Before Linux 6.10: `cong_control(sk, rs)`. There may be no `struct_ops` links (6.4), and a program may not be allowed to
-    /// write `app_limited` (6.1 refuses); this form needs neither.
+    /// Before Linux 6.10: `cong_control(sk, rs)`. `struct_ops` links (6.4) may be missing, and a program may
+    /// not be allowed to write `app_limited` (6.1 refuses). This form needs neither.
     Old,
     /// `cong_control(sk, ack, flag, rs)`.
     New,
 }
 
-/// That of the running kernel.
+/// The form that the running kernel needs.
 ///
 /// # Errors
-/// One line, if the kernel does not say.
+/// One line, if the kernel's types do not show it.
 pub(super) fn age() -> Result<Age, CcError> {
     let what = "looking at the kernel's congestion controls";
     let types = Btf::from_vmlinux().map_err(CcError::refused(what, REMEDY))?;
@@ -34,7 +34,7 @@ pub(super) fn age() -> Result<Age, CcError> {
     }
 }
 
-/// How many arguments `cong_control` has.
+/// The number of arguments of `cong_control`.
 fn arguments(types: &Btf<'_>) -> Option<usize> {
     let callbacks: Struct<'_> = types.type_by_name("tcp_congestion_ops")?;
     let callback = callbacks.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"))?;
@@ -53,7 +53,7 @@ mod tests {
         assert!(matches!(found, Some(2 | 4)), "{found:?}");
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
         let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
-        // A distribution may have brought the later form to an earlier version, none the other way round.
+        // A distribution may have backported the later form, but not the earlier one forwards.
         if (numbers.next(), numbers.next()) >= (Some(6), Some(10)) {
             assert_eq!(age().unwrap(), Age::New, "{release}");
         }

@@ -3,25 +3,26 @@ use std::path::PathBuf;
 
 use crate::bpffs;
 
-/// What would do where the kernel lacks a part.
+/// The remedy if the kernel lacks a feature.
 pub(super) const REMEDY: &str = "Linux 6.1 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
 
-/// Why a congestion control could not be loaded, found or unloaded. One line each: what, what was found, what would do.
+/// Why a congestion control could not be loaded, found or unloaded. One line: what was attempted, what was
+/// found, and a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum CcError {
-    /// A name that none of ours has.
+    /// An unknown name.
     #[error("congestion control: found {0:?}, expected one of bbr, bbr-a, bbr-b, bbr-c, all")]
     Unknown(String),
-    /// An option of variants for BBR v1.
+    /// An option that BBR v1 does not have.
     #[error("{0}: found with bbr, which has no gain model; expected bbr-a, bbr-b or bbr-c")]
     Pointless(&'static str),
-    /// A name that the kernel would cut short.
+    /// A name that the kernel would truncate.
     #[error("found the name {0:?}, expected at most 15 characters (TCP_CA_NAME_MAX)")]
     Long(String),
-    /// It is there.
+    /// It is loaded already.
     #[error("{0} is loaded already; unload it first to load it with other options")]
     Loaded(String),
-    /// One of this name is registered and not pinned here.
+    /// One of this name is registered, but not pinned in the folder.
     #[error(
         "{name} is registered already, but not pinned in {}; `narrows-agent cc unload {name}` removes it, \
          unless it is the default of a network namespace",
@@ -33,36 +34,36 @@ pub enum CcError {
         /// Where it would be pinned.
         folder: PathBuf,
     },
-    /// It is not there.
+    /// It is not loaded.
     #[error("{0} is not loaded")]
     Absent(String),
-    /// Connections have it.
+    /// Connections use it.
     #[error("{name} is in use by {connections} connection(s); end them first")]
     InUse {
         /// The name.
         name: String,
-        /// How many.
+        /// Number of connections.
         connections: u64,
     },
-    /// New connections would have it.
+    /// It is the default for new connections.
     #[error(
         "{0} is the default (sysctl net.ipv4.tcp_congestion_control); set that to another congestion control first"
     )]
     Default(String),
-    /// What the user may not do.
+    /// The user lacks privileges.
     #[error("{0}")]
     Privileges(String),
-    /// Something that the kernel lacks.
+    /// The kernel lacks a feature.
     #[error("{what}: {found}; {remedy}")]
     Missing {
-        /// What was to be done.
+        /// What was attempted.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's answer.
         found: String,
-        /// What would do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// It cannot be unloaded from here.
+    /// It cannot be unloaded from this mount namespace.
     #[error(
         "{name} is loaded, but pinned in another mount namespace, and this kernel cannot detach it from here \
          ({found}); unload it where it was loaded"
@@ -70,21 +71,21 @@ pub enum CcError {
     Elsewhere {
         /// The name.
         name: String,
-        /// What the kernel said.
+        /// The kernel's answer.
         found: io::Error,
     },
     /// bpffs cannot be mounted or locked.
     #[error(transparent)]
     Bpffs(#[from] bpffs::Error),
-    /// The mounts cannot be looked at.
+    /// The mounts cannot be read.
     #[error("looking below the mount at /sys/fs/bpf: {0}")]
     Mounts(#[from] io::Error),
-    /// A file of the system.
+    /// A system file cannot be used.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! The gain model as the kernel runs it, for tests that compare it with the simulator's.
+//! Runs the gain model in the kernel, for tests that compare it with the simulator's.
 
 use std::mem::MaybeUninit;
 
@@ -9,7 +9,8 @@ use super::error::REMEDY;
 use super::load::{CcSkelBuilder, check};
 use super::{CcError, Variant};
 
-/// P_up and P_down in 1/256 for each omega (1/1024), computed in the kernel by the functions that the congestion controls use.
+/// P_up and P_down in 1/256 for each omega (1/1024), computed in the kernel by the congestion controls' own
+/// functions.
 ///
 /// # Errors
 /// One line.

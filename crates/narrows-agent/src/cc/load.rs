@@ -1,4 +1,4 @@
-//! Loads, finds and unloads.
+//! Loads, finds and unloads congestion controls.
 
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -21,27 +21,27 @@ pub(super) use skeleton::CcSkelBuilder;
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
-/// TCP_CA_NAME_MAX, with the terminating zero.
+/// TCP_CA_NAME_MAX, including the terminating zero.
 const NAME_MAX: usize = 16;
 
-/// One that is loaded.
+/// A loaded congestion control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
-    /// Which one.
+    /// The variant.
     pub variant: Variant,
-    /// The name under which the kernel knows it.
+    /// Its name in the kernel.
     pub name: String,
-    /// How it was loaded.
+    /// The options that it was loaded with.
     pub options: Options,
-    /// Connections that have it now, in all network namespaces.
+    /// Connections that use it now, in all network namespaces.
     pub connections: u64,
-    /// Connections that have had it since it was loaded, those that have it included.
+    /// Connections that have used it since it was loaded, including the present ones.
     pub begun: u64,
-    /// Its pin is where it should be. If not, another mount hides the pin, or it is in another mount namespace.
+    /// Whether its pin is visible. If not, another mount hides the pin, or it is in another mount namespace.
     pub pin_is_visible: bool,
 }
 
-/// What every call needs of the user and of the kernel.
+/// Checks the privileges and the kernel feature that every call needs.
 pub(super) fn check() -> Result<(), CcError> {
     privileges::check().map_err(CcError::Privileges)?;
     if Path::new(BTF).exists() {
@@ -54,7 +54,7 @@ pub(super) fn check() -> Result<(), CcError> {
     })
 }
 
-/// Whether [`load`] would begin; asked of several before the first of them is loaded.
+/// Checks whether [`load`] would start. Callers check all of several before they load the first.
 ///
 /// # Errors
 /// One line.
@@ -77,7 +77,7 @@ pub fn loadable(variant: Variant, options: Options, place: &Place) -> Result<(),
     }
 }
 
-/// Loads and registers a congestion control, which stays until [`unload`] or the machine's end.
+/// Loads and registers a congestion control, which stays until [`unload`] or the next boot.
 ///
 /// # Errors
 /// One line.
@@ -90,7 +90,7 @@ pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded,
     let folder = place.make_anew(variant)?;
     let loaded = register(variant, options, &name, &folder);
     if loaded.is_err() {
-        // Half of it is of no use to anyone.
+        // An incomplete one is of no use.
         let _ = fs::remove_dir_all(&folder);
     }
     loaded?;
@@ -128,13 +128,13 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
     let loading = "loading the congestion control's programs";
     let mut skel = open.load().map_err(CcError::refused(loading, REMEDY))?;
     let pinning = "pinning the congestion control";
-    let remedy = "a bpffs that can be written is needed";
+    let remedy = "a writable bpffs is needed";
     let mut link = skel.maps.nrw_cc.attach_struct_ops().map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => CcError::Taken { name: name.to_owned(), folder: folder.to_owned() },
         _ => CcError::refused("registering the congestion control", REMEDY)(error),
     })?;
     skel.maps.bss.pin(folder.join(FACTS)).map_err(CcError::refused(pinning, remedy))?;
-    // Last: with it the congestion control stays. Where there is no link this pins the map, whose element it is.
+    // Last, because this pin keeps the congestion control. Without links it pins the map whose element it is.
     match age {
         Age::New => link.pin(folder.join(LINK)),
         Age::Old => link.pin(folder.join(ELEMENT)).map(|()| link.disconnect()),
@@ -145,7 +145,7 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
 /// The congestion control, if it is loaded, wherever it is pinned.
 ///
 /// # Errors
-/// One line, if it cannot be told.
+/// One line, if this cannot be determined.
 pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> {
     let name = place.registered(variant);
     // A pin may be left of one that was detached from another mount namespace.
@@ -164,7 +164,7 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     let look = || map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
     let bytes = look().map_err(|error| CcError::file(&facts)(io::Error::other(error)))?.unwrap_or_default();
     let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes));
-    // Not taken for none: what is in use is not to be unloaded.
+    // An error and not "not loaded": a congestion control in use must not be unloaded.
     let (Some(connections), Some(begun), Some(options)) = (words.next(), words.next(), words.next()) else {
         return Err(CcError::file(&facts)(io::Error::other("not the facts of this version's programs")));
     };
@@ -172,20 +172,20 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     Ok(Some(Loaded { variant, name, options, connections, begun, pin_is_visible }))
 }
 
-/// All that are loaded.
+/// All loaded congestion controls.
 ///
 /// # Errors
-/// One line, if it cannot be told.
+/// One line, if this cannot be determined.
 pub fn list(place: &Place) -> Result<Vec<Loaded>, CcError> {
     privileges::check().map_err(CcError::Privileges)?;
     let found: Result<Vec<_>, _> = Variant::ALL.into_iter().map(|variant| find(variant, place)).collect();
     Ok(found?.into_iter().flatten().collect())
 }
 
-/// Whether [`unload`] would begin; asked of several before the first of them is unloaded.
+/// Checks whether [`unload`] would start. Callers check all of several before they unload the first.
 ///
 /// # Errors
-/// One line, if it is not there, is in use or is the default.
+/// One line, if it is not loaded, is in use or is the default.
 pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
     check()?;
     let name = place.registered(variant);
@@ -199,18 +199,19 @@ pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
     Ok(())
 }
 
-/// Unregisters a congestion control that no connection has.
+/// Unregisters a congestion control that no connection uses.
 ///
-/// One that begins in the very moment keeps it until its end: the kernel keeps what a socket uses.
+/// A connection that starts to use it at the same moment keeps it until it ends: the kernel keeps what a
+/// socket uses.
 ///
 /// # Errors
-/// One line, if it is not there or is in use.
+/// One line, if it is not loaded or is in use.
 pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     check()?;
     let _lock = bpffs::lock()?;
     unloadable(variant, place)?;
     let was_visible = place.unpin(variant)?;
-    // Also where it was visible: one that was detached before may have left pins there.
+    // Also if it was visible: one that was detached before may have left pins there.
     let was_hidden = bpffs::below(|| place.unpin(variant));
     if !was_visible && !matches!(was_hidden, Ok(true)) {
         detach(&place.registered(variant))?;

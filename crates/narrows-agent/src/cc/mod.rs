@@ -1,8 +1,8 @@
-//! Congestion controls of the papers for any program of a stock kernel (`bpf/cc`): BBR-A, BBR-B, BBR-C, and BBR v1 to
-//! compare them with.
+//! Congestion controls from papers for any program of a stock kernel (`bpf/cc`): BBR-A, BBR-B, BBR-C, and BBR
+//! v1 for comparison.
 //!
-//! Each is registered under a name of its own (`net.ipv4.tcp_available_congestion_control`) and held by what is
-//! pinned in a bpffs, a link or the map, so that it outlives the process that loaded it.
+//! Each is registered under a name of its own (`net.ipv4.tcp_available_congestion_control`). A link or map
+//! that is pinned in bpffs holds it, so it outlives the process that loaded it.
 
 mod age;
 mod error;
@@ -16,7 +16,7 @@ pub use gains::gains;
 pub use load::{Loaded, find, list, load, loadable, uncover, unload, unloadable};
 pub use place::Place;
 
-/// A member of the family.
+/// A variant of BBR.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// BBR v1, as the kernel's own `bbr`.
@@ -30,7 +30,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// All, in the order of `bpf/cc/state.h`.
+    /// All variants, in the order of `bpf/cc/state.h`.
     pub const ALL: [Variant; 4] = [Variant::V1, Variant::A, Variant::B, Variant::C];
 
     /// The short name, as on the command line and in scenarios.
@@ -43,7 +43,7 @@ impl Variant {
         }
     }
 
-    /// What it is.
+    /// A short description.
     pub fn what(self) -> &'static str {
         match self {
             Variant::V1 => "BBR v1 in eBPF, as a control",
@@ -53,24 +53,24 @@ impl Variant {
         }
     }
 
-    /// The one of this short name, or of the name that it is registered under.
+    /// The variant of this short name or kernel name.
     pub fn named(name: &str) -> Option<Variant> {
         let place = Place::default();
         Variant::ALL.into_iter().find(|v| name == v.name() || name == place.registered(*v))
     }
 
-    /// `enum nrw_variant`.
+    /// Its number in `enum nrw_variant`.
     fn number(self) -> u32 {
         self as u32
     }
 }
 
-/// Readings of the paper other than ours (GAIN-4).
+/// Alternative readings of the paper (GAIN-4).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The probing phase ends at 1.25 BDP in flight, whatever its gain, or after two propagation times.
     pub exit_125: bool,
-    /// The draining phase drains only if the probe before it has lost packets.
+    /// The draining phase drains only if the previous probe lost packets.
     pub down_needs_loss: bool,
 }
 
@@ -83,7 +83,7 @@ impl Options {
         Options { exit_125: bits & 1 != 0, down_needs_loss: bits & 2 != 0 }
     }
 
-    /// Their names.
+    /// The names of the options that are set.
     pub fn names(self) -> Vec<&'static str> {
         let all = [(self.exit_125, "exit-125"), (self.down_needs_loss, "down-needs-loss")];
         all.into_iter().filter_map(|(on, name)| on.then_some(name)).collect()

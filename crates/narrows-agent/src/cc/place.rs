@@ -1,4 +1,4 @@
-//! Where what is loaded is kept.
+//! Where loaded congestion controls are pinned.
 
 use std::fs;
 use std::io;
@@ -9,20 +9,21 @@ use libbpf_rs::{MapCore, MapHandle};
 use super::{CcError, Variant};
 use crate::bpffs;
 
-/// The pin of the link that holds a congestion control.
+/// Name of the pin of the link that holds a congestion control.
 pub(super) const LINK: &str = "link";
-/// The pin of the map whose element it is, where the kernel has no links for it.
+/// Name of the pin of the struct_ops map, where the kernel has no links for it.
 pub(super) const ELEMENT: &str = "element";
-/// The pin of the map with its counters.
+/// Name of the pin of the map with the counters.
 pub(super) const FACTS: &str = "facts";
 const PINS: [&str; 2] = [LINK, ELEMENT];
 
-/// A folder of a bpffs, and how names begin there. Tests have their own: names are the whole machine's.
+/// A folder in bpffs, and a prefix of names. Tests use their own, because the names are shared by the whole
+/// machine.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The folder; not that of agents, which `narrows-agent clean` removes.
+    /// The folder. It differs from the agents' folder, which `narrows-agent clean` removes.
     pub folder: PathBuf,
-    /// Before each name, so that it is not taken for the kernel's own; at most 10 characters.
+    /// Prefix of each name, which distinguishes it from the kernel's own; at most 10 characters.
     pub prefix: String,
 }
 
@@ -33,7 +34,7 @@ impl Default for Place {
 }
 
 impl Place {
-    /// The name under which the kernel knows it.
+    /// The variant's name in the kernel.
     pub fn registered(&self, variant: Variant) -> String {
         self.prefix.clone() + &variant.name().replace('-', "_")
     }
@@ -42,17 +43,17 @@ impl Place {
         self.folder.join(self.registered(variant))
     }
 
-    /// Mounts bpffs if the folder needs it and there is none. Hold the lock of [`bpffs`].
+    /// Mounts bpffs if the folder needs it and none is mounted. Hold the lock of [`bpffs`].
     pub(super) fn mount(&self) -> Result<(), CcError> {
         if !self.folder.starts_with(bpffs::PATH) {
             return Ok(());
         }
-        // What is pinned from now on must not cover what was pinned before.
+        // New pins must not cover older ones.
         bpffs::uncover();
         Ok(bpffs::mount_once()?)
     }
 
-    /// Whether a variant is pinned in the folder that is visible now.
+    /// Whether the variant is pinned in the folder that is visible now.
     pub(super) fn is_pinned(&self, variant: Variant) -> Result<bool, CcError> {
         let folder = self.of(variant);
         for pin in PINS.map(|name| folder.join(name)) {
@@ -63,8 +64,8 @@ impl Place {
         Ok(false)
     }
 
-    /// Removes the pins of a variant from the folder that is visible now, and with them the congestion control; returns
-    /// whether there were any.
+    /// Removes the pins of a variant from the folder that is visible now, which unloads it. Returns whether
+    /// there were any.
     pub(super) fn unpin(&self, variant: Variant) -> Result<bool, CcError> {
         if !self.is_pinned(variant)? {
             return Ok(false);
@@ -76,12 +77,12 @@ impl Place {
             unregister().map_err(|error| CcError::file(&element)(io::Error::other(error)))?;
         }
         fs::remove_dir_all(&folder).map_err(CcError::file(folder))?;
-        // The last one takes the folder with it.
+        // The last variant's unpin removes the folder.
         let _ = fs::remove_dir(&self.folder);
         Ok(true)
     }
 
-    /// Makes the folder of a variant that is not loaded, without what one that was killed has pinned of it.
+    /// Makes the folder of a variant that is not loaded, without the pins that a killed process left there.
     pub(super) fn make_anew(&self, variant: Variant) -> Result<PathBuf, CcError> {
         let folder = self.of(variant);
         match fs::remove_dir_all(&folder) {

@@ -1,4 +1,4 @@
-//! Congestion controls as the kernel lists them, whether a pin of them can be reached or not.
+//! Congestion controls as the kernel lists them, whether their pins can be reached or not.
 #![allow(unsafe_code, reason = "system calls that libbpf-rs has no wrapper for")]
 
 use std::io;
@@ -11,22 +11,22 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
 /// The struct_ops map's name in `bpf/cc/bbr.h`.
 const MAP: &str = "nrw_cc";
-/// Where the compiler put `nrw_cc_facts`; the object's name is before it.
+/// Name of the map that holds `nrw_cc_facts`; the object's name precedes it.
 const FACTS: &str = ".bss";
-/// `BPF_STRUCT_OPS_STATE_INUSE` (include/linux/bpf.h): registered by the map's element, without a link.
+/// `BPF_STRUCT_OPS_STATE_INUSE` (include/linux/bpf.h): the map's element is registered, without a link.
 const IN_USE: u32 = 1;
 
-/// A congestion control of ours that is registered.
+/// A registered congestion control of Narrows.
 pub(super) struct Registered {
     map: MapHandle,
-    /// The link that holds it; without one the map's element does.
+    /// The link that holds it. Without one the map's element does.
     link: Option<u32>,
     /// Its counters, `struct nrw_cc_facts`.
     pub(super) facts: Option<MapHandle>,
 }
 
 impl Registered {
-    /// The one of this name. Nothing is found without CAP_SYS_ADMIN, which opening by number needs.
+    /// Finds one by its name. Opening by id needs CAP_SYS_ADMIN: without it nothing is found.
     pub(super) fn find(name: &str) -> Option<Registered> {
         let layout = Layout::read()?;
         let mut maps = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps && map.name == MAP);
@@ -45,7 +45,7 @@ impl Registered {
         })
     }
 
-    /// Unregisters it. A pin of it, if there is one, has no effect afterwards.
+    /// Unregisters it. Its pin, if there is one, has no effect afterwards.
     ///
     /// # Errors
     /// The kernel's answer: struct_ops links can be detached since Linux 6.11.
@@ -65,7 +65,7 @@ impl Registered {
     }
 }
 
-/// Somebody else may have unregistered it meanwhile.
+/// Another process may have unregistered it meanwhile.
 fn gone(errno: i32) -> io::Result<()> {
     match errno {
         0 | libc::ENOENT | libc::ENOLINK => Ok(()),
@@ -73,13 +73,13 @@ fn gone(errno: i32) -> io::Result<()> {
     }
 }
 
-/// The link that registers a struct_ops map.
+/// The id of the link that registers a struct_ops map.
 fn link_of(map: u32) -> Option<u32> {
     let registers = |info: &LinkTypeInfo| matches!(info, LinkTypeInfo::StructOps(ops) if ops.map_id == map);
     LinkInfoIter::default().find(|link| registers(&link.info)).map(|link| link.id)
 }
 
-/// The counters that a program writes.
+/// The map of the counters that a program updates.
 fn facts_of(program: u32) -> Option<MapHandle> {
     let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);
     let program = ProgInfoIter::with_query_opts(with_maps).find(|info| info.id == program)?;
@@ -90,12 +90,13 @@ fn facts_of(program: u32) -> Option<MapHandle> {
         .find(|map| map.name().to_string_lossy().ends_with(FACTS))
 }
 
-/// Where the fields of a struct_ops map's value are: `struct bpf_struct_ops_tcp_congestion_ops`, by the kernel's BTF.
+/// Offsets in the value of a struct_ops map, `struct bpf_struct_ops_tcp_congestion_ops`, from the kernel's
+/// BTF.
 struct Layout {
     state: usize,
     name: usize,
     name_len: usize,
-    /// A pointer in the kernel; in what it shows of the value, the program's number.
+    /// A pointer in the kernel. In the value that user space reads it is the program's id.
     cong_control: usize,
 }
 
@@ -105,7 +106,7 @@ impl Layout {
         let value: Struct<'_> = types.type_by_name("bpf_struct_ops_tcp_congestion_ops")?;
         let ops: Struct<'_> = types.type_by_name("tcp_congestion_ops")?;
         let data = offset(&value, "data")?;
-        // Since Linux 6.9 (refcnt, state) are a struct of their own, `common`; `refcnt` has four bytes in both.
+        // Since Linux 6.9 `refcnt` and `state` are in a struct, `common`; `refcnt` has four bytes in both.
         let state = offset(&value, "state").or_else(|| Some(offset(&value, "common")? + 4))?;
         let (name, cong_control) = (data + offset(&ops, "name")?, data + offset(&ops, "cong_control")?);
         Some(Layout { state, name, name_len: 16, cong_control })
@@ -117,7 +118,7 @@ impl Layout {
     }
 }
 
-/// Of a member, in bytes.
+/// The offset of a member, in bytes.
 fn offset(of: &Struct<'_>, member: &str) -> Option<usize> {
     let member = of.iter().find(|found| found.name.is_some_and(|name| name == member))?;
     match member.attr {

@@ -1,10 +1,10 @@
-//! Who is at the other end: a shared secret, a key for each connection, a MAC on each line.
+//! Authentication of the channel: a shared secret, a key for each connection, a MAC on each line.
 //!
-//! K = HMAC-SHA256(secret, "narrows-1" || controller's nonce || agent's nonce || controller's name || 0 || agent's name), nonces
-//! as their 32 bytes. A line's MAC is HMAC-SHA256(K, role || 0 || decimal sequence number || 0 || body). The role keeps a line
-//! from being sent back to its author, the nonces keep one connection's lines out of another, the names keep both ends who they
-//! said they are (an agent's has no 0 in it), the numbers keep order. tests/vectors/channel.json
-//! holds examples for this and for the Python side.
+//! K = HMAC-SHA256(secret, "narrows-1" || controller's nonce || agent's nonce || controller's name || 0 ||
+//! agent's name), nonces as their 32 bytes. A line's MAC is HMAC-SHA256(K, role || 0 || decimal sequence
+//! number || 0 || body). The role prevents sending a line back to its author. The nonces separate
+//! connections. The names (an agent's contains no 0) tie the key to both ends' greetings. The numbers
+//! preserve the order. tests/vectors/channel.json has examples for this and for the Python side.
 
 use std::fmt;
 use std::fs;
@@ -13,29 +13,29 @@ use std::path::Path;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Bytes of a nonce, and of a MAC.
+/// Bytes of a nonce and of a MAC.
 pub const SIZE: usize = 32;
-/// The least length of a secret: no shorter than the MAC (RFC 2104 section 3).
+/// Shortest secret: as long as the MAC (RFC 2104 section 3).
 pub const SECRET_MIN: usize = 32;
 
-/// What both ends know. Empty: nobody is authenticated, for loopback only.
+/// The shared secret. If it is empty nothing is authenticated, which is allowed on loopback only.
 #[derive(Clone, Default)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// Reads a file of at least 64 hexadecimal digits; white space around them is fine.
+    /// Reads a file of at least 64 hexadecimal digits. White space around them is allowed.
     ///
     /// # Errors
-    /// One line: the file, what was found, what would do.
+    /// One line: the file, what was found, what was expected.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         Secret::parse(&text).map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    /// The same from text.
+    /// Reads the secret from text.
     ///
     /// # Errors
-    /// What was found and what would do; never the secret itself.
+    /// What was found and what was expected; never the secret itself.
     pub fn parse(text: &str) -> Result<Self, String> {
         let would_do = "expected at least 64 hexadecimal digits, e.g. of 'openssl rand -hex 32'";
         let Some(bytes) = from_hex(text.trim()) else {
@@ -47,7 +47,7 @@ impl Secret {
         Ok(Secret(bytes))
     }
 
-    /// No secret is known.
+    /// Whether there is no secret.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -69,7 +69,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The word on the wire.
+    /// The role's name on the wire.
     pub const fn word(self) -> &'static str {
         match self {
             Role::Agent => "agent",
@@ -78,12 +78,12 @@ impl Role {
     }
 }
 
-/// What an end says of itself in its greeting.
+/// What an end states in its greeting.
 #[derive(Copy, Clone, Debug)]
 pub struct End<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Fresh randomness.
+    /// A fresh random nonce.
     pub nonce: &'a [u8; SIZE],
 }
 
@@ -92,7 +92,7 @@ pub struct End<'a> {
 pub struct Key(Hmac<Sha256>);
 
 impl Key {
-    /// From the secret and what both greetings say.
+    /// Derives the key from the secret and both greetings.
     pub fn derive(secret: &Secret, controller: End<'_>, agent: End<'_>) -> Self {
         let mut mac = keyed(&secret.0);
         mac.update(b"narrows-1");
@@ -119,14 +119,14 @@ impl Key {
         to_hex(&self.over(role, seq, body).finalize().into_bytes())
     }
 
-    /// Whether `mac` is the MAC of this line; takes the same time wherever they differ.
+    /// Whether `mac` is the MAC of this line. Takes the same time wherever they differ.
     pub fn verify(&self, role: Role, seq: u64, body: &str, mac: &str) -> bool {
         from_hex(mac).is_some_and(|mac| self.over(role, seq, body).verify_slice(&mac).is_ok())
     }
 }
 
 fn keyed(key: &[u8]) -> Hmac<Sha256> {
-    // HMAC takes a key of any length; the type's error is for other constructions.
+    // HMAC takes a key of any length. The error is for other constructions.
     #[allow(clippy::expect_used, reason = "cannot fail, see above")]
     Hmac::new_from_slice(key).expect("HMAC takes any key")
 }
@@ -146,7 +146,7 @@ pub fn from_hex(text: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|[high, low]| u8::try_from(nibble(high)? << 4 | nibble(low)?).ok()).collect()
 }
 
-/// A nonce as it stands in a line.
+/// A nonce in hexadecimal, as in a line.
 pub fn nonce(text: &str) -> Option<[u8; SIZE]> {
     from_hex(text)?.try_into().ok()
 }

@@ -1,11 +1,11 @@
-//! What agents tell the controller, beyond the messages of `narrows_control::rate`.
+//! Bodies that agents send to the controller, in addition to the messages of `narrows_control::rate`.
 
 use narrows_control::rate::brf::congestion::Thresholds;
 use narrows_control::rate::{FlowKey, Message, PortId};
 use narrows_control::units::{Rate, Span};
 use serde::Serialize;
 
-/// Flows in one body, at most: the controller shows them to people.
+/// Most flows in one body: the controller displays them to people.
 pub const FLOWS_MAX: usize = 1000;
 
 /// From agent to controller.
@@ -17,14 +17,14 @@ pub enum ToController {
         /// The ports.
         ports: Vec<PortInfo>,
     },
-    /// The heaviest flows of a port, once in a second.
+    /// The largest flows of a port, once per second.
     Flows {
         /// The port.
         port: PortId,
         /// At most [`FLOWS_MAX`].
         flows: Vec<FlowInfo>,
     },
-    /// Flows that have begun, ended or changed at a port, in order.
+    /// Flows that started, ended or changed at a port, in order.
     FlowChanges {
         /// The port.
         port: PortId,
@@ -37,7 +37,7 @@ pub enum ToController {
 }
 
 impl ToController {
-    /// Old news that may be thrown away for newer: all but the list of ports, which is kept apart.
+    /// Whether newer bodies may replace it: all but the list of ports, which is kept separately.
     pub(super) fn is_perishable(&self) -> bool {
         !matches!(self, ToController::Ports { .. })
     }
@@ -46,15 +46,15 @@ impl ToController {
 /// A controlled port.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PortInfo {
-    /// Number, this agent's own.
+    /// The number that this agent gave it.
     pub port: PortId,
     /// Name of the interface.
     pub interface: String,
     /// Its index.
     pub ifindex: u32,
-    /// Its hardware address, `aa:bb:cc:dd:ee:ff`: by it the controller finds the OpenFlow port.
+    /// Its hardware address, `aa:bb:cc:dd:ee:ff`, by which the controller finds the OpenFlow port.
     pub mac: String,
-    /// IP datagrams up to this many bytes.
+    /// Largest IP datagram in bytes.
     pub mtu: u32,
     /// Capacity, L3 bytes/s.
     pub capacity: Rate,
@@ -62,34 +62,34 @@ pub struct PortInfo {
     pub controller: String,
     /// Its parameters in base units.
     pub params: toml::Table,
-    /// What counts as congestion here, if the rate controller has such a notion.
+    /// The thresholds of congestion, if the rate controller has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thresholds: Option<Thresholds>,
 }
 
-/// A flow's [`Message::Flow`], of which there may be many at a time.
+/// A flow's [`Message::Flow`]. There may be many at a time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowChange {
     /// The flow.
     pub key: FlowKey,
-    /// It has begun; otherwise it has ended.
+    /// Whether it started. Otherwise it ended.
     pub begun: bool,
-    /// All that it can use, L3 bytes/s.
+    /// The largest rate that it can use, L3 bytes/s.
     pub demand: Option<Rate>,
 }
 
-/// A flow, for people to see.
+/// A flow, as displayed to people.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowInfo {
     /// The flow.
     pub key: FlowKey,
-    /// What its sender is: `rated`, `other-tcp`, `udp`.
+    /// Kind of its sender: `rated`, `other-tcp`, `udp`.
     pub class: &'static str,
     /// The leaf of the port's queue: `mouse`, `elephant`, `other-tcp`, `udp`.
     pub leaf: &'static str,
-    /// What it is allowed, L3 bytes/s.
+    /// Its allowed rate, L3 bytes/s.
     pub allocation: Option<Rate>,
-    /// What it uses, L3 bytes/s.
+    /// Its present rate, L3 bytes/s.
     pub rate: Rate,
     /// Round-trip time.
     pub rtt: Option<Span>,

@@ -1,8 +1,8 @@
-//! The agent's connection to the SDN controller: a thread of its own that never holds up the control loop.
+//! The agent's connection to the SDN controller, in a thread of its own that never blocks the control loop.
 //!
-//! TCP, lines of JSON, each with a sequence number and a MAC ([`auth`], [`session`]). The agent connects, and connects again
-//! with growing pauses for as long as it lives; what it has to say meanwhile waits in a bounded queue from which the oldest
-//! is thrown away. Without a controller the agent's own detector does (BRF-105).
+//! The protocol is lines of JSON over TCP, each with a sequence number and a MAC ([`auth`], [`session`]). The
+//! agent connects, and reconnects with increasing pauses. Bodies meanwhile wait in a bounded queue, which
+//! drops its oldest. Without a controller the agent uses its own detector (BRF-105).
 
 pub mod auth;
 pub mod body;
@@ -23,59 +23,60 @@ use thiserror::Error;
 pub use auth::Secret;
 pub use body::{FLOWS_MAX, FlowChange, FlowInfo, PortInfo, ToController};
 
-/// Bodies that wait to be sent, at most.
+/// Most bodies that wait to be sent.
 const WAITING_MAX: usize = 1024;
-/// Messages that wait for the control loop, at most.
+/// Most messages that wait for the control loop.
 const ARRIVED_MAX: usize = 4096;
 
-/// Where the controller is, and how to know it.
+/// Address of the controller, and how to authenticate it.
 #[derive(Clone, Debug)]
 pub struct ChannelConfig {
-    /// The controller's address; 127.0.0.1:6690 unless told otherwise.
+    /// The controller's address (default: 127.0.0.1:6690).
     pub controller: SocketAddr,
-    /// This agent's name, unique in the domain, e.g. the host's.
+    /// This agent's name, unique in the domain, e.g. the host's name.
     pub name: String,
-    /// File with the shared secret; without one the controller must be on this host.
+    /// File with the shared secret. Without one the controller must be on this host.
     pub secret: Option<PathBuf>,
 }
 
 /// Why a channel cannot be started.
 #[derive(Debug, Error)]
 pub enum ChannelError {
-    /// One line: the file, what was found, what would do.
+    /// One line: the file, what was found, what was expected.
     #[error("{0}")]
     Secret(String),
-    /// Nobody else may hear or say what is not authenticated.
+    /// Without authentication anyone could read and send messages.
     #[error("controller {0}: not on this host; give both ends a shared secret, or use a loopback address")]
     NoSecret(SocketAddr),
-    /// No thread or no event descriptor.
+    /// No thread or event descriptor could be created.
     #[error("channel: {0}")]
     Io(#[from] io::Error),
 }
 
-/// How the channel is doing.
+/// The state of the channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ChannelState {
-    /// No controller; why, if anything is known.
+    /// Not connected; with the reason, if it is known.
     #[default]
     Connecting,
-    /// The controller cannot be reached, or was refused; one line.
+    /// The controller cannot be reached or was refused; one line.
     Failed(String),
-    /// The controller, by its name, has proved that it knows the secret.
+    /// Connected. The controller of this name has proved that it knows the secret.
     Connected(String),
 }
 
 /// All controlled ports of this agent.
 pub type Ports = Vec<PortInfo>;
 
-/// The channel; dropping it closes the connection and ends the thread.
+/// The channel. Dropping it closes the connection and ends the thread.
 #[derive(Debug)]
 pub struct Channel {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the control loop and the channel's thread share. The lock is held to push or pop, never over I/O.
+/// Data that the control loop and the channel's thread share. The lock is held for a push or pop, never
+/// during I/O.
 #[derive(Debug)]
 struct Shared {
     queues: Mutex<Queues>,
@@ -86,11 +87,11 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queues {
     ports: Ports,
-    /// The ports have changed since they were sent.
+    /// Whether the ports have changed since they were sent.
     ports_due: bool,
     waiting: VecDeque<ToController>,
     arrived: VecDeque<Message>,
-    /// Bodies thrown away for newer ones.
+    /// Bodies that were dropped for newer ones.
     dropped: u64,
     state: ChannelState,
     stop: bool,
@@ -98,16 +99,16 @@ struct Queues {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queues> {
-        // The queues are in order after any panic: no push or pop is ever half done.
+        // The queues are consistent after any panic: no push or pop can be interrupted half-way.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Channel {
-    /// Starts the thread, which connects and says which ports there are.
+    /// Starts the thread, which connects and sends the list of ports.
     ///
     /// # Errors
-    /// A secret that cannot be read, or a controller elsewhere without one.
+    /// If the secret cannot be read, or the controller is on another host and there is none.
     pub fn start(config: ChannelConfig, ports: Ports) -> Result<Self, ChannelError> {
         let secret = match &config.secret {
             Some(path) => Secret::read(path).map_err(ChannelError::Secret)?,
@@ -125,7 +126,7 @@ impl Channel {
         Ok(Channel { shared, thread: Some(thread) })
     }
 
-    /// Queues a body; the oldest goes if there are too many. Never blocks.
+    /// Queues a body and drops the oldest if there are too many. Never blocks.
     pub fn send(&self, body: ToController) {
         let mut queues = self.shared.lock();
         match body {
@@ -142,21 +143,21 @@ impl Channel {
             }
         }
         drop(queues);
-        // A counter that is full has woken the thread already.
+        // A full counter has woken the thread already.
         let _ = self.shared.wake.write(1);
     }
 
-    /// The next message from the controller. A poll is for all ports.
+    /// The next message from the controller. A poll applies to all ports.
     pub fn try_recv(&self) -> Option<Message> {
         self.shared.lock().arrived.pop_front()
     }
 
-    /// How the channel is doing.
+    /// The state of the channel.
     pub fn state(&self) -> ChannelState {
         self.shared.lock().state.clone()
     }
 
-    /// Bodies thrown away so far because the controller did not take them in time.
+    /// Bodies dropped so far because the controller did not read them in time.
     pub fn dropped(&self) -> u64 {
         self.shared.lock().dropped
     }

@@ -8,21 +8,21 @@ use thiserror::Error;
 
 use super::auth::{self, End, Key, Role, SIZE, Secret};
 
-/// The longest line, its end included.
+/// The longest line, including its end.
 pub const LINE_MAX: usize = 1 << 20;
 /// The version of the protocol.
 const VERSION: u32 = 1;
 
-/// Why a connection was given up.
+/// Why a connection was closed.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum Refusal {
     /// A line without an end.
     #[error("a line of more than {LINE_MAX} bytes")]
     TooLong,
-    /// Not JSON, or not what a line holds.
-    #[error("a line that is none of the protocol's: {0}")]
+    /// Not JSON, or not a line of the protocol.
+    #[error("a line that is not of the protocol: {0}")]
     Malformed(String),
-    /// The first line speaks of another version or comes from an agent.
+    /// The first line has another version or comes from an agent.
     #[error("a greeting of version {version} from {role:?}, expected version {VERSION} from a controller")]
     NotAController {
         /// Version found.
@@ -33,16 +33,16 @@ pub enum Refusal {
     /// The controller sent our own nonce back.
     #[error("a greeting with our own nonce")]
     Reflected,
-    /// A line is missing, or came twice.
-    #[error("line {found} where line {expected} was due")]
+    /// A line is missing or repeated.
+    #[error("found line {found}, expected line {expected}")]
     OutOfOrder {
-        /// Number due.
+        /// Expected number.
         expected: u64,
         /// Number found.
         found: u64,
     },
-    /// Another secret, or a changed line or greeting.
-    #[error("a wrong MAC on line {0}: another secret, or somebody in between")]
+    /// Another secret, or a modified line or greeting.
+    #[error("a wrong MAC on line {0}: the secrets differ, or the line was modified on the way")]
     WrongMac(u64),
 }
 
@@ -67,9 +67,9 @@ pub struct Session {
     secret: Secret,
     name: String,
     nonce: [u8; SIZE],
-    /// Known once the controller has greeted.
+    /// Set once the controller's greeting arrived.
     open: Option<Open>,
-    /// What came since the last line's end.
+    /// Bytes received since the end of the last line.
     partial: Vec<u8>,
 }
 
@@ -87,7 +87,7 @@ impl std::fmt::Debug for Open {
 }
 
 impl Session {
-    /// A connection of the agent of this name, of which nothing has arrived yet; `nonce` must be fresh randomness.
+    /// Starts a connection of the agent of this name; `nonce` must be fresh randomness.
     pub fn new(secret: Secret, name: &str, nonce: [u8; SIZE]) -> Self {
         Session { secret, name: name.to_owned(), nonce, open: None, partial: Vec::new() }
     }
@@ -108,17 +108,17 @@ impl Session {
         self.open.is_some()
     }
 
-    /// Lines received since the greeting: from the first on, the controller is known to have the secret.
+    /// Lines received since the greeting. The first one proves that the controller has the secret.
     pub fn is_authenticated(&self) -> bool {
         self.open.as_ref().is_some_and(|open| open.received > 0)
     }
 
-    /// The controller's name for itself; empty before it greeted.
+    /// The controller's name; empty before its greeting.
     pub fn controller(&self) -> &str {
         self.open.as_ref().map_or("", |open| &open.controller)
     }
 
-    /// The next line to send; `None` before the controller greeted.
+    /// The next line to send; `None` before the controller's greeting.
     pub fn seal<T: Serialize>(&mut self, body: &T) -> Option<String> {
         let open = self.open.as_mut()?;
         let body = serde_json::to_string(body).ok()?;
@@ -128,10 +128,10 @@ impl Session {
         Some(line_of(&Line { seq, body, mac }))
     }
 
-    /// Takes bytes as they come and appends what they say to `out`.
+    /// Takes received bytes and appends their messages to `out`.
     ///
     /// # Errors
-    /// The connection must be closed.
+    /// If the connection must be closed.
     pub fn receive(&mut self, mut bytes: &[u8], out: &mut Vec<Message>) -> Result<(), Refusal> {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = bytes.split_at(end);
@@ -167,10 +167,11 @@ impl Session {
             return Err(Refusal::WrongMac(line.seq));
         }
         open.received += 1;
-        // Authentic, so a newer controller's body that this agent does not know is no reason to hang up.
+        // The line is authentic: a newer controller's body that this agent does not know is no reason to
+        // disconnect.
         match serde_json::from_str(&line.body) {
             Ok(message) => out.push(message),
-            Err(error) => tracing::debug!(%error, "the controller says something unknown"),
+            Err(error) => tracing::debug!(%error, "unknown body from the controller"),
         }
         Ok(())
     }

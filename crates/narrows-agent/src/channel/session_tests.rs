@@ -25,7 +25,7 @@ fn greeting(nonce: &[u8; SIZE]) -> String {
     )
 }
 
-/// A controller's line.
+/// A line from the controller.
 fn line(secret: &Secret, seq: u64, body: &str) -> String {
     let (controller, agent) = (End { name: "c", nonce: &THEIRS }, End { name: "a", nonce: &OURS });
     let mac = Key::derive(secret, controller, agent).mac(Role::Controller, seq, body);
@@ -105,7 +105,8 @@ fn another_secret_is_refused() {
 
 #[test]
 fn a_name_that_was_changed_on_the_way_is_refused() {
-    // Somebody between tells the controller another name of ours, or us another of the controller's.
+    // A man in the middle changes this agent's name for the controller, or the controller's name for this
+    // agent.
     for (agent, controller) in [("b", "c"), ("a", "d"), ("ac", ""), ("", "a\0c")] {
         let mut session = Session::new(secret(), agent, OURS);
         let hello =
@@ -178,14 +179,15 @@ proptest! {
         let n = bytes.len() - 1;
         bytes[at % n] ^= 1 << bit;
         let mut out = Vec::new();
-        // Hexadecimal digits may change their case, and a bit may make a line's end; nothing else may pass.
+        // Hexadecimal digits may change their case, and a bit may become a line's end; no other change may
+        // pass.
         let unchanged = str::from_utf8(&bytes).is_ok_and(|t| t.to_lowercase() == line(&secret(), 0, QUEUE).to_lowercase());
         let refused = opened().receive(&bytes, &mut out).is_err();
         prop_assert!(refused || unchanged, "{:?}", String::from_utf8_lossy(&bytes));
     }
 }
 
-/// The whole channel against a listener: greets, sends its ports, keeps what it has to say, comes back.
+/// The whole channel against a listener: it greets, sends its ports, queues bodies and reconnects.
 #[test]
 fn connects_and_comes_back() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -224,7 +226,7 @@ fn connects_and_comes_back() {
 
 #[test]
 fn old_bodies_go_when_nobody_takes_them() {
-    // Nobody listens on port 1 of this address.
+    // Nothing listens on port 1 of this address.
     let config = ChannelConfig { controller: "127.0.0.1:1".parse().unwrap(), name: "a".into(), secret: None };
     let channel = Channel::start(config, Vec::new()).unwrap();
     for port in 0..2000 {

@@ -14,14 +14,14 @@ use super::auth::{SIZE, Secret};
 use super::session::{Refusal, Session};
 use super::{ARRIVED_MAX, ChannelConfig, ChannelState, Shared, ToController};
 
-/// Pauses between attempts, ms: first, last; each is twice the one before.
+/// Pauses between attempts in ms: first and last; each is twice the one before.
 const PAUSES_MS: (u16, u16) = (100, 5000);
-/// How long a connection may take to come about.
+/// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Unacknowledged data or an unanswered keep-alive after this long ends the connection, ms.
+/// Unacknowledged data or an unanswered keep-alive ends the connection after this time, ms.
 const PEER_DEAD_MS: u32 = 5000;
-/// Lines are taken from the queue while less than this waits in the buffer: what the controller is too slow to
-/// take ages in the queue, where the oldest goes, and not here.
+/// Lines are taken from the queue while the buffer holds less than this. If the controller reads too slowly,
+/// bodies wait in the queue, which drops the oldest, and not in the buffer.
 const BUFFER: usize = 64 << 10;
 
 /// Why a connection ended.
@@ -48,7 +48,7 @@ impl Worker {
         Worker { config, secret, shared }
     }
 
-    /// Until the channel is dropped.
+    /// Runs until the channel is dropped.
     pub(super) fn run(self) {
         let mut pause = PAUSES_MS.0;
         loop {
@@ -62,7 +62,7 @@ impl Worker {
             }
             let line = format!("controller {}: {ended}", self.config.controller);
             let mut queues = self.shared.lock();
-            // Said once, not at every attempt.
+            // Logged once, not at every attempt.
             if queues.state != ChannelState::Failed(line.clone()) {
                 tracing::warn!("{line}");
                 queues.state = ChannelState::Failed(line);
@@ -75,10 +75,11 @@ impl Worker {
         }
     }
 
-    /// Waits, and says whether to stop.
+    /// Waits, and returns whether to stop.
     fn wait(&self, pause_ms: u16) -> bool {
         let mut left = pause_ms;
-        // Bodies wake the thread too, and are left to wait: the pause is cut into slices instead of asking a clock.
+        // Bodies wake the thread as well and stay queued. The pause is divided into slices, so no clock is
+        // needed.
         while left > 0 {
             let slice = left.min(100);
             std::thread::sleep(Duration::from_millis(slice.into()));
@@ -90,7 +91,8 @@ impl Worker {
         false
     }
 
-    /// One connection; returns when it ends. `known` is set once the controller has proved itself.
+    /// Runs one connection and returns when it ends. `known` is set once the controller has authenticated
+    /// itself.
     fn connection(&self, known: &mut bool) -> Result<(), Ended> {
         let mut stream = TcpStream::connect_timeout(&self.config.controller, CONNECT)?;
         stream.set_nodelay(true)?;
@@ -126,7 +128,7 @@ impl Worker {
         }
     }
 
-    /// Lines for the wire.
+    /// Takes lines to send.
     fn fill(&self, session: &mut Session, out: &mut Vec<u8>) -> Result<(), Ended> {
         loop {
             let body = {
@@ -138,7 +140,7 @@ impl Worker {
                     return Ok(());
                 }
                 if std::mem::take(&mut queues.ports_due) {
-                    // What was said of ports that the controller has not heard of yet would be lost on it.
+                    // The controller would ignore messages about ports that it does not know yet.
                     queues.waiting.retain(|body| !body.is_perishable());
                     ToController::Ports { ports: queues.ports.clone() }
                 } else {
@@ -163,7 +165,7 @@ impl Worker {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(e) => return Err(e.into()),
         }
-        // Empties the counter; that it was empty is fine.
+        // Resets the counter; it may be zero already.
         let _ = self.shared.wake.read();
         Ok(())
     }
@@ -193,7 +195,7 @@ fn flush(stream: &mut TcpStream, out: &mut Vec<u8>) -> Result<(), Ended> {
     Ok(())
 }
 
-/// A controller whose host vanished without a word is noticed.
+/// Detects that the controller's host vanished without closing the connection.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     setsockopt(stream, sockopt::KeepAlive, &true)?;
     setsockopt(stream, sockopt::TcpKeepIdle, &2)?;

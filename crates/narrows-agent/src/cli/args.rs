@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(kinds(&format!("{line} bdr")).unwrap(), ["bdr"]);
         let wrong = kinds(&format!("{line} xcp")).unwrap_err();
         std::fs::remove_file(&file).unwrap();
-        let expected = "ports[0].controller: found \"xcp\", which real switches do not have, expected \"brf\", \
+        let expected = "ports[0].controller: found \"xcp\", which real switches do not support, expected \"brf\", \
                         \"rcp\", \"bdr\", \"pacec\"";
         assert!(wrong.ends_with(expected), "{wrong}");
     }

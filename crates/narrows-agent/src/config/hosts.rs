@@ -9,10 +9,10 @@ use super::reader::{Reader, one_of, text, unit, yes_no};
 use super::{Common, common, interfaces, path, units};
 use crate::host::{Choice, Namespace};
 
-/// Whose connections are meant.
+/// The connections that the agent applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All of the network namespace that the agent works in.
+    /// All of the agent's network namespace.
     Netns,
     /// Those of the processes in this cgroup (version 2).
     Cgroup(PathBuf),
@@ -20,32 +20,32 @@ pub enum Scope {
     Namespaces(Vec<Namespace>),
 }
 
-/// How a sender obeys.
+/// How a sender applies rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// The rate is the congestion control, CUBIC where no switch speaks.
+    /// The congestion control is `brf`: the network's rate, or CUBIC if no switch sends one.
     #[default]
     Brf,
-    /// The kernel's own congestion control, paced to no more than the rate.
+    /// The kernel's own congestion control, paced at the network's rate at most.
     Cap,
 }
 
-/// A host that sends.
+/// A sending host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sender {
-    /// What all agents have.
+    /// Settings of every agent.
     pub common: Common,
-    /// Whose connections obey.
+    /// Connections that apply rates.
     pub scope: Scope,
-    /// Interfaces on which data says whether the application limits it (BRF-100).
+    /// Interfaces on which data packets state whether the application limits the flow (BRF-100).
     pub interfaces: Vec<String>,
-    /// How they obey.
+    /// How they apply rates.
     pub mode: Mode,
-    /// No switch's rate is believed above this; `None`: all are (BRF-104).
+    /// Upper bound of a switch's rate; `None`: there is none (BRF-104).
     pub max_rate: Option<Rate>,
-    /// Whose connections get `brf`.
+    /// Connections that use `brf`.
     pub choice: Choice,
-    /// How the switches on the way write the rate.
+    /// How the switches on the path write the rate.
     pub format: Format,
     /// Also make `brf` the default congestion control of the namespace.
     pub set_default: bool,
@@ -53,14 +53,14 @@ pub struct Sender {
     pub algorithm: String,
 }
 
-/// A host that receives.
+/// A receiving host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receiver {
-    /// What all agents have.
+    /// Settings of every agent.
     pub common: Common,
-    /// Whose connections reserve room for the option.
+    /// Connections that reserve room for the option.
     pub scope: Scope,
-    /// Ask for feedback in this host's SYNs too, for servers that it downloads from.
+    /// Whether this host's SYNs ask for feedback as well, for servers that it downloads from.
     pub ask: bool,
 }
 
@@ -71,7 +71,7 @@ fn scope(root: &Reader<'_>, own: &Reader<'_>) -> Scope {
         return cgroup.map_or(Scope::Netns, Scope::Cgroup);
     }
     if cgroup.is_some() {
-        own.problem("cgroup", "found it beside [[namespaces]], expected one of them");
+        own.problem("cgroup", "found it together with [[namespaces]], expected one of them");
     }
     let namespaces = tables.into_iter().filter_map(|table| {
         let path = table.need("path", path, "\"/run/netns/h1\"");
@@ -95,16 +95,17 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     let format = own.get("format", one_of(&formats)).unwrap_or(Format::Experimental);
     let set_default = own.get("set_default", yes_no).unwrap_or(false);
     if set_default && matches!(scope, Scope::Namespaces(_)) {
-        // To put it back at the end it would have to enter them again, with a privilege that it has given up by then.
+        // To restore it at the end the agent would have to enter them again, and it has dropped that
+        // privilege by then.
         own.problem(
             "set_default",
-            "found true beside [[namespaces]], where programs choose `brf` or get it by `choice`",
+            "found true together with [[namespaces]], where programs choose `brf` or get it by `choice`",
         );
     }
     if set_default && mode == Mode::Cap {
         own.problem(
             "set_default",
-            "found true beside mode = \"cap\", which leaves the kernel's default alone",
+            "found true together with mode = \"cap\", which does not change the kernel's default",
         );
     }
     let algorithm = own.get("algorithm", |v| text(v).and_then(algorithm)).unwrap_or_else(|| "brf".to_owned());
@@ -112,7 +113,7 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     Some(Sender { common, scope, interfaces, mode, choice, format, max_rate, set_default, algorithm })
 }
 
-/// A name that Linux has room for (TCP_CA_NAME_MAX with its zero, include/net/tcp.h).
+/// A name that fits into Linux's field (TCP_CA_NAME_MAX with its zero, include/net/tcp.h).
 fn algorithm(name: String) -> Result<String, String> {
     if (1..16).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic()) {
         Ok(name)

@@ -1,6 +1,7 @@
-//! Configuration: one TOML file for each agent, with the unit words of scenarios. All that is wrong is said at once.
+//! Configuration: one TOML file for each agent, with the units of scenarios. All errors are reported
+//! together.
 //!
-//! Which agent it is for is said by its first table: `[switch]`, `[sender]` or `[receiver]`.
+//! The first table names the agent: `[switch]`, `[sender]` or `[receiver]`.
 
 mod hosts;
 mod params;
@@ -24,7 +25,7 @@ use reader::{Problems, Reader, hint, one_of, text, yes_no};
 /// The agents.
 const ROLES: [&str; 3] = ["switch", "sender", "receiver"];
 
-/// A configuration that was checked.
+/// A checked configuration.
 #[derive(Clone, Debug)]
 pub enum Config {
     /// `[switch]`
@@ -35,34 +36,34 @@ pub enum Config {
     Receiver(Receiver),
 }
 
-/// What all agents have in common.
+/// Settings of every agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Common {
-    /// Names its socket, pins and metrics; for several agents on one host.
+    /// Name of its socket, pins and metrics; distinguishes several agents on one host.
     pub name: String,
-    /// The network namespace it works in; `None`: its own.
+    /// Its network namespace; `None`: the one that it is started in.
     pub netns: Option<Netns>,
-    /// Where Prometheus may read; `None`: nowhere.
+    /// Address of the metrics for Prometheus; `None`: no metrics.
     pub metrics: Option<SocketAddr>,
-    /// What is written to standard error.
+    /// Log on standard error.
     pub log: Log,
 }
 
 /// `[log]`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// JSON lines in place of text.
+    /// JSON lines instead of text.
     pub json: bool,
     /// `error`, `warn`, `info`, `debug`, or a filter such as `info,narrows_agent::htb=debug`.
     pub level: String,
 }
 
-/// A configuration that will not do.
+/// An invalid configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
     /// File, or "command line".
     pub source: String,
-    /// All that is wrong.
+    /// All errors.
     pub problems: Vec<Problem>,
 }
 
@@ -82,15 +83,15 @@ impl Config {
     /// Reads and checks a file.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All errors of the file.
     pub fn load(path: &Path) -> Result<Config, Invalid> {
         Config::load_with(path, |_| ())
     }
 
-    /// Reads a file, changes what it says, and checks that.
+    /// Reads a file, applies `change` to it, and checks the result.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All errors of the file.
     pub fn load_with(path: &Path, change: impl FnOnce(&mut Table)) -> Result<Config, Invalid> {
         let source = path.display().to_string();
         match std::fs::read_to_string(path) {
@@ -116,7 +117,7 @@ impl Config {
         })
     }
 
-    /// Checks a table, from wherever it came.
+    /// Checks a table from any source.
     pub fn read(table: &Table, source: &str) -> Result<Config, Invalid> {
         let problems = Problems::default();
         let root = Reader::new(table, "", &problems);
@@ -142,7 +143,7 @@ impl Config {
         }
     }
 
-    /// What all agents have.
+    /// The settings of every agent.
     pub fn common(&self) -> &Common {
         match self {
             Config::Switch(c) => &c.common,
@@ -193,7 +194,7 @@ fn common(root: &Reader<'_>, own: &Reader<'_>, role: &'static str, metrics_port:
     Common { name, netns, metrics, log }
 }
 
-/// A name that can be a file's.
+/// A name that is valid in a file name.
 fn plain_name(name: String) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if name.len() <= 32 && name.chars().all(plain) {
@@ -203,7 +204,7 @@ fn plain_name(name: String) -> Result<String, String> {
     }
 }
 
-/// The name of an interface as Linux takes it (dev_valid_name).
+/// A valid name of a Linux interface (dev_valid_name).
 fn interface(name: String) -> Result<String, String> {
     let odd = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     if name.len() < 16 && name != "." && name != ".." && !name.contains(odd) {

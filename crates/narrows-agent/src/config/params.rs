@@ -1,4 +1,4 @@
-//! Parameters of a rate controller: unit words into the base units that `narrows-control` reads (ns, bytes/s).
+//! Parameters of a rate controller: converts units into the base units of `narrows-control` (ns, bytes/s).
 
 use narrows_control::rate::{PortId, RateController, brf, registry};
 use narrows_control::units::Bytes;
@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::units;
 
-/// Parameters that are times. `narrows-control` reads plain numbers; a file has to say the unit.
+/// Parameters that are times. `narrows-control` reads plain numbers; a file must state the unit.
 const SPANS: [&str; 17] = [
     // BRF's.
     "q_delay_max",
@@ -33,10 +33,11 @@ const SPANS: [&str; 17] = [
 /// Parameters that are rates.
 const RATES: [&str; 1] = ["capacity_initial"];
 
-/// The kinds that real switches have.
+/// The rate controllers that real switches support.
 pub(super) const KINDS: [&str; 4] = ["brf", "rcp", "bdr", "pacec"];
 
-/// What `signal` has to be where the kind has it: stock hosts send no congestion headers, and hear of rates in ACKs only.
+/// Value of `signal` for the kinds that have it. Stock hosts send no congestion headers and get rates in ACKs
+/// only.
 pub(super) fn signal(name: &str) -> Option<&'static str> {
     match name {
         "rcp" | "bdr" => Some("ack"),
@@ -45,7 +46,8 @@ pub(super) fn signal(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What a port of this kind has unless its parameters say otherwise: room for the flows of the whole switch, and rates in ACKs.
+/// Defaults of the kind's parameters on a real switch: room for the flows of the whole switch, and rates in
+/// ACKs.
 pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Table) {
     if KINDS.contains(&name) {
         params.entry("max_flows").or_insert(i64::from(max_flows).into());
@@ -55,7 +57,7 @@ pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Table) {
     }
 }
 
-/// The table with every unit word in base units; `problem` hears of keys that have none where one is needed.
+/// The table in base units; `problem` is called with keys that lack a unit.
 pub(super) fn in_base_units(given: &Table, problem: impl Fn(&str, String)) -> Table {
     let whole = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
     let convert = |(key, value): (&String, &Value)| {
@@ -98,7 +100,7 @@ mod tests {
     use super::*;
     use narrows_control::rate::{bdr, pacec, rcp};
 
-    /// The units are listed here by name; a parameter that `narrows-control` renames or adds must not slip through.
+    /// The parameters are listed here by name; one that `narrows-control` renames or adds must not be missed.
     #[test]
     fn every_time_and_rate_is_listed() {
         let counts = [

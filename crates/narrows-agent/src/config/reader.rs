@@ -1,4 +1,4 @@
-//! Reads a TOML table key by key and collects *all* that is wrong with it, one line for each: serde stops at the first.
+//! Reads a TOML table key by key and collects *all* errors, one line for each. serde stops at the first.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -8,12 +8,12 @@ use toml::{Table, Value};
 
 use super::units;
 
-/// One thing that is wrong: key, what was found, what would do.
+/// One error: key, what was found, what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Path of the key, e.g. `ports[0].rate`; empty: the file as a whole.
+    /// Path of the key, e.g. `ports[0].rate`; empty: the whole file.
     pub key: String,
-    /// What was found and what would do.
+    /// What was found and what was expected.
     pub text: String,
 }
 
@@ -23,10 +23,10 @@ impl Display for Problem {
     }
 }
 
-/// Where problems are collected.
+/// Collects errors.
 pub(super) type Problems = RefCell<Vec<Problem>>;
 
-/// A table that is being read.
+/// A table while it is read.
 pub(super) struct Reader<'a> {
     table: &'a Table,
     path: String,
@@ -47,19 +47,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes a problem with `key` of this table; an empty key is the table itself.
+    /// Records an error of `key` in this table; an empty key is the table itself.
     pub(super) fn problem(&self, key: &str, text: impl Display) {
         let problem = Problem { key: self.path_of(key), text: text.to_string() };
         self.problems.borrow_mut().push(problem);
     }
 
-    /// The raw value of a key, which is known from here on.
+    /// The raw value of a key. The key counts as known from now on.
     pub(super) fn value(&self, key: &'static str) -> Option<&'a Value> {
         self.asked.borrow_mut().insert(key);
         self.table.get(key)
     }
 
-    /// The value of a key by `read`, which says what would do; `None` when it is absent or wrong.
+    /// The value of a key, read by `read`, whose error says what is expected. `None` if it is missing or
+    /// invalid.
     pub(super) fn get<T>(
         &self,
         key: &'static str,
@@ -75,7 +76,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// As [`Reader::get`]; absence is a problem, too.
+    /// Like [`Reader::get`], but a missing key is an error.
     pub(super) fn need<T>(
         &self,
         key: &'static str,
@@ -88,13 +89,13 @@ impl<'a> Reader<'a> {
         self.get(key, read)
     }
 
-    /// A table within this one; `None` when absent.
+    /// A table within this one; `None` if it is missing.
     pub(super) fn table(&self, key: &'static str) -> Option<Reader<'a>> {
         let table = self.get(key, |v| v.as_table().ok_or_else(|| format!("a table [{key}]")))?;
         Some(Reader::new(table, &self.path_of(key), self.problems))
     }
 
-    /// The tables of an array of them; none when absent.
+    /// The tables of an array of tables; none if it is missing.
     pub(super) fn tables(&self, key: &'static str) -> Vec<Reader<'a>> {
         let expected = || format!("tables [[{key}]]");
         let read = |v: &'a Value| {
@@ -105,7 +106,7 @@ impl<'a> Reader<'a> {
         tables.map(|(n, t)| Reader::new(t, &format!("{}[{n}]", self.path_of(key)), self.problems)).collect()
     }
 
-    /// Complains of the keys that nobody asked for.
+    /// Reports unknown keys.
     pub(super) fn done(self) {
         let asked = self.asked.borrow();
         for key in self.table.keys().filter(|key| !asked.contains(key.as_str())) {
@@ -114,7 +115,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `; did you mean "rate"?` or what there is.
+/// `; did you mean "rate"?`, or the list of known keys.
 pub(super) fn hint<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<_> = names.collect();
     let near = names.iter().map(|name| (strsim::jaro_winkler(word, name), name));
@@ -124,7 +125,7 @@ pub(super) fn hint<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Stri
     }
 }
 
-/// A value for an error message, shortened.
+/// A value, shortened for an error message.
 fn found(value: &Value) -> String {
     let text = match value {
         Value::Table(_) => "a table".to_owned(),
@@ -134,11 +135,11 @@ fn found(value: &Value) -> String {
     if text.chars().count() > 60 { format!("{}...", text.chars().take(57).collect::<String>()) } else { text }
 }
 
-// Readers of values. Errors are what would do.
+// Readers of values. Their errors say what is expected.
 
 /// Text with a unit, by one of the functions of [`super::units`].
 pub(super) fn unit<T>(read: fn(&str) -> Result<T, String>) -> impl Fn(&Value) -> Result<T, String> {
-    // An empty text has no unit, so that its error is what would do.
+    // An empty text has no unit, so its error is a plain "expected".
     move |value| read(value.as_str().unwrap_or_default())
 }
 
@@ -159,7 +160,7 @@ pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
     items.iter().map(|item| text(item).map_err(|_| expected.to_owned())).collect()
 }
 
-/// A part of something, as `"2%"` or 0.02.
+/// A share, as `"2%"` or 0.02.
 pub(super) fn share(value: &Value) -> Result<f64, String> {
     match value.as_float() {
         Some(number) => units::probability(&number.to_string()),
@@ -168,7 +169,7 @@ pub(super) fn share(value: &Value) -> Result<f64, String> {
     .map_err(|_| "a share such as \"2%\" or 0.02".to_owned())
 }
 
-/// A whole number in a range.
+/// A whole number within a range.
 pub(super) fn whole(least: u32, most: u32) -> impl Fn(&Value) -> Result<u32, String> {
     move |value| {
         let number = value.as_integer().and_then(|n| u32::try_from(n).ok());

@@ -10,92 +10,92 @@ use toml::Table;
 use super::reader::{Reader, one_of, share, text, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
-/// Ports that the program has room for (NRW_PORTS_MAX of bpf/include/maps.h), but for one record that the interfaces
-/// without control share.
+/// Most ports: NRW_PORTS_MAX of bpf/include/maps.h, less one record that all uncontrolled interfaces share.
 const PORTS_MAX: usize = 63;
 
-/// SYNs are 40 to 100 bytes: at 100 Mbit/s this lets more than 2,500 connections begin in a second.
+/// SYNs have 40 to 100 bytes: at 100 Mbit/s this lets more than 2,500 connections start per second.
 const SYN_SHARE: f64 = 0.02;
 
 /// A switch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Switch {
-    /// What all agents have.
+    /// Settings of every agent.
     pub common: Common,
-    /// How often the rate controllers look at their ports.
+    /// Interval of the rate controllers.
     pub tick: Span,
-    /// Room for flows, all ports together.
+    /// Most flows, over all ports.
     pub max_flows: u32,
-    /// After this time without a sign of life from the agent the program stamps no more.
+    /// The program stops stamping if the agent does not run for this long.
     pub watchdog: Span,
-    /// Where rates are written.
+    /// How rates are written.
     pub format: Format,
-    /// How often a flow is told its rate.
+    /// How often a flow gets its rate.
     pub feedback: Feedback,
-    /// Where program and maps are pinned, so that they outlive the agent; `None`: they do not.
+    /// Folder of the pinned program and maps, which then outlive the agent; `None`: nothing is pinned.
     pub pin: Option<PathBuf>,
     /// Controlled ports.
     pub ports: Vec<Port>,
-    /// Interfaces that are not controlled but by which ACKs leave.
+    /// Interfaces that are not controlled but through which ACKs leave.
     pub interfaces: Vec<String>,
     /// The SDN controller.
     pub controller: Option<Controller>,
 }
 
-/// Where a rate is written (`NRW_FORMAT_` of bpf/include/wire.h).
+/// How a rate is written (`NRW_FORMAT_` of bpf/include/wire.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Format {
-    /// Over the two NOPs in front of the timestamps (the paper's; senders need a shim).
+    /// Over the two NOPs in front of the timestamps (the paper's format; senders need a program that restores
+    /// them).
     Padding = 1,
     /// Only where the receiver has reserved the option.
     Reserved = 2,
-    /// Inserted, or the lower of both where it is.
+    /// Inserted; if the option is there, the lower rate stays.
     #[default]
     Insert = 3,
 }
 
-/// How often a flow is told its rate.
+/// How often a flow gets its rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Feedback {
     /// In every ACK.
     #[default]
     EveryAck,
-    /// The paper's. With two switches on a path the sender can take the larger of two rates.
+    /// The paper's choice. With two switches on a path the sender may take the larger of two rates.
     OncePerRtt,
 }
 
 /// A controlled port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Port {
-    /// Its interface.
+    /// The interface's name.
     pub interface: String,
-    /// What the link behind it carries.
+    /// Capacity of the link behind it.
     pub capacity: Capacity,
-    /// Rate that the port is shaped to although its controller is not told; only beside [`Capacity::Measured`].
+    /// Rate of the port's shaper, which the rate controller does not use; only with [`Capacity::Measured`].
     pub shape: Option<Rate>,
-    /// What the link adds to an IP datagram, bytes (`htb::Layout::overhead`).
+    /// Bytes that the link adds to an IP datagram (`htb::Layout::overhead`).
     pub overhead: u32,
     /// Limit of each leaf's queue, packets.
     pub limit: u32,
-    /// Largest IP datagram; `None`: the interface's.
+    /// Largest IP datagram; `None`: the interface's MTU.
     pub mtu: Option<Bytes>,
-    /// What SYNs may take of the link.
+    /// The share of the link that SYNs may use.
     pub syn_share: f64,
     /// Name of the rate controller (`narrows_control::rate::registry`).
     pub(crate) controller: String,
-    /// It does nothing without the SDN controller.
+    /// Whether it needs the SDN controller.
     pub(crate) needs_controller: bool,
     /// Its parameters in base units.
     pub(crate) params: Table,
 }
 
-/// What is known of a link's rate.
+/// The capacity of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// This, in bytes as `overhead` counts them.
+    /// A configured rate, in bytes as `overhead` counts them.
     Told(Rate),
-    /// Nothing; it has to be measured (BRF-101).
+    /// Unknown: it is measured (BRF-101).
     Measured,
 }
 
@@ -104,14 +104,14 @@ pub enum Capacity {
 pub struct Controller {
     /// `host:port`.
     pub address: String,
-    /// File with the shared secret; `None` only if the controller is on this host.
+    /// File with the shared secret; `None` is allowed only if the controller is on this host.
     pub secret_file: Option<PathBuf>,
-    /// What this switch calls itself there.
+    /// This switch's name on the channel.
     pub name: String,
 }
 
 impl Port {
-    /// What counts as congestion here, for the SDN controller; `None` for a controller without such thresholds.
+    /// The thresholds of congestion for the SDN controller; `None` for a rate controller without any.
     pub fn thresholds(&self, mtu: Bytes) -> Option<brf::congestion::Thresholds> {
         params::brf(&self.controller, &self.params).map(|p| brf::congestion::Thresholds::of(&p, mtu))
     }
@@ -119,7 +119,7 @@ impl Port {
     /// The port's rate controller. `mtu` is the largest IP datagram.
     ///
     /// # Errors
-    /// None for a port of a checked configuration.
+    /// Never for a port of a checked configuration.
     pub fn rate_controller(&self, port: PortId, mtu: Bytes) -> Result<Box<dyn RateController>, String> {
         params::build(&self.controller, &self.params, port, mtu)
     }
@@ -172,8 +172,7 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
     let ports: Vec<Port> = ports.collect();
     let given = root.table("controller");
     if let (None, Some(port)) = (&given, ports.iter().find(|port: &&Port| port.needs_controller)) {
-        let text =
-            format!("found nothing, expected a table, as {} does nothing without one", port.controller);
+        let text = format!("found nothing, expected a table, because {} needs it", port.controller);
         root.problem("controller", text);
     }
     let controller = given.and_then(|table| controller(table, &common.name));
@@ -196,7 +195,7 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     let measured = table.get("capacity", one_of(&[("measured", ())])).is_some();
     let capacity = match measured {
         true if table.value("rate").is_some() => {
-            table.problem("rate", "found it beside capacity = \"measured\", expected one of them");
+            table.problem("rate", "found it together with capacity = \"measured\", expected one of them");
             None
         }
         true => Some(Capacity::Measured),
@@ -229,21 +228,22 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     params::set_defaults(&controller, max_flows, &mut params);
     match params::build(&controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
         Err(trouble) => table.problem("params", trouble),
-        // What has to see each packet, or headers that no stock host sends, runs in the simulator only.
+        // Controllers that need each packet, or headers that no stock host sends, run in the simulator only.
         Ok(mut built) => {
             needs_controller = built.needs_domain();
             let (signal, expected) = (params.get("signal"), params::signal(&controller));
             if let (Some(signal), Some(expected)) = (signal, expected)
                 && signal.as_str() != Some(expected)
             {
-                let text = format!("found {signal}, which stock hosts do not know, expected {expected:?}");
+                let text = format!("found {signal}, which stock hosts do not support, expected {expected:?}");
                 table.problem("params.signal", text);
             } else if built.aggregated().is_none() {
                 let kinds = params::KINDS.map(|kind| format!("{kind:?}")).join(", ");
-                let text = format!("found {controller:?}, which real switches do not have, expected {kinds}");
+                let text =
+                    format!("found {controller:?}, which real switches do not support, expected {kinds}");
                 table.problem("controller", text);
             } else if built.must_be_told() && measured {
-                let text = format!("found \"measured\", expected `rate`: {controller} has to be told it");
+                let text = format!("found \"measured\", expected `rate`: {controller} needs it");
                 table.problem("capacity", text);
             }
         }
@@ -273,7 +273,7 @@ fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {
     let address = table.need("address", host_and_port, "\"127.0.0.1:6690\"");
     let secret_file = table.get("secret_file", path);
     let name = table.get("name", |v| text(v).and_then(plain_name)).unwrap_or_else(|| own_name.to_owned());
-    // A name may be this host's; an address says it.
+    // A name may be this host's; only an address shows it.
     let elsewhere = address.as_deref().and_then(|a: &str| a.parse::<std::net::SocketAddr>().ok());
     if elsewhere.is_some_and(|a| !a.ip().is_loopback()) && secret_file.is_none() {
         table.problem("secret_file", "found nothing, expected a file, as the controller is on another host");

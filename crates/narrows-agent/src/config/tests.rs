@@ -1,4 +1,4 @@
-//! Good files, bad files and what is said of them.
+//! Valid files, invalid files and their errors.
 
 use std::path::Path;
 
@@ -109,9 +109,10 @@ fn what_cannot_be_together_is_refused() {
     let twice = "[switch]\ninterfaces=['a']\n[[ports]]\ninterface='a'\nrate='1mbit'";
     assert_eq!(problems(twice), ["f.toml: ports[0].interface: found \"a\", which is named twice"]);
     let both = "[switch]\n[[ports]]\ninterface='a'\nrate='1mbit'\ncapacity='measured'";
-    assert!(problems(both)[0].contains("ports[0].rate: found it beside capacity"));
+    assert!(problems(both)[0].contains("ports[0].rate: found it together with capacity"));
     assert!(
-        problems("[sender]\nmode='cap'\nset_default=true")[0].contains("leaves the kernel's default alone")
+        problems("[sender]\nmode='cap'\nset_default=true")[0]
+            .contains("does not change the kernel's default")
     );
     assert!(problems("[switch]")[0].contains("found 0, expected from 1 to 63 tables [[ports]]"));
     assert!(problems("[sender]\n[receiver]")[0].contains("found sender, receiver, expected one of"));
@@ -120,7 +121,7 @@ fn what_cannot_be_together_is_refused() {
     assert!(problems("[sender]\n[[ports]]\ninterface = 'a'")[0].contains("ports: found an unknown key"));
 }
 
-/// RCP and BDR as they are on real switches: rates in ACKs, and a capacity that is told.
+/// RCP and BDR on real switches: rates in ACKs, and a configured capacity.
 #[test]
 fn other_laws_than_brf() {
     let port = |rest: &str| format!("[switch]\nmax_flows = 99\n[[ports]]\ninterface = 'a'\n{rest}");
@@ -141,7 +142,7 @@ fn other_laws_than_brf() {
         let header = port_problem(&port_of(kind, "params = { signal = 'header' }"));
         assert_eq!(
             header,
-            "params.signal: found \"header\", which stock hosts do not know, expected \"ack\""
+            "params.signal: found \"header\", which stock hosts do not support, expected \"ack\""
         );
         let word = port_problem(&port_of(kind, &format!("params = {{ {time} = 20 }}")));
         assert_eq!(word, format!("params.{time}: found 20, expected a time such as \"20ms\" or \"30s\""));
@@ -149,9 +150,9 @@ fn other_laws_than_brf() {
     let measured = port("capacity = 'measured'\ncontroller = 'rcp'");
     assert_eq!(
         problems(&measured),
-        ["f.toml: ports[0].capacity: found \"measured\", expected `rate`: rcp has to be told it"]
+        ["f.toml: ports[0].capacity: found \"measured\", expected `rate`: rcp needs it"]
     );
-    let expected = "controller: found \"xcp\", which real switches do not have, expected \"brf\", \"rcp\", \"bdr\", \"pacec\"";
+    let expected = "controller: found \"xcp\", which real switches do not support, expected \"brf\", \"rcp\", \"bdr\", \"pacec\"";
     assert_eq!(port_problem(&port_of("xcp", "")), expected);
     let literal = port_problem(&port_of("bdr", "params = { mode = 'literal' }"));
     assert!(
@@ -160,13 +161,13 @@ fn other_laws_than_brf() {
     );
 }
 
-/// It does what its controller says.
+/// The port does what its controller says.
 #[test]
 fn pacec_is_signalled_in_band_and_needs_its_controller() {
     let own = port_of("pacec", "params = { sample = '20ms', edge = false }");
     assert_eq!(
         problems(&own),
-        ["f.toml: controller: found nothing, expected a table, as pacec does nothing without one"]
+        ["f.toml: controller: found nothing, expected a table, because pacec needs it"]
     );
     let with = |own: &str| format!("{own}\n[controller]\naddress = '127.0.0.1:6690'");
     let Config::Switch(switch) = Config::parse(&with(&own), "f").unwrap() else { panic!() };
@@ -177,7 +178,7 @@ fn pacec_is_signalled_in_band_and_needs_its_controller() {
     let aside = port_problem(&with(&port_of("pacec", "params = { signal = 'out-of-band' }")));
     assert_eq!(
         aside,
-        "params.signal: found \"out-of-band\", which stock hosts do not know, expected \"in-band\""
+        "params.signal: found \"out-of-band\", which stock hosts do not support, expected \"in-band\""
     );
 }
 
@@ -185,7 +186,7 @@ fn port_of(kind: &str, rest: &str) -> String {
     format!("[switch]\n[[ports]]\ninterface = 'a'\nrate = '1mbit'\ncontroller = '{kind}'\n{rest}")
 }
 
-/// The only thing that is wrong with the only port.
+/// The only error of the only port.
 fn port_problem(content: &str) -> String {
     let problems = problems(content);
     assert_eq!(problems.len(), 1, "{problems:?}");

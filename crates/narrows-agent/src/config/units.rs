@@ -1,11 +1,12 @@
-//! Units as people write them (docs/reference/scenarios.md, "Units"), into the types of `narrows-control`, and back.
+//! Parses units as people write them (docs/reference/scenarios.md, "Units") into the types of
+//! `narrows-control`, and prints them.
 //!
-//! The same grammar as python/narrows/units.py: prefixes are decimal unless written `Ki`, `Mi`, `Gi`; bytes need a
-//! capital B, per second a `/s`. Errors are what would do.
+//! The grammar is that of python/narrows/units.py: prefixes are decimal unless written `Ki`, `Mi`, `Gi`;
+//! bytes need a capital B; per second is `/s`. Errors say what is expected.
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span};
 
-/// Ceilings, as in scenarios: products of two figures stay within 64 bits.
+/// Upper bounds, as in scenarios: products of two figures fit into 64 bits.
 const MAX_NANOS: u128 = 1_000_000 * NANOS_PER_SEC as u128;
 const MAX_BITS_PER_SEC: u128 = 1_000_000_000_000_000;
 const MAX_BYTES: u128 = 1_000_000_000_000_000;
@@ -17,7 +18,7 @@ struct Number {
 }
 
 impl Number {
-    /// `self * factor` to the nearest whole, halves up; `None` above `most`.
+    /// `self * factor`, rounded to nearest, halves up; `None` above `most`.
     fn times(&self, factor: u128, most: u128) -> Option<u128> {
         let divisor = 10u128.checked_pow(self.places)?;
         let whole = self.digits.checked_mul(factor)?.checked_add(divisor / 2)? / divisor;
@@ -25,7 +26,7 @@ impl Number {
     }
 }
 
-/// `"2.5 Gbit"` into the number and the unit. Exponents ("1e3") are left to scenarios.
+/// Splits `"2.5 Gbit"` into number and unit. Only scenarios accept exponents ("1e3").
 fn split(text: &str) -> Option<(Number, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -38,7 +39,7 @@ fn split(text: &str) -> Option<(Number, &str)> {
     Some((Number { digits, places: fraction.len() as u32 }, unit.trim()))
 }
 
-/// Multiplier of `k`, `Ki` and so on, and what follows it.
+/// The multiplier of `k`, `Ki` and so on, and the rest.
 fn prefix(unit: &str) -> [(u128, &str); 2] {
     let scale = |c: char| match c.to_ascii_lowercase() {
         'k' => 1,
@@ -72,7 +73,8 @@ pub fn span(text: &str) -> Result<Span, String> {
         "" if number.digits == 0 => 0,
         _ => return Err(expected()),
     };
-    let nanos = number.times(nanos, MAX_NANOS).ok_or_else(|| format!("{}, not as large", expected()))?;
+    let nanos =
+        number.times(nanos, MAX_NANOS).ok_or_else(|| format!("{}, and a smaller value", expected()))?;
     Ok(Span::from_nanos(nanos as u64))
 }
 
@@ -97,7 +99,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     let octets = octets.ok_or_else(|| format!("{} (bytes per second are written \"MB/s\")", expected()))?;
     let bits = number
         .times(scale * octets, MAX_BITS_PER_SEC)
-        .ok_or_else(|| format!("{}, not as large", expected()))?;
+        .ok_or_else(|| format!("{}, and a smaller value", expected()))?;
     if bits < 8 {
         return Err(format!("{}, at least one byte per second (\"8bit/s\")", expected()));
     }
@@ -114,11 +116,12 @@ pub fn bytes(text: &str) -> Result<Bytes, String> {
         None if unit.is_empty() && number.digits == 0 => 0,
         other => other.ok_or_else(expected)?,
     };
-    let bytes = number.times(scale, MAX_BYTES).ok_or_else(|| format!("{}, not as large", expected()))?;
+    let bytes =
+        number.times(scale, MAX_BYTES).ok_or_else(|| format!("{}, and a smaller value", expected()))?;
     Ok(Bytes::new(bytes as u64))
 }
 
-/// `1000p`: Linux's pfifo counts packets, so lengths in bytes are not taken here.
+/// `1000p`: Linux's pfifo counts packets, so lengths in bytes are not accepted here.
 pub fn packets(text: &str) -> Result<u32, String> {
     let expected = || "a queue length in packets such as \"1000p\"".to_owned();
     let (number, unit) = split(text).ok_or_else(expected)?;
@@ -212,7 +215,7 @@ mod tests {
         assert_eq!(rate("100"), Err("a rate such as \"100mbit\"".into()));
         assert!(rate("2MB").unwrap_err().contains("bytes per second are written \"MB/s\""));
         assert!(rate("1bit").unwrap_err().contains("at least one byte per second"));
-        assert!(rate("99999999999tbit").unwrap_err().contains("not as large"));
+        assert!(rate("99999999999tbit").unwrap_err().contains("and a smaller value"));
         assert_eq!(span("20"), Err("a time such as \"20ms\" or \"30s\"".into()));
         assert!(packets("1.5p").unwrap_err().contains("whole"));
         assert!(packets("150kB").is_err() && bytes("3b").is_err() && probability("120%").is_err());

@@ -1,14 +1,14 @@
-//! What a program costs, as the kernel counts it.
+//! The cost of a program, as the kernel counts it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Error, sys};
 
-/// While this lives the kernel counts the run time of all programs, which costs some time itself.
+/// While this exists the kernel measures the run time of all programs, which itself costs time.
 pub struct Statistics(#[allow(dead_code, reason = "closing it ends the counting")] OwnedFd);
 
 impl Statistics {
-    /// Begins to count.
+    /// Starts the measurement.
     pub fn enable() -> Result<Self, Error> {
         sys::enable_stats().map(Statistics)
     }
@@ -17,20 +17,20 @@ impl Statistics {
 /// Figures of one program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Instructions that the verifier looked at; a million is the most that it does.
+    /// Instructions that the verifier examined; its limit is a million.
     pub verified_instructions: u32,
-    /// Bytes of the program as the kernel keeps it.
+    /// Bytes of the program in the kernel's representation.
     pub translated_bytes: u32,
     /// Bytes of machine code.
     pub machine_bytes: u32,
-    /// Runs while counted.
+    /// Runs during the measurement.
     pub runs: u64,
-    /// Their time, ns.
+    /// Their total time, ns.
     pub run_time_ns: u64,
 }
 
 impl Cost {
-    /// Reads them.
+    /// Reads the figures.
     pub fn of(program: BorrowedFd<'_>) -> Result<Self, Error> {
         let info = sys::program_info(program)?;
         Ok(Cost {
@@ -42,13 +42,13 @@ impl Cost {
         })
     }
 
-    /// Mean, ns; `None` before the first run.
+    /// Mean time of a run, ns; `None` before the first run.
     pub fn ns_per_run(&self) -> Option<f64> {
         (self.runs > 0).then(|| self.run_time_ns as f64 / self.runs as f64)
     }
 }
 
-/// The ids of all programs that the kernel holds, whoever loaded them.
+/// The ids of all programs in the kernel.
 pub fn loaded() -> Vec<u32> {
     core::iter::successors(sys::program_after(0), |id| sys::program_after(*id)).collect()
 }

@@ -1,7 +1,7 @@
 //! The structures of `bpf/include/maps.h`, with the same sizes and offsets.
 //!
-//! What lies in shared memory consists of atomics, as the program changes it at any time; loads and stores are relaxed:
-//! each field stands for itself. The memory has no other order than that a slot is filled before it is [`LIVE`].
+//! Shared memory consists of atomics, because the program may change it at any time. Loads and stores are
+//! relaxed: each field is independent. The only ordering is that a slot is filled before it is [`LIVE`].
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
@@ -12,50 +12,50 @@ use narrows_control::rate::{FlowKey, Proto};
 pub const PORTS_MAX: usize = 64;
 /// Leaves of a port, as `narrows_control::rate::Leaf`.
 pub const LEAVES: usize = narrows_control::rate::LEAVES;
-/// Ready grants of a port: for the k-th newcomer of a tick.
+/// Ready grants of a port, for the k-th newcomer of a tick.
 pub const GRANTS: usize = 16;
 
-/// The SYN asked for feedback, or the flow speaks BRF.
+/// The SYN asked for feedback, or the flow uses BRF.
 pub const RATED: u32 = 1 << 0;
 /// The handshake was not seen.
 pub const GUESSED: u32 = 1 << 1;
-/// The side that receives the data sent the SYN.
+/// The receiver of the data sent the SYN.
 pub const OPENED_BY_RECEIVER: u32 = 1 << 2;
-/// The SYN was seen twice: no RTT from the handshake.
+/// The SYN was seen twice: the handshake gives no RTT.
 pub const SYN_REPEATED: u32 = 1 << 3;
-/// A packet of the data direction, after the handshake's SYN and SYN-ACK, was seen.
+/// A packet of the data direction was seen after the handshake's SYN and SYN-ACK.
 pub const SENDER_HEARD: u32 = 1 << 4;
-/// The same of the other direction.
+/// The same for the other direction.
 pub const RECEIVER_HEARD: u32 = 1 << 5;
-/// FIN of the side that sends.
+/// FIN of the sender.
 pub const FIN_SENDER: u32 = 1 << 6;
-/// FIN of the side that receives.
+/// FIN of the receiver.
 pub const FIN_RECEIVER: u32 = 1 << 7;
 /// RST of either side, or its addresses were used for a new connection.
 pub const RST: u32 = 1 << 8;
 /// An option or a mark was seen after the handshake.
 pub const SPEAKS_BRF: u32 = 1 << 9;
-/// A ready grant was handed out at the SYN-ACK.
+/// The SYN-ACK carried a ready grant.
 pub const GRANTED: u32 = 1 << 10;
-/// Heard from both sides.
+/// Packets of both sides were seen.
 pub const CONFIRMED: u32 = 1 << 11;
 /// In use, and in the table.
 pub const LIVE: u32 = 1 << 12;
-/// Began with data: no SYN-ACK was seen, or it was refused a slot then.
+/// Began with data: the SYN-ACK was not seen, or was refused a slot.
 pub const ADOPTED: u32 = 1 << 13;
-/// The SYN-ACK asked for feedback, too, and this is the opener's direction.
+/// The SYN-ACK asked for feedback, and this is the opener's direction.
 pub const ANSWER_ASKS: u32 = 1 << 14;
 
-/// Flows that leave here are counted, steered and given rates.
+/// Flows that leave here are counted, classified and given rates.
 pub const MODE_CONTROLLED: u32 = 1 << 0;
 /// The paper's gate (BRF-60); default: every ACK.
 pub const MODE_ONCE_PER_RTT: u32 = 1 << 1;
-/// UDP is held to its share.
+/// UDP is limited to its share.
 pub const MODE_POLICE_UDP: u32 = 1 << 2;
-/// SYNs are held to their part of the link.
+/// SYNs are limited to their part of the link.
 pub const MODE_POLICE_SYN: u32 = 1 << 3;
 
-/// How rates travel (`NRW_FORMAT_`).
+/// How packets carry rates (`NRW_FORMAT_`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum WireFormat {
@@ -63,7 +63,7 @@ pub enum WireFormat {
     Padding = 1,
     /// Only where the receiver has reserved the option.
     Reserved = 2,
-    /// Inserted, or the smaller one where it is there.
+    /// Inserted; if the option is there, the smaller rate stays.
     #[default]
     Insert = 3,
 }
@@ -113,7 +113,7 @@ impl Key {
         }
     }
 
-    /// As the rate controllers know it. The VLAN is not part of it.
+    /// The key that rate controllers use, without the VLAN.
     pub fn flow(&self) -> FlowKey {
         let addr = |bytes: [u8; 16]| match self.family {
             4 => IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3])),
@@ -154,7 +154,7 @@ impl Key {
     }
 }
 
-/// `struct nrw_slot`; what each field means is said there.
+/// `struct nrw_slot`, which documents the fields.
 #[repr(C)]
 pub(super) struct RawSlot {
     pub(super) key: [AtomicU64; 5],
@@ -231,7 +231,7 @@ const _: () = {
 };
 
 impl RawSlot {
-    /// All zero, as the program expects a slot from the queue.
+    /// All zero, as the program expects slots in the queue.
     pub(super) fn clear(&self) {
         use core::sync::atomic::Ordering::Relaxed;
         self.key.iter().for_each(|word| word.store(0, Relaxed));

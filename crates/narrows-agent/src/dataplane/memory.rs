@@ -10,7 +10,7 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use super::Error;
 use super::layout::{RawPort, RawSlot};
 
-/// What may lie in shared memory.
+/// Types that may be in shared memory.
 ///
 /// # Safety
 /// Any bytes must be a valid value, and all fields must be atomics: the kernel writes at any time.

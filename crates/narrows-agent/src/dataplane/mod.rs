@@ -2,9 +2,9 @@
 //!
 //! * [`layout`]: the structures, field by field as in C.
 //! * [`program`]: load, attach to ports, pin.
-//! * [`slots`]: the flow table: shared memory, and how slots come back.
-//! * [`ports`]: the ports' records: shared memory.
-//! * [`cost`]: what the kernel says a program costs.
+//! * [`slots`]: the flow table in shared memory, and freeing slots.
+//! * [`ports`]: the ports' records in shared memory.
+//! * [`cost`]: the cost of a program, as the kernel measures it.
 //!
 //! All `unsafe` of the data plane is in `memory` and `sys`.
 
@@ -16,19 +16,19 @@ pub mod program;
 pub mod slots;
 mod sys;
 
-/// What goes wrong between the agent and the kernel.
+/// Errors between the agent and the kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// libbpf or the kernel said no while the program was loaded or a map was used.
+    /// libbpf or the kernel refused to load the program or to access a map.
     #[error("{what}: {source}")]
     Bpf {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
         /// The answer.
         source: libbpf_rs::Error,
     },
-    /// The folder for what is to outlive the agent cannot be made.
-    #[error("{}: {source}; is there a bpffs? `mount -t bpf bpf /sys/fs/bpf`", folder.display())]
+    /// The folder for pins cannot be created.
+    #[error("{}: {source}; bpffs may not be mounted (`mount -t bpf bpf /sys/fs/bpf`)", folder.display())]
     Pin {
         /// The folder.
         folder: std::path::PathBuf,
@@ -38,7 +38,7 @@ pub enum Error {
     /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
         /// The answer.
         source: std::io::Error,

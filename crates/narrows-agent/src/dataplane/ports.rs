@@ -1,4 +1,4 @@
-//! The ports' records: what the agent decided for a port, and what the program counted there.
+//! The ports' records: the agent's decisions for a port, and the program's counters.
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -10,38 +10,38 @@ use super::Error;
 use super::layout::{GRANTS, LEAVES, MODE_CONTROLLED, PORTS_MAX, RawBucket, RawPort, WireFormat};
 use super::memory::Memory;
 
-/// What the program counted at a port. All grow, but for `unconfirmed`.
+/// The program's counters of a port. All increase, except `unconfirmed`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// L3 bytes offered to each leaf.
     pub arrived_bytes: [u64; LEAVES],
-    /// The same in packets.
+    /// Packets offered to each leaf.
     pub arrived_packets: [u64; LEAVES],
-    /// UDP packets that did not conform.
+    /// UDP packets that were dropped because they exceeded their share.
     pub udp_policed: u64,
-    /// Rates written over an option.
+    /// Rates written into an existing option.
     pub stamped: u64,
     /// Rates inserted.
     pub inserted: u64,
-    /// ACKs left alone because they carried less.
+    /// ACKs left unchanged because they carried a lower rate.
     pub lower_passed: u64,
-    /// ACKs without room.
+    /// ACKs without room for the option.
     pub no_room: u64,
-    /// ACKs left alone because they carry data and no rate.
+    /// ACKs left unchanged because they carry data and no rate.
     pub with_data: u64,
-    /// Packets whose headers contradict themselves.
+    /// Packets whose headers contradict each other.
     pub malformed: u64,
-    /// Packets that asked for a slot when none was free.
+    /// Packets that needed a slot when none was free.
     pub no_slot: u64,
-    /// The same, when too many flows were unconfirmed.
+    /// Packets that needed a slot when too many flows were unconfirmed.
     pub refused: u64,
     /// SYNs.
     pub syns: u64,
-    /// Packets that passed while the agent was silent.
+    /// Packets that passed while the agent did not run.
     pub watchdog: u64,
-    /// SYNs that did not conform.
+    /// SYNs that were dropped because they exceeded their share.
     pub syn_policed: u64,
-    /// Flows not yet heard from both sides.
+    /// Flows of which packets of both sides were not seen yet.
     pub unconfirmed: u32,
 }
 
@@ -56,22 +56,22 @@ impl RawBucket {
 pub struct Port<'a>(&'a RawPort);
 
 impl Port<'_> {
-    /// The agent is alive (CLOCK_MONOTONIC).
+    /// Records that the agent runs (CLOCK_MONOTONIC).
     pub fn beat(&self, now: Time) {
         self.0.heartbeat_ns.store(now.as_nanos(), Relaxed);
     }
 
-    /// Sets the mode, `layout::MODE_CONTROLLED` and its like.
+    /// Sets the mode: `layout::MODE_CONTROLLED` and other flags.
     pub fn set_mode(&self, mode: u32) {
         self.0.mode.store(mode, Relaxed);
     }
 
-    /// The mode has `layout::MODE_CONTROLLED`.
+    /// Whether the mode has `layout::MODE_CONTROLLED`.
     pub fn is_controlled(&self) -> bool {
         self.0.mode.load(Relaxed) & MODE_CONTROLLED != 0
     }
 
-    /// Sets how rates travel.
+    /// Sets how packets carry rates.
     pub fn set_format(&self, format: WireFormat) {
         self.0.format.store(format as u32, Relaxed);
     }
@@ -83,7 +83,7 @@ impl Port<'_> {
         }
     }
 
-    /// Begins a tick: the k-th newcomer from now on is given `grants[k]`, those after the last one the last.
+    /// Starts a tick: the k-th newcomer from now on gets `grants[k]`, later ones get the last grant.
     pub fn set_grants(&self, grants: [RateCode; GRANTS]) {
         for (cell, grant) in self.0.grants.iter().zip(grants) {
             cell.store(grant.to_bits(), Relaxed);
@@ -91,24 +91,24 @@ impl Port<'_> {
         self.0.tick.fetch_add(1, Release);
     }
 
-    /// Sets how many flows may hold slots without having been heard from both sides (BRF-104).
+    /// Sets how many unconfirmed flows may hold slots (BRF-104).
     pub fn set_unconfirmed_max(&self, flows: u32) {
         self.0.unconfirmed_max.store(flows, Relaxed);
     }
 
-    /// Sets UDP's policer (`layout::MODE_POLICE_UDP`), L3 bytes.
+    /// Sets the token bucket of UDP (`layout::MODE_POLICE_UDP`), L3 bytes.
     pub fn set_udp(&self, rate: Rate, burst: Bytes) {
         self.0.udp.set(rate, burst);
     }
 
-    /// Sets the policer of SYNs (`layout::MODE_POLICE_SYN`), L3 bytes. SYNs that were dropped and come again have as much once
-    /// more.
+    /// Sets the token bucket of SYNs (`layout::MODE_POLICE_SYN`), L3 bytes. Repetitions of dropped SYNs have
+    /// a second bucket of the same size.
     pub fn set_syn(&self, rate: Rate, burst: Bytes) {
         self.0.syn.set(rate, burst);
         self.0.syn_again.set(rate, burst);
     }
 
-    /// What was counted so far.
+    /// The present counters.
     pub fn counters(&self) -> Counters {
         let [
             udp_policed,

@@ -1,4 +1,4 @@
-//! Loads the switch program and ties it to ports.
+//! Loads the switch program and attaches it to ports.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -37,15 +37,15 @@ impl Default for Sizes {
     }
 }
 
-/// What the program is told before it is loaded, and cannot be told later.
+/// Constants that are set before load and cannot change later.
 #[derive(Copy, Clone, Debug)]
 pub struct Tunables {
-    /// An agent silent for this long is taken for dead, and the program does nothing.
+    /// The program stops working if the agent does not run for this long.
     pub watchdog: Span,
-    /// A SYN without an answer is forgotten after this (BRF-15).
+    /// A SYN without an answer expires after this time (BRF-15).
     pub handshake_timeout: Span,
-    /// Flows of different VLANs may have the same addresses. To be switched off on a box that routes between VLANs, where
-    /// data and ACKs of one flow carry different tags.
+    /// Whether flows of different VLANs may have the same addresses. Disable it on a host that routes between
+    /// VLANs, where data and ACKs of one flow have different tags.
     pub vlan_separates: bool,
 }
 
@@ -55,21 +55,21 @@ impl Default for Tunables {
     }
 }
 
-/// The names of the maps, also in a pin folder.
+/// The names of the maps, also as pins.
 const MAPS: [&str; 8] = ["ifaces", "ports", "slots", "flows", "free_slots", "services", "adverts", "bells"];
 
-/// A program at the egress of one interface. Dropping it takes the program off, if it is not pinned.
+/// A program at the egress of one interface. Dropping it detaches the program, unless it is pinned.
 pub enum Attachment {
-    /// By a link (Linux 6.6 and later): gone with the process, whatever ends it.
+    /// By a link (Linux 6.6 and later), which ends with the process in every case.
     Tcx(OwnedFd),
-    /// By a filter of clsact, which outlives the process if that is killed.
+    /// By a filter of clsact, which stays if the process is killed.
     Clsact(TcHook),
 }
 
 impl Drop for Attachment {
     fn drop(&mut self) {
         if let Attachment::Clsact(hook) = self {
-            // Nobody is left to tell. The interface may be gone, and the filter with it.
+            // An error cannot be reported here. The interface, and the filter with it, may be gone.
             let _ = hook.detach();
         }
     }
@@ -131,11 +131,11 @@ impl Switch {
 
     fn over(program: OwnedFd, maps: [MapHandle; 8], half_open: MapHandle) -> Result<Self, Error> {
         let [_, ports, slots, flows, free, ..] = &maps;
-        // What another version has pinned is laid out otherwise.
+        // Another version pins maps of another layout.
         for (map, size) in [(ports, size_of::<layout::RawPort>()), (slots, size_of::<layout::RawSlot>())] {
             if map.value_size() as usize != size {
                 return Err(Error::System {
-                    what: "take over what another version has pinned (narrows-agent clean removes it)",
+                    what: "take over the pinned maps of another version (narrows-agent clean removes them)",
                     source: std::io::ErrorKind::InvalidData.into(),
                 });
             }
@@ -146,11 +146,11 @@ impl Switch {
         Ok(Switch { program, maps, half_open, slots, ports })
     }
 
-    /// Puts program and maps into a folder of a bpffs, where they outlive the process.
+    /// Pins program and maps in a folder of bpffs, where they outlive the process.
     pub fn pin(&self, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Pin { folder: folder.to_owned(), source })?;
         let pin = |object: BorrowedFd<'_>, name: &str| {
-            // There is no program, so what is there is left of one that died while it pinned.
+            // There is no pinned program, so an existing pin is left by an agent that died while it pinned.
             let _ = std::fs::remove_file(folder.join(name));
             sys::pin(object, &folder.join(name))
         };
@@ -158,12 +158,12 @@ impl Switch {
         for (map, name) in self.maps.iter().zip(MAPS) {
             pin(map.as_fd(), name)?;
         }
-        // Last: where it is, everything is.
+        // Last: if the program is pinned, everything is.
         pin(self.program.as_fd(), "program")
     }
 
-    /// Takes over what an earlier agent has pinned, flows and all, but not what it had learned of services. Its sizes and
-    /// tunables stay.
+    /// Takes over the pinned data plane of an earlier agent with its flows, but without its predictions. Its
+    /// sizes and tunables stay.
     pub fn open_pinned(folder: &Path) -> Result<Self, Error> {
         let map =
             |name: &str| MapHandle::from_pinned_path(folder.join(name)).map_err(bpf("open a pinned map"));
@@ -181,7 +181,7 @@ impl Switch {
     pub fn attach(&self, ifindex: u32) -> Result<Attachment, Error> {
         match sys::attach_tcx_egress(self.program.as_fd(), ifindex) {
             Ok(link) => Ok(Attachment::Tcx(link)),
-            // EINVAL: a kernel that does not know tcx.
+            // EINVAL: the kernel does not support tcx.
             Err(Error::System { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
                 self.attach_clsact(ifindex)
             }
@@ -189,7 +189,7 @@ impl Switch {
         }
     }
 
-    /// Attaches by clsact whatever the kernel can.
+    /// Attaches by clsact, also if the kernel supports tcx.
     pub fn attach_clsact(&self, ifindex: u32) -> Result<Attachment, Error> {
         let failed = bpf("attach to the egress hook (clsact)");
         let mut hook = TcHookBuilder::new(self.program.as_fd())
@@ -203,7 +203,7 @@ impl Switch {
         Ok(Attachment::Clsact(hook))
     }
 
-    /// Keeps an attachment by tcx over the process's end.
+    /// Pins a tcx attachment, which then outlives the process.
     pub fn pin_attachment(attachment: &Attachment, folder: &Path, ifindex: u32) -> Result<PathBuf, Error> {
         let path = folder.join(format!("link_{ifindex}"));
         if let Attachment::Tcx(link) = attachment {
@@ -212,12 +212,12 @@ impl Switch {
         Ok(path)
     }
 
-    /// Takes over an attachment that was pinned for this interface.
+    /// Takes over the pinned attachment of this interface.
     pub fn open_attachment(folder: &Path, ifindex: u32) -> Result<Attachment, Error> {
         sys::open_pinned(&folder.join(format!("link_{ifindex}"))).map(Attachment::Tcx)
     }
 
-    /// Says which port an interface is. Interfaces that are none pass everything.
+    /// Assigns a port to an interface. Packets of unassigned interfaces pass unchanged.
     pub fn set_interface(&self, ifindex: u32, port: u8) -> Result<(), Error> {
         self.maps[0]
             .update(&ifindex.to_ne_bytes(), &u32::from(port).to_ne_bytes(), MapFlags::ANY)
@@ -247,8 +247,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Sets or takes away what newcomers of a service are granted at most. `destination` is the data's; its /24 or /48
-    /// counts. `service_port` is the smaller of both ports.
+    /// Sets or removes the largest grant for newcomers of a service. `destination` is the data's; its /24 or
+    /// /48 counts. `service_port` is the smaller of both ports.
     pub fn set_service(
         &self,
         port: u8,
@@ -267,7 +267,7 @@ impl Switch {
         set_or_delete(&self.maps[5], &key, code.map(|code| code.to_bits().to_ne_bytes()))
     }
 
-    /// Sets or takes away the rate that another switch advertises for a flow without a slot here (BRF-63).
+    /// Sets or removes the rate that another switch advertises for a flow without a slot here (BRF-63).
     pub fn set_advert(&self, key: &Key, advert: Option<(RateCode, Time)>) -> Result<(), Error> {
         let value = advert.map(|(code, until)| {
             let mut value = [0; 16];
@@ -278,7 +278,8 @@ impl Switch {
         set_or_delete(&self.maps[6], &key.to_bytes(), value)
     }
 
-    /// The ring buffer that rings for newcomers ([`rung`](super::slots::rung)), for `libbpf_rs::RingBufferBuilder`.
+    /// The ring buffer that announces newcomers ([`rung`](super::slots::rung)), for
+    /// `libbpf_rs::RingBufferBuilder`.
     pub fn bells(&self) -> &MapHandle {
         &self.maps[7]
     }
@@ -288,12 +289,13 @@ impl Switch {
         self.program.as_fd()
     }
 
-    /// Runs the program once on a packet as if it left this interface, without sending anything.
+    /// Runs the program once on a packet as if it left through this interface, without sending anything.
     pub fn try_packet(&self, ifindex: u32, gso_size: u32, packet: &[u8]) -> Result<Tried, Error> {
         let mut context: sys::Context = [0; 48];
         context[sys::IFINDEX] = ifindex;
         context[sys::GSO_SIZE] = gso_size;
-        // An inserted option is the most that a packet can grow by; the kernel wants some more to say so.
+        // A packet grows by an inserted option at most. The kernel needs some bytes more to report the
+        // length.
         let mut out = vec![0; packet.len() + 256];
         let (verdict, len) = sys::test_run(self.program.as_fd(), &mut context, packet, &mut out)?;
         out.truncate(len);
@@ -301,7 +303,7 @@ impl Switch {
     }
 }
 
-/// Of the program's hash, which strangers must not know.
+/// Random seed of the program's hash, which attackers must not know.
 fn seed() -> Result<u64, Error> {
     getrandom::u64()
         .map_err(|e| Error::System { what: "get random bytes", source: std::io::Error::other(e.to_string()) })
@@ -318,12 +320,12 @@ fn set_or_delete<const N: usize>(map: &MapHandle, key: &[u8], value: Option<[u8;
     }
 }
 
-/// What became of a packet in [`Switch::try_packet`].
+/// The result of [`Switch::try_packet`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// -1: on to the next program; 2: dropped.
+    /// -1: passed on to the next program; 2: dropped.
     pub verdict: i32,
-    /// The packet afterwards.
+    /// The packet after the program.
     pub packet: Vec<u8>,
     /// `skb->priority`: HTB's class, major and minor.
     pub priority: u32,

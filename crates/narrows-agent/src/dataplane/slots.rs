@@ -1,4 +1,4 @@
-//! The flow table. The program hands slots out; only the agent takes them back.
+//! The flow table. The program takes slots; only the agent frees them.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -12,12 +12,13 @@ use super::memory::Memory;
 use super::ports::Ports;
 use super::{Error, bpf};
 
-/// The slot that the program rings for: a flow got it. Losing a bell costs a tick or some.
+/// The slot that the program announces: a flow took it. Losing an announcement delays the flow by a tick or
+/// some.
 pub fn rung(bell: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(bell.get(..4)?.try_into().ok()?))
 }
 
-/// One flow: what the program has seen, and what the agent decides. Counters wrap: take differences.
+/// One flow: the program's observations and the agent's decisions. Counters wrap: use differences.
 pub struct Slot<'a>(&'a RawSlot);
 
 macro_rules! seen {
@@ -29,38 +30,38 @@ macro_rules! seen {
 }
 
 seen! {
-    /// `layout::LIVE` and its like.
+    /// `layout::LIVE` and other flags.
     flags: u32,
     /// L3 bytes of the packets with payload.
     bytes: u64,
-    /// Payload bytes that sequence numbers skipped: lost before the switch (BRF-100). Wraps.
+    /// Payload bytes that the sequence numbers skipped: lost before the switch (BRF-100). Wraps.
     missing: u32,
-    /// Last payload, us of the clock, wraps; 0: none yet.
+    /// Time of the last payload, us, wraps; 0: none yet.
     data_us: u32,
-    /// Samples of the receiver's half of the RTT so far. Wraps.
+    /// Number of samples of the receiver's half of the RTT. Wraps.
     rtt_receiver_n: u16,
-    /// Samples of the sender's half so far. Wraps.
+    /// Number of samples of the sender's half. Wraps.
     rtt_sender_n: u16,
-    /// Data packets that said "not limited by the application". Wraps.
+    /// Data packets marked "not limited by the application". Wraps.
     said_unlimited: u16,
-    /// Data packets that said the opposite. Wraps.
+    /// Data packets marked "limited". Wraps.
     said_limited: u16,
     /// ACKs that carried another switch's rate. Wraps.
     passed_n: u16,
     /// The controlled port.
     port: u8,
-    /// The leaf its packets go to.
+    /// The leaf that its packets join.
     leaf: u8,
 }
 
 impl Slot<'_> {
-    /// In use, and complete.
+    /// Whether the slot is in use and complete.
     pub fn is_live(&self) -> bool {
-        // What was stored before LIVE is seen with it.
+        // Stores before LIVE are visible with it.
         self.0.flags.load(Acquire) & layout::LIVE != 0
     }
 
-    /// The flow. Meaningful while live.
+    /// The flow. Valid while the slot is live.
     pub fn key(&self) -> Key {
         let mut bytes = [0; 40];
         for (chunk, word) in bytes.chunks_exact_mut(8).zip(&self.0.key) {
@@ -89,12 +90,12 @@ impl Slot<'_> {
         RateCode::from_bits(self.0.passed_code.load(Relaxed))
     }
 
-    /// What is written into ACKs.
+    /// The code that is written into ACKs.
     pub fn code(&self) -> RateCode {
         RateCode::from_bits(self.0.code.load(Relaxed))
     }
 
-    /// Sets what is written into ACKs; `RateCode::UNASSIGNED`: nothing.
+    /// Sets the code that is written into ACKs; `RateCode::UNASSIGNED`: none.
     pub fn set_code(&self, code: RateCode) {
         self.0.code.store(code.to_bits(), Relaxed);
     }
@@ -104,12 +105,13 @@ impl Slot<'_> {
         self.0.leaf.store(leaf as u8, Relaxed);
     }
 
-    /// Tells the program the flow's RTT: for the once-per-RTT gate, and to know a pause from a path.
+    /// Sets the flow's RTT for the program: for the once-per-RTT gate, and to distinguish a pause from the
+    /// path's delay.
     pub fn set_rtt(&self, rtt: Span) {
         self.0.rtt_us.store(u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX), Relaxed);
     }
 
-    /// Takes the flow as heard from both sides: for one whose ACKs were waited for in vain (BRF-63).
+    /// Confirms a flow whose ACKs take another path and were awaited in vain (BRF-63).
     pub fn confirm(&self, ports: &Ports) {
         let old = self.0.flags.fetch_or(layout::CONFIRMED, Relaxed);
         if old & (layout::LIVE | layout::CONFIRMED) == layout::LIVE
@@ -129,7 +131,7 @@ pub struct Slots {
     memory: Memory<RawSlot>,
     flows: MapHandle,
     free: MapHandle,
-    /// Freed since the last [`recycle`](Slots::recycle): a program may still be at work on one.
+    /// Freed since the last [`recycle`](Slots::recycle). The program may still use one of them.
     resting: Vec<u32>,
 }
 
@@ -143,8 +145,8 @@ impl Slots {
         (0..self.len()).try_for_each(|index| self.push(index))
     }
 
-    /// After an agent that ended in the middle of its work: slots that are neither in use nor on the queue were on their way
-    /// back. Newcomers of this millisecond find none.
+    /// Repairs the queue after an agent that ended during its work: slots that are neither in use nor in the
+    /// queue were about to be returned. Newcomers of this millisecond get no slot.
     pub(super) fn reclaim(&mut self) -> Result<(), Error> {
         let mut queued = vec![false; self.len() as usize];
         while let Some(bytes) = self.free.lookup_and_delete(&[]).map_err(bpf("take a free slot"))? {
@@ -153,7 +155,7 @@ impl Slots {
                 *place = true;
             }
         }
-        // A run of the program that has just taken one has published it by then.
+        // By then, a run of the program that has just taken a slot has published it.
         std::thread::sleep(std::time::Duration::from_millis(1));
         for (index, queued) in (0..).zip(queued) {
             let Some(slot) = self.get(index).filter(|slot| !slot.is_live()) else { continue };
@@ -166,15 +168,15 @@ impl Slots {
     }
 
     fn push(&self, index: u32) -> Result<(), Error> {
-        self.free.update(&[], &index.to_ne_bytes(), MapFlags::ANY).map_err(bpf("give a slot back"))
+        self.free.update(&[], &index.to_ne_bytes(), MapFlags::ANY).map_err(bpf("free a slot"))
     }
 
-    /// How many there are, free or not.
+    /// The number of slots, free or not.
     pub fn len(&self) -> u32 {
         self.memory.as_slice().len() as u32
     }
 
-    /// There are none. Never so.
+    /// Whether there are no slots, which never happens.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -195,14 +197,14 @@ impl Slots {
         Ok(found.and_then(|bytes| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))))
     }
 
-    /// Ends a flow: its key leaves the table, the slot is cleared. The program gets it back with the next
-    /// [`recycle`](Slots::recycle).
+    /// Ends a flow: removes its key from the table and clears the slot. The program gets the slot with the
+    /// next [`recycle`](Slots::recycle).
     pub fn free(&mut self, index: u32, ports: &Ports) -> Result<(), Error> {
         let Some(slot) = self.get(index).filter(Slot::is_live) else { return Ok(()) };
         slot.confirm(ports);
         match self.flows.delete(&slot.key().to_bytes()) {
             Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
-                return Err(bpf("take a flow off the table")(error));
+                return Err(bpf("remove a flow from the table")(error));
             }
             _ => {}
         }
@@ -211,8 +213,8 @@ impl Slots {
         Ok(())
     }
 
-    /// Clears what was freed before the last tick and gives it to the program. To be called once a tick, before the
-    /// first `free`: no run of the program is as long as a tick.
+    /// Clears the slots freed before the last tick and gives them to the program. Call it once per tick,
+    /// before the first `free`: no run of the program takes as long as a tick.
     pub fn recycle(&mut self) -> Result<(), Error> {
         for index in core::mem::take(&mut self.resting) {
             if let Some(slot) = self.get(index) {

@@ -10,7 +10,7 @@ use std::ptr;
 
 use super::Error;
 
-/// A descriptor out of libbpf's result, which is negative errno on failure.
+/// The descriptor in libbpf's result, which is a negative errno on failure.
 fn owned(what: &'static str, fd: RawFd) -> Result<OwnedFd, Error> {
     checked(what, fd)?;
     // SAFETY: libbpf has just made it for us.
@@ -29,8 +29,8 @@ fn c_path(path: &Path) -> Result<CString, Error> {
         .map_err(|_| Error::System { what: "path", source: io::ErrorKind::InvalidInput.into() })
 }
 
-/// Attaches a program at the egress of an interface of the current namespace (tcx, Linux 6.6). The link is gone with
-/// the last descriptor, unless pinned.
+/// Attaches a program at the egress of an interface of the current namespace (tcx, Linux 6.6). The link ends
+/// with its last descriptor, unless it is pinned.
 pub(super) fn attach_tcx_egress(program: BorrowedFd<'_>, ifindex: u32) -> Result<OwnedFd, Error> {
     let opts = libbpf_sys::bpf_link_create_opts {
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
@@ -48,27 +48,27 @@ pub(super) fn attach_tcx_egress(program: BorrowedFd<'_>, ifindex: u32) -> Result
     owned("attach to the egress hook (tcx)", fd)
 }
 
-/// Pins a program, map or link in a bpffs.
+/// Pins a program, map or link in bpffs.
 pub(super) fn pin(fd: impl AsFd, path: &Path) -> Result<(), Error> {
     let path = c_path(path)?;
     // SAFETY: a valid descriptor and a NUL-terminated path.
     checked("pin", unsafe { libbpf_sys::bpf_obj_pin(fd.as_fd().as_raw_fd(), path.as_ptr()) })
 }
 
-/// Opens what is pinned there.
+/// Opens a pinned object.
 pub(super) fn open_pinned(path: &Path) -> Result<OwnedFd, Error> {
     let path = c_path(path)?;
     // SAFETY: a NUL-terminated path.
-    owned("open what is pinned", unsafe { libbpf_sys::bpf_obj_get(path.as_ptr()) })
+    owned("open a pinned object", unsafe { libbpf_sys::bpf_obj_get(path.as_ptr()) })
 }
 
-/// Has the kernel count the time of all programs until the descriptor is closed.
+/// Makes the kernel measure the run time of all programs until the descriptor is closed.
 pub(super) fn enable_stats() -> Result<OwnedFd, Error> {
     // SAFETY: no pointers.
     owned("enable BPF statistics", unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) })
 }
 
-/// The loaded program with the least id above `id`; `None` behind the last.
+/// The loaded program with the smallest id above `id`; `None` after the last.
 pub(super) fn program_after(id: u32) -> Option<u32> {
     let mut next = 0;
     // SAFETY: `next` is written and outlives the call.
@@ -82,7 +82,7 @@ pub(super) fn open_program(id: u32) -> Result<OwnedFd, Error> {
     owned("open a program by its id", unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) })
 }
 
-/// What the kernel knows of a program.
+/// The kernel's information about a program.
 pub(super) fn program_info(program: BorrowedFd<'_>) -> Result<libbpf_sys::bpf_prog_info, Error> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut len = size_of_val(&info) as u32;
@@ -94,13 +94,13 @@ pub(super) fn program_info(program: BorrowedFd<'_>) -> Result<libbpf_sys::bpf_pr
     Ok(info)
 }
 
-/// `struct __sk_buff` of <linux/bpf.h> as words: what a program may be told of a packet, and says of it.
+/// `struct __sk_buff` of <linux/bpf.h> as words: input and output of a program.
 pub(super) type Context = [u32; 48];
-/// `priority` in it.
+/// Index of `priority`.
 pub(super) const PRIORITY: usize = 8;
-/// `ifindex`.
+/// Index of `ifindex`.
 pub(super) const IFINDEX: usize = 10;
-/// `gso_size`.
+/// Index of `gso_size`.
 pub(super) const GSO_SIZE: usize = 44;
 
 /// Runs the program once on a packet (BPF_PROG_TEST_RUN). Returns its verdict and the packet's length in `out`.

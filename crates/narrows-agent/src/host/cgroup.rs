@@ -1,4 +1,4 @@
-//! The folder of the cgroup2 hierarchy whose sockets are meant.
+//! The folder of the cgroup2 hierarchy that the programs apply to.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -23,13 +23,13 @@ pub(super) fn open(path: Option<&Path>) -> Result<File, HostError> {
         return Err(HostError::Setting {
             key: "cgroup",
             found: format!("{} is not a folder of a cgroup2 hierarchy", path.display()),
-            remedy: "name one below where cgroup2 is mounted (`mount -t cgroup2`)",
+            remedy: "name a folder below the mount of cgroup2 (`mount -t cgroup2`)",
         });
     }
     Ok(folder)
 }
 
-/// Where the hierarchy is mounted, by `/proc/self/mounts` (proc(5)).
+/// The mount point of the hierarchy, from `/proc/self/mounts` (proc(5)).
 fn mounted() -> Result<Option<PathBuf>, HostError> {
     let table = "/proc/self/mounts";
     let text = fs::read_to_string(table).map_err(HostError::file(table))?;
@@ -40,7 +40,7 @@ fn mounted() -> Result<Option<PathBuf>, HostError> {
     }))
 }
 
-/// Mounts the hierarchy, opens its root and takes the mount away again: the open folder keeps what is needed.
+/// Mounts the hierarchy, opens its root and unmounts it. The open folder keeps the hierarchy in use.
 fn open_unmounted() -> Result<File, HostError> {
     let at = std::env::temp_dir().join(format!("narrows-cgroup2-{}", std::process::id()));
     fs::create_dir(&at).map_err(HostError::file(&at))?;
@@ -52,7 +52,7 @@ fn open_unmounted() -> Result<File, HostError> {
         })
         .and_then(|()| {
             let folder = File::open(&at).map_err(HostError::file(&at));
-            // What fails here is only left lying in the folder for temporary files.
+            // A failure here only leaves an entry in the folder for temporary files.
             let _ = umount2(&at, MntFlags::MNT_DETACH);
             folder
         });

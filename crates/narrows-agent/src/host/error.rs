@@ -1,41 +1,42 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why a host could not be made a sender or receiver. One line each: what, what was found, what would do.
+/// Why a host could not become a sender or receiver. One line: what was attempted, what was found, and a
+/// remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// An option of the user's that cannot be.
+    /// An invalid option.
     #[error("{key}: {found}; {remedy}")]
     Setting {
         /// The option.
         key: &'static str,
-        /// What it was.
+        /// The value found.
         found: String,
-        /// What would do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// Something that the kernel or this process lacks.
+    /// The kernel or this process lacks something.
     #[error("{what}: {found}; {remedy}")]
     Missing {
-        /// What was to be done.
+        /// What was attempted.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's answer.
         found: String,
-        /// What would do.
+        /// The remedy.
         remedy: String,
     },
-    /// A file of the system.
+    /// A system file cannot be used.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: io::Error,
     },
 }
 
 impl HostError {
-    /// Whether the user's options are to blame (exit code 2).
+    /// Whether an option is wrong (exit code 2).
     pub fn is_setting(&self) -> bool {
         matches!(self, HostError::Setting { .. })
     }

@@ -1,4 +1,4 @@
-//! What is loaded, held by links: gone with the process, or pinned.
+//! Loaded programs, held by links that end with the process, or pinned.
 
 #![allow(unsafe_code, reason = "system calls that no library of ours wraps")]
 
@@ -14,11 +14,11 @@ use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use super::{HostError, Namespace, netns};
 
-/// Links: what they hold goes with them.
+/// Links. Dropping them detaches what they hold.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     pins: Option<Pins>,
-    // Neither is read: their drop is what they are for.
+    // Never read: they exist for their drop.
     raw: Vec<OwnedFd>,
     links: Vec<Link>,
 }
@@ -30,22 +30,22 @@ struct Pins {
 }
 
 impl Links {
-    /// Takes away what an earlier start has left in the folder.
+    /// Removes the pins of an earlier start from the folder.
     pub(super) fn new(role: &'static str, pin: Option<&Path>) -> Result<Self, HostError> {
         let Some(folder) = pin else { return Ok(Links::default()) };
         fs::create_dir_all(folder).map_err(HostError::file(folder))?;
         if !statfs(folder).is_ok_and(|s| s.filesystem_type() == BPF_FS_MAGIC) {
             return Err(HostError::Setting {
                 key: "pin",
-                found: format!("{} is not on a bpffs", folder.display()),
-                remedy: "name a folder below where bpffs is mounted, as /sys/fs/bpf/narrows",
+                found: format!("{} is not in a bpffs", folder.display()),
+                remedy: "name a folder below the mount of bpffs, e.g. /sys/fs/bpf/narrows",
             });
         }
         unpin(folder, role)?;
         Ok(Links { pins: Some(Pins { folder: folder.to_owned(), role }), ..Links::default() })
     }
 
-    /// Keeps a link.
+    /// Keeps a link, and pins it if a folder is set.
     pub(super) fn hold(&mut self, name: &str, mut link: Link) -> Result<(), HostError> {
         if let Some(pins) = &self.pins {
             let path = pins.path(name);
@@ -73,16 +73,15 @@ impl Links {
                 return Err(HostError::Missing {
                     what: "attaching to an interface (tcx)",
                     found: io::Error::from_raw_os_error(-link).to_string(),
-                    remedy:
-                        "Linux 6.6 or later with CONFIG_NET_XGRESS is needed, or no interfaces to mark on"
-                            .into(),
+                    remedy: "Linux 6.6 or later with CONFIG_NET_XGRESS is needed, or configure no interfaces"
+                        .into(),
                 });
             }
             // SAFETY: the kernel has just opened it for us alone.
             Ok(unsafe { OwnedFd::from_raw_fd(link) })
         })?;
         if let Some(pins) = &self.pins {
-            // Namespaces may have interfaces of the same name.
+            // Interfaces of several namespaces may have the same name.
             let path = pins.path(&format!("{name}_{}_{interface}", self.raw.len()));
             let path_c = CString::new(path.as_os_str().as_bytes())
                 .map_err(|error| HostError::file(&path)(io::Error::other(error)))?;
@@ -96,7 +95,7 @@ impl Links {
         Ok(())
     }
 
-    /// Whether what is held outlives the process.
+    /// Whether the links outlive the process.
     pub(super) fn pinned(&self) -> bool {
         self.pins.is_some()
     }
@@ -108,7 +107,7 @@ impl Pins {
     }
 }
 
-/// Takes away what a role has pinned in the folder; a folder that is not there is clean.
+/// Removes the pins of a role from the folder. A missing folder is no error.
 pub(super) fn unpin(folder: &Path, role: &str) -> Result<(), HostError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

@@ -1,4 +1,4 @@
-//! What loading the sender and loading the receiver have in common.
+//! Loading code that the sender and the receiver share.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::{HostError, Scope, netns};
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// What every eBPF program of a host needs of the kernel.
+/// Checks what every eBPF program of a host needs from the kernel.
 pub(super) fn check_kernel() -> Result<(), HostError> {
     if Path::new(BTF).exists() {
         return Ok(());
@@ -20,7 +20,7 @@ pub(super) fn check_kernel() -> Result<(), HostError> {
     })
 }
 
-/// What would do against an error of libbpf's.
+/// The remedy for an error of libbpf.
 pub(super) fn refused(
     what: &'static str,
     remedy: &'static str,
@@ -44,7 +44,7 @@ pub(super) fn enter_namespaces(map: &impl MapCore, scope: &Scope) -> Result<(), 
     Ok(())
 }
 
-/// Counters of a program: words of its `.bss`.
+/// Counters of a program: the words of its `.bss`.
 #[derive(Debug)]
 pub(super) struct Words(MapHandle);
 
@@ -52,10 +52,10 @@ impl Words {
     pub(super) fn new(map: &MapMut<'_>) -> Result<Self, HostError> {
         MapHandle::try_from(map)
             .map(Words)
-            .map_err(refused("keeping the counters", "this is a defect of ours"))
+            .map_err(refused("keeping the counters", "this is a bug in narrows-agent"))
     }
 
-    /// The first `N` words; zeros where they cannot be read.
+    /// The first `N` words; zeros if they cannot be read.
     pub(super) fn read<const N: usize>(&self) -> [u64; N] {
         let bytes = self.0.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
         let mut words = [0; N];

@@ -1,10 +1,10 @@
 //! A stock Linux host as a sender or a receiver of rate feedback.
 //!
-//! * [`Sender`]: SYNs ask for feedback, and the congestion control `brf` obeys it (`bpf/sender`).
-//! * [`Receiver`]: ACKs leave room for the feedback (`bpf/receiver`). Optional, as the switch can insert the option.
+//! * [`Sender`]: SYNs ask for feedback, and the congestion control `brf` applies it (`bpf/sender`).
+//! * [`Receiver`]: ACKs have room for the feedback (`bpf/receiver`). Optional, as the switch can insert the option.
 //!
-//! Both apply to the sockets of a cgroup, and of these to those of certain network namespaces ([`Scope`]). Everything
-//! is held by links, which the kernel takes away with the process that holds them, unless they are pinned.
+//! Both apply to the sockets of a cgroup, optionally limited to certain network namespaces ([`Scope`]). Links
+//! hold all programs. The kernel removes them with the process, unless they are pinned.
 
 mod cgroup;
 mod error;
@@ -23,7 +23,7 @@ pub use options::{Choice, Mode, Namespace, ReceiverOptions, Scope, SenderOptions
 pub use receiver::{Receiver, ReceiverCounters};
 pub use sender::{Sender, SenderCounters};
 
-/// Takes away what senders and receivers have pinned in this folder of a bpffs.
+/// Removes the pins of senders and receivers from this folder of bpffs.
 pub fn clean(pin: &Path) -> Result<(), HostError> {
     sender::clean(pin)?;
     receiver::clean(pin)

@@ -1,4 +1,4 @@
-//! Doing things inside a network namespace, and what the sender changes there.
+//! Runs code inside a network namespace, and changes the default congestion control there.
 
 #![allow(unsafe_code, reason = "system calls that no library of ours wraps")]
 
@@ -17,7 +17,7 @@ use super::{HostError, Namespace};
 const CONGESTION_CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// Runs `work` in the namespace, on a thread of its own: a namespace belongs to a thread (setns(2)).
+/// Runs `work` in the namespace, in a thread of its own: a namespace belongs to a thread (setns(2)).
 pub(super) fn within<T: Send>(
     namespace: &Namespace,
     work: impl FnOnce() -> Result<T, HostError> + Send,
@@ -38,7 +38,7 @@ pub(super) fn within<T: Send>(
     })
 }
 
-/// The cookie by which programs know the namespace (SO_NETNS_COOKIE, 5.14).
+/// The cookie that identifies the namespace in programs (SO_NETNS_COOKIE, 5.14).
 pub(super) fn cookie(namespace: &Namespace) -> Result<u64, HostError> {
     within(namespace, || {
         let socket = UdpSocket::bind(("127.0.0.1", 0)).or_else(|_| UdpSocket::bind(("0.0.0.0", 0)));
@@ -66,7 +66,7 @@ pub(super) fn cookie(namespace: &Namespace) -> Result<u64, HostError> {
     })
 }
 
-/// Index of a network interface of the present namespace.
+/// Index of a network interface of the current namespace.
 pub(super) fn interface(name: &str) -> Result<u32, HostError> {
     nix::net::if_::if_nametoindex(name).map_err(|_| HostError::Setting {
         key: "interfaces",
@@ -75,13 +75,13 @@ pub(super) fn interface(name: &str) -> Result<u32, HostError> {
     })
 }
 
-/// Whether the kernel has this congestion control at hand.
+/// Whether the kernel offers this congestion control.
 pub(super) fn has_congestion_control(name: &str) -> Result<bool, HostError> {
     let text = fs::read_to_string(AVAILABLE).map_err(HostError::file(AVAILABLE))?;
     Ok(text.split_whitespace().any(|word| word == name))
 }
 
-/// The default congestion control of a namespace, that of the calling thread, before it was changed.
+/// The default congestion control of the calling thread's namespace, before it was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefaultBefore {
     own: String,
@@ -89,13 +89,13 @@ pub struct DefaultBefore {
 }
 
 impl DefaultBefore {
-    /// As it is now, and `own` is to come.
+    /// Reads the present default, before it becomes `own`.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// If it cannot be read.
     pub fn read(own: &str) -> io::Result<Self> {
         let before = fs::read_to_string(CONGESTION_CONTROL)?.trim().to_owned();
-        // Our own name was left behind: then the kernel's usual one goes back.
+        // An earlier sender left its own name as the default: restore the kernel's usual one.
         let before = if before == own { "cubic".to_owned() } else { before };
         Ok(DefaultBefore { own: own.to_owned(), before })
     }
@@ -104,22 +104,22 @@ impl DefaultBefore {
         fs::write(CONGESTION_CONTROL, &self.own)
     }
 
-    /// Puts it back; false: somebody has chosen another since.
+    /// Restores it; false: somebody has chosen another one since.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn put_back(&self) -> io::Result<bool> {
         if fs::read_to_string(CONGESTION_CONTROL)?.trim() != self.own {
             return Ok(false);
         }
-        // Namespaces but the first may have only unrestricted ones as their default, and that is what
-        // they then inherited: reno is one always (tcp_set_default_congestion_control()).
+        // Namespaces other than the first accept only unrestricted ones as their default, and inherit such a
+        // one: reno is always unrestricted (tcp_set_default_congestion_control()).
         fs::write(CONGESTION_CONTROL, &self.before).or_else(|_| fs::write(CONGESTION_CONTROL, "reno"))?;
         Ok(true)
     }
 }
 
-/// A namespace whose default congestion control was changed; put back on drop.
+/// A namespace whose default congestion control was changed. Drop restores it.
 #[derive(Debug)]
 pub(super) struct DefaultChanged {
     namespace: Namespace,
@@ -143,7 +143,7 @@ impl Drop for DefaultChanged {
         let restored =
             within(&self.namespace, || self.default.put_back().map_err(HostError::file(CONGESTION_CONTROL)));
         if let Err(error) = restored {
-            tracing::warn!(%error, "the default congestion control was not put back");
+            tracing::warn!(%error, "the default congestion control was not restored");
         }
     }
 }

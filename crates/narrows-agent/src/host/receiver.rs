@@ -17,16 +17,16 @@ use skeleton::ReceiverSkelBuilder;
 const ROLE: &str = "receiver";
 const REMEDY: &str = "Linux 5.14 or later with CONFIG_CGROUP_BPF and CONFIG_DEBUG_INFO_BTF is needed";
 
-/// What the receiver's program has counted since it was loaded.
+/// Counters of the receiver's program since it was loaded.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
     /// SYNs of this host that asked for feedback.
     pub asked: u64,
-    /// Connections whose ACKs leave room for it.
+    /// Connections whose ACKs have room for it.
     pub reserving: u64,
 }
 
-/// A host whose ACKs leave room for feedback, for as long as this lives or is pinned.
+/// A host whose ACKs have room for feedback, while this exists or is pinned.
 #[derive(Debug)]
 pub struct Receiver {
     counters: Words,
@@ -34,10 +34,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Loads and attaches. What an earlier start has left in the same pin folder is taken away first.
+    /// Loads and attaches the program. Pins of an earlier start in the same folder are removed first.
     ///
-    /// Servers that listened before take part only in connections that they open themselves: the SYN of the others has
-    /// not been kept, unless a sender runs there too. The switch inserts the option.
+    /// Servers that listened before take part only in connections that they open themselves: the SYNs of
+    /// other connections were not saved, unless a sender runs there as well. For those the switch inserts the
+    /// option.
     pub fn load(options: &ReceiverOptions) -> Result<Self, HostError> {
         check_kernel()?;
         let cgroup = cgroup::open(options.scope.cgroup.as_deref())?;
@@ -57,14 +58,14 @@ impl Receiver {
         Ok(Receiver { counters: Words::new(&skel.maps.bss)?, _links: links })
     }
 
-    /// What has been counted.
+    /// The present counters.
     pub fn counters(&self) -> ReceiverCounters {
         let [asked, reserving] = self.counters.read();
         ReceiverCounters { asked, reserving }
     }
 }
 
-/// Takes away what a receiver has pinned in this folder.
+/// Removes the pins of a receiver from this folder.
 pub(super) fn clean(pin: &Path) -> Result<(), HostError> {
     links::unpin(pin, ROLE)
 }

@@ -19,42 +19,42 @@ skeleton!("sender");
 use skeleton::{OpenSenderSkel, SenderSkel, SenderSkelBuilder};
 
 const ROLE: &str = "sender";
-/// TCP_CA_NAME_MAX, with the terminating zero.
+/// TCP_CA_NAME_MAX, including the terminating zero.
 const NAME_MAX: usize = 16;
 const REMEDY: &str = "Linux 6.12 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
 
-/// What the sender's programs have counted since they were loaded.
+/// Counters of the sender's programs since they were loaded.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
     /// SYNs that asked for feedback.
     pub asked: u64,
-    /// Connections that began with a rate of the network's.
+    /// Connections that started with a rate of the network.
     pub rated: u64,
-    /// Connections that began with CUBIC, although feedback may still come.
+    /// Connections that started with CUBIC and may still get feedback.
     pub awaiting: u64,
-    /// Connections whose handshake had no option: CUBIC for good.
+    /// Connections whose handshake had no option; they use CUBIC throughout.
     pub unrated: u64,
-    /// Connections whose feedback fell silent, and that went to CUBIC.
+    /// Connections whose feedback stopped and that went to CUBIC.
     pub orphaned: u64,
-    /// Connections that came back from CUBIC to a rate.
+    /// Connections that returned from CUBIC to a rate.
     pub adopted: u64,
-    /// Data packets that said whether the application limits them.
+    /// Data packets that stated whether the application limits the flow.
     pub marked: u64,
-    /// ACKs whose padding was put right (the paper's wire format).
+    /// ACKs whose padding was restored (the paper's wire format).
     pub restored: u64,
 }
 
-/// A host that obeys rate feedback, for as long as this lives or is pinned.
+/// A host that applies rate feedback, while this exists or is pinned.
 #[derive(Debug)]
 pub struct Sender {
     counters: Words,
-    // Put back before the congestion control goes: one that is somebody's default would linger on.
+    // Restored before the congestion control is unregistered: as somebody's default it would stay.
     defaults: Vec<DefaultChanged>,
     links: Links,
 }
 
 impl Sender {
-    /// Loads and attaches. What an earlier start has left in the same pin folder is taken away first.
+    /// Loads and attaches the programs. Pins of an earlier start in the same folder are removed first.
     pub fn load(options: &SenderOptions) -> Result<Self, HostError> {
         check(options)?;
         check_kernel()?;
@@ -98,7 +98,7 @@ impl Sender {
         Ok(Sender { counters: Words::new(&skel.maps.bss)?, defaults, links })
     }
 
-    /// What has been counted.
+    /// The present counters.
     pub fn counters(&self) -> SenderCounters {
         let [asked, rated, awaiting, unrated, orphaned, adopted, marked, restored] = self.counters.read();
         SenderCounters { asked, rated, awaiting, unrated, orphaned, adopted, marked, restored }
@@ -108,13 +108,13 @@ impl Sender {
 impl Drop for Sender {
     fn drop(&mut self) {
         if self.links.pinned() {
-            // The congestion control stays, so its namespaces keep it.
+            // The congestion control stays, and so does the namespaces' default.
             self.defaults.drain(..).for_each(std::mem::forget);
         }
     }
 }
 
-/// Takes away what a sender has pinned in this folder.
+/// Removes the pins of a sender from this folder.
 pub(super) fn clean(pin: &Path) -> Result<(), HostError> {
     links::unpin(pin, ROLE)
 }
@@ -123,25 +123,24 @@ fn check(options: &SenderOptions) -> Result<(), HostError> {
     let name = &options.name;
     let setting = |key, found, remedy| Err(HostError::Setting { key, found, remedy });
     if name.is_empty() || name.len() >= NAME_MAX || !name.bytes().all(|b| b.is_ascii_graphic()) {
-        let remedy = "1 to 15 printable ASCII characters without spaces would do";
+        let remedy = "expected 1 to 15 printable ASCII characters without spaces";
         return setting("name", format!("`{name}`"), remedy);
     }
     if options.mode == Mode::Obey && !netns::has_congestion_control("cubic")? {
         return Err(HostError::Missing {
             what: "falling back to CUBIC without feedback",
             found: "the kernel has no cubic".to_owned(),
-            remedy: "CONFIG_TCP_CONG_CUBIC is needed (`modprobe tcp_cubic`), or the mode that only caps"
-                .to_owned(),
+            remedy: "CONFIG_TCP_CONG_CUBIC is needed (`modprobe tcp_cubic`), or mode = \"cap\"".to_owned(),
         });
     }
     if options.default_in_namespaces && (options.mode != Mode::Obey || options.scope.namespaces.is_empty()) {
         let found = "true, without a namespace or a congestion control".to_owned();
-        return setting("default_in_namespaces", found, "name namespaces, and do not only cap");
+        return setting("default_in_namespaces", found, "name namespaces and use a mode other than cap");
     }
     let interfaces = options.scope.namespaces.iter().any(|n| !n.interfaces.is_empty());
     if options.format == Format::Padding && !interfaces {
-        let found = "padding, without an interface by which ACKs come".to_owned();
-        return setting("format", found, "name interfaces, or use the experimental option");
+        let found = "padding, without an interface by which ACKs arrive".to_owned();
+        return setting("format", found, "name interfaces or use another format");
     }
     Ok(())
 }
@@ -182,7 +181,7 @@ fn tune(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) {
     }
 }
 
-/// What is not used is not loaded, so that it need not be there in the kernel.
+/// Disables unused programs, so that the kernel need not support them.
 fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> libbpf_rs::Result<()> {
     let obey = options.mode == Mode::Obey;
     let marking = obey && options.scope.namespaces.iter().any(|n| !n.interfaces.is_empty());
@@ -209,15 +208,17 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     Ok(())
 }
 
-/// Listeners that are older than the programs answer those who ask, too: all of the network namespaces in scope, or of the
-/// present one. A cgroup is not looked at: outside of ours there is no program to answer, and the SYN is kept for nothing.
+/// Makes listeners that are older than the programs answer SYNs that ask: those of all network namespaces in
+/// scope, or of the current one. The cgroup is not checked. Outside of it no program answers, and the SYN is
+/// saved without use.
 fn answer_from_now_on(options: &SenderOptions, skel: &SenderSkel<'_>) -> Result<(), HostError> {
     let what = "going through the listeners";
     let link = skel.progs.nrw_listeners.attach().map_err(refused(what, REMEDY))?;
     let here = [Namespace::default()];
     let namespaces = if options.scope.namespaces.is_empty() { &here[..] } else { &options.scope.namespaces };
     for namespace in namespaces {
-        // The iterator is one of the network namespace in which it was made. It runs as it is read, and says nothing.
+        // The iterator belongs to the network namespace that it was created in. It runs when it is read, and
+        // returns no text.
         netns::within(namespace, || {
             let mut listeners = Iter::new(&link).map_err(refused(what, REMEDY))?;
             io::copy(&mut listeners, &mut io::sink()).map_err(HostError::file(what))?;
@@ -234,7 +235,7 @@ fn attach_interfaces(
 ) -> Result<(), HostError> {
     for namespace in &options.scope.namespaces {
         for interface in &namespace.interfaces {
-            // Without a congestion control of ours nobody judges the application.
+            // Without `brf` the application's limit is not measured.
             if options.mode == Mode::Obey {
                 let at = libbpf_sys::BPF_TCX_EGRESS;
                 links.attach_tcx("mark", &skel.progs.nrw_mark, at, namespace, interface)?;

@@ -1,4 +1,4 @@
-//! Requests to `sch_htb` and `sch_fifo` (include/uapi/linux/pkt_sched.h), which no crate encodes.
+//! Encodes requests to `sch_htb` and `sch_fifo` (include/uapi/linux/pkt_sched.h), which no crate does.
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span};
 use netlink_packet_core::DefaultNla;
@@ -13,15 +13,15 @@ const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
 
-/// TC_LINKLAYER_ETHERNET: the kernel needs no rate table of us (`htb_change_class`).
+/// TC_LINKLAYER_ETHERNET: the kernel then needs no rate table (`htb_change_class`).
 const LINKLAYER_ETHERNET: u8 = 1;
 /// A tick of the packet scheduler is 64 ns (PSCHED_SHIFT of include/net/pkt_sched.h).
 const TICK_NANOS: u64 = 64;
-/// `sch_htb` complains of a quantum outside of these (htb_change_class).
+/// `sch_htb` logs a warning for a quantum outside of these bounds (htb_change_class).
 const QUANTUM: (u64, u64) = (1_000, 200_000);
 
 fn message(index: u32, this: u32, parent: u32, attributes: Vec<TcAttribute>) -> TcMessage {
-    // Interface numbers are positive ints in the kernel, so that the cast is exact.
+    // Interface numbers are positive ints in the kernel, so the cast is exact.
     let mut message = TcMessage::with_index(index as i32);
     message.header.handle = TcHandle::from(this);
     message.header.parent = TcHandle::from(parent);
@@ -48,7 +48,7 @@ pub(super) fn root(index: u32, layout: &Layout) -> TcMessage {
     message(index, handle(0), u32::from(TcHandle::ROOT), attributes)
 }
 
-/// A size table that has no table: only the overhead is added. An attribute within `TCA_STAB`.
+/// A size table without entries: it only adds the overhead. An attribute within `TCA_STAB`.
 fn size_table(overhead: u32) -> Vec<u8> {
     let delta = i64::from(overhead) - i64::from(ETHERNET_HEADER);
     let delta = i32::try_from(delta).unwrap_or(i32::MAX);
@@ -60,7 +60,7 @@ fn size_table(overhead: u32) -> Vec<u8> {
     [length.to_ne_bytes().to_vec(), TCA_STAB_BASE.to_ne_bytes().to_vec(), spec].concat()
 }
 
-/// The overhead that an encoded size table stands for; without one it is the Ethernet header.
+/// The overhead of an encoded size table. Without a size table it is the Ethernet header.
 pub(super) fn overhead_of(attributes: &[TcAttribute]) -> Option<u32> {
     let stab = attributes.iter().find_map(|a| match a {
         TcAttribute::Stab(bytes) => Some(bytes),
@@ -71,7 +71,7 @@ pub(super) fn overhead_of(attributes: &[TcAttribute]) -> Option<u32> {
     u32::try_from(i64::from(ETHERNET_HEADER) + i64::from(delta)).ok()
 }
 
-/// `tc class replace`: rate, ceiling and what has to be said each time with them.
+/// `tc class replace`: rate, ceiling, and the options that each request must repeat.
 pub(super) fn class(index: u32, node: &Node, rate: Rate, ceil: Rate, frame: Bytes) -> TcMessage {
     let quantum = burst(rate, frame).get().clamp(QUANTUM.0, QUANTUM.1) as u32;
     // struct tc_htb_opt: rate, ceil, buffer, cbuffer, quantum, level, prio.
@@ -86,22 +86,22 @@ pub(super) fn class(index: u32, node: &Node, rate: Rate, ceil: Rate, frame: Byte
         option(TCA_HTB_CEIL64, ceil.as_bytes_per_sec().to_ne_bytes().to_vec()),
     ];
     let (this, parent) = node.place();
-    // What a dump calls TC_H_ROOT is asked for as the qdisc's own handle.
+    // TC_H_ROOT in a dump is the qdisc's own handle in a request.
     let parent = if node.parent == 0 { handle(0) } else { parent };
     message(index, this, parent, vec![kind("htb"), TcAttribute::Options(options)])
 }
 
 /// `tc qdisc replace parent CLASS pfifo limit N`
 pub(super) fn pfifo(index: u32, parent: &Node, limit: u32) -> TcMessage {
-    // struct tc_fifo_qopt stands in TCA_OPTIONS itself, without an attribute around it.
+    // struct tc_fifo_qopt is directly in TCA_OPTIONS, not in an attribute of its own.
     let options = TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, limit.to_ne_bytes().to_vec()));
     message(index, 0, handle(parent.minor), vec![kind("pfifo"), options])
 }
 
-/// struct tc_ratespec. Above 2^32 the 64-bit attribute has the word (the kernel takes the larger).
+/// struct tc_ratespec. Above 2^32 the 64-bit attribute counts (the kernel uses the larger value).
 fn rate_spec(rate: Rate) -> Vec<u8> {
     let mut spec = vec![0, LINKLAYER_ETHERNET];
-    // overhead, cell_align, mpu: the size table counts.
+    // overhead, cell_align and mpu are zero: the size table adds them.
     spec.extend([0; 6]);
     spec.extend(u32::try_from(rate.as_bytes_per_sec()).unwrap_or(u32::MAX).to_ne_bytes());
     spec
@@ -112,7 +112,7 @@ pub(super) fn burst(rate: Rate, frame: Bytes) -> Bytes {
     (frame + frame).max(rate.bytes_in(Span::from_millis(1)))
 }
 
-/// A burst as HTB wants it: the time that it takes at the class's rate, in ticks, rounded up so that two frames fit.
+/// A burst in HTB's unit: its time at the class's rate, in ticks, rounded up so that two frames fit.
 pub(super) fn ticks(rate: Rate, frame: Bytes) -> u32 {
     let bytes = u128::from(burst(rate, frame).get());
     let rate = u128::from(rate.as_bytes_per_sec().max(1));
@@ -127,7 +127,7 @@ mod tests {
     use netlink_packet_core::{Emitable, NlasIterator, Parseable};
     use proptest::prelude::*;
 
-    /// What is in `TCA_OPTIONS` of an encoded class: (opt, rate64, ceil64).
+    /// The contents of `TCA_OPTIONS` of an encoded class: (opt, rate64, ceil64).
     fn decode(message: &TcMessage) -> (Vec<u8>, u64, u64) {
         let mut bytes = vec![0; message.buffer_len()];
         message.emit(&mut bytes);
@@ -162,12 +162,13 @@ mod tests {
             let (opt, rate64, ceil64) = decode(&class(7, &CLASSES[3], rate, ceil, frame));
             prop_assert_eq!(opt.len(), 44, "sizeof(struct tc_htb_opt)");
             prop_assert_eq!((rate64, ceil64), (rate.as_bytes_per_sec(), ceil.as_bytes_per_sec()));
-            // The 32-bit rate must not exceed the true one: the kernel takes the larger of both.
+            // The 32-bit rate must not exceed the real one: the kernel uses the larger of both.
             prop_assert!(u64::from(word(&opt, 8)) <= rate64 && u64::from(word(&opt, 20)) <= ceil64);
             prop_assert!((1_000..=200_000).contains(&word(&opt, 32)));
             prop_assert_eq!(word(&opt, 40), 1, "priority of the elephants");
             for (ticks, rate) in [(word(&opt, 24), rate), (word(&opt, 28), ceil)] {
-                // Back to bytes: at least the burst, at most a tick more; unless it is capped at 274 s.
+                // Converted back to bytes: at least the burst and at most a tick more, unless it is capped at
+                // 274 s.
                 let bytes = u128::from(ticks) * 64 * u128::from(rate.as_bytes_per_sec()) / 1_000_000_000;
                 let burst = u128::from(burst(rate, frame).get());
                 let tick = u128::from(rate.as_bytes_per_sec()) * 65 / 1_000_000_000 + 1;

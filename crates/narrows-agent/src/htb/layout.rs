@@ -1,4 +1,4 @@
-//! Which classes there are, and what a class of the rate controller means for them.
+//! The HTB classes, and how a class of the rate controller maps to them.
 
 use narrows_control::rate::{Class, LEAVES};
 use narrows_control::units::{Bytes, Rate};
@@ -6,28 +6,29 @@ use narrows_control::units::{Bytes, Rate};
 /// Major number of our HTB: "NW".
 pub const HANDLE: u16 = 0x4e57;
 
-/// What a frame is longer than its IP datagram by, as Linux counts it without a size table: the Ethernet header.
+/// Bytes that Linux adds to an IP datagram without a size table: the Ethernet header.
 pub(super) const ETHERNET_HEADER: u32 = 14;
 
-/// HTB refuses a rate of zero; a packet per second in its place (as `narrows_control::rate::brf` has it).
+/// HTB refuses a rate of zero. A packet per second replaces it, as in `narrows_control::rate::brf`.
 pub(super) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
-/// What a port's HTB is built from.
+/// Parameters of a port's HTB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Rate of the link, in bytes of IP datagram and `overhead`.
+    /// Rate of the link, in bytes of IP datagrams plus `overhead`.
     pub link: Rate,
     /// Largest IP datagram.
     pub mtu: Bytes,
     /// Limit of each leaf's queue in packets, in the order of `Leaf`.
     pub limits: [u32; LEAVES],
-    /// What the link adds to an IP datagram, bytes. 14: frames, as Linux counts them by itself; 0: L3; 38: Ethernet
-    /// on the wire with preamble, checksum and gap. See the module about GSO.
+    /// Bytes that the link adds to an IP datagram. 14: frames, as Linux counts them by default; 0: L3; 38:
+    /// Ethernet on the wire with preamble, checksum and gap. The module's documentation describes the effect
+    /// on GSO packets.
     pub overhead: u32,
 }
 
 impl Layout {
-    /// A link of this rate with 1000 packets in each leaf (the customary `txqueuelen`), counted as frames.
+    /// A link of this rate with 1000 packets in each leaf (the usual `txqueuelen`), counted as frames.
     pub fn new(link: Rate, mtu: Bytes) -> Self {
         Layout { link, mtu, limits: [1000; LEAVES], overhead: ETHERNET_HEADER }
     }
@@ -37,13 +38,13 @@ impl Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) minor: u16,
-    /// Minor number of the class above; 0: the root.
+    /// Minor number of the parent class; 0: the root.
     pub(super) parent: u16,
-    /// Lower borrows first. Of leaves only.
+    /// Lower values borrow first. Only for leaves.
     pub(super) priority: u32,
 }
 
-/// From the root down: a class needs its parent.
+/// In order from the root, as a class needs its parent.
 pub(super) const CLASSES: [Node; 6] = [
     Node { minor: 0x1, parent: 0, priority: 0 },
     Node { minor: 0x10, parent: 0x1, priority: 0 },
@@ -59,28 +60,29 @@ const ELEPHANT: usize = 3;
 const OTHER_TCP: usize = 4;
 const UDP: usize = 5;
 
-/// Minor number of the class for what nobody classified.
+/// Minor number of the class for unclassified packets.
 pub(super) const DEFAULT_MINOR: u16 = 0x20;
 
-/// The class of a leaf; numbers that are no leaf get the default class.
+/// The class of a leaf; other numbers get the default class.
 pub(super) fn leaf_node(leaf: usize) -> &'static Node {
     let at = [MOUSE, ELEPHANT, OTHER_TCP, UDP].get(leaf).copied().unwrap_or(OTHER_TCP);
     &CLASSES[at]
 }
 
-/// `major:minor` of ours.
+/// `major:minor` of our HTB.
 pub(super) fn handle(minor: u16) -> u32 {
     u32::from(HANDLE) << 16 | u32::from(minor)
 }
 
 impl Node {
-    /// Handle and parent as the kernel dumps them. The class at the top has `TC_H_ROOT`.
+    /// Handle and parent as in the kernel's dump. The parent of the top class is `TC_H_ROOT`.
     pub(super) fn place(&self) -> (u32, u32) {
         let parent = if self.parent == 0 { u32::MAX } else { handle(self.parent) };
         (handle(self.minor), parent)
     }
 
-    /// Rate and ceiling until the rate controller has spoken: a port without flows is the rated class's, all may borrow.
+    /// Rate and ceiling before the rate controller's first decision: a port without flows belongs to the
+    /// rated class, and all may borrow.
     pub(super) fn start(self, link: Rate) -> (Rate, Rate) {
         let link = link.max(LEAST_RATE);
         match self.minor {
@@ -91,11 +93,13 @@ impl Node {
     }
 }
 
-/// Rates of the HTB classes (number in [`CLASSES`], rate, ceiling) that a class of the rate controller stands for.
+/// Rates of the HTB classes (number in [`CLASSES`], rate, ceiling) that implement a class of the rate
+/// controller.
 ///
-/// HTB sends a leaf that is within its own rate before any that borrows, whatever their priorities, and does not hold
-/// leaves together to what their parent may have. So the sum of the leaves' rates must be the class's, and for strict
-/// priority (BRF-50) all of it is the mice's: elephants borrow what mice leave from the inner class.
+/// HTB sends a leaf within its own rate before any leaf that borrows, regardless of priorities, and does not
+/// limit the leaves' sum to their parent's rate. So the sum of the leaves' rates must equal the class's rate.
+/// Strict priority (BRF-50) needs all of it at the mice's leaf: elephants borrow from the inner class what
+/// mice leave.
 pub(super) fn nodes_of(class: Class, rate: Rate, ceil: Rate) -> impl Iterator<Item = (usize, Rate, Rate)> {
     let rate = rate.max(LEAST_RATE);
     let ceil = ceil.max(rate);

@@ -1,7 +1,7 @@
-//! The queue of a controlled port: Linux's HTB (`sch_htb`), kept by rtnetlink without a fork of `tc`.
+//! The queue of a controlled port: Linux's HTB (`sch_htb`), managed over rtnetlink without running `tc`.
 //!
 //! ```text
-//! root 4e57:            default class :20, so that ARP, ICMP and what else nobody classifies is not held up
+//! root 4e57:            default class :20, so that ARP, ICMP and other unclassified packets are not delayed
 //!   :1   the link
 //!     :10  rated flows (BRF-20)
 //!       :11  mice, priority 0            leaf pfifo
@@ -10,14 +10,15 @@
 //!     :30  UDP, priority 3, ceil = rate  leaf pfifo (BRF-23)
 //! ```
 //!
-//! Who goes where is decided by the data plane, which writes `major:minor` of the leaf into `skb->priority`
-//! ([`Htb::priority`]). The major number is "NW", not the customary 1, so that remains can be told from what an
-//! administrator set up.
+//! The data plane classifies packets: it writes `major:minor` of the leaf into `skb->priority`
+//! ([`Htb::priority`]). The major number is "NW", not the usual 1, to distinguish our HTB from an
+//! administrator's.
 //!
-//! **What a rate counts.** HTB counts frames: the IP datagram and 14 bytes of Ethernet header, of a GSO packet each
-//! segment with its headers. [`Layout::overhead`] other than 14 is a size table (`TCA_STAB`), with which Linux counts
-//! a GSO packet as *one* datagram (`__qdisc_calculate_pkt_len`): on a port with segmentation offload it counts 1448
-//! bytes in place of 1500 for each full segment (measured), and 3.5 % more leave than the rate says.
+//! **What a rate counts.** HTB counts frames: the IP datagram and 14 bytes of Ethernet header, and for a GSO
+//! packet each segment with its headers. An [`Layout::overhead`] other than 14 needs a size table
+//! (`TCA_STAB`). With one, Linux counts a GSO packet as *one* datagram (`__qdisc_calculate_pkt_len`). On a
+//! port with segmentation offload it then counts 1448 bytes instead of 1500 for each full segment (measured),
+//! and the port sends 3.5 % more than its rate.
 
 mod encode;
 mod layout;
@@ -36,24 +37,24 @@ pub use stats::LeafStats;
 
 use layout::{CLASSES, Node, leaf_node, nodes_of};
 
-/// HTB at one port. Dropping it removes it from the port and puts back what was there.
+/// HTB at one port. Dropping it removes HTB and restores the previous qdisc.
 #[derive(Debug)]
 pub struct Htb {
     rtnl: Rtnl,
     index: u32,
     layout: Layout,
     remains: Remains,
-    /// Rate and ceiling of each of [`CLASSES`] as the kernel has them.
+    /// Present rate and ceiling of each of [`CLASSES`].
     rates: [(Rate, Rate); CLASSES.len()],
     keep: bool,
 }
 
 impl Htb {
-    /// Puts HTB at the root of interface `index`. An HTB of ours that is there already, of the same layout, is
-    /// taken over with what waits in it; one of another layout is replaced.
+    /// Installs HTB at the root of interface `index`. An existing HTB of ours with the same layout is taken
+    /// over with its queued packets. One with another layout is replaced.
     ///
     /// # Errors
-    /// When the kernel refuses, or somebody else's classful queue is at the root: it could not be put back.
+    /// If the kernel refuses, or a foreign classful qdisc is at the root, which could not be restored.
     pub fn install(index: u32, layout: &Layout) -> Result<Htb, Error> {
         let mut rtnl = Rtnl::open()?;
         let found = qdisc::root(&mut rtnl, index)?;
@@ -80,7 +81,7 @@ impl Htb {
             let message = encode::root(index, layout);
             htb.rtnl.create(rtnl::Object::Qdisc, message, "HTB")?;
         }
-        // From here on an error drops `htb`, which cleans up.
+        // From here on an error drops `htb`, which removes it.
         for at in 0..CLASSES.len() {
             htb.write(at)?;
         }
@@ -91,12 +92,12 @@ impl Htb {
         Ok(htb)
     }
 
-    /// What a packet's `skb->priority` has to be to get into `leaf`.
+    /// The value of `skb->priority` that puts a packet into `leaf`.
     pub fn priority(leaf: Leaf) -> u32 {
         layout::handle(leaf_node(leaf as usize).minor)
     }
 
-    /// Gives a class this rate and ceiling. Writes nothing when it has them.
+    /// Sets rate and ceiling of a class. Sends nothing if they are unchanged.
     pub fn set_class(&mut self, class: Class, rate: Rate, ceil: Rate) -> Result<(), Error> {
         for (at, rate, ceil) in nodes_of(class, rate, ceil) {
             self.change(at, rate, ceil)?;
@@ -104,19 +105,19 @@ impl Htb {
         Ok(())
     }
 
-    /// The link has this rate now. Ceilings of the classes above it stop to matter; classes are told by
-    /// [`Htb::set_class`].
+    /// Sets the rate of the link. The ceilings of classes above it no longer matter. [`Htb::set_class`] sets
+    /// the classes.
     pub fn set_link(&mut self, rate: Rate) -> Result<(), Error> {
         self.layout.link = rate;
         self.change(layout::LINK, rate, rate)
     }
 
-    /// The rate of the link as HTB has it.
+    /// The present rate of the link.
     pub fn link(&self) -> Rate {
         self.layout.link
     }
 
-    /// Counters and queue of each leaf, in the order of [`Leaf`]. One dump, no fork.
+    /// Counters and queue of each leaf, in the order of [`Leaf`], by one dump and without a fork.
     pub fn stats(&mut self) -> Result<[LeafStats; LEAVES], Error> {
         let mut leaves = [LeafStats::default(); LEAVES];
         for message in self.rtnl.dump_classes(self.index)? {
@@ -129,17 +130,17 @@ impl Htb {
         Ok(leaves)
     }
 
-    /// What has to be undone when this process is gone; for the guardian.
+    /// What to undo when this process ends; for the guardian.
     pub fn remains(&self) -> &Remains {
         &self.remains
     }
 
-    /// Leaves HTB at the port when this value is dropped (pinned mode).
+    /// Keeps HTB at the port when this value is dropped (pinned mode).
     pub fn keep(&mut self) {
         self.keep = true;
     }
 
-    /// Takes HTB away and puts back what was there.
+    /// Removes HTB and restores the previous qdisc.
     pub fn remove(mut self) -> Result<(), Error> {
         self.keep = true;
         self.remains.undo(&mut self.rtnl).map(drop)
@@ -159,12 +160,12 @@ impl Htb {
         self.rtnl.create(rtnl::Object::Class, message, "an HTB class")
     }
 
-    /// A full packet as HTB counts it.
+    /// Length of a full packet in HTB's unit.
     fn frame(&self) -> Bytes {
         self.layout.mtu + Bytes::new(u64::from(self.layout.overhead))
     }
 
-    /// Whether the HTB of ours at the root has the classes and the size table that this one would have.
+    /// Whether our HTB at the root has the same classes and size table as this one.
     fn has_my_shape(&mut self) -> Result<bool, Error> {
         let shape = |m: &TcMessage| (u32::from(m.header.handle), u32::from(m.header.parent));
         let mut found: Vec<_> = self.rtnl.dump_classes(self.index)?.iter().map(shape).collect();

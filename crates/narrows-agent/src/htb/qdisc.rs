@@ -1,4 +1,4 @@
-//! What is at the root of an interface, before, while and after HTB is.
+//! The root qdisc of an interface before, during and after our HTB.
 
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use super::encode::{TCA_OPTIONS, overhead_of};
 use super::layout::HANDLE;
 use super::rtnl::{Error, Object, Rtnl, attribute, value};
 
-/// Kinds without classes, whose dumped options are accepted to make them again.
+/// Classless kinds. The kernel accepts their dumped options to create them again.
 const CAN_BE_RESTORED: [&str; 10] =
     ["pfifo", "bfifo", "fq", "fq_codel", "fq_pie", "codel", "pie", "sfq", "tbf", "cake"];
 
-/// A root qdisc that somebody set up.
+/// A root qdisc that was configured by somebody.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Previous {
     /// Kind, e.g. `fq`.
@@ -23,7 +23,7 @@ pub struct Previous {
 }
 
 impl Previous {
-    /// Made by an agent.
+    /// Whether an agent created it.
     pub(super) fn is_ours(&self) -> bool {
         self.kind == "htb" && self.handle >> 16 == u32::from(HANDLE)
     }
@@ -33,23 +33,22 @@ impl Previous {
     }
 }
 
-/// What an agent leaves at an interface, and what has to come back.
+/// What an agent leaves at an interface, and what to restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remains {
     /// The interface.
     pub index: u32,
-    /// What was at the root before; `None`: the default.
+    /// The previous root qdisc; `None`: the default.
     pub previous: Option<Previous>,
 }
 
 impl Remains {
-    /// What will have to come back at interface `index` once our HTB has been there; for the guardian, before
-    /// [`super::Htb::install`].
+    /// What to restore at interface `index` after our HTB; for the guardian, before [`super::Htb::install`].
     pub fn before(rtnl: &mut Rtnl, index: u32) -> Result<Remains, Error> {
         Ok(Remains { index, previous: root(rtnl, index)?.filter(|found| !found.is_ours()) })
     }
 
-    /// Takes our HTB away if it is there, and puts back what was there. Returns whether it was there.
+    /// Removes our HTB if it is there and restores the previous qdisc. Returns whether it was there.
     pub fn undo(&self, rtnl: &mut Rtnl) -> Result<bool, Error> {
         if !root(rtnl, self.index)?.is_some_and(|found| found.is_ours()) {
             return Ok(false);
@@ -61,12 +60,12 @@ impl Remains {
             if let Some(options) = &previous.options {
                 message.attributes.push(TcAttribute::Other(attribute(TCA_OPTIONS, options)));
             }
-            rtnl.create(Object::Qdisc, message, &format!("back the {} that was there", previous.kind))?;
+            rtnl.create(Object::Qdisc, message, &format!("the previous {} again", previous.kind))?;
         }
         Ok(true)
     }
 
-    /// All that agents left in this network namespace.
+    /// Everything that agents left in this network namespace.
     pub fn find(rtnl: &mut Rtnl) -> Result<Vec<Remains>, Error> {
         let ours =
             |message: &TcMessage| is_root(message) && described(message).is_some_and(|found| found.is_ours());
@@ -76,17 +75,18 @@ impl Remains {
     }
 }
 
-/// What somebody put at the root; `None`: the default, whose handle is 0.
+/// A root qdisc that was configured; `None`: the default, whose handle is 0.
 pub(super) fn root(rtnl: &mut Rtnl, index: u32) -> Result<Option<Previous>, Error> {
     Ok(root_dump(rtnl, index)?.as_ref().and_then(described))
 }
 
-/// The overhead that the root counts by.
+/// The overhead in the root's size table.
 pub(super) fn root_overhead(rtnl: &mut Rtnl, index: u32) -> Result<Option<u32>, Error> {
     Ok(root_dump(rtnl, index)?.and_then(|message| overhead_of(&message.attributes)))
 }
 
-/// Removes our HTB. The kernel compares the handle, so that nobody else's is hit, and attaches its default.
+/// Removes our HTB; the kernel then attaches its default. The kernel compares the handle, so a foreign qdisc
+/// is not removed.
 pub(super) fn delete_root(rtnl: &mut Rtnl, index: u32) -> Result<(), Error> {
     rtnl.delete_qdisc(root_message(index, u32::from(HANDLE) << 16))
 }
@@ -110,7 +110,7 @@ fn described(message: &TcMessage) -> Option<Previous> {
     (handle != 0).then(|| Previous { kind, handle, options: options.map(raw_options) })
 }
 
-/// The bytes in `TCA_OPTIONS`. The crate keeps options that it cannot read as the one attribute they came in.
+/// The bytes of `TCA_OPTIONS`. The crate keeps options that it cannot parse as one attribute.
 fn raw_options(attribute: &TcAttribute) -> Vec<u8> {
     use netlink_packet_core::Nla;
     use netlink_packet_route::tc::TcOption;

@@ -1,4 +1,4 @@
-//! Requests to rtnetlink, one at a time, each waited for.
+//! Requests to rtnetlink. Each waits for its answer.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use netlink_packet_route::tc::TcMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
-/// What went wrong between us and the kernel.
+/// Errors of rtnetlink requests.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kernel said no.
+    /// The kernel refused.
     #[error("{doing}: {source}")]
     Kernel {
-        /// What was being done.
+        /// What was attempted.
         doing: String,
         /// The kernel's answer.
         source: io::Error,
@@ -26,10 +26,10 @@ pub enum Error {
     /// There is no such interface.
     #[error("there is no interface {0}; `ip link` lists them")]
     NoInterface(String),
-    /// Packets without Ethernet headers leave by it.
+    /// Its packets have no Ethernet headers.
     #[error("interface {0} has no Ethernet headers (a tunnel?); name the one below it")]
     NotEthernet(String),
-    /// Somebody else's queue is at the root, and is of a kind that could not be put back.
+    /// A foreign qdisc is at the root, of a kind that could not be restored.
     #[error(
         "interface {interface} has a {kind} at its root (handle {:x}:) that the agent did not make; \
          `tc qdisc del dev {interface} root` takes it away", handle >> 16
@@ -37,14 +37,14 @@ pub enum Error {
     Occupied {
         /// The interface.
         interface: String,
-        /// Kind of the queue.
+        /// Kind of the qdisc.
         kind: String,
         /// Its handle.
         handle: u32,
     },
 }
 
-/// What a request is about.
+/// The object of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Object {
     Qdisc,
@@ -62,7 +62,7 @@ pub struct Link {
     pub mtu: u32,
     /// Hardware address, `aa:bb:cc:dd:ee:ff`; empty without one.
     pub mac: String,
-    /// Its packets begin with an Ethernet header.
+    /// Whether its packets begin with an Ethernet header.
     pub ethernet: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct Rtnl {
 }
 
 impl Rtnl {
-    /// Opens it.
+    /// Opens the socket.
     pub fn open() -> Result<Self, Error> {
         let open = || -> io::Result<Socket> {
             let mut socket = Socket::new(NETLINK_ROUTE)?;
@@ -112,13 +112,13 @@ impl Rtnl {
         Ok(answers.into_iter().filter_map(link).collect())
     }
 
-    /// The name of an interface; of one that is gone, its index.
+    /// The name of an interface, or its index if it is gone.
     pub fn name(&mut self, index: u32) -> Result<String, Error> {
         let found = self.links()?.into_iter().find(|link| link.index == index);
         Ok(found.map_or_else(|| format!("with index {index}"), |link| link.name))
     }
 
-    /// The interface called `name`, if the programs can read what leaves by it.
+    /// The interface called `name`, if the programs can parse its packets.
     pub fn ethernet(&mut self, name: &str) -> Result<Link, Error> {
         let link = self.link(name)?;
         if link.ethernet { Ok(link) } else { Err(Error::NotEthernet(name.to_owned())) }
@@ -143,7 +143,7 @@ impl Rtnl {
         self.ask(RouteNetlinkMessage::DelQueueDiscipline(message), NLM_F_ACK, "removing a qdisc").map(drop)
     }
 
-    /// The qdiscs of all interfaces: the kernel has no filter for them.
+    /// The qdiscs of all interfaces: the kernel cannot filter them.
     pub(super) fn dump_qdiscs(&mut self) -> Result<Vec<TcMessage>, Error> {
         let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
         let qdisc = |answer| match answer {
@@ -162,7 +162,7 @@ impl Rtnl {
         Ok(self.ask(request, NLM_F_DUMP, "reading HTB's classes")?.into_iter().filter_map(class).collect())
     }
 
-    /// Sends a request and collects its answers. `doing` is for errors.
+    /// Sends a request and collects its answers. `doing` appears in errors.
     fn ask(
         &mut self,
         request: RouteNetlinkMessage,
@@ -191,11 +191,11 @@ impl Rtnl {
             let mut rest = &datagram[..];
             while !rest.is_empty() {
                 let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).map_err(garbled)?;
-                // Lengths are of what was parsed, so they are not zero; parts are padded to four bytes.
+                // Lengths come from parsed messages and are not zero. Parts are padded to four bytes.
                 let length = (message.header.length as usize).max(16).next_multiple_of(4);
                 rest = rest.get(length..).unwrap_or_default();
                 if message.header.sequence_number != self.sequence {
-                    // An answer to a request that was given up on.
+                    // An answer to an earlier request that was given up.
                     continue;
                 }
                 match message.payload {

@@ -5,21 +5,21 @@ use netlink_packet_route::tc::{TcAttribute, TcMessage, TcStats2};
 
 use super::rtnl::value;
 
-/// Packets in 64 bits; the kernel adds it once 32 do not do.
+/// 64-bit packet count; the kernel adds it once 32 bits are not enough.
 const TCA_STATS_PKT64: u16 = 8;
 
-/// A leaf as the kernel counts it. Bytes are IP datagrams and the layout's overhead.
+/// A leaf's counters in the kernel. Bytes count IP datagrams and the layout's overhead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeafStats {
-    /// Bytes that left.
+    /// Bytes sent.
     pub bytes: u64,
-    /// Packets that left, GSO segments each.
+    /// Packets sent; each GSO segment counts.
     pub packets: u64,
-    /// Packets that wait, GSO packets as one.
+    /// Queued packets; a GSO packet counts as one.
     pub queued_packets: u32,
-    /// Bytes that wait.
+    /// Queued bytes.
     pub queued_bytes: u32,
-    /// Packets dropped for want of room (wraps).
+    /// Packets dropped because the queue was full (wraps).
     pub drops: u32,
     /// Times that the leaf had to wait for its rate (wraps).
     pub overlimits: u32,

@@ -1,8 +1,9 @@
 //! The control loop without its effects: from slots to orders.
 //!
-//! Every tick (10 ms, or when a controller's timer is due) the live slots are walked once: what the program counted goes to the
-//! port's controller, what the controller decides goes back. Between ticks the program rings for newcomers, and all
-//! others hear of them at once. No system call per flow, but for flows that end.
+//! Every tick (10 ms, or when a controller's timer is due) the loop walks the live slots once. It reports the
+//! program's counts to the port's controller and writes the controller's decisions back. Between ticks the
+//! program announces newcomers, and the decisions for all other flows are then updated at once. Only flows
+//! that end cost a system call each.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::Header;
@@ -16,56 +17,56 @@ use super::shadow::{Keys, Shadow};
 use super::story::Teller;
 use super::table::{Flags, FlowTable, Orders};
 
-/// Every slot is looked at this often, whether something happened or not, a part of them in each tick: a bell may be
-/// lost, a controller may have removed a flow, and what it decided may have changed with time alone.
+/// Every slot is examined this often, a part of them in each tick: an announcement may be lost, a controller
+/// may have removed a flow, and its decisions may change with time alone.
 const SCAN_EVERY: Span = Span::from_millis(200);
-/// A flow that the controller does not want to know gives its slot back.
+/// A flow that its controller does not accept frees its slot.
 const UNKNOWN_FOR: Span = Span::from_secs(5);
-/// A flow that its controller keeps for so long is none of a forger's, even if no ACK of it passes here (BRF-63).
+/// A flow that its controller keeps for this long is not forged, even if no ACK of it passes here (BRF-63).
 const CONFIRMED_AFTER: Span = Span::from_secs(4);
-/// Services with a grant of their own (the program's table has this size).
+/// Most services with a grant of their own (the size of the program's table).
 const SERVICES: usize = 1024;
-/// A flow without data whose ACKs go on (keepalives) is mentioned this often.
+/// A flow without data whose ACKs continue (keepalives) is reported this often.
 const MENTION_EVERY: Span = Span::from_secs(10);
 
 /// A controlled port.
 pub struct Port {
     /// Its controller.
     pub controller: Box<dyn RateController>,
-    /// What its queue and the program counted, as of the last tick.
+    /// Counters of its queue and of the program, as of the last tick.
     pub counters: PortCounters,
-    /// Packets of UDP that arrived since the last tick: (bytes, largest datagram).
+    /// UDP packets that arrived since the last tick: (bytes, largest datagram).
     pub udp: Bytes,
     /// Largest packet.
     pub mtu: Bytes,
     version: u64,
-    /// What all its flows may have has changed.
+    /// Whether the allocations of all its flows have changed.
     changed: bool,
 }
 
-/// What the loop asks of its host, per port.
+/// Actions for the host to carry out, per port.
 #[derive(Debug, PartialEq)]
 pub struct Asked {
     /// Number of the port.
     pub port: usize,
-    /// What its controller wants done.
+    /// The controller's action.
     pub action: Action,
 }
 
-/// Counts of the loop's own work.
+/// Counters of the loop's work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Flows that hold slots.
     pub live: usize,
-    /// Flows whose counts were told in the last tick.
+    /// Flows whose counts were reported in the last tick.
     pub reported: usize,
     /// Orders that changed in the last tick.
     pub ordered: usize,
-    /// Slots that could not be given back, so far.
+    /// Slots that could not be freed so far.
     pub release_failures: u64,
 }
 
-/// A live flow, for those who look.
+/// A live flow, for display.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     /// Its slot.
@@ -74,13 +75,13 @@ pub struct Flow {
     pub key: FlowKey,
     /// Number of its port.
     pub port: usize,
-    /// What the program does with it.
+    /// The program's orders for it.
     pub orders: Orders,
-    /// L3 bytes of data until the last report.
+    /// L3 bytes of data up to the last report.
     pub bytes: u64,
     /// When its slot was taken.
     pub opened: Time,
-    /// Its controller knows it.
+    /// Whether its controller knows it.
     pub known: bool,
 }
 
@@ -93,11 +94,11 @@ pub struct Switch<T> {
     keys: Keys,
     live: Vec<u32>,
     services: Services,
-    /// Slots are from before this agent, until all have been looked at once.
+    /// The slots were taken before this agent started, and not all have been examined yet.
     inheriting: bool,
-    /// `live` has got new slots at its end.
+    /// `live` has new slots at its end.
     unsorted: bool,
-    /// The slot at which looking around goes on.
+    /// The slot at which the scan continues.
     scanned_to: u32,
     /// The last tick.
     ticked: Option<Time>,
@@ -111,7 +112,8 @@ fn orders_of(decision: &Decision) -> Orders {
 }
 
 impl<T: FlowTable> Switch<T> {
-    /// Controllers at ports, by number; `table` is empty or holds the flows of a data plane that outlived its agent.
+    /// Creates controllers at ports, by number. `table` is empty, or holds the flows of a data plane that
+    /// outlived its agent.
     pub fn new(table: T, ports: Vec<Port>) -> Self {
         let shadows = (0..table.capacity()).map(|_| None).collect();
         Switch {
@@ -140,12 +142,12 @@ impl<T: FlowTable> Switch<T> {
         &self.ports
     }
 
-    /// The ports, to bring their counters up to date before a tick.
+    /// The ports, for updating their counters before a tick.
     pub fn ports_mut(&mut self) -> &mut [Port] {
         &mut self.ports
     }
 
-    /// What the last tick did.
+    /// The work of the last tick.
     pub fn work(&self) -> Work {
         self.work
     }
@@ -166,12 +168,12 @@ impl<T: FlowTable> Switch<T> {
         })
     }
 
-    /// The ports are up.
+    /// Call it once the ports are up.
     pub fn start(&mut self, now: Time, asked: &mut Vec<Asked>) {
         self.each_port(asked, |port, actions| port.controller.on_start(now, &port.counters, actions));
     }
 
-    /// When [`tick`](Switch::tick) is due because of a controller.
+    /// When a controller needs the next [`tick`](Switch::tick).
     pub fn next_timer(&self) -> Time {
         self.ports.iter().map(|port| port.controller.next_timer()).min().unwrap_or(Time::NEVER)
     }
@@ -184,7 +186,8 @@ impl<T: FlowTable> Switch<T> {
         self.decide_changed(now);
     }
 
-    /// The program rang: these slots are new. The others are told at once, as a newcomer takes from them.
+    /// Opens the new slots that the program announced, and updates the orders of all other flows, which share
+    /// with the newcomers.
     pub fn newcomers(&mut self, now: Time, slots: &[u32], asked: &mut Vec<Asked>) {
         for slot in slots {
             self.open(now, *slot, asked);
@@ -192,7 +195,7 @@ impl<T: FlowTable> Switch<T> {
         self.decide_changed(now);
     }
 
-    /// Reports all flows, lets the controllers' time pass, and orders what has changed.
+    /// Reports all flows, runs the controllers' timers, and writes changed orders.
     pub fn tick(&mut self, now: Time, asked: &mut Vec<Asked>) {
         if self.table.begin_tick().is_err() {
             self.work.release_failures += 1;
@@ -234,7 +237,7 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Opens slots that nobody rang for, in a part of the table; returns the part.
+    /// Opens slots that were not announced, in a part of the table; returns the part.
     fn scan(&mut self, now: Time, before: Option<Time>, asked: &mut Vec<Asked>) -> core::ops::Range<u32> {
         let slots = self.table.capacity();
         let passed = before.map_or(SCAN_EVERY, |before| now.since(before).min(SCAN_EVERY));
@@ -248,7 +251,7 @@ impl<T: FlowTable> Switch<T> {
             }
         }
         self.inheriting = false;
-        // Walking the table in its order is what makes walking it fast.
+        // Walking the table in order is what makes it fast.
         if from == 0 && core::mem::take(&mut self.unsorted) {
             self.live.sort_unstable();
         }
@@ -256,7 +259,7 @@ impl<T: FlowTable> Switch<T> {
         from..to
     }
 
-    /// A slot was taken: tells the controller how its flow began.
+    /// Opens a slot: reports to the controller how the flow began.
     fn open(&mut self, now: Time, slot: u32, asked: &mut Vec<Asked>) {
         let Some(place) = self.shadows.get_mut(slot as usize).filter(|place| place.is_none()) else { return };
         let head = self.table.head(slot);
@@ -283,8 +286,8 @@ impl<T: FlowTable> Switch<T> {
         self.live.push(slot);
     }
 
-    /// Tells what happened to a flow since the last tick, at `since`, and with `look` asks for the decision on it anyway.
-    /// `false`: its slot is to be given back.
+    /// Reports a flow's events since the last tick, at `since`. With `look` it asks for the decision in any
+    /// case. `false`: the slot must be freed.
     fn report(&mut self, now: Time, since: Time, slot: u32, look: bool, asked: &mut Vec<Asked>) -> bool {
         let Some(Some(shadow)) = self.shadows.get_mut(slot as usize) else { return false };
         let number = shadow.port();
@@ -357,7 +360,7 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Orders anew for all flows of ports whose allocations have changed.
+    /// Updates the orders of all flows of ports whose allocations have changed.
     fn decide_changed(&mut self, now: Time) {
         let mut any = false;
         for port in &mut self.ports {
@@ -388,7 +391,8 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Services whose ready grant has changed; `None`: what anybody gets. For now and then: it asks for all of them.
+    /// Services whose ready grant has changed; `None`: the default grant. Call it occasionally: it asks for
+    /// all of them.
     pub fn service_grants(&mut self) -> Vec<(Service, Option<RateCode>)> {
         let ports = &mut self.ports;
         self.services.changes(|port, key| {
@@ -398,7 +402,7 @@ impl<T: FlowTable> Switch<T> {
         })
     }
 
-    /// The ready grants of a port, for its next newcomers in order.
+    /// The ready grants of a port for its next newcomers, in order.
     pub fn grants<const N: usize>(&mut self, port: usize) -> [RateCode; N] {
         let mut grants = [RateCode::UNASSIGNED; N];
         if let Some(controller) = self.ports.get_mut(port).and_then(|port| port.controller.aggregated()) {
@@ -411,13 +415,13 @@ impl<T: FlowTable> Switch<T> {
 }
 
 impl Port {
-    /// A port whose controller has not been started.
+    /// A port whose controller was not started yet.
     pub fn new(controller: Box<dyn RateController>, counters: PortCounters, mtu: Bytes) -> Self {
         Port { controller, counters, udp: Bytes::ZERO, mtu, version: 0, changed: false }
     }
 }
 
-/// Some UDP of the port: the controller wants to know that there is any, and how much.
+/// Reports UDP of the port to the controller: that there is any, and how much.
 fn udp_packet(size: Bytes) -> PacketInfo {
     let any = core::net::IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED);
     PacketInfo {

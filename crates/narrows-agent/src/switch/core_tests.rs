@@ -17,12 +17,12 @@ struct Slot {
     head: Head,
     tail: Tail,
     orders: Option<Orders>,
-    /// Of the flow in the slot.
+    /// The key of the flow in the slot.
     number: u8,
     credit: f64,
 }
 
-/// The program's side: flows that send what their slot says.
+/// The program's side: flows that send at the rate in their slot.
 #[derive(Clone)]
 struct Plane {
     slots: Rc<RefCell<Vec<Slot>>>,
@@ -117,7 +117,7 @@ impl Net {
         self.set(slot, |s| s.head.flags = Flags(s.head.flags.0 | flags.0));
     }
 
-    /// Flows send what they are told for so many ms.
+    /// Flows send at their rates for so many ms.
     fn run(&mut self, ms: u64) {
         for _ in 0..ms {
             self.now += Span::from_millis(1);
@@ -136,7 +136,7 @@ impl Net {
                     sent += Bytes::new(1500);
                 }
             }
-            // The link is as fast as it has to be: there is never a queue.
+            // The link is as fast as needed: there is never a queue.
             let counters = &mut self.switch.ports_mut()[0].counters;
             counters.arrived[Leaf::Elephant as usize] += sent;
             counters.departed[Leaf::Elephant as usize] += sent;
@@ -166,7 +166,7 @@ fn two_flows_share_and_the_first_hears_of_the_second_at_once() {
     net.run(500);
     assert!((net.told(0) - 49.0).abs() < 0.5 && (net.told(1) - 49.0).abs() < 0.5);
     let classes = net.asked.iter().filter(|a| matches!(a.action, Action::SetClass { .. })).count();
-    assert!(classes > 0, "HTB hears of the split");
+    assert!(classes > 0, "HTB gets the split");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn ends_give_slots_back() {
 fn a_handshake_that_nobody_completes_gives_its_slot_back() {
     let mut net = Net::new();
     net.open(0, 1, Flags::RATED, true);
-    // It sends nothing: forged.
+    // It sends nothing: it is forged.
     net.set(0, |s| s.tail.code = RateCode::UNASSIGNED.to_bits());
     net.plane.slots.borrow_mut()[0].orders = None;
     for _ in 0..80 {
@@ -239,7 +239,7 @@ fn a_flow_whose_answer_was_not_seen_is_advertised() {
     net.flag(0, Flags::RECEIVER_HEARD);
     net.run(1000);
     let after = net.asked.iter().filter(|a| matches!(a.action, Action::ToController(_))).count();
-    assert!(after <= before + 1, "its ACKs come this way now: {before}, then {after}");
+    assert!(after <= before + 1, "its ACKs take this path now: {before}, then {after}");
 }
 
 #[test]

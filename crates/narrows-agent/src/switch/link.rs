@@ -1,4 +1,4 @@
-//! The SDN controller, as the loop needs it.
+//! The SDN controller, for the control loop.
 
 use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
@@ -17,10 +17,10 @@ use crate::cli::Failure;
 use crate::config;
 use crate::htb;
 
-/// Flows are listed for people to see, this often.
+/// How often flows are listed for display.
 const FLOWS_EVERY: Span = Span::from_secs(1);
 
-/// What the controller is told of a port at the beginning.
+/// A port's description for the controller, sent at the start.
 pub(super) struct Told {
     /// Its number.
     pub(super) port: u32,
@@ -34,7 +34,7 @@ pub(super) struct Told {
 /// The channel.
 pub(super) struct Link {
     channel: Channel,
-    /// Said and not sent yet.
+    /// Queued and not sent yet.
     changes: BTreeMap<u32, Vec<FlowChange>>,
     listed: Time,
 }
@@ -63,7 +63,7 @@ impl Link {
         Ok(Link { channel, changes: BTreeMap::new(), listed: Time::ZERO })
     }
 
-    /// Changes of flows wait for [`flush`](Link::flush).
+    /// Changes of flows are queued until [`flush`](Link::flush).
     pub(super) fn send(&mut self, message: &Message) {
         match message {
             Message::Flow { port, key, begun, demand } => {
@@ -90,12 +90,12 @@ impl Link {
         matches!(self.channel.state(), ChannelState::Connected(_))
     }
 
-    /// The flows are due to be listed.
+    /// Whether the list of flows is due.
     pub(super) fn wants_flows(&self, now: Time) -> bool {
         now.since(self.listed) >= FLOWS_EVERY && self.is_connected()
     }
 
-    /// Lists the heaviest flows of each port.
+    /// Lists the largest flows of each port.
     pub(super) fn list_flows<T: FlowTable>(&mut self, now: Time, switch: &Switch<T>, meters: &Meters) {
         self.listed = now;
         let mut flows: Vec<Vec<(Rate, Flow)>> = vec![Vec::new(); switch.ports().len()];

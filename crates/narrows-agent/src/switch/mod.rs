@@ -2,17 +2,17 @@
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`table`] | slots: what the program says of a flow, and what it is told |
-//! | `shadow` | how much of a slot the controller has heard of |
-//! | `story` | a flow's beginning and end, retold as packets |
+//! | [`table`] | slots: the program's observations of a flow, and the orders for it |
+//! | `shadow` | what was reported of each slot |
+//! | `story` | a flow's beginning and end, reported as packets |
 //! | [`core`] | the loop without its effects |
-//! | [`services`] | what newcomers of a service are granted |
+//! | [`services`] | grants for newcomers of a service |
 //! | `plane` | the eBPF program's maps as a table |
-//! | `policers` | what UDP and SYNs may take |
-//! | `shares` | L3 and frames |
+//! | `policers` | token buckets of UDP and SYNs |
+//! | `shares` | conversion between L3 rates and frames |
 //! | `link` | the SDN controller |
-//! | `view` | what others get to see |
-//! | [`Runner`] | all of it, at work |
+//! | `view` | snapshots for `status`, `top` and metrics |
+//! | [`Runner`] | the running switch |
 
 pub mod core;
 mod link;

@@ -1,23 +1,25 @@
-//! Rates and bursts of the program's policers.
+//! Rates and bursts of the program's token buckets.
 
 use narrows_control::rate::brf::burst;
 use narrows_control::units::{Bytes, Rate, Span};
 
-/// UDP whose class may have `rate`, what it borrows included (BRF-22; BRF lets it borrow nothing, BRF-23).
+/// For UDP whose class may have `rate`, including what it borrows (BRF-22; BRF lets it borrow nothing,
+/// BRF-23).
 ///
-/// The controller gives UDP a share when it has seen some; the first datagrams must not all be lost until the next tick, so
-/// a hundredth of the link is let through always.
+/// The controller gives UDP a share once it has seen some. Until the next tick the first datagrams must not
+/// all be lost, so a hundredth of the link always passes.
 pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
     let rate = rate.max(capacity.mul_f64(0.01));
     (rate, burst(rate, mtu))
 }
 
-/// Connections that may begin at once on the slowest link, each with the longest SYN: IPv6, and a header full of options.
+/// Connections that may start at once on the slowest link, each with the longest SYN: IPv6 and a header full
+/// of options.
 const SYNS_AT_ONCE: Bytes = Bytes::new(128 * 100);
-/// On a fast one the SYNs of so long a time.
+/// On a fast link, the SYNs of this time.
 const SYN_BURST: Span = Span::from_millis(100);
 
-/// SYNs, which may take this share of a link.
+/// For SYNs, which may use this share of a link.
 pub(super) fn syn(link: Rate, share: f64) -> (Rate, Bytes) {
     let rate = link.mul_f64(share);
     (rate, SYNS_AT_ONCE.max(rate.bytes_in(SYN_BURST)))

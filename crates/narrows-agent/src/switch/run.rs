@@ -1,4 +1,4 @@
-//! The switch agent: the control loop and everything it acts on.
+//! The switch agent: the control loop and everything it controls.
 
 mod start;
 
@@ -29,51 +29,51 @@ use crate::events;
 use crate::htb::{self, Htb, LeafStats};
 use crate::status::Snapshot;
 
-/// Interfaces are looked for this often.
+/// How often the interfaces are checked.
 const LOOK_FOR_INTERFACES: Span = Span::from_secs(1);
-/// Turns come no more often than this. A newcomer's bell is answered at once, but no more often either.
+/// Least time between two turns of the loop. Newcomers are answered at once, but also no more often.
 const LEAST_PAUSE: Span = Span::from_millis(1);
-/// Counts and clock are read within this, or once more.
+/// Counters and clock must be read within this time, or they are read again.
 const PROMPT: Span = Span::from_micros(100);
-/// So often at most: on a machine so busy an estimate has to do.
+/// Most attempts: on a very busy machine an estimate is used.
 const RECOUNTS: usize = 3;
-/// Averages of finished flows change slowly.
+/// How often the averages of finished flows, which change slowly, are updated.
 const SERVICES_EVERY: Span = Span::from_millis(500);
-/// Unconfirmed flows may be as many as confirmed ones, and at least this many.
+/// There may be as many unconfirmed flows as confirmed ones, and at least this many.
 const UNCONFIRMED_MIN: u32 = brf::UNCONFIRMED_MIN as u32;
-/// In a flood every unconfirmed flow is most likely none, and yet holds a newcomer's share for a while. Who is not, is let in
-/// with its first data.
+/// In a flood almost every unconfirmed flow is forged, and yet takes a newcomer's share for a while. A real
+/// flow that is refused is admitted with its first data.
 const UNCONFIRMED_IN_FLOOD: u32 = 8;
-/// A flood is over when nobody was refused for so long.
+/// A flood is over when no flow was refused for this long.
 const FLOOD_OVER: Span = Span::from_secs(1);
 
 /// A controlled port with its queue.
 struct Controlled {
     interface: String,
-    /// Held while the port is ours.
+    /// Held while this agent owns the port.
     _claim: UnixDatagram,
     htb: Htb,
     framing: Framing,
     stats: [LeafStats; LEAVES],
-    /// Rate and ceiling of each class as the controller wants them, L3.
+    /// Rate and ceiling of each class from the controller, L3.
     wanted: [(Rate, Rate); 3],
-    /// `wanted` has changed since it was given to HTB.
+    /// `wanted` has changed since HTB was last updated.
     changed: bool,
     congestion: &'static str,
     told: events::Told,
-    /// What the controller is told, L3.
+    /// The capacity that the controller knows, L3.
     capacity: Option<Rate>,
-    /// HTB holds the port to a rate.
+    /// Whether HTB limits the port to a rate.
     shaped: bool,
-    /// What SYNs may take of the link.
+    /// The share of the link that SYNs may use.
     syn_share: f64,
     /// Newcomers refused so far, and since when none was.
     refused: (u64, Option<Time>),
 }
 
 impl Controlled {
-    /// Gives HTB the classes that the controller wants. Until the controller has heard of a slower link, or has measured it,
-    /// the classes get less in proportion: HTB lets a class have its own rate whatever its parent has.
+    /// Sets HTB's classes. Until the controller has learned of a slower link, or has measured it, the classes
+    /// get proportionally less: HTB gives a class its own rate regardless of its parent's.
     fn give_classes(&mut self) -> Result<(), htb::Error> {
         self.changed = false;
         for (class, rate, ceil) in self.framing.classes(&self.wanted, self.htb.link()) {
@@ -83,18 +83,18 @@ impl Controlled {
     }
 }
 
-/// Says which of the interfaces, if any, is gone.
+/// Names an interface that is gone, if any.
 fn vanished(interfaces: &[(String, u32)]) -> Option<Failure> {
-    // nix 0.31 gives an empty name where there is no such interface.
+    // nix 0.31 returns an empty name if there is no such interface.
     let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());
     let (name, _) = interfaces.iter().find(|(_, index)| !is_there(*index))?;
-    Some(format!("{name}: the interface has vanished").into())
+    Some(format!("{name}: the interface no longer exists").into())
 }
 
 /// A running switch.
 pub struct Runner {
     switch: Switch<program::Switch>,
-    /// All interfaces that the program sits at, by number: a name may change hands.
+    /// All interfaces with the program, by number: a name may move to another interface.
     interfaces: Vec<(String, u32)>,
     looked_for_at: Time,
     ports: Vec<Controlled>,
@@ -110,17 +110,18 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Works until [`Services::stop`] says so.
+    /// Runs until [`Services::stop`] asks to stop.
     ///
     /// # Errors
-    /// What the kernel refuses, and an interface that is gone.
+    /// If the kernel refuses something, or an interface is gone.
     pub fn run(&mut self, services: &Services) -> Result<(), Failure> {
-        // Any call may be the first to meet a vanished interface, with an error that names none.
+        // Any call may be the first to fail because an interface is gone, with an error that does not name
+        // it.
         self.work(services).map_err(|error| vanished(&self.interfaces).unwrap_or(error))
     }
 
     fn work(&mut self, services: &Services) -> Result<(), Failure> {
-        // Slots that were rung for and not opened yet.
+        // Announced slots that were not opened yet.
         let waiting: Rc<RefCell<Vec<u32>>> = Rc::default();
         let slots = Rc::clone(&waiting);
         let mut builder = RingBufferBuilder::new();
@@ -139,7 +140,7 @@ impl Runner {
             if waiting.borrow().is_empty() {
                 sleep_until(due, &[services.stop.as_fd(), bell_fd])?;
             } else {
-                // Those who ring now can wait, too.
+                // New announcements can wait as well.
                 sleep_until(due.min(answered + LEAST_PAUSE), &[services.stop.as_fd()])?;
             }
             bells.consume()?;
@@ -183,8 +184,8 @@ impl Runner {
         Ok(())
     }
 
-    /// An interface that is gone took its program and its queues with it; one of the same name that comes later has neither.
-    /// Who runs the agent is to know, and may start it again.
+    /// The program and the queues of a deleted interface are gone, and a later interface of the same name has
+    /// neither. The agent reports it and ends, so that it can be started again.
     fn look_for_interfaces(&mut self) -> Result<(), Failure> {
         let now = clock::now();
         if now.since(self.looked_for_at) < LOOK_FOR_INTERFACES {
@@ -194,8 +195,8 @@ impl Runner {
         vanished(&self.interfaces).map_or(Ok(()), Err)
     }
 
-    /// Reads what the queues and the program counted, and when: rates are counts over time, and an agent that is interrupted
-    /// between the counts and the clock would see bursts that are none.
+    /// Reads the counters of queues and program, and the time. Rates are counts over time: an agent
+    /// interrupted between counters and clock would compute bursts that did not happen.
     fn refresh(&mut self) -> Result<Time, Failure> {
         for port in &mut self.ports {
             port.stats = port.htb.stats()?;
@@ -216,7 +217,7 @@ impl Runner {
         Ok(at)
     }
 
-    /// What the program counted at each port, and the time just before.
+    /// The program's counters of each port, and the time just before.
     fn count(&self) -> (Vec<[Bytes; LEAVES]>, Time) {
         let at = clock::now();
         let records = &self.switch.table().ports;
@@ -233,7 +234,7 @@ impl Runner {
             _ => ports.for_each(|port| self.switch.on_message(now, port, message, &mut self.asked)),
         }
         let Message::FlowAdvertisement { key, .. } = message else { return };
-        // For flows that have a slot here the decision has it in already.
+        // The decision for flows with a slot includes it already.
         let advert = self.switch.ports_mut().iter_mut().find_map(|port| {
             port.controller.aggregated().and_then(|controller| controller.advertised(now, key))
         });
@@ -243,7 +244,7 @@ impl Runner {
         }
     }
 
-    /// Does what the controllers ask for.
+    /// Carries out the controllers' actions.
     fn carry_out(&mut self) -> Result<(), Failure> {
         for Asked { port: number, action } in self.asked.drain(..) {
             let Some(port) = self.ports.get_mut(number) else { continue };
@@ -260,7 +261,7 @@ impl Runner {
                             let (rate, burst) = policers::udp(*ceil, capacity, Bytes::new(port.framing.mtu));
                             record.set_udp(rate, burst);
                         }
-                        // It may borrow the whole link, told or measured.
+                        // It may borrow the whole link, configured or measured.
                         Class::OtherTcp => {
                             let (rate, burst) = policers::syn(*ceil, port.syn_share);
                             record.set_syn(rate, burst);
@@ -273,7 +274,7 @@ impl Runner {
                         link.send(message);
                     }
                 }
-                // Stock hosts take rates from ACKs only.
+                // Stock hosts accept rates in ACKs only.
                 Action::ToSource { .. } => {}
                 Action::Log { event, .. } => match *event {
                     "congestion-queue" => port.congestion = "queue",
@@ -292,7 +293,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Links have other rates from now on.
+    /// Sets new rates of links.
     fn set_rates(&mut self, rates: BTreeMap<String, Rate>) -> Result<(), Failure> {
         for (interface, rate) in rates {
             let found = self.ports.iter_mut().zip(self.switch.ports_mut());
@@ -315,12 +316,12 @@ impl Runner {
         Ok(())
     }
 
-    /// Ready grants for newcomers, the room for them, and the sign of life.
+    /// Publishes ready grants for newcomers, the limit of unconfirmed flows, and the heartbeat.
     fn publish_grants(&mut self, now: Time) {
         let flows = self.switch.work().live as u32;
         let held = (0u8..).zip(&self.ports).filter_map(|(n, _)| self.switch.table().ports.get(n));
         let unconfirmed: u32 = held.map(|port| port.counters().unconfirmed).sum();
-        // Of all ports together, as live flows are.
+        // Over all ports together, as for live flows.
         let confirmed = flows.saturating_sub(unconfirmed);
         for number in 0..self.ports.len() {
             let grants = self.switch.grants::<GRANTS>(number);
@@ -349,7 +350,7 @@ impl Runner {
         }
     }
 
-    /// Ready grants of services that are expected to need less than others.
+    /// Publishes ready grants of services that are expected to need less than others.
     fn publish_services(&mut self, now: Time) {
         if now.since(self.services_at) < SERVICES_EVERY {
             return;
@@ -417,14 +418,14 @@ impl Runner {
     }
 }
 
-/// Until then, or until one of these can be read.
+/// Waits until then, or until one of these can be read.
 fn sleep_until(then: Time, readable: &[BorrowedFd<'_>]) -> Result<(), Failure> {
     let now = clock::now();
     if now >= then {
         return Ok(());
     }
     let mut fds: Vec<_> = readable.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
-    // Rounded up: a turn too early would find nothing due.
+    // Rounded up: before this time nothing is due.
     let ms = u16::try_from(then.since(now).as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
     match poll(&mut fds, PollTimeout::from(ms)) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),

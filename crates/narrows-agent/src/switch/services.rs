@@ -1,7 +1,7 @@
-//! Ready grants by service (BRF-31): what the predictor knows of the services that newcomers ask for.
+//! Ready grants by service (BRF-31): the predictor's estimates for the services that newcomers use.
 //!
-//! The program hands out the least of a port's ready grant and its service's, so only services that are expected to need
-//! less than what anybody would get are worth an entry.
+//! The program uses the smaller of a port's ready grant and the service's. Only services that are expected to
+//! need less than the default grant are therefore worth an entry.
 
 use std::net::IpAddr;
 
@@ -9,12 +9,12 @@ use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{FlowKey, service};
 use rustc_hash::FxHashMap;
 
-/// A service, as the program looks it up.
+/// A service, as the program's key has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Service {
     /// The controlled port.
     pub port: usize,
-    /// Network of the data's destination: /24, /48.
+    /// Network of the data's destination: /24 or /48.
     pub network: IpAddr,
     /// Its TCP port.
     pub number: u16,
@@ -27,7 +27,7 @@ impl Service {
     }
 }
 
-/// The services that were asked for, each with one of its flows and the grant that the program has.
+/// The services in use, each with one of its flows and the grant in the program's table.
 #[derive(Debug)]
 pub(super) struct Services {
     known: FxHashMap<Service, (FlowKey, Option<RateCode>)>,
@@ -35,12 +35,12 @@ pub(super) struct Services {
 }
 
 impl Services {
-    /// Room for `most` of them: the program's table is no larger.
+    /// Keeps `most` of them, the size of the program's table.
     pub(super) fn new(most: usize) -> Self {
         Services { known: FxHashMap::default(), most }
     }
 
-    /// A flow of it began. A full table learns no new ones, as in the predictor.
+    /// Records that a flow of it began. A full table accepts no new ones, as in the predictor.
     pub(super) fn note(&mut self, port: usize, key: &FlowKey) {
         if let Some(service) = Service::of(port, key)
             && (self.known.len() < self.most || self.known.contains_key(&service))
@@ -49,7 +49,7 @@ impl Services {
         }
     }
 
-    /// Asks for the grant of every service and returns those that have changed; `None`: what anybody gets.
+    /// Asks for the grant of every service and returns those that have changed; `None`: the default grant.
     pub(super) fn changes(
         &mut self,
         mut grant: impl FnMut(usize, &FlowKey) -> Option<RateCode>,
@@ -61,7 +61,7 @@ impl Services {
                 changes.push((*service, now));
             }
         }
-        // In one order, so that logs compare.
+        // In a fixed order, so that logs compare.
         changes.sort_by_key(|(service, _)| *service);
         changes
     }

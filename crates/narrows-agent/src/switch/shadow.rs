@@ -1,4 +1,4 @@
-//! What the loop remembers of a slot: how much of it the controller has heard of.
+//! The loop's memory of a slot: what was reported to the controller.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::aggregate::{Counts, FlowHandle};
@@ -7,20 +7,20 @@ use narrows_control::units::{Bytes, Span, Time};
 
 use super::table::{Flags, Head, Orders, Tail};
 
-/// The RTT of a flow is sampled at every so many-th report: the estimate changes slowly, and each sample costs a look at
-/// a record that counts do not need.
+/// A flow's RTT is sampled in every n-th report: the estimate changes slowly, and each sample needs a record
+/// that counts do not need.
 const RTT_EVERY: u8 = 8;
 
-/// One slot: what every tick reads, in one cache line. Its key is kept apart.
+/// One slot: the data that every tick reads, in one cache line. Its key is stored separately.
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
     pub(super) handle: Option<FlowHandle>,
     pub(super) opened: Time,
     bytes: u64,
-    /// Events that were told.
+    /// Events that were reported.
     pub(super) flags: Flags,
     missing: u32,
-    /// When the controller was told of activity without data last, ms (wraps).
+    /// When activity without data was last reported, ms (wraps).
     seen_ms: u32,
     rtt_us: u32,
     code: RateCode,
@@ -42,7 +42,7 @@ fn ms(now: Time) -> u32 {
 }
 
 impl Shadow {
-    /// A slot that was taken; nothing of it has been told yet.
+    /// A slot that was just taken; nothing was reported yet.
     pub(super) fn new(now: Time, slot: u32, port: u8, flags: Flags, tail: &Tail) -> Self {
         let opening = Flags::RATED.0
             | Flags::GUESSED.0
@@ -67,13 +67,13 @@ impl Shadow {
             rtt_receiver_n: tail.rtt_receiver.1,
             rtt_sender_n: tail.rtt_sender.1,
             leaf: leaf as u8,
-            // Not all flows in the same report.
+            // Spread over the reports, so that not all flows are sampled in the same one.
             until_rtt: (slot % u32::from(RTT_EVERY)) as u8,
             port,
         }
     }
 
-    /// The flow is older than this agent: what was counted until now was not sent just now, and what was ordered is not known.
+    /// The flow is older than this agent: its counts until now are not recent, and its orders are unknown.
     pub(super) fn inherit(&mut self, head: &Head, tail: &Tail) {
         (self.bytes, self.missing) = (head.bytes, head.missing);
         (self.said_unlimited, self.said_limited) = (tail.said_unlimited, tail.said_limited);
@@ -87,7 +87,7 @@ impl Shadow {
         usize::from(self.port)
     }
 
-    /// What the program does with the flow.
+    /// The program's orders for the flow.
     pub(super) fn orders(&self) -> Orders {
         let leaf = match self.leaf {
             0 => Leaf::Mouse,
@@ -98,8 +98,8 @@ impl Shadow {
         Orders { code: self.code, leaf, rtt_us: self.rtt_us }
     }
 
-    /// Takes over what the program is to do, and returns whether it is worth telling: a new RTT alone only if it moved by
-    /// an eighth.
+    /// Stores new orders, and returns whether they must be written: a new RTT alone only if it changed by an
+    /// eighth.
     pub(super) fn order(&mut self, orders: Orders) -> bool {
         let moved = orders.rtt_us.abs_diff(self.rtt_us) > self.rtt_us / 8;
         let news = moved || (orders.code, orders.leaf as u8) != (self.code, self.leaf);
@@ -114,22 +114,22 @@ impl Shadow {
         self.bytes
     }
 
-    /// There is data to report.
+    /// Whether there is data to report.
     pub(super) fn has_news(&self, head: &Head) -> bool {
         head.bytes != self.bytes
     }
 
-    /// The controller hears of the flow now.
+    /// Records that the flow is reported now.
     pub(super) fn see(&mut self, now: Time) {
         self.seen_ms = ms(now);
     }
 
-    /// For how long the controller has not heard of the flow.
+    /// Time since the last report.
     pub(super) fn unseen(&self, now: Time) -> Span {
         Span::from_millis(u64::from(ms(now).wrapping_sub(self.seen_ms)))
     }
 
-    /// What was counted since the last report, which was made at `since`.
+    /// Counts since the last report, which was made at `since`.
     pub(super) fn report(&mut self, since: Time, head: &Head, tail: &Tail) -> Counts {
         let mut counts = Counts {
             since: since.max(self.opened),
@@ -159,12 +159,12 @@ impl Shadow {
     }
 }
 
-/// The flows' names, which only their beginning, their end and onlookers ask for.
+/// The flows' keys, which are only needed when a flow starts or ends, and for display.
 #[derive(Debug)]
 pub(super) struct Keys(Vec<Option<FlowKey>>);
 
 impl Keys {
-    /// For so many slots.
+    /// For this many slots.
     pub(super) fn new(slots: u32) -> Self {
         Keys(vec![None; slots as usize])
     }

@@ -1,11 +1,11 @@
-//! Between what controllers say (L3) and what HTB counts (L3 and what the link adds).
+//! Converts between controllers' rates (L3) and HTB's (L3 plus the link's overhead).
 
 use narrows_control::rate::{Class, LEAVES, PortCounters};
 use narrows_control::units::{Bytes, Rate};
 
 use crate::htb::LeafStats;
 
-/// A port's units: a full packet, and what the link adds to each.
+/// A port's units: length of a full packet, and the link's overhead for each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Framing {
     pub(super) mtu: u64,
@@ -19,18 +19,18 @@ impl Framing {
         Rate::from_bytes_per_sec(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 
-    /// The L3 rate of full packets that a link of `rate` carries.
+    /// The L3 rate of full packets on a link of `rate`.
     pub(super) fn l3(self, rate: Rate) -> Rate {
         Self::scale(rate, self.mtu, self.mtu + self.overhead)
     }
 
-    /// As HTB counts the L3 rate of full packets.
+    /// HTB's rate for an L3 rate of full packets.
     pub(super) fn frames(self, rate: Rate) -> Rate {
         Self::scale(rate, self.mtu + self.overhead, self.mtu)
     }
 
-    /// Rates and ceilings (L3) of the classes, for an HTB of this link: each no more than the link, and all together
-    /// neither.
+    /// Rates and ceilings (L3) of the classes, for HTB on this link: neither each of them nor their sum
+    /// exceeds the link.
     pub(super) fn classes(self, wanted: &[(Rate, Rate); 3], link: Rate) -> [(Class, Rate, Rate); 3] {
         let rates = wanted.map(|(rate, _)| self.frames(rate));
         let sum = rates.iter().fold(Rate::ZERO, |sum, rate| sum + *rate);
@@ -43,7 +43,7 @@ impl Framing {
         })
     }
 
-    /// Brings the queue's part of the counters up to date.
+    /// Updates the queue's part of the counters.
     pub(super) fn count(self, stats: &[LeafStats; LEAVES], counters: &mut PortCounters) {
         let l3 = |bytes: u64, packets: u64| {
             Bytes::new(bytes.saturating_sub(packets.saturating_mul(self.overhead)))

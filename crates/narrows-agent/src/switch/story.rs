@@ -1,7 +1,8 @@
-//! What happened to a flow, retold to the controller as the packets that it was.
+//! Reports a flow's events to the controller as packets.
 //!
-//! The program notes a flow's beginning and end as flags and times; the controller knows packets. So the few packets
-//! that open and close a flow are made up again from the flags, with the times at which they passed.
+//! The program records a flow's beginning and end as flags and times, but controllers expect packets. So the
+//! few packets that open and close a flow are reconstructed from the flags, with the times at which they
+//! passed.
 
 use narrows_control::feedback::header::Header;
 use narrows_control::rate::{
@@ -18,7 +19,7 @@ const ACK: TcpFlags = TcpFlags { syn: false, ack: true, fin: false, rst: false }
 const FIN: TcpFlags = TcpFlags { syn: false, ack: true, fin: true, rst: false };
 const RST: TcpFlags = TcpFlags { syn: false, ack: false, fin: false, rst: true };
 
-/// A controller, and what a call of it needs.
+/// A controller, and the arguments of a call.
 pub(super) struct Teller<'a> {
     pub(super) key: FlowKey,
     pub(super) controller: &'a mut dyn RateController,
@@ -46,11 +47,11 @@ impl Teller<'_> {
     }
 
     fn returned(&mut self, at: Time, packet: &PacketInfo) {
-        // The rate that it answers with is asked for separately.
+        // The rate in its answer is read separately.
         self.controller.on_reverse(at, packet, self.actions);
     }
 
-    /// The flow has begun.
+    /// Reports that the flow has begun.
     pub(super) fn beginning(&mut self, now: Time, shadow: &Shadow, tail: &Tail) {
         let speaks = shadow.flags.has(Flags::RATED);
         if shadow.flags.has(Flags::GUESSED) {
@@ -63,13 +64,14 @@ impl Teller<'_> {
         let syn_at = Time::from_nanos(now.as_nanos().saturating_sub(u64::from(half) * 1000));
         let (syn, syn_ack) = (self.packet(SYN, speaks), self.packet(SYN_ACK, speaks));
         if shadow.flags.has(Flags::ADOPTED) && !shadow.flags.has(Flags::CONFIRMED) && !by_receiver {
-            // The answer was not seen, and may never be: ACKs that take another way are to be advertised (BRF-63).
+            // The SYN-ACK was not seen, and never will be if ACKs take another path: those need an
+            // advertisement (BRF-63).
             self.sent(now, &syn);
             let mut data = self.packet(ACK, speaks);
             data.payload = Bytes::new(1);
             return self.sent(now, &data);
         }
-        // A SYN that was seen twice tells no RTT, and neither does one whose answer got no slot.
+        // A SYN that was seen twice gives no RTT, nor does one whose SYN-ACK got no slot.
         let (_, samples) = if by_receiver { tail.rtt_sender } else { tail.rtt_receiver };
         let times = if shadow.flags.has(Flags::SYN_REPEATED) || samples == 0 { 2 } else { 1 };
         for _ in 0..times {
@@ -78,7 +80,7 @@ impl Teller<'_> {
         if by_receiver { self.sent(now, &syn_ack) } else { self.returned(now, &syn_ack) }
     }
 
-    /// Flags that were not told yet.
+    /// Reports new flags.
     pub(super) fn events(&mut self, now: Time, shadow: &Shadow, news: Flags, tail: &Tail) {
         let plain = self.packet(ACK, news.has(Flags::SPEAKS_BRF));
         if news.has(Flags::RST) {
@@ -86,7 +88,8 @@ impl Teller<'_> {
             return self.sent(now, &reset);
         }
         let by_receiver = shadow.flags.has(Flags::OPENED_BY_RECEIVER);
-        // The packet that completes the handshake tells the RTT of the opener's side, if it is told at its own time.
+        // The packet that completes the handshake gives the RTT of the opener's side, if it is reported with
+        // its own time.
         let completed = |(us, n): (u32, u16)| match n {
             0 => now,
             _ => (shadow.opened + Span::from_micros(u64::from(us))).min(now),
@@ -112,7 +115,7 @@ impl Teller<'_> {
         }
     }
 
-    /// The flow is not gone, although it has no data: packets passed.
+    /// Reports that packets passed, so that a flow without data does not expire.
     pub(super) fn alive(&mut self, now: Time) {
         let ack = self.packet(ACK, false);
         self.sent(now, &ack);

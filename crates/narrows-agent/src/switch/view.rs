@@ -11,20 +11,20 @@ use crate::dataplane::ports::Counters;
 use crate::htb::LeafStats;
 use crate::status::{FlowStatus, LEAF_NAMES, LeafStatus, PortStatus};
 
-/// Rates of flows, from the bytes of one look to those of the next.
+/// Rates of flows, computed from the bytes of two consecutive snapshots.
 #[derive(Default)]
 pub(super) struct Meters {
     at: Time,
-    /// By slot: when its flow was opened, which tells one flow from the next, and its bytes.
+    /// By slot: when its flow was opened, which distinguishes it from the next flow, and its bytes.
     before: Vec<(Time, u64)>,
     rates: Vec<Rate>,
 }
 
-/// Shorter spans give coarse figures.
+/// Shorter intervals give inaccurate figures.
 const LEAST: Span = Span::from_millis(200);
 
 impl Meters {
-    /// Looks at all flows, if the last look is long enough ago.
+    /// Takes a snapshot of all flows, unless the last one is recent.
     pub(super) fn look<T: FlowTable>(&mut self, now: Time, switch: &Switch<T>) {
         let span = now.since(self.at);
         if span < LEAST {
@@ -51,7 +51,7 @@ impl Meters {
     }
 }
 
-/// What everybody who looks at a flow wants to know.
+/// A flow's values that every reader needs.
 pub(super) struct Seen {
     pub(super) rated: bool,
     /// Name of its leaf.
@@ -72,7 +72,7 @@ impl Seen {
     }
 }
 
-/// One flow.
+/// A flow's snapshot.
 pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats; LEAVES]) -> FlowStatus {
     let Seen { rated, leaf, allocation, rtt } = Seen::of(flow);
     FlowStatus {
@@ -89,7 +89,7 @@ pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats
     }
 }
 
-/// One port, but for its flows and the program's counters.
+/// A port's snapshot without its flows and the program's counters.
 pub(super) fn port(
     interface: &str,
     controller: &dyn RateController,

@@ -1,4 +1,4 @@
-//! How a switch comes up: program, queues, records, attachments, controller, in this order.
+//! Starts a switch: program, queues, records, attachments, controller, in this order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,20 +24,20 @@ use crate::switch::link::{Link, Told};
 use crate::switch::shares::Framing;
 use crate::switch::view::Meters;
 
-/// HTB wants a rate for the link; one that is measured is not to be shaped.
+/// HTB needs a rate for the link. A measured link is not shaped.
 const UNSHAPED: Rate = Rate::from_bits_per_sec(100_000_000_000);
 
 impl Runner {
     /// Loads the program, builds queues, attaches to all interfaces.
     ///
     /// # Errors
-    /// What the kernel refuses, an interface that is not there, and a controller's secret that cannot be read.
+    /// If the kernel refuses, an interface does not exist, or a controller's secret cannot be read.
     pub fn start(config: &config::Switch, services: &mut Services) -> Result<Runner, Failure> {
         let mut interfaces = Vec::new();
         Self::build(config, services, &mut interfaces).map_err(|error| vanished(&interfaces).unwrap_or(error))
     }
 
-    /// Interfaces that were found are in `found` even when what follows fails.
+    /// `found` lists the interfaces found, also if a later step fails.
     fn build(
         config: &config::Switch,
         services: &mut Services,
@@ -51,7 +51,7 @@ impl Runner {
             found.push((port.interface.clone(), link.index));
             let claim = claim(&link)?;
             let mtu = port.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
-            // Charged first: what is not there is passed over. A pinned data plane keeps its queues.
+            // Charged first, as missing objects are skipped. A pinned data plane keeps its queues.
             if config.pin.is_none() {
                 services.guardian.charge(&Charge::Htb(htb::Remains::before(&mut rtnl, link.index)?))?;
             }
@@ -72,7 +72,7 @@ impl Runner {
                 thresholds: port.thresholds(mtu),
             });
         }
-        // Ports that are not controlled share one record, behind the controlled ones.
+        // Uncontrolled ports share one record, after the controlled ones.
         let plain = u8::try_from(config.ports.len())?;
         for name in &config.interfaces {
             let index = rtnl.ethernet(name)?.index;
@@ -114,7 +114,7 @@ impl Runner {
     }
 }
 
-/// A new data plane, or the one that an earlier agent has left.
+/// A new data plane, or a pinned one of an earlier agent.
 fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<Plane, Failure> {
     let sizes = Sizes { flows: config.max_flows, ..Sizes::default() };
     let tunables = Tunables { watchdog: config.watchdog, ..Tunables::default() };
@@ -140,7 +140,8 @@ fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<Plane, Failure> {
     }
 }
 
-/// Refuses a folder where an earlier agent's data plane is pinned below another mount: two would write into each packet.
+/// Refuses a folder where another mount hides the pinned data plane of an earlier agent: two programs would
+/// write into each packet.
 fn check_hidden(folder: &Path) -> Result<(), Failure> {
     match bpffs::is_hidden(&folder.join("program")) {
         Ok(false) => Ok(()),
@@ -161,8 +162,8 @@ fn check_hidden(folder: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Why flows of pinned ports must not be taken for flows of the `wanted` ones: they know their port by its number. An interface
-/// that was made anew under its old name, or is gone, has another index or none.
+/// Compares the pinned ports with the `wanted` ones, as flows identify their port by its number. Returns what
+/// differs. An interface that was deleted, or created again under its old name, has no index or another one.
 fn strange(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
     let name = |index: &u32| links.iter().find(|link| link.index == *index).map(|link| link.name.as_str());
     let found: Vec<_> = pinned.values().map(|index| name(index).unwrap_or("(gone)")).collect();
@@ -177,12 +178,12 @@ fn strange(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> 
     ))
 }
 
-/// Makes a port ours for as long as this process lives: an abstract socket has its name in one network namespace, and goes with
-/// its holder (unix(7)). Two agents would give one queue two owners.
+/// Claims a port for the life of this process: the name of an abstract socket is unique in a network
+/// namespace, and is released with its holder (unix(7)). Two agents would both control one queue.
 fn claim(link: &htb::Link) -> Result<UnixDatagram, Failure> {
     let name = SocketAddr::from_abstract_name(format!("narrows-agent-port-{}", link.index))?;
     UnixDatagram::bind_addr(&name).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => format!("interface {} is another agent's already", link.name).into(),
+        io::ErrorKind::AddrInUse => format!("another agent controls interface {} already", link.name).into(),
         _ => error.into(),
     })
 }
@@ -226,7 +227,7 @@ fn control(
     })
 }
 
-/// What the program is told of a controlled port once and for all.
+/// Settings of a controlled port that do not change.
 fn prepare(record: &Record<'_>, config: &config::Switch) {
     record.set_format(match config.format {
         config::Format::Padding => WireFormat::Padding,
