@@ -93,7 +93,7 @@ def test_what_stock_hosts_do_not_send_is_refused(plan):
         (
             "rcp",
             "",
-            r"controllers.0.params.signal: found 'header', which stock hosts do not support, expected 'ack'",
+            r"controllers.0.params.signal: found 'header', which stock hosts do not know, expected 'ack'",
         ),
         ("bdr", 'params = { signal = "header" }\n', r"controllers.0.params.signal: found 'header'"),
         ("xcp", "", r"controllers.0.kind: found 'xcp', .* expected one of 'brf', 'rcp', 'bdr'"),
