@@ -1,23 +1,26 @@
 #!/usr/bin/env bash
 # Runs the README's two commands on a machine that has nothing: a minimal Debian with Rust, Python and a C compiler.
 #
-#   sudo tools/fresh_machine.sh [--user] [--commit REF] [SUITE] [FOLDER]
+#   sudo tools/fresh_machine.sh [--user] [--commit REF] [--only TARGET] [SUITE] [FOLDER]
 #
 # SUITE   Debian release: bookworm, trixie (default: bookworm)
 # FOLDER  New folder for the root file system and the logs (default: a temporary one, removed at the end)
 # --user  Run the commands as an ordinary user, with python3-venv installed beforehand
 # --commit REF  Clone this commit of the checkout (default: HEAD)
+# --only TARGET  Run only `make demo` or `make test` (default: both)
 #
+# Variables NARROWS_* are passed on. NARROWS_REQUIRE_KERNEL=1 makes the tests fail where they would skip.
 # The root has its own mounts, processes and caches, so it sees no bpffs, no guest and no package of this machine.
-# It shares the kernel, the network, the CPU and the Rust toolchain. Exit code 0: both commands passed.
+# It shares the kernel, the network, the CPU and the Rust toolchain. Exit code 0: the commands passed.
 set -euo pipefail
 
-user=root commit=HEAD
+user=root commit=HEAD targets=(demo test)
 while [[ ${1:-} == --* ]]; do
   case $1 in
     --user) user=narrows; shift ;;
     --commit) commit=$2; shift 2 ;;
-    *) echo "found option $1, expected --user or --commit" >&2; exit 2 ;;
+    --only) targets=("$2"); shift 2 ;;
+    *) echo "found option $1, expected --user, --commit or --only" >&2; exit 2 ;;
   esac
 done
 suite=${1:-bookworm} folder=${2:-}
@@ -50,7 +53,7 @@ chroot "$root" chown -R "$user" "$home"
 mkdir -p "$root/opt/rust"
 
 # Settings of registries and certificates are kept; everything that names a folder of this machine is not.
-mapfile -t settings < <(env | grep -E '^[A-Za-z_]*(proxy|PROXY|_CA[_A-Z]*|SSL_[A-Z_]*|_CERT|CERT_FILE|INDEX_URL)=' || true)
+mapfile -t settings < <(env | grep -E '^[A-Za-z_]*(NARROWS_[A-Z_]*|proxy|PROXY|_CA[_A-Z]*|SSL_[A-Z_]*|_CERT|CERT_FILE|INDEX_URL)=' || true)
 
 inside() { # runs a command in the root, in namespaces of its own
   unshare --mount --pid --fork --kill-child bash -euc '
@@ -68,7 +71,7 @@ inside() { # runs a command in the root, in namespaces of its own
 }
 
 failed=0
-for target in demo test; do
+for target in "${targets[@]}"; do
   started=$SECONDS log=$folder/$target.log
   if inside /usr/bin/env -i "${settings[@]}" HOME="$home" LANG=C.UTF-8 \
       PATH=/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
