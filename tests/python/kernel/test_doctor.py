@@ -120,3 +120,13 @@ def test_soundness_in_words():
     assert line({"0": sound, "1": late}) == (
         "do not trust: the relay was late (run 1); 3 packets dropped by device l0 of a, no queue (run 1)"
     )
+
+
+def test_a_path_with_ip_but_without_tc_is_a_finding(monkeypatch):
+    monkeypatch.setattr(features, "call", lambda *_: "")
+    monkeypatch.setattr(features.namespaces, "clean", lambda _: None)
+    monkeypatch.setattr(features, "root", lambda: features.Finding("root", True, (), "", ""))
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = features.qdiscs()
+    assert not any(finding.have or finding.tried for finding in found)
+    assert {finding.remedy for finding in found} == {"add the folder of tc to PATH, often /usr/sbin"}

@@ -154,7 +154,10 @@ def _module(qdisc: str) -> str:
 
 
 def _try(command: list[str]) -> bool:
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        raise KernelError(f"add the folder of {command[0]} to PATH, often /usr/sbin") from None
 
 
 def native() -> Finding:
