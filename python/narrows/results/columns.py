@@ -84,7 +84,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         rtt_jitter_s | float | s | Mean absolute difference of consecutive samples (MET-14).
         min_rtt_s | float | s | Smallest RTT of the whole run.
         sent_bytes | u64 | bytes | L3 bytes that both ends sent, whole run; 0: not counted.
-        signal_bytes | u64 | bytes | Bytes of `sent_bytes` in congestion headers, their echoes and rate options (MET-82).
+        signal_bytes | u64 | bytes | Bytes of `sent_bytes` in headers, echoes and rate options (MET-82).
     """),
     "flow_samples": _columns("""
         t_s | float | s | End of the interval.
