@@ -133,7 +133,7 @@ fn controller(kind: &str, link: u32, limit: LimitPlan) -> ControllerPlan {
         kind: kind.into(),
         link,
         shape: None,
-        told: true,
+        capacity_is_configured: true,
         limit,
         params: serde_json::Value::Object(serde_json::Map::new()),
         outages: Vec::new(),

@@ -1,4 +1,4 @@
-//! The last line of defence: a plan that passes here cannot make a run panic.
+//! Validation of plans. A plan that passes cannot make a run panic.
 
 use narrows_control::congestion;
 use narrows_control::units::{Bytes, Rate, Span, Time};
@@ -10,24 +10,26 @@ use crate::plan::{
 };
 use crate::world::{Controllers, build_rate_controller};
 
-/// Longest run: the clock counts nanoseconds in 64 bits, and 36 bits count events.
+/// Longest run. The clock counts nanoseconds in 64 bits, and 36 bits count events.
 const MAX_DURATION: Span = Span::from_secs(1_000_000);
-/// Most flows of one group or at one time.
+/// Largest delay and jitter of a link.
+const MAX_DELAY: Span = Span::from_secs(1_000);
+/// Largest sum of the `count`s of all flow plans.
 const MAX_FLOWS: u64 = 10_000_000;
 
 impl Plan {
-    /// Checks every figure and reference.
+    /// Checks every value and reference.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), Error> {
         self.check_with(&congestion::registry::build)
     }
 
-    /// As [`Plan::check`], with the congestion controllers that the run will have.
+    /// As [`Plan::check`], with the congestion controllers of the run.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first invalid value.
     pub fn check_with(&self, controllers: Controllers<'_>) -> Result<(), Error> {
         require(
             "duration",
@@ -42,7 +44,8 @@ impl Plan {
             !self.nodes.is_empty() && self.nodes.len() < 1 << 16,
             "1 to 65535 nodes",
         )?;
-        require("links", self.links.len(), self.links.len() < MAX_INDEX as usize, "fewer links")?;
+        let links = self.links.len();
+        require("links", links, links < MAX_INDEX as usize, &format!("fewer than {MAX_INDEX} links"))?;
         for (i, link) in self.links.iter().enumerate() {
             self.check_link(&format!("links[{i}] ({})", link.name), link)?;
         }
@@ -55,22 +58,27 @@ impl Plan {
         for (i, c) in self.controllers.iter().enumerate() {
             let what = format!("controllers[{i}].link");
             require(&what, c.link, (c.link as usize) < self.links.len(), "the index of a link")?;
-            let twice = self.controllers[..i].iter().any(|o| o.link == c.link);
-            require(&what, c.link, !twice, "one controller for a link")?;
+            let is_duplicate = self.controllers[..i].iter().any(|o| o.link == c.link);
+            require(&what, c.link, !is_duplicate, "a link without another controller")?;
             if let Some(steps) = &c.shape {
                 check_steps(&format!("controllers[{i}].shape"), steps)?;
             }
             check_intervals(&format!("controllers[{i}].outages"), &c.outages)?;
             let controller = build_rate_controller(c, i as u32)?;
-            let told = c.told || !controller.must_be_told();
+            let is_configured = c.capacity_is_configured;
             require(
                 &format!("controllers[{i}].told"),
-                c.told,
-                told,
-                "true: this kind has to be told the capacity",
+                is_configured,
+                is_configured || !controller.must_be_told(),
+                "true: this kind cannot measure the capacity",
             )?;
-            let alone = self.sdn.is_none() && controller.needs_domain();
-            require(&format!("controllers[{i}].kind"), &c.kind, !alone, "an sdn controller beside it")?;
+            let needs_sdn = self.sdn.is_none() && controller.needs_domain();
+            require(
+                &format!("controllers[{i}].kind"),
+                &c.kind,
+                !needs_sdn,
+                "an [sdn] controller in the plan",
+            )?;
         }
         if let Some(sdn) = &self.sdn {
             let poll = sdn.poll.unwrap_or(Span::from_millis(100));
@@ -89,7 +97,7 @@ impl Plan {
         let ends = link.from < nodes && link.to < nodes && link.from != link.to;
         require(
             &format!("{at}.from, to"),
-            format!("{}, {}", link.from, link.to),
+            format_args!("{}, {}", link.from, link.to),
             ends,
             "two different nodes",
         )?;
@@ -97,39 +105,49 @@ impl Plan {
             RatePlan::Steps { steps, period } => {
                 check_steps(&format!("{at}.rate"), steps)?;
                 if let (Some(p), Some(last)) = (period, steps.last()) {
-                    let long = *p >= Span::from_micros(100) && Time::ZERO + *p > last.0;
+                    let is_valid = *p >= Span::from_micros(100) && Time::ZERO + *p > last.0;
                     require(
                         &format!("{at}.rate.period"),
                         p,
-                        long,
-                        "longer than the last step's time, at least 100 us",
+                        is_valid,
+                        "at least 100 us, and longer than the start of the last step",
                     )?;
                 }
             }
             RatePlan::Opportunities { millis, period_millis, bytes } => {
                 let ordered = !millis.is_empty() && millis.windows(2).all(|w| w[0] <= w[1]);
-                require(&format!("{at}.rate.millis"), millis.len(), ordered, "times that do not decrease")?;
-                let long = *period_millis > 0 && millis.last().is_some_and(|m| m <= period_millis);
-                require(&format!("{at}.rate.period_millis"), period_millis, long, "the last time or later")?;
+                require(
+                    &format!("{at}.rate.millis"),
+                    format_args!("{} times", millis.len()),
+                    ordered,
+                    "at least one time, none below the one before it",
+                )?;
+                let is_valid = *period_millis > 0 && millis.last().is_some_and(|m| m <= period_millis);
+                require(
+                    &format!("{at}.rate.period_millis"),
+                    period_millis,
+                    is_valid,
+                    "above 0, and at least the last time of the trace",
+                )?;
                 require(&format!("{at}.rate.bytes"), bytes, *bytes > 0, "above 0")?;
             }
         }
-        let delays = !link.delay.is_empty() && link.delay[0].0 == Time::ZERO && ordered(&link.delay);
-        require(&format!("{at}.delay"), link.delay.len(), delays, "steps in order of time, the first at 0")?;
-        let long = link.delay.iter().all(|d| d.1 <= Span::from_secs(1_000));
-        require(&format!("{at}.delay"), "a longer one", long, "at most 1000 s")?;
+        check_steps(&format!("{at}.delay"), &link.delay)?;
+        let longest = link.delay.iter().map(|d| d.1).max().unwrap_or(Span::ZERO);
+        require(&format!("{at}.delay"), longest, longest <= MAX_DELAY, "at most 1000 s")?;
         let jitter = link.jitter.as_ref().map_or(Span::ZERO, |j| j.max);
-        require(&format!("{at}.jitter.max"), jitter, jitter <= Span::from_secs(1_000), "at most 1000 s")?;
-        require(&format!("{at}.duplicate"), link.duplicate, probability(link.duplicate), "0 to 1")?;
-        require(&format!("{at}.loss"), link.loss.len(), ordered(&link.loss), "steps in order of time")?;
+        require(&format!("{at}.jitter.max"), jitter, jitter <= MAX_DELAY, "at most 1000 s")?;
+        require(&format!("{at}.duplicate"), link.duplicate, is_probability(link.duplicate), "0 to 1")?;
+        let steps = format_args!("{} steps", link.loss.len());
+        require(&format!("{at}.loss"), steps, is_ordered(&link.loss), "steps in order of time")?;
         for (_, loss) in &link.loss {
-            let fine = match *loss {
-                LossPlan::Bernoulli { p } => probability(p),
+            let is_valid = match *loss {
+                LossPlan::Bernoulli { p } => is_probability(p),
                 LossPlan::GilbertElliott { p, r, good, bad } => {
-                    [p, r, good, bad].into_iter().all(probability)
+                    [p, r, good, bad].into_iter().all(is_probability)
                 }
             };
-            require(&format!("{at}.loss"), format!("{loss:?}"), fine, "probabilities from 0 to 1")?;
+            require(&format!("{at}.loss"), loss, is_valid, "probabilities from 0 to 1")?;
         }
         check_queue(&format!("{at}.queue"), &link.queue)
     }
@@ -139,22 +157,17 @@ impl Plan {
         let ends = flow.from < nodes && flow.to < nodes && flow.from != flow.to;
         require(
             &format!("{at}.from, to"),
-            format!("{}, {}", flow.from, flow.to),
+            format_args!("{}, {}", flow.from, flow.to),
             ends,
             "two different nodes",
         )?;
         if let Some(path) = &flow.return_path {
             let joins = path.first() == Some(&flow.to) && path.last() == Some(&flow.from);
-            let fine = joins && path.iter().all(|&n| n < nodes);
-            require(
-                &format!("{at}.return_path"),
-                format!("{path:?}"),
-                fine,
-                "nodes from the receiver to the sender",
-            )?;
+            let is_valid = joins && path.iter().all(|&n| n < nodes);
+            require(&format!("{at}.return_path"), path, is_valid, "nodes from the receiver to the sender")?;
         }
         let stop = flow.stop.is_none_or(|s| s > flow.start);
-        require(&format!("{at}.stop"), format!("{:?}", flow.stop), stop, "after the start")?;
+        require(&format!("{at}.stop"), flow.stop.unwrap_or(Time::NEVER), stop, "after the start")?;
         require(&format!("{at}.count"), flow.count, flow.count > 0, "at least 1")?;
         match &flow.transport {
             TransportPlan::Tcp { cc, mss, receive_window, .. } => {
@@ -167,12 +180,12 @@ impl Plan {
             TransportPlan::Udp { rate, packet } => {
                 let size = (28..=60_000).contains(packet);
                 require(&format!("{at}.packet"), packet, size, "28 to 60000 bytes")?;
-                // Time must move from packet to packet.
+                // Time must advance from packet to packet.
                 let gap = rate.time_for(Bytes::new(*packet as u64));
-                let fine = *rate > Rate::ZERO && gap > Span::ZERO;
-                require(&format!("{at}.rate"), rate, fine, "above 0, at most a packet per nanosecond")?;
+                let is_valid = *rate > Rate::ZERO && gap > Span::ZERO;
+                require(&format!("{at}.rate"), rate, is_valid, "above 0, at most a packet per nanosecond")?;
                 let bulk = matches!(flow.app, AppPlan::Bulk);
-                require(&format!("{at}.app"), format!("{:?}", flow.app), bulk, "bulk, for UDP")?;
+                require(&format!("{at}.app"), &flow.app, bulk, "bulk: UDP supports no other application")?;
             }
         }
         match &flow.app {
@@ -184,10 +197,10 @@ impl Plan {
                 require(&format!("{at}.app.on"), on, on >= Span::from_micros(1), "at least 1 us")
             }
             AppPlan::Poisson { per_sec, size } => {
-                require(&format!("{at}.count"), flow.count, flow.count == 1, "1 for a source of flows")?;
+                require(&format!("{at}.count"), flow.count, flow.count == 1, "1 for a Poisson source")?;
                 let rate = per_sec.is_finite() && *per_sec > 0.0 && *per_sec <= 1e7;
                 require(&format!("{at}.arrivals.per_sec"), per_sec, rate, "above 0, at most 1e7")?;
-                let fine = match *size {
+                let is_valid = match *size {
                     SizePlan::Fixed { bytes } => bytes.is_finite() && bytes >= 1.0,
                     SizePlan::Exponential { mean } => mean.is_finite() && mean >= 1.0,
                     SizePlan::Pareto { mean, shape } => {
@@ -196,8 +209,8 @@ impl Plan {
                 };
                 require(
                     &format!("{at}.arrivals.size"),
-                    format!("{size:?}"),
-                    fine,
+                    size,
+                    is_valid,
                     "a mean of at least 1 byte, a shape above 1",
                 )
             }
@@ -208,17 +221,17 @@ impl Plan {
 fn check_queue(at: &str, queue: &QueuePlan) -> Result<(), Error> {
     match queue {
         QueuePlan::Fifo { mark: MarkPlan::Red { min, max, max_p, weight, .. }, .. } => {
-            let fine = *min >= 0.0
+            let is_valid = *min >= 0.0
                 && max > min
                 && max.is_finite()
-                && probability(*max_p)
+                && is_probability(*max_p)
                 && *weight > 0.0
                 && *weight <= 1.0;
             require(
                 at,
-                format!("min {min}, max {max}, max_p {max_p}, weight {weight}"),
-                fine,
-                "0 <= min < max, probabilities",
+                format_args!("min {min}, max {max}, max_p {max_p}, weight {weight}"),
+                is_valid,
+                "0 <= min < max, 0 <= max_p <= 1, 0 < weight <= 1",
             )
         }
         QueuePlan::Fifo { .. } => Ok(()),
@@ -237,40 +250,41 @@ fn check_queue(at: &str, queue: &QueuePlan) -> Result<(), Error> {
                 (1..=256).contains(&classes.len()),
                 "1 to 256 classes",
             )?;
-            let served = classes.iter().all(|c| c.ceil > Rate::ZERO);
-            require(&format!("{at}.classes.ceil"), "0", served, "above 0")
+            let least = classes.iter().map(|c| c.ceil).min().unwrap_or(Rate::ZERO);
+            require(&format!("{at}.classes.ceil"), least, least > Rate::ZERO, "above 0")
         }
     }
 }
 
 fn check_codel(at: &str, target: Span, interval: Span) -> Result<(), Error> {
-    let fine = interval >= Span::from_micros(1) && target <= interval;
+    let is_valid = interval >= Span::from_micros(1) && target <= interval;
     require(
         at,
-        format!("target {target:?}, interval {interval:?}"),
-        fine,
-        "target <= interval, at least 1 us",
+        format_args!("target {target:?}, interval {interval:?}"),
+        is_valid,
+        "an interval of at least 1 us, and a target of at most the interval",
     )
 }
 
-fn check_steps(at: &str, steps: &[(Time, Rate)]) -> Result<(), Error> {
-    let fine = !steps.is_empty() && steps[0].0 == Time::ZERO && ordered(steps);
-    require(at, steps.len(), fine, "steps in order of time, the first at 0")
+fn check_steps<T>(at: &str, steps: &[(Time, T)]) -> Result<(), Error> {
+    let is_valid = !steps.is_empty() && steps[0].0 == Time::ZERO && is_ordered(steps);
+    let found = format_args!("{} steps", steps.len());
+    require(at, found, is_valid, "at least one step, in order of time, the first at 0")
 }
 
 fn check_intervals(at: &str, intervals: &[(Time, Time)]) -> Result<(), Error> {
-    let fine = intervals.iter().all(|(a, b)| a < b) && intervals.windows(2).all(|w| w[0].1 <= w[1].0);
-    require(at, format!("{intervals:?}"), fine, "intervals (from, to) in order, without overlap")
+    let is_valid = intervals.iter().all(|(a, b)| a < b) && intervals.windows(2).all(|w| w[0].1 <= w[1].0);
+    require(at, intervals, is_valid, "intervals (from, to) in order of time, without overlap")
 }
 
-fn ordered<T>(steps: &[(Time, T)]) -> bool {
+fn is_ordered<T>(steps: &[(Time, T)]) -> bool {
     steps.windows(2).all(|w| w[0].0 < w[1].0)
 }
 
-fn probability(p: f64) -> bool {
+fn is_probability(p: f64) -> bool {
     (0.0..=1.0).contains(&p)
 }
 
-fn require(what: &str, found: impl std::fmt::Debug, fine: bool, expected: &str) -> Result<(), Error> {
-    if fine { Ok(()) } else { Err(Error::invalid(what, format!("{found:?}"), expected)) }
+fn require(what: &str, found: impl std::fmt::Debug, is_valid: bool, expected: &str) -> Result<(), Error> {
+    if is_valid { Ok(()) } else { Err(Error::invalid(what, format!("{found:?}"), expected)) }
 }

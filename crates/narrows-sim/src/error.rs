@@ -1,35 +1,35 @@
-//! What can be wrong with a plan.
+//! Errors in plans.
 
-/// Why a plan cannot be run.
+/// The reason why a plan cannot be run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A figure or reference that makes no sense.
+    /// A value or reference that is out of range.
     #[error("{what}: found {found}, expected {expected}")]
     Invalid {
-        /// Where, e.g. `links[3].delay`.
+        /// Location in the plan, e.g. `links[3].delay`.
         what: String,
-        /// What stands there.
+        /// The value in the plan.
         found: String,
-        /// What would do.
+        /// The values that are accepted.
         expected: String,
     },
-    /// Parameters that a rate controller refuses, in its own words.
-    #[error("{what}: {trouble}")]
+    /// A rate controller rejected its parameters.
+    #[error("{what}: {reason}")]
     Parameters {
-        /// Where, e.g. `controllers[0].params`.
+        /// Location in the plan, e.g. `controllers[0].params`.
         what: String,
-        /// What it says.
-        trouble: String,
+        /// The rate controller's error message.
+        reason: String,
     },
     /// No path between the ends of a flow.
     #[error("flow {flow}: no path from {from} to {to}")]
     Unreachable {
-        /// The flow.
+        /// Name of the flow.
         flow: String,
-        /// Sender.
+        /// Node of the sender.
         from: String,
-        /// Receiver.
+        /// Node of the receiver.
         to: String,
     },
     /// The caller asked the run to stop.

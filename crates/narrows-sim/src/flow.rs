@@ -1,15 +1,15 @@
-//! A flow in a run: its two ends, and what the run remembers about it.
+//! A flow in a run: its two ends, and its entry in the results.
 
 use narrows_control::rate::{FlowKey, Proto};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::error::Error;
 use crate::net::{Paths, Service, step_at};
-use crate::packet::{HEADER, Packet, Template, UDP_HEADER, flag};
+use crate::packet::{HEADER_BYTES, Packet, Template, UDP_HEADER_BYTES, flag};
 use crate::plan::{FlowPlan, Plan, TransportPlan};
 use crate::tcp::{Io, Receiver, Sender};
 
-/// What a flow is made of.
+/// The transport of a flow, with both ends.
 pub(crate) enum Body {
     Tcp(Box<Tcp>),
     Udp(Box<Udp>),
@@ -38,24 +38,24 @@ pub(crate) struct Udp {
 pub(crate) struct Flow {
     pub(crate) body: Body,
     pub(crate) meta: Meta,
-    /// Times for which a Timer and a Send event are pending; [`Time::NEVER`] for none.
+    /// Times of the pending Timer and Send events; [`Time::NEVER`]: none is pending.
     pub(crate) timer_at: Time,
     pub(crate) send_at: Time,
 }
 
-/// A flow's path without anybody on it.
+/// A flow's path without any other traffic.
 #[derive(Copy, Clone, Debug)]
 pub struct EmptyPath {
     /// RTT of a full segment and its ACK, transmission times included (MET-10).
     pub rtt: Span,
-    /// The propagation part of it.
+    /// The propagation part of the RTT.
     pub propagation: Span,
     /// Rate of the slowest link towards the receiver.
     pub bottleneck: Rate,
 }
 
 impl EmptyPath {
-    /// Follows the links of both directions. `link` gives a link's mean rate during the flow and its delay at the start.
+    /// Adds up the links of both directions. `link` returns a link's mean rate during the flow, and its delay at the start.
     pub(crate) fn along(
         plan: &FlowPlan,
         forward: &[u32],
@@ -63,16 +63,16 @@ impl EmptyPath {
         link: impl Fn(u32) -> (Rate, Span),
     ) -> Self {
         let data = match &plan.transport {
-            TransportPlan::Tcp { mss, .. } => *mss as u64 + HEADER as u64,
+            TransportPlan::Tcp { mss, .. } => *mss as u64 + HEADER_BYTES as u64,
             TransportPlan::Udp { packet, .. } => *packet as u64,
         };
         let mut path = EmptyPath { rtt: Span::ZERO, propagation: Span::ZERO, bottleneck: Rate::MAX };
-        for (towards, links, bytes) in [(true, forward, data), (false, reverse, HEADER as u64)] {
+        for (is_forward, links, bytes) in [(true, forward, data), (false, reverse, HEADER_BYTES as u64)] {
             for &l in links {
                 let (rate, delay) = link(l);
                 path.propagation += delay;
                 path.rtt += delay + rate.time_for(Bytes::new(bytes));
-                if towards {
+                if is_forward {
                     path.bottleneck = path.bottleneck.min(rate);
                 }
             }
@@ -80,10 +80,10 @@ impl EmptyPath {
         path
     }
 
-    /// Of every flow of a plan that passed [`Plan::check`]; links serve at their own rate.
+    /// The paths of all flows of a plan that has passed [`Plan::check`]. Links serve at their own rate.
     ///
     /// # Errors
-    /// A flow without a path.
+    /// A flow has no path.
     pub fn of_flows(plan: &Plan) -> Result<Vec<EmptyPath>, Error> {
         let mut paths = Paths::new(plan);
         let services: Vec<Service> = plan.links.iter().map(|l| Service::new(&l.rate)).collect();
@@ -103,7 +103,7 @@ impl EmptyPath {
     }
 }
 
-/// What results say about a flow.
+/// A flow's entry in the results.
 #[derive(Clone, Debug)]
 pub(crate) struct Meta {
     /// Number in the results.
@@ -116,15 +116,15 @@ pub(crate) struct Meta {
     pub(crate) stop: Time,
     pub(crate) size: u64,
     pub(crate) empty: EmptyPath,
-    /// Gets samples and a histogram (flows of a Poisson source do not).
-    pub(crate) sampled: bool,
-    /// In-order bytes when the measurement interval began and ended for this flow.
+    /// The flow gets samples and a histogram. Flows of a Poisson source do not.
+    pub(crate) is_sampled: bool,
+    /// In-order bytes at the start and the end of the flow's measurement interval.
     pub(crate) delivered_at_start: u64,
     pub(crate) delivered_at_stop: Option<u64>,
-    /// L3 bytes that both ends sent, and those of them that are there for rate control (MET-82).
+    /// L3 bytes that both ends sent, and the part of them that serves rate control (MET-82).
     pub(crate) sent_bytes: u64,
     pub(crate) signal_bytes: u64,
-    /// Figures at the previous sample.
+    /// Counters at the previous sample.
     pub(crate) last: LastSample,
 }
 
@@ -144,7 +144,7 @@ impl Flow {
         }
     }
 
-    /// When its ends want to be woken: (timer, send).
+    /// Times at which the flow's ends need to be woken: (timer, send).
     #[inline]
     pub(crate) fn wakes(&self, now: Time) -> (Time, Time) {
         match &self.body {
@@ -153,7 +153,7 @@ impl Flow {
         }
     }
 
-    /// A packet has reached one of its ends.
+    /// Handles a packet that has reached one of the flow's ends.
     #[inline]
     pub(crate) fn on_packet(&mut self, io: &mut Io<'_>, p: &Packet) {
         match &mut self.body {
@@ -171,7 +171,7 @@ impl Flow {
         }
     }
 
-    /// A timer of one of its ends may be due.
+    /// Runs the timers of both ends that are due.
     pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
         if let Body::Tcp(tcp) = &mut self.body {
             if tcp.receiver.deadline() <= io.now {
@@ -183,7 +183,7 @@ impl Flow {
         }
     }
 
-    /// The pacer or the application may let something go.
+    /// Sends what the pacer and the application allow.
     pub(crate) fn on_send(&mut self, io: &mut Io<'_>) {
         match &mut self.body {
             Body::Tcp(tcp) => tcp.sender.transmit(io),
@@ -191,8 +191,8 @@ impl Flow {
         }
     }
 
-    /// Both ends are done.
-    pub(crate) fn is_over(&self) -> bool {
+    /// Whether both ends have finished.
+    pub(crate) fn is_finished(&self) -> bool {
         match &self.body {
             Body::Tcp(tcp) => {
                 let closed = tcp.sender.phase == crate::tcp::Phase::Closed;
@@ -214,7 +214,7 @@ impl Udp {
             return;
         }
         let mut p = self.template.packet(self.size);
-        p.payload = self.size.saturating_sub(UDP_HEADER as u16);
+        p.payload = self.size.saturating_sub(UDP_HEADER_BYTES as u16);
         p.seq = self.sent as u32;
         self.sent += 1;
         io.send(p);
@@ -222,7 +222,7 @@ impl Udp {
     }
 }
 
-/// The slot in a key that [`flow_key`] made; any number for another key.
+/// The slot of a flow whose key was made by [`flow_key`]. For any other key the result is an arbitrary number.
 pub(crate) fn slot_of(key: &FlowKey) -> usize {
     let host = match key.saddr {
         core::net::IpAddr::V4(address) => address.octets()[1] as usize,
@@ -231,8 +231,8 @@ pub(crate) fn slot_of(key: &FlowKey) -> usize {
     host << 15 | (key.sport & 0x7fff) as usize
 }
 
-/// The address of a node and the ports of a flow, as a switch would see them. Slots beyond the range of a
-/// port number move on to another source address.
+/// The key of a flow: addresses of its nodes and ports, as a switch would see them. Slots beyond the range of port
+/// numbers use another source address.
 pub(crate) fn flow_key(from: u32, to: u32, plan: u32, slot: u32, proto: Proto) -> FlowKey {
     let address = |node: u32, host: u32| [10, (host & 0xff) as u8, (node >> 8) as u8, node as u8].into();
     FlowKey {

@@ -2,7 +2,7 @@
 //! ## Modules
 //!
 //! * [`plan`]: the input, a network with its flows. [`run`] simulates it and returns [`Results`].
-//! * `engine`: events, random streams, storage that is reused.
+//! * `engine`: events, random streams, reusable storage.
 //! * `net`: links, queues, routing.
 //! * `tcp`: TCP with Linux's loss detection and recovery, around the congestion controllers of `narrows-control`.
 //! * `world`: the event loop, flows, switches with rate controllers, the SDN controller, samples.

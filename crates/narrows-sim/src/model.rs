@@ -1,5 +1,5 @@
-//! The parts of the simulator that a backend in real time shares, so that both carry out the same plan: the link
-//! model, the application model and its arrivals with their random streams, and the tables of results.
+//! The parts of the simulator that a backend in real time shares, so that both run the same plan: the link
+//! model, the application model and its arrivals with their random streams, and the result tables.
 
 pub use crate::engine::Random;
 pub use crate::flow::EmptyPath;

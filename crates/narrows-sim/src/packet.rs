@@ -1,17 +1,17 @@
-//! What travels: a small plain value in a slab, the same for data, ACKs and datagrams.
+//! Packets: small plain values in a slab, of the same type for data, ACKs and datagrams.
 //!
-//! Sequence numbers count segments, not bytes (each segment keeps its own payload length); see LIMITATIONS.md.
+//! Sequence numbers count segments, not bytes. Each segment has its own payload length. See LIMITATIONS.md.
 
 use narrows_control::feedback::header::{ECHO_BYTES, Echo, Header};
 
-/// Bytes of IPv4 and TCP headers with the timestamp option (20 + 20 + 12).
-pub(crate) const HEADER: u32 = 52;
-/// Bytes of IPv4 and UDP headers.
-pub(crate) const UDP_HEADER: u32 = 28;
-/// Bytes of the rate option with its padding (BRF-9).
-pub(crate) const RATE_OPTION: u32 = 8;
-/// Bytes of options that fit a TCP header beside the timestamps.
-const OPTION_ROOM: u32 = 40 - 12;
+/// IPv4 and TCP headers with the timestamp option (20 + 20 + 12).
+pub(crate) const HEADER_BYTES: u32 = 52;
+/// IPv4 and UDP headers.
+pub(crate) const UDP_HEADER_BYTES: u32 = 28;
+/// The rate option with its padding (BRF-9).
+pub(crate) const RATE_OPTION_BYTES: u32 = 8;
+/// Room for options in a TCP header with timestamps.
+const OPTION_ROOM_BYTES: u32 = 40 - 12;
 
 /// Segment numbers `[start, end)`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct SackBlock {
     pub(crate) end: u32,
 }
 
-/// TCP header flags, and bits that a simulator may carry for free.
+/// TCP header flags, and further bits of the simulator's own.
 pub(crate) mod flag {
     pub(crate) const SYN: u16 = 1;
     pub(crate) const ACK: u16 = 1 << 1;
@@ -36,27 +36,27 @@ pub(crate) mod flag {
     pub(crate) const CE: u16 = 1 << 7;
     /// UDP datagram.
     pub(crate) const UDP: u16 = 1 << 8;
-    /// Travels against the data.
+    /// Travels from the receiver to the sender.
     pub(crate) const REVERSE: u16 = 1 << 9;
     /// Carries the rate option.
     pub(crate) const RATE: u16 = 1 << 10;
-    /// Carries a congestion header; against the data, its echo.
+    /// Carries a congestion header, or its echo in the reverse direction.
     pub(crate) const HEADER: u16 = 1 << 11;
-    /// Two bits: what kind of echo.
-    pub(crate) const ECHO_AT: u32 = 12;
-    /// Two bits: the leaf that the last controlled port counted it in.
-    pub(crate) const LEAF_AT: u32 = 14;
+    /// Position of two bits: the kind of echo.
+    pub(crate) const ECHO_SHIFT: u32 = 12;
+    /// Position of two bits: the leaf in which the last controlled port counted the packet.
+    pub(crate) const LEAF_SHIFT: u32 = 14;
 }
 
 /// A packet.
 #[derive(Copy, Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Packet {
-    /// Slot of its flow.
+    /// Slot of the packet's flow.
     pub(crate) flow: u32,
-    /// Position in the table of paths: the link that it takes next.
+    /// Position in the table of paths: the next link.
     pub(crate) hop: u32,
-    /// Use count of the flow's slot: a late packet of an ended flow is recognised by it.
+    /// Use count of the flow's slot. It identifies late packets of a flow that has ended.
     pub(crate) generation: u16,
     /// [`flag`]s.
     pub(crate) flags: u16,
@@ -66,13 +66,13 @@ pub(crate) struct Packet {
     pub(crate) payload: u16,
     /// Segment number.
     pub(crate) seq: u32,
-    /// Next segment expected (with ACK).
+    /// Next expected segment (with [`flag::ACK`]).
     pub(crate) ack: u32,
-    /// Timestamp value: ticks of a millisecond, plus one (`Timestamps::clock`).
+    /// Timestamp value in milliseconds, plus one (`Timestamps::clock`).
     pub(crate) ts: u32,
-    /// Timestamp echo, likewise; 0: none.
+    /// Timestamp echo in the same unit; 0: none.
     pub(crate) ts_echo: u32,
-    /// SACK blocks, the first `sacks` of them. Data has none: there the congestion header is in here.
+    /// SACK blocks; the first `sacks` are valid. Data packets have none and store the congestion header here.
     pub(crate) sack: [SackBlock; 3],
     /// Number of SACK blocks.
     pub(crate) sacks: u8,
@@ -80,19 +80,19 @@ pub(crate) struct Packet {
     pub(crate) class: u8,
     /// The rate code of the option (with [`flag::RATE`]).
     pub(crate) rate_code: u16,
-    /// The echo of a congestion header (with [`flag::HEADER`], against the data).
+    /// The echo of a congestion header (with [`flag::HEADER`], in the reverse direction).
     pub(crate) echo: u32,
 }
 
 const _: () = assert!(size_of::<Packet>() == 64, "one cache line");
 
-/// What all packets of one end of a flow have in common.
+/// The fields that all packets of one end of a flow share.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Template {
-    /// Slot of the flow and its use count.
+    /// Slot of the flow, and the slot's use count.
     pub(crate) flow: u32,
     pub(crate) generation: u16,
-    /// [`flag`]s that every packet has.
+    /// [`flag`]s of every packet.
     pub(crate) flags: u16,
     /// Start of the path.
     pub(crate) hop: u32,
@@ -100,7 +100,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// A packet of `size` bytes without anything in it.
+    /// A packet of `size` bytes with all other fields zero.
     #[inline]
     pub(crate) fn packet(&self, size: u16) -> Packet {
         Packet {
@@ -124,6 +124,7 @@ impl Template {
 }
 
 impl Packet {
+    /// Whether any of these flags is set.
     #[inline]
     pub(crate) fn is(&self, flags: u16) -> bool {
         self.flags & flags != 0
@@ -138,7 +139,7 @@ impl Packet {
         Header::from_words([a.start, a.end, b.start, b.end, c.start])
     }
 
-    /// Writes the congestion header, over the one that is there if any. The caller counts its bytes.
+    /// Writes the congestion header and replaces an existing one. The caller adds its bytes to the size.
     pub(crate) fn set_header(&mut self, header: Header) {
         let [a, b, c, d, e] = header.to_words();
         let block = |start, end| SackBlock { start, end };
@@ -146,23 +147,23 @@ impl Packet {
         self.flags |= flag::HEADER;
     }
 
-    /// What a receiver sends back.
+    /// The echo of a congestion header, which a receiver sends back.
     pub(crate) fn echo(&self) -> Option<Echo> {
         if self.flags & (flag::HEADER | flag::REVERSE) != flag::HEADER | flag::REVERSE {
             return None;
         }
-        Echo::from_word(self.echo, (self.flags >> flag::ECHO_AT) as u8)
+        Echo::from_word(self.echo, (self.flags >> flag::ECHO_SHIFT) as u8)
     }
 
-    /// Adds an echo, with its bytes.
+    /// Adds an echo, and its bytes to the size.
     pub(crate) fn set_echo(&mut self, echo: Echo) {
         let (word, kind) = echo.to_word();
         self.echo = word;
-        self.flags |= flag::HEADER | u16::from(kind & 3) << flag::ECHO_AT;
+        self.flags |= flag::HEADER | u16::from(kind & 3) << flag::ECHO_SHIFT;
         self.size += ECHO_BYTES;
     }
 
-    /// Bytes of it that are there for rate control: the congestion header or its echo, the rate option (MET-82).
+    /// Bytes that serve rate control: the congestion header or its echo, and the rate option (MET-82).
     #[inline]
     pub(crate) fn signal_bytes(&self) -> u16 {
         if !self.is(flag::HEADER | flag::RATE) {
@@ -173,23 +174,23 @@ impl Packet {
             (true, false) => self.header().wire_bytes(),
             (true, true) => ECHO_BYTES,
         };
-        header + if self.is(flag::RATE) { RATE_OPTION as u16 } else { 0 }
+        header + if self.is(flag::RATE) { RATE_OPTION_BYTES as u16 } else { 0 }
     }
 
-    /// The leaf that the last controlled port counted it in.
+    /// The leaf in which the last controlled port counted the packet.
     pub(crate) fn leaf(&self) -> usize {
-        (self.flags >> flag::LEAF_AT) as usize & 3
+        (self.flags >> flag::LEAF_SHIFT) as usize & 3
     }
 
     pub(crate) fn set_leaf(&mut self, leaf: usize) {
-        self.flags = self.flags & !(3 << flag::LEAF_AT) | (leaf as u16 & 3) << flag::LEAF_AT;
+        self.flags = self.flags & !(3 << flag::LEAF_SHIFT) | (leaf as u16 & 3) << flag::LEAF_SHIFT;
     }
 
-    /// SACK blocks that fit a header beside the rate option.
-    pub(crate) const SACKS_BESIDE_RATE: usize = ((OPTION_ROOM - RATE_OPTION - 4) / 8) as usize;
+    /// Number of SACK blocks that fit into a header with the rate option.
+    pub(crate) const SACKS_BESIDE_RATE: usize = ((OPTION_ROOM_BYTES - RATE_OPTION_BYTES - 4) / 8) as usize;
 }
 
-/// Bytes of a SACK option with this many blocks, padded (RFC 2018).
+/// Bytes of a padded SACK option with this many blocks (RFC 2018).
 pub(crate) fn sack_bytes(blocks: usize) -> u32 {
     if blocks == 0 { 0 } else { 4 + 8 * blocks as u32 }
 }

@@ -1,7 +1,7 @@
-//! What to simulate, fully resolved: every name an index, every figure in SI base units.
+//! The input of a run, fully resolved: every name is an index, and every value is in base units.
 //!
-//! A [`Plan`] comes from a scenario file by way of the Python layer (units, topologies by name, sweeps and friendly errors live
-//! there), as JSON. [`Plan::check`] is the last line of defence: whatever a plan says, a run must not panic.
+//! The Python layer makes a [`Plan`] from a scenario file and passes it as JSON. Units, named topologies, sweeps and
+//! errors for users are its part. [`Plan::check`] rejects every plan that could make a run panic.
 //! Times are nanoseconds, rates L3 bytes/s, sizes bytes.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
@@ -15,10 +15,10 @@ pub struct Plan {
     pub seed: u64,
     /// Length of the run.
     pub duration: Span,
-    /// Start of the measurement interval (docs/reference/results.md: default 10 % of the run, at least 10 RTT).
+    /// Start of the measurement interval. The Python layer sets it to 10 % of the run, at least 10 RTTs, by default.
     #[serde(default)]
     pub warmup: Span,
-    /// Node names; links and flows refer to them by index.
+    /// Node names. Links and flows refer to nodes by index.
     pub nodes: Vec<String>,
     /// Directed links.
     pub links: Vec<LinkPlan>,
@@ -30,10 +30,12 @@ pub struct Plan {
     /// The SDN controller of the domain.
     #[serde(default)]
     pub sdn: Option<SdnPlan>,
-    /// Receive buffer of each TCP connection (Linux `tcp_rmem`, its largest; half of it is offered). None: Linux's default.
+    /// Receive buffer of each TCP connection (the maximum in Linux's `tcp_rmem`). Half of it is offered as window. `None`:
+    /// Linux's default.
     #[serde(default)]
     pub receive_buffer: Option<Bytes>,
-    /// Whether that buffer goes on to limit senders once the window has opened, and what waits behind a hole takes of it.
+    /// Whether the receive buffer limits senders after the window has opened. Segments that wait behind a hole then take
+    /// memory from it.
     #[serde(default)]
     pub receive_memory: bool,
     /// What to record.
@@ -41,7 +43,7 @@ pub struct Plan {
     pub probes: ProbePlan,
 }
 
-/// A directed link: a port with its queue, and the wire behind it.
+/// A directed link: a port with its queue, and the wire after it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkPlan {
@@ -51,14 +53,14 @@ pub struct LinkPlan {
     pub from: u32,
     /// Receiving node.
     pub to: u32,
-    /// How fast it serves.
+    /// Rate of the link.
     pub rate: RatePlan,
-    /// Propagation delay over time: steps of (from when, delay), the first at 0.
+    /// Propagation delay over time: steps of (start, delay), the first at 0.
     pub delay: Vec<(Time, Span)>,
     /// Random extra delay.
     #[serde(default)]
     pub jitter: Option<JitterPlan>,
-    /// Random loss behind the queue, over time: steps of (from when, model), the first at 0. Empty: none.
+    /// Random loss after the queue, over time: steps of (start, model). Empty: no loss.
     #[serde(default)]
     pub loss: Vec<(Time, LossPlan)>,
     /// Probability that a packet arrives twice.
@@ -95,19 +97,19 @@ impl LinkPlan {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum RatePlan {
-    /// Piecewise constant: (from when, rate), the first at 0. With `period` it starts again.
+    /// Piecewise constant: (start, rate), the first at 0. With `period` the steps repeat.
     Steps {
         /// The steps, in order of time.
         steps: Vec<(Time, Rate)>,
-        /// Length of the trace when it repeats.
+        /// Length of a repetition; `None`: the steps do not repeat.
         #[serde(default)]
         period: Option<Span>,
     },
-    /// Mahimahi: at each of these times `bytes` bytes may leave; what is not used is lost.
+    /// Mahimahi: at each of these times `bytes` bytes may leave. Unused opportunities are lost.
     Opportunities {
-        /// Milliseconds, not decreasing.
+        /// Times in milliseconds, not decreasing.
         millis: Vec<u32>,
-        /// Length of the trace in milliseconds; it starts again at its end.
+        /// Length of the trace in milliseconds, after which it repeats.
         period_millis: u32,
         /// Bytes of one opportunity (mahimahi: 1500).
         bytes: u32,
@@ -118,7 +120,7 @@ pub enum RatePlan {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JitterPlan {
-    /// Uniform between 0 and this.
+    /// The delay is uniform between 0 and this.
     pub max: Span,
     /// Packets may overtake each other.
     #[serde(default)]
@@ -148,7 +150,7 @@ pub enum LossPlan {
     },
 }
 
-/// Longest a queue may get. Both `None`: infinite.
+/// Limit of a queue. Both `None`: unlimited.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitPlan {
@@ -181,7 +183,7 @@ pub enum QueuePlan {
         /// Limit.
         #[serde(default)]
         limit: LimitPlan,
-        /// Mark or drop early.
+        /// Early marking or dropping.
         #[serde(default)]
         mark: MarkPlan,
     },
@@ -200,7 +202,7 @@ pub enum QueuePlan {
     },
     /// FQ-CoDel (RFC 8290).
     FqCodel {
-        /// Limit, all queues together.
+        /// Limit of all queues together.
         #[serde(default)]
         limit: LimitPlan,
         /// Target sojourn.
@@ -215,12 +217,12 @@ pub enum QueuePlan {
         #[serde(default)]
         ecn: bool,
     },
-    /// Strict priority: the flow's `class` is its band, band 0 first.
+    /// Strict priority: the flow's `class` is its band. Band 0 is served first.
     Priority {
         /// Limit of each band.
         bands: Vec<LimitPlan>,
     },
-    /// Hierarchical token bucket, one level: the flow's `class` is the index.
+    /// Hierarchical token bucket with one level: the flow's `class` is the index of its class.
     Htb {
         /// The classes.
         classes: Vec<HtbClassPlan>,
@@ -234,16 +236,16 @@ pub enum MarkPlan {
     /// Tail drop only.
     #[default]
     None,
-    /// Mark CE when the queue is longer than this at arrival (DCTCP's step).
+    /// Mark CE if the queue is longer than this on arrival (DCTCP's step).
     Threshold {
         /// Packets waiting.
         packets: u32,
     },
     /// RED (Floyd and Jacobson 1993) on the averaged queue length.
     Red {
-        /// No action below, packets.
+        /// Lower threshold in packets: no action below it.
         min: f64,
-        /// Always acts above, packets (twice this in the gentle variant, which is used).
+        /// Upper threshold in packets. In the gentle variant, which is used, the probability reaches 1 at twice this value.
         max: f64,
         /// Probability at `max`.
         max_p: f64,
@@ -261,12 +263,12 @@ pub enum MarkPlan {
 pub struct HtbClassPlan {
     /// Guaranteed rate.
     pub rate: Rate,
-    /// Most it may borrow up to.
+    /// Highest rate, including borrowed capacity.
     pub ceil: Rate,
     /// Limit of its FIFO.
     #[serde(default)]
     pub limit: LimitPlan,
-    /// Who borrows first: lower first.
+    /// Order of borrowing: classes with lower values borrow first.
     #[serde(default)]
     pub priority: u8,
 }
@@ -275,24 +277,24 @@ pub struct HtbClassPlan {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowPlan {
-    /// Name in results; flows of a group get `.0`, `.1`, ... behind it.
+    /// Name in results. Flows of a group get the suffixes `.0`, `.1`, ...
     pub name: String,
     /// Sending node.
     pub from: u32,
     /// Receiving node.
     pub to: u32,
-    /// Nodes that the reverse direction passes, both ends included, where it does not take the shortest path.
+    /// Nodes of the reverse path, including both ends; `None`: the shortest path.
     #[serde(default)]
     pub return_path: Option<Vec<u32>>,
-    /// First SYN (TCP) or packet (UDP).
+    /// Time of the first SYN (TCP) or packet (UDP).
     pub start: Time,
-    /// When the application stops sending; `None`: at the end of the run.
+    /// Time at which the application stops sending; `None`: the end of the run.
     #[serde(default)]
     pub stop: Option<Time>,
-    /// How many such flows; 1 for one.
+    /// Number of flows in the group.
     #[serde(default = "one")]
     pub count: u32,
-    /// Later start of each next flow of the group.
+    /// Time between the starts of two flows of the group.
     #[serde(default)]
     pub spacing: Span,
     /// Class for priority and HTB queues.
@@ -300,7 +302,7 @@ pub struct FlowPlan {
     pub class: u8,
     /// Transport.
     pub transport: TransportPlan,
-    /// What the application sends.
+    /// The sending application.
     pub app: AppPlan,
 }
 
@@ -344,21 +346,21 @@ pub enum TransportPlan {
         /// Negotiate ECN.
         #[serde(default)]
         ecn: bool,
-        /// Pace window-based controllers too (2 x / 1.2 x cwnd per srtt, as Linux with sch_fq).
+        /// Pace window-based controllers too (2 x or 1.2 x cwnd per srtt, as Linux with sch_fq).
         #[serde(default)]
         pacing: bool,
-        /// Receive window in segments; `None`: never limits.
+        /// Limit of the receive window in segments; `None`: the receive buffer sets the window.
         #[serde(default)]
         receive_window: Option<u32>,
         /// Payload bytes of a full segment (1448 in a 1500-byte packet).
         #[serde(default = "default_mss")]
         mss: u32,
     },
-    /// UDP: constant rate of packets of this size (L3).
+    /// UDP: packets of constant size at a constant rate.
     Udp {
         /// L3 bytes/s.
         rate: Rate,
-        /// L3 bytes of a packet.
+        /// L3 bytes per packet.
         packet: u32,
     },
 }
@@ -367,18 +369,18 @@ fn default_mss() -> u32 {
     1448
 }
 
-/// What the application sends.
+/// The sending application.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AppPlan {
-    /// As much as the transport takes.
+    /// Always has data to send.
     Bulk,
-    /// This many bytes, then close.
+    /// Sends this many bytes, then closes.
     Size {
         /// Application bytes.
         bytes: Bytes,
     },
-    /// Constant rate of application bytes, while on; on and off in turn.
+    /// Produces data at a constant rate during on periods, which alternate with off periods.
     Limited {
         /// Application bytes/s while on.
         rate: Rate,
@@ -402,7 +404,7 @@ pub enum AppPlan {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SizePlan {
-    /// Always the same.
+    /// All flows have the same size.
     Fixed {
         /// Bytes.
         bytes: f64,
@@ -429,19 +431,20 @@ pub struct ControllerPlan {
     pub kind: String,
     /// The link whose port it controls.
     pub link: u32,
-    /// Shape the port to this rate (a switch at the entrance of a bottleneck link shapes to the bottleneck's rate); `None`: the link's own.
+    /// Rate to which the port is shaped. A switch at the entrance of a bottleneck link shapes to the bottleneck's rate.
+    /// `None`: the link's own rate.
     #[serde(default)]
     pub shape: Option<Vec<(Time, Rate)>>,
-    /// The controller is told the capacity; otherwise it has to measure it.
-    #[serde(default = "yes")]
-    pub told: bool,
+    /// The capacity is configured (key `told`); otherwise the controller measures it.
+    #[serde(default = "yes", rename = "told")]
+    pub capacity_is_configured: bool,
     /// Limit of each leaf queue.
     #[serde(default)]
     pub limit: LimitPlan,
-    /// Parameters, as the controller defines them.
+    /// Parameters of this kind of controller.
     #[serde(default)]
     pub params: serde_json::Value,
-    /// When the controller is out of order (from, to): packets pass in plain queues, nothing is stamped.
+    /// Outages of the controller (from, to). During an outage packets pass through plain queues and carry no rates.
     #[serde(default)]
     pub outages: Vec<(Time, Time)>,
 }
@@ -454,12 +457,12 @@ fn yes() -> bool {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SdnPlan {
-    /// Between two polls; `None`: the smaller of the switch's control period and 100 ms.
+    /// Time between two polls; `None`: the smaller of the switch's control period and 100 ms.
     #[serde(default)]
     pub poll: Option<Span>,
-    /// One way between the controller and any switch.
+    /// One-way delay between the controller and any switch.
     pub delay: Span,
-    /// When it is out of order (from, to).
+    /// Outages of the controller (from, to).
     #[serde(default)]
     pub outages: Vec<(Time, Time)>,
 }
@@ -468,15 +471,15 @@ pub struct SdnPlan {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbePlan {
-    /// Between two samples; zero: no samples.
+    /// Time between two samples; zero: no samples.
     pub interval: Span,
-    /// Links to sample and to measure sojourn times at, by index.
+    /// Indices of the links to sample, and to measure sojourn times at.
     #[serde(default)]
     pub links: Vec<u32>,
-    /// Sample flows (all but those of Poisson sources).
+    /// Sample flows, except flows of Poisson sources.
     #[serde(default = "yes")]
     pub flows: bool,
-    /// Record the internal state of controllers too (long table `traces`).
+    /// Record the internal state of controllers (table `traces`).
     #[serde(default)]
     pub traces: bool,
 }

@@ -1,7 +1,7 @@
-//! A packet as the bytes of a TCP header, to hold the typed field that the simulator carries against the real wire form.
+//! A packet as the bytes of a TCP header, to compare the simulator's typed rate field with the wire format.
 //!
-//! In builds with debug assertions (all tests) each rate that a switch writes goes through real header bytes too: the
-//! option is found among the others, the value rewritten, the checksum corrected, and both must come out right.
+//! In builds with debug assertions (all tests), each rate that a switch writes also goes through real header bytes. The
+//! option is found among the others, the value is rewritten and the checksum corrected; both must be right.
 
 use narrows_control::feedback::checksum;
 use narrows_control::feedback::code::RateCode;
@@ -9,22 +9,22 @@ use narrows_control::feedback::option::{self, Format};
 
 use crate::packet::{Packet, flag};
 
-/// Offset of the checksum in a TCP header.
+/// Offset of the checksum in a TCP header, in bytes.
 const CHECKSUM: usize = 16;
 
-/// The longest TCP header, and behind it the part of the pseudo header that is not zero here.
-const ROOM: usize = 60 + 4;
+/// Bytes of the longest TCP header and of the non-zero part of its pseudo header.
+const ROOM_BYTES: usize = 60 + 4;
 
-/// TCP checksum of a header without payload; the pseudo header's addresses are zero, its protocol and length are not.
+/// TCP checksum of a header without payload. The addresses of the pseudo header are zero; its protocol and length are not.
 fn sum_of(header: &[u8]) -> u16 {
-    let mut bytes = [0; ROOM];
+    let mut bytes = [0; ROOM_BYTES];
     let [high, low] = (header.len() as u16).to_be_bytes();
     bytes[..header.len()].copy_from_slice(header);
     bytes[header.len()..header.len() + 4].copy_from_slice(&[0, 6, high, low]);
     checksum::compute(&bytes[..header.len() + 4])
 }
 
-/// Bytes put one behind the other, without an allocation.
+/// A byte buffer on the stack.
 struct Writer {
     bytes: [u8; 60],
     len: usize,
@@ -63,8 +63,8 @@ fn header(p: &Packet) -> Writer {
     w
 }
 
-/// Writes `code` into the real bytes of a packet's header and reads it back; `false` if anything comes out otherwise.
-pub(crate) fn carries(p: &Packet, code: RateCode) -> bool {
+/// Writes `code` into the real bytes of a packet's header, reads it back, and returns whether code and checksum are right.
+pub(crate) fn survives_encoding(p: &Packet, code: RateCode) -> bool {
     let before = if p.is(flag::RATE) { RateCode::from_bits(p.rate_code) } else { RateCode::UNASSIGNED };
     let plain = header(p);
     let Ok(with_option) = option::insert(&plain.bytes[..plain.len], before) else { return false };
@@ -93,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_survives_real_header_bytes_beside_two_sack_blocks() {
+    fn a_rate_survives_encoding_beside_two_sack_blocks() {
         let code = RateCode::encode(Rate::from_bytes_per_sec(12_250_000));
-        assert!((0..=2).all(|sacks| carries(&ack(sacks), code)));
+        assert!((0..=2).all(|sacks| survives_encoding(&ack(sacks), code)));
     }
 
     #[test]
-    fn three_sack_blocks_leave_no_room() {
-        assert!(!carries(&ack(3), RateCode::encode(Rate::from_bytes_per_sec(1_000))));
+    fn three_sack_blocks_leave_no_room_for_the_option() {
+        assert!(!survives_encoding(&ack(3), RateCode::encode(Rate::from_bytes_per_sec(1_000))));
     }
 }

@@ -77,7 +77,7 @@ fn under_brf() -> Plan {
         kind: "brf".into(),
         link: 0,
         shape: None,
-        told: true,
+        capacity_is_configured: true,
         limit: LimitPlan { packets: Some(100), bytes: None },
         params: serde_json::Value::Null,
         outages: Vec::new(),

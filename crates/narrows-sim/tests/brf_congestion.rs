@@ -9,11 +9,11 @@ use narrows_control::units::{Rate, Time};
 use narrows_sim::plan::RatePlan;
 
 /// Two greedy flows over a link with these steps, (ms, Mbit/s).
-fn varying(steps: &[(u64, u64)], told: bool, seconds: u64) -> Net {
+fn varying(steps: &[(u64, u64)], capacity_is_configured: bool, seconds: u64) -> Net {
     let (mut net, senders, client) = star(mbit(100), &[20, 40], resolved(), seconds);
     let steps: Vec<(Time, Rate)> = steps.iter().map(|(t, rate)| (at(*t), mbit(*rate))).collect();
     net.plan.links[0].rate = RatePlan::Steps { steps, period: None };
-    net.plan.controllers[0].told = told;
+    net.plan.controllers[0].capacity_is_configured = capacity_is_configured;
     for s in senders {
         net.add(s, client, tcp("brf"));
     }

@@ -164,7 +164,7 @@ fn headers_are_paid_for() {
 fn who_has_to_be_told_the_capacity_says_so() {
     let mut plan = dumbbell("rcp", 20, 100, 1);
     plan.flows.push(bulk("rcp"));
-    plan.controllers[0].told = false;
+    plan.controllers[0].capacity_is_configured = false;
     let error = narrows_sim::run(&plan, &std::sync::atomic::AtomicBool::new(false)).unwrap_err();
     assert!(error.to_string().contains("told"), "{error}");
 }

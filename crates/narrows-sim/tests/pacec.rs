@@ -24,7 +24,7 @@ fn line(seconds: u64, params: Value) -> (Net, Vec<u32>) {
             kind: "pacec".into(),
             link,
             shape: None,
-            told: true,
+            capacity_is_configured: true,
             limit: LimitPlan::default(),
             params: params.clone(),
             outages: Vec::new(),

@@ -181,7 +181,7 @@ fn everything(mut plan: Plan) -> Plan {
         kind: "brf".into(),
         link: 0,
         shape: Some(vec![(Time::ZERO, mbit(8)), (at(10), mbit(4))]),
-        told: true,
+        capacity_is_configured: true,
         limit: packets(50),
         params: serde_json::Value::Null,
         outages: vec![(at(8), at(12))],

@@ -119,7 +119,7 @@ impl Link {
 
     /// Packets may overtake each other.
     pub(crate) fn reorders(&self) -> bool {
-        self.impair.as_ref().is_some_and(|i| i.reorders())
+        self.impair.as_ref().is_some_and(|i| i.can_reorder())
     }
 
     /// It decides packet by packet, so that a packet that stands for several is judged as one.
@@ -141,13 +141,16 @@ impl Link {
             },
         };
         self.stats.accepted_bytes += bytes as u64;
-        let fate = self.impair.as_mut().map(|i| i.fate(finish)).unwrap_or_default();
-        if fate.lost {
+        let fate = self.impair.as_mut().map(|i| i.draw_fate(finish)).unwrap_or_default();
+        if fate.is_lost {
             self.stats.lost += 1;
             return Fate::Lost;
         }
-        self.stats.duplicated += fate.twice as u64;
-        Fate::Arrives { at: finish + step_at(&self.delay, finish) + fate.extra_delay, twice: fate.twice }
+        self.stats.duplicated += fate.is_duplicated as u64;
+        Fate::Arrives {
+            at: finish + step_at(&self.delay, finish) + fate.extra_delay,
+            twice: fate.is_duplicated,
+        }
     }
 
     /// When something arrives that is only delayed.

@@ -94,7 +94,7 @@ fn the_losses_are_those_of_the_simulator() {
     let mut simulator = Impairments::new(&p, 7, 3).unwrap();
     for i in 0..2000 {
         let now = Time::from_nanos(i);
-        assert_eq!(l.offer(now, 100) == Fate::Lost, simulator.fate(now).lost);
+        assert_eq!(l.offer(now, 100) == Fate::Lost, simulator.draw_fate(now).is_lost);
     }
     assert!(l.stats.lost > 0);
 }

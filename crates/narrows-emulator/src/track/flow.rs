@@ -295,7 +295,7 @@ impl FlowTrack {
             Cell::U(0),
         ]);
         if let Some(h) = &self.rtt {
-            recorder.distribution("flow", self.id, "rtt", h);
+            recorder.record_distribution("flow", self.id, "rtt", h);
         }
     }
 }

@@ -194,7 +194,7 @@ impl LinkTrack {
         ];
         recorder.links.push(row);
         if let Some((h, _)) = own {
-            recorder.distribution("link", self.index, "sojourn", h);
+            recorder.record_distribution("link", self.index, "sojourn", h);
         }
     }
 }

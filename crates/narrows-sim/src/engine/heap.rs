@@ -1,16 +1,16 @@
-//! The event queue: a 4-ary heap of 16-byte keys, ties broken by order of scheduling.
+//! The event queue: a 4-ary heap of 16-byte keys. Events at the same time are processed in the order of scheduling.
 //!
-//! A key holds everything: time (64 bits), sequence number (36), kind (3) and index (25), so that one integer
-//! comparison orders two events and nothing is looked up elsewhere. What is pushed first waits in front: an event
-//! that is due at once (the arrival at the end of a short link) never enters the heap, and another fills the place
-//! of the next that leaves it, with one sift instead of two. With few pending, and paced flows among them, what
-//! costs is not the comparisons but guessing their outcomes; so siblings are compared without a branch.
+//! A key is the whole event: time (64 bits), sequence number (36), kind (3) and index (25). One integer comparison
+//! orders two events, without a look-up elsewhere. One key is kept in front of the heap. An event that is due next
+//! (the arrival at the end of a short link) therefore never enters the heap. Any other key in front replaces the
+//! next entry that leaves the heap, which costs one sift instead of two. With few pending events, mispredicted
+//! branches cost more than the comparisons, so siblings are compared without a branch.
 
 use std::hint::select_unpredictable;
 
 use narrows_control::units::Time;
 
-/// What happens.
+/// The kind of an event.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -26,8 +26,8 @@ pub(crate) enum Kind {
     Source = 4,
     /// A rate controller's timer. Index: switch.
     Switch = 5,
-    /// A message of the control network arrives, or a domain's controller has something to do. Index: the domain, or beyond
-    /// all domains a notice to a source.
+    /// A message of the control network arrives, or a timer of a domain's controller expires. Index: the domain; indices
+    /// above all domains are notices to sources.
     Domain = 6,
     /// Take samples. Index: 0.
     Sample = 7,
@@ -45,7 +45,7 @@ const KINDS: [Kind; 8] = [
 ];
 const INDEX_BITS: u32 = 25;
 const KIND_BITS: u32 = 3;
-/// The sequence number is the rest of 64 bits.
+/// The sequence number takes the remaining bits of the low 64.
 const SEQ_STEP: u64 = 1 << (INDEX_BITS + KIND_BITS);
 /// The highest index an event can carry.
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
@@ -58,7 +58,7 @@ pub(crate) struct Event {
     pub(crate) index: u32,
 }
 
-/// Later than any event: an empty place.
+/// An empty entry: later than any event.
 const NONE: u128 = u128::MAX;
 
 /// Four siblings of the heap, a cache line.
@@ -67,7 +67,7 @@ const NONE: u128 = u128::MAX;
 struct Siblings([u128; 4]);
 
 impl Siblings {
-    /// The least key and where it is. Which one it is nothing can predict, so nothing branches on it.
+    /// The position of the least key, and the key. The position is unpredictable, so the code does not branch on it.
     #[inline]
     fn least(&self) -> (usize, u128) {
         let [a, b, c, d] = self.0;
@@ -85,12 +85,12 @@ fn lesser(a: (usize, u128), b: (usize, u128)) -> (usize, u128) {
 
 /// Pending events, earliest first.
 ///
-/// A heap without a root: the children of entry `e` are the siblings `e + 1`, and siblings 0 have no parent. The least of these and
-/// the key in front are all that the earliest event can be.
+/// The heap has no root: the children of entry `e` are the siblings `e + 1`, and siblings 0 have no parent. The earliest
+/// event is either the key in front or the least of siblings 0.
 pub(crate) struct EventQueue {
-    /// The least key pushed since the last pop, if any.
+    /// The least key pushed since the last pop, or [`NONE`].
     front: u128,
-    /// Entries `0..len` are keys, those behind are empty.
+    /// Entries `0..len` are keys; the entries after them are empty.
     heap: Vec<Siblings>,
     len: usize,
     seq: u64,
@@ -103,7 +103,7 @@ impl EventQueue {
         EventQueue { front: NONE, heap, len: 0, seq: 0 }
     }
 
-    /// Schedules an event. [`Time::NEVER`] is not scheduled at all.
+    /// Schedules an event. An event at [`Time::NEVER`] is ignored.
     #[inline]
     pub(crate) fn push(&mut self, at: Time, kind: Kind, index: u32) {
         if at == Time::NEVER {
@@ -132,7 +132,7 @@ impl EventQueue {
         } else {
             let filler =
                 if self.front == NONE { self.last() } else { std::mem::replace(&mut self.front, NONE) };
-            // The last entry may be the one that was taken.
+            // The last entry may be the one that is taken out.
             if filler != key {
                 self.sift_down(at, filler);
             }
@@ -144,7 +144,7 @@ impl EventQueue {
         })
     }
 
-    /// Into the heap with the later one of this key and the one in front.
+    /// Adds the later of `key` and the key in front to the heap; the earlier one stays in front.
     #[inline(never)]
     fn add(&mut self, mut key: u128) {
         if key < self.front {
@@ -167,14 +167,14 @@ impl EventQueue {
         self.heap[at / 4].0[at % 4] = key;
     }
 
-    /// Takes out the last entry, of at least one.
+    /// Takes out the last entry. The heap must not be empty.
     #[inline]
     fn last(&mut self) -> u128 {
         self.len -= 1;
         std::mem::replace(&mut self.heap[self.len / 4].0[self.len % 4], NONE)
     }
 
-    /// Puts `key` into an empty entry and lets it sink.
+    /// Puts `key` into an empty entry and sifts it down.
     #[inline]
     fn sift_down(&mut self, mut at: usize, key: u128) {
         while let Some(children) = self.heap.get(at + 1) {
@@ -195,7 +195,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ties_come_out_in_the_order_they_were_scheduled() {
+    fn events_at_the_same_time_are_popped_in_the_order_of_scheduling() {
         let mut q = EventQueue::new();
         for i in 0..100 {
             q.push(Time::from_nanos(7), Kind::Arrival, i);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any interleaving of pushes and pops gives what a sorted list gives.
+        /// Any interleaving of pushes and pops gives the same events as a sorted list.
         #[test]
         fn pops_in_order_of_time_then_schedule(ops in prop::collection::vec(prop::option::of(0u64..50), 1..300)) {
             let mut q = EventQueue::new();

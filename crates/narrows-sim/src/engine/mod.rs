@@ -1,4 +1,4 @@
-//! The event engine: what happens when, in integer nanoseconds.
+//! The event engine. Times are integer nanoseconds.
 
 mod heap;
 mod random;

@@ -3,12 +3,12 @@
 use rand_core::Rng;
 use rand_pcg::Pcg32;
 
-/// A seeded stream (PCG32: portable and the same on every machine).
+/// A seeded stream (PCG32: portable, the same values on every machine).
 #[derive(Clone, Debug)]
 pub struct Random(Pcg32);
 
 impl Random {
-    /// The stream number `stream` of the run's `seed`.
+    /// Stream number `stream` of the run with this `seed`.
     pub fn new(seed: u64, stream: u64) -> Self {
         Random(Pcg32::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xda3e_39cb_94b9_5bdb, stream))
     }
@@ -29,12 +29,12 @@ impl Random {
         p > 0.0 && self.unit() < p
     }
 
-    /// Exponential with this mean.
+    /// Exponentially distributed with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }
 
-    /// Pareto (type I) with this mean and shape > 1, by inversion.
+    /// Pareto (type I) distributed with this mean and shape > 1, by inversion.
     pub fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
         let scale = mean * (shape - 1.0) / shape;
         scale / libm::pow(1.0 - self.unit(), 1.0 / shape)
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_differ_and_repeat() {
+    fn streams_differ_from_each_other_and_are_reproducible() {
         let draw = |seed, stream| {
             let mut r = Random::new(seed, stream);
             [r.bits(), r.bits()]
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn distributions_have_the_mean_they_were_asked_for() {
+    fn distributions_have_the_requested_mean() {
         let mut r = Random::new(7, 1);
         let n = 200_000;
         let exponential: f64 = (0..n).map(|_| r.exponential(3.0)).sum::<f64>() / n as f64;

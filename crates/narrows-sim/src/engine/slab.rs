@@ -1,6 +1,6 @@
-//! Storage that is reused: slots with a free list, and a ring that never moves its elements one by one.
+//! Reusable storage: slots with a free list, and a ring buffer.
 
-/// Values in slots; a freed slot is the next to be used again.
+/// Values in slots. The slot that was freed last is reused first.
 pub(crate) struct Slab<T> {
     slots: Vec<T>,
     free: Vec<u32>,
@@ -41,5 +41,5 @@ impl<T: Clone> Slab<T> {
     }
 }
 
-/// A double-ended queue; std's, under the name that says what it is used for.
+/// A ring buffer: the standard library's double-ended queue.
 pub(crate) type Ring<T> = std::collections::VecDeque<T>;

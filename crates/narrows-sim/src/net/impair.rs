@@ -1,4 +1,4 @@
-//! What a link does to packets besides carrying them: random loss, duplication, jitter.
+//! Impairments of a link: random loss, duplication, jitter.
 
 use narrows_control::units::{Span, Time};
 
@@ -9,20 +9,20 @@ use crate::plan::{JitterPlan, LinkPlan, LossPlan};
 #[derive(Clone, Debug)]
 pub struct Impairments {
     loss: Vec<(Time, LossPlan)>,
-    /// Gilbert-Elliott: in the bad state.
-    bad: bool,
+    /// Gilbert-Elliott: the link is in the bad state.
+    is_bad: bool,
     duplicate: f64,
     jitter: Option<JitterPlan>,
     random: [Random; 3],
 }
 
-/// What becomes of a packet that has left the queue.
+/// The effect of the impairments on a packet that has left the queue.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Fate {
-    /// It never arrives.
-    pub lost: bool,
-    /// It arrives twice.
-    pub twice: bool,
+    /// The packet never arrives.
+    pub is_lost: bool,
+    /// The packet arrives twice.
+    pub is_duplicated: bool,
     /// Jitter.
     pub extra_delay: Span,
 }
@@ -34,7 +34,7 @@ impl Impairments {
         (!perfect).then(|| {
             Box::new(Impairments {
                 loss: plan.loss.clone(),
-                bad: false,
+                is_bad: false,
                 duplicate: plan.duplicate,
                 jitter: plan.jitter.clone(),
                 random: [0, 1, 2].map(|k| Random::new(seed, 1 << 40 | link << 2 | k)),
@@ -42,27 +42,27 @@ impl Impairments {
         })
     }
 
-    /// Packets may overtake each other.
-    pub fn reorders(&self) -> bool {
+    /// Whether packets may overtake each other.
+    pub fn can_reorder(&self) -> bool {
         self.jitter.as_ref().is_some_and(|j| j.reorder)
     }
 
-    /// Decides for a packet that enters the link at `now`.
-    pub fn fate(&mut self, now: Time) -> Fate {
+    /// Draws the fate of a packet that enters the link at `now`.
+    pub fn draw_fate(&mut self, now: Time) -> Fate {
         let model = self.loss.partition_point(|&(t, _)| t <= now).checked_sub(1).map(|i| &self.loss[i].1);
         let [loss, duplicate, jitter] = &mut self.random;
-        let lost = match model {
+        let is_lost = match model {
             None => false,
             Some(&LossPlan::Bernoulli { p }) => loss.chance(p),
             Some(&LossPlan::GilbertElliott { p, r, good, bad }) => {
-                let change = if self.bad { r } else { p };
-                self.bad ^= loss.chance(change);
-                loss.chance(if self.bad { bad } else { good })
+                let change = if self.is_bad { r } else { p };
+                self.is_bad ^= loss.chance(change);
+                loss.chance(if self.is_bad { bad } else { good })
             }
         };
         Fate {
-            lost,
-            twice: duplicate.chance(self.duplicate),
+            is_lost,
+            is_duplicated: duplicate.chance(self.duplicate),
             extra_delay: self.jitter.as_ref().map_or(Span::ZERO, |j| j.max.mul_f64(jitter.unit())),
         }
     }

@@ -1,4 +1,4 @@
-//! Links and queues: how fast a link serves, what it loses, and what waits in front of it.
+//! Links and queues: the rate of a link, its impairments, and the queue in front of it.
 
 mod impair;
 mod port;
@@ -13,7 +13,7 @@ pub use service::Service;
 
 use narrows_control::units::{Span, Time};
 
-/// The value in force at `now`, of steps in order of time; zero without any.
+/// The value in force at `now`. `steps` are in order of time; without steps the value is zero.
 #[inline]
 pub fn step_at(steps: &[(Time, Span)], now: Time) -> Span {
     match steps {

@@ -1,7 +1,8 @@
 //! A port: a queue, the link behind it, and the packets in flight on it.
 //!
-//! A link with a constant delay delivers in order, so only the head of its flight has an event; a FIFO knows each
-//! departure on arrival, so a hop costs one event. A port with a scheduling queue pays a second one per packet.
+//! A link with a constant delay delivers in order, so only the head of its flight has an event. For a FIFO the
+//! departure time is known on arrival, so a hop costs one event. A port with a scheduling queue needs a second
+//! event per packet.
 
 use narrows_control::rate::{Class, LEAVES, PortCounters, Queueing, RateController};
 use narrows_control::units::{Bytes, Span, Time};
@@ -20,32 +21,32 @@ use crate::probe::Histogram;
 /// Counters of a port since the start of the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortStats {
-    /// Packets offered, and of these dropped by the queue (never by the link: MET-21).
+    /// Packets offered to the queue, and packets dropped by the queue. Random losses on the link are not included (MET-21).
     pub(crate) offered: u64,
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
     pub(crate) random_losses: u64,
     /// Congestion headers that the rate controller changed.
     pub(crate) rewritten: u64,
-    /// L3 bytes accepted; less the backlog this is what has begun to leave.
+    /// L3 bytes accepted. Without the backlog, these are the bytes whose transmission has begun.
     pub(crate) accepted_bytes: u64,
-    /// Sum of the times in the queue and number of packets, in the measurement interval.
+    /// Sum of the sojourn times and number of packets, in the measurement interval.
     pub(crate) sojourn_sum: u128,
     pub(crate) sojourn_count: u64,
     pub(crate) sojourn_max: u64,
 }
 
-/// Figures of a port over the measurement interval.
+/// Statistics of a port over the measurement interval.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct PortTotals {
-    /// L3 bytes that left, and that could have left.
+    /// L3 bytes that left, and L3 bytes that could have left.
     pub(crate) departed: f64,
     pub(crate) capacity: f64,
     /// Length of the interval.
     pub(crate) seconds: f64,
 }
 
-/// What became of a packet that was offered to a port.
+/// The result of offering a packet to a port.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Enqueue {
     Accepted,
@@ -59,26 +60,26 @@ pub(crate) struct Port {
     pub(crate) from: u32,
     service: Service,
     delay: Vec<(Time, Span)>,
-    /// When the transmitter will be free.
+    /// Time at which the transmitter becomes free.
     free_at: Time,
     queue: Queue,
     impair: Option<Box<Impairments>>,
     /// Arrival time and packet, in order of arrival.
     flight: Ring<(Time, u32)>,
     pub(crate) stats: PortStats,
-    /// Time in the queue per packet, if the port is probed.
+    /// Sojourn times, if the port is probed.
     pub(crate) sojourn: Option<Box<Histogram>>,
     measure_from: Time,
-    /// Bytes departed when the measurement interval began, and at the last sample.
+    /// Departed bytes at the start of the measurement interval, and at the last sample.
     departed_at_start: u64,
     departed_at_sample: u64,
-    /// The switch whose rate controller has this port.
+    /// The switch whose rate controller controls this port.
     pub(crate) switch: Option<u32>,
-    /// There is a switch with a rate controller at the receiving node.
-    pub(crate) switch_beyond: bool,
+    /// The receiving node has a switch with a rate controller.
+    pub(crate) leads_to_switch: bool,
     leaf_counters: Option<Box<LeafCounters>>,
-    /// Under a rate controller that leaves the port its own queue: packets go where their class says.
-    own_queue: bool,
+    /// The port's rate controller keeps the port's own queue: a packet's class selects its band.
+    keeps_own_queue: bool,
 }
 
 enum Queue {
@@ -89,8 +90,8 @@ enum Queue {
 struct Scheduled {
     discipline: Box<dyn Discipline>,
     losses: Losses,
-    /// A Ready event is pending for this time.
-    wake: Option<Time>,
+    /// Time of the pending Ready event.
+    wake_at: Option<Time>,
 }
 
 /// Per-leaf counters of a controlled port.
@@ -105,8 +106,8 @@ struct LeafCounters {
 }
 
 impl LeafCounters {
-    /// A packet was taken out of the queue, or never let in.
-    fn gone(&mut self, leaf: usize, size: Bytes) {
+    /// Removes a packet that left the queue or was not admitted to it.
+    fn remove(&mut self, leaf: usize, size: Bytes) {
         self.queued[leaf] -= size;
         self.queued_packets[leaf] -= 1;
     }
@@ -134,14 +135,14 @@ impl Port {
             departed_at_start: 0,
             departed_at_sample: 0,
             switch: None,
-            switch_beyond: false,
+            leads_to_switch: false,
             leaf_counters: None,
-            own_queue: false,
+            keeps_own_queue: false,
         }
     }
 
-    /// Puts the port under a rate controller: an HTB replaces its queue if the controller wants classes and, where asked for, its
-    /// rate is shaped.
+    /// Attaches a rate controller to the port. An HTB replaces the queue if the controller needs classes. The port is shaped
+    /// if the plan says so.
     pub(crate) fn control(
         &mut self,
         plan: &ControllerPlan,
@@ -153,13 +154,14 @@ impl Port {
             self.service = Service::new(&RatePlan::Steps { steps: steps.clone(), period: None });
         }
         let mut limit = plan.limit;
-        self.own_queue = queueing == Queueing::Own;
+        self.keeps_own_queue = queueing == Queueing::Own;
         match (queueing, &link.queue) {
             (Queueing::Classes, _) => {
-                let htb = Htb::controlled(self.service.told(Time::ZERO), limit);
+                let htb = Htb::controlled(self.service.configured_rate(Time::ZERO), limit);
                 self.queue = Queue::Scheduled(Scheduled::new(Box::new(htb)));
             }
-            // A queue that knows every departure on arrival leaves nobody the time to see a packet off.
+            // The rate controller must see each packet when it leaves. A plain FIFO computes departures on arrival, so a
+            // scheduling queue replaces it.
             (Queueing::Own, QueuePlan::Fifo { limit: own, mark: MarkPlan::None }) => {
                 if limit == LimitPlan::default() {
                     limit = *own;
@@ -182,7 +184,7 @@ impl Port {
         step_at(&self.delay, now)
     }
 
-    /// Offers a packet to the queue. A dropped packet stays the caller's (to free).
+    /// Offers a packet to the queue. The caller frees a dropped packet.
     #[inline]
     pub(crate) fn enqueue(
         &mut self,
@@ -212,7 +214,7 @@ impl Port {
                 }
                 let (start, finish) = self.service.serve(now.max(self.free_at), size);
                 self.free_at = finish;
-                fifo.book(now, start, size);
+                fifo.record(now, start, size);
                 self.stats.accepted_bytes += size as u64;
                 self.measure_sojourn(now, start);
                 self.transmit(finish, me, packet, packets, events);
@@ -225,7 +227,7 @@ impl Port {
                     let leaf = leaf.min(LEAVES - 1);
                     let p = packets.get_mut(packet);
                     p.set_leaf(leaf);
-                    if self.own_queue {
+                    if self.keeps_own_queue {
                         band = p.class as usize;
                     }
                     c.arrived[leaf] += Bytes::new(size as u64);
@@ -239,8 +241,8 @@ impl Port {
                     &mut scheduled.losses,
                 );
                 let ready = now.max(self.free_at);
-                if scheduled.wake.is_none_or(|w| ready < w) {
-                    scheduled.wake = Some(ready);
+                if scheduled.wake_at.is_none_or(|w| ready < w) {
+                    scheduled.wake_at = Some(ready);
                     events.push(ready, Kind::Ready, me);
                 }
                 self.settle_losses(packets);
@@ -249,7 +251,7 @@ impl Port {
         Enqueue::Accepted
     }
 
-    /// A scheduling queue's moment: transmit the next packet, or sleep until there is one that may leave.
+    /// Handles a Ready event of a scheduling queue: transmits the next packet, or sleeps until a packet may leave.
     pub(crate) fn ready(
         &mut self,
         now: Time,
@@ -259,36 +261,37 @@ impl Port {
         writer: Option<&mut dyn RateController>,
     ) {
         let Queue::Scheduled(scheduled) = &mut self.queue else { return };
-        if scheduled.wake != Some(now) {
+        if scheduled.wake_at != Some(now) {
             return;
         }
-        scheduled.wake = None;
+        scheduled.wake_at = None;
         match scheduled.discipline.dequeue(now, packets, &mut scheduled.losses) {
             Next::Packet(w) => {
                 let (start, finish) = self.service.serve(now.max(self.free_at), w.size);
                 self.free_at = finish;
-                // A trace grants the transmission later than the scheduler chose the packet: the wait counts.
+                // With a trace, the transmission may start later than the scheduler chose the packet. This wait counts as
+                // sojourn time.
                 let (packets_left, _) = scheduled.discipline.backlog();
                 if packets_left > 0 && finish != Time::NEVER {
-                    scheduled.wake = Some(finish);
+                    scheduled.wake_at = Some(finish);
                     events.push(finish, Kind::Ready, me);
                 }
                 if let Some(c) = &mut self.leaf_counters {
                     let (leaf, size) = (packets.get(w.packet).leaf(), Bytes::new(w.size as u64));
                     c.departed_packets += 1;
                     c.departed[leaf] += size;
-                    c.gone(leaf, size);
+                    c.remove(leaf, size);
                 }
                 if let Some(writer) = writer {
-                    self.see_off(now, packets.get_mut(w.packet), writer);
+                    self.update_header(now, packets.get_mut(w.packet), writer);
                 }
                 self.measure_sojourn(w.since, start);
                 self.transmit(finish, me, w.packet, packets, events);
             }
             Next::Wait(until) if until != Time::NEVER => {
-                // Tokens are counted in nanoseconds: the next look must not come at this very instant.
+                // Tokens are counted in nanoseconds. The next attempt must be at a later time, or the run would not advance.
                 let at = until.max(now + Span::from_nanos(1));
-                scheduled.wake = Some(at);
+                scheduled.wake_at = Some(at);
                 events.push(at, Kind::Ready, me);
             }
             Next::Wait(_) | Next::Empty => {}
@@ -296,7 +299,7 @@ impl Port {
         self.settle_losses(packets);
     }
 
-    /// Packets that the discipline gave up are counted and freed.
+    /// Counts and frees the packets that the discipline dropped.
     fn settle_losses(&mut self, packets: &mut Slab<Packet>) {
         let Queue::Scheduled(scheduled) = &mut self.queue else { return };
         self.stats.marked += std::mem::take(&mut scheduled.losses.marked);
@@ -305,14 +308,14 @@ impl Port {
             self.stats.accepted_bytes -= packets.get(packet).size as u64;
             if let Some(c) = &mut self.leaf_counters {
                 let p = packets.get(packet);
-                c.gone(p.leaf(), Bytes::new(p.size as u64));
+                c.remove(p.leaf(), Bytes::new(p.size as u64));
             }
             packets.free(packet);
         }
     }
 
-    /// Lets the rate controller see a packet off, which is out of the queue already.
-    fn see_off(&mut self, now: Time, packet: &mut Packet, writer: &mut dyn RateController) {
+    /// Lets the rate controller change the header of a packet that has just left the queue.
+    fn update_header(&mut self, now: Time, packet: &mut Packet, writer: &mut dyn RateController) {
         if packet.is(flag::REVERSE) {
             return;
         }
@@ -326,7 +329,7 @@ impl Port {
         }
     }
 
-    /// Onto the wire: impairments, then into the flight.
+    /// Puts a packet on the wire: applies the impairments and adds it to the flight.
     #[inline]
     fn transmit(
         &mut self,
@@ -340,7 +343,7 @@ impl Port {
         if self.impair.is_some() {
             self.transmit_impaired(finish, arrival, me, packet, packets, events);
         } else {
-            self.fly(arrival, me, packet, events);
+            self.append_to_flight(arrival, me, packet, events);
         }
     }
 
@@ -355,27 +358,27 @@ impl Port {
         events: &mut EventQueue,
     ) {
         let Some(impair) = &mut self.impair else { return };
-        let fate = impair.fate(finish);
-        let reorders = impair.reorders();
-        if fate.lost {
+        let fate = impair.draw_fate(finish);
+        let can_reorder = impair.can_reorder();
+        if fate.is_lost {
             self.stats.random_losses += 1;
             packets.free(packet);
             return;
         }
         let arrival = arrival + fate.extra_delay;
-        let copy = fate.twice.then(|| packets.insert(*packets.get(packet)));
+        let copy = fate.is_duplicated.then(|| packets.insert(*packets.get(packet)));
         for p in std::iter::once(packet).chain(copy) {
-            if reorders {
-                self.fly_reordered(arrival, me, p, events)
+            if can_reorder {
+                self.insert_into_flight(arrival, me, p, events)
             } else {
-                self.fly(arrival, me, p, events)
+                self.append_to_flight(arrival, me, p, events)
             }
         }
     }
 
-    /// Adds to the flight, behind everything in it.
+    /// Adds a packet to the end of the flight.
     #[inline]
-    fn fly(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
+    fn append_to_flight(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
         match self.flight.back() {
             None => {
                 events.push(arrival, Kind::Arrival, me);
@@ -385,9 +388,9 @@ impl Port {
         }
     }
 
-    /// Adds to the flight where its arrival time belongs. The event of a head that was overtaken finds the
-    /// overtaker there and is then late for nobody: each arrival in the flight keeps its own event.
-    fn fly_reordered(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
+    /// Inserts a packet into the flight in order of arrival. If it becomes the head, it gets an event of its own; the
+    /// event of the overtaken head stays valid.
+    fn insert_into_flight(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
         let at = self.flight.partition_point(|&(t, _)| t <= arrival);
         if at == 0 {
             events.push(arrival, Kind::Arrival, me);
@@ -395,7 +398,7 @@ impl Port {
         self.flight.insert(at, (arrival, packet));
     }
 
-    /// The head of the flight arrives. `None` for an event whose packet was delivered by an earlier one.
+    /// Takes the head of the flight if it has arrived. `None` if an earlier event has delivered the packet of this one.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, me: u32, events: &mut EventQueue) -> Option<u32> {
         let &(at, packet) = self.flight.front()?;
@@ -435,27 +438,27 @@ impl Port {
         self.stats.accepted_bytes - self.backlog(now).1
     }
 
-    /// The measurement interval begins.
+    /// Starts the measurement interval.
     pub(crate) fn begin_measurement(&mut self, now: Time) {
         self.departed_at_start = self.departed_bytes(now);
     }
 
-    /// Bytes that left since the last call, and bytes that could have left in `[from, now)`.
-    pub(crate) fn bin(&mut self, from: Time, now: Time) -> (u64, f64) {
+    /// Takes a sample: bytes that left since the last call, and bytes that could have left in `[from, now)`.
+    pub(crate) fn take_sample(&mut self, from: Time, now: Time) -> (u64, f64) {
         let departed = self.departed_bytes(now);
         let bin = departed - self.departed_at_sample;
         self.departed_at_sample = departed;
         (bin, self.service.capacity(from, now))
     }
 
-    /// Figures over the measurement interval that ends now.
+    /// Statistics over the measurement interval, which ends now.
     pub(crate) fn totals(&mut self, now: Time) -> PortTotals {
         let departed = (self.departed_bytes(now) - self.departed_at_start) as f64;
         let seconds = now.since(self.measure_from).as_secs_f64();
         PortTotals { departed, capacity: self.service.capacity(self.measure_from, now), seconds }
     }
 
-    /// The HTB of a controlled port.
+    /// The port's HTB, if its queue is one.
     pub(crate) fn htb(&mut self) -> Option<&mut Htb> {
         match &mut self.queue {
             Queue::Scheduled(s) => s.discipline.as_htb(),
@@ -463,9 +466,9 @@ impl Port {
         }
     }
 
-    /// The rate controller is gone: one class for all, at the full rate.
+    /// Gives every class the full rate after the rate controller has failed.
     pub(crate) fn release(&mut self, now: Time) {
-        let rate = self.service.told(now);
+        let rate = self.service.configured_rate(now);
         if let Some(htb) = self.htb() {
             for class in [Class::Rated, Class::OtherTcp, Class::Udp] {
                 htb.set_class(now, class as usize, rate, rate);
@@ -473,21 +476,21 @@ impl Port {
         }
     }
 
-    /// A class was changed: what had to wait may be able to leave now.
-    pub(crate) fn kick(&mut self, now: Time, me: u32, events: &mut EventQueue) {
+    /// Schedules a Ready event after a class has changed, as waiting packets may be able to leave now.
+    pub(crate) fn wake(&mut self, now: Time, me: u32, events: &mut EventQueue) {
         if let Queue::Scheduled(s) = &mut self.queue {
             let ready = now.max(self.free_at);
-            if s.wake.is_none_or(|w| ready < w) {
-                s.wake = Some(ready);
+            if s.wake_at.is_none_or(|w| ready < w) {
+                s.wake_at = Some(ready);
                 events.push(ready, Kind::Ready, me);
             }
         }
     }
 
-    /// The port's figures for its rate controller.
-    pub(crate) fn counters(&self, now: Time, told: bool) -> PortCounters {
-        let mut out =
-            PortCounters { capacity: told.then(|| self.service.told(now)), ..PortCounters::default() };
+    /// The port's counters for its rate controller. They include the capacity if `capacity_is_configured`.
+    pub(crate) fn counters(&self, now: Time, capacity_is_configured: bool) -> PortCounters {
+        let capacity = capacity_is_configured.then(|| self.service.configured_rate(now));
+        let mut out = PortCounters { capacity, ..PortCounters::default() };
         let Some(c) = &self.leaf_counters else { return out };
         out.queued = c.queued;
         out.queued_packets = c.queued_packets;
@@ -501,6 +504,6 @@ impl Port {
 
 impl Scheduled {
     fn new(discipline: Box<dyn Discipline>) -> Box<Self> {
-        Box::new(Scheduled { discipline, losses: Losses::default(), wake: None })
+        Box::new(Scheduled { discipline, losses: Losses::default(), wake_at: None })
     }
 }

@@ -1,5 +1,5 @@
-//! Static shortest-path routing. A flow's route is computed when it starts and shared by all flows between the same
-//! nodes; a packet then finds its next link by one look into a table.
+//! Static shortest-path routing. A route is computed when a flow starts and is shared by all flows between the same
+//! nodes. A packet finds its next link by one table look-up.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,14 +10,14 @@ use rustc_hash::FxHashMap;
 use crate::error::Error;
 use crate::plan::{FlowPlan, Plan};
 
-/// Behind the last link of a path: the packet has reached its host.
+/// Marks the end of a path: the packet has reached its host.
 pub(crate) const HOST: u32 = u32::MAX;
 
-/// All paths in use, one behind the other, each closed by [`HOST`].
+/// All paths in use, one after the other, each terminated by [`HOST`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     links: Vec<u32>,
-    /// Start of the path along these nodes or between these ends.
+    /// Start of the path along these nodes, or of the shortest path between these two.
     known: FxHashMap<Vec<u32>, u32>,
     /// (from, to, delay) of each link, and the links that leave each node.
     edges: Vec<(u32, u32, Span)>,
@@ -40,7 +40,7 @@ impl Paths {
         Paths { edges, out, ..Paths::default() }
     }
 
-    /// The link at a position of the table, or [`HOST`].
+    /// The link at position `hop` of the table, or [`HOST`].
     #[inline]
     pub(crate) fn link(&self, hop: u32) -> u32 {
         self.links[hop as usize]
@@ -72,7 +72,7 @@ impl Paths {
 
     /// Start of the path along these nodes.
     pub(crate) fn along(&mut self, nodes: &[u32]) -> Option<u32> {
-        // A two-node list could mean "shortest" or "this link": a leading marker keeps the keys apart.
+        // A list of two nodes could mean "shortest path" or "this link". A leading marker distinguishes the keys.
         let key: Vec<u32> = std::iter::once(HOST).chain(nodes.iter().copied()).collect();
         if let Some(&start) = self.known.get(&key) {
             return Some(start);
@@ -84,7 +84,7 @@ impl Paths {
         Some(self.add(key, &links?))
     }
 
-    /// The links of the path that starts here.
+    /// The links of the path that starts at `start`.
     pub(crate) fn links_of(&self, start: u32) -> &[u32] {
         let rest = &self.links[start as usize..];
         let end = rest.iter().position(|&l| l == HOST).unwrap_or(rest.len());

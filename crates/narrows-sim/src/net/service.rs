@@ -1,20 +1,20 @@
-//! When a packet leaves: constant rates, rates that change over time, and recorded delivery opportunities.
+//! Transmission times at constant rates, at rates that change over time, and from recorded delivery opportunities.
 //!
-//! All changes of a link's rate are known when the run starts, so the time at which a packet will have left is
-//! known as soon as its turn is known. That is what lets a plain FIFO spend one event on a hop.
+//! All changes of a link's rate are known when the run starts. The end of a packet's transmission is therefore known
+//! as soon as its start is known, and a plain FIFO needs only one event per hop.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::plan::RatePlan;
 
-/// How a link serves.
+/// The transmission service of a link.
 #[derive(Clone, Debug)]
 pub enum Service {
-    /// The same rate for ever.
+    /// A constant rate.
     Constant {
         /// L3 bytes/s.
         rate: Rate,
-        /// Size of the packet served last, and the time it took.
+        /// Size and transmission time of the last packet.
         last: (u32, Span),
     },
     /// A rate that changes.
@@ -28,24 +28,24 @@ pub enum Service {
 pub struct Steps {
     steps: Vec<(Time, Rate)>,
     period: Option<Span>,
-    /// Index of the step in force at the last query and the start of its repetition.
+    /// Index of the step in force at the last query, and start of the repetition that contains it.
     cursor: usize,
     base: Time,
 }
 
-/// A mahimahi trace: an opportunity is a millisecond at which so many bytes may leave.
+/// A mahimahi trace: at each opportunity, a millisecond of the trace, `bytes` bytes may leave.
 #[derive(Clone, Debug)]
 pub struct Opportunities {
     millis: Vec<u32>,
     period: u64,
     bytes: u32,
-    /// The opportunity in use, counted from the start of the run over repetitions, and what is left of it.
+    /// The opportunity in use, counted from the start of the run across repetitions, and its remaining bytes.
     next: u64,
     left: u32,
 }
 
 impl Service {
-    /// The service that a plan asks for.
+    /// The service of a link with this rate plan.
     pub fn new(plan: &RatePlan) -> Self {
         match plan {
             RatePlan::Steps { steps, period: None } if steps.len() == 1 => {
@@ -66,15 +66,15 @@ impl Service {
         }
     }
 
-    /// Serves a packet whose turn comes at `turn`: when its transmission starts and when it is finished.
-    /// Calls must come with turns that do not go back.
+    /// Serves a packet that is ready at `turn`. Returns when its transmission starts and when it ends.
+    /// `turn` must not decrease from call to call.
     #[inline]
     pub fn serve(&mut self, turn: Time, bytes: u32) -> (Time, Time) {
         match self {
             Service::Constant { rate, last } => {
-                // Nearly all packets of a link have one of two sizes; a division costs more than a comparison.
+                // Nearly all packets of a link have one of two sizes, and a division costs more than a comparison.
                 if last.0 != bytes {
-                    // At least a nanosecond, or an endless rate would carry endless packets at one moment.
+                    // At least a nanosecond, or an infinite rate would carry infinitely many packets at one time.
                     *last = (bytes, rate.time_for(Bytes::new(bytes as u64)).max(Span::from_nanos(1)));
                 }
                 (turn, turn + last.1)
@@ -93,9 +93,9 @@ impl Service {
         }
     }
 
-    /// The rate at this time, as somebody who knows the link would tell it; a trace of opportunities is averaged
-    /// over the 100 ms before and after (a scheduler knows what it has just granted and is about to grant).
-    pub(crate) fn told(&self, now: Time) -> Rate {
+    /// The rate at this time, as a rate controller with a configured capacity sees it. A trace of opportunities is averaged
+    /// over the 100 ms before and after `now`: a radio scheduler can report its recent and its planned grants.
+    pub(crate) fn configured_rate(&self, now: Time) -> Rate {
         match self {
             Service::Constant { rate, .. } => *rate,
             Service::Steps(steps) => steps.at(now).1,
@@ -111,12 +111,12 @@ impl Service {
     pub fn mean_rate(&self, from: Time, to: Time) -> Rate {
         match self {
             Service::Constant { rate, .. } => *rate,
-            _ if to <= from => self.told(from),
+            _ if to <= from => self.configured_rate(from),
             _ => Rate::from_f64(self.capacity(from, to) / to.since(from).as_secs_f64()),
         }
     }
 
-    /// The first time after `now` at which the told rate changes.
+    /// The first time after `now` at which [`configured_rate`](Service::configured_rate) changes.
     pub(crate) fn next_change(&self, now: Time) -> Time {
         match self {
             Service::Constant { .. } => Time::NEVER,
@@ -127,7 +127,7 @@ impl Service {
 }
 
 impl Steps {
-    /// (start of the step, its rate, its end) at `now`; steps of a repetition start at its base.
+    /// (start of the step, its rate, its end) at `now`. Steps of a repetition are relative to its base.
     fn at(&self, now: Time) -> (Time, Rate, Time) {
         let (base, local) = self.split(now);
         let i = self.steps.partition_point(|&(t, _)| t <= local).saturating_sub(1);
@@ -160,7 +160,7 @@ impl Steps {
         (self.steps[i].0 + offset, self.steps[i].1, end)
     }
 
-    /// When `bytes` that start at `turn` are out, integrating over the steps.
+    /// The time at which `bytes` that start at `turn` have left, by integration over the steps.
     fn finish(&mut self, turn: Time, bytes: u32) -> Time {
         let (base, local) = self.split(turn);
         if base != self.base {
@@ -183,7 +183,7 @@ impl Steps {
             if i == self.steps.len() {
                 let Some(period) = self.period else { return Time::NEVER };
                 (i, base) = (0, base + period);
-                // Whole repetitions at once; a repeating trace without any capacity never sends.
+                // Skip whole repetitions at once. A repeating trace without any capacity never sends.
                 let each = self.per_period(period);
                 if each <= 0.0 {
                     return Time::NEVER;
@@ -229,12 +229,13 @@ impl Opportunities {
         let ms = t.as_nanos().div_ceil(1_000_000);
         let (whole, local) = (ms / self.period, ms % self.period);
         let before = |local: u64| self.millis.partition_point(|&m| (m as u64) < local) as u64;
-        // A trace ends with an opportunity at its very period (mahimahi): that one falls into the next repetition.
+        // A mahimahi trace ends with an opportunity at the end of its period, which falls into the next repetition.
         let previous = if whole > 0 { (whole - 1) * n + before(self.period + local) } else { 0 };
         previous + before(local)
     }
 
-    /// Opportunities that passed unused are lost; one may serve several small packets, and a packet may need several.
+    /// Unused opportunities are lost. One opportunity may serve several small packets, and a packet may need several
+    /// opportunities.
     fn serve(&mut self, turn: Time, bytes: u32) -> (Time, Time) {
         let first = self.count(turn);
         if first > self.next {
@@ -268,8 +269,8 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_across_a_change_of_rate_takes_part_of_each() {
-        // 12 Mbit/s until 10 ms, then 6: of 1500 bytes that start at 9.5 ms half is out at the change.
+    fn a_transmission_across_a_rate_change_uses_both_rates() {
+        // 12 Mbit/s until 10 ms, then 6 Mbit/s. Of 1500 bytes that start at 9.5 ms, half have left at the change.
         let plan = RatePlan::Steps { steps: vec![(Time::ZERO, mbit(12)), (ms(10), mbit(6))], period: None };
         let mut s = Service::new(&plan);
         let (start, finish) = s.serve(Time::from_nanos(9_500_000), 1500);
@@ -293,19 +294,19 @@ mod tests {
         let mut s = Service::new(&RatePlan::Steps { steps, period: Some(Span::from_millis(10)) });
         assert_eq!(s.serve(ms(6), 1500).1, ms(11));
         assert_eq!(s.capacity(ms(0), ms(100)), 75_000.0);
-        assert_eq!(s.told(ms(13)), mbit(12));
+        assert_eq!(s.configured_rate(ms(13)), mbit(12));
         assert_eq!(s.next_change(ms(13)), ms(15));
     }
 
     #[test]
-    fn mahimahi_wastes_what_is_not_used_and_fills_what_is() {
+    fn unused_opportunities_are_lost_and_used_ones_are_filled() {
         let plan = RatePlan::Opportunities { millis: vec![1, 1, 4, 8], period_millis: 10, bytes: 1500 };
         let mut s = Service::new(&plan);
         assert_eq!(s.serve(ms(0), 1500).1, ms(1));
         assert_eq!(s.serve(ms(1), 700).1, ms(1));
         assert_eq!(s.serve(ms(1), 700).1, ms(1), "two small packets share an opportunity");
-        assert_eq!(s.serve(ms(5), 1500).1, ms(8), "the one at 4 ms passed unused");
-        assert_eq!(s.serve(ms(8), 3000).1, ms(11), "a big packet takes two");
+        assert_eq!(s.serve(ms(5), 1500).1, ms(8), "the opportunity at 4 ms is lost");
+        assert_eq!(s.serve(ms(8), 3000).1, ms(11), "a large packet takes two opportunities");
         assert_eq!(s.capacity(ms(0), ms(10)), 6000.0);
     }
 }

@@ -1,21 +1,21 @@
-//! Histogram of times with a bounded relative error.
+//! A histogram of times with a bounded relative error.
 
 use hdrhistogram::Histogram as Hdr;
 
-/// Durations from 1 microsecond to 10 minutes to within 0.8 % (two significant digits, HdrHistogram).
+/// Durations from 1 microsecond to 10 minutes, exact to 0.8 % (two significant digits, HdrHistogram).
 #[derive(Clone, Debug)]
 pub struct Histogram {
     hdr: Hdr<u32>,
-    /// Exact extremes, nanoseconds: a quantile must not lie beyond them.
+    /// Exact minimum and maximum in nanoseconds; quantiles are clamped to them.
     least: u64,
     most: u64,
 }
 
-/// Nanoseconds of a bucket unit.
-const UNIT: u64 = 1_000;
+/// Nanoseconds per unit of a bucket.
+const UNIT_NANOS: u64 = 1_000;
 
 impl Histogram {
-    /// An empty one.
+    /// An empty histogram.
     pub fn new() -> Option<Box<Self>> {
         Hdr::new_with_bounds(1, 600_000_000, 2)
             .ok()
@@ -28,7 +28,7 @@ impl Histogram {
         self.record_times(nanos, 1);
     }
 
-    /// Adds a sample that counts as so many.
+    /// Adds a sample with the weight `times`.
     #[inline]
     pub fn record_times(&mut self, nanos: u64, times: u32) {
         if times == 0 {
@@ -36,19 +36,19 @@ impl Histogram {
         }
         self.least = self.least.min(nanos);
         self.most = self.most.max(nanos);
-        self.hdr.saturating_record_n(nanos / UNIT, times);
+        self.hdr.saturating_record_n(nanos / UNIT_NANOS, times);
     }
 
-    /// The value in seconds below which the share `q` lies; NaN without samples.
+    /// The quantile `q` in seconds; NaN without samples.
     pub fn quantile(&self, q: f64) -> f64 {
         if self.hdr.is_empty() {
             return f64::NAN;
         }
-        let nanos = self.hdr.value_at_quantile(q).saturating_mul(UNIT);
+        let nanos = self.hdr.value_at_quantile(q).saturating_mul(UNIT_NANOS);
         nanos.clamp(self.least, self.most) as f64 / 1e9
     }
 
-    /// No sample yet.
+    /// Whether the histogram has no samples.
     pub fn is_empty(&self) -> bool {
         self.hdr.is_empty()
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_quantile_lies_beyond_the_extremes() {
+    fn quantiles_lie_between_minimum_and_maximum() {
         let mut h = Histogram::new().unwrap();
         for nanos in [1_234_567, 80_406_789] {
             h.record(nanos);

@@ -1,4 +1,4 @@
-//! What a run leaves behind: tables of columns.
+//! Result tables and histograms.
 
 mod histogram;
 mod recorder;

@@ -1,4 +1,4 @@
-//! The tables of a run. Units: seconds, bit/s, bytes, packets; NaN where undefined.
+//! The tables of a run. Units: seconds, bit/s, bytes, packets. Undefined values are NaN.
 
 use super::{Histogram, Table};
 use crate::probe::table::row;
@@ -13,11 +13,11 @@ pub struct Recorder {
     pub links: Table,
     /// A row per link and probe interval.
     pub link_samples: Table,
-    /// A row per controlled port: what its signalling costs.
+    /// A row per controlled port: the cost of its signalling.
     pub signalling: Table,
     /// Quantiles.
     pub distributions: Table,
-    /// What happened when.
+    /// Events with their times.
     pub events: Table,
     /// Variables of controllers over time.
     pub traces: Table,
@@ -25,7 +25,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// Empty tables.
-    #[allow(clippy::new_without_default, reason = "an empty recorder is no default of anything")]
+    #[allow(clippy::new_without_default, reason = "an empty recorder is not a useful default")]
     pub fn new() -> Self {
         let flows = Table::new(
             "flows",
@@ -137,8 +137,8 @@ impl Recorder {
         Recorder { flows, flow_samples, links, link_samples, signalling, distributions, events, traces }
     }
 
-    /// Quantiles of a histogram: every per cent, and the tail.
-    pub fn distribution(&mut self, entity: &str, id: u32, quantity: &str, histogram: &Histogram) {
+    /// Adds the quantiles of a histogram: each per cent, and the tail.
+    pub fn record_distribution(&mut self, entity: &str, id: u32, quantity: &str, histogram: &Histogram) {
         if histogram.is_empty() {
             return;
         }

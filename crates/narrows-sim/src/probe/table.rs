@@ -1,13 +1,13 @@
-//! A table of typed columns, ready to become a data frame.
+//! A table of typed columns that can be converted to a data frame.
 
 /// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// Floats; NaN where undefined.
+    /// Floats; undefined values are NaN.
     F64(Vec<f64>),
-    /// Whole numbers.
+    /// Unsigned integers.
     U64(Vec<u64>),
-    /// Words.
+    /// Strings.
     Str(Vec<String>),
 }
 
@@ -16,7 +16,7 @@ pub enum Column {
 pub struct Table {
     /// Name, e.g. `flows`.
     pub name: &'static str,
-    /// Columns in order, with their names; all of one length.
+    /// Columns in order, with their names. All have the same length.
     pub columns: Vec<(&'static str, Column)>,
 }
 
@@ -25,9 +25,9 @@ pub struct Table {
 pub enum Cell {
     /// A float.
     F(f64),
-    /// A whole number.
+    /// An unsigned integer.
     U(u64),
-    /// A word.
+    /// A string.
     S(String),
 }
 
@@ -58,7 +58,7 @@ impl From<Option<f64>> for Cell {
 }
 
 impl Table {
-    /// An empty table; a column is a name and its type: `f`, `u` or `s`.
+    /// An empty table. A column is a name and its type: `f`, `u` or `s`.
     pub(crate) fn new(name: &'static str, columns: &[(&'static str, char)]) -> Self {
         let columns = columns
             .iter()
@@ -74,7 +74,7 @@ impl Table {
         Table { name, columns }
     }
 
-    /// Adds a row. A cell of another type than its column's is a programming error; it is stored as "undefined".
+    /// Adds a row. A cell whose type differs from its column's is a programming error; it is stored as undefined.
     pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let mut cells = cells.into_iter();
         for (name, column) in &mut self.columns {
@@ -119,7 +119,7 @@ impl Table {
         })
     }
 
-    /// A column of whole numbers by name.
+    /// A column of integers by name.
     pub fn u64(&self, column: &str) -> Option<&[u64]> {
         self.columns.iter().find_map(|(n, c)| match c {
             Column::U64(v) if *n == column => Some(v.as_slice()),
@@ -127,7 +127,7 @@ impl Table {
         })
     }
 
-    /// A column of words by name.
+    /// A column of strings by name.
     pub fn str(&self, column: &str) -> Option<&[String]> {
         self.columns.iter().find_map(|(n, c)| match c {
             Column::Str(v) if *n == column => Some(v.as_slice()),
@@ -136,7 +136,7 @@ impl Table {
     }
 }
 
-/// A row from values of mixed types.
+/// Makes a row from values of mixed types.
 macro_rules! row {
     ($($cell:expr),* $(,)?) => { [$($crate::probe::Cell::from($cell)),*] };
 }

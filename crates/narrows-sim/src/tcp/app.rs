@@ -1,4 +1,4 @@
-//! What the application has to send, as a function of time: nothing ticks while the sender is busy.
+//! The sending application, as a function of time. It needs no timer while the sender is busy.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
@@ -8,11 +8,11 @@ use crate::plan::AppPlan;
 #[derive(Clone, Debug)]
 pub struct App {
     source: Source,
-    /// When it stops and closes.
+    /// Time at which the application stops and closes.
     stop: Time,
     start: Time,
     taken: u64,
-    finished: bool,
+    is_finished: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -27,19 +27,19 @@ enum Source {
     },
 }
 
-/// What the application gives when it is asked for a segment.
+/// The application's answer to a request for a segment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Chunk {
     /// Data to send.
     Data {
-        /// So many bytes.
+        /// Number of bytes.
         len: u16,
-        /// The stream ends behind them (0 bytes: it just ends).
+        /// The stream ends after these bytes. `len` may then be 0.
         last: bool,
     },
-    /// Nothing until this time.
+    /// No data until this time.
     Wait(Time),
-    /// Everything was given, FIN included.
+    /// All data and the end of the stream were taken.
     Finished,
 }
 
@@ -53,15 +53,15 @@ impl App {
             }
             AppPlan::Bulk | AppPlan::Poisson { .. } => Source::Bulk,
         };
-        App { source, stop, start, taken: 0, finished: false }
+        App { source, stop, start, taken: 0, is_finished: false }
     }
 
     /// A flow of this many bytes.
     pub fn sized(bytes: Bytes, start: Time) -> Self {
-        App { source: Source::Size(bytes.get()), stop: Time::NEVER, start, taken: 0, finished: false }
+        App { source: Source::Size(bytes.get()), stop: Time::NEVER, start, taken: 0, is_finished: false }
     }
 
-    /// Size of the whole transfer; 0 if it has none.
+    /// Size of the whole transfer; 0 if it is not limited.
     pub fn size(&self) -> u64 {
         match self.source {
             Source::Size(bytes) => bytes,
@@ -69,16 +69,16 @@ impl App {
         }
     }
 
-    /// Everything was taken, the end included.
+    /// Whether all data and the end of the stream were taken.
     pub(crate) fn is_finished(&self) -> bool {
-        self.finished
+        self.is_finished
     }
 
     pub(crate) fn stop(&self) -> Time {
         self.stop
     }
 
-    /// Whether [`take`](App::take) would give something.
+    /// Whether [`take`](App::take) would return data.
     pub(crate) fn has_data(&self, now: Time, mss: u16) -> bool {
         !matches!(self.clone().take(now, mss), Chunk::Wait(_) | Chunk::Finished)
     }
@@ -86,11 +86,11 @@ impl App {
     /// Takes the next chunk of at most `mss` bytes.
     #[inline]
     pub fn take(&mut self, now: Time, mss: u16) -> Chunk {
-        if self.finished {
+        if self.is_finished {
             return Chunk::Finished;
         }
         if now >= self.stop {
-            self.finished = true;
+            self.is_finished = true;
             return Chunk::Data { len: 0, last: true };
         }
         match self.source {
@@ -99,8 +99,8 @@ impl App {
                 let left = total - self.taken;
                 let len = left.min(mss as u64) as u16;
                 self.taken += len as u64;
-                self.finished = self.taken == total;
-                Chunk::Data { len, last: self.finished }
+                self.is_finished = self.taken == total;
+                Chunk::Data { len, last: self.is_finished }
             }
             Source::Limited { rate, on, off } => {
                 let have = rate.bytes_in(on_time(now.since(self.start), on, off)).get();
@@ -110,14 +110,14 @@ impl App {
                 }
                 let busy = rate.time_for(Bytes::new(self.taken + mss as u64)) + Span::from_nanos(1);
                 let next = (self.start + wall_time(busy, on, off)).max(now + Span::from_nanos(1));
-                // It closes when it stops, not at the first chunk after that.
+                // The application closes at its stop time, not at the first chunk after that.
                 Chunk::Wait(next.min(self.stop))
             }
         }
     }
 }
 
-/// How much of `elapsed` was on.
+/// The part of `elapsed` in on periods.
 fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
     if off == Span::ZERO || on == Span::MAX {
         return elapsed;
@@ -128,7 +128,7 @@ fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
     on.scale(whole, 1) + rest.min(on)
 }
 
-/// How long it takes until `busy` of on-time have passed.
+/// The time after which `busy` of on time have passed.
 fn wall_time(busy: Span, on: Span, off: Span) -> Span {
     if off == Span::ZERO || on == Span::MAX || on == Span::ZERO {
         return busy;
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_on_off_source_gives_its_rate_times_its_on_time() {
+    fn an_on_off_source_produces_its_rate_times_its_on_time() {
         let (on, off) = (Span::from_millis(100), Span::from_millis(300));
         let plan =
             AppPlan::Limited { rate: Rate::from_bytes_per_sec(1_000_000), on: Some(on), off: Some(off) };

@@ -1,9 +1,9 @@
-//! TCP as Linux does it, sans I/O: packets and timers in, packets out.
+//! TCP as in Linux, without I/O: packets and timers in, packets out.
 //!
-//! Reading order: [`scoreboard`] (what is where), [`rtt`], [`sampler`], [`rack`] (what is lost), [`prr`] (how fast to
-//! reduce), [`sender`] (the state machine, after Linux `tcp_input.c`), [`transmit`] (what goes out), [`receiver`], [`offer`]
-//! (its window).
-//! Sequence numbers count segments. What is left out stands in LIMITATIONS.md.
+//! Reading order: [`scoreboard`] (state of each segment), [`rtt`], [`sampler`], [`rack`] (loss detection), [`prr`] (window
+//! reduction), [`sender`] (the state machine, after Linux `tcp_input.c`), [`transmit`] (transmission), [`receiver`],
+//! [`offer`] (the receiver's window).
+//! Sequence numbers count segments. LIMITATIONS.md lists what is not modelled.
 
 mod app;
 mod offer;
@@ -33,7 +33,7 @@ use narrows_control::units::Time;
 use crate::engine::Slab;
 use crate::packet::Packet;
 
-/// Where an endpoint puts what it sends.
+/// The time, and the output of an endpoint.
 pub(crate) struct Io<'a> {
     pub(crate) now: Time,
     pub(crate) packets: &'a mut Slab<Packet>,
@@ -48,14 +48,14 @@ impl Io<'_> {
         self.out.push(id);
     }
 
-    /// The timestamp clock. What Linux measures by it alone, after retransmissions, is up to a tick too short: a least RTT of
-    /// 20.0 ms on a path of 20.7.
+    /// The timestamp clock. An RTT that Linux measures by timestamps alone, after retransmissions, is up to a tick too short:
+    /// a minimum RTT of 20.0 ms on a path of 20.7 ms.
     pub(crate) fn timestamp(&self) -> u32 {
         Timestamps::clock(self.now)
     }
 }
 
-/// `a` is before `b` in a 32-bit circle.
+/// Whether `a` is before `b` in 32-bit serial arithmetic.
 pub(crate) fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }

@@ -1,6 +1,6 @@
-//! The window that a Linux receiver offers: 64 KiB at first, two segments more for each that comes.
+//! The window that a Linux receiver offers: 64 KiB at first, and two segments more for each segment that arrives.
 //!
-//! Packets do not carry it: the sender counts what ACKs report, and so knows what the receiver offered with them.
+//! Packets do not carry the window. The sender derives it from the segments that ACKs report.
 
 use narrows_control::units::Bytes;
 
@@ -10,18 +10,19 @@ const FIRST_BYTES: u32 = u16::MAX as u32;
 const BUFFER: Bytes = Bytes::new(6 << 20);
 /// Largest window that can be offered (RFC 7323 section 2.3).
 const LARGEST_BYTES: u32 = 65_535 << 14;
-/// Segments by which each that comes lets the window grow (Linux tcp_grow_window).
-const GROWTH: u32 = 2;
+/// Growth of the window for each segment that arrives (Linux tcp_grow_window).
+const GROWTH_SEGMENTS: u32 = 2;
 
-/// What a socket buffer and its header take beyond the payload before they are rounded up to a power of two, and beside (Linux
-/// SKB_TRUESIZE: headroom, headers and `skb_shared_info`; `struct sk_buff`).
-const SKB_INSIDE: u32 = 400;
-const SKB_BESIDE: u32 = 256;
+/// Overhead of a socket buffer that is allocated with the payload and rounded up to a power of two: headroom, headers and
+/// `skb_shared_info` (Linux SKB_TRUESIZE).
+const SKB_DATA_OVERHEAD_BYTES: u32 = 400;
+/// Size of `struct sk_buff`, which is allocated separately (Linux SKB_TRUESIZE).
+const SKB_STRUCT_BYTES: u32 = 256;
 
-/// How far a receiver's window has opened, in segments (Linux `rcv_ssthresh` and half of `sk_rcvbuf`).
+/// The opening of a receiver's window, in segments (Linux `rcv_ssthresh` and half of `sk_rcvbuf`).
 ///
-/// Deviation from Linux: the buffer is large from the start, as `tcp_rmem` can be set to; by default it grows with what is
-/// read in an RTT.
+/// Deviation from Linux: the buffer has its maximum size from the start, as `tcp_rmem` allows. By default, Linux grows it
+/// with the data that the application reads in an RTT.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Opening {
     segments: u32,
@@ -29,40 +30,41 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Segments came; whether the window grew.
+    /// Opens the window after segments have arrived. Returns whether it grew.
     #[inline]
-    pub(crate) fn grow(&mut self, came: u32) -> bool {
+    pub(crate) fn grow(&mut self, arrived: u32) -> bool {
         let before = self.segments;
-        self.segments = before.saturating_add(GROWTH.saturating_mul(came)).min(self.most);
+        self.segments = before.saturating_add(GROWTH_SEGMENTS.saturating_mul(arrived)).min(self.most);
         self.segments > before
     }
 }
 
-/// The cost of a segment behind a hole where an open window limits nobody.
+/// The cost of an out-of-order segment if an open window is not a limit.
 const UNLIMITED: u32 = u32::MAX;
 
-/// What a receiver has offered, as its sender knows it.
+/// The window that a receiver has offered, as its sender knows it.
 ///
-/// Segments that wait behind a hole take memory, each what its socket buffer takes, and half of what they leave is offered; what
-/// was offered once is not taken back (Linux `__tcp_select_window`). A scenario's limit of the window is no matter of memory; and
-/// where a scenario names no buffer, a window that has opened to it limits nobody.
+/// Out-of-order segments occupy memory, each as much as its socket buffer. Half of the remaining memory is offered. An
+/// offer is never taken back (Linux `__tcp_select_window`). A scenario's limit of the window does not depend on memory.
+/// Without a receive buffer in the scenario, a window that has opened completely is not a limit.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Offer {
     opening: Opening,
-    /// Segments of window that one behind a hole costs, in 1/1024.
+    /// Window segments lost for each out-of-order segment, in 1/1024.
     cost: u32,
     edge: u32,
 }
 
 impl Offer {
-    /// Before the first data: by the segment size in bytes, the scenario's limit in segments, the socket's buffer, of
-    /// which half is offered (Linux tcp_win_from_space), and whether that is a limit for good.
-    pub(crate) fn new(mss: u32, limit: Option<u32>, buffer: Option<Bytes>, limits: bool) -> Self {
+    /// The offer before the first data. `mss` is in bytes, and `limit` is the scenario's limit in segments. Half of the
+    /// socket's `buffer` is offered (Linux tcp_win_from_space). `buffer_limits`: the buffer remains a limit after the window
+    /// has opened.
+    pub(crate) fn new(mss: u32, limit: Option<u32>, buffer: Option<Bytes>, buffer_limits: bool) -> Self {
         let half = (buffer.unwrap_or(BUFFER).get() / 2).min(u64::from(LARGEST_BYTES)) as u32;
         let most = limit.unwrap_or((half / mss).max(1));
         let segments = (FIRST_BYTES / mss).min(most);
-        let held = (mss + SKB_INSIDE).next_power_of_two() + SKB_BESIDE;
-        let cost = match (limit, limits) {
+        let held = (mss + SKB_DATA_OVERHEAD_BYTES).next_power_of_two() + SKB_STRUCT_BYTES;
+        let cost = match (limit, buffer_limits) {
             (Some(_), _) => 0,
             (None, true) => (u64::from(held) * 512 / u64::from(mss)) as u32,
             (None, false) => UNLIMITED,
@@ -70,7 +72,7 @@ impl Offer {
         Offer { opening: Opening { segments, most }, cost, edge: segments }
     }
 
-    /// The receiver's part of it.
+    /// The receiver's part of the state.
     pub(crate) fn opening(&self) -> Opening {
         self.opening
     }
@@ -81,13 +83,13 @@ impl Offer {
         self.edge
     }
 
-    /// An ACK came up to `una`, with so many segments behind holes, and so many of which nobody had heard before.
+    /// Handles an ACK up to `una` that leaves `out_of_order` segments SACKed and reports `arrived` new segments.
     #[inline]
-    pub(crate) fn on_ack(&mut self, una: u32, behind: u32, came: u32) {
-        self.opening.grow(came);
+    pub(crate) fn on_ack(&mut self, una: u32, out_of_order: u32, arrived: u32) {
+        self.opening.grow(arrived);
         let Opening { segments, most } = self.opening;
         let offered = if self.cost != UNLIMITED {
-            segments.min(most.saturating_sub(((u64::from(behind) * u64::from(self.cost)) >> 10) as u32))
+            segments.min(most.saturating_sub(((u64::from(out_of_order) * u64::from(self.cost)) >> 10) as u32))
         } else if segments < most {
             segments
         } else {

@@ -3,10 +3,10 @@
 /// State of one reduction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prr {
-    /// Window at entry, segments. RFC 6937 uses the flight; Linux the window.
+    /// Window at entry, in segments. RFC 6937 uses the flight size, Linux the window.
     prior_cwnd: u32,
     delivered: u32,
-    /// Sent since entry.
+    /// Segments sent since entry.
     pub(crate) out: u32,
 }
 
@@ -32,7 +32,7 @@ impl Prr {
             let share = (ssthresh as u64 * self.delivered as u64).div_ceil(self.prior_cwnd as u64) as u32;
             share.saturating_sub(self.out)
         } else {
-            // Slow-start reduction bound: one more when the ACK shows good progress.
+            // Slow-start reduction bound: one segment more if the ACK shows good progress.
             let bound = self.delivered.saturating_sub(self.out).max(delivered);
             let bound = bound + (una_advanced && lost == 0) as u32;
             bound.min(ssthresh - in_flight)
@@ -49,7 +49,7 @@ mod tests {
 
     /// TV-S12: RecoverFS 20, ssthresh 10, one segment delivered per ACK: one is sent per two ACKs.
     #[test]
-    fn sends_one_segment_for_two_delivered_when_the_window_halves() {
+    fn one_segment_is_sent_for_two_delivered_when_the_window_halves() {
         let mut prr = Prr::default();
         prr.start(20);
         let mut in_flight = 19;

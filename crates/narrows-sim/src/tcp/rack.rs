@@ -1,4 +1,5 @@
-//! RACK: a segment is lost if one sent later was delivered a reordering window ago (RFC 8985, Linux `tcp_recovery.c`).
+//! RACK: a segment is lost if a segment sent later was delivered more than a reordering window ago (RFC 8985, Linux
+//! `tcp_recovery.c`).
 
 use narrows_control::congestion::State;
 use narrows_control::units::{Span, Time};
@@ -7,8 +8,8 @@ use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, Segment};
 
 /// DupThresh, and Linux's initial degree of reordering.
-const REORDERING: u32 = 3;
-/// RFC 8985 section 7.2: an enlarged window persists this many recoveries.
+const REORDERING_SEGMENTS: u32 = 3;
+/// RFC 8985 section 7.2: an enlarged window persists for this many recoveries.
 const PERSIST_RECOVERIES: u8 = 16;
 
 /// State of the detector.
@@ -20,24 +21,24 @@ pub(crate) struct Rack {
     /// RTT of the segment delivered last.
     rtt: Span,
     advanced: bool,
-    /// Reordering was seen on this connection.
+    /// Reordering was observed on this connection.
     pub(crate) reordering_seen: bool,
-    /// Highest segment delivered, to see reordering: now, and before the ACK that is being processed.
+    /// Highest delivered segment, to detect reordering: now, and before the ACK that is being processed.
     fack: u32,
     prior_fack: u32,
     window_mult: u32,
     persist: u8,
     dsack_round: Option<u32>,
     dsack_seen: bool,
-    /// All originals below this are SACKed, lost or were retransmitted.
+    /// All original transmissions below this are SACKed, lost or were retransmitted.
     scan: u32,
 }
 
-/// What the detector found.
+/// The result of loss detection.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Detection {
     pub(crate) newly_lost: u32,
-    /// When all that was sent before the newest delivery will be due, if no ACK comes before.
+    /// Time at which all segments sent before the newest delivery become overdue, if no ACK arrives before.
     pub(crate) timeout: Option<Time>,
 }
 
@@ -59,24 +60,25 @@ impl Rack {
         }
     }
 
-    /// An ACK came. What it delivers arrived in whatever order: one that ends a delayed ACK may be sent for a segment
-    /// behind a hole, and reports both (Linux `prior_fack`).
+    /// Starts the processing of an ACK. The order of arrival of the segments that one ACK delivers is unknown: an
+    /// out-of-order segment may trigger an ACK that was delayed, and this ACK then reports both (Linux `prior_fack`).
     #[inline]
     pub(crate) fn begin_ack(&mut self) {
         self.prior_fack = self.fack;
     }
 
-    /// A segment was delivered (RFC 8985 section 6.2 step 2).
+    /// Handles the delivery of a segment (RFC 8985 section 6.2 step 2).
     #[inline]
     pub(crate) fn deliver(&mut self, now: Time, seq: u32, segment: &Segment, min_rtt: Span) {
-        if seq < self.prior_fack && !segment.ever_retransmitted() {
-            // Step 3: an original below one already delivered: the network reordered.
+        if seq < self.prior_fack && !segment.was_retransmitted() {
+            // Step 3: an original transmission arrived after a higher segment. The network reordered.
             self.reordering_seen = true;
         }
         self.fack = self.fack.max(seq + 1);
         let rtt = now.since(segment.sent);
-        // An RTT below the least is the original's ACK, which came after the retransmission: it proves nothing.
-        if segment.ever_retransmitted() && rtt < min_rtt {
+        // An RTT below the minimum belongs to the original transmission, whose ACK arrived after the retransmission. It says
+        // nothing about the retransmission.
+        if segment.was_retransmitted() && rtt < min_rtt {
             return;
         }
         self.advanced = true;
@@ -86,13 +88,13 @@ impl Rack {
         }
     }
 
-    /// A DSACK: the window was too small (section 7.2; once per round).
+    /// Handles a DSACK: the reordering window was too small (section 7.2; once per round).
     pub(crate) fn on_dsack(&mut self) {
         self.dsack_seen = true;
     }
 
-    /// Once per ACK: adapts the window.
-    pub(crate) fn adapt(&mut self, una: u32, nxt: u32) {
+    /// Adapts the reordering window, once per ACK.
+    pub(crate) fn adapt_window(&mut self, una: u32, nxt: u32) {
         if self.dsack_round.is_some_and(|round| una < round) {
             self.dsack_seen = false;
         }
@@ -104,7 +106,7 @@ impl Rack {
         }
     }
 
-    /// A recovery is over.
+    /// Handles the end of a recovery.
     pub(crate) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -114,8 +116,8 @@ impl Rack {
 
     /// The reordering window (section 6.2 step 4).
     pub(crate) fn window(&self, state: State, sacked_out: u32, rtt: &Rtt) -> Span {
-        let certain = matches!(state, State::Recovery | State::Loss) || sacked_out >= REORDERING;
-        if !self.reordering_seen && certain {
+        let is_certain = matches!(state, State::Recovery | State::Loss) || sacked_out >= REORDERING_SEGMENTS;
+        if !self.reordering_seen && is_certain {
             return Span::ZERO;
         }
         if rtt.min == Span::MAX {
@@ -124,21 +126,20 @@ impl Rack {
         rtt.min.scale(self.window_mult as u64, 4).min(rtt.srtt)
     }
 
-    /// An undo or a timeout changed what counts as lost: look again.
-    pub(crate) fn touch(&mut self) {
+    /// Restarts the scan after an undo or a timeout has changed which segments are lost.
+    pub(crate) fn restart_scan(&mut self) {
         self.advanced = true;
         self.scan = 0;
     }
 
-    /// Whether a segment sent at `sent` should have been delivered by now, were it not lost.
-    pub(crate) fn overdue(&self, now: Time, sent: Time, window: Span) -> bool {
+    /// Whether a segment sent at `sent` would have been delivered by now if it were not lost.
+    pub(crate) fn is_overdue(&self, now: Time, sent: Time, window: Span) -> bool {
         now >= sent + self.rtt + window
     }
 
-    /// Step 5: marks what is lost. Originals were sent in the order of their numbers and retransmissions are kept in order
-    /// of time, so each list is marked only as far as something is due; the timer is for the last that is not yet
-    /// (Linux walks one list sorted by time).
-    /// `on_lost` is told of each segment marked.
+    /// Step 5: marks the lost segments, and calls `on_lost` for each. Original transmissions are in the order of their
+    /// numbers, and retransmissions are in order of time. Each list is scanned only up to the first segment that is not
+    /// overdue. The timeout is for the last segment that is not overdue yet. (Linux walks one list sorted by time.)
     pub(crate) fn detect(
         &mut self,
         now: Time,
@@ -157,17 +158,18 @@ impl Rack {
 
         let mut lost_until = self.scan.max(board.una);
         let mut due = None;
-        for (seq, s) in board.originals(self.scan) {
-            if s.is_sacked() || s.is_lost() || s.ever_retransmitted() {
+        for (seq, s) in board.segments_from(self.scan) {
+            if s.is_sacked() || s.is_lost() || s.was_retransmitted() {
                 lost_until = seq + 1;
                 continue;
             }
             if (s.sent, seq) >= newest {
                 break;
             }
-            if !self.overdue(now, s.sent, window) {
-                // Those behind it were sent later; of originals none above the newest delivery was sent before it.
-                let original = board.get(self.seq).is_some_and(|s| !s.ever_retransmitted());
+            if !self.is_overdue(now, s.sent, window) {
+                // Later segments of the list were sent later. If the newest delivery is an original transmission, no original
+                // above it was sent before it.
+                let original = board.get(self.seq).is_some_and(|s| !s.was_retransmitted());
                 let above = if original { self.seq } else { board.nxt() };
                 due = board.last_original_before(newest, above).map(|sent| sent + self.rtt + window);
                 break;
@@ -176,7 +178,7 @@ impl Rack {
         }
         for seq in self.scan.max(board.una)..lost_until {
             let original =
-                board.get(seq).is_some_and(|s| !s.is_sacked() && !s.is_lost() && !s.ever_retransmitted());
+                board.get(seq).is_some_and(|s| !s.is_sacked() && !s.is_lost() && !s.was_retransmitted());
             if original && let Some(segment) = board.mark_lost(seq) {
                 on_lost(segment);
                 found.newly_lost += 1;
@@ -189,7 +191,7 @@ impl Rack {
                 if (sent, seq) >= newest {
                     break;
                 }
-                if !self.overdue(now, sent, window) {
+                if !self.is_overdue(now, sent, window) {
                     let last = board.last_retransmission_before(newest).unwrap_or(sent);
                     let at = last + self.rtt + window;
                     due = Some(due.map_or(at, |d: Time| d.max(at)));
@@ -204,7 +206,7 @@ impl Rack {
         }
         found.timeout = due;
         if due.is_some() {
-            // The timer's look must not be skipped for want of a newer delivery.
+            // When the timer expires, detection must run although there is no newer delivery.
             self.advanced = true;
         }
         found
@@ -217,7 +219,7 @@ mod tests {
 
     /// TV-S13: min_rtt 40 ms, window 10 ms; sent at 0 and 2 ms, the second delivered at 42 ms: lost at 50 ms.
     #[test]
-    fn a_segment_is_lost_a_reordering_window_after_a_later_one_was_delivered() {
+    fn a_segment_is_lost_one_reordering_window_after_the_delivery_of_a_later_one() {
         let ms = |n| Time::ZERO + Span::from_millis(n);
         let mut board = Scoreboard::default();
         board.push(Segment::new(ms(0), 1448, false, false));
@@ -237,7 +239,7 @@ mod tests {
 
     /// Linux `tcp_rack_detect_loss`: max_t(*reo_timeout, remaining).
     #[test]
-    fn the_timer_is_for_the_last_segment_that_is_not_due() {
+    fn the_timeout_is_for_the_last_segment_that_is_not_overdue() {
         let ms = |n| Time::ZERO + Span::from_millis(n);
         let mut board = Scoreboard::default();
         for sent in [0, 1, 2, 4] {
@@ -252,15 +254,15 @@ mod tests {
         assert_eq!(
             found,
             Detection { newly_lost: 0, timeout: Some(ms(51)) },
-            "segment 3 was sent later: no hole"
+            "segment 3 was sent after the newest delivery"
         );
         let found = rack.detect(ms(50), State::Disorder, &mut board, &rtt, |_| ());
         assert_eq!(found, Detection { newly_lost: 1, timeout: Some(ms(51)) });
 
-        // The same of retransmissions: 0 and 1 go again, 3 is delivered.
+        // The same for retransmissions: 0 and 1 are retransmitted, 4 is delivered.
         board.mark_lost(1);
-        board.retransmit(ms(50), 0);
-        board.retransmit(ms(51), 1);
+        board.record_retransmission(ms(50), 0);
+        board.record_retransmission(ms(51), 1);
         board.push(Segment::new(ms(52), 1448, false, false));
         rack.reordering_seen = true;
         let delivered = board.sack(4).unwrap();
@@ -269,27 +271,27 @@ mod tests {
         assert_eq!(
             found,
             Detection { newly_lost: 1, timeout: Some(ms(101)) },
-            "3, sent at 4 ms, is lost by now"
+            "segment 3, sent at 4 ms, is lost by now"
         );
     }
 
     #[test]
-    fn an_ack_for_a_segment_and_one_behind_a_hole_is_no_reordering() {
+    fn an_ack_for_a_segment_and_an_out_of_order_one_is_not_reordering() {
         let ms = |n| Time::ZERO + Span::from_millis(n);
         let segment = Segment::new(ms(0), 1448, false, false);
         let mut rack = Rack::new();
-        // Segment 0 waits for its delayed ACK, 1 is lost, 2 comes: one ACK says 1 and SACKs 2. SACKs are read first.
+        // The ACK of segment 0 is delayed, 1 is lost, 2 arrives: one ACK acknowledges 0 and SACKs 2. SACKs are processed first.
         rack.begin_ack();
         rack.deliver(ms(40), 2, &segment, Span::from_millis(40));
         rack.deliver(ms(40), 0, &segment, Span::from_millis(40));
         assert!(!rack.reordering_seen);
         rack.begin_ack();
         rack.deliver(ms(41), 1, &segment, Span::from_millis(40));
-        assert!(rack.reordering_seen, "an original that a later ACK reports did come late");
+        assert!(rack.reordering_seen, "an original that a later ACK reports has arrived late");
     }
 
     #[test]
-    fn a_lost_retransmission_is_found_again() {
+    fn a_lost_retransmission_is_detected() {
         let ms = |n| Time::ZERO + Span::from_millis(n);
         let mut board = Scoreboard::default();
         for i in 0..4 {
@@ -303,7 +305,7 @@ mod tests {
             rack.deliver(ms(40 + seq as u64), seq, &s, rtt.min);
         }
         assert_eq!(rack.detect(ms(43), State::Disorder, &mut board, &rtt, |_| ()).newly_lost, 1);
-        board.retransmit(ms(43), 0);
+        board.record_retransmission(ms(43), 0);
         board.push(Segment::new(ms(44), 1448, false, false));
         let s = board.sack(4).unwrap();
         rack.deliver(ms(84), 4, &s, rtt.min);

@@ -1,4 +1,4 @@
-//! The receiving end: reassembly, delayed ACKs with a quick-ack start, SACK and DSACK (RFC 2018, 2883), ECN echo.
+//! The receiving end: reassembly, delayed ACKs after an initial quick-ACK phase, SACK and DSACK (RFC 2018, 2883), ECN echo.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::Echo;
@@ -7,7 +7,7 @@ use narrows_control::units::{Span, Time};
 use super::Io;
 use super::offer::Opening;
 use crate::engine::Ring;
-use crate::packet::{HEADER, Packet, RATE_OPTION, SackBlock, Template, flag, sack_bytes};
+use crate::packet::{HEADER_BYTES, Packet, RATE_OPTION_BYTES, SackBlock, Template, flag, sack_bytes};
 
 /// Linux TCP_DELACK_MIN.
 const DELAYED_ACK: Span = Span::from_millis(40);
@@ -15,54 +15,55 @@ const DELAYED_ACK: Span = Span::from_millis(40);
 const QUICK_ACKS: u32 = 16;
 /// A delayed ACK covers this many full segments.
 const SEGMENTS_PER_ACK: u32 = 2;
-/// Blocks that the receiver keeps (Linux selective_acks).
+/// Number of SACK blocks that the receiver stores (Linux selective_acks).
 const BLOCKS: usize = 4;
-/// SYN-ACKs or FINs before giving up.
+/// Transmissions of a SYN-ACK or FIN before the receiver gives up.
 const TRIES: u32 = 8;
 
-/// Where the connection stands.
+/// State of the connection.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Listen,
     SynReceived,
     Established,
-    /// All data and the FIN have come; our own FIN is out.
+    /// All data and the FIN have arrived; the receiver's own FIN is sent.
     LastAck,
     Closed,
 }
 
 /// The receiving end of a connection.
 pub(crate) struct Receiver {
-    /// Header fields that every packet of the receiver has.
+    /// Header fields of all packets of the receiver.
     template: Template,
     pub(crate) phase: Phase,
     ecn: bool,
-    /// Echoes CE of each packet, not until CWR (RFC 8257).
+    /// Echo the CE of each packet exactly (RFC 8257) instead of until CWR.
     exact_ce: bool,
-    /// The sender asked for rates: ACKs reserve room for one.
+    /// The sender requested rates: each ACK carries the rate option.
     rate_option: bool,
-    /// What routers wrote into congestion headers, not sent back yet.
+    /// Echo of the received congestion headers, not yet sent.
     echo: Option<Echo>,
-    /// Next segment expected.
+    /// Next expected segment.
     next: u32,
-    /// Payload + 1 of segments from `next` on that came out of order; 0: missing.
+    /// Payload + 1 of the out-of-order segments from `next` on; 0: missing.
     out_of_order: Ring<u16>,
-    /// Most recent first.
+    /// SACK blocks, most recent first.
     blocks: [SackBlock; BLOCKS],
     block_count: usize,
     duplicate: Option<SackBlock>,
     fin_at: Option<u32>,
-    /// What the sender may have under way, segments, and how far it may grow.
+    /// The window, in segments.
     pub(crate) window: Opening,
     /// Segments since the last ACK.
     unacked: u32,
+    /// Number of ACKs that are sent without delay.
     quick: u32,
     ack_at: Time,
     last_acked: u32,
     ts_recent: u32,
     echo_ce: bool,
     last_data: Time,
-    /// Timeout by the RTT of the handshake; before that RFC 6298's first.
+    /// Timeout from the RTT of the handshake; RFC 6298's initial timeout before that.
     rto: Span,
     syn_ack_at: Time,
     tries: u32,
@@ -71,7 +72,7 @@ pub(crate) struct Receiver {
     pub(crate) delivered: u64,
     /// L3 bytes received, duplicates included.
     pub(crate) received_bytes: u64,
-    /// When the last byte came, if the stream is complete.
+    /// Time at which the last byte arrived, if the stream is complete.
     pub(crate) completed_at: Option<Time>,
 }
 
@@ -108,12 +109,12 @@ impl Receiver {
         }
     }
 
-    /// Nothing more will come or go.
+    /// Whether the connection is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.phase == Phase::Closed
     }
 
-    /// When the receiver's timer is due.
+    /// Time at which the receiver's timer expires.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
         self.ack_at.min(self.retry_at)
@@ -160,21 +161,21 @@ impl Receiver {
         if self.rate_option {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNASSIGNED.to_bits();
-            p.size += RATE_OPTION as u16;
+            p.size += RATE_OPTION_BYTES as u16;
         }
         if self.ecn {
             p.flags |= flag::ECE;
         }
-        // Not taken away: the SYN-ACK may have to be sent again.
+        // The echo is kept, as the SYN-ACK may have to be retransmitted.
         if let Some(echo) = self.echo {
             p.set_echo(echo);
         }
         io.send(p);
         self.syn_ack_at = io.now;
-        self.retry(io.now);
+        self.schedule_retry(io.now);
     }
 
-    fn retry(&mut self, now: Time) {
+    fn schedule_retry(&mut self, now: Time) {
         self.retry_at = now + self.rto.scale(1 << self.tries.min(6), 1);
         self.tries += 1;
     }
@@ -190,8 +191,8 @@ impl Receiver {
         if self.ecn && self.exact_ce {
             let ce = p.is(flag::CE);
             if ce != self.echo_ce {
-                // RFC 8257 section 3.2: what waits for its ACK is told with its own mark. Linux then answers the packet of
-                // the change at once, too.
+                // RFC 8257 section 3.2: segments before the change are acknowledged with their own mark. Linux then also
+                // acknowledges the packet with the change at once.
                 if self.unacked > 0 {
                     self.send_ack(io);
                 }
@@ -216,7 +217,7 @@ impl Receiver {
                 self.quick = self.quick.max(1);
             }
         }
-        // RFC 7323 (4.3): the timestamp of the segment that the next ACK answers.
+        // RFC 7323 (4.3): the timestamp of the first segment that the next ACK acknowledges.
         if p.seq <= self.last_acked && !super::before(p.ts, self.ts_recent) {
             self.ts_recent = p.ts;
         }
@@ -251,7 +252,7 @@ impl Receiver {
         self.send_ack(io);
     }
 
-    /// While the window opens each segment is acknowledged at once (Linux tcp_grow_window).
+    /// Opens the window. While it opens, each segment is acknowledged at once (Linux tcp_grow_window).
     fn grow_window(&mut self) {
         if self.window.grow(1) {
             self.quick |= 1;
@@ -263,7 +264,7 @@ impl Receiver {
         self.delivered += payload as u64;
     }
 
-    /// Takes what has become in order from the store.
+    /// Takes the segments from the store that are in order now.
     fn drain(&mut self) {
         while let Some(&stored) = self.out_of_order.front() {
             if stored == 0 {
@@ -279,7 +280,7 @@ impl Receiver {
         self.keep_blocks(|b| b.end > next);
     }
 
-    /// Keeps a segment that came out of order and reports it in the first SACK block.
+    /// Stores an out-of-order segment and reports it in the first SACK block.
     fn store(&mut self, seq: u32, payload: u16) {
         let at = (seq - self.next) as usize;
         if at >= self.out_of_order.len() {
@@ -291,7 +292,7 @@ impl Receiver {
         }
         self.out_of_order[at] = payload + 1;
         self.grow_window();
-        // Linux tcp_sack_new_ofo_skb: extend a block that it touches, merge, move it to the front.
+        // Linux tcp_sack_new_ofo_skb: extend an adjacent block, merge, move the block to the front.
         let mut block = SackBlock { start: seq, end: seq + 1 };
         for b in &self.blocks[..self.block_count] {
             if b.start <= block.end && block.start <= b.end {
@@ -331,7 +332,7 @@ impl Receiver {
             p.set_echo(echo);
         }
         io.send(p);
-        self.retry(io.now);
+        self.schedule_retry(io.now);
     }
 
     fn send_ack(&mut self, io: &mut Io<'_>) {
@@ -344,8 +345,8 @@ impl Receiver {
         }
         let duplicate = self.duplicate.take();
         let all = duplicate.iter().chain(&self.blocks[..self.block_count]);
-        // Beside a rate option only two blocks fit. At 10 % loss every ACK has more to report, and a sender that
-        // hears no rates would take its switch for dead, so the option comes first (BRF-11 leaves this open).
+        // Only two blocks fit beside a rate option. At 10 % loss every ACK has more blocks to report. A sender without rates
+        // would assume that its switch has failed, so the option takes precedence (BRF-11 leaves this open).
         let room = if self.rate_option { Packet::SACKS_BESIDE_RATE } else { p.sack.len() };
         let mut n = 0;
         for (slot, &block) in p.sack.iter_mut().zip(all).take(room) {
@@ -357,7 +358,7 @@ impl Receiver {
         if self.rate_option {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNASSIGNED.to_bits();
-            p.size += RATE_OPTION as u16;
+            p.size += RATE_OPTION_BYTES as u16;
         }
         if let Some(echo) = self.echo.take() {
             p.set_echo(echo);
@@ -367,7 +368,7 @@ impl Receiver {
 
     #[inline]
     fn packet(&mut self, io: &Io<'_>, flags: u16) -> Packet {
-        let mut p = self.template.packet(HEADER as u16);
+        let mut p = self.template.packet(HEADER_BYTES as u16);
         p.flags |= flags;
         p.ack = self.next;
         p.ts = io.timestamp();
@@ -376,7 +377,7 @@ impl Receiver {
         p
     }
 
-    /// The timer is due. The caller has checked the time.
+    /// Handles the timer. The caller has checked that it has expired.
     pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
         if self.ack_at <= io.now {
             self.send_ack(io);

@@ -1,4 +1,4 @@
-//! Congestion states and their changes (Linux `tcp_fastretrans_alert()` and what it calls; RFC 6675).
+//! Congestion states and their transitions (Linux `tcp_fastretrans_alert()` and its callees; RFC 6675).
 
 use narrows_control::congestion::{Congestion, INFINITE_SSTHRESH, Recovery, Signal, State};
 use narrows_control::units::Time;
@@ -8,10 +8,10 @@ use super::sender::{Progress, Sender};
 use super::undo::Rexmit;
 
 impl Sender {
-    /// An ACK that may mean trouble, or the end of it.
-    pub(super) fn react(&mut self, now: Time, progress: &mut Progress) -> Rexmit {
+    /// Updates the congestion state after an ACK that may signal congestion or the end of a recovery.
+    pub(super) fn update_state(&mut self, now: Time, progress: &mut Progress) -> Rexmit {
         if progress.ece {
-            // An echo is not to be undone.
+            // A reduction by an ECN echo must not be undone.
             self.undo.prior_ssthresh = 0;
         }
         if self.state == State::Open {
@@ -25,8 +25,8 @@ impl Sender {
                         self.rack.on_recovered();
                         self.end_reduction(now, State::Open);
                     } else if self.cc.recovery() == Recovery::Transport {
-                        // Linux: tcp_try_undo_recovery() says "go on" with SACK, and tcp_end_cwnd_reduction() follows. With the
-                        // marker gone it leaves the window, and tells the controller (CA_EVENT_COMPLETE_CWR).
+                        // With SACK, Linux's tcp_try_undo_recovery() returns false, and tcp_end_cwnd_reduction() follows. As the
+                        // undo has cleared the marker, the window stays, but the controller gets CA_EVENT_COMPLETE_CWR.
                         self.cc.on_recovered(now, &mut self.window);
                         self.window.cwnd = self.window.cwnd.max(1);
                     }
@@ -40,7 +40,8 @@ impl Sender {
                     && self.ack_is_of_original(progress.ts_echo)
                     && self.undo.marker.is_some()
                 {
-                    // A partial ACK of an original: the network reorders, nothing was lost (Linux tcp_try_undo_partial).
+                    // A partial ACK of an original transmission: the network reordered, and the segment was not lost (Linux
+                    // tcp_try_undo_partial).
                     self.rack.reordering_seen = true;
                     if self.board.retrans_out > 0 {
                         return Rexmit::Nothing;
@@ -59,7 +60,7 @@ impl Sender {
                 if self.state != State::Open && !progress.retransmission_lost {
                     return rexmit;
                 }
-                // A retransmission was lost: that is congestion anew.
+                // A lost retransmission is a new congestion event.
             }
             _ => {
                 self.try_undo_by_dsack(now);
@@ -74,11 +75,11 @@ impl Sender {
         Rexmit::Lost
     }
 
-    /// RACK's look at the scoreboard; its timer is armed with the others.
+    /// Runs RACK's loss detection and sets its timer.
     pub(super) fn find_losses(&mut self, now: Time, progress: &mut Progress) {
         let retrans_before = self.board.retrans_out;
         let found = self.rack.detect(now, self.state, &mut self.board, &self.rtt, |segment| {
-            self.cc.on_lost(&self.sampler.lose(now, segment), &self.window);
+            self.cc.on_lost(&self.sampler.record_loss(now, segment), &self.window);
         });
         progress.retransmission_lost |= self.board.retrans_out < retrans_before;
         self.arm_reordering(now, found.timeout);
@@ -86,21 +87,22 @@ impl Sender {
 
     /// Linux `tcp_try_to_open`.
     fn try_to_open(&mut self, now: Time, ece: bool) {
-        if !self.board.any_retransmitted() {
+        if !self.board.has_retransmissions() {
             self.undo.retransmitted_at = None;
         }
         if ece && self.state != State::Cwr {
             self.enter_cwr(now);
         }
         if self.state != State::Cwr {
-            self.keep_open();
+            self.update_open_state();
         }
     }
 
-    /// Linux `tcp_try_keep_open`: Disorder while something is out of place.
-    fn keep_open(&mut self) {
-        let out_of_place = self.board.sacked_out + self.board.lost_out > 0 || self.board.any_retransmitted();
-        let state = if out_of_place { State::Disorder } else { State::Open };
+    /// Linux `tcp_try_keep_open`: Disorder while segments are SACKed, lost or retransmitted, otherwise Open.
+    fn update_open_state(&mut self) {
+        let is_disordered =
+            self.board.sacked_out + self.board.lost_out > 0 || self.board.has_retransmissions();
+        let state = if is_disordered { State::Disorder } else { State::Open };
         if state != self.state {
             self.state = state;
             self.high_seq = self.board.nxt();
@@ -108,10 +110,10 @@ impl Sender {
     }
 
     fn signal(&mut self, now: Time, signal: Signal) {
-        self.tell(now, signal, false);
+        self.notify_controller(now, signal, false);
     }
 
-    fn tell(&mut self, now: Time, signal: Signal, again: bool) {
+    fn notify_controller(&mut self, now: Time, signal: Signal, again: bool) {
         let in_flight = self.board.in_flight();
         let mut event = Congestion::new(signal, now);
         event.in_flight = in_flight;
@@ -136,16 +138,16 @@ impl Sender {
     }
 
     fn enter_recovery(&mut self, now: Time, ece: bool) {
-        let reducing = self.state == State::Cwr;
+        let is_reducing = self.state == State::Cwr;
         self.begin_undo();
-        if !reducing {
+        if !is_reducing {
             self.undo.prior_ssthresh = if ece { 0 } else { self.current_ssthresh() };
             self.begin_reduction(now, Signal::Loss);
         }
         self.state = State::Recovery;
     }
 
-    /// RACK's timer found a loss. No ACK comes with it that would let PRR set the window (Linux
+    /// Enters recovery after RACK's timer has found a loss. There is no ACK for which PRR would set the window (Linux
     /// `tcp_rack_reo_timeout`).
     pub(super) fn enter_recovery_by_timer(&mut self, now: Time) {
         self.enter_recovery(now, false);
@@ -180,21 +182,21 @@ impl Sender {
             self.window.cwnd = self.window.ssthresh.max(1);
         }
         self.cwnd_stamp = now;
-        // The marker stays: the DSACKs of needless retransmissions come an RTT later.
+        // The marker stays, as the DSACKs of spurious retransmissions arrive an RTT later.
         self.state = next;
         self.cc.on_recovered(now, &mut self.window);
     }
 
-    /// A retransmission timeout (Linux `tcp_enter_loss`).
+    /// Handles a retransmission timeout (Linux `tcp_enter_loss`).
     pub(super) fn enter_loss(&mut self, now: Time) {
         let fresh = matches!(self.state, State::Open | State::Disorder);
         let repeated = self.state == State::Loss && self.rtt.backoffs() > 0 && self.board.una < self.high_seq;
         self.mark_all_lost(now);
         let reduced = matches!(self.state, State::Cwr | State::Recovery) || repeated;
         if reduced && self.board.una < self.high_seq {
-            // The threshold falls once in a window; the controller hears of the timeout all the same.
+            // The threshold is reduced only once per window, but the controller is notified of the timeout.
             let ssthresh = self.window.ssthresh;
-            self.tell(now, Signal::Timeout, true);
+            self.notify_controller(now, Signal::Timeout, true);
             self.window.ssthresh = ssthresh;
         } else {
             self.undo.prior_ssthresh = self.current_ssthresh();
@@ -211,22 +213,23 @@ impl Sender {
         self.send_cwr = true;
     }
 
-    /// Everything not SACKed is lost, but for what was sent so recently that RACK would still wait for it.
+    /// Marks all segments as lost that are not SACKed, except segments that RACK would still wait for.
     fn mark_all_lost(&mut self, now: Time) {
         let window = narrows_control::units::Span::ZERO;
         let (una, nxt) = (self.board.una, self.board.nxt());
         for seq in una..nxt {
-            let recent = self.board.get(seq).is_some_and(|s| !self.rack.overdue(now, s.sent, window));
-            if (seq == una || !recent)
+            let is_recent = self.board.get(seq).is_some_and(|s| !self.rack.is_overdue(now, s.sent, window));
+            if (seq == una || !is_recent)
                 && let Some(segment) = self.board.mark_lost(seq)
             {
-                self.cc.on_lost(&self.sampler.lose(now, segment), &self.window);
+                self.cc.on_lost(&self.sampler.record_loss(now, segment), &self.window);
             }
         }
-        self.rack.touch();
+        self.rack.restart_scan();
     }
 
-    /// After a timeout: was it needless (F-RTO, RFC 5682; Eifel), or is the loss repaired? Linux `tcp_process_loss`.
+    /// Handles an ACK after a timeout: undoes a spurious timeout (F-RTO, RFC 5682; Eifel), or leaves the Loss state after
+    /// the repair. Linux `tcp_process_loss`.
     fn process_loss(&mut self, now: Time, progress: &Progress) -> Rexmit {
         let recovered = self.board.una >= self.high_seq;
         if progress.una_advanced && self.may_undo(progress.ts_echo) {
@@ -265,14 +268,14 @@ impl Sender {
         }
     }
 
-    /// Every retransmission turned out to be a duplicate.
+    /// Undoes the reduction if DSACKs have reported every retransmission as a duplicate.
     fn try_undo_by_dsack(&mut self, now: Time) {
         if self.undo.marker.is_some() && self.undo.outstanding == Some(0) {
             self.restore(now, false, State::Open);
         }
     }
 
-    /// Linux `tcp_undo_cwnd_reduction`: the window as it was before.
+    /// Restores the window before the reduction (Linux `tcp_undo_cwnd_reduction`).
     fn restore(&mut self, now: Time, unmark: bool, next: State) {
         if unmark {
             self.board.unmark_lost();
@@ -288,11 +291,11 @@ impl Sender {
         self.undo.marker = None;
         self.frto = false;
         self.cwnd_stamp = now;
-        self.rack.touch();
+        self.rack.restart_scan();
         self.state = next;
     }
 
-    /// The ACK of a tail loss probe (RFC 8985 section 7.4; Linux `tcp_process_tlp_ack`).
+    /// Handles the ACK of a tail loss probe (RFC 8985 section 7.4; Linux `tcp_process_tlp_ack`).
     pub(super) fn on_probe_ack(&mut self, now: Time, ack: u32, progress: &Progress) {
         let Some((end, retransmitted)) = self.probe else { return };
         if ack < end {
@@ -301,21 +304,21 @@ impl Sender {
         if !retransmitted || progress.dsack {
             self.probe = None;
         } else if ack > end {
-            // The probe repaired a loss: answer it once, without a recovery.
+            // The probe repaired a loss: reduce the window once, without a recovery.
             self.probe = None;
             if matches!(self.state, State::Open | State::Disorder) {
                 self.undo.marker = None;
                 self.begin_reduction(now, Signal::Probe);
                 self.state = State::Cwr;
                 self.end_reduction(now, State::Open);
-                self.keep_open();
+                self.update_open_state();
             }
         } else if !progress.una_advanced && !progress.data_sacked {
             self.probe = None;
         }
     }
 
-    /// After the window has answered: send what it allows.
+    /// Sends what the updated window allows.
     pub(super) fn send_after_ack(&mut self, io: &mut Io<'_>, rexmit: Rexmit) {
         if rexmit == Rexmit::New {
             self.transmit_new(io);

@@ -6,7 +6,7 @@ use narrows_control::units::Span;
 pub(crate) const RTO_MIN: Span = Span::from_millis(200);
 /// Linux TCP_RTO_MAX.
 const RTO_MAX: Span = Span::from_secs(120);
-/// RFC 6298 (2.1); also the first SYN's.
+/// RFC 6298 (2.1); also for the first SYN.
 pub(crate) const RTO_INITIAL: Span = Span::from_secs(1);
 
 /// Smoothed RTT, its deviation and the timeout.
@@ -15,7 +15,7 @@ pub(crate) struct Rtt {
     /// Zero before the first sample.
     pub(crate) srtt: Span,
     pub(crate) rttvar: Span,
-    /// Least sample; [`Span::MAX`] before the first. Linux forgets it after 300 s, we do not.
+    /// Minimum sample; [`Span::MAX`] before the first. Linux expires it after 300 s; the simulator does not.
     pub(crate) min: Span,
     pub(crate) last: Span,
     backoff: u32,
@@ -26,8 +26,8 @@ impl Rtt {
         Rtt { srtt: Span::ZERO, rttvar: Span::ZERO, min: Span::MAX, last: Span::ZERO, backoff: 0 }
     }
 
-    /// RFC 6298 (2.2), (2.3). Linux lets rttvar fall only once per RTT (`tcp_rtt_estimator`) and keeps
-    /// 4 * rttvar at 200 ms or more, which is the same as its RTO floor above srtt.
+    /// RFC 6298 (2.2), (2.3). Linux lowers rttvar at most once per RTT (`tcp_rtt_estimator`) and keeps 4 * rttvar at
+    /// 200 ms or more, which equals its RTO floor above srtt.
     pub(crate) fn sample(&mut self, rtt: Span) {
         self.last = rtt;
         self.min = self.min.min(rtt);
@@ -42,7 +42,7 @@ impl Rtt {
         self.srtt = self.srtt.scale(7, 8) + rtt.scale(1, 8);
     }
 
-    /// The timeout, backed off. Linux: srtt + max(200 ms, 4 * rttvar).
+    /// The timeout with backoff. Linux: srtt + max(200 ms, 4 * rttvar).
     pub(crate) fn rto(&self) -> Span {
         let base = if self.srtt == Span::ZERO {
             RTO_INITIAL

@@ -5,26 +5,26 @@ use narrows_control::units::{Span, Time};
 
 use super::scoreboard::Segment;
 
-/// Per-connection state. Amounts in segments.
+/// Per-connection state. Amounts are in segments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sampler {
-    /// Delivered so far, cumulatively or selectively.
+    /// Segments delivered so far, cumulatively or selectively.
     pub(crate) delivered: u64,
     delivered_time: Time,
     first_sent: Time,
-    /// Marked lost so far.
+    /// Segments marked lost so far.
     pub(crate) lost: u64,
-    /// BBR-5: the flow is application-limited until `delivered` passes this; 0: it is not.
+    /// BBR-5: the flow is application-limited until `delivered` exceeds this; 0: it is not limited.
     app_limited: u64,
 }
 
-/// The sample that one ACK builds up.
+/// The sample of an ACK that is being processed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Draft {
     prior: Option<Prior>,
 }
 
-/// The most recently sent of the segments that an ACK delivers.
+/// State of the most recently sent segment among those that an ACK delivers.
 #[derive(Clone, Debug)]
 struct Prior {
     delivered: u64,
@@ -38,7 +38,7 @@ struct Prior {
 }
 
 impl Sampler {
-    /// BBR-2: what a segment remembers when it is sent.
+    /// BBR-2: stores the sampler's state in a segment that is sent.
     #[inline]
     pub(crate) fn stamp(
         &mut self,
@@ -59,7 +59,7 @@ impl Sampler {
         segment.set_app_limited(self.app_limited != 0);
     }
 
-    /// BBR-3: a segment was delivered.
+    /// BBR-3: handles the delivery of a segment.
     #[inline]
     pub(crate) fn deliver(&mut self, segment: &Segment, draft: &mut Draft) {
         self.delivered += 1;
@@ -67,20 +67,20 @@ impl Sampler {
             return;
         }
         draft.prior = Some(Prior {
-            // A segment keeps 32 bits; what is in flight is always far less.
+            // A segment stores 32 bits. The number of segments in flight is always far smaller.
             delivered: widen(self.delivered, segment.delivered),
             time: segment.delivered_time,
             sent: segment.sent,
             send_elapsed: segment.sent.since(segment.first_sent),
             app_limited: segment.is_app_limited(),
-            retransmitted: segment.ever_retransmitted(),
+            retransmitted: segment.was_retransmitted(),
             tx_in_flight: segment.tx_in_flight,
             lost: segment.lost_before,
         });
     }
 
-    /// BBR-4: the sample of an ACK that has been processed. `min_rtt` counts the ACK's own RTT, as in Linux (in
-    /// tcp_ack(), tcp_rate_gen() comes after tcp_clean_rtx_queue()).
+    /// BBR-4: the sample of an ACK that has been processed. `min_rtt` includes the ACK's own RTT, as in Linux, where
+    /// tcp_ack() calls tcp_rate_gen() after tcp_clean_rtx_queue().
     #[inline]
     pub(crate) fn finish(&mut self, now: Time, draft: &Draft, min_rtt: Span) -> RateSample {
         if self.app_limited != 0 && self.delivered > self.app_limited {
@@ -101,8 +101,8 @@ impl Sampler {
         sample
     }
 
-    /// A segment was marked lost: what its last transmission remembers.
-    pub(crate) fn lose(&mut self, now: Time, segment: &Segment) -> Lost {
+    /// Counts a lost segment. Returns the state that was stored at its last transmission.
+    pub(crate) fn record_loss(&mut self, now: Time, segment: &Segment) -> Lost {
         self.lost += 1;
         let mut lost = Lost::new(now, segment.tx_in_flight);
         lost.delivered = self.delivered;
@@ -111,7 +111,7 @@ impl Sampler {
         lost
     }
 
-    /// BBR-5: the application has nothing to send while the network would take more.
+    /// BBR-5: marks the flow as application-limited: it has room in the window, but no data.
     pub(crate) fn mark_app_limited(&mut self, in_flight: u32) {
         self.app_limited = (self.delivered + in_flight as u64).max(1);
     }
@@ -121,7 +121,7 @@ impl Sampler {
     }
 }
 
-/// The 64-bit count, at most `now`, whose low half is `low`.
+/// The largest 64-bit count up to `now` with the low half `low`.
 fn widen(now: u64, low: u32) -> u64 {
     now - (now as u32).wrapping_sub(low) as u64
 }

@@ -1,4 +1,4 @@
-//! What is where: one record per segment between the first unacknowledged and the next to be sent.
+//! The scoreboard: one record for each segment from the first unacknowledged one to the last one sent.
 
 use narrows_control::units::Time;
 
@@ -7,20 +7,20 @@ use crate::packet::SackBlock;
 
 const SACKED: u8 = 1;
 const LOST: u8 = 1 << 1;
-/// Its retransmission is in flight.
+/// The segment's retransmission is in flight.
 const RETRANS: u8 = 1 << 2;
 const EVER_RETRANS: u8 = 1 << 3;
 const APP_LIMITED: u8 = 1 << 4;
 const FIN: u8 = 1 << 5;
-/// Carries the rate option.
+/// The segment carries the rate option.
 const OPTION: u8 = 1 << 6;
 
-/// A segment that was sent and is not yet cumulatively acknowledged (40 bytes).
+/// A segment that was sent and is not cumulatively acknowledged yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
-    /// Last (re)transmission.
+    /// Time of the last transmission or retransmission.
     pub(crate) sent: Time,
-    /// Snapshot of the delivery-rate sampler at that moment.
+    /// State of the delivery-rate sampler at that time.
     pub(crate) first_sent: Time,
     pub(crate) delivered_time: Time,
     pub(crate) delivered: u32,
@@ -54,7 +54,7 @@ impl Segment {
     pub(crate) fn is_retransmitted(&self) -> bool {
         self.flags & RETRANS != 0
     }
-    pub(crate) fn ever_retransmitted(&self) -> bool {
+    pub(crate) fn was_retransmitted(&self) -> bool {
         self.flags & EVER_RETRANS != 0
     }
     pub(crate) fn is_app_limited(&self) -> bool {
@@ -71,7 +71,7 @@ impl Segment {
     }
 }
 
-/// The segments in `[una, nxt)` and Linux's counters over them.
+/// The segments in `[una, nxt)`, with the counters of Linux.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     segments: Ring<Segment>,
@@ -80,13 +80,13 @@ pub(crate) struct Scoreboard {
     pub(crate) sacked_out: u32,
     pub(crate) lost_out: u32,
     pub(crate) retrans_out: u32,
-    /// No segment below this is lost and waiting for retransmission.
+    /// No segment below this one waits for retransmission.
     lost_hint: u32,
     /// Highest SACKed segment + 1.
     pub(crate) high_sacked: u32,
-    /// SACK blocks of the previous ACK, already processed.
+    /// SACK blocks of the previous ACK, which are already processed.
     known: [SackBlock; 3],
-    /// Segments that were retransmitted, in order of time: (time, number). Stale entries are skipped.
+    /// Retransmissions in order of time: (time, segment). Stale entries are skipped.
     pub(crate) retransmissions: Ring<(Time, u32)>,
 }
 
@@ -102,7 +102,7 @@ impl Scoreboard {
         self.segments.len() as u32
     }
 
-    /// RFC 6675 pipe, as Linux counts it.
+    /// Segments in flight: the pipe of RFC 6675, as Linux counts it.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
         (self.packets_out() + self.retrans_out).saturating_sub(self.sacked_out + self.lost_out)
@@ -125,7 +125,7 @@ impl Scoreboard {
         self.segments.push_back(segment);
     }
 
-    /// Takes the first segment off because it was acknowledged.
+    /// Removes the first segment after it was acknowledged.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Segment> {
         let s = self.segments.pop_front()?;
@@ -139,7 +139,7 @@ impl Scoreboard {
         Some(s)
     }
 
-    /// Marks a segment SACKed; returns it as it was if it was not SACKed before.
+    /// Marks a segment as SACKed. Returns its record before the change, or `None` if it was SACKed already.
     pub(crate) fn sack(&mut self, seq: u32) -> Option<Segment> {
         let at = seq.wrapping_sub(self.una) as usize;
         let s = self.segments.get_mut(at)?;
@@ -155,8 +155,8 @@ impl Scoreboard {
         Some(was)
     }
 
-    /// The parts of a SACK block that the previous ACK did not carry (Linux `recv_sack_cache`).
-    pub(crate) fn news(&self, block: SackBlock) -> [SackBlock; 2] {
+    /// The parts of a SACK block that the previous ACK did not contain (Linux `recv_sack_cache`).
+    pub(crate) fn new_parts(&self, block: SackBlock) -> [SackBlock; 2] {
         let empty = SackBlock::default();
         let overlap =
             self.known.iter().find(|k| k.start < k.end && k.start < block.end && block.start < k.end);
@@ -169,11 +169,11 @@ impl Scoreboard {
         }
     }
 
-    pub(crate) fn remember(&mut self, blocks: &[SackBlock]) {
+    pub(crate) fn store_blocks(&mut self, blocks: &[SackBlock]) {
         self.known = std::array::from_fn(|i| blocks.get(i).copied().unwrap_or_default());
     }
 
-    /// Marks a segment lost; returns it if that is news (also for the loss of a retransmission).
+    /// Marks a segment, or its retransmission, as lost. Returns `None` if it was marked already.
     pub(crate) fn mark_lost(&mut self, seq: u32) -> Option<&Segment> {
         let at = seq.wrapping_sub(self.una) as usize;
         let s = self.segments.get_mut(at)?;
@@ -191,7 +191,7 @@ impl Scoreboard {
         Some(s)
     }
 
-    /// Undo: nothing is lost after all. Retransmissions stay in flight.
+    /// Clears all loss marks (undo). Retransmissions stay in flight.
     pub(crate) fn unmark_lost(&mut self) {
         for s in &mut self.segments {
             s.flags &= !LOST;
@@ -216,29 +216,30 @@ impl Scoreboard {
         None
     }
 
-    /// Whether an entry of `retransmissions` is about what is in flight.
+    /// Whether an entry of `retransmissions` is the transmission that is in flight.
     pub(crate) fn is_current(&self, &(sent, seq): &(Time, u32)) -> bool {
         seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
     }
 
-    /// When the last segment below `above` that was sent once only, before `newest`, and is in flight, was sent.
+    /// The latest time before `newest` at which a segment below `above` was sent that is in flight and was never
+    /// retransmitted.
     pub(crate) fn last_original_before(&self, newest: (Time, u32), above: u32) -> Option<Time> {
-        let waits = |seq| {
+        let sent_before = |seq| {
             let s = self.get(seq)?;
-            let waits = !s.is_sacked() && !s.is_lost() && !s.ever_retransmitted();
-            (waits && (s.sent, seq) < newest).then_some(s.sent)
+            let in_flight = !s.is_sacked() && !s.is_lost() && !s.was_retransmitted();
+            (in_flight && (s.sent, seq) < newest).then_some(s.sent)
         };
-        (self.una..above.min(self.nxt())).rev().find_map(waits)
+        (self.una..above.min(self.nxt())).rev().find_map(sent_before)
     }
 
-    /// When the last segment that was retransmitted before `newest`, and is in flight, was sent.
+    /// The latest time before `newest` of a retransmission that is in flight.
     pub(crate) fn last_retransmission_before(&self, newest: (Time, u32)) -> Option<Time> {
         let before = self.retransmissions.iter().rev().skip_while(|entry| **entry >= newest);
         before.into_iter().find(|entry| self.is_current(entry)).map(|&(sent, _)| sent)
     }
 
-    /// Books a retransmission.
-    pub(crate) fn retransmit(&mut self, now: Time, seq: u32) {
+    /// Records a retransmission.
+    pub(crate) fn record_retransmission(&mut self, now: Time, seq: u32) {
         let at = seq.wrapping_sub(self.una) as usize;
         let Some(s) = self.segments.get_mut(at) else { return };
         if !s.is_retransmitted() {
@@ -249,13 +250,13 @@ impl Scoreboard {
         self.retransmissions.push_back((now, seq));
     }
 
-    /// Any retransmission in flight or lost again (Linux `tcp_any_retrans_done`, without its SYN case).
-    pub(crate) fn any_retransmitted(&self) -> bool {
-        self.retrans_out > 0 || self.segments.front().is_some_and(|s| s.ever_retransmitted())
+    /// Whether a retransmission is in flight or was lost again (Linux `tcp_any_retrans_done`, without its SYN case).
+    pub(crate) fn has_retransmissions(&self) -> bool {
+        self.retrans_out > 0 || self.segments.front().is_some_and(|s| s.was_retransmitted())
     }
 
-    /// Segments that are neither SACKed nor lost and were sent once, from `from` on, in order: (number, time).
-    pub(crate) fn originals(&self, from: u32) -> impl Iterator<Item = (u32, &Segment)> {
+    /// The segments from `from` on, in order: (number, record).
+    pub(crate) fn segments_from(&self, from: u32) -> impl Iterator<Item = (u32, &Segment)> {
         let skip = from.max(self.una).wrapping_sub(self.una) as usize;
         self.segments.iter().enumerate().skip(skip).map(|(i, s)| (self.una + i as u32, s))
     }

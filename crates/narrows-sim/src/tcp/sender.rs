@@ -1,4 +1,4 @@
-//! The sending end: connection, ACK processing and its order, after Linux `tcp_ack()`.
+//! The sending end: the connection, and ACK processing in the order of Linux `tcp_ack()`.
 
 use narrows_control::congestion::{
     Ack, Connection, Controller, Departing, RateSample, Recovery, State, Timestamps, Window,
@@ -17,16 +17,16 @@ use super::scoreboard::Scoreboard;
 use super::timer::Timer;
 use super::undo::{Rexmit, Undo};
 use super::{Io, before};
-use crate::packet::{HEADER, Packet, Template, flag};
+use crate::packet::{HEADER_BYTES, Packet, Template, flag};
 use crate::probe::Histogram;
 
-/// Initial window (RFC 6928), segments.
-pub(super) const INITIAL_WINDOW: u32 = 10;
+/// Initial window (RFC 6928).
+pub(super) const INITIAL_WINDOW_SEGMENTS: u32 = 10;
 
-/// What does not change in the life of a connection.
+/// The parameters of a connection, which do not change.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// Header fields that every packet of the sender has.
+    /// Header fields of all packets of the sender.
     pub(crate) template: Template,
     pub(crate) mss: u16,
     pub(crate) ecn: bool,
@@ -37,26 +37,26 @@ pub(crate) struct Config {
     pub(crate) seed: u64,
 }
 
-/// Where the connection stands.
+/// State of the connection.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     SynSent,
     Established,
-    /// Everything is acknowledged, FIN included, and the peer has closed.
+    /// All data and the FIN are acknowledged, and the peer has closed; or the connection has failed.
     Closed,
 }
 
 /// Counters of a sender since its start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
-    /// Data segments sent, retransmissions included, and their L3 bytes.
+    /// Data segments sent, including retransmissions, and their L3 bytes.
     pub(crate) sent: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) retransmits: u64,
-    /// Duplicates that DSACKs reported: needless retransmissions, or copies that the network made.
+    /// Duplicates reported by DSACKs: spurious retransmissions, or duplicates made by the network.
     pub(crate) spurious: u64,
     pub(crate) timeouts: u64,
-    /// Sum, number and largest of the RTT samples since the measurement began, and of their differences (MET-14).
+    /// Sum, number and maximum of the RTT samples in the measurement interval, and the sum of their differences (MET-14).
     pub(crate) rtt_sum: u128,
     pub(crate) rtt_count: u64,
     pub(crate) rtt_max: Span,
@@ -71,7 +71,7 @@ pub(crate) struct Sender {
     pub(crate) app: App,
     pub(crate) cc: Box<dyn Controller>,
     pub(crate) window: Window,
-    /// The receiver's window as of the newest ACK.
+    /// The receiver's window at the newest ACK.
     pub(super) offer: Offer,
     pub(crate) state: State,
     pub(crate) board: Scoreboard,
@@ -80,46 +80,46 @@ pub(crate) struct Sender {
     pub(super) rack: Rack,
     pub(super) prr: Prr,
     pub(super) undo: Undo,
-    /// nxt when the present episode began.
+    /// nxt at the start of the current episode.
     pub(super) high_seq: u32,
-    /// F-RTO is in doubt whether the timeout was real.
+    /// F-RTO is testing whether the timeout was spurious.
     pub(super) frto: bool,
-    /// Tail loss probe: nxt when it was sent, and whether it was a retransmission.
+    /// Tail loss probe: nxt at its transmission, and whether it was a retransmission.
     pub(super) probe: Option<(u32, bool)>,
     pub(super) timer: Timer,
-    /// Next time the pacer lets a packet go.
+    /// Time of the next transmission allowed by the pacer.
     pub(super) pace_at: Time,
-    /// Application has no more data until then.
+    /// The application has no data until this time.
     pub(super) app_wait: Time,
     pub(super) last_sent: Time,
     // Window validation (Linux tcp_cwnd_validate).
     pub(super) cwnd_limited: bool,
     pub(super) max_packets_out: u32,
     pub(super) usage_seq: u32,
-    /// Most segments out since the window last was the limit, and when that was (Linux snd_cwnd_used, snd_cwnd_stamp).
+    /// Most segments out since the window was last the limit, and the time of that (Linux snd_cwnd_used, snd_cwnd_stamp).
     pub(super) cwnd_used: u32,
     pub(super) cwnd_stamp: Time,
     // ECN (RFC 3168).
     pub(super) send_cwr: bool,
     // The rate option.
-    /// Rate in the newest ACK that carried one.
+    /// The most recent rate in an ACK.
     pub(crate) feedback: Option<Rate>,
     pub(super) option_at: Time,
-    /// The controller's packets carry congestion headers.
-    pub(super) headers: bool,
+    /// The flow's packets carry congestion headers.
+    pub(super) uses_headers: bool,
     syn_sent_at: Time,
     syn_tries: u32,
-    /// Newest timestamp received, echoed in what we send.
+    /// The newest received timestamp, which packets echo.
     pub(super) ts_recent: u32,
     pub(super) fin_received: bool,
     pub(crate) counters: Counters,
     pub(crate) measure_from: Time,
     pub(crate) rtt_histogram: Option<Box<Histogram>>,
-    /// When the last byte was acknowledged.
+    /// Time at which the last byte was acknowledged.
     pub(crate) completed_at: Option<Time>,
 }
 
-/// What happened while one ACK was processed.
+/// The effects of the ACK that is being processed.
 #[derive(Default)]
 pub(super) struct Progress {
     pub(super) una_advanced: bool,
@@ -130,25 +130,25 @@ pub(super) struct Progress {
     pub(super) ece: bool,
     pub(super) lost_before: u64,
     pub(super) retransmission_lost: bool,
-    /// Timestamp of the ACK, and the one that it echoes.
+    /// Timestamp of the ACK, and its timestamp echo.
     ts: u32,
     pub(super) ts_echo: u32,
     pub(super) draft: Draft,
     pub(super) rtt: Option<Span>,
-    /// RTTs of the first and the last original that the SACK blocks newly report.
+    /// RTTs of the first and the last original transmission that the SACK blocks newly report.
     sack_rtt: Option<(Span, Span)>,
 }
 
 impl Sender {
     pub(crate) fn new(config: Config, app: App, cc: Box<dyn Controller>, measure_from: Time) -> Self {
-        let headers = cc.header_bytes() > 0;
+        let uses_headers = cc.header_bytes() > 0;
         Sender {
             offer: config.offer,
             config,
             phase: Phase::SynSent,
             app,
             cc,
-            window: Window::new(INITIAL_WINDOW),
+            window: Window::new(INITIAL_WINDOW_SEGMENTS),
             state: State::Open,
             board: Scoreboard::default(),
             rtt: Rtt::new(),
@@ -171,7 +171,7 @@ impl Sender {
             send_cwr: false,
             feedback: None,
             option_at: Time::ZERO,
-            headers,
+            uses_headers,
             syn_sent_at: Time::ZERO,
             syn_tries: 0,
             ts_recent: 0,
@@ -183,7 +183,7 @@ impl Sender {
         }
     }
 
-    /// Sends the SYN, or sends it again.
+    /// Sends or retransmits the SYN.
     pub(crate) fn connect(&mut self, io: &mut Io<'_>) {
         self.syn_tries += 1;
         self.syn_sent_at = io.now;
@@ -192,7 +192,7 @@ impl Sender {
         if self.cc.wants_feedback() {
             syn.flags |= flag::RATE;
             syn.rate_code = RateCode::UNASSIGNED.to_bits();
-            syn.size += crate::packet::RATE_OPTION as u16;
+            syn.size += crate::packet::RATE_OPTION_BYTES as u16;
         }
         if self.config.ecn {
             syn.flags |= flag::ECE | flag::CWR;
@@ -203,14 +203,14 @@ impl Sender {
         self.timer = Timer::Retransmit(io.now + wait);
     }
 
-    /// A packet from the receiver.
+    /// Handles a packet from the receiver.
     pub(crate) fn on_packet(&mut self, io: &mut Io<'_>, p: &Packet) {
         if p.is(flag::RST) {
             self.phase = Phase::Closed;
             return;
         }
         if self.phase == Phase::Closed {
-            // TIME_WAIT: our last ACK was lost.
+            // TIME_WAIT: the last ACK was lost.
             if p.is(flag::FIN) {
                 let ack = self.packet(io, flag::ACK | flag::FIN);
                 io.send(ack);
@@ -224,7 +224,7 @@ impl Sender {
             return;
         }
         if p.is(flag::SYN) {
-            // Our ACK of the handshake was lost.
+            // The ACK of the handshake was lost.
             let ack = self.packet(io, flag::ACK);
             io.send(ack);
             return;
@@ -242,7 +242,7 @@ impl Sender {
         }
     }
 
-    /// A rate for the flow that came by a message of its own (PAC-3b).
+    /// Handles a rate for the flow that arrived in a separate message (PAC-3b).
     pub(crate) fn on_rate(&mut self, io: &mut Io<'_>, rate: Rate) {
         if self.phase == Phase::Closed {
             return;
@@ -255,9 +255,9 @@ impl Sender {
         }
     }
 
-    /// The header that the controller wants in this packet.
+    /// The congestion header of this packet, from the controller.
     fn header_for(&mut self, now: Time, p: &Packet, again: bool) -> Header {
-        let mut departing = Departing::new(now, u64::from(p.seq), self.config.mss as u32 + HEADER);
+        let mut departing = Departing::new(now, u64::from(p.seq), self.config.mss as u32 + HEADER_BYTES);
         departing.syn = p.is(flag::SYN);
         departing.fin = p.is(flag::FIN) && p.payload == 0;
         departing.again = again;
@@ -269,7 +269,7 @@ impl Sender {
 
     #[inline]
     pub(super) fn add_header(&mut self, now: Time, p: &mut Packet, again: bool) {
-        if !self.headers {
+        if !self.uses_headers {
             return;
         }
         let header = self.header_for(now, p, again);
@@ -286,17 +286,17 @@ impl Sender {
     fn on_syn_ack(&mut self, io: &mut Io<'_>, p: &Packet) {
         self.phase = Phase::Established;
         self.ts_recent = p.ts;
-        // With timestamps a SYN that was sent again gives a sample too: the echo says which one was answered.
-        let first = self.syn_tries == 1;
+        // With timestamps a retransmitted SYN gives a sample too, as the echo identifies the SYN that was answered.
+        let is_first = self.syn_tries == 1;
         let rtt =
-            if first { Some(io.now.since(self.syn_sent_at)) } else { echo_rtt(io.timestamp(), p.ts_echo) };
+            if is_first { Some(io.now.since(self.syn_sent_at)) } else { echo_rtt(io.timestamp(), p.ts_echo) };
         if let Some(rtt) = rtt {
             self.take_rtt(io.now, rtt);
         }
         self.config.ecn &= p.is(flag::ECE);
-        // A rate that came by another way before the SYN-ACK stands.
+        // A rate that arrived in a message before the SYN-ACK stays valid.
         self.feedback = read_rate(p).or(self.feedback);
-        let mut connection = Connection::new(io.now, self.config.mss as u32 + HEADER, rtt);
+        let mut connection = Connection::new(io.now, self.config.mss as u32 + HEADER_BYTES, rtt);
         connection.feedback = self.feedback;
         connection.feedback_possible = p.is(flag::RATE) || self.feedback.is_some();
         connection.echo = p.echo();
@@ -309,9 +309,9 @@ impl Sender {
         self.transmit(io);
     }
 
-    /// A packet with the fields that all of ours share.
+    /// A packet with the header fields that all packets of the sender share.
     pub(super) fn packet(&self, io: &Io<'_>, flags: u16) -> Packet {
-        let mut p = self.config.template.packet(HEADER as u16);
+        let mut p = self.config.template.packet(HEADER_BYTES as u16);
         p.flags |= flags;
         p.seq = self.board.nxt();
         p.ts = io.timestamp();
@@ -346,28 +346,28 @@ impl Sender {
         if progress.una_advanced {
             self.rtt.reset_backoff();
         }
-        self.rack.adapt(self.board.una, self.board.nxt());
+        self.rack.adapt_window(self.board.una, self.board.nxt());
         if self.probe.is_some() {
             self.on_probe_ack(io.now, p.ack, &progress);
         }
 
         // Linux tcp_ack_is_dubious().
-        let alert = progress.data_sacked || progress.ece || progress.dsack;
-        let dubious = !progress.una_advanced || alert || self.state != State::Open;
+        let is_alert = progress.data_sacked || progress.ece || progress.dsack;
+        let is_dubious = !progress.una_advanced || is_alert || self.state != State::Open;
         let delivered_now = (self.sampler.delivered - prior_delivered) as u32;
-        // The window that the ACK carries follows from the segments that it reports.
+        // The offered window follows from the segments that the ACK reports.
         self.offer.on_ack(self.board.una, self.board.sacked_out, delivered_now);
-        let rexmit = if dubious { self.react(io.now, &mut progress) } else { Rexmit::Lost };
+        let rexmit = if is_dubious { self.update_state(io.now, &mut progress) } else { Rexmit::Lost };
 
         let rate = self.sampler.finish(io.now, &progress.draft, self.rtt.min);
-        self.control(io.now, &progress, delivered_now, prior_in_flight, rate, (feedback, p.echo()));
-        // A SACK puts the timeout off only if it is for something sent before the first segment was (last) sent: a lost
-        // retransmission must not wait for ever while others come through (Linux tcp_clean_rtx_queue).
+        self.update_window(io.now, &progress, delivered_now, prior_in_flight, rate, (feedback, p.echo()));
+        // A SACK postpones the timeout only if it reports a segment that was sent before the last transmission of the first
+        // segment. Otherwise a lost retransmission could wait forever while others arrive (Linux tcp_clean_rtx_queue).
         let head_sent = self.board.get(self.board.una).map(|s| s.sent);
         let before_head = |(first, _): (Span, Span)| head_sent.is_some_and(|t| first > io.now.since(t));
         if progress.una_advanced
             || progress.sack_rtt.is_some_and(before_head)
-            || progress.data_sacked && self.probe_pending()
+            || progress.data_sacked && self.has_pending_probe()
             || self.deadline() == Time::NEVER
         {
             self.arm(io.now);
@@ -378,7 +378,7 @@ impl Sender {
         self.send_after_ack(io, rexmit);
     }
 
-    /// Marks what the SACK blocks report, and recognises a DSACK (RFC 2883).
+    /// Marks the segments that the SACK blocks report, and detects a DSACK (RFC 2883).
     fn take_sacks(&mut self, now: Time, p: &Packet, progress: &mut Progress) {
         let blocks = &p.sack[..p.sacks as usize];
         let mut first = 0;
@@ -387,8 +387,8 @@ impl Sender {
             if d.end <= p.ack || inside {
                 progress.dsack = true;
                 self.counters.spurious += 1;
-                // More duplicates than we sent: the network makes them, and they say nothing about us
-                // (Linux tcp_dsack_seen).
+                // If there are more duplicates than retransmissions, the network duplicates packets. These DSACKs do not
+                // indicate spurious retransmissions (Linux tcp_dsack_seen).
                 if self.counters.spurious <= self.counters.retransmits {
                     self.undo.on_dsack(d, p.ack);
                     self.rack.on_dsack();
@@ -397,11 +397,11 @@ impl Sender {
             }
         }
         for &block in &blocks[first..] {
-            for part in self.board.news(block) {
+            for part in self.board.new_parts(block) {
                 for seq in part.start.max(self.board.una)..part.end.min(self.board.nxt()) {
                     if let Some(segment) = self.board.sack(seq) {
                         progress.data_sacked = true;
-                        if !segment.ever_retransmitted() {
+                        if !segment.was_retransmitted() {
                             progress.original_sacked |= seq < self.high_seq;
                             let rtt = now.since(segment.sent);
                             progress.sack_rtt = Some((progress.sack_rtt.map_or(rtt, |r| r.0), rtt));
@@ -412,10 +412,10 @@ impl Sender {
                 }
             }
         }
-        self.board.remember(&blocks[first..]);
+        self.board.store_blocks(&blocks[first..]);
     }
 
-    /// Takes acknowledged segments off the board, and the RTT sample of the ACK (Linux `tcp_clean_rtx_queue`).
+    /// Removes acknowledged segments from the scoreboard, and takes the RTT sample of the ACK (Linux `tcp_clean_rtx_queue`).
     #[inline]
     fn take_cumulative(&mut self, io: &Io<'_>, ack: u32, progress: &mut Progress) {
         let now = io.now;
@@ -424,26 +424,26 @@ impl Sender {
         while self.board.una < ack {
             let seq = self.board.una;
             let Some(segment) = self.board.pop() else { break };
-            retransmitted |= segment.ever_retransmitted();
+            retransmitted |= segment.was_retransmitted();
             if segment.is_sacked() {
                 continue;
             }
-            if !segment.ever_retransmitted() {
+            if !segment.was_retransmitted() {
                 let rtt = now.since(segment.sent);
                 acked = Some((acked.map_or(rtt, |r| r.0), rtt));
-                // F-RTO (RFC 5682): an original below the point of the timeout came through.
+                // F-RTO (RFC 5682): an original transmission below the point of the timeout was delivered.
                 progress.original_sacked |= seq < self.high_seq;
             }
             self.sampler.deliver(&segment, &mut progress.draft);
             self.rack.deliver(now, seq, &segment, self.rtt.min);
         }
-        // Karn: nothing from an ACK that covers a retransmission; then a SACK's, then the timestamp's.
+        // Karn: an ACK that covers a retransmission gives no sample. Next choices are the SACKs and the timestamp echo.
         let acked = acked.filter(|_| !retransmitted);
         let echo = || {
             let rtt = echo_rtt(io.timestamp(), progress.ts_echo).filter(|_| progress.una_advanced)?;
             Some((rtt, rtt))
         };
-        // Linux smooths the RTT of the first segment an ACK covers and hands controllers that of the last.
+        // Linux smooths the RTT of the first segment that an ACK covers, and passes the RTT of the last one to controllers.
         let Some((first, _)) = acked.or(progress.sack_rtt).or_else(echo) else { return };
         let last = progress.sack_rtt.or(acked).map_or(first, |r| r.1);
         progress.rtt = Some(last);
@@ -468,8 +468,8 @@ impl Sender {
         }
     }
 
-    /// Lets the window answer (Linux `tcp_cong_control`).
-    fn control(
+    /// Updates the window (Linux `tcp_cong_control`).
+    fn update_window(
         &mut self,
         now: Time,
         progress: &Progress,
@@ -495,7 +495,7 @@ impl Sender {
         ack.rate = rate;
         ack.state = self.state;
         ack.cwnd_limited = self.is_cwnd_limited();
-        // Linux marks a lone runt over a round trip; here any lone segment counts.
+        // Linux sets this for a lone segment below the MSS over a round trip; here any lone segment counts.
         ack.delayed = acked == 1 && prior_in_flight == 1 && progress.una_advanced;
         ack.ece = progress.ece;
         ack.feedback = feedback;
@@ -508,7 +508,7 @@ impl Sender {
             self.window.cwnd = w.unwrap_or(self.window.cwnd).max(1);
             return;
         }
-        // Linux tcp_may_raise_cwnd: without reordering, an ACK that only SACKs does not grow the window.
+        // Linux tcp_may_raise_cwnd: without reordering, an ACK that only carries SACKs does not grow the window.
         let progressed = progress.una_advanced || (self.rack.reordering_seen && acked > 0);
         if !progressed && self.cc.recovery() == Recovery::Transport {
             return;
@@ -516,35 +516,35 @@ impl Sender {
         self.cc.on_ack(&ack, &mut self.window);
         self.window.cwnd = self.window.cwnd.max(1);
         if self.cc.recovery() == Recovery::Transport {
-            self.cwnd_stamp = now; // `tcp_cong_avoid`: while ACKs come no window shrinks for lack of use
+            self.cwnd_stamp = now; // `tcp_cong_avoid`: an unused window does not shrink while ACKs arrive
         }
     }
 
-    /// Linux `tcp_is_cwnd_limited`: in slow start half a window in use is enough.
+    /// Linux `tcp_is_cwnd_limited`: in slow start it is enough that half of the window is in use.
     pub(super) fn is_cwnd_limited(&self) -> bool {
         self.cwnd_limited
             || (self.window.cwnd < self.window.ssthresh && self.window.cwnd < 2 * self.max_packets_out)
     }
 
-    /// An original was acknowledged although we took it for lost: its timestamp is older than our first retransmission
-    /// (Eifel), or there was none yet (Linux `tcp_packet_delayed`).
+    /// Whether the ACK is for an original transmission that was considered lost: its timestamp echo is older than the first
+    /// retransmission (Eifel), or nothing was retransmitted (Linux `tcp_packet_delayed`).
     pub(super) fn ack_is_of_original(&self, ts_echo: u32) -> bool {
         self.undo.retransmitted_at.is_none_or(|at| ts_echo != 0 && before(ts_echo, at))
     }
 }
 
-/// An ACK's timestamps; `None` if it echoes none.
+/// An ACK's timestamps; `None` without an echo.
 fn read_timestamps(ts: u32, ts_echo: u32) -> Option<Timestamps> {
     (ts_echo != 0).then_some(Timestamps { value: ts, echo: ts_echo })
 }
 
-/// Time since the timestamp that a packet echoes, by the clock that wrote it: the RTT (RFC 7323, RTTM). At least a tick.
+/// The RTT from the timestamp echo, at least one tick (RFC 7323, RTTM).
 fn echo_rtt(now: u32, ts_echo: u32) -> Option<Span> {
     (ts_echo != 0 && !before(now, ts_echo))
         .then(|| Timestamps::TICK.scale(now.wrapping_sub(ts_echo).max(1).into(), 1))
 }
 
-/// The rate that a packet's option, or the echo of a congestion header, carries.
+/// The rate in a packet's option or in its echo of a congestion header.
 pub(super) fn read_rate(p: &Packet) -> Option<Rate> {
     if p.is(flag::RATE)
         && let Some(rate) = RateCode::from_bits(p.rate_code).decode()

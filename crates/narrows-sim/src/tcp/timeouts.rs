@@ -1,4 +1,4 @@
-//! The sender's timer: retransmission timeout, tail loss probe and RACK's reordering timer share one, as in Linux.
+//! The sender's timer. As in Linux, the retransmission timeout, the tail loss probe and RACK's reordering timer share it.
 
 use narrows_control::congestion::State;
 use narrows_control::units::{Span, Time};
@@ -7,32 +7,32 @@ use super::Io;
 use super::sender::{Phase, Progress, Sender};
 use super::timer::Timer;
 
-/// SYNs before giving up (Linux tcp_syn_retries 6).
+/// SYNs before the sender gives up (Linux tcp_syn_retries 6).
 const SYN_TRIES: u32 = 7;
-/// Timeouts in a row before giving up (Linux tcp_retries2 15).
+/// Consecutive timeouts before the sender gives up (Linux tcp_retries2 15).
 const RETRIES: u32 = 15;
-/// RFC 8985 section 7.2: worst-case delayed ACK, Linux uses its RTO_MIN.
+/// RFC 8985 section 7.2: worst-case delay of an ACK. Linux uses its RTO_MIN.
 const PROBE_DELAYED_ACK: Span = super::rtt::RTO_MIN;
-/// What probes and RACK's timer wait longer, for ACKs to come first: Linux TCP_TIMEOUT_MIN_US (6.1: `tcp_schedule_loss_probe`,
-/// `tcp_rack_mark_lost`). Linux then rounds up to a jiffy; we have none.
+/// Additional wait of probes and of RACK's timer, so that ACKs arrive first: Linux TCP_TIMEOUT_MIN_US (6.1:
+/// `tcp_schedule_loss_probe`, `tcp_rack_mark_lost`). Linux then rounds up to a jiffy; the simulator does not.
 const SLACK: Span = Span::from_millis(2);
 
-/// Linux's least wait is a microsecond, rounded up to a jiffy.
-const SOON: Span = Span::from_millis(1);
+/// Shortest wait. In Linux it is a microsecond, rounded up to a jiffy.
+const MIN_WAIT: Span = Span::from_millis(1);
 
 impl Sender {
-    /// When the sender's timer is due.
+    /// Time at which the sender's timer expires.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
         self.timer.at()
     }
 
-    /// The timer is set for a tail loss probe.
-    pub(super) fn probe_pending(&self) -> bool {
+    /// Whether the timer is set for a tail loss probe.
+    pub(super) fn has_pending_probe(&self) -> bool {
         matches!(self.timer, Timer::Probe(_))
     }
 
-    /// Sets the timer anew after progress or a transmission (Linux `tcp_set_xmit_timer`, `tcp_rearm_rto`).
+    /// Sets the timer after progress or a transmission (Linux `tcp_set_xmit_timer`, `tcp_rearm_rto`).
     pub(super) fn arm(&mut self, now: Time) {
         if let Timer::Reordering(at) = self.timer
             && at > now
@@ -58,7 +58,7 @@ impl Sender {
         };
     }
 
-    /// The timer is due. The caller has checked the time.
+    /// Handles the timer. The caller has checked that it has expired.
     pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
         match std::mem::replace(&mut self.timer, Timer::Off) {
             Timer::Off => {}
@@ -75,12 +75,12 @@ impl Sender {
         }
     }
 
-    /// RACK asks for its timer: it takes the place of the others, and waits no longer than they would.
+    /// Sets or clears RACK's timer. It replaces the other timers, but expires no later than a retransmission timeout.
     pub(super) fn arm_reordering(&mut self, now: Time, due: Option<Time>) {
-        self.timer.reordering(due.map(|at| (at + SLACK).min(now + self.rtt.rto())));
+        self.timer.set_reordering(due.map(|at| (at + SLACK).min(now + self.rtt.rto())));
     }
 
-    /// Linux `tcp_rack_reo_timeout`: what is lost goes again; new data waits for an ACK.
+    /// Linux `tcp_rack_reo_timeout`: retransmits the lost segments. New data waits for an ACK.
     fn on_reordering_timeout(&mut self, io: &mut Io<'_>) {
         let in_flight = self.board.in_flight();
         self.find_losses(io.now, &mut Progress::default());
@@ -95,10 +95,11 @@ impl Sender {
         }
     }
 
-    /// A timeout counts from when the first segment was sent (Linux `tcp_rearm_rto` after RACK's timer).
+    /// Sets the retransmission timer, counted from the transmission of the first segment (Linux `tcp_rearm_rto` after
+    /// RACK's timer).
     fn arm_since_first(&mut self, now: Time) {
         if let Some(first) = self.board.get(self.board.una) {
-            self.timer = Timer::Retransmit((first.sent + self.rtt.rto()).max(now + SOON));
+            self.timer = Timer::Retransmit((first.sent + self.rtt.rto()).max(now + MIN_WAIT));
         }
     }
 
@@ -117,7 +118,7 @@ impl Sender {
         self.timer = Timer::Retransmit(io.now + self.rtt.rto());
     }
 
-    /// RFC 8985 section 7.3: new data if there is some, else the last segment once more.
+    /// RFC 8985 section 7.3: sends new data if available, otherwise retransmits the last segment.
     fn send_probe(&mut self, io: &mut Io<'_>) {
         if self.board.packets_out() == 0 {
             return;

@@ -1,8 +1,8 @@
-//! The sender's one timer, as a value.
+//! The sender's timer, as a value.
 
 use narrows_control::units::Time;
 
-/// What the timer is set for.
+/// Purpose and expiry of the timer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     Off,
@@ -21,8 +21,8 @@ impl Timer {
         }
     }
 
-    /// RACK wants to be asked again; its timer takes the place of the others until then.
-    pub(super) fn reordering(&mut self, at: Option<Time>) {
+    /// Sets RACK's timer, which replaces the others; `None` clears it.
+    pub(super) fn set_reordering(&mut self, at: Option<Time>) {
         if let Some(at) = at {
             *self = Timer::Reordering(at);
         } else if let Timer::Reordering(_) = *self {

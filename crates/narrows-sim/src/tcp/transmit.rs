@@ -1,4 +1,4 @@
-//! What goes out: retransmissions first, new data within the window, the pacer's pace and the receiver's window.
+//! Transmission: retransmissions first, then new data, as the congestion window, the pacer and the receiver's window allow.
 
 use narrows_control::congestion::{Recovery, State};
 use narrows_control::feedback::code::RateCode;
@@ -7,18 +7,18 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 use super::Io;
 use super::app::Chunk;
 use super::scoreboard::Segment;
-use super::sender::{INITIAL_WINDOW, Phase, Sender};
-use crate::packet::{RATE_OPTION, flag};
+use super::sender::{INITIAL_WINDOW_SEGMENTS, Phase, Sender};
+use crate::packet::{RATE_OPTION_BYTES, flag};
 
-/// Linux pacing ratios (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio), per cent of cwnd per srtt.
+/// Linux pacing ratios (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio), as multiples of cwnd per srtt.
 const PACING_SLOW_START: f64 = 2.0;
 const PACING_AVOIDANCE: f64 = 1.2;
 
 impl Sender {
-    /// When the sender wants to be asked to send again, apart from ACKs and timers.
+    /// The next time at which the pacer or the application may allow a transmission.
     #[inline]
     pub(crate) fn send_at(&self, now: Time) -> Time {
-        // What is due by now and was not sent waits for an ACK, not for the clock.
+        // A segment that could have been sent by now and was not waits for an ACK, not for a time.
         let ahead = |t: Time| if t > now { t } else { Time::NEVER };
         ahead(self.pace_at).min(ahead(self.app_wait))
     }
@@ -47,8 +47,8 @@ impl Sender {
         }
         if self.counters.sent != sent_before {
             self.validate_window(io.now, limited_by_window);
-            // A probe is due two RTTs after the last new segment, a timeout after the last ACK.
-            if self.deadline() == Time::NEVER || self.probe_pending() {
+            // The probe timer counts from the last new segment, the retransmission timer from the last ACK.
+            if self.deadline() == Time::NEVER || self.has_pending_probe() {
                 self.arm(io.now);
             }
         } else if limited_by_window {
@@ -56,7 +56,7 @@ impl Sender {
         }
     }
 
-    /// Sends lost segments again, and nothing new (Linux `tcp_xmit_retransmit_queue`).
+    /// Retransmits lost segments, without new data (Linux `tcp_xmit_retransmit_queue`).
     pub(super) fn retransmit_lost(&mut self, io: &mut Io<'_>) {
         while self.board.in_flight() < self.window.cwnd && self.pace_at <= io.now {
             let Some(seq) = self.board.next_lost() else { break };
@@ -64,7 +64,7 @@ impl Sender {
         }
     }
 
-    /// A retransmission of the first segment puts the timeout off.
+    /// Retransmits a segment. For the first segment, the timer is set again.
     fn retransmit_and_arm(&mut self, io: &mut Io<'_>, seq: u32) {
         self.retransmit(io, seq);
         if seq == self.board.una {
@@ -79,7 +79,7 @@ impl Sender {
         }
     }
 
-    /// Linux `tcp_cwnd_validate`: remembers whether the window was what limited the last flight.
+    /// Linux `tcp_cwnd_validate`: records whether the window limited the last flight.
     fn validate_window(&mut self, now: Time, limited: bool) {
         let out = self.board.packets_out();
         if self.board.una >= self.usage_seq || limited || (!self.cwnd_limited && out > self.max_packets_out) {
@@ -98,9 +98,9 @@ impl Sender {
         }
     }
 
-    /// RFC 2861 section 3.1 as Linux has it (`tcp_cwnd_application_limited`): half-way towards what was used.
+    /// RFC 2861 section 3.1 as in Linux (`tcp_cwnd_application_limited`): the window shrinks half-way to its used part.
     fn shrink_unused_window(&mut self, now: Time) {
-        let used = self.cwnd_used.max(INITIAL_WINDOW);
+        let used = self.cwnd_used.max(INITIAL_WINDOW_SEGMENTS);
         if self.state == State::Open && used < self.window.cwnd {
             self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 2 + self.window.cwnd / 4);
             self.window.cwnd = (self.window.cwnd + used) / 2;
@@ -108,7 +108,7 @@ impl Sender {
         (self.cwnd_used, self.cwnd_stamp) = (0, now);
     }
 
-    /// First transmission after everything was acknowledged: RFC 2861 as Linux has it, and the controller's own rule.
+    /// Prepares the first transmission after an idle time: RFC 2861 as in Linux, and the controller's own rule.
     fn restart_after_idle(&mut self, now: Time) {
         if self.board.packets_out() > 0 || self.counters.sent == 0 || !self.app.has_data(now, self.config.mss)
         {
@@ -117,7 +117,7 @@ impl Sender {
         let idle = now.since(self.last_sent);
         let rto = self.rtt.rto();
         if self.cc.recovery() == Recovery::Transport && idle > rto {
-            let restart = self.window.cwnd.min(INITIAL_WINDOW);
+            let restart = self.window.cwnd.min(INITIAL_WINDOW_SEGMENTS);
             (self.cwnd_used, self.cwnd_stamp) = (0, now);
             let keep = self.window.cwnd / 2 + self.window.cwnd / 4;
             self.window.ssthresh = self.window.ssthresh.max(keep);
@@ -131,9 +131,9 @@ impl Sender {
         self.cc.on_restart(now, idle, self.sampler.is_app_limited(), &mut self.window);
     }
 
-    /// Linux `tcp_event_data_sent`: a transmission while nothing is in flight is a start (CA_EVENT_TX_START), also one behind segments that
-    /// are SACKed or lost, such as the first after a timeout. Network controllers and BBR are told of idle times only: what a switch has to
-    /// be forgiven is no loss, and Linux's BBR asks for an application limit as well.
+    /// Linux `tcp_event_data_sent`: a transmission with nothing in flight is a start (CA_EVENT_TX_START), even if SACKed or
+    /// lost segments are outstanding, as for the first transmission after a timeout. Network controllers and BBR are notified
+    /// only after idle times. A switch needs no notification of losses, and Linux's BBR also requires an application limit.
     fn start_from_empty_flight(&mut self, now: Time) {
         if self.board.packets_out() > 0
             && self.board.in_flight() == 0
@@ -153,20 +153,20 @@ impl Sender {
         if self.board.nxt() >= self.offer.edge() {
             return false;
         }
-        // BRF-100: once per RTT a segment gives up eight bytes to say that the flow is not limited by its application.
+        // BRF-100: once per RTT a segment uses eight bytes to report that the flow is not limited by its application.
         let option = self.cc.wants_feedback() && io.now >= self.option_at && !self.sampler.is_app_limited();
-        // A full packet is a full packet, whatever it carries: headers and options take their bytes from its payload.
-        let header = if self.headers { self.cc.header_bytes() } else { 0 };
-        let room = self.config.mss - header - if option { RATE_OPTION as u16 } else { 0 };
+        // Full packets all have the same size: headers and options take their bytes from the payload.
+        let header = if self.uses_headers { self.cc.header_bytes() } else { 0 };
+        let room = self.config.mss - header - if option { RATE_OPTION_BYTES as u16 } else { 0 };
         let (len, fin) = match self.app.take(io.now, room) {
             Chunk::Data { len, last } => (len, last),
             Chunk::Wait(at) => {
                 self.app_wait = at;
-                self.note_app_limit();
+                self.record_app_limit();
                 return false;
             }
             Chunk::Finished => {
-                self.note_app_limit();
+                self.record_app_limit();
                 return false;
             }
         };
@@ -184,39 +184,39 @@ impl Sender {
         true
     }
 
-    /// BBR-5: nothing to send, room in the window, and no loss that waits for repair.
-    fn note_app_limit(&mut self) {
+    /// BBR-5: the flow is application-limited if it has no data, room in the window, and no loss to repair.
+    fn record_app_limit(&mut self) {
         let in_flight = self.board.in_flight();
         if in_flight < self.window.cwnd && self.board.lost_out <= self.board.retrans_out {
             self.sampler.mark_app_limited(in_flight);
         }
     }
 
-    /// Sends a segment again.
+    /// Retransmits a segment.
     pub(super) fn retransmit(&mut self, io: &mut Io<'_>, seq: u32) {
         self.start_from_empty_flight(io.now);
         let in_flight = self.board.in_flight() + 1;
         let Some(segment) = self.board.get_mut(seq) else { return };
         self.sampler.stamp(io.now, segment, false, in_flight);
         let (len, fin, option) = (segment.len, segment.is_fin(), segment.has_option());
-        self.board.retransmit(io.now, seq);
+        self.board.record_retransmission(io.now, seq);
         self.counters.retransmits += 1;
         self.undo.on_retransmit(io.timestamp());
         self.emit(io, seq, len, fin, option);
     }
 
-    /// After a timeout the first segment goes at once, whatever the pacer says.
+    /// Retransmits the first segment after a timeout, without pacing.
     pub(super) fn retransmit_first(&mut self, io: &mut Io<'_>) {
         let first = self.board.una;
         self.retransmit(io, first);
     }
 
     fn emit(&mut self, io: &mut Io<'_>, seq: u32, len: u16, fin: bool, option: bool) {
-        let again = self.board.get(seq).is_some_and(|s| s.ever_retransmitted());
+        let again = self.board.get(seq).is_some_and(|s| s.was_retransmitted());
         let mut p = self.packet(io, flag::ACK);
         p.seq = seq;
         p.payload = len;
-        p.size += len + if option { RATE_OPTION as u16 } else { 0 };
+        p.size += len + if option { RATE_OPTION_BYTES as u16 } else { 0 };
         if fin {
             p.flags |= flag::FIN;
         }
@@ -224,7 +224,8 @@ impl Sender {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNLIMITED.to_bits();
         }
-        // RFC 3168 section 6.1.5: no retransmission is ECN-capable (but RFC 8257's), and the CWR goes out with new data.
+        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, and the CWR is sent with new data. With RFC 8257,
+        // retransmissions are ECN-capable.
         if self.config.ecn && (!again || self.cc.exact_ce_echo()) {
             p.flags |= flag::ECT;
             if !again && std::mem::take(&mut self.send_cwr) {
@@ -240,8 +241,8 @@ impl Sender {
         io.send(p);
     }
 
-    /// Moves the pacer on by one packet. A pacer that fell behind by less than a packet's time catches up
-    /// (Linux credits half a packet); after a longer pause it starts afresh.
+    /// Advances the pacer by one packet. A pacer that is late by less than the time of a packet catches up (Linux credits
+    /// half a packet); after a longer pause it restarts.
     fn pace(&mut self, now: Time, size: u32) {
         let rate = match self.window.pacing_rate {
             Some(rate) => rate,
@@ -261,7 +262,7 @@ impl Sender {
         Rate::of(Bytes::new(window), self.rtt.srtt).mul_f64(ratio)
     }
 
-    /// The application has closed and all of its data was sent.
+    /// Whether the application has closed and all of its data was sent.
     pub(super) fn app_is_finished(&self) -> bool {
         self.app.is_finished()
     }

@@ -1,24 +1,24 @@
-//! What an episode of losses keeps: how to go on, and what it takes to go back.
+//! State to undo a window reduction, and what to transmit after an ACK.
 
 use crate::packet::SackBlock;
 
-/// What the sender may send once the ACK is processed.
+/// What the sender may transmit after the ACK is processed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rexmit {
-    /// What is lost first, then new data.
+    /// Lost segments first, then new data.
     Lost,
-    /// New data first: F-RTO wants to see whether it is acknowledged.
+    /// New data first: F-RTO tests whether it is acknowledged.
     New,
-    /// New data only: what was taken for lost turns up.
+    /// New data only, as segments that were considered lost arrive.
     Nothing,
 }
 
-/// What is needed to take a reduction back.
+/// The state before a reduction, to undo it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
-    /// una at the start of the episode; `None`: it cannot be undone.
+    /// una at the start of the episode; `None`: the reduction cannot be undone.
     pub(super) marker: Option<u32>,
-    /// Retransmissions not yet reported as duplicates; `None`: nothing was retransmitted.
+    /// Retransmissions that no DSACK has reported; `None`: nothing was retransmitted.
     pub(super) outstanding: Option<u32>,
     pub(super) prior_cwnd: u32,
     pub(super) prior_ssthresh: u32,
@@ -27,7 +27,7 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    /// A duplicate of something sent in this episode (Linux `tcp_check_dsack`).
+    /// Handles a DSACK for a segment of this episode (Linux `tcp_check_dsack`).
     pub(super) fn on_dsack(&mut self, block: SackBlock, ack: u32) {
         if self.marker.is_some_and(|m| block.end > m) && block.end <= ack {
             self.outstanding = self.outstanding.map(|n| n.saturating_sub(1));

@@ -1,5 +1,5 @@
-//! The SDN controllers of the domain, one for each kind of port that has one: nodes of their own, which hear and say everything
-//! a control delay later.
+//! The SDN controllers of the domain, at most one for each kind of rate controller. Every message between a controller and
+//! a switch takes a control delay.
 
 use narrows_control::rate::domain::{DomainController, Settings, Topology};
 use narrows_control::rate::{FlowKey, Message, PortId, registry};
@@ -17,27 +17,27 @@ pub(super) const NOTICES_FROM: u32 = 16;
 
 /// A controller, its control network and its outages.
 pub(super) struct Domain {
-    /// The kind of its ports, and the ports.
+    /// Kind of the rate controllers, and the ports that they control.
     kind: String,
     ports: Vec<PortId>,
     controller: Option<Box<dyn DomainController>>,
     settings: Settings,
     delay: Span,
     outages: Vec<(Time, Time)>,
-    /// Under way, in order of arrival: (when, port, message).
+    /// Messages under way, in order of arrival: (arrival time, port, message).
     to_controller: Ring<(Time, PortId, Message)>,
     to_switch: Ring<(Time, PortId, Message)>,
-    /// A Domain event is pending for this time.
+    /// Time of the pending Domain event.
     event_at: Time,
     out: Vec<(PortId, Message)>,
 }
 
-/// The next message that has arrived.
-fn arrived(queue: &mut Ring<(Time, PortId, Message)>, now: Time) -> Option<(Time, PortId, Message)> {
+/// Takes the next message that has arrived.
+fn take_arrived(queue: &mut Ring<(Time, PortId, Message)>, now: Time) -> Option<(Time, PortId, Message)> {
     if queue.front()?.0 <= now { queue.pop_front() } else { None }
 }
 
-/// The routes as the controllers know them.
+/// The controllers' view of the routes.
 struct Routes<'w> {
     flows: &'w [Flow],
     live: &'w [bool],
@@ -85,7 +85,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// A controller of these ports that knows nothing yet.
+    /// A new controller of these ports, without any state.
     fn build_domain(
         &self,
         kind: &str,
@@ -98,18 +98,18 @@ impl World<'_> {
             (port, if params.is_null() { none.clone() } else { params.clone() })
         });
         registry::build_domain(kind, params.collect(), settings, Bytes::new(1500), self.now)
-            .map_err(|e| Error::Parameters { what: format!("params of {kind:?}"), trouble: e.to_string() })
+            .map_err(|e| Error::Parameters { what: format!("params of {kind:?}"), reason: e.to_string() })
     }
 
     pub(super) fn send_to_domain(&mut self, from: PortId, message: Message) {
         let Some(index) = self.domains.iter().position(|domain| domain.ports.contains(&from)) else { return };
-        self.switches[from as usize].work.message(&message);
+        self.switches[from as usize].signalling.count_message(&message);
         let domain = &mut self.domains[index];
         domain.to_controller.push_back((self.now + domain.delay, from, message));
         self.schedule_domain(index);
     }
 
-    /// A message of the control network arrives, or a controller's moment has come.
+    /// Handles the arrival of a message on the control network, or a controller's timer.
     pub(super) fn message_event(&mut self, index: u32) {
         match index.checked_sub(NOTICES_FROM) {
             Some(notice) => self.notice_event(notice),
@@ -117,7 +117,7 @@ impl World<'_> {
         }
     }
 
-    /// Something arrives at the controller or at a switch, the controller has something to do, or an outage begins or ends.
+    /// Handles messages that arrive at the controller or at a switch, the controller's timer, and outages.
     fn domain_event(&mut self, index: usize) {
         if self.domains[index].event_at != self.now {
             return;
@@ -127,7 +127,7 @@ impl World<'_> {
         let World { domains, flows, live, sources, paths, ports, switches, now, .. } = self;
         let (domain, now) = (&mut domains[index], *now);
         let routes = Routes { flows, live, sources, paths, ports };
-        while let Some((_, from, message)) = arrived(&mut domain.to_controller, now) {
+        while let Some((_, from, message)) = take_arrived(&mut domain.to_controller, now) {
             if let Some(controller) = &mut domain.controller {
                 controller.on_message(now, from, &message, &routes, &mut domain.out);
             }
@@ -140,11 +140,11 @@ impl World<'_> {
         let arrives = now + domain.delay;
         for (port, message) in domain.out.drain(..) {
             if let Some(switch) = switches.get_mut(port as usize) {
-                switch.work.message(&message);
+                switch.signalling.count_message(&message);
             }
             domain.to_switch.push_back((arrives, port, message));
         }
-        while let Some((_, port, message)) = arrived(&mut self.domains[index].to_switch, self.now) {
+        while let Some((_, port, message)) = take_arrived(&mut self.domains[index].to_switch, self.now) {
             self.message_to_switch(port, &message);
         }
         self.schedule_domain(index);
@@ -152,11 +152,11 @@ impl World<'_> {
 
     fn fail_or_recover(&mut self, index: usize) {
         let domain = &self.domains[index];
-        let out_of_order = domain.outages.iter().any(|&(from, to)| from <= self.now && self.now < to);
-        if out_of_order {
+        let has_failed = domain.outages.iter().any(|&(from, to)| from <= self.now && self.now < to);
+        if has_failed {
             self.domains[index].controller = None;
         } else if domain.controller.is_none() {
-            // The parameters were good at the start.
+            // The parameters were valid at the start.
             let fresh = self.build_domain(&domain.kind, &domain.ports, &domain.settings);
             self.domains[index].controller = fresh.ok().flatten();
         }

@@ -1,4 +1,4 @@
-//! Flows in a run: where they come from, how they are woken, how they end and give back what they held.
+//! Flows in a run: how they start, are woken, end, and release their storage.
 
 use narrows_control::congestion::linux::reno::Reno;
 use narrows_control::rate::Proto;
@@ -14,28 +14,28 @@ use crate::plan::{AppPlan, FlowPlan, TransportPlan};
 use crate::probe::Histogram;
 use crate::tcp::{App, Config, Io, Offer, Receiver, Sender};
 
-/// Flows of a run beyond which none is sampled by default: a table of samples nobody reads.
+/// Number of flows that are sampled. Samples of more flows would make an unreadable table.
 const SAMPLED_FLOWS: u32 = 1_000;
 
-/// A flow plan at work: what it has started and what it will start.
+/// A flow plan in a run, which starts flows.
 pub(super) struct Source {
     started: u32,
     /// The Poisson process has begun.
-    running: bool,
+    is_running: bool,
     arrivals: Option<Arrivals>,
-    /// Slots of its flows that stop at a known time, for the snapshot.
+    /// Starts of the paths in both directions, in the table of paths.
     forward: u32,
     reverse: u32,
     empty: EmptyPath,
 }
 
 impl Source {
-    /// Start of the way back.
+    /// Start of the path from the receiver to the sender.
     pub(super) fn reverse(&self) -> u32 {
         self.reverse
     }
 
-    /// Start of the way there.
+    /// Start of the path from the sender to the receiver.
     pub(super) fn forward(&self) -> u32 {
         self.forward
     }
@@ -48,7 +48,7 @@ impl World<'_> {
             let empty = self.empty_path(plan, forward, reverse);
             self.sources.push(Source {
                 started: 0,
-                running: false,
+                is_running: false,
                 arrivals: Arrivals::new(plan, self.plan.seed, i as u64),
                 forward,
                 reverse,
@@ -60,7 +60,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// What a flow would find on its path if it were alone.
+    /// The path of a flow without other traffic.
     fn empty_path(&self, plan: &FlowPlan, forward: u32, reverse: u32) -> EmptyPath {
         let (forward, reverse) = (self.paths.links_of(forward), self.paths.links_of(reverse));
         EmptyPath::along(plan, forward, reverse, |link| {
@@ -70,7 +70,7 @@ impl World<'_> {
         })
     }
 
-    /// A source's moment: the next flow of its group or of its Poisson process.
+    /// Handles a source's event: starts the next flow of its group or of its Poisson process, or stops the source.
     pub(super) fn source_event(&mut self, index: u32) {
         let plan = &self.plan.flows[index as usize];
         let stop = plan.stop.unwrap_or(Time::NEVER);
@@ -85,10 +85,10 @@ impl World<'_> {
                 }
                 let source = &mut self.sources[index as usize];
                 let Some(arrivals) = &mut source.arrivals else { return };
-                self.events.push(self.now + arrivals.gap(), Kind::Source, index);
+                self.events.push(self.now + arrivals.draw_gap(), Kind::Source, index);
                 // The first event only starts the process: the first arrival is one gap after it.
-                if std::mem::replace(&mut source.running, true) {
-                    let bytes = arrivals.size();
+                if std::mem::replace(&mut source.is_running, true) {
+                    let bytes = arrivals.draw_size();
                     source.started += 1;
                     let app = App::sized(Bytes::new(bytes), self.now);
                     self.start_flow(index, app, bytes);
@@ -107,7 +107,7 @@ impl World<'_> {
         }
     }
 
-    /// The applications of a plan flow stop: what is delivered later does not count as its goodput.
+    /// Records the delivered bytes when the applications of a flow plan stop. Later deliveries do not count as goodput.
     fn snapshot_at_stop(&mut self, index: u32) {
         for (slot, flow) in self.flows.iter_mut().enumerate() {
             if self.live[slot] && flow.meta.plan == index {
@@ -142,7 +142,7 @@ impl World<'_> {
             stop: plan.stop.unwrap_or(end).min(end),
             size,
             empty: source.empty,
-            sampled: !poisson && self.plan.probes.flows && id < SAMPLED_FLOWS,
+            is_sampled: !poisson && self.plan.probes.flows && id < SAMPLED_FLOWS,
             delivered_at_start: 0,
             delivered_at_stop: None,
             sent_bytes: 0,
@@ -178,7 +178,7 @@ impl World<'_> {
             TransportPlan::Tcp { cc, ecn, pacing, receive_window, mss } => {
                 let mut random = Random::new(self.plan.seed, 4 << 40 | meta.id as u64);
                 let back = Template { hop: reverse, flags: flag::REVERSE, ..template };
-                // `Plan::check` has seen that the name exists.
+                // `Plan::check` has verified that the name exists.
                 let cc = (self.controllers)(cc).unwrap_or_else(|| Box::new(Reno::default()));
                 let exact_ce = cc.exact_ce_echo();
                 let ecn = *ecn || exact_ce;
@@ -188,7 +188,7 @@ impl World<'_> {
                     Config { template, mss: *mss as u16, ecn, pacing: *pacing, offer, seed: random.bits() };
                 let measure_from = Time::ZERO + self.plan.warmup;
                 let mut sender = Sender::new(config, app, cc, measure_from);
-                if meta.sampled {
+                if meta.is_sampled {
                     sender.rtt_histogram = Histogram::new();
                 }
                 Body::Tcp(Box::new(Tcp {
@@ -209,7 +209,7 @@ impl World<'_> {
         }
     }
 
-    /// Lets a flow act, then forwards what it sent, sets its wake-ups and ends it if it is over.
+    /// Runs `act` on a flow, forwards the packets that it sent, schedules its events, and ends it if it has finished.
     #[inline]
     pub(super) fn with_flow(&mut self, slot: u32, act: impl FnOnce(&mut Flow, &mut Io<'_>)) {
         let flow = &mut self.flows[slot as usize];
@@ -224,7 +224,7 @@ impl World<'_> {
             flow.send_at = send;
             self.events.push(send, Kind::Send, slot);
         }
-        let over = flow.is_over();
+        let finished = flow.is_finished();
         for k in 0..self.outbox.len() {
             let packet = self.outbox[k];
             let p = self.packets.get(packet);
@@ -235,12 +235,12 @@ impl World<'_> {
             self.forward(link, packet);
         }
         self.outbox.clear();
-        if over {
+        if finished {
             self.end_flow(slot);
         }
     }
 
-    /// A timer event: early ones are put off to the deadline in force now (most are, an ACK moves it on).
+    /// Handles a timer event. Most events are early, as ACKs move the deadline; these are rescheduled to the current deadline.
     pub(super) fn flow_timer(&mut self, slot: u32) {
         let Some(flow) = self.flows.get_mut(slot as usize) else { return };
         if flow.timer_at != self.now || !self.live[slot as usize] {
@@ -259,13 +259,13 @@ impl World<'_> {
         self.with_flow(slot, |flow, io| flow.on_send(io));
     }
 
-    /// Frees a slot. Its generation moves on, so that packets still in flight find nobody.
+    /// Frees a slot. Its generation changes, so that packets still in flight are not delivered to the slot's next flow.
     fn end_flow(&mut self, slot: u32) {
         self.record_flow(slot, true);
         self.live[slot as usize] = false;
         self.generations[slot as usize] = self.generations[slot as usize].wrapping_add(1);
         self.free_flows.push(slot);
-        // The storage of a long flow's scoreboard must not outlive it.
+        // Free the scoreboard of a long flow at its end.
         let flow = &mut self.flows[slot as usize];
         flow.timer_at = Time::NEVER;
         flow.send_at = Time::NEVER;

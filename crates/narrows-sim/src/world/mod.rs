@@ -1,4 +1,4 @@
-//! A run: the network, the flows, and the loop that moves time.
+//! A run: the network, the flows, and the event loop.
 
 mod arrivals;
 mod domain;
@@ -27,12 +27,12 @@ use notices::Notice;
 use switches::Switch;
 pub(crate) use switches::build_rate_controller;
 
-/// What a run gives.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
     /// Tables: flows, flow_samples, links, link_samples, signalling, distributions, events, traces.
     pub tables: Vec<Table>,
-    /// What the run was worth.
+    /// Size of the run.
     pub counts: Counts,
 }
 
@@ -56,21 +56,21 @@ pub struct Counts {
     pub peak_flows: u64,
 }
 
-/// Events between two looks at the cancel flag.
+/// Number of events between two checks of the cancel flag.
 const CANCEL_INTERVAL: u64 = 1 << 16;
 
 /// Simulates a plan. The same plan gives the same results, bit for bit.
 ///
 /// # Errors
-/// A plan that makes no sense, or [`Error::Cancelled`] once `cancel` is set.
+/// The plan is invalid, or [`Error::Cancelled`] after `cancel` was set.
 pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Results, Error> {
     run_with(plan, cancel, &congestion::registry::build)
 }
 
-/// Builds a congestion controller by name; `None` if it knows no such name.
+/// Builds a congestion controller by name; `None` for an unknown name.
 pub type Controllers<'a> = &'a dyn Fn(&str) -> Option<Box<dyn Controller>>;
 
-/// As [`run`], with other congestion controllers than the built-in ones (or in addition to them).
+/// As [`run`], with the given congestion controllers instead of the built-in ones.
 ///
 /// # Errors
 /// As [`run`].
@@ -81,7 +81,7 @@ pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: Controllers<'_>) 
     Ok(world.finish())
 }
 
-/// The nodes of the path that packets between two nodes take; `None` if there is none.
+/// The nodes of the path between two nodes; `None` if there is no path.
 pub fn route(plan: &Plan, from: u32, to: u32) -> Option<Vec<u32>> {
     plan.check().ok()?;
     let mut paths = Paths::new(plan);
@@ -100,7 +100,7 @@ pub(crate) struct World<'p> {
     ports: Vec<Port>,
     paths: Paths,
     flows: Vec<Flow>,
-    /// Use count of each slot, and the free ones.
+    /// Use count of each slot, whether it is in use, and the free slots.
     generations: Vec<u16>,
     live: Vec<bool>,
     free_flows: Vec<u32>,
@@ -109,7 +109,7 @@ pub(crate) struct World<'p> {
     /// Switches at each node.
     switches_at: Vec<Vec<u32>>,
     domains: Vec<Domain>,
-    /// Rates under way to sources by messages of their own.
+    /// Messages that carry a rate to a source.
     notices: Slab<Notice>,
     recorder: Recorder,
     /// Packets that an endpoint has just sent.
@@ -191,11 +191,11 @@ impl<'p> World<'p> {
         }
     }
 
-    /// A packet comes out of a link: on to the next, or to its host.
+    /// Handles a packet at the end of a link: forwards it to the next link, or delivers it to its host.
     #[inline]
     fn arrive(&mut self, link: u32, packet: u32) {
         self.counts.packet_hops += 1;
-        if self.ports[link as usize].switch_beyond {
+        if self.ports[link as usize].leads_to_switch {
             self.pass_switches(link, packet);
         }
         let next = self.paths.link(self.packets.get(packet).hop);

@@ -1,4 +1,4 @@
-//! Rates that reach a source by a message of their own rather than in an ACK (PAC-3b).
+//! Rates that are sent to a source in separate messages rather than in ACKs (PAC-3b).
 
 use narrows_control::rate::{FlowKey, PortId};
 use narrows_control::units::{Rate, Span};
@@ -17,14 +17,14 @@ pub(super) struct Notice {
 }
 
 impl World<'_> {
-    /// A switch sends a rate to a flow's source: the message takes as long as the links between them delay it. It takes none of
-    /// their capacity.
+    /// Sends a rate from a switch to a flow's source. The message takes the delay of the links between them, and none of their
+    /// capacity.
     pub(super) fn notify_source(&mut self, port: PortId, key: &FlowKey, rate: Rate) {
         let slot = slot_of(key);
         let known = self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key);
         let Some(flow) = known else { return };
         let sender = &mut self.switches[port as usize];
-        sender.work.notices += 1;
+        sender.signalling.notices += 1;
         let switch = self.ports[sender.link as usize].from;
         let path = self.paths.links_of(self.sources[flow.meta.plan as usize].reverse());
         let rest = path.iter().skip_while(|&&l| self.ports[l as usize].from != switch);
@@ -34,7 +34,7 @@ impl World<'_> {
         self.events.push(self.now + delay, Kind::Domain, NOTICES_FROM + index);
     }
 
-    /// The message arrives.
+    /// Delivers the message.
     pub(super) fn notice_event(&mut self, index: u32) {
         let Notice { slot, generation, rate } = *self.notices.get(index);
         self.notices.free(index);

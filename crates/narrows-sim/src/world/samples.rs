@@ -1,4 +1,4 @@
-//! Samples at fixed intervals, and the rows that are written when a flow or the run ends.
+//! Samples at fixed intervals, and the rows written at the end of a flow or of the run.
 
 use narrows_control::congestion::INFINITE_SSTHRESH;
 use narrows_control::units::{Bytes, Rate, Time};
@@ -7,11 +7,11 @@ use super::{Results, World};
 use crate::engine::Kind;
 use crate::flow::{Body, Meta};
 use crate::net::PortTotals;
-use crate::packet::HEADER;
+use crate::packet::HEADER_BYTES;
 use crate::plan::TransportPlan;
 use crate::probe::{Histogram, row};
 
-/// Sample event: the regular one, and the one that begins the measurement interval.
+/// Sample events: a regular sample, and the start of the measurement interval.
 const REGULAR: u32 = 0;
 const MEASURE: u32 = 1;
 
@@ -49,7 +49,7 @@ impl World<'_> {
         let seconds = interval.as_secs_f64();
         for &link in &self.plan.probes.links {
             let port = &mut self.ports[link as usize];
-            let (departed, capacity) = port.bin(from, self.now);
+            let (departed, capacity) = port.take_sample(from, self.now);
             let (packets, bytes) = port.backlog(self.now);
             let s = &port.stats;
             self.recorder.link_samples.push(row![
@@ -65,7 +65,7 @@ impl World<'_> {
             ]);
         }
         for slot in 0..self.flows.len() {
-            if self.live[slot] && self.flows[slot].meta.sampled {
+            if self.live[slot] && self.flows[slot].meta.is_sampled {
                 self.sample_flow(slot, seconds);
             }
         }
@@ -134,7 +134,7 @@ impl World<'_> {
     fn sample_traces(&mut self) {
         let t = self.now.as_secs_f64();
         for (slot, flow) in self.flows.iter().enumerate() {
-            if let (true, true, Body::Tcp(tcp)) = (self.live[slot], flow.meta.sampled, &flow.body) {
+            if let (true, true, Body::Tcp(tcp)) = (self.live[slot], flow.meta.is_sampled, &flow.body) {
                 let name = self.flow_name(&flow.meta);
                 let traces = &mut self.recorder.traces;
                 tcp.sender.cc.trace(&mut |key, value| traces.push(row![t, name.as_str(), key, value]));
@@ -156,7 +156,7 @@ impl World<'_> {
         if grouped { format!("{}.{}", plan.name, meta.member) } else { plan.name.clone() }
     }
 
-    /// The row of a flow that has ended, or has not when the run ends.
+    /// Writes the row of a flow that has ended, or of one that is still running at the end of the run.
     pub(super) fn record_flow(&mut self, slot: u32, ended: bool) {
         let flow = &self.flows[slot as usize];
         let m = &flow.meta;
@@ -173,13 +173,14 @@ impl World<'_> {
         let seconds = until.since(begin).as_secs_f64();
         let goodput = if seconds > 0.0 { measured as f64 * 8.0 / seconds } else { nan };
         let since_start = |t: Option<Time>| t.map(|t| t.since(m.start).as_secs_f64());
-        // MET-71: handshake, first data to last ACK, and the bytes at the bottleneck's rate. The RTTs are those of the propagation,
-        // since the last term counts the transmission; so nothing is faster than ideal.
+        // MET-71: one RTT for the handshake, one from the first data to the last ACK, and the transmission time of all bytes at
+        // the bottleneck's rate. The RTTs contain only the propagation, since the last term contains the transmission. So no
+        // flow is faster than ideal.
         let segments = match &plan.transport {
             TransportPlan::Tcp { mss, .. } => m.size.div_ceil(*mss as u64),
             TransportPlan::Udp { .. } => 0,
         };
-        let wire = Bytes::new(m.size) + Bytes::new(segments.saturating_mul(HEADER as u64));
+        let wire = Bytes::new(m.size) + Bytes::new(segments.saturating_mul(HEADER_BYTES as u64));
         let ideal = m.empty.propagation.scale(2, 1) + m.empty.bottleneck.time_for(wire);
         let ideal = (m.size > 0).then(|| ideal.as_secs_f64());
         let mut cells = vec![
@@ -223,7 +224,7 @@ impl World<'_> {
                     },
                 ]);
                 if let Some(h) = &s.rtt_histogram {
-                    self.recorder.distribution("flow", m.id, "rtt", h);
+                    self.recorder.record_distribution("flow", m.id, "rtt", h);
                 }
             }
             Body::Udp(udp) => {
@@ -278,11 +279,11 @@ impl World<'_> {
             s.sojourn_sum as f64 / 1e9 / seconds,
         ]);
         if let Some(h) = &port.sojourn {
-            self.recorder.distribution("link", link as u32, "sojourn", h);
+            self.recorder.record_distribution("link", link as u32, "sojourn", h);
         }
     }
 
-    /// Writes what is still open and gives the results.
+    /// Writes the remaining rows and returns the results.
     pub(super) fn finish(mut self) -> Results {
         for slot in 0..self.flows.len() {
             if self.live[slot] {

@@ -1,4 +1,4 @@
-//! Switches: where the rate controllers of `narrows-control` meet packets.
+//! Switches: they show packets to the rate controllers of `narrows-control`.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{
@@ -8,7 +8,7 @@ use narrows_control::rate::{
 use narrows_control::units::{Bytes, Rate, Time};
 
 use super::World;
-use super::signalling::Work;
+use super::signalling::SignallingCounts;
 use crate::engine::Kind;
 use crate::error::Error;
 use crate::flow::flow_key;
@@ -19,15 +19,15 @@ use crate::probe::row;
 /// A controlled port and its rate controller.
 pub(super) struct Switch {
     pub(super) link: u32,
-    /// `None` while the controller is out of order.
+    /// `None` during an outage of the controller.
     pub(super) controller: Option<Box<dyn RateController>>,
     plan: ControllerPlan,
-    /// The controller works on congestion headers.
-    headers: bool,
-    /// A Switch event is pending for this time.
+    /// The controller reads and writes congestion headers.
+    uses_headers: bool,
+    /// Time of the pending Switch event.
     timer_at: Time,
     actions: Vec<Action>,
-    pub(super) work: Work,
+    pub(super) signalling: SignallingCounts,
 }
 
 impl World<'_> {
@@ -39,23 +39,23 @@ impl World<'_> {
             let node = self.ports[link].from;
             self.switches_at[node as usize].push(i as u32);
             for port in self.ports.iter_mut().filter(|p| p.to == node) {
-                port.switch_beyond = true;
+                port.leads_to_switch = true;
             }
             self.switches.push(Switch {
                 link: plan.link,
-                headers: controller.works_on_headers(),
+                uses_headers: controller.works_on_headers(),
                 controller: Some(controller),
                 plan: plan.clone(),
                 timer_at: Time::NEVER,
                 actions: Vec::new(),
-                work: Work::default(),
+                signalling: SignallingCounts::default(),
             });
             self.with_port(i as u32, |c, now, port, actions| c.on_start(now, port, actions));
         }
         self.start_domains()
     }
 
-    /// Lets a switch's controller act on the figures of its port. Nothing if it is out of order.
+    /// Runs `act` on a switch's controller and the counters of its port. Does nothing during an outage.
     pub(super) fn with_port<R: Default>(
         &mut self,
         index: u32,
@@ -65,11 +65,12 @@ impl World<'_> {
         if switch.controller.is_none() {
             return self.with_switch(index, |_, _, _| R::default());
         }
-        let counters = self.ports[switch.link as usize].counters(self.now, switch.plan.told);
+        let counters =
+            self.ports[switch.link as usize].counters(self.now, switch.plan.capacity_is_configured);
         self.with_switch(index, |c, now, actions| act(c, now, &counters, actions))
     }
 
-    /// Lets a switch's controller act, then does what it asks for. Nothing if it is out of order.
+    /// Runs `act` on a switch's controller and performs the resulting actions. Does nothing during an outage.
     pub(super) fn with_switch<R: Default>(
         &mut self,
         index: u32,
@@ -78,13 +79,13 @@ impl World<'_> {
         let switch = &mut self.switches[index as usize];
         let port = &self.ports[switch.link as usize];
         let mut result = R::default();
-        let mut wanted = next_outage(&switch.plan, self.now);
+        let mut wake_at = next_outage(&switch.plan, self.now);
         if let Some(controller) = &mut switch.controller {
             let mut actions = std::mem::take(&mut switch.actions);
             result = act(controller.as_mut(), self.now, &mut actions);
-            wanted = wanted.min(controller.next_timer());
-            if switch.plan.told {
-                wanted = wanted.min(port.service().next_change(self.now));
+            wake_at = wake_at.min(controller.next_timer());
+            if switch.plan.capacity_is_configured {
+                wake_at = wake_at.min(port.service().next_change(self.now));
             }
             let link = switch.link;
             for action in actions.drain(..) {
@@ -93,11 +94,11 @@ impl World<'_> {
             self.switches[index as usize].actions = actions;
         }
         let switch = &mut self.switches[index as usize];
-        // A timer in the past means "at once", but time has to move.
-        let wanted = wanted.max(self.now + narrows_control::units::Span::from_nanos(1));
-        if wanted < switch.timer_at {
-            switch.timer_at = wanted;
-            self.events.push(wanted, Kind::Switch, index);
+        // A timer in the past means "at once", but the next event must be at a later time, or the run would not advance.
+        let wake_at = wake_at.max(self.now + narrows_control::units::Span::from_nanos(1));
+        if wake_at < switch.timer_at {
+            switch.timer_at = wake_at;
+            self.events.push(wake_at, Kind::Switch, index);
         }
         result
     }
@@ -106,13 +107,13 @@ impl World<'_> {
         match action {
             Action::SetClass { class, rate, ceil } => {
                 let port = &mut self.ports[link as usize];
-                // The link itself is a class's limit when its ceiling is the link's rate. A second token bucket at that rate
-                // would throw away what a link of varying rate grants in bursts.
-                let ceil = if ceil >= port.service().told(self.now) { Rate::MAX } else { ceil };
+                // If the ceiling of a class is the link's rate, the link itself limits the class. A second token bucket at that
+                // rate would waste bursts of a link with a varying rate.
+                let ceil = if ceil >= port.service().configured_rate(self.now) { Rate::MAX } else { ceil };
                 if let Some(htb) = port.htb() {
                     htb.set_class(self.now, class as usize, rate, ceil);
                 }
-                port.kick(self.now, link, &mut self.events);
+                port.wake(self.now, link, &mut self.events);
             }
             Action::ToController(message) => self.send_to_domain(index, message),
             Action::ToSource { flow, rate } => self.notify_source(index, &flow, rate),
@@ -126,19 +127,19 @@ impl World<'_> {
         }
     }
 
-    /// A switch's timer, or the beginning or end of an outage.
+    /// Handles a switch's timer, and the start or end of an outage.
     pub(super) fn switch_timer(&mut self, index: u32) {
         let switch = &mut self.switches[index as usize];
         if switch.timer_at != self.now {
             return;
         }
         switch.timer_at = Time::NEVER;
-        let out = switch.plan.outages.iter().any(|&(from, to)| from <= self.now && self.now < to);
-        if out && switch.controller.is_some() {
+        let has_failed = switch.plan.outages.iter().any(|&(from, to)| from <= self.now && self.now < to);
+        if has_failed && switch.controller.is_some() {
             switch.controller = None;
             self.ports[switch.link as usize].release(self.now);
-        } else if !out && switch.controller.is_none() {
-            // It comes back knowing nothing: the flows are still there, and it has to find them.
+        } else if !has_failed && switch.controller.is_none() {
+            // The controller restarts without state and has to find the existing flows again.
             switch.controller = build_rate_controller(&switch.plan, index).ok();
             self.with_port(index, |c, now, port, actions| c.on_start(now, port, actions));
             return;
@@ -146,23 +147,23 @@ impl World<'_> {
         self.with_port(index, |c, now, port, actions| c.on_timer(now, port, actions));
     }
 
-    /// The leaf for a packet that is about to join a controlled port; `None`: the policer drops it.
+    /// The leaf for a packet at a controlled port; `None`: the policer drops the packet.
     pub(super) fn admit(&mut self, link: u32, packet: u32) -> Option<usize> {
         let p = *self.packets.get(packet);
         let index = self.ports[link as usize].switch?;
-        // ACKs of flows in the other direction belong to nobody's allocation here.
+        // ACKs of flows in the other direction are not part of any allocation of this port.
         if p.is(flag::REVERSE) || self.switches[index as usize].controller.is_none() {
             return Some(Leaf::OtherTcp as usize);
         }
-        let headers = self.switches[index as usize].headers;
+        let uses_headers = self.switches[index as usize].uses_headers;
         let mut info = self.packet_info(&p);
         let admission = self.with_port(index, |c, now, port, actions| {
-            if headers {
+            if uses_headers {
                 c.on_arrival(now, info.size, &mut info.header, port);
             }
             Some(c.on_data(now, &info, port, actions))
         });
-        if headers && info.header != p.header() {
+        if uses_headers && info.header != p.header() {
             self.packets.get_mut(packet).set_header(info.header);
             self.ports[link as usize].stats.rewritten += 1;
         }
@@ -173,15 +174,15 @@ impl World<'_> {
         }
     }
 
-    /// A scheduling queue's moment.
+    /// Handles a Ready event of a port.
     pub(super) fn ready(&mut self, link: u32) {
         let port = &mut self.ports[link as usize];
-        let switch = port.switch.map(|index| &mut self.switches[index as usize]).filter(|s| s.headers);
+        let switch = port.switch.map(|index| &mut self.switches[index as usize]).filter(|s| s.uses_headers);
         let writer = switch.and_then(|s| s.controller.as_deref_mut()).map(|c| c as &mut dyn RateController);
         port.ready(self.now, link, &mut self.packets, &mut self.events, writer);
     }
 
-    /// A packet has come to a node with switches: what travels against the data may get a rate written into it.
+    /// Passes a packet through the switches of a node. They may write a rate into packets of the reverse direction.
     pub(super) fn pass_switches(&mut self, link: u32, packet: u32) {
         let p = *self.packets.get(packet);
         if !p.is(flag::REVERSE) {
@@ -196,18 +197,18 @@ impl World<'_> {
                 let p = self.packets.get_mut(packet);
                 if p.is(flag::RATE) {
                     let code = RateCode::encode(rate);
-                    debug_assert!(crate::wire::carries(p, code), "{code:?} into {p:?}");
+                    debug_assert!(crate::wire::survives_encoding(p, code), "{code:?} into {p:?}");
                     p.rate_code = code.to_bits();
-                    self.switches[index as usize].work.acks += 1;
+                    self.switches[index as usize].signalling.acks += 1;
                 } else {
-                    // A header without room for the option (BRF-11).
+                    // The header has no room for the option (BRF-11).
                     self.with_switch(index, |c, _, _| c.on_write_failed(&info.key));
                 }
             }
         }
     }
 
-    /// What a switch can read from a packet.
+    /// The fields of a packet that a switch can read.
     fn packet_info(&self, p: &Packet) -> PacketInfo {
         let code = RateCode::from_bits(p.rate_code);
         let option = match code.decode() {
@@ -234,7 +235,7 @@ impl World<'_> {
         }
     }
 
-    /// Payload of a full segment of a packet's flow.
+    /// Payload bytes of a full segment of the packet's flow.
     fn mss_of(&self, p: &Packet) -> u64 {
         let plan = self.flows[p.flow as usize].meta.plan;
         match self.plan.flows[plan as usize].transport {
@@ -248,7 +249,7 @@ impl World<'_> {
         if self.generations[p.flow as usize] == p.generation {
             return flow.meta.key;
         }
-        // The flow has ended and its slot may have another: ports no flow has.
+        // The flow has ended and another flow may use its slot: return a key with ports that no flow has.
         let proto = if p.is(flag::UDP) { Proto::Udp } else { Proto::Tcp };
         FlowKey { sport: 1, dport: 1, ..flow_key(0, 0, 0, p.flow, proto) }
     }
@@ -262,13 +263,13 @@ impl World<'_> {
         }
     }
 
-    /// What the switches on its path allow a flow.
+    /// The lowest rate that the switches allocate to a flow.
     pub(super) fn allocation(&self, slot: usize) -> Option<Rate> {
         let key = &self.flows[slot].meta.key;
         self.switches.iter().filter_map(|s| s.controller.as_ref()?.allocation(key)).min()
     }
 
-    /// A message for a switch has arrived.
+    /// Delivers a message to a switch.
     pub(super) fn message_to_switch(&mut self, index: u32, message: &Message) {
         if (index as usize) < self.switches.len() {
             self.with_port(index, |c, now, port, actions| c.on_message(now, message, port, actions));
@@ -283,12 +284,11 @@ pub(crate) fn build_rate_controller(
 ) -> Result<Box<dyn RateController>, Error> {
     let none = serde_json::Value::Object(serde_json::Map::new());
     let params = if plan.params.is_null() { &none } else { &plan.params };
-    narrows_control::rate::registry::build(&plan.kind, params, port, Bytes::new(1500)).map_err(|e| {
-        Error::Parameters { what: format!("controllers[{port}].params"), trouble: e.to_string() }
-    })
+    narrows_control::rate::registry::build(&plan.kind, params, port, Bytes::new(1500))
+        .map_err(|e| Error::Parameters { what: format!("controllers[{port}].params"), reason: e.to_string() })
 }
 
-/// The next beginning or end of an outage after `now`.
+/// The next start or end of an outage after `now`.
 fn next_outage(plan: &ControllerPlan, now: Time) -> Time {
     plan.outages.iter().flat_map(|&(from, to)| [from, to]).filter(|&t| t > now).min().unwrap_or(Time::NEVER)
 }

@@ -59,7 +59,7 @@ impl Net {
             kind: "brf".into(),
             link,
             shape: None,
-            told: true,
+            capacity_is_configured: true,
             limit: packets(1000),
             params,
             outages: Vec::new(),

@@ -106,7 +106,7 @@ pub fn controller(kind: &str, params: Value) -> ControllerPlan {
         kind: kind.into(),
         link: 0,
         shape: None,
-        told: true,
+        capacity_is_configured: true,
         limit: LimitPlan::default(),
         params,
         outages: Vec::new(),

@@ -1,4 +1,4 @@
-//! CoDel (RFC 8289): drops at the head when the sojourn time has been above the target for an interval.
+//! CoDel (RFC 8289) drops packets at the head when the sojourn time has been above the target for an interval.
 
 use narrows_control::units::{Span, Time};
 
@@ -24,10 +24,10 @@ impl Params {
     }
 }
 
-/// The control law, apart from the queue that it governs.
+/// The control law, without the queue that it controls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Law {
-    /// When the sojourn time will have been above the target for an interval.
+    /// Time at which the sojourn time will have been above the target for an interval.
     first_above: Option<Time>,
     next_drop: Time,
     count: u32,
@@ -36,18 +36,18 @@ pub(crate) struct Law {
 }
 
 impl Law {
-    /// RFC 8289 section 5.6: drops come closer with the square root of their number.
+    /// RFC 8289 section 5.6: the gap between drops shrinks with the square root of their number.
     fn control(&self, from: Time, params: &Params) -> Time {
         from + params.interval.mul_f64(1.0 / libm::sqrt(self.count.max(1) as f64))
     }
 
-    /// Section 5.5 (`dodequeue`): takes the head and says whether it may be dropped.
+    /// Section 5.5 (`dodequeue`): takes the head, and returns whether it may be dropped.
     fn head(&mut self, now: Time, leaf: &mut Leaf, params: &Params) -> (Option<Waiting>, bool) {
         let Some(waiting) = leaf.pop() else {
             self.first_above = None;
             return (None, false);
         };
-        // At an MTU of backlog or less the link would go idle.
+        // With a backlog of one MTU or less, a drop would leave the link idle.
         if sojourn(&waiting, now) < params.target || leaf.bytes() <= MAX_PACKET {
             self.first_above = None;
             return (Some(waiting), false);
@@ -61,7 +61,7 @@ impl Law {
         }
     }
 
-    /// Section 5.5 (`dequeue`): the next packet to send; dropped ones go to `losses`.
+    /// Section 5.5 (`dequeue`): the next packet to send. Dropped packets are added to `losses`.
     pub(crate) fn dequeue(
         &mut self,
         now: Time,
@@ -77,7 +77,7 @@ impl Law {
             }
             while self.dropping && now >= self.next_drop {
                 self.count += 1;
-                if self.act(head?, params, packets, losses) {
+                if self.mark_or_drop(head?, params, packets, losses) {
                     self.next_drop = self.control(self.next_drop, params);
                     return head;
                 }
@@ -89,12 +89,12 @@ impl Law {
                 }
             }
         } else if may_drop {
-            let acted = self.act(head?, params, packets, losses);
-            if !acted {
+            let marked = self.mark_or_drop(head?, params, packets, losses);
+            if !marked {
                 (head, _) = self.head(now, leaf, params);
             }
             self.dropping = true;
-            // Section 5.4: if it was dropping recently, start near the rate that worked.
+            // Section 5.4: after a recent dropping state, start near the drop rate that controlled the queue.
             let delta = self.count.saturating_sub(self.last_count);
             let recent = now.since(self.next_drop) < params.interval.scale(16, 1);
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -104,8 +104,14 @@ impl Law {
         head
     }
 
-    /// Marks (`true`: the packet goes on) or drops.
-    fn act(&self, w: Waiting, params: &Params, packets: &mut Slab<Packet>, losses: &mut Losses) -> bool {
+    /// Marks the packet (`true`: it is sent) or drops it (`false`).
+    fn mark_or_drop(
+        &self,
+        w: Waiting,
+        params: &Params,
+        packets: &mut Slab<Packet>,
+        losses: &mut Losses,
+    ) -> bool {
         if params.ecn && mark(packets.get_mut(w.packet)) {
             losses.marked += 1;
             return true;

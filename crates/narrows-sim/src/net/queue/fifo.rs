@@ -1,6 +1,6 @@
-//! A plain FIFO: when a packet arrives, the time at which it will leave is already known.
+//! A plain FIFO: the departure time of a packet is known when it arrives.
 //!
-//! Only the packets that still wait are kept, as (start of transmission, size), to know the occupancy.
+//! The FIFO keeps only (start of transmission, size) of the packets that still wait, to know its occupancy.
 
 use narrows_control::units::{Span, Time};
 
@@ -13,7 +13,7 @@ use crate::plan::{LimitPlan, MarkPlan};
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo {
     limit: LimitPlan,
-    unlimited: bool,
+    is_unlimited: bool,
     early: Early,
     /// Start of transmission and size of the packets that still wait.
     waiting: Ring<(Time, u32)>,
@@ -43,7 +43,7 @@ struct Red {
     random: Random,
 }
 
-/// A FIFO's answer to an arrival.
+/// The decision about an arriving packet.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
     Accept,
@@ -68,15 +68,16 @@ impl Fifo {
                 random: Random::new(seed, 2 << 40 | link),
             })),
         };
-        let unlimited = limit == LimitPlan::default();
-        Fifo { limit, unlimited, early, waiting: Ring::new(), bytes: 0 }
+        let is_unlimited = limit == LimitPlan::default();
+        Fifo { limit, is_unlimited, early, waiting: Ring::new(), bytes: 0 }
     }
 
-    /// Decides on an arrival. `slot` is the time that a full-sized packet takes, for RED's idle correction.
+    /// Decides on an arriving packet. `slot` is the transmission time of a full-sized packet, for RED's idle correction.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, packet: &mut Packet, slot: Span) -> Verdict {
         self.expire(now);
-        if !self.unlimited && !fits(self.limit, self.waiting.len() as u32, self.bytes, packet.size as u32) {
+        if !self.is_unlimited && !fits(self.limit, self.waiting.len() as u32, self.bytes, packet.size as u32)
+        {
             return Verdict::Drop;
         }
         let waiting = self.waiting.len() as u32;
@@ -93,16 +94,16 @@ impl Fifo {
         }
     }
 
-    /// Books an accepted packet whose transmission starts at `start`.
+    /// Records an accepted packet whose transmission starts at `start`.
     #[inline]
-    pub(crate) fn book(&mut self, now: Time, start: Time, size: u32) {
+    pub(crate) fn record(&mut self, now: Time, start: Time, size: u32) {
         if start > now {
             self.waiting.push_back((start, size));
             self.bytes += size as u64;
         }
     }
 
-    /// Forgets the packets whose transmission has started.
+    /// Removes the packets whose transmission has started.
     #[inline]
     fn expire(&mut self, now: Time) {
         while let Some(&(start, size)) = self.waiting.front() {
@@ -127,7 +128,7 @@ impl Red {
             self.average += self.weight * (waiting as f64 - self.average);
             self.idle_since = None;
         } else {
-            // Section 4: while idle the average decays as if small packets had arrived.
+            // Section 4: while the queue is idle, the average decays as if small packets had arrived.
             let since = self.idle_since.replace(now).unwrap_or(now);
             let slots = now.since(since).as_nanos() as f64 / slot.as_nanos().max(1) as f64;
             self.average *= libm::pow(1.0 - self.weight, slots.max(1.0));
@@ -141,7 +142,7 @@ impl Red {
             (self.max_p + (1.0 - self.max_p) * (self.average - self.max) / self.max).min(1.0)
         };
         self.count += 1;
-        // Spreads the marks evenly: uniform instead of geometric gaps (section 7).
+        // Spread the marks evenly: uniform instead of geometric gaps (section 7).
         let spread = 1.0 - self.count as f64 * p;
         let chance = if spread <= 0.0 { 1.0 } else { (p / spread).min(1.0) };
         if !self.random.chance(chance) {

@@ -1,4 +1,5 @@
-//! FQ-CoDel (RFC 8290): flows hashed into queues, deficit round robin, new flows first, CoDel on each.
+//! FQ-CoDel (RFC 8290): flows are hashed into queues, served by deficit round robin with new flows first. Each queue
+//! runs CoDel.
 
 use narrows_control::units::{Bytes, Time};
 
@@ -8,13 +9,13 @@ use crate::engine::{Ring, Slab};
 use crate::packet::{Packet, flag};
 use crate::plan::LimitPlan;
 
-/// A larger quantum is as good as no fairness at all; the bound keeps the deficits in range.
-const MAX_QUANTUM: u64 = 1 << 30;
+/// Upper bound of the quantum. A larger quantum would give no fairness; the bound keeps the deficits in range.
+const MAX_QUANTUM_BYTES: u64 = 1 << 30;
 
 /// The scheduler.
 pub(crate) struct FqCodel {
     queues: Vec<Queue>,
-    /// Indices of queues that have just become active, and of the others with a backlog (RFC 8290 section 4.2).
+    /// Indices of the queues that have just become active, and of the other queues with a backlog (RFC 8290 section 4.2).
     new: Ring<u32>,
     old: Ring<u32>,
     limit: LimitPlan,
@@ -28,7 +29,8 @@ struct Queue {
     leaf: Leaf,
     law: Law,
     deficit: i64,
-    listed: bool,
+    /// The queue is in one of the two lists.
+    is_listed: bool,
 }
 
 impl FqCodel {
@@ -39,21 +41,21 @@ impl FqCodel {
             old: Ring::new(),
             limit,
             params,
-            quantum: quantum.get().clamp(1, MAX_QUANTUM) as i64,
+            quantum: quantum.get().clamp(1, MAX_QUANTUM_BYTES) as i64,
             backlog: (0, 0),
         }
     }
 
-    /// The two directions of a flow are different flows to a router.
+    /// The queue of a packet. A router treats the two directions of a flow as different flows.
     fn hash(&self, packet: &Packet) -> usize {
         let id = (packet.flow as u64) << 1 | packet.is(flag::REVERSE) as u64;
         (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % self.queues.len()
     }
 
-    /// Section 4.1: when the limit is hit, the head of the queue with the largest backlog goes.
-    fn drop_from_fattest(&mut self, losses: &mut Losses) {
-        let fattest = self.queues.iter_mut().max_by_key(|q| q.leaf.bytes());
-        if let Some(waiting) = fattest.and_then(|q| q.leaf.pop()) {
+    /// Section 4.1: at the limit, the head of the queue with the largest backlog is dropped.
+    fn drop_from_longest(&mut self, losses: &mut Losses) {
+        let longest = self.queues.iter_mut().max_by_key(|q| q.leaf.bytes());
+        if let Some(waiting) = longest.and_then(|q| q.leaf.pop()) {
             self.backlog.0 -= 1;
             self.backlog.1 -= waiting.size as u64;
             losses.dropped.push(waiting.packet);
@@ -66,8 +68,8 @@ impl Discipline for FqCodel {
         let at = self.hash(packets.get(waiting.packet));
         let queue = &mut self.queues[at];
         queue.leaf.push(waiting);
-        if !queue.listed {
-            queue.listed = true;
+        if !queue.is_listed {
+            queue.is_listed = true;
             queue.deficit = self.quantum;
             self.new.push_back(at as u32);
         }
@@ -75,7 +77,7 @@ impl Discipline for FqCodel {
         self.backlog.0 += 1;
         self.backlog.1 += waiting.size as u64;
         if !fit {
-            self.drop_from_fattest(losses);
+            self.drop_from_longest(losses);
         }
     }
 
@@ -102,11 +104,11 @@ impl Discipline for FqCodel {
                 }
                 None => {
                     list.pop_front();
-                    // Section 4.2: an emptied new queue goes round once more, or it could return as new at once.
+                    // Section 4.2: an empty new queue moves to the old list first, so that it cannot become new again at once.
                     if from_new && !self.old.is_empty() {
                         self.old.push_back(at);
                     } else {
-                        queue.listed = false;
+                        queue.is_listed = false;
                     }
                 }
             }

@@ -1,7 +1,8 @@
-//! Hierarchical token bucket, one level (Linux sch_htb): classes with a guaranteed rate and a ceiling under one root.
+//! Hierarchical token bucket with one level (Linux sch_htb): classes with a guaranteed rate and a ceiling under one root.
 //!
-//! A class below its rate sends in its own right; a class between rate and ceiling borrows what the link has left, lower
-//! priority value first and round robin by quantum within one. A class may have several leaves in strict priority (BRF-25).
+//! A class below its rate sends first. A class between its rate and its ceiling borrows the remaining capacity: lower
+//! priority values first, round robin by quantum among equal priorities. A class may have several leaves in strict
+//! priority (BRF-25).
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
@@ -10,8 +11,8 @@ use crate::engine::Slab;
 use crate::packet::Packet;
 use crate::plan::{HtbClassPlan, LimitPlan};
 
-const MTU: u64 = 1500;
-/// Levels at which a class may send: within its own rate, and what the others leave.
+const MTU_BYTES: u64 = 1500;
+/// Levels at which a class may send: within its own rate, and borrowing the remaining capacity.
 const OWN: usize = 0;
 const BORROW: usize = 1;
 
@@ -20,7 +21,7 @@ pub(crate) struct Htb {
     classes: Vec<Class>,
     /// Leaf number to (class, band in the class).
     leaves: Vec<(usize, usize)>,
-    /// Where the round robin of each level goes on.
+    /// The class at which the round robin of each level continues.
     turn: [usize; 2],
 }
 
@@ -30,13 +31,13 @@ struct Class {
     priority: u8,
     /// Strict priority within the class.
     bands: Vec<Leaf>,
-    /// Bytes that it may still send in this round of each level (Linux: leaf.deficit[level]).
+    /// Bytes that the class may still send in this round of each level (Linux: leaf.deficit[level]).
     deficit: [i64; 2],
-    /// A packet that would have to wait is dropped instead (BRF-23).
-    police: bool,
+    /// Packets that would have to wait are dropped instead (BRF-23).
+    is_policed: bool,
 }
 
-/// Tokens in bytes x 1e9, so that integer arithmetic is exact.
+/// A token bucket. Tokens are bytes x 1e9, so that integer arithmetic is exact.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: Rate,
@@ -62,8 +63,8 @@ impl Bucket {
         self.at = now;
     }
 
-    /// In credit: HTB lets a packet go while tokens are not negative, and charges it afterwards.
-    fn ready(&self) -> bool {
+    /// Whether a packet may leave. HTB sends a packet while the tokens are not negative, and charges it afterwards.
+    fn has_credit(&self) -> bool {
         self.tokens >= 0
     }
 
@@ -71,8 +72,8 @@ impl Bucket {
         self.tokens -= bytes as i128 * NANOS_PER_SEC as i128;
     }
 
-    /// When it will be in credit again.
-    fn ready_at(&self) -> Time {
+    /// The time at which the bucket has credit again.
+    fn credit_at(&self) -> Time {
         if self.tokens >= 0 {
             return self.at;
         }
@@ -92,9 +93,9 @@ impl Bucket {
     }
 }
 
-/// BRF-22: two packets, or a millisecond.
+/// BRF-22: two packets, or the bytes of a millisecond if these are more.
 fn burst(rate: Rate) -> Bytes {
-    Bytes::new(2 * MTU).max(rate.bytes_in(Span::from_millis(1)))
+    Bytes::new(2 * MTU_BYTES).max(rate.bytes_in(Span::from_millis(1)))
 }
 
 impl Htb {
@@ -104,7 +105,7 @@ impl Htb {
         Htb::with(classes)
     }
 
-    /// The queue of a port under a rate controller: rated flows in two bands, other TCP, UDP policed.
+    /// The queue of a port with a rate controller: rated flows in two bands, other TCP, and policed UDP.
     pub(crate) fn controlled(capacity: Rate, limit: LimitPlan) -> Self {
         Htb::with(vec![
             Class::new(capacity, capacity, 0, &[limit, limit], false),
@@ -122,7 +123,7 @@ impl Htb {
         Htb { classes, leaves, turn: [0; 2] }
     }
 
-    /// Changes a class, keeping what waits in it.
+    /// Changes the rate and ceiling of a class. Its packets stay in the queue.
     pub(crate) fn set_class(&mut self, now: Time, class: usize, rate: Rate, ceil: Rate) {
         if let Some(c) = self.classes.get_mut(class) {
             c.rate.set_rate(now, rate);
@@ -130,19 +131,19 @@ impl Htb {
         }
     }
 
-    /// The class whose turn it is among those that may send at a level; lower priority values first.
+    /// The next class among those that may send at `level`; lower priority values first.
     fn pick(&self, level: usize) -> Option<usize> {
         let n = self.classes.len();
         let order = (0..n).map(|k| (self.turn[level] + k) % n);
         order.filter(|&i| self.classes[i].may_send(level)).min_by_key(|&i| self.classes[i].priority)
     }
 
-    /// Sends from a class; when its quantum at this level is used up the turn passes on (deficit round robin).
+    /// Sends from a class. When the class has used its quantum at this level, the next class follows (deficit round robin).
     fn send(&mut self, class: usize, level: usize) -> Next {
         let n = self.classes.len();
         let c = &mut self.classes[class];
         let Some(waiting) = c.bands.iter_mut().find_map(Leaf::pop) else { return Next::Empty };
-        // What is lent is not charged to the borrower's own rate (Linux `htb_charge_class`).
+        // Borrowed bytes are not charged to the class's own rate (Linux `htb_charge_class`).
         if level == OWN {
             c.rate.charge(waiting.size);
         }
@@ -157,29 +158,29 @@ impl Htb {
 }
 
 impl Class {
-    fn new(rate: Rate, ceil: Rate, priority: u8, limits: &[LimitPlan], police: bool) -> Self {
+    fn new(rate: Rate, ceil: Rate, priority: u8, limits: &[LimitPlan], is_policed: bool) -> Self {
         Class {
             rate: Bucket::new(rate),
             ceil: Bucket::new(ceil.max(rate)),
             priority,
             bands: limits.iter().map(|&l| Leaf::new(l)).collect(),
             deficit: [0; 2],
-            police,
+            is_policed,
         }
     }
 
-    /// Something waits, and its tokens allow it at this level.
+    /// Whether the class has packets and its tokens allow sending at this level.
     fn may_send(&self, level: usize) -> bool {
-        !self.is_empty() && self.ceil.ready() && self.rate.ready() == (level == OWN)
+        !self.is_empty() && self.ceil.has_credit() && self.rate.has_credit() == (level == OWN)
     }
 
     fn is_empty(&self) -> bool {
         self.bands.iter().all(|b| b.head().is_none())
     }
 
-    /// Ten milliseconds' worth, at least a packet (Linux: 0.1 s, r2q = 10; less, because our classes change every 10 ms).
+    /// The bytes of 10 ms, at least a packet. Linux takes 0.1 s (r2q = 10); our classes change every 10 ms.
     fn quantum(&self) -> i64 {
-        (self.rate.rate.bytes_in(Span::from_millis(10)).get() as i64).clamp(MTU as i64, 200_000)
+        (self.rate.rate.bytes_in(Span::from_millis(10)).get() as i64).clamp(MTU_BYTES as i64, 200_000)
     }
 }
 
@@ -191,9 +192,9 @@ impl Discipline for Htb {
             return;
         };
         let class = &mut self.classes[c];
-        if class.police {
+        if class.is_policed {
             class.ceil.refill(waiting.since);
-            if !class.ceil.ready() || !class.is_empty() {
+            if !class.ceil.has_credit() || !class.is_empty() {
                 losses.dropped.push(waiting.packet);
                 return;
             }
@@ -209,8 +210,8 @@ impl Discipline for Htb {
         for class in self.classes.iter_mut().filter(|c| !c.is_empty()) {
             class.rate.refill(now);
             class.ceil.refill(now);
-            if !class.ceil.ready() {
-                wake = wake.min(class.ceil.ready_at());
+            if !class.ceil.has_credit() {
+                wake = wake.min(class.ceil.credit_at());
             }
         }
         match self.pick(OWN).map(|c| (c, OWN)).or_else(|| self.pick(BORROW).map(|c| (c, BORROW))) {

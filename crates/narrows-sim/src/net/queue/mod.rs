@@ -1,5 +1,5 @@
-//! Queues. A plain FIFO (with tail drop, threshold marking or RED) knows every departure on arrival and lives in
-//! [`fifo`]; queues that decide when they dequeue implement [`Discipline`].
+//! Queues. The departures of a plain FIFO (with tail drop, threshold marking or RED) are known on arrival; see
+//! [`fifo`]. Queues that choose a packet at dequeue time implement [`Discipline`].
 
 pub(crate) mod codel;
 pub(crate) mod fifo;
@@ -21,18 +21,18 @@ pub(crate) struct Waiting {
     pub(crate) size: u32,
 }
 
-/// What a queue has to say when it is asked for the next packet.
+/// The result of a dequeue.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Send this one.
+    /// Send this packet.
     Packet(Waiting),
-    /// Nothing may leave before this time.
+    /// No packet may leave before this time.
     Wait(Time),
-    /// Nothing waits.
+    /// The queue is empty.
     Empty,
 }
 
-/// Packets that a queue gave up, and marks it set, since the last look.
+/// Packets that a queue dropped, and number of packets that it marked, since the caller last took them.
 #[derive(Default, Debug)]
 pub(crate) struct Losses {
     pub(crate) dropped: Vec<u32>,
@@ -41,7 +41,7 @@ pub(crate) struct Losses {
 
 /// A queue that decides at dequeue time.
 pub(crate) trait Discipline: Send {
-    /// Takes a packet into leaf `leaf` (its class, or what a rate controller said); what does not fit goes to `losses`.
+    /// Adds a packet to leaf `leaf`: its class, or the leaf chosen by a rate controller. Dropped packets are added to `losses`.
     fn enqueue(&mut self, waiting: Waiting, leaf: usize, packets: &mut Slab<Packet>, losses: &mut Losses);
 
     /// The next packet to transmit at `now`.
@@ -50,13 +50,13 @@ pub(crate) trait Discipline: Send {
     /// Packets and bytes waiting.
     fn backlog(&self) -> (u32, u64);
 
-    /// For a queue with classes: itself.
+    /// The queue as an HTB, if it is one.
     fn as_htb(&mut self) -> Option<&mut htb::Htb> {
         None
     }
 }
 
-/// The scheduling queue that the plan asks for; `None` for a FIFO.
+/// The scheduling queue of this plan; `None` for a FIFO.
 pub(crate) fn build(plan: &QueuePlan) -> Option<Box<dyn Discipline>> {
     match plan {
         QueuePlan::Fifo { .. } => None,
@@ -71,7 +71,7 @@ pub(crate) fn build(plan: &QueuePlan) -> Option<Box<dyn Discipline>> {
     }
 }
 
-/// A first-in first-out list with a limit: the leaf of every discipline.
+/// A first-in first-out list with a limit. All disciplines are built from it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leaf {
     queue: Ring<Waiting>,
@@ -113,13 +113,13 @@ impl Leaf {
     }
 }
 
-/// Whether a packet of `size` bytes fits beside `packets` and `bytes` under `limit`.
+/// Whether another packet of `size` bytes fits a queue of `packets` and `bytes` under `limit`.
 #[inline]
 pub(crate) fn fits(limit: LimitPlan, packets: u32, bytes: u64, size: u32) -> bool {
     limit.packets.is_none_or(|l| packets < l) && limit.bytes.is_none_or(|l| bytes + size as u64 <= l.get())
 }
 
-/// Marks a packet if its flow can take marks; `false`: drop it instead.
+/// Marks a packet if it is ECN-capable. `false`: it cannot be marked and must be dropped.
 pub(crate) fn mark(packet: &mut Packet) -> bool {
     let capable = packet.is(flag::ECT);
     if capable {

@@ -1,4 +1,4 @@
-//! Strict priority: band 0 first, each band a FIFO with its own limit.
+//! Strict priority: band 0 is served first. Each band is a FIFO with its own limit.
 
 use narrows_control::units::Time;
 
@@ -19,7 +19,7 @@ impl Priority {
 }
 
 impl Discipline for Priority {
-    /// A class beyond the last band goes into the last.
+    /// A class above the last band is queued in the last band.
     fn enqueue(&mut self, waiting: Waiting, leaf: usize, _packets: &mut Slab<Packet>, losses: &mut Losses) {
         let last = self.bands.len().saturating_sub(1);
         match self.bands.get_mut(leaf.min(last)) {

@@ -14,12 +14,12 @@ fn marks_reduce_the_window_once_per_round_trip_and_cause_no_retransmission() {
     assert_eq!(pair.sender.counters.retransmits, 0);
     assert_eq!(pair.data().filter(|s| s.packet.is(flag::CWR)).count(), 1);
     let echoes = pair.acks().filter(|a| a.packet.is(flag::ECE)).count();
-    assert!(echoes > 10, "the echo goes on until the CWR: {echoes}");
+    assert!(echoes > 10, "the echo continues until the CWR: {echoes}");
     assert!(pair.sender.window.ssthresh < 300, "{}", pair.sender.window.ssthresh);
 }
 
 #[test]
-fn marks_in_every_round_trip_reduce_in_every_round_trip() {
+fn marks_in_every_round_trip_reduce_the_window_in_every_round_trip() {
     let app = segments(2_000);
     let mut pair = Pair::new("reno", &app, |p, _| if p.payload > 0 { Fate::Mark } else { Fate::Pass });
     pair.run_until(at(1_000));
@@ -42,7 +42,7 @@ fn retransmissions_are_not_ecn_capable() {
     assert_eq!(
         pair.data().filter(|s| s.packet.is(flag::CWR)).count(),
         1,
-        "a loss too is told (RFC 3168 section 6.1.2)"
+        "a loss sets CWR too (RFC 3168 section 6.1.2)"
     );
 }
 
@@ -53,13 +53,13 @@ fn a_limited_application_gets_its_rate_and_does_not_grow_the_window() {
     pair.run_until(at(20_000));
     let rate = pair.receiver.delivered as f64 * 8.0 / 20.0;
     assert!((rate / 5e6 - 1.0).abs() < 0.01, "{rate}");
-    // 5 Mbit/s over 40 ms and delayed ACKs is less than 20 segments.
+    // 5 Mbit/s over an RTT of 40 ms with delayed ACKs need fewer than 20 segments.
     assert!(pair.sender.window.cwnd <= 64, "{}", pair.sender.window.cwnd);
 }
 
-/// Linux `tcp_cong_avoid` notes the time of every ACK, and `tcp_cwnd_application_limited` waits for an RTO without one.
+/// Linux `tcp_cong_avoid` records the time of every ACK, and `tcp_cwnd_application_limited` acts after an RTO without one.
 #[test]
-fn the_window_of_a_limited_application_does_not_shrink_while_acks_come() {
+fn the_window_of_a_limited_application_does_not_shrink_while_acks_arrive() {
     let app = limited(20);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     let mut most = 0;
@@ -73,7 +73,7 @@ fn the_window_of_a_limited_application_does_not_shrink_while_acks_come() {
 }
 
 #[test]
-fn after_an_idle_period_slow_start_begins_again() {
+fn slow_start_begins_again_after_an_idle_period() {
     let app = AppPlan::Limited {
         rate: Rate::from_bits_per_sec(100_000_000),
         on: Some(ms(500)),
@@ -88,7 +88,7 @@ fn after_an_idle_period_slow_start_begins_again() {
     pair.run_until(at(10_035));
     let burst = pair.log[start..].iter().filter(|s| s.is_data()).count();
     assert!((1..=10).contains(&burst), "{burst} segments in the first round trip");
-    assert!(pair.sender.window.ssthresh >= grown / 2, "the threshold remembers");
+    assert!(pair.sender.window.ssthresh >= grown / 2, "the threshold keeps the window");
 }
 
 #[test]
@@ -101,19 +101,19 @@ fn pacing_spaces_the_packets_of_a_window() {
         let times: Vec<Time> = pair.data().map(|s| s.at).collect();
         let burst = times.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap();
         assert!(burst <= most, "pacing {pacing}: {burst} at once");
-        assert!(pacing || burst >= 10, "the initial window goes out at once: {burst}");
+        assert!(pacing || burst >= 10, "the initial window is sent at once: {burst}");
     }
 }
 
 #[test]
-fn the_reordering_timer_does_not_let_a_burst_go() {
-    // Segment 200 is lost after reordering was seen: RACK's timer, not an ACK, finds the loss. Until then the
-    // sender's ACK clock goes on; the timer itself may send the retransmission and little else.
+fn the_reordering_timer_does_not_send_a_burst() {
+    // Segment 240 is lost after reordering was observed, and RACK's timer finds the loss. Until then the sender is clocked
+    // by ACKs. The timer itself may send the retransmission and at most one more segment.
     let app = segments(2_000);
     let mut lost = lose(&[240]);
     let mut pair = Pair::new("reno", &app, |p, now| match lost(p, now) {
         Fate::Pass if p.payload > 0 && p.seq == 100 => Fate::Late(ms(5)),
-        // Nothing behind 244 for a while: no ACK triggers the look.
+        // Segments after 244 are delayed, so that no ACK triggers loss detection.
         Fate::Pass if p.payload > 0 && p.seq > 244 && now < at(290) => Fate::Late(ms(200)),
         fate => fate,
     });
@@ -125,8 +125,8 @@ fn the_reordering_timer_does_not_let_a_burst_go() {
 }
 
 #[test]
-fn dctcp_hears_of_exactly_the_segments_that_were_marked() {
-    // RFC 8257 section 3.2: an ACK speaks for segments of one kind only, whatever the delayed ACKs.
+fn dctcp_echoes_exactly_the_segments_that_were_marked() {
+    // RFC 8257 section 3.2: an ACK, even a delayed one, covers either marked or unmarked segments.
     let app = segments(400);
     let marked = |seq: u32| (100..107).contains(&seq) || seq == 150;
     let mut pair =

@@ -1,4 +1,4 @@
-//! Opening, acknowledging and closing.
+//! Opening and closing of connections, ACKs and the receive window.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ fn first_syn(p: &Packet) -> bool {
 }
 
 #[test]
-fn a_short_flow_takes_two_round_trips_and_its_serialisation() {
+fn a_short_flow_takes_two_round_trips_and_its_transmission_time() {
     let app = segments(4);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.run_until(at(10_000)).assert_complete(4 * MSS);
@@ -21,18 +21,18 @@ fn a_short_flow_takes_two_round_trips_and_its_serialisation() {
 }
 
 #[test]
-fn a_lost_syn_is_sent_again_after_a_second() {
+fn a_lost_syn_is_retransmitted_after_a_second() {
     let app = segments(4);
     let mut pair = Pair::new("reno", &app, first(Fate::Drop, first_syn));
     pair.run_until(at(10_000)).assert_complete(4 * MSS);
     let syns: Vec<Time> = pair.log.iter().filter(|s| first_syn(&s.packet)).map(|s| s.at).collect();
     assert_eq!(syns, [at(0), at(1_000)]);
-    // RFC 7323: the echo tells which SYN was answered, so there is a sample (Karn's rule would give none).
+    // RFC 7323: the echo identifies the SYN that was answered, so there is a sample (Karn's rule would give none).
     assert_eq!(pair.sender.rtt.min.as_nanos() / 1_000_000, 40);
 }
 
 #[test]
-fn a_lost_syn_ack_is_asked_for_again() {
+fn a_lost_syn_ack_is_retransmitted() {
     let app = segments(4);
     let lost = |p: &Packet| p.is(flag::SYN) && p.is(flag::REVERSE);
     let mut pair = Pair::new("reno", &app, first(Fate::Drop, lost));
@@ -42,7 +42,7 @@ fn a_lost_syn_ack_is_asked_for_again() {
 }
 
 #[test]
-fn data_stands_in_for_a_lost_ack_of_the_handshake() {
+fn data_replaces_a_lost_ack_of_the_handshake() {
     let app = segments(4);
     let bare = |p: &Packet| !p.is(flag::REVERSE | flag::SYN) && p.payload == 0;
     let mut pair = Pair::new("reno", &app, first(Fate::Drop, bare));
@@ -61,7 +61,7 @@ fn an_idle_client_answers_a_repeated_syn_ack() {
 }
 
 #[test]
-fn a_dead_network_lets_the_client_give_up() {
+fn the_client_gives_up_if_the_network_drops_everything() {
     let app = segments(4);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Drop);
     pair.run_until(at(1_000_000));
@@ -71,7 +71,7 @@ fn a_dead_network_lets_the_client_give_up() {
 }
 
 #[test]
-fn each_lost_packet_of_the_close_is_repaired() {
+fn the_loss_of_each_closing_packet_is_repaired() {
     let from_receiver = |p: &Packet| p.is(flag::FIN) && p.is(flag::REVERSE);
     let from_sender = |p: &Packet| p.is(flag::FIN) && !p.is(flag::REVERSE) && p.payload > 0;
     let last_ack = |p: &Packet| p.is(flag::FIN) && !p.is(flag::REVERSE) && p.payload == 0;
@@ -87,28 +87,28 @@ fn each_lost_packet_of_the_close_is_repaired() {
 }
 
 #[test]
-fn after_the_quick_start_every_second_segment_is_acknowledged() {
+fn every_second_segment_is_acknowledged_after_the_quick_acks() {
     let app = segments(2_000);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.limit_window(40);
     pair.run_until(at(60_000)).assert_complete(2_000 * MSS);
     let acks = pair.acks().count() as i64;
-    // The first 16 cover a segment each, the others two.
+    // The first 16 ACKs cover one segment each, the others two.
     assert!((acks - (16 + (2_000 - 16) / 2)).abs() <= 20, "{acks}");
 }
 
 #[test]
-fn the_window_opens_by_two_segments_for_each_that_comes_and_each_is_acknowledged_meanwhile() {
+fn the_window_opens_by_two_segments_per_arrival_and_each_is_acknowledged_meanwhile() {
     let app = segments(6_000);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.sender.window.cwnd = 10_000;
-    // What is out when the sender has heard of none, of the first 45, and of 45 + 135.
+    // Segments out after ACKs for none, for the first 45, and for 45 + 135 segments.
     for (rounds, out) in [(2, 45), (3, 45 + 2 * 45), (4, 45 + 2 * 180)] {
         pair.run_until(at(rounds * 40 - 1));
         assert_eq!(pair.sender.board.packets_out(), out, "after {rounds} rounds");
     }
     pair.run_until(at(60_000)).assert_complete(6_000 * MSS);
-    // 2172 segments are 3 MiB; then quick ACKs run out, and those that are out make no difference any more.
+    // 2172 segments are 3 MiB. After that the quick ACKs are used up, and the window no longer grows.
     let opening = (2_172 - 45_i64) / 2 + 1;
     let acks = pair.acks().count() as i64;
     assert!((acks - (opening + 16 + (6_000 - opening - 16) / 2)).abs() <= 20, "{acks}");
@@ -126,37 +126,37 @@ fn the_window_opens_to_half_of_the_buffer() {
     assert_eq!(offer.edge(), 100 + half);
     let mut free = Offer::new(1448, None, Some(Bytes::new(8 << 20)), false);
     free.on_ack(0, 0, half);
-    assert!(free.edge() > 1 << 29, "no limit once it is open");
+    assert!(free.edge() > 1 << 29, "an open window is not a limit");
     let mut small = Offer::new(1448, None, Some(Bytes::new(1)), true);
     small.on_ack(0, 0, 10);
     assert_eq!(small.edge(), 1);
 }
 
-/// A full segment takes 2304 bytes (Linux skb->truesize) of the memory, half of the rest is offered, and no offer is taken back.
+/// A full segment takes 2304 bytes of memory (Linux skb->truesize). Half of the rest is offered, and no offer is taken back.
 #[test]
-fn what_waits_behind_a_hole_narrows_the_window_that_follows() {
+fn out_of_order_segments_reduce_the_next_offered_window() {
     let mut offer = Offer::new(1448, None, Some(Bytes::new(8 << 20)), true);
     offer.on_ack(0, 0, u32::MAX);
     let half = (4 << 20) / 1448;
     offer.on_ack(0, 1000, 0);
-    assert_eq!(offer.edge(), half, "what was offered");
+    assert_eq!(offer.edge(), half, "an offer is not taken back");
     offer.on_ack(1000, 1000, 0);
     let left = ((8 << 20) - 1000 * 2304) / 2 / 1448;
     assert!((left..=left + 1).contains(&(offer.edge() - 1000)), "{} {left}", offer.edge());
     let before = offer.edge();
     offer.on_ack(1001, 5000, 0);
-    assert_eq!(offer.edge(), before, "nothing is left");
+    assert_eq!(offer.edge(), before, "no memory is left");
     let mut limited = Offer::new(1448, Some(30), None, true);
     limited.on_ack(7, 20, 9);
-    assert_eq!(limited.edge(), 37, "a scenario's limit is no matter of memory");
+    assert_eq!(limited.edge(), 37, "a scenario's limit does not depend on memory");
 }
 
 #[test]
 fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
-    // A segment every 100 ms: no second one comes in time.
+    // A segment every 100 ms: the second one arrives after the delayed ACK.
     let app = AppPlan::Limited { rate: Rate::from_bytes_per_sec(MSS * 10), on: None, off: None };
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
-    // A window that is open, so that growing it is no reason for an ACK.
+    // A small limit, so that growth of the window does not cause ACKs.
     pair.limit_window(40);
     pair.run_until(at(5_000));
     let last_data = pair.data().filter(|s| s.at < at(4_900)).last().unwrap();
@@ -166,7 +166,7 @@ fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
 }
 
 #[test]
-fn after_a_pause_the_receiver_acknowledges_quickly_again() {
+fn the_receiver_sends_quick_acks_again_after_a_pause() {
     let app = AppPlan::Limited {
         rate: Rate::from_bits_per_sec(50_000_000),
         on: Some(ms(30)),
@@ -188,32 +188,32 @@ fn at_most_three_sack_blocks_fit_beside_the_timestamps() {
     pair.run_until(at(60_000)).assert_complete(200 * MSS);
     assert_eq!(pair.acks().map(|a| a.packet.sacks).max(), Some(3));
     assert!(pair.acks().all(|a| a.packet.size as u32 <= 52 + 4 + 24));
-    assert_eq!(pair.sender.counters.retransmits, 10, "each hole once");
+    assert_eq!(pair.sender.counters.retransmits, 10, "one for each hole");
 }
 
 #[test]
-fn the_receive_window_limits_what_is_out() {
+fn the_receive_window_limits_the_segments_in_flight() {
     let app = segments(500);
     let mut pair = Pair::new("cubic", &app, |_, _| Fate::Pass);
     pair.limit_window(20);
     pair.run_until(at(300));
     assert!(pair.sender.board.packets_out() <= 20);
     pair.run_until(at(60_000)).assert_complete(500 * MSS);
-    // 20 segments in 40 ms and the time they take.
+    // 20 segments per RTT: 40 ms and the transmission time.
     let rounds = 500.0 / 20.0;
     let seconds = pair.sender.completed_at.unwrap().as_secs_f64();
     assert!((seconds / (rounds * 0.041) - 1.0).abs() < 0.15, "{seconds}");
     assert!(
         pair.sender.window.cwnd <= 2 * 20 + 1,
-        "a window that is not used does not grow: {}",
+        "an unused window does not grow: {}",
         pair.sender.window.cwnd
     );
 }
 
-/// Hands on what it sees of timestamps; the window is the initial one for ever.
-struct Watch(Arc<Mutex<Vec<Timestamps>>>);
+/// Records the timestamps of ACKs; the window always stays at its initial value.
+struct TimestampRecorder(Arc<Mutex<Vec<Timestamps>>>);
 
-impl Controller for Watch {
+impl Controller for TimestampRecorder {
     fn name(&self) -> &'static str {
         "watch"
     }
@@ -230,26 +230,26 @@ impl Controller for Watch {
 }
 
 #[test]
-fn the_receivers_clock_never_goes_back_as_a_controller_sees_it() {
+fn timestamps_of_acks_never_decrease() {
     let app = segments(400);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     let seen = Arc::new(Mutex::new(Vec::new()));
-    pair.sender.cc = Box::new(Watch(seen.clone()));
+    pair.sender.cc = Box::new(TimestampRecorder(seen.clone()));
     (pair.delay, pair.slot) = (Span::from_micros(2500), Span::from_micros(370));
     pair.run_until(at(60_000)).assert_complete(400 * MSS);
     let seen = seen.lock().unwrap();
     assert!(seen.len() > 100, "{}", seen.len());
     assert!(seen.windows(2).all(|w| w[0].value <= w[1].value && w[0].echo <= w[1].echo), "{seen:?}");
-    // As the receiver wrote them.
+    // The receiver wrote these timestamps.
     let written: Vec<u32> =
         pair.log.iter().filter(|s| s.packet.is(flag::REVERSE)).map(|s| s.packet.ts).collect();
     assert!(seen.iter().all(|s| written.contains(&s.value)));
-    // 2.9 ms there, what is queued and, at most, a delayed ACK.
+    // 2.9 ms one way, the queueing delay and, at most, a delayed ACK.
     assert!(seen.iter().all(|s| (2..=50).contains(&(s.value - s.echo))), "{seen:?}");
 }
 
 #[test]
-fn the_timestamp_clock_turns_without_a_zero() {
+fn the_timestamp_clock_skips_zero_when_it_wraps() {
     let at_tick = |n: u64| Timestamps::clock(Time::ZERO + Timestamps::TICK.scale(n, 1));
     let turn = 1 << 32;
     assert_eq!([0, 1, turn - 2, turn - 1, turn, turn + 1].map(at_tick), [1, 2, u32::MAX, 1, 1, 2]);

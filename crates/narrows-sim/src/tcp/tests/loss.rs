@@ -11,7 +11,7 @@ fn a_lost_segment_is_repaired_one_round_trip_later_without_a_timeout() {
     pair.run_until(at(60_000)).assert_complete(100 * MSS);
     assert_eq!((pair.sender.counters.retransmits, pair.sender.counters.timeouts), (1, 0));
     let times = pair.times_of(30);
-    // The third segment behind it is SACKed 0.3 ms after it would have been acknowledged.
+    // The SACK of the third segment after it arrives 0.3 ms after its own ACK would have.
     let gap = times[1].since(times[0]);
     assert!(gap > ms(40) && gap < ms(42), "{gap:?}");
     assert_eq!(pair.sender.counters.spurious, 0);
@@ -45,24 +45,24 @@ fn proportional_rate_reduction_sends_smoothly() {
     pair.slot = ms(1);
     pair.run_until(at(60_000)).assert_complete(1_000 * MSS);
     let start = pair.times_of(300)[1];
-    // Over the round trip of the recovery about every second ACK lets a segment go; never a burst.
+    // During the round trip of the recovery, about every second ACK allows a segment, and there is no burst.
     let recovery: Vec<Time> =
         pair.data().map(|s| s.at).filter(|&t| t >= start && t < start + ms(38)).collect();
     let burst = recovery.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap();
-    assert!(burst <= 3, "{burst} segments at one moment");
+    assert!(burst <= 3, "{burst} segments at one time");
     let longest = recovery.windows(2).map(|w| w[1].since(w[0])).max().unwrap();
-    assert!(longest < ms(10), "{longest:?} of silence");
+    assert!(longest < ms(10), "{longest:?} without a transmission");
 }
 
 #[test]
-fn the_loss_of_the_tail_is_found_by_a_probe_without_a_timeout() {
+fn a_probe_finds_a_tail_loss_without_a_timeout() {
     for lost in [vec![39], vec![38, 39], vec![36, 37, 38, 39]] {
         let app = segments(40);
         let mut pair = Pair::new("reno", &app, lose(&lost));
         pair.run_until(at(60_000)).assert_complete(40 * MSS);
         assert_eq!(pair.sender.counters.timeouts, 0, "{lost:?}");
-        // Two RTTs until the probe (for a lone segment the RTO of 240 ms, it might be a delayed ACK), one until its
-        // ACK, one for the rest.
+        // Two RTTs until the probe, one until its ACK, one for the rest. For a lone segment the probe waits for the RTO of
+        // 240 ms, as the ACK could be delayed.
         let done = pair.sender.completed_at.unwrap().since(pair.times_of(39)[0]);
         let wait = if lost.len() == 1 { 330 } else { 2 * 40 };
         assert!(done < ms(wait + 5 * 40), "{lost:?}: {done:?}");
@@ -71,7 +71,8 @@ fn the_loss_of_the_tail_is_found_by_a_probe_without_a_timeout() {
 
 #[test]
 fn a_tail_loss_that_a_probe_repairs_reduces_the_window() {
-    // Bursts of about 40 segments; the last of the first is lost. Linux reduces when later data is acknowledged.
+    // Bursts of about 40 segments; the last segment of the first burst is lost. Linux reduces the window when later data is
+    // acknowledged.
     let app = AppPlan::Limited {
         rate: Rate::from_bits_per_sec(10_000_000),
         on: Some(ms(50)),
@@ -87,8 +88,8 @@ fn a_tail_loss_that_a_probe_repairs_reduces_the_window() {
 }
 
 #[test]
-fn a_needless_probe_does_not_reduce_the_window() {
-    // The last ACK is lost: the probe brings a DSACK.
+fn a_spurious_probe_does_not_reduce_the_window() {
+    // The last ACK is lost, and a DSACK answers the probe.
     let app = segments(40);
     let mut pair = Pair::new("reno", &app, first(Fate::Drop, |p| p.is(flag::REVERSE) && p.ack == 40));
     pair.run_until(at(60_000)).assert_complete(40 * MSS);
@@ -97,7 +98,7 @@ fn a_needless_probe_does_not_reduce_the_window() {
 }
 
 #[test]
-fn a_lost_retransmission_is_found_without_a_timeout() {
+fn a_lost_retransmission_is_detected_without_a_timeout() {
     let app = segments(400);
     let mut pair = Pair::new("reno", &app, lose_times([(100, 2)].into()));
     pair.run_until(at(60_000)).assert_complete(400 * MSS);
@@ -107,7 +108,7 @@ fn a_lost_retransmission_is_found_without_a_timeout() {
 }
 
 #[test]
-fn an_outage_gives_timeouts_with_backoff_and_the_flow_recovers() {
+fn an_outage_causes_timeouts_with_backoff_and_the_flow_recovers() {
     let app = segments(4_000);
     let (from, to) = (at(300), at(3_300));
     let mut pair =
@@ -120,13 +121,13 @@ fn an_outage_gives_timeouts_with_backoff_and_the_flow_recovers() {
     let gaps: Vec<u64> =
         lost.windows(2).map(|w| w[1].since(w[0]).as_nanos() / 1_000_000).filter(|&g| g > 100).collect();
     assert!(gaps.windows(2).all(|g| g[1].abs_diff(2 * g[0]) <= 1), "doubling: {gaps:?}");
-    // What was lost goes out once for the outage, not again and again.
+    // The lost segments are retransmitted once for the outage, not repeatedly.
     assert!(c.retransmits < 800, "{}", c.retransmits);
 }
 
 #[test]
 fn a_timeout_in_recovery_does_not_reduce_the_threshold_again() {
-    // Everything from segment 300 on is lost for a while, but for one SACK that starts the recovery.
+    // Segment 300 is lost, and its SACKs start the recovery. Then all segments are lost for a while.
     let app = segments(2_000);
     let gone = std::cell::Cell::new(false);
     let mut pair = Pair::new("reno", &app, |p, now| {
@@ -156,8 +157,8 @@ fn a_timeout_in_recovery_does_not_reduce_the_threshold_again() {
 }
 
 #[test]
-fn everything_arrives_whatever_is_lost() {
-    // Every third packet of either direction, for all of the connection.
+fn all_data_arrives_if_every_third_packet_is_lost() {
+    // Packets of both directions are dropped, from the handshake to the close.
     for cc in ["reno", "cubic", "bbr"] {
         let app = segments(60);
         let mut n = 0;

@@ -1,5 +1,4 @@
-//! The behaviours of Linux TCP, one sentence each, between two endpoints with a fake clock and a network that does
-//! to each packet what the test says.
+//! Tests of Linux TCP behaviour, between two endpoints with a simulated clock. Each test chooses the fate of each packet.
 
 mod congestion;
 mod connection;
@@ -16,22 +15,22 @@ use crate::engine::Slab;
 use crate::packet::{Packet, Template, flag};
 use crate::plan::AppPlan;
 
-/// What the network does to a packet.
+/// The fate of a packet in the network.
 #[derive(Copy, Clone, Debug, PartialEq)]
 enum Fate {
     Pass,
     Drop,
-    /// Arrives this much later than it would.
+    /// Arrives later by this time.
     Late(Span),
-    /// The link stands still until then: this packet and those behind it wait.
+    /// The link stops until this time: this packet and all packets after it wait.
     Held(Time),
     /// Arrives twice.
     Twice,
-    /// Congestion experienced.
+    /// Is marked as congestion experienced.
     Mark,
 }
 
-/// A packet as it was sent, and its number among the packets of its direction.
+/// A packet that was sent.
 #[derive(Clone, Debug)]
 struct Sent {
     at: Time,
@@ -50,13 +49,13 @@ impl Sent {
 
 type Network<'n> = Box<dyn FnMut(&Packet, Time) -> Fate + 'n>;
 
-/// Two endpoints and what is between them.
+/// Two endpoints and the network between them.
 struct Pair<'n> {
     now: Time,
     sender: Sender,
     receiver: Receiver,
     delay: Span,
-    /// Time that a data packet takes on the bottleneck, whose queue is endless.
+    /// Transmission time of a data packet at the bottleneck, whose queue is unlimited.
     slot: Span,
     free_at: Time,
     network: Network<'n>,
@@ -103,14 +102,14 @@ impl<'n> Pair<'n> {
         }
     }
 
-    /// The scenario's limit of the receive window.
+    /// Limits the receive window, as a scenario can.
     fn limit_window(&mut self, segments: u32) {
         let offer = Offer::new(MSS as u32, Some(segments), None, false);
         self.sender.offer = offer;
         self.receiver.window = offer.opening();
     }
 
-    /// A window that has grown as far as it may, so that growing is no reason for an ACK.
+    /// Opens the window completely, so that its growth does not cause ACKs.
     fn open_window(&mut self) {
         self.sender.offer.on_ack(0, 0, u32::MAX);
         self.receiver.window.grow(u32::MAX);
@@ -150,7 +149,7 @@ impl<'n> Pair<'n> {
         self.flight.insert((arrival, n), packet);
     }
 
-    /// Lets time pass until `end`, or until both ends have closed.
+    /// Runs until `end`, or until both ends have closed.
     fn run_until(&mut self, end: Time) -> &mut Self {
         if self.now == Time::ZERO && self.log.is_empty() {
             self.act(|s, _, io| s.connect(io));
@@ -164,7 +163,7 @@ impl<'n> Pair<'n> {
                 self.now = end;
                 break;
             }
-            assert!(next >= self.now, "time goes back");
+            assert!(next >= self.now, "time goes backwards");
             self.now = next;
             if arrival == next {
                 if let Some((_, p)) = self.flight.pop_first() {
@@ -198,7 +197,7 @@ impl<'n> Pair<'n> {
         self.log.iter().filter(|s| s.is_ack())
     }
 
-    /// When each transmission of a segment was sent.
+    /// The times of all transmissions of a segment.
     fn times_of(&self, seq: u32) -> Vec<Time> {
         self.data().filter(|s| s.packet.seq == seq).map(|s| s.at).collect()
     }
@@ -207,7 +206,7 @@ impl<'n> Pair<'n> {
         self.sender.phase == Phase::Closed && self.receiver.is_closed()
     }
 
-    /// Everything that was sent arrived, once and in order, and both ends know.
+    /// Asserts that all data was delivered once and in order, and that both ends have closed.
     fn assert_complete(&self, bytes: u64) {
         assert!(self.is_closed(), "{:?} {:?}", self.sender.phase, self.receiver.phase);
         assert_eq!(self.receiver.delivered, bytes);
@@ -216,12 +215,12 @@ impl<'n> Pair<'n> {
     }
 }
 
-/// Loses the first transmission of these segments.
+/// Drops the first transmission of these segments.
 fn lose(segments: &[u32]) -> impl FnMut(&Packet, Time) -> Fate + use<> {
     lose_times(segments.iter().map(|&s| (s, 1)).collect())
 }
 
-/// Loses so many transmissions of each of these segments.
+/// Drops the given number of transmissions of each of these segments.
 fn lose_times(mut left: BTreeMap<u32, u32>) -> impl FnMut(&Packet, Time) -> Fate {
     move |p, _| {
         if p.is(flag::REVERSE | flag::SYN) || p.payload == 0 {
@@ -237,7 +236,7 @@ fn lose_times(mut left: BTreeMap<u32, u32>) -> impl FnMut(&Packet, Time) -> Fate
     }
 }
 
-/// Treats the first packet that answers to `which` in this way.
+/// Gives this fate to the first packet that matches `which`.
 fn first(fate: Fate, which: impl Fn(&Packet) -> bool) -> impl FnMut(&Packet, Time) -> Fate {
     let mut done = false;
     move |p, _| {

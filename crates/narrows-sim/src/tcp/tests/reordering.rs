@@ -1,4 +1,4 @@
-//! Packets that come late, twice, or after they were given up.
+//! Packets that arrive late, twice, or after they were marked lost.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,8 +18,8 @@ fn reordering_by_less_than_three_segments_causes_no_retransmission() {
 }
 
 #[test]
-fn a_needless_recovery_is_undone_and_the_window_comes_back() {
-    // Segment 100 is 5 ms late: 50 others overtake it, it is retransmitted, and its ACK echoes the original's time.
+fn a_spurious_recovery_is_undone_and_the_window_is_restored() {
+    // Segment 100 is 5 ms late: 50 others overtake it, it is retransmitted, and its ACK echoes the original's timestamp.
     let app = segments(1_000);
     let mut pair = Pair::new("reno", &app, first(Fate::Late(ms(5)), |p| p.payload > 0 && p.seq == 100));
     let mut highest = 0;
@@ -32,13 +32,13 @@ fn a_needless_recovery_is_undone_and_the_window_comes_back() {
     assert_eq!(pair.sender.counters.retransmits, 1);
     assert_eq!(pair.sender.counters.spurious, 1);
     assert!(pair.sender.window.cwnd >= highest, "{} of {highest}", pair.sender.window.cwnd);
-    assert!(pair.sender.window.ssthresh > 1_000_000, "slow start goes on: {}", pair.sender.window.ssthresh);
+    assert!(pair.sender.window.ssthresh > 1_000_000, "slow start continues: {}", pair.sender.window.ssthresh);
     assert!(pair.sender.rack.reordering_seen);
 }
 
 #[test]
-fn once_reordering_was_seen_a_quarter_of_the_rtt_is_waited() {
-    // The same delay of 5 ms, again and again: a reordering window of min_rtt/4 = 10 ms covers it.
+fn after_reordering_the_sender_waits_for_a_quarter_of_the_rtt() {
+    // The same delay of 5 ms repeatedly: a reordering window of min_rtt/4 = 10 ms covers it.
     let app = segments(4_000);
     let mut pair = Pair::new("reno", &app, |p, _| {
         if p.payload > 0 && p.seq < 800 && p.seq % 200 == 100 { Fate::Late(ms(5)) } else { Fate::Pass }
@@ -46,12 +46,12 @@ fn once_reordering_was_seen_a_quarter_of_the_rtt_is_waited() {
     pair.run_until(at(60_000)).assert_complete(4_000 * MSS);
     let again: Vec<u32> =
         pair.data().filter(|s| pair.times_of(s.packet.seq).len() > 1).map(|s| s.packet.seq).collect();
-    assert_eq!(again, [100, 100], "the first only");
+    assert_eq!(again, [100, 100], "only the first is retransmitted");
 }
 
 #[test]
-fn a_delay_spike_gives_a_spurious_timeout_that_is_undone() {
-    // The link stands still from 300 ms to 1300 ms: all that is sent meanwhile arrives late, in order.
+fn a_spurious_timeout_after_a_delay_spike_is_undone() {
+    // The link stops from 300 ms to 1300 ms. All segments sent meanwhile arrive late, in order.
     let app = segments(3_000);
     let (from, to) = (at(300), at(1_300));
     let mut pair = Pair::new("cubic", &app, |p, now| {
@@ -68,16 +68,16 @@ fn a_delay_spike_gives_a_spurious_timeout_that_is_undone() {
     assert!(pair.sender.window.cwnd >= before.0, "{} of {}", pair.sender.window.cwnd, before.0);
     assert!(pair.sender.window.ssthresh >= before.1);
     pair.run_until(at(60_000)).assert_complete(3_000 * MSS);
-    // RACK takes the first ACK for that of the retransmission, as Linux does, which looks at the RTT but not at the
-    // echoed timestamp (RFC 8985 section 6.2 would): an original is sent again for each ACK until those sent again are
-    // acknowledged, which undoes that.
+    // As in Linux, RACK attributes the first ACK to the retransmission: it checks the RTT, but not the timestamp echo as RFC
+    // 8985 section 6.2 does. So each ACK causes a spurious retransmission, until the retransmitted segments are acknowledged
+    // and the reduction is undone.
     assert!(pair.sender.counters.retransmits < 30, "{}", pair.sender.counters.retransmits);
 }
 
 #[test]
-fn a_spurious_timeout_is_undone_by_a_sack_too() {
-    // As above, but the first segment of the flight is lost: no ACK with an old timestamp comes, only SACKs of
-    // segments that were sent before the timeout and once (F-RTO, RFC 5682 section 3.1 step 3b).
+fn a_sack_undoes_a_spurious_timeout_too() {
+    // As above, but the first segment of the flight is lost. There is no ACK with an old timestamp, only SACKs of segments
+    // that were sent once, before the timeout (F-RTO, RFC 5682 section 3.1 step 3b).
     let app = segments(3_000);
     let (from, to) = (at(300), at(1_300));
     let mut lost = None;
@@ -96,7 +96,7 @@ fn a_spurious_timeout_is_undone_by_a_sack_too() {
 }
 
 #[test]
-fn duplicates_that_the_network_makes_are_not_taken_for_needless_retransmissions() {
+fn duplicates_made_by_the_network_do_not_count_as_spurious_retransmissions() {
     let app = segments(2_000);
     let mut pair =
         Pair::new(
@@ -124,16 +124,16 @@ fn a_duplicate_of_a_lost_segment_does_not_undo_the_reduction() {
     assert!(pair.sender.window.ssthresh < 1_000, "{}", pair.sender.window.ssthresh);
 }
 
-/// Notes what it is told; half the window on congestion, slow start below it.
-struct Events(Arc<Mutex<Vec<String>>>);
+/// Records the events of a controller. It halves the window on congestion and uses slow start below the threshold.
+struct EventRecorder(Arc<Mutex<Vec<String>>>);
 
-impl Events {
-    fn note(&self, event: impl Into<String>) {
+impl EventRecorder {
+    fn record(&self, event: impl Into<String>) {
         self.0.lock().unwrap().push(event.into());
     }
 }
 
-impl Controller for Events {
+impl Controller for EventRecorder {
     fn name(&self) -> &'static str {
         "events"
     }
@@ -146,7 +146,7 @@ impl Controller for Events {
 
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         let again = if event.again { " again" } else { "" };
-        self.note(match event.signal {
+        self.record(match event.signal {
             Signal::Timeout => format!("timeout{again}"),
             signal => format!("{signal:?}{again}"),
         });
@@ -154,15 +154,15 @@ impl Controller for Events {
     }
 
     fn on_recovered(&mut self, _: Time, _: &mut Window) {
-        self.note("recovered");
+        self.record("recovered");
     }
 
     fn on_restart(&mut self, _: Time, _: Span, _: bool, _: &mut Window) {
-        self.note("restart");
+        self.record("restart");
     }
 
     fn on_undo(&mut self, _: Time, _: &mut Window) {
-        self.note("undo");
+        self.record("undo");
     }
 }
 
@@ -170,28 +170,29 @@ fn events_of(network: impl FnMut(&Packet, Time) -> Fate) -> Vec<String> {
     let app = segments(130);
     let mut pair = Pair::new("reno", &app, network);
     let events = Arc::new(Mutex::new(Vec::new()));
-    pair.sender.cc = Box::new(Events(events.clone()));
+    pair.sender.cc = Box::new(EventRecorder(events.clone()));
     pair.run_until(at(60_000)).assert_complete(130 * MSS);
     let events = events.lock().unwrap();
     events.clone()
 }
 
-/// Linux: tcp_end_cwnd_reduction() follows tcp_try_undo_recovery(), and with it CA_EVENT_COMPLETE_CWR, of which Westwood+ makes a window.
+/// Linux calls tcp_end_cwnd_reduction() after tcp_try_undo_recovery(). It sends CA_EVENT_COMPLETE_CWR, on which Westwood+ sets
+/// its window.
 #[test]
-fn a_recovery_that_its_last_ack_undoes_is_over_to_the_controller_too() {
-    // All of the last flight is there when the late one comes, and its retransmission is not.
+fn the_controller_is_notified_of_the_end_of_a_recovery_that_its_last_ack_undoes() {
+    // The late segment arrives after the rest of the last flight, and before its retransmission.
     let events = events_of(first(Fate::Late(ms(10)), |p| p.payload > 0 && p.seq == 100));
     assert_eq!(events, ["Loss", "undo", "recovered"]);
 }
 
-/// Linux tcp_enter_loss(): the threshold falls once in an episode.
+/// Linux tcp_enter_loss(): the threshold is reduced once per episode.
 #[test]
-fn a_timeout_within_a_recovery_is_told_as_a_second_answer_to_the_same_losses() {
+fn a_timeout_within_a_recovery_is_reported_as_a_repeated_signal() {
     let events =
         events_of(
             |p, now| if p.payload > 0 && p.seq == 100 && now < at(1_000) { Fate::Drop } else { Fate::Pass },
         );
-    // With nothing in flight the retransmission is a start (CA_EVENT_TX_START).
+    // With nothing in flight, the retransmission is a start (CA_EVENT_TX_START).
     assert_eq!(events[..3], ["Loss", "timeout again", "restart"], "{events:?}");
     assert!(
         events[1..].iter().all(|e| ["timeout again", "restart", "recovered"].contains(&e.as_str())),
