@@ -306,7 +306,7 @@ def test_examples_resolve_and_begin_with_a_picture(path):
     for run in expand(load(path)):
         resolve(run.scenario)
     head = path.read_text().split("\n\n")[0]
-    assert "What you will see:" in head
+    assert "Expected result:" in head
     assert "--" in head or "==" in head
 
 
