@@ -1,4 +1,4 @@
-# What you can do here: `make` lists it. `make demo` and `make test` set up everything they need by themselves.
+# `make` lists the targets. `make demo` and `make test` install everything they need.
 
 PYTHON ?= python3
 VENV := .venv
@@ -33,7 +33,7 @@ setup: $(VENV)/built ## Build the simulator and install the `narrows` command in
 packages: ## Install all system packages that `make test` uses (Debian-based systems, as root)
 	@$(PYTHON) $(PREREQUISITES) install
 
-# As root it installs what is missing; otherwise it prints one line that names what `make test` leaves out.
+# As root it installs missing tools. Otherwise it prints one line with the parts that `make test` leaves out.
 prepare:
 	@$(PYTHON) $(PREREQUISITES) prepare
 
@@ -63,26 +63,26 @@ agent-wheel: agent ## Build the agent's wheel, the extra `kernel` of the Python 
 guest: setup ## Prepare the guest of `narrows run --on vm`: a kernel package, QEMU (as root), one boot
 	$(BIN)/narrows vm prepare
 
-demo: setup ## Run the first study in small and write its report (results/demo/report.html)
+demo: setup ## Run the BRF study with few runs and write its report (results/demo/report.html)
 	$(BIN)/narrows study brf --quick --out results/demo
 
-study: setup ## Run the BRF study in full: 10 seeds
+study: setup ## Run the full BRF study with 10 seeds
 	$(BIN)/narrows study brf --out results/brf
 
-# Sub-makes, because what `prepare` installs decides what the others leave out.
-test: ## Run everything that CI runs; as root it first installs what is missing
+# Sub-makes, because the tools that `prepare` installs determine the parts that the others leave out.
+test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory prepare
 	@$(MAKE) --no-print-directory try-guest lint rust-test python-test determinism
 
 try-agent:
 	@if $(PYTHON) $(PREREQUISITES) has agent; then $(MAKE) --no-print-directory agent; fi
 
-# Ordinary users cannot install QEMU; their tests use a guest that exists.
+# Ordinary users cannot install QEMU; their tests use an existing guest.
 try-guest: setup try-agent
 	@[ "$$(id -u)" != 0 ] || $(BIN)/narrows vm prepare || { \
 	  [ "$$NARROWS_REQUIRE_KERNEL" != 1 ] && echo "make test leaves out tests in a guest"; }
 
-lint: setup ## Formatting, clippy, ruff, mypy
+lint: setup ## Check formatting, clippy, ruff and mypy
 	@if $(HAS_LINTERS); then cargo fmt --all --check; fi
 	@if $(HAS_LINTERS); then cargo clippy --workspace $(WITHOUT_AGENT) --all-targets --locked --quiet -- -D warnings; fi
 	$(BIN)/ruff format --check python tests benches tools packaging
@@ -97,21 +97,21 @@ format: setup ## Format all code
 	$(BIN)/ruff format python tests benches tools packaging
 	$(BIN)/ruff check --fix-only python tests benches tools packaging
 
-# What fails must fail again: the properties draw the same cases each time (explore with another seed, or none).
+# A fixed seed makes failures reproducible: property tests draw the same cases in each run. Set another seed to explore.
 PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
-rust-test: ## Rust tests: units, vectors, properties, behaviour snapshots
+rust-test: ## Rust tests: unit tests, vectors, properties, behaviour snapshots
 	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet
 
-python-test: setup try-agent ## Python tests; the browser's and the kernel's where there is one and root
+python-test: setup try-agent ## Python tests; browser and kernel tests only if a browser is installed and as root
 	$(BIN)/pytest tests/python
 
 crates: ## Package narrows-control and narrows-sim as for crates.io, and build them and their documentation
 	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet -p narrows-control -p narrows-sim
 	cargo publish --dry-run --locked --allow-dirty -p narrows-control -p narrows-sim
 
-determinism: setup ## The quick study on one thread and on two: the same bytes
+determinism: setup ## Check that the quick study gives identical results on one thread and on two
 	$(BIN)/python tools/determinism.py
 
 # zig links against the glibc of manylinux2014 and for other processors. It comes from PyPI.
@@ -119,7 +119,7 @@ $(VENV)/zig: $(VENV)/ready
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt ziglang
 	touch $@
 
-# Artifacts name no folder of the machine that builds them.
+# Artifacts do not contain paths of the build machine.
 REMAP = --remap-path-prefix=$(CURDIR)=narrows --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=cargo
 
 wheels: wheel-x86_64 wheel-aarch64 ## Build the wheels of the Python package into dist/: x86_64 and aarch64
@@ -138,11 +138,11 @@ sdist-builds: sdist ## Build a wheel from the source distribution, as pip does w
 	CARGO_TARGET_DIR=$(CURDIR)/target/sdist $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps \
 	  --no-cache-dir --wheel-dir target/sdist/wheels dist/narrows-*.tar.gz
 
-first-result: ## Measure the way from `pip install` to the first table in a clean environment
+first-result: ## Measure the time from `pip install` to the first table in a clean environment
 	@$(MAKE) --no-print-directory wheel-$$(uname -m)
 	$(BIN)/python tools/clean_install.py dist/narrows-*-cp311-abi3-*_$$(uname -m).whl
 
-release: setup ## Build every artifact with checksums into dist/ (PARTS='sdist deb': these; PARTS=--partial: those that can be)
+release: setup ## Build every artifact with checksums into dist/ (PARTS='sdist deb': only these; PARTS=--partial: all that can be built)
 	@$(BIN)/python tools/release.py $(PARTS)
 
 bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev), the agent and, as root, its eBPF programs
@@ -153,9 +153,9 @@ bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev), the agent
 docs: setup ## Build the documentation site (site/index.html); ARGS=--no-rust leaves out the crates
 	$(BIN)/python tools/build_site.py $(ARGS)
 
-reference: setup ## Refill the generated parts of docs/ and the JSON schema
+reference: setup ## Regenerate the generated parts of docs/ and the JSON schema
 	$(BIN)/narrows schema > python/narrows/scenario/schema.json
 	$(BIN)/python tools/reference.py
 
-clean: ## Remove what was built
+clean: ## Remove all build products and results
 	rm -rf target $(VENV) dist results python/narrows/*.so

@@ -1,4 +1,4 @@
-"""Runs the quick BRF study twice, on one thread and on several, and compares every table byte for byte."""
+"""Runs the quick BRF study on one thread and on two, and compares all tables byte for byte."""
 
 import filecmp
 import subprocess
@@ -6,12 +6,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Wall times differ from run to run and stand in files of their own.
+# Wall times differ between runs. They are in separate files.
 NOT_COMPARED = {"timing.csv"}
 
 
 def study(out: Path, jobs: int) -> None:
-    """Runs the quick study into a folder."""
+    """Runs the quick study and writes its results to a folder."""
     narrows = Path(sys.executable).with_name("narrows")
     command = [narrows, "study", "brf", "--quick", "--no-figures", "--jobs", str(jobs), "--out", out]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -24,21 +24,21 @@ def tables(folder: Path) -> list[Path]:
 
 
 def main() -> int:
-    """Compares two runs; 0 if they agree."""
+    """Compares two runs. Returns 0 if they are identical."""
     with tempfile.TemporaryDirectory() as name:
         one, two = Path(name, "one-thread"), Path(name, "threads")
         study(one, jobs=1)
         study(two, jobs=2)
         files = tables(one)
         if not files or files != tables(two):
-            print("determinism: the two runs wrote different files")
+            print("determinism: the two runs wrote different sets of files")
             return 1
         _, different, missing = filecmp.cmpfiles(one, two, [str(f) for f in files], shallow=False)
         for file in different + missing:
             print(f"determinism: {file} differs between two runs")
         if different or missing:
             return 1
-        print(f"determinism: {len(files)} files agree byte for byte between one thread and two")
+        print(f"determinism: {len(files)} files are identical on one thread and on two")
         return 0
 
 

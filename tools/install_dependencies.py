@@ -1,4 +1,4 @@
-"""Installs the Python dependencies that pyproject.toml names, pinned by constraints.txt."""
+"""Installs the Python dependencies of pyproject.toml, pinned by constraints.txt."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ OWN_EXTRAS = re.compile(r"narrows\[([\w,-]+)\]")
 
 
 def requirements(extra: str) -> list[str]:
-    """The requirements of an extra, without those on other extras of this project."""
+    """The requirements of an extra. Other extras of this project are replaced by their requirements."""
     wanted: list[str] = []
     for requirement in PROJECT["optional-dependencies"][extra]:
         if own := OWN_EXTRAS.fullmatch(requirement):
