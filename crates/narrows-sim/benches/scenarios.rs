@@ -1,6 +1,6 @@
 //! The speed scenarios: `scenarios NAME` runs one once and prints its size; `scenarios` lists them.
 //!
-//! Timing is left to the caller (the process's CPU time), so that the same bench serves `perf` and callgrind.
+//! The caller measures the process's CPU time, so that the same program works with `perf` and callgrind.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -49,7 +49,7 @@ fn tcp(cc: &str) -> TransportPlan {
     TransportPlan::Tcp { cc: cc.into(), ecn: false, pacing: false, receive_window: None, mss: 1448 }
 }
 
-/// `pairs` senders and receivers around one bottleneck; three hops a packet.
+/// `pairs` senders and receivers at one bottleneck; each packet takes three hops.
 fn dumbbell(pairs: u32, mbit: u64, rtt: Span, packets: u32, seconds: u64) -> Plan {
     let (left, right) = (2 * pairs, 2 * pairs + 1);
     let delay = rtt.scale(1, 2);
@@ -86,7 +86,7 @@ fn short_flows(per_sec: f64, seconds: u64) -> Plan {
     plan
 }
 
-/// Payload of B3's packets of 1000 bytes.
+/// Payload bytes of B3's packets of 1000 bytes.
 const B3_MSS: u32 = 948;
 
 /// B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml, which resolves to this): 2000 flows/s through
@@ -125,7 +125,7 @@ fn b3(cc: &str) -> Plan {
     }
 }
 
-/// The link that B3 is about, by its place in the plan.
+/// Index of B3's bottleneck link in the plan.
 const B3_BOTTLENECK: u32 = 2;
 
 fn controller(kind: &str, link: u32, limit: LimitPlan) -> ControllerPlan {
@@ -161,7 +161,7 @@ fn chain(hops: u32, delay: Span) -> Plan {
     }
 }
 
-/// 100,000 connections at once, each with a little to send.
+/// 100,000 concurrent connections, each with little data.
 fn many_flows() -> Plan {
     let mut plan = dumbbell(1, 10_000, Span::from_millis(20), 100_000, 3);
     let app = AppPlan::Limited { rate: Rate::from_bytes_per_sec(1448), on: None, off: None };
@@ -173,22 +173,23 @@ fn many_flows() -> Plan {
     plan
 }
 
-/// Most memory the process ever had, KiB. (The rusage of a child of a larger process counts the parent's too.)
+/// Peak memory of the process in KiB. (The rusage of a child of a larger process includes the parent's.)
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Sum of a column of a table; 0 where there is none.
+/// Sum of a column of a table; 0 if it does not exist.
 fn total(results: &Results, table: &str, column: &str) -> u64 {
     let table = results.tables.iter().find(|t| t.name == table);
     table.and_then(|t| t.u64(column)).map_or(0, |v| v.iter().sum())
 }
 
-/// Completion times of sized flows, for the other simulator to be held against.
+/// Completion times of sized flows, for comparison with the other simulator.
 ///
-/// Of flows begun from [`MARGIN`] on and no later than that before the end, so that all of them can finish. Times are sums, ns.
+/// Flows that start within [`MARGIN`] of the start or the end of the run are left out, so that all others can finish. Times
+/// are sums in ns.
 #[derive(Default)]
 struct Completions {
     workload: u64,
@@ -205,9 +206,9 @@ struct Completions {
 
 /// The study leaves out flows that begin in the first three seconds.
 const MARGIN: Span = Span::from_secs(3);
-/// Figures 5 and 6 of the BDR paper: up to 30 packets a flow is short; the study calls one of 100 and more long.
-const SHORT: u64 = 30;
-const LONG: u64 = 100;
+/// Figures 5 and 6 of the BDR paper: a short flow has up to 30 packets. In the study, a long flow has 100 or more.
+const SHORT_PACKETS: u64 = 30;
+const LONG_PACKETS: u64 = 100;
 
 impl Completions {
     fn of(results: &Results, duration: Span) -> Self {
@@ -220,7 +221,7 @@ impl Completions {
         };
         for ((&start, &size), &time) in starts.iter().zip(sizes).zip(times) {
             let start = Span::from_secs_f64(start);
-            // Says whether two runs had the same flows, in whatever order they are listed.
+            // A checksum that does not depend on the order of the flows shows whether two runs had the same flows.
             sums.workload = sums.workload.wrapping_add(start.as_nanos().wrapping_mul(size));
             sums.largest = sums.largest.max(size);
             if start < MARGIN || start + MARGIN >= duration {
@@ -234,10 +235,10 @@ impl Completions {
             sums.finished += 1;
             sums.finished_bytes += size;
             sums.all_ns += ns;
-            if packets <= SHORT {
+            if packets <= SHORT_PACKETS {
                 sums.short += 1;
                 sums.short_ns += ns;
-            } else if packets >= LONG {
+            } else if packets >= LONG_PACKETS {
                 sums.long += 1;
                 sums.long_ns += ns;
             }

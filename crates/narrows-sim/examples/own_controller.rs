@@ -10,7 +10,7 @@ use narrows_control::congestion::{Ack, Congestion, Controller, Window, registry}
 use narrows_control::units::{Rate, Span};
 use narrows_sim::plan::{FlowPlan, LimitPlan, LinkPlan, Plan};
 
-/// Keeps this many segments in flight, whatever happens.
+/// Keeps this many segments in flight and ignores losses.
 struct Fixed(u32);
 
 impl Controller for Fixed {

@@ -1,4 +1,4 @@
-//! Simulates CUBIC beside BBR at one bottleneck and prints the goodput of both.
+//! Simulates CUBIC and BBR at one bottleneck and prints the goodput of both.
 //!
 //! ```sh
 //! cargo run --release -p narrows-sim --example two_flows

@@ -38,7 +38,7 @@ pub struct Plan {
     /// memory from it.
     #[serde(default)]
     pub receive_memory: bool,
-    /// What to record.
+    /// Recorded samples.
     #[serde(default)]
     pub probes: ProbePlan,
 }
@@ -467,7 +467,7 @@ pub struct SdnPlan {
     pub outages: Vec<(Time, Time)>,
 }
 
-/// What to record.
+/// Recorded samples.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbePlan {

@@ -1,4 +1,4 @@
-//! Memory: nothing is allocated per packet, and a flow or a packet in flight costs no more than it should.
+//! Memory: no allocation per packet, and bounded memory for a flow and for a packet in flight.
 #![allow(missing_docs)]
 
 mod common;
@@ -12,14 +12,14 @@ use narrows_sim::plan::{AppPlan, ControllerPlan, LimitPlan, Plan, TransportPlan}
 
 use common::{fifo, flow, mbit, ms, packets, path, tcp};
 
-/// Counts allocations and passes them on.
+/// Counts allocations and calls the system allocator.
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-/// Bytes in use, and the most since it was last reset.
+/// Bytes in use, and their peak since the last reset.
 static LIVE: AtomicU64 = AtomicU64::new(0);
 static PEAK: AtomicU64 = AtomicU64::new(0);
-/// The counters belong to the process: one test at a time.
+/// The counters are global, so only one test may run at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn grow(bytes: usize) {
@@ -86,7 +86,7 @@ fn under_brf() -> Plan {
 }
 
 #[test]
-fn a_longer_run_allocates_no_more() {
+fn a_longer_run_does_not_allocate_more() {
     let _alone = ONE_AT_A_TIME.lock().expect("no test has panicked");
     for (name, plan) in [("cubic", two_flows("cubic")), ("bbr", two_flows("bbr")), ("brf", under_brf())] {
         let (short, few) = cost(plan.clone(), 10);
@@ -97,7 +97,7 @@ fn a_longer_run_allocates_no_more() {
     }
 }
 
-/// Most bytes in use at one time while a plan runs.
+/// Peak of the bytes in use during a run.
 fn peak(plan: &Plan) -> u64 {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
@@ -105,7 +105,7 @@ fn peak(plan: &Plan) -> u64 {
     PEAK.load(Ordering::Relaxed) - before
 }
 
-/// Connections that send a segment now and then.
+/// Connections that send a segment from time to time.
 fn idle_flows(n: u32) -> Plan {
     let mut plan = path(mbit(10_000), ms(20), fifo(LimitPlan::default()), 2);
     let mut flows = flow(tcp("cubic"), AppPlan::Limited { rate: mbit(1).mul_f64(0.02), on: None, off: None });
@@ -127,10 +127,10 @@ fn packets_in_flight(rate_mbit: u64) -> Plan {
 #[test]
 fn an_idle_flow_takes_less_than_two_kibibytes_and_a_packet_in_flight_less_than_200_bytes() {
     let _alone = ONE_AT_A_TIME.lock().expect("no test has panicked");
-    // Its row in the results included, and what vectors reserve ahead.
+    // Including its row in the results and the spare capacity of vectors.
     let flow = (peak(&idle_flows(32_768)) - peak(&idle_flows(1))) / 32_767;
     assert!(flow < 2048, "{flow} bytes for each idle flow");
-    // 12,000 bits a packet: 65,536 and 655 packets.
+    // 12,000 bits per packet: 65,536 and 655 packets.
     let packet = (peak(&packets_in_flight(786)) - peak(&packets_in_flight(8))) / 64_833;
     assert!(packet < 200, "{packet} bytes for each packet in flight");
 }

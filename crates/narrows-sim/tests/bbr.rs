@@ -1,4 +1,4 @@
-//! BBR v2 and v3 among themselves and beside others.
+//! BBR v2 and v3 alone and together with other algorithms.
 #![allow(missing_docs)]
 
 mod common;
@@ -6,7 +6,8 @@ mod common;
 use common::*;
 use narrows_control::units::Span;
 
-/// Goodputs of two flows over 50 Mbit/s and 40 ms, Mbit/s, in the last two thirds of a minute; the second starts after two seconds.
+/// Goodputs in Mbit/s of two flows over 50 Mbit/s and 40 ms, in the last two thirds of a minute. The second flow starts after
+/// two seconds.
 fn share(first: &str, second: &str, bdps: f64) -> [f64; 2] {
     let bdp = 50e6 * 0.04 / 8.0 / 1500.0;
     let mut plan = path(mbit(50), ms(40), fifo(packets((bdps * bdp) as u32)), 60);
@@ -19,7 +20,7 @@ fn share(first: &str, second: &str, bdps: f64) -> [f64; 2] {
 }
 
 #[test]
-fn two_flows_of_a_kind_come_to_similar_rates() {
+fn two_flows_of_the_same_kind_converge_to_similar_rates() {
     for (cc, least) in [("bbr2", 0.75), ("bbr3", 0.9)] {
         for bdps in [0.5, 1.0, 2.0] {
             let [first, second] = share(cc, cc, bdps);
@@ -30,14 +31,17 @@ fn two_flows_of_a_kind_come_to_similar_rates() {
     }
 }
 
-/// What the bounds and the pace of probing are for (BBR3-5). In a buffer of one BDP and less v3 still takes most of the link.
+/// The purpose of the bounds and of slower probing (BBR3-5). With a buffer of one BDP or less, v3 still gets most of the link.
 #[test]
-fn cubic_has_far_more_beside_v2_and_v3_than_beside_v1() {
+fn cubic_gets_far_more_against_v2_and_v3_than_against_v1() {
     for bdps in [0.5, 1.0] {
-        let [beside_v1, _] = share("cubic", "bbr", bdps);
+        let [against_v1, _] = share("cubic", "bbr", bdps);
         for cc in ["bbr2", "bbr3"] {
             let [cubic, bbr] = share("cubic", cc, bdps);
-            assert!(cubic > 2.0 * beside_v1, "{cc}, {bdps} BDP: {cubic:.1}, beside v1 {beside_v1:.1} Mbit/s");
+            assert!(
+                cubic > 2.0 * against_v1,
+                "{cc}, {bdps} BDP: {cubic:.1}, against v1 {against_v1:.1} Mbit/s"
+            );
             assert!(bbr > 0.25 * 50.0, "{cc}, {bdps} BDP: {bbr:.1} Mbit/s");
         }
     }

@@ -1,6 +1,7 @@
-//! Behaviour as a reviewed artefact: any change of it shows as a change of this table.
+//! A snapshot of the behaviour of each controller, for review: any change of behaviour changes this table.
 //!
-//! Rate and goodput of both flows in Mbit/s, RTTs in ms, the buffer in BDP, loss in per cent, retransmissions (again).
+//! Units: rate and goodput of both flows in Mbit/s, RTTs in ms, buffer in BDP, loss in per cent. `again` counts
+//! retransmissions.
 #![allow(missing_docs)]
 
 mod common;
@@ -17,7 +18,7 @@ const CONTROLLERS: &[&str] = &[
     "scalable", "vegas", "veno", "westwood", "yeah", "reno-hystartpp", "cubic-hystartpp",
 ];
 
-/// Two flows, 10 s, the first second left out.
+/// Two flows for 10 s; the first second is not measured.
 fn row(cc: &str, rate: u64, rtt: u64, buffer: f64, loss: f64) -> String {
     let bdp = rate as f64 * 1e6 * rtt as f64 / 1e3 / 8.0 / 1500.0;
     let mut plan = path(mbit(rate), ms(rtt), fifo(packets((buffer * bdp) as u32)), 10);

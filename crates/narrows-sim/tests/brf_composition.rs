@@ -1,4 +1,4 @@
-//! BRF-102: switches that know nothing of each other add up to the max-min fair rates of the network.
+//! BRF-102: independent switches together reach the max-min fair rates of the network.
 #![allow(missing_docs)]
 
 mod brf_common;
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use brf_common::*;
 
-/// Random networks of the property test.
+/// Number of random networks in the property test.
 const SEEDS: u64 = 150;
 
-/// Max-min fair rates from their definition: all rates rise together until a link is full, whose flows stop, and so
-/// on (Bertsekas and Gallager, *Data Networks*, sec. 6.5.2). `paths[f]`: the links of flow f.
+/// Max-min fair rates from their definition: all rates rise together until a link is full. The flows of this link stop, and
+/// the others continue (Bertsekas and Gallager, *Data Networks*, sec. 6.5.2). `paths[f]`: the links of flow f.
 fn max_min(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     let mut rates = vec![0.0; paths.len()];
     let mut rising = vec![true; paths.len()];
@@ -36,8 +36,8 @@ fn max_min(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     rates
 }
 
-/// As [`max_min`], less what the ACKs of each flow take of the ports of the way back (of port 2k at 2k + 1 and vice
-/// versa): one of 52 bytes for every two packets.
+/// As [`max_min`], without the capacity that ACKs take at the ports of the reverse direction (port 2k + 1 for port 2k, and
+/// vice versa): one ACK of 52 bytes for two packets.
 fn max_min_beside_acks(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     let mut rates = max_min(capacities, paths);
     for _ in 0..10 {
@@ -52,7 +52,7 @@ fn max_min_beside_acks(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
 }
 
 #[test]
-fn the_reference_knows_the_textbook() {
+fn the_reference_solves_the_textbook_example() {
     // One long flow over three links, one short flow on each.
     let paths = vec![vec![0, 1, 2], vec![0], vec![1], vec![2]];
     assert_eq!(max_min(&[10.0, 4.0, 8.0], &paths), [2.0, 8.0, 2.0, 6.0]);
@@ -68,8 +68,8 @@ impl Dice {
     }
 }
 
-/// A random tree of 3 to 6 switches, BRF at both ends of every link between them, and 3 to 10 greedy flows between
-/// random ones. Returns the relative errors of the goodputs after ten cycles.
+/// Simulates a random tree of 3 to 6 switches with BRF at both ends of every link, and 3 to 10 greedy flows between random
+/// switches. Returns the relative errors of the goodputs after ten cycles.
 fn errors(seed: u64) -> Vec<f64> {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
     (0..3).for_each(|_| _ = dice.roll(2));
@@ -104,23 +104,23 @@ fn errors(seed: u64) -> Vec<f64> {
         let from = dice.roll(switches.len() as u64) as usize;
         let to = (from + 1 + dice.roll(switches.len() as u64 - 1) as usize) % switches.len();
         let (climb, descent) = (up(from), up(to));
-        // Link i - 1 (two ports) is that of switch i to its parent: up 2(i - 1), down 2(i - 1) + 1.
+        // Link i - 1 (two ports) connects switch i to its parent: port 2(i - 1) upwards, 2(i - 1) + 1 downwards.
         let upward = climb.iter().filter(|n| !descent.contains(n)).map(|n| 2 * (n - 1));
         let downward = descent.iter().filter(|n| !climb.contains(n)).map(|n| 2 * (n - 1) + 1);
         paths.push(upward.chain(downward).collect::<Vec<usize>>());
         let delays = [ms(1 + dice.roll(12)), ms(1 + dice.roll(3))];
         let (a, b) = (net.host(switches[from], delays[0]), net.host(switches[to], delays[1]));
-        // In order, as results number flows by their start.
+        // Starts are in order, as the results number flows by their start.
         net.add(a, b, tcp("brf")).start = at(10 * n + dice.roll(10));
     }
     let r = net.run();
-    // The longest RTT is 2 (5 x 5 + 12 + 3) = 80 ms, a cycle two of it.
+    // The longest RTT is 2 (5 x 5 + 12 + 3) = 80 ms. A cycle takes two RTTs.
     let expected = max_min_beside_acks(&capacities, &paths);
     let found = (0..paths.len()).map(|f| goodput(&r, f as u64, 1.7, 6.0) / PAYLOAD);
     found.zip(&expected).map(|(f, e)| f / e - 1.0).collect()
 }
 
-/// The errors of all flows of these seeds, sorted, by two threads.
+/// The sorted errors of all flows of these seeds, computed by two threads.
 fn all_errors(seeds: u64) -> Vec<f64> {
     let next = AtomicU64::new(0);
     let work = || {
@@ -137,10 +137,10 @@ fn all_errors(seeds: u64) -> Vec<f64> {
     all
 }
 
-/// What holds: 98 of 100 flows are within 3 %, and none is left with less than 80 % of its rate or given 5 % more. The others share a port with slow
-/// flows which a switch before that port holds. The port has to measure them, and of a dozen packets a window one more
-/// or less is 8 %; three such flows with the headroom that asks for leave a fourth of the same rate up to a sixth
-/// less. What a switch behind it holds a port reads in the ACKs, exactly.
+/// 98 of 100 flows are within 3 % of their rate; all are between 80 % and 105 %. The exceptions share a port with slow flows
+/// that an earlier switch limits. The port has to measure such flows. With a dozen packets per window, one packet more or
+/// less is 8 %. The headroom for three such flows costs a fourth one of the same rate up to a sixth. Limits of a later
+/// switch are exact, as a port reads them in ACKs.
 #[test]
 fn random_networks_reach_their_max_min_rates() {
     let all = all_errors(SEEDS);

@@ -1,4 +1,4 @@
-//! Feedback over several switches, and over none (BRF-60 to BRF-64, BRF-90 to BRF-94).
+//! Feedback over several switches, and paths without a switch (BRF-60 to BRF-64, BRF-90 to BRF-94).
 #![allow(missing_docs)]
 
 mod brf_common;
@@ -8,7 +8,7 @@ use brf_common::*;
 use narrows_control::units::Span;
 use narrows_sim::plan::LossPlan;
 
-/// Hosts at both ends of a line of switches with these rates between them, Mbit/s.
+/// Hosts at both ends of a line of switches, with links of these rates in Mbit/s.
 fn line(rates: &[u64], seconds: u64) -> (Net, u32, u32) {
     let mut net = Net::new(seconds);
     let nodes: Vec<u32> = (0..=rates.len()).map(|i| net.node(format!("R{i}"))).collect();
@@ -22,20 +22,20 @@ fn line(rates: &[u64], seconds: u64) -> (Net, u32, u32) {
 }
 
 #[test]
-fn brf_60_to_62_the_narrowest_of_several_switches_sets_the_rate() {
+fn brf_60_to_62_the_slowest_link_of_several_switches_sets_the_rate() {
     for rates in [&[40, 100][..], &[100, 40], &[60, 100, 40], &[60, 40, 100], &[40, 60, 100]] {
         let (mut net, a, b) = line(rates, 5);
         net.add(a, b, tcp("brf"));
         let r = net.run();
         assert_near(goodput(&r, 0, 2.0, 5.0), 40.0 * ETA * PAYLOAD, 0.02);
-        // Gates of several switches that do not know of each other would let their rates take turns.
+        // If the switches' gates were independent, the sender's rate would alternate between theirs.
         let paces = samples(&r, "flow_samples", "flow", 0, "pacing_bps", 2.0, 5.0);
         assert!(paces.iter().all(|p| (p / 39.2e6 - 1.0).abs() < 0.02), "{rates:?}: {paces:?}");
     }
 }
 
-/// Data pass A (100 Mbit/s), then B (30 Mbit/s), ACKs pass A only: B tells A what to write (BRF-63), once its ACK
-/// timer of a second has run out. What queued until then has drained after 3.6 s.
+/// Data passes A (100 Mbit/s), then B (30 Mbit/s); ACKs pass A only. After B's ACK timer of a second, B sends A the rate to
+/// write (BRF-63). The queue that was built until then has drained after 3.6 s.
 fn asymmetric(sdn: bool) -> (f64, f64) {
     let mut net = Net::new(6);
     let [a, b, client, detour] = ["A", "B", "C", "D"].map(|name| net.node(name));
@@ -56,18 +56,18 @@ fn asymmetric(sdn: bool) -> (f64, f64) {
 }
 
 #[test]
-fn brf_63_a_switch_that_sees_no_acks_has_its_rate_written_by_one_that_does() {
+fn brf_63_another_switch_writes_the_rate_of_a_switch_without_acks() {
     let (with, queue) = asymmetric(true);
     assert_near(with, 30.0 * ETA * PAYLOAD, 0.02);
     assert!(queue < 3_000.0, "{queue}");
     let (_, queue) = asymmetric(false);
-    assert!(queue > 100_000.0, "without a controller nobody hears of it: {queue}");
+    assert!(queue > 100_000.0, "without a controller the rate is not written: {queue}");
 }
 
-/// Data pass A, ACKs pass B and nothing else: B saw no SYN, the SYN-ACK carries no rate, and CUBIC begins (BRF-93).
-/// A's ACK timer of a second later it tells B, and the sender, which has seen that both ends speak BRF, obeys.
+/// Data passes only A, and ACKs pass only B. B did not see the SYN, so the SYN-ACK carries no rate, and the flow starts with
+/// CUBIC (BRF-93). After A's ACK timer of a second, A sends B the rate. The sender then uses it, as both ends support BRF.
 #[test]
-fn brf_63_a_switch_that_saw_no_syn_writes_the_rate_of_one_that_sees_no_acks() {
+fn brf_63_a_switch_without_the_syn_writes_the_rate_of_a_switch_without_acks() {
     let mut net = Net::new(8);
     let [entry, a, client, b] = ["E", "A", "C", "B"].map(|name| net.node(name));
     net.duplex(entry, a, [mbit(1000); 2], ms(1));
@@ -106,22 +106,22 @@ fn brf_93_without_a_switch_the_sender_is_cubic() {
         (r.goodput(0), r.u("flows", "retransmits", 0))
     };
     let ((brf, lost), (cubic, lost_by_cubic)) = (found("brf"), found("cubic"));
-    // BRF's segments of the handshake carry an option more.
+    // BRF's handshake segments carry one more option.
     assert_near(brf, cubic, 0.01);
     assert!(lost > 0 && lost.abs_diff(lost_by_cubic) <= lost_by_cubic / 5 + 5, "{lost}, {lost_by_cubic}");
 }
 
-/// Loss behind the switch costs what is lost and nothing else (BRF-91), in both modes.
+/// Loss after the switch reduces goodput only by the lost packets (BRF-91), in both modes.
 #[test]
 fn brf_91_a_loss_never_changes_the_rate() {
-    // As printed, the detector takes a little off in every other period (BRF-41).
+    // In the literal mode, the detector reduces rates slightly in every other period (BRF-41).
     for (params, cc, eta, within) in [(resolved(), "brf", ETA, 0.01), (literal(), "brf-literal", 1.0, 0.05)] {
         let (mut net, senders, client) = star(mbit(50), &[20], params, 8);
         net.plan.links[0].loss = vec![(at(0), LossPlan::Bernoulli { p: 0.05 })];
         net.add(senders[0], client, tcp(cc));
         let r = net.run();
         assert_near(goodput(&r, 0, 1.0, 8.0), 50.0 * eta * 0.95 * PAYLOAD, within);
-        // No more in flight than twice what the rate sends in an RTT.
+        // At most twice the packets of an RTT are in flight.
         if eta < 1.0 {
             let in_flight = samples(&r, "flow_samples", "flow", 0, "in_flight", 1.0, 8.0);
             assert!(in_flight.iter().all(|n| *n <= 2.0 * 49e6 / 8.0 * 0.025 / 1500.0), "{in_flight:?}");
@@ -129,10 +129,10 @@ fn brf_91_a_loss_never_changes_the_rate() {
     }
 }
 
-/// A fifth of the data is lost before the switch: what arrives is less than what was allocated, but that is no reason
-/// to allocate less (BRF-100).
+/// A fifth of the data is lost before the switch. Less arrives than was allocated, but the allocation must not shrink
+/// (BRF-100).
 #[test]
-fn brf_100_loss_before_the_switch_is_no_limit() {
+fn brf_100_loss_before_the_switch_does_not_reduce_the_allocation() {
     let (mut net, senders, client) = star(mbit(20), &[20, 30], resolved(), 60);
     for (i, sender) in senders.into_iter().enumerate() {
         net.plan.links[2 + 2 * i].loss = vec![(at(0), LossPlan::Bernoulli { p: 0.2 })];
@@ -146,10 +146,10 @@ fn brf_100_loss_before_the_switch_is_no_limit() {
     }
 }
 
-/// Two thousand SYNs a second that nobody answers: the half-open table is bounded, and those who are in the flow
-/// table do not notice (BRF-104).
+/// Two thousand SYNs per second without answers: the half-open table is bounded, and established flows are not affected
+/// (BRF-104).
 #[test]
-fn brf_104_a_flood_of_syns_evicts_nobody() {
+fn brf_104_a_flood_of_syns_evicts_no_established_flow() {
     let (mut net, senders, client) = star(mbit(100), &[20, 20, 20], resolved(), 6);
     net.plan.probes.traces = true;
     let nowhere = net.host(client, ms(1));
@@ -168,7 +168,7 @@ fn brf_104_a_flood_of_syns_evicts_nobody() {
     assert!((4_000.0..=4_096.0).contains(&most), "{most}");
 }
 
-/// Values of one key of the internal state.
+/// Values of a traced variable.
 fn traces(r: &narrows_sim::Results, key: &str) -> Vec<f64> {
     let table = r.tables.iter().find(|t| t.name == "traces").unwrap();
     let values = table.str("key").unwrap().iter().zip(table.f64("value").unwrap());

@@ -1,4 +1,4 @@
-//! Flows whose handshake a switch has not seen, or no longer knows of, get their rates all the same (BRF-105).
+//! Flows get rates even if the switch has missed or forgotten their handshake (BRF-105).
 #![allow(missing_docs)]
 
 mod brf_common;
@@ -14,10 +14,10 @@ fn jain(x: &[f64]) -> f64 {
     sum * sum / (x.len() as f64 * x.iter().map(|x| x * x).sum::<f64>())
 }
 
-/// The switch is out for this long, from the tenth second on, and comes back knowing nothing. By then one segment in
-/// an RTT says that its sender speaks BRF, and few of those are the first to pass.
+/// The switch fails in the tenth second for this time, and returns without state. By then, one segment per RTT shows that
+/// its sender supports BRF, and such a segment is rarely the first of its flow to pass.
 #[test]
-fn every_flow_is_rated_again_within_a_second_of_its_switchs_return() {
+fn every_flow_is_rated_within_a_second_after_the_switch_returns() {
     for (out, count, rtt) in [500, 5_000]
         .into_iter()
         .flat_map(|out| [1, 8].map(|count| (out, count)))
@@ -33,7 +33,10 @@ fn every_flow_is_rated_again_within_a_second_of_its_switchs_return() {
         let end = back + 7.0;
         for flow in 0..u64::from(count) {
             let allocated = |from, to| samples(&r, "flow_samples", "flow", flow, "allocation_bps", from, to);
-            assert!(allocated(back - 0.4, back).iter().all(|a| a.is_nan()), "{what}: it was never gone");
+            assert!(
+                allocated(back - 0.4, back).iter().all(|a| a.is_nan()),
+                "{what}: the switch did not fail"
+            );
             assert!(allocated(back + 1.0, end).iter().all(|a| *a > 0.0), "{what}: flow {flow}");
         }
         let rates: Vec<f64> = (0..u64::from(count)).map(|f| goodput(&r, f, back + 2.0, end)).collect();
@@ -42,7 +45,7 @@ fn every_flow_is_rated_again_within_a_second_of_its_switchs_return() {
     }
 }
 
-/// Forgotten after 60 s (BRF-15), a flow whose application is its limit has no segment that says so.
+/// An idle flow is forgotten after 60 s (BRF-15). If its application limits it, it has no segment that announces BRF.
 #[test]
 fn a_flow_of_rare_bursts_is_rated_in_each() {
     let (mut net, senders, client) = star(mbit(100), &[20, 20], resolved(), 235);

@@ -1,4 +1,4 @@
-//! What each flow and class gets at one BRF port (BRF-12 to BRF-51).
+//! Shares of flows and classes at one BRF port (BRF-12 to BRF-51).
 #![allow(missing_docs)]
 
 mod brf_common;
@@ -10,7 +10,7 @@ use narrows_sim::plan::{AppPlan, FlowPlan, TransportPlan};
 
 const RATE: u64 = 100;
 
-/// The goodput of a flow with this part of the link, Mbit/s.
+/// The goodput in Mbit/s of a flow with this share of the link.
 fn part(share: f64) -> f64 {
     RATE as f64 * ETA * share * PAYLOAD
 }
@@ -21,7 +21,7 @@ fn limited(flow: &mut FlowPlan, mbit_per_sec: u64, on_off: Option<(u64, u64)>) {
 }
 
 #[test]
-fn brf_30_to_37_unlike_rtts_get_equal_shares() {
+fn brf_30_to_37_flows_with_different_rtts_get_equal_shares() {
     let found = |params| {
         let (mut net, senders, client) = star(mbit(RATE), &[10, 40, 150], params, 6);
         for s in senders {
@@ -33,30 +33,29 @@ fn brf_30_to_37_unlike_rtts_get_equal_shares() {
     for mbits in found(resolved()) {
         assert_near(mbits, part(1.0 / 3.0), 0.03);
     }
-    // As printed, who begins below its share stays below: the third's receiver opens its window in five round trips
-    // of 150 ms, and by then the others have what it left.
+    // In the literal mode, a flow that starts below its share stays below. The third flow's receiver opens its window in five
+    // round trips of 150 ms, and by then the others have taken the rest.
     let [first, second, third] = found(literal()).map(|mbits| mbits / (RATE as f64 * PAYLOAD));
     assert_near(first, second, 0.03);
     assert!((0.5..0.95).contains(&(third / first)), "{third} beside {first}");
 }
 
-/// The newcomer has its share as soon as its receiver's window lets it, in its third RTT of data; the others give way within
-/// one of theirs, and all that the port sees of it is what BRF predicts: what the newcomer sends until the others have
-/// heard (TV-12).
+/// A new flow reaches its share when its receiver's window allows it, in its third RTT of data. The others reduce their rates
+/// within one RTT. The queue is as large as BRF predicts: the bytes of the new flow until the others have reacted (TV-12).
 #[test]
-fn brf_31_to_33_and_tv_12_a_newcomer_is_let_in_at_once() {
+fn brf_31_to_33_and_tv_12_a_new_flow_is_admitted_at_once() {
     let (mut net, senders, client) = star(mbit(RATE), &[40, 40], resolved(), 4);
     net.plan.probes.interval = ms(5);
     net.add(senders[0], client, tcp("brf"));
     net.add(senders[1], client, tcp("brf")).start = at(2_000);
     let r = net.run();
     assert_near(goodput(&r, 0, 1.0, 2.0), part(1.0), 0.01);
-    // SYN at 2.00 s, first data a round trip later, at the receiver half of one later: 45 segments, then three times
-    // as many. The share needs 163.
+    // The SYN is sent at 2.00 s, the first data a round trip later, and it arrives after another half: 45 segments, then three
+    // times as many. The share needs 163.
     assert_near(goodput(&r, 1, 2.06, 2.1), 45.0 * 1448.0 * 8.0 / 40e3, 0.06);
     assert_near(goodput(&r, 1, 2.18, 2.3), part(0.5), 0.03);
     assert_near(goodput(&r, 0, 2.2, 4.0), part(0.5), 0.02);
-    // 49 Mbit/s for at most a gate of 40 ms and the feedback's way of 20 ms.
+    // 49 Mbit/s for at most a gate of 40 ms and the feedback's delay of 20 ms.
     let queue = samples(&r, "link_samples", "link", 0, "queue_bytes", 2.0, 4.0);
     let most = queue.iter().fold(0.0f64, |a, b| a.max(*b));
     assert!((10_000.0..=49e6 / 8.0 * 0.060).contains(&most), "{most}");
@@ -65,14 +64,14 @@ fn brf_31_to_33_and_tv_12_a_newcomer_is_let_in_at_once() {
 }
 
 #[test]
-fn brf_38_to_42_what_limited_flows_leave_goes_to_who_can_use_it() {
+fn brf_38_to_42_unused_shares_go_to_flows_that_can_use_them() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20, 20], resolved(), 6);
     limited(net.add(senders[0], client, tcp("brf")), 8, None);
     net.add(senders[1], client, tcp("brf"));
     net.add(senders[2], client, tcp("brf"));
     let r = net.run();
     assert_near(goodput(&r, 0, 2.0, 6.0), 8.0, 0.01);
-    // Headroom of 5 to 10 %, and no more, is kept for the first.
+    // A headroom of 5 to 10 % is kept for the first flow.
     let others = [1, 2].map(|f| goodput(&r, f, 2.0, 6.0) / PAYLOAD);
     for found in others {
         assert!(
@@ -82,8 +81,8 @@ fn brf_38_to_42_what_limited_flows_leave_goes_to_who_can_use_it() {
     }
 }
 
-/// Two flows that need a tenth each: what is left over is spread, so that one that wants everything from now on has
-/// half of it with its next feedback, before any cycle has seen its demand.
+/// Two flows need a tenth of the link each, and the rest is divided between them. A flow that suddenly needs everything gets
+/// half of the link with its next feedback, before a cycle has measured its demand.
 #[test]
 fn brf_42_a_jump_of_demand_is_served_at_once() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 4);
@@ -92,13 +91,13 @@ fn brf_42_a_jump_of_demand_is_served_at_once() {
     limited(net.add(senders[1], client, tcp("brf")), 10, None);
     let r = net.run();
     for flow in 0..2 {
-        let told = samples(&r, "flow_samples", "flow", flow, "allocation_bps", 2.0, 4.0);
-        assert!(told.iter().all(|a| *a > 40e6), "{told:?}");
+        let allocated = samples(&r, "flow_samples", "flow", flow, "allocation_bps", 2.0, 4.0);
+        assert!(allocated.iter().all(|a| *a > 40e6), "{allocated:?}");
         assert_near(goodput(&r, flow, 1.0, 4.0), 10.0, 0.01);
     }
 }
 
-/// An idle flow holds nothing, and has its share again an RTT after it wakes.
+/// An idle flow has no allocation, and gets its share an RTT after it resumes.
 #[test]
 fn brf_16_idle_and_restart() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 10);
@@ -108,25 +107,25 @@ fn brf_16_idle_and_restart() {
     assert_near(goodput(&r, 0, 1.0, 1.9), 40.0, 0.02);
     assert_near(goodput(&r, 1, 2.4, 3.9), part(1.0), 0.02);
     let held = samples(&r, "flow_samples", "flow", 0, "allocation_bps", 2.6, 3.9);
-    assert!(held.iter().all(|a| a.is_nan()), "an idle flow holds {held:?}");
-    // It wakes at 4.0 s, restarts with ten packets an RTT (BRF-94) and doubles from there.
+    assert!(held.iter().all(|a| a.is_nan()), "an idle flow has an allocation: {held:?}");
+    // The flow resumes at 4.0 s, restarts with ten packets per RTT (BRF-94) and doubles from there.
     assert_near(goodput(&r, 0, 4.1, 4.4), 40.0, 0.1);
     assert_near(goodput(&r, 0, 4.4, 5.9), 40.0, 0.02);
     assert!(goodput(&r, 1, 4.4, 5.9) > 47.0);
 }
 
-/// However many flows: nobody gets less than two packets a period or its equal share, and nobody is starved by
-/// greedy neighbours before it has sent anything (BRF-47).
+/// With any number of flows, each gets at least two packets per period or its equal share, and greedy neighbours do not starve
+/// a flow before it has sent data (BRF-47).
 #[test]
-fn brf_47_nobody_is_starved() {
+fn brf_47_no_flow_is_starved() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 5);
     net.add(senders[0], client, tcp("brf")).count = 40;
     limited(net.add(senders[1], client, tcp("brf")), 1, Some((20, 400)));
     let r = net.run();
     let floor = (2.0 * 1500.0 * 8.0 / 0.045f64).min(98e6 / 41.0);
     for flow in 0..41 {
-        let told = samples(&r, "flow_samples", "flow", flow, "allocation_bps", 0.5, 5.0);
-        assert!(told.iter().filter(|a| !a.is_nan()).all(|a| *a >= floor), "flow {flow}: {told:?}");
+        let allocated = samples(&r, "flow_samples", "flow", flow, "allocation_bps", 0.5, 5.0);
+        assert!(allocated.iter().filter(|a| !a.is_nan()).all(|a| *a >= floor), "flow {flow}: {allocated:?}");
     }
 }
 
@@ -137,7 +136,7 @@ fn brf_20_to_22_classes_share_by_their_number_of_flows_and_borrow() {
         let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 12);
         net.plan.controllers[0].limit = packets(200);
         net.add(senders[0], client, tcp("brf")).count = rated;
-        // Later, as flows are numbered in the order of their starts.
+        // Starts later, as flows are numbered in the order of their starts.
         let cubic = net.add(senders[1], client, tcp("cubic"));
         (cubic.count, cubic.start) = (other, at(10));
         let r = net.run();
@@ -145,13 +144,13 @@ fn brf_20_to_22_classes_share_by_their_number_of_flows_and_borrow() {
         let sum = |flows: std::ops::Range<u64>| flows.map(|f| goodput(&r, f, 4.0, 12.0)).sum::<f64>();
         let share = f64::from(rated) / n as f64;
         assert_near(sum(0..u64::from(rated)), part(share), 0.03);
-        // CUBIC may borrow what nobody uses, so eta does not bind it.
+        // CUBIC may borrow unused capacity, so eta does not limit it.
         let cubic = sum(u64::from(rated)..n) / (RATE as f64 * PAYLOAD);
         assert!((0.95 * (1.0 - share)..=1.0 - ETA * share + 0.005).contains(&cubic), "{cubic}");
     }
 }
 
-/// A BRF flow that uses a tenth of its half: CUBIC borrows the rest (BRF-22).
+/// A BRF flow uses a tenth of its half, and CUBIC borrows the rest (BRF-22).
 #[test]
 fn brf_22_an_unused_share_is_borrowed() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 12);
@@ -175,7 +174,7 @@ fn brf_21_and_23_udp_is_policed_to_its_share_and_never_queued() {
     assert!((0.9 * 5.0..=5.0 * 1500.0 / 1472.0).contains(&udp), "{udp}");
 }
 
-/// Elephants' packets wait for each other, and those of a mouse pass them (BRF-50, BRF-51).
+/// Packets of elephants wait for each other; packets of a mouse overtake them (BRF-50, BRF-51).
 #[test]
 fn brf_50_and_51_a_mouse_does_not_wait_behind_elephants() {
     let rtt = |layers: bool, elephants: u32| {
@@ -196,10 +195,10 @@ fn brf_50_and_51_a_mouse_does_not_wait_behind_elephants() {
     assert!(without - alone > 2.0 * (with - alone), "{without}, with layers {with}, alone {alone}");
 }
 
-/// The literal mode beside CUBIC (BRF-71): its detector looks at the whole port, where CUBIC's queue always stands,
-/// and takes from BRF what CUBIC then borrows. The resolved one looks at its own class.
+/// The literal mode with CUBIC (BRF-71): its detector measures the whole port, which always has CUBIC's queue. It reduces
+/// BRF, and CUBIC borrows that capacity. The resolved detector measures only its own class.
 #[test]
-fn brf_71_a_port_wide_detector_starves_brf_beside_cubic() {
+fn brf_71_a_port_wide_detector_lets_cubic_starve_brf() {
     let share = |params| {
         let (mut net, senders, client) = star(mbit(RATE), &[20, 20], params, 10);
         net.plan.controllers[0].limit = packets(200);
@@ -213,8 +212,8 @@ fn brf_71_a_port_wide_detector_starves_brf_beside_cubic() {
     assert_near(as_meant, 0.49, 0.03);
 }
 
-/// A hundred flows on 10 Mbit/s get 98 kbit/s each, a sixth of a packet per RTT: senders obey that too, or the queue
-/// would never end (BRF-104 bounds what is absurd, not what is little).
+/// A hundred flows on 10 Mbit/s get 98 kbit/s each, a sixth of a packet per RTT. Senders must use this rate, or the queue
+/// would never drain (BRF-104 bounds absurd rates, not low ones).
 #[test]
 fn shares_of_less_than_a_packet_per_rtt_leave_no_queue() {
     let (mut net, senders, client) = star(mbit(10), &[20], resolved(), 40);
@@ -225,7 +224,7 @@ fn shares_of_less_than_a_packet_per_rtt_leave_no_queue() {
     let mut queue = samples(&r, "link_samples", "link", 0, "queue_bytes", 20.0, 40.0);
     queue.sort_by(f64::total_cmp);
     let p95 = queue[queue.len() * 95 / 100];
-    // Packets at random at 98 % of the link would be 24 on average (M/D/1); those of paced flows are fewer.
+    // Random arrivals at 98 % of the link would give 24 packets on average (M/D/1); paced flows give fewer.
     assert!(p95 <= 36_000.0, "{p95}");
     for flow in 0..100 {
         assert_near(goodput(&r, flow, 20.0, 40.0), 0.098 * PAYLOAD, 0.02);

@@ -22,7 +22,7 @@ fn four_flows_share_a_link_equally_and_fill_it() {
     }
 }
 
-/// Its router sees nobody else: on a path without a router each of them is an ordinary sender.
+/// On a path without a router of its kind, each of these algorithms is an ordinary sender.
 #[test]
 fn without_a_router_all_but_xcp_fall_back_to_cubic() {
     for cc in ["rcp", "bdr", "pacec", "obp"] {
@@ -36,13 +36,13 @@ fn without_a_router_all_but_xcp_fall_back_to_cubic() {
     }
 }
 
-/// BDR-D2: equal increments keep what is unequal; the resolved law does not.
+/// BDR-D2: equal increments keep an unequal split; the resolved law removes it.
 #[test]
 fn bdr_d2_literal_gains_keep_an_unequal_split() {
     let run_of = |cc: &str, mode: &str| {
         let mut plan = dumbbell("bdr", 100, 5_000, 40);
         plan.controllers[0].params = json!({ "mode": mode });
-        // The second one comes when the first has the link.
+        // The second flow starts when the first has the whole link.
         plan.flows.push(group(cc, 2, 10_000));
         let r = run(&plan);
         shares(&r, 2, 30.0, 40.0)
@@ -53,9 +53,9 @@ fn bdr_d2_literal_gains_keep_an_unequal_split() {
     assert!(jain(&resolved) > 0.99, "resolved: {resolved:?}");
 }
 
-/// BDR-20: the time that all flows report is the time that they live, so the count is right (B1).
+/// BDR-20: the reported times of a flow add up to its lifetime, so the number of flows is right (B1).
 #[test]
-fn the_flows_of_a_port_are_counted() {
+fn a_port_counts_its_flows() {
     let mut plan = dumbbell("bdr", 100, 5_000, 20);
     plan.probes.traces = true;
     plan.flows.push(FlowPlan {
@@ -78,7 +78,7 @@ fn the_flows_of_a_port_are_counted() {
     assert!((counted / true_ones - 1.0).abs() < 0.05, "{} counted of {}", counted / n, true_ones / n);
 }
 
-/// The paper's short flows: two round trips, handshake included, for what fits the first window (B2).
+/// The paper's short flows: a flow that fits the first window takes two round trips, including the handshake (B2).
 #[test]
 fn bdr_short_flows_take_two_round_trips() {
     let mut plan = dumbbell("bdr", 100, 5_000, 20);
@@ -107,9 +107,9 @@ fn bdr_short_flows_take_two_round_trips() {
     assert!((0.2..0.3).contains(&mean), "{mean}");
 }
 
-/// RCP-7: a crowd queues up before R falls, XCP's does not.
+/// RCP-7: many new flows build a queue before R falls; with XCP they do not.
 #[test]
-fn rcp_7_a_flash_crowd_queues_more_under_rcp_than_under_xcp() {
+fn rcp_7_a_burst_of_new_flows_queues_more_with_rcp_than_with_xcp() {
     let peak = |kind: &str| {
         let mut plan = dumbbell(kind, 40, 100_000, 10);
         plan.flows.push(bulk(kind));
@@ -122,10 +122,10 @@ fn rcp_7_a_flash_crowd_queues_more_under_rcp_than_under_xcp() {
     assert!(rcp > 3.0 * xcp, "RCP {rcp}, XCP {xcp}");
 }
 
-/// OBP-1: two flows share a link equally, and queue four BDP at most on the way there. For more than 1 + 1 / a' flows the law has
-/// no point of rest: four queue up whatever buffer there is (here 300 BDP), though their shares come near each other.
+/// OBP-1: two flows share a link equally, and queue at most four BDP until then. With more than 1 + 1 / a' flows the law has no
+/// equilibrium: four flows fill any buffer (here 300 BDP), although their shares become similar.
 #[test]
-fn obp_holds_two_flows_and_not_four() {
+fn obp_is_stable_with_two_flows_and_not_with_four() {
     let run_of = |flows: u32| {
         let mut plan = dumbbell("obp", 40, 100_000, 20);
         plan.warmup = ms(8_000);
@@ -143,9 +143,9 @@ fn obp_holds_two_flows_and_not_four() {
     assert!(jain(&four) > 0.9 && queue > 20.0, "{queue} BDP, {four:?}");
 }
 
-/// A header takes its bytes from the payload of a full packet, so goodput falls by just that.
+/// A header takes its bytes from the payload of a full packet, which reduces goodput by this share.
 #[test]
-fn headers_are_paid_for() {
+fn headers_reduce_goodput_by_their_size() {
     let goodput = |kind: &str| {
         let mut plan = dumbbell(kind, 40, 1_000, 20);
         plan.warmup = ms(10_000);
@@ -161,7 +161,7 @@ fn headers_are_paid_for() {
 }
 
 #[test]
-fn who_has_to_be_told_the_capacity_says_so() {
+fn a_controller_that_cannot_measure_the_capacity_is_refused_without_it() {
     let mut plan = dumbbell("rcp", 20, 100, 1);
     plan.flows.push(bulk("rcp"));
     plan.controllers[0].capacity_is_configured = false;
@@ -170,13 +170,13 @@ fn who_has_to_be_told_the_capacity_says_so() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes() {
+fn the_same_seed_gives_the_same_results() {
     for kind in ["rcp", "xcp", "bdr", "obp"] {
         let mut plan = dumbbell(kind, 40, 200, 3);
         plan.probes.traces = true;
         plan.flows.push(group(kind, 3, 100));
         plan.flows.push(FlowPlan { start: at(1_000), ..udp(Rate::from_bits_per_sec(10_000_000)) });
-        // NaN is not equal to itself; its text is.
+        // NaN differs from itself, so compare the text.
         assert!(format!("{:?}", run(&plan)) == format!("{:?}", run(&plan)), "{kind}");
     }
 }

@@ -1,4 +1,4 @@
-//! Goodput under random loss against the known laws, and slow start's end.
+//! Goodput with random loss compared with the known laws, and the end of slow start.
 #![allow(missing_docs)]
 
 mod common;
@@ -21,13 +21,13 @@ fn mbits(window: f64, rtt: u64) -> f64 {
     window * 1448.0 * 8.0 / (rtt as f64 * 1_000.0)
 }
 
-/// Mathis et al. 1997: a mean window of sqrt(3/(2p)) segments, here without the factor for delayed ACKs, since Linux
-/// counts segments and not ACKs.
+/// Mathis et al. 1997: a mean window of sqrt(3/(2p)) segments. The factor for delayed ACKs does not apply, since Linux counts
+/// segments, not ACKs.
 fn square_root_law(p: f64) -> f64 {
     (1.5 / p).sqrt()
 }
 
-/// RFC 9438 section 5.1 equation 6 with C = 0.4 and beta = 0.7; below it CUBIC is as fast as Reno (section 4.3).
+/// RFC 9438 section 5.1 equation 6 with C = 0.4 and beta = 0.7. CUBIC is at least as fast as Reno (section 4.3).
 fn cubic_law(p: f64, rtt: u64) -> f64 {
     let rtt = rtt as f64 / 1e3;
     (1.054 * libm::pow(rtt / p, 0.75)).max(square_root_law(p))
@@ -57,17 +57,17 @@ fn cubic_follows_its_response_function() {
     }
 }
 
-/// At windows of eight segments Linux's integers cost CUBIC a fifth: 0.7 x 8 is 5, and the window follows the
+/// At windows of eight segments, integer arithmetic as in Linux costs CUBIC a fifth: 0.7 x 8 is 5, and the window follows the
 /// Reno estimate a round trip late in a cycle of six.
 #[test]
-fn cubic_loses_a_fifth_to_integers_at_small_windows() {
+fn integer_arithmetic_costs_cubic_a_fifth_at_small_windows() {
     for rtt in [20, 40] {
         assert_law("cubic", 0.02, rtt, square_root_law(0.02), 0.7, 0.95);
     }
 }
 
 #[test]
-fn bbr_does_not_mind_random_loss() {
+fn bbr_keeps_its_goodput_with_random_loss() {
     let mut plan = lossy("bbr", 0.02, 40);
     plan.links[0] = link(0, 1, mbit(50), Span::ZERO, fifo(packets(500)));
     plan.links[0].loss = vec![(Time::ZERO, LossPlan::Bernoulli { p: 0.02 })];
@@ -86,11 +86,11 @@ fn hystart_leaves_slow_start_before_the_buffer_overflows() {
     };
     let (cubic, rate) = dropped("cubic");
     assert_eq!(cubic, 0);
-    assert!(rate > 30.0, "and not too early: {rate} Mbit/s in the first 2 s");
-    assert!(dropped("reno").0 > 100, "without it slow start overshoots by a window");
+    assert!(rate > 30.0, "slow start ends too early: {rate} Mbit/s in the first 2 s");
+    assert!(dropped("reno").0 > 100, "without HyStart, slow start overshoots by a window");
 }
 
-/// Half of the receiver's buffer per RTT; without a scenario's buffer the link is the limit, whatever the window had to open to.
+/// The limit is half of the receiver's buffer per RTT. Without a receive buffer in the plan, the link is the limit.
 #[test]
 fn a_receive_buffer_carries_half_of_itself_per_rtt() {
     let mut plan = path(mbit(100), ms(100), fifo(packets(100_000)), 20);
@@ -104,9 +104,9 @@ fn a_receive_buffer_carries_half_of_itself_per_rtt() {
     assert!((0.98..=1.0).contains(&(held / law)), "{held} Mbit/s, the law says {law}");
 }
 
-/// BBR minds random loss where the receiver's memory holds what waits behind holes.
+/// Random loss slows BBR down if out-of-order segments take memory of the receiver.
 #[test]
-fn memory_that_holes_take_slows_bbr_down() {
+fn memory_for_out_of_order_segments_slows_bbr_down() {
     let goodput = |buffer: u64| {
         let mut plan = lossy("bbr", 0.02, 100);
         plan.links[0].rate = constant(mbit(100));
@@ -114,7 +114,7 @@ fn memory_that_holes_take_slows_bbr_down() {
             (Some(Bytes::new(buffer)), true, Span::from_secs(30));
         run(&plan).goodput(0)
     };
-    // Of 1.25 MB in flight: an eighth of the buffer would do without loss.
+    // 1.25 MB are in flight. Without loss, an eighth of the buffer would be enough.
     let (wide, narrow) = (goodput(64 << 20), goodput(3 << 20));
     assert!(wide > 90.0 && narrow < 0.8 * wide, "{wide} {narrow}");
 }

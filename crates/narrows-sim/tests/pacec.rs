@@ -10,7 +10,7 @@ use narrows_control::units::Span;
 use narrows_sim::plan::{AppPlan, ControllerPlan, LimitPlan};
 use serde_json::{Value, json};
 
-/// Of an L3 byte of a full packet this part is payload.
+/// Payload share of the L3 bytes of a full packet.
 const PAYLOAD: f64 = 1448.0 / 1500.0;
 const ETA: f64 = 0.98;
 
@@ -35,7 +35,8 @@ fn line(seconds: u64, params: Value) -> (Net, Vec<u32>) {
     (net, routers)
 }
 
-/// TV-P4: flow a on the first link, b on the first two, c on the second: 80, 20 and 20 in a hundred and forty.
+/// TV-P4: flow a on the first link, b on the first two, c on the second. Their shares are 80, 20 and 20 Mbit/s on links of 100
+/// and 40 Mbit/s.
 #[test]
 fn tv_p4_max_min_over_a_line() {
     for signal in ["out-of-band", "in-band"] {
@@ -53,11 +54,11 @@ fn tv_p4_max_min_over_a_line() {
     }
 }
 
-/// PAC-18: the printed law divides what is left. Two flows swing between half of the link and next to nothing; where the way
-/// there and back takes part of a period, as here, the measurement mixes two rates, the swings die away (with a part `a` of the
-/// period under the new rate the eigenvalues are the roots of x^2 + a x + 1 - a), and half of the link stays idle for good.
+/// PAC-18: the printed law divides the unused capacity. Two flows oscillate between half of the link and almost nothing. If
+/// feedback takes part of a period, as here, the measurement mixes two rates, and the oscillation decays. With a part `a` of
+/// the period at the new rate, the eigenvalues are the roots of x^2 + a x + 1 - a. Half of the link then stays idle.
 #[test]
-fn the_printed_law_swings_and_leaves_half_of_the_link() {
+fn the_printed_law_oscillates_and_wastes_half_of_the_link() {
     let sent = |params: Value| {
         let (mut net, r) = line(6, params);
         net.plan.probes.interval = ms(50);
@@ -81,9 +82,9 @@ fn the_printed_law_swings_and_leaves_half_of_the_link() {
     assert_near(end, 49.0, 0.02);
 }
 
-/// PAC-22, PAC-21: a newcomer is let in at once, and what one leaves the others have within two periods.
+/// PAC-22, PAC-21: a new flow is admitted at once, and the others get the share of a flow that ends within two periods.
 #[test]
-fn newcomers_and_leavers() {
+fn a_new_flow_is_admitted_and_the_share_of_an_ended_one_is_reused() {
     let (mut net, r) = line(9, Value::Null);
     let (from, to) = (net.host(r[0], Span::ZERO), net.host(r[1], Span::ZERO));
     net.add(from, to, tcp("pacec"));
@@ -98,9 +99,9 @@ fn newcomers_and_leavers() {
     assert_near(goodput(&results, 0, 7.5, 9.0), 100.0 * ETA * PAYLOAD, 0.03);
 }
 
-/// Background traffic is taken off first (PAC-18), and a flow that uses less than it is granted leaves the rest.
+/// Background traffic is subtracted first (PAC-18), and the unused part of a flow's grant goes to others.
 #[test]
-fn others_traffic_and_limited_flows() {
+fn background_traffic_is_subtracted_and_unused_grants_are_shared() {
     let (mut net, r) = line(10, Value::Null);
     let (from, to) = (net.host(r[0], Span::ZERO), net.host(r[1], Span::ZERO));
     net.add(from, to, tcp("pacec"));
@@ -112,10 +113,10 @@ fn others_traffic_and_limited_flows() {
     assert_near(goodput(&results, 0, 5.0, 10.0), left, 0.06);
 }
 
-/// The controller is gone for two seconds in the middle of the run: sources keep their rates, then are on their own, and come
-/// back when it does.
+/// The controller fails for two seconds in the middle of the run. Sources keep their rates, then use their own control, and
+/// use the controller's rates again after it returns.
 #[test]
-fn the_controller_may_fail_and_return() {
+fn flows_survive_a_failure_of_the_controller() {
     let (mut net, r) = line(14, Value::Null);
     let (from, to) = (net.host(r[0], Span::ZERO), net.host(r[1], Span::ZERO));
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Queues and links: each law with the figure it predicts.
+//! Queues and links, each compared with the value that its law predicts.
 #![allow(missing_docs)]
 
 mod common;
@@ -25,8 +25,8 @@ fn fq_codel() -> QueuePlan {
 }
 
 #[test]
-fn a_fifo_holds_exactly_its_packets_and_the_rest_is_dropped() {
-    // 20 Mbit/s into 10: a queue of 50 packets of 1.2 ms.
+fn a_fifo_holds_exactly_its_limit_and_drops_the_rest() {
+    // 20 Mbit/s into a link of 10 Mbit/s: a queue of 50 packets of 1.2 ms.
     let mut plan = path(mbit(10), ms(0), fifo(packets(50)), 10);
     plan.flows = vec![udp(mbit(20))];
     let r = run(&plan);
@@ -68,9 +68,9 @@ fn codel_keeps_the_sojourn_time_near_its_target() {
 }
 
 #[test]
-fn codel_drops_a_flow_that_does_not_answer_faster_and_faster() {
-    // RFC 8289 section 4.3: the n-th drop follows the one before after interval/sqrt(n): after 0.1 + sum over n
-    // seconds there were n drops. 12 into 10 Mbit/s never falls below the target, within 2 s.
+fn codel_drops_an_unresponsive_flow_at_a_growing_rate() {
+    // RFC 8289 section 4.3: the gap before the n-th drop is interval/sqrt(n), so that there are n drops after 0.1 s plus the
+    // sum over n. With 12 Mbit/s into 10 Mbit/s the sojourn time does not fall below the target within 2 s.
     let mut plan = path(mbit(10), ms(0), codel(false), 2);
     plan.flows = vec![udp(mbit(12))];
     let r = run(&plan);
@@ -117,13 +117,13 @@ fn fq_codel_protects_tcp_from_a_flood() {
 }
 
 #[test]
-fn fq_codel_lets_a_sparse_flow_pass_the_queue_of_the_others() {
+fn fq_codel_lets_a_sparse_flow_overtake_the_others() {
     let mut plan = path(mbit(10), ms(40), fq_codel(), 20);
     let sparse = AppPlan::Limited { rate: Rate::from_bits_per_sec(200_000), on: None, off: None };
     plan.flows = vec![udp(mbit(50)), flow(tcp("reno"), sparse)];
     let r = run(&plan);
     assert!((r.goodput(1) / 0.2 - 1.0).abs() < 0.03, "{}", r.goodput(1));
-    // One packet in transmission and its own, with a delayed ACK at most.
+    // One packet in transmission, its own packet and, at most, a delayed ACK.
     assert!(r.f("flows", "rtt_p95_s", 1) < 0.040 + 0.040 + 0.004, "{}", r.f("flows", "rtt_p95_s", 1));
     assert_eq!(r.u("flows", "retransmits", 1), 0);
 }
@@ -138,12 +138,12 @@ fn red_keeps_the_queue_between_its_thresholds_and_marks_instead_of_dropping() {
     assert!(r.u("links", "marks", 0) > 50);
     let mean = r.f("links", "backlog_mean_packets", 0);
     assert!((15.0..70.0).contains(&mean), "{mean}");
-    // Late drops only: the slow start of eight flows may pass twice the upper threshold.
+    // There are few drops: the slow start of eight flows may exceed twice the upper threshold.
     assert!(r.f("links", "drop_rate", 0) < 0.01);
 }
 
 #[test]
-fn a_threshold_marks_what_arrives_above_it() {
+fn packets_that_arrive_above_the_threshold_are_marked() {
     let mark = MarkPlan::Threshold { packets: 20 };
     let mut plan = path(mbit(20), ms(20), QueuePlan::Fifo { limit: packets(1000), mark }, 20);
     plan.warmup = Span::from_secs(5);
@@ -182,8 +182,8 @@ fn two_classes(queue: QueuePlan, first: u64, second: u64) -> [f64; 2] {
 }
 
 fn near(got: [f64; 2], wanted: [f64; 2]) {
-    let fine = got.iter().zip(wanted).all(|(g, w)| (g - w).abs() < 0.03 * w + 0.05);
-    assert!(fine, "{got:?} Mbit/s, should be {wanted:?}");
+    let is_near = got.iter().zip(wanted).all(|(g, w)| (g - w).abs() < 0.03 * w + 0.05);
+    assert!(is_near, "{got:?} Mbit/s, expected {wanted:?}");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn htb_gives_each_class_its_rate() {
 }
 
 #[test]
-fn htb_lends_what_a_class_does_not_use() {
+fn htb_lends_unused_capacity() {
     near(two_classes(htb([(7, 10), (3, 10)]), 2, 20), [2.0, 8.0]);
 }
 
@@ -202,16 +202,16 @@ fn htb_keeps_a_class_below_its_ceiling() {
 }
 
 #[test]
-fn htb_shares_what_is_left_by_rates() {
-    // 2 and 1 guaranteed, 7 to borrow; quanta go with the rates, but not below a packet.
+fn htb_divides_the_remaining_capacity_by_rates() {
+    // 2 and 1 Mbit/s are guaranteed, 7 can be borrowed. Quanta are proportional to rates, but at least a packet.
     let got = two_classes(htb([(4, 10), (2, 10)]), 20, 20);
     near(got, [20.0 / 3.0, 10.0 / 3.0]);
 }
 
 #[test]
-fn a_borrower_does_not_pay_for_its_loan() {
-    // The first class borrows the whole link for 5 s; then the second comes: what is left over their rates, 2 Mbit/s,
-    // is shared 3 to 1 as if nothing had been.
+fn borrowed_bytes_are_not_charged_later() {
+    // The first class borrows the whole link for 5 s, then the second class starts. The 2 Mbit/s above their rates are divided
+    // 3 to 1, independent of the earlier borrowing.
     let mut plan = path(mbit(10), ms(0), htb([(6, 10), (2, 10)]), 6);
     plan.warmup = ms(5_100);
     plan.flows = vec![udp(mbit(20)), udp(mbit(20))];
@@ -222,7 +222,7 @@ fn a_borrower_does_not_pay_for_its_loan() {
 }
 
 #[test]
-fn a_link_that_changes_its_rate_carries_the_mean() {
+fn a_link_with_a_changing_rate_carries_the_mean_rate() {
     let mut plan = path(mbit(10), ms(0), fifo(packets(20)), 10);
     let steps = vec![(Time::ZERO, mbit(10)), (at(500), mbit(2))];
     plan.links[0].rate = RatePlan::Steps { steps, period: Some(Span::from_secs(1)) };
@@ -234,8 +234,8 @@ fn a_link_that_changes_its_rate_carries_the_mean() {
 }
 
 #[test]
-fn a_mahimahi_trace_carries_all_its_opportunities() {
-    // Ten opportunities in the last millisecond of each 10 ms: 12 Mbit/s, although they all fall on the period.
+fn a_mahimahi_trace_serves_all_its_opportunities() {
+    // Ten opportunities in the last millisecond of each 10 ms give 12 Mbit/s, although all of them are at the period's end.
     let mut plan = path(mbit(10), ms(0), fifo(packets(50)), 5);
     plan.links[0].rate = RatePlan::Opportunities { millis: vec![10; 10], period_millis: 10, bytes: 1500 };
     plan.flows = vec![udp(mbit(20))];
@@ -245,7 +245,7 @@ fn a_mahimahi_trace_carries_all_its_opportunities() {
 }
 
 #[test]
-fn delay_changes_when_it_is_told_to() {
+fn the_delay_changes_at_its_step() {
     let mut plan = path(mbit(100), ms(20), fifo(packets(100)), 4);
     plan.links[1].delay = vec![(Time::ZERO, ms(20)), (at(2_000), ms(60))];
     plan.flows = vec![flow(tcp("reno"), AppPlan::Limited { rate: mbit(2), on: None, off: None })];
@@ -269,10 +269,10 @@ fn lossy(loss: LossPlan) -> (f64, f64) {
 }
 
 #[test]
-fn random_loss_has_the_mean_of_its_model() {
+fn random_loss_has_the_mean_rate_of_its_model() {
     let (lost, offered) = lossy(LossPlan::Bernoulli { p: 0.02 });
     assert!((lost / offered - 0.02).abs() < 3.0 * (0.02 * 0.98 / offered).sqrt(), "{lost} of {offered}");
-    // Stationary probability of the bad state p/(p+r) = 0.01/0.26; losses come in bursts, so the mean is less certain.
+    // The stationary probability of the bad state is p/(p+r) = 0.01/0.26. Losses come in bursts, so the mean varies more.
     let (lost, offered) = lossy(LossPlan::GilbertElliott { p: 0.01, r: 0.25, good: 0.0, bad: 0.5 });
     let mean = 0.01 / 0.26 * 0.5;
     assert!((lost / offered / mean - 1.0).abs() < 0.15, "{} for {mean}", lost / offered);
@@ -302,11 +302,11 @@ fn jitter_without_reordering_causes_no_retransmission() {
     let r = run(&jittered(false));
     assert_eq!(r.u("flows", "delivered_bytes", 0), 20_000_000);
     let lost = r.u("links", "dropped_packets", 0);
-    assert_eq!(r.u("flows", "retransmits", 0), lost, "what was dropped, and nothing else");
+    assert_eq!(r.u("flows", "retransmits", 0), lost, "only dropped packets are retransmitted");
 }
 
 #[test]
-fn jitter_with_reordering_is_learnt_and_does_not_cost_throughput() {
+fn tcp_adapts_to_reordering_and_keeps_its_throughput() {
     let with = run(&jittered(true));
     let without = run(&jittered(false));
     assert_eq!(with.u("flows", "delivered_bytes", 0), 20_000_000);
@@ -320,7 +320,7 @@ fn dctcp_keeps_a_marking_queue_near_its_threshold_and_the_link_full() {
     let queue = |mark| QueuePlan::Fifo { limit: packets(1000), mark };
     let mut plan = path(mbit(100), ms(20), queue(MarkPlan::Threshold { packets: 30 }), 30);
     plan.warmup = Span::from_secs(5);
-    // Without a word of ECN: DCTCP brings it.
+    // The plan does not enable ECN; DCTCP does.
     plan.flows = vec![bulk("dctcp"), bulk("dctcp")];
     let r = run(&plan);
     let threshold = 30.0 * 120e-6;

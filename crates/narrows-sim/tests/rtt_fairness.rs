@@ -1,5 +1,5 @@
-//! BBR v1 and those who repair its preference for long paths: 10 ms beside 50 ms on 100 Mbit/s (G1 of `narrows study
-//! bbr-gain`, which says more).
+//! BBR v1, and the algorithms that repair its preference for long paths: flows of 10 ms and 50 ms on 100 Mbit/s (G1 of
+//! `narrows study bbr-gain`).
 #![allow(missing_docs)]
 
 mod common;
@@ -8,10 +8,10 @@ use common::*;
 use narrows_control::units::Span;
 use narrows_sim::plan::FlowPlan;
 
-/// Packets of a bandwidth-delay product of the longer path.
+/// Bandwidth-delay product of the longer path, in packets.
 const BDP: f64 = 416.7;
 
-/// Goodput of the flow of 50 ms over that of the flow of 10 ms.
+/// Goodput of the 50 ms flow, divided by that of the 10 ms flow.
 fn long_over_short(cc: &str, buffer_bdp: f64) -> f64 {
     let mut plan = path(mbit(100), ms(0), fifo(packets((buffer_bdp * BDP) as u32)), 40);
     plan.warmup = Span::from_secs(5);
@@ -28,7 +28,7 @@ fn long_over_short(cc: &str, buffer_bdp: f64) -> f64 {
     r.goodput(1) / r.goodput(0)
 }
 
-/// The measurement that the BBQ paper begins with: 87.3 and 6.3 Mbit/s on real hosts.
+/// The BBQ paper's first measurement: 87.3 and 6.3 Mbit/s on real hosts.
 #[test]
 fn bbr_gives_most_of_the_link_to_the_longer_path() {
     let over = long_over_short("bbr", 5.0);
@@ -36,14 +36,14 @@ fn bbr_gives_most_of_the_link_to_the_longer_path() {
 }
 
 #[test]
-fn bbq_shares_it() {
+fn bbq_shares_the_link() {
     for buffer in [0.5, 1.0, 5.0] {
         let over = long_over_short("bbq", buffer);
         assert!((0.5..2.0).contains(&over), "{buffer} BDP: {over:.2}");
     }
 }
 
-/// Behind one BDP. Behind more, Startup's RTTs stay the largest for good, and omega is low (GAIN-5, GAIN-7).
+/// With a buffer of one BDP. With a larger one, the RTTs of Startup remain the largest ones, and omega is low (GAIN-5, GAIN-7).
 #[test]
 fn the_gain_model_helps_the_shorter_path_where_the_buffer_is_small() {
     let bbr = long_over_short("bbr", 1.0);

@@ -1,4 +1,4 @@
-//! Laws that every run obeys: determinism, conservation, completion; and no plan makes a run panic.
+//! Laws of every run: determinism, conservation and completion. No plan makes a run panic.
 #![allow(missing_docs)]
 
 mod common;
@@ -30,7 +30,7 @@ fn busy(seed: u64) -> Plan {
 
 #[test]
 fn the_same_plan_gives_the_same_results() {
-    // NaN is not equal to itself: compare what is written.
+    // NaN differs from itself, so compare the text.
     let text = |seed| format!("{:?}", run(&busy(seed)));
     assert_eq!(text(1), text(1));
     assert_ne!(text(1), text(2));
@@ -69,10 +69,10 @@ fn the_losses_of_a_link_do_not_depend_on_the_jitter_of_another() {
     assert_eq!(lost(None), lost(Some(JitterPlan { max: ms(9), reorder: true })));
 }
 
-/// An outage of a second, and a fifth of the rate behind it. A flow that keeps more in flight than path and queue hold has each
-/// retransmission of its first hole dropped for as long as its window does not see the losses.
+/// An outage of a second, and a fifth of the rate after it. If a flow keeps more in flight than path and queue can hold, each
+/// retransmission of its first lost segment is dropped until its window reacts to the losses.
 #[test]
-fn a_flow_comes_back_from_an_outage() {
+fn a_flow_recovers_after_an_outage() {
     for cc in ["bic", "cubic", "reno", "scalable", "veno", "yeah", "bbr"] {
         let mut plan = path(mbit(50), ms(40), fifo(packets(60)), 25);
         let steps = vec![(at(0), mbit(50)), (at(10_000), mbit(0)), (at(11_000), mbit(10))];
@@ -88,7 +88,7 @@ fn a_flow_comes_back_from_an_outage() {
             silent = if *goodput > 0.0 { 0 } else { silent + 1 };
             longest = longest.max(silent);
         }
-        assert!(longest < 10, "{cc}: nothing for {longest} tenths of a second");
+        assert!(longest < 10, "{cc}: no delivery for {longest} tenths of a second");
     }
 }
 
@@ -157,8 +157,8 @@ fn any_plan() -> impl Strategy<Value = Plan> {
         })
 }
 
-/// Every kind of source, of service and of controller in one plan.
-fn everything(mut plan: Plan) -> Plan {
+/// Adds every kind of source, service and controller to a plan.
+fn with_all_features(mut plan: Plan) -> Plan {
     let size = SizePlan::Pareto { mean: 5_000.0, shape: 1.5 };
     let on_off = AppPlan::Limited { rate: mbit(3), on: Some(ms(3)), off: Some(ms(2)) };
     plan.flows.push(flow(tcp("bbr"), AppPlan::Poisson { per_sec: 500.0, size }));
@@ -190,7 +190,7 @@ fn everything(mut plan: Plan) -> Plan {
     plan
 }
 
-/// What holds for the links of every run.
+/// Asserts the laws for the links of every run.
 fn assert_laws(plan: &Plan, r: &narrows_sim::Results) {
     let flows: f64 = r.all("flows", "goodput_bps").iter().filter(|g| g.is_finite()).sum();
     assert!(flows >= 0.0);
@@ -205,7 +205,7 @@ fn assert_laws(plan: &Plan, r: &narrows_sim::Results) {
             | QueuePlan::FqCodel { limit, .. } => *limit,
             _ => LimitPlan::default(),
         };
-        // A rate controller replaces the queue of its port by an HTB.
+        // A rate controller replaces its port's queue by an HTB.
         let controlled = plan.controllers.iter().any(|c| c.link == i as u32);
         let limit = if controlled { LimitPlan::default() } else { limit };
         let samples = r.tables.iter().find(|t| t.name == "link_samples").unwrap();
@@ -221,7 +221,7 @@ fn assert_laws(plan: &Plan, r: &narrows_sim::Results) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the network does, every sized flow delivers exactly its bytes, and its slot becomes free.
+    /// In any network, every sized flow delivers exactly its bytes, and its slot is freed.
     #[test]
     fn every_sized_flow_completes(plan in any_plan()) {
         let r = run(&plan);
@@ -239,13 +239,13 @@ proptest! {
         }
     }
 
-    /// A plan in which a few figures were replaced by absurd ones is refused or runs, and never panics.
+    /// A plan with a few absurd values is refused or runs, and never panics.
     #[test]
-    fn absurd_plans_are_refused_or_run(
+    fn plans_with_absurd_values_are_refused_or_run(
         plan in any_plan(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0usize..9), 1..4),
     ) {
-        let mut plan = everything(plan);
+        let mut plan = with_all_features(plan);
         plan.duration = ms(20);
         let mut json = serde_json::to_value(&plan).unwrap();
         for (which, with) in changes {
@@ -255,7 +255,7 @@ proptest! {
             *json.pointer_mut(path).unwrap() = absurd(with);
         }
         if let Ok(mut plan) = serde_json::from_value::<Plan>(json) {
-            // The length of the run, samples and the number of flows are the user's to choose.
+            // The length of the run, the samples and the number of flows are not changed, as they determine the run time.
             plan.duration = plan.duration.as_nanos().min(20_000_000).into_span();
             plan.probes.interval = Span::ZERO;
             for f in &mut plan.flows {
@@ -284,7 +284,7 @@ impl IntoSpan for u64 {
     }
 }
 
-/// JSON pointers of everything that has no parts.
+/// JSON pointers of all values that are neither objects nor arrays.
 fn leaf_paths(value: &serde_json::Value, at: String, out: &mut Vec<String>) {
     match value {
         serde_json::Value::Array(items) if !items.is_empty() => {
@@ -318,8 +318,8 @@ fn absurd(which: usize) -> serde_json::Value {
 }
 
 #[test]
-fn a_plan_with_everything_runs() {
-    let mut plan = everything(path(mbit(10), ms(5), fifo(packets(50)), 2));
+fn a_plan_with_all_features_runs() {
+    let mut plan = with_all_features(path(mbit(10), ms(5), fifo(packets(50)), 2));
     plan.flows[0].stop = Some(at(1_500));
     plan.flows[1].stop = Some(at(700));
     let r = run(&plan);
@@ -328,7 +328,7 @@ fn a_plan_with_everything_runs() {
 }
 
 #[test]
-fn a_plan_that_makes_no_sense_is_refused_with_its_place() {
+fn an_invalid_plan_is_refused_with_the_location_of_the_error() {
     let mut plan = path(mbit(10), ms(10), fifo(packets(10)), 1);
     plan.flows = vec![bulk("reno")];
     let refused = |change: &dyn Fn(&mut Plan), place: &str| {
@@ -353,7 +353,7 @@ fn a_plan_that_makes_no_sense_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_run_that_is_cancelled_says_so() {
+fn a_cancelled_run_returns_an_error() {
     let mut plan = path(mbit(100), ms(10), fifo(packets(100)), 60);
     plan.flows = vec![bulk("reno")];
     assert_eq!(narrows_sim::run(&plan, &AtomicBool::new(true)), Err(narrows_sim::Error::Cancelled));

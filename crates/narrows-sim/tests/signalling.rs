@@ -1,4 +1,4 @@
-//! What feedback costs (MET-82), counted where it happens.
+//! The cost of feedback (MET-82).
 #![allow(missing_docs)]
 
 mod common;
@@ -17,18 +17,18 @@ fn of_flow(r: &Results, column: &str) -> u64 {
 }
 
 #[test]
-fn without_a_controller_there_is_none() {
+fn there_is_no_signalling_without_a_controller() {
     let mut plan = path(mbit(20), ms(20), fifo(packets(100)), 5);
     plan.flows.push(sized("cubic", 1_000_000));
     let r = run(&plan);
     assert_eq!((r.rows("signalling"), of_flow(&r, "signal_bytes")), (0, 0));
-    // Every segment has 52 bytes of headers, and something came back.
+    // Every segment has 52 bytes of headers, and ACKs were sent.
     assert!(of_flow(&r, "sent_bytes") > 1_000_000 + 52 * of_flow(&r, "sent_packets"));
 }
 
-/// RCP-4: 12 bytes in the SYN, in each segment and in the ACK of the receiver's FIN, all of them lowered by the port.
+/// RCP-4: 12 bytes in the SYN, in each segment and in the ACK of the receiver's FIN. The port lowers the rate in all of them.
 #[test]
-fn rcp_rewrites_and_pays_for_every_packet() {
+fn rcp_rewrites_every_packet_and_its_bytes_are_counted() {
     let mut plan = dumbbell("rcp", 40, 1_000, 5);
     plan.flows.push(sized("rcp", 1_436_000));
     let r = run(&plan);
@@ -36,14 +36,15 @@ fn rcp_rewrites_and_pays_for_every_packet() {
     assert_eq!(u(&r, "rewritten_data"), 1_002);
     assert_eq!((u(&r, "rewritten_acks"), u(&r, "messages"), u(&r, "notices")), (0, 0, 0));
     let echoes = of_flow(&r, "signal_bytes") - 12 * 1_002;
-    // Payload, headers of 52 bytes, of 60 in both SYNs, as many ACKs as echoes, and the handshake's third packet, which has none.
+    // Payload; headers of 52 bytes, or 60 in both SYNs; as many ACKs as echoes; and the third packet of the handshake, which
+    // carries no echo.
     let acks = echoes / 8;
     let plain = 1_436_000 + 52 * (1_000 + 1 + (acks - 1) + 1) + 60 + 60;
     assert_eq!(echoes % 8, 0);
     assert_eq!(of_flow(&r, "sent_bytes"), plain + of_flow(&r, "signal_bytes"));
 }
 
-/// BDR-6: 16 bytes once in a window, and so fewer packets to rewrite than RCP has.
+/// BDR-6: 16 bytes once per window, so that fewer packets are rewritten than with RCP.
 #[test]
 fn bdr_rewrites_one_packet_of_a_window() {
     let mut plan = dumbbell("bdr", 40, 1_000, 10);
@@ -68,8 +69,8 @@ fn brf_writes_into_acks() {
     assert!(bytes > 8 * 100 * acks, "{bytes} bytes, {acks} rates");
 }
 
-/// PAC-21, PAC-22: the port reports, the controller answers with rates, and sources hear of them: half as often with a period
-/// twice as long.
+/// PAC-21, PAC-22: the port reports, the controller answers with rates, and sources get them. With a period twice as long, this
+/// happens half as often.
 #[test]
 fn pacec_sends_messages() {
     let with_sample = |sample: u64| {

@@ -1,4 +1,4 @@
-//! RCP and BDR in ACKs, as a switch on stock Linux has them: the laws are their own, the senders are BRF's.
+//! RCP and BDR with rates in ACKs, as on a switch for stock Linux: their own control laws, with BRF's senders.
 #![allow(missing_docs)]
 
 mod common;
@@ -17,7 +17,7 @@ fn stamped(kind: &str, rtt: u64, seconds: u64) -> Plan {
     plan
 }
 
-/// Goodput of `flows` flows in their second half, Mbit/s.
+/// Goodput of `flows` flows in the second half of the run, in Mbit/s.
 fn settled(kind: &str, cc: &str, flows: u32, rtt: u64) -> (Vec<f64>, Results) {
     let mut plan = if cc == "brf" { stamped(kind, rtt, 12) } else { dumbbell(kind, rtt, 1_000, 12) };
     plan.warmup = ms(6_000);
@@ -50,8 +50,8 @@ fn traced(r: &Results, wanted: &str) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// What the law gives does not depend on how it is heard of. Goodput would be the wrong measure: BDR's own sender cuts its
-/// window to whole packets, 5 % where it has 20.
+/// A law's rate does not depend on the form of the feedback. Goodput would be the wrong measure: BDR's own sender rounds its
+/// window down to whole packets, which costs 5 % at 20 packets.
 #[test]
 fn both_forms_of_a_law_give_the_same_rate() {
     for (kind, key) in [("rcp", "rate"), ("bdr", "share")] {
@@ -66,13 +66,13 @@ fn both_forms_of_a_law_give_the_same_rate() {
     }
 }
 
-/// One rate for all, whatever their RTTs.
+/// All flows get the same rate, independent of their RTTs.
 #[test]
-fn flows_with_different_rtts_get_the_same() {
+fn flows_with_different_rtts_get_equal_shares() {
     for kind in LAWS {
         let mut plan = stamped(kind, 10, 14);
         plan.warmup = ms(7_000);
-        // A third node, 90 ms further away.
+        // A third node with 90 ms more delay.
         plan.nodes.push("c".into());
         let fast = mbit(10_000);
         plan.links.push(link(1, 2, fast, ms(0), fifo(LimitPlan::default())));
@@ -86,9 +86,9 @@ fn flows_with_different_rtts_get_the_same() {
     }
 }
 
-/// The smallest rate on a path stands, whichever law gave it.
+/// The lowest rate on a path applies, independent of the law.
 #[test]
-fn on_a_path_with_two_controllers_the_smaller_rate_stands() {
+fn on_a_path_with_two_controllers_the_lower_rate_applies() {
     for kinds in [("rcp", "bdr"), ("bdr", "rcp")] {
         let mut plan = stamped(kinds.0, 20, 10);
         plan.warmup = ms(5_000);
@@ -106,16 +106,16 @@ fn on_a_path_with_two_controllers_the_smaller_rate_stands() {
     }
 }
 
-/// CUBIC beside it takes what the classes leave it, and the law gives the others the rest.
+/// CUBIC gets the share of its class, and the law divides the rest among the other flows.
 #[test]
-fn beside_cubic_the_flows_keep_what_their_class_guarantees() {
+fn flows_keep_the_guarantee_of_their_class_against_cubic() {
     for kind in LAWS {
         let mut plan = stamped(kind, 20, 12);
         plan.warmup = ms(6_000);
         plan.flows.push(group("brf", 2, 300));
         plan.flows.push(bulk("cubic"));
         let r = run(&plan);
-        // In the order of their starts: CUBIC is the second.
+        // Flows are numbered by their starts: CUBIC is the second.
         let shares = shares(&r, 3, 6.0, 12.0);
         assert!(jain(&[shares[0], shares[2]]) > 0.99, "{kind}: {shares:?}");
         assert!(shares[0] + shares[2] > 82.0 && shares[1] > 4.0, "{kind}: {shares:?}");
@@ -123,9 +123,9 @@ fn beside_cubic_the_flows_keep_what_their_class_guarantees() {
     }
 }
 
-/// Short flows begin at the rate that all have, and BDR counts who comes and goes.
+/// Short flows start at the common rate, and BDR counts starting and ending flows.
 #[test]
-fn short_flows_by_the_hundred_are_counted() {
+fn hundreds_of_short_flows_are_counted() {
     let mut plan = stamped("bdr", 100, 20);
     plan.probes.traces = true;
     plan.flows.push(FlowPlan {
@@ -144,9 +144,9 @@ fn short_flows_by_the_hundred_are_counted() {
     assert!(done as f64 > 0.97 * fct.len() as f64, "{done} of {}", fct.len());
 }
 
-/// The controller stops for two seconds: the flows go on as CUBIC, and are told again when it is back.
+/// The controller stops for two seconds. The flows continue with CUBIC, and get rates again after its return.
 #[test]
-fn an_outage_is_survived() {
+fn flows_survive_an_outage_of_the_controller() {
     for kind in LAWS {
         let mut plan = stamped(kind, 20, 14);
         plan.warmup = ms(9_000);

@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_transmission_across_a_rate_change_uses_both_rates() {
-        // 12 Mbit/s until 10 ms, then 6 Mbit/s. Of 1500 bytes that start at 9.5 ms, half have left at the change.
+        // 12 Mbit/s until 10 ms, then 6 Mbit/s. A packet of 1500 bytes starts at 9.5 ms: half of it has left at the change.
         let plan = RatePlan::Steps { steps: vec![(Time::ZERO, mbit(12)), (ms(10), mbit(6))], period: None };
         let mut s = Service::new(&plan);
         let (start, finish) = s.serve(Time::from_nanos(9_500_000), 1500);

@@ -345,7 +345,7 @@ impl Receiver {
         }
         let duplicate = self.duplicate.take();
         let all = duplicate.iter().chain(&self.blocks[..self.block_count]);
-        // Only two blocks fit beside a rate option. At 10 % loss every ACK has more blocks to report. A sender without rates
+        // Only two blocks fit into a header with a rate option. At 10 % loss every ACK has more blocks to report. A sender without rates
         // would assume that its switch has failed, so the option takes precedence (BRF-11 leaves this open).
         let room = if self.rate_option { Packet::SACKS_BESIDE_RATE } else { p.sack.len() };
         let mut n = 0;

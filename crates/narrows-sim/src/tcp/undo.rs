@@ -2,7 +2,7 @@
 
 use crate::packet::SackBlock;
 
-/// What the sender may transmit after the ACK is processed.
+/// Permitted transmissions after the ACK is processed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rexmit {
     /// Lost segments first, then new data.

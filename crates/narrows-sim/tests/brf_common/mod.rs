@@ -1,4 +1,4 @@
-//! Networks with BRF switches, and what to read from their runs.
+//! Networks with BRF switches, and functions that read their results.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use narrows_control::units::{Rate, Span, Time};
@@ -9,12 +9,12 @@ use narrows_sim::plan::{
 
 pub use crate::common::*;
 
-/// Of an L3 byte of a full packet this part is payload.
+/// Payload share of the L3 bytes of a full packet.
 pub const PAYLOAD: f64 = 1448.0 / 1500.0;
 /// `eta` of the resolved mode (BRF-21).
 pub const ETA: f64 = 0.98;
 
-/// A plan under construction. Links come in pairs: an even index leads there, the next one back.
+/// A plan under construction. Links come in pairs: an even index is the forward link, the next one the reverse link.
 pub struct Net {
     pub plan: Plan,
 }
@@ -35,7 +35,7 @@ impl Net {
         self.plan.nodes.len() as u32 - 1
     }
 
-    /// A link both ways with queues that are never full; the index of the way there.
+    /// Adds a link in both directions with unlimited queues. Returns the index of the forward link.
     pub fn duplex(&mut self, a: u32, b: u32, rates: [Rate; 2], delay: Span) -> u32 {
         let queue = || fifo(LimitPlan::default());
         let index = self.plan.links.len() as u32;
@@ -44,7 +44,7 @@ impl Net {
         index
     }
 
-    /// A host at `router` by a fast link of this delay, with the jitter that hosts have.
+    /// Adds a host with jitter, connected to `router` by a fast link of this delay.
     pub fn host(&mut self, router: u32, delay: Span) -> u32 {
         let host = self.node(format!("h{}", self.plan.nodes.len()));
         let index = self.duplex(host, router, [mbit(10_000); 2], delay);
@@ -53,7 +53,7 @@ impl Net {
         host
     }
 
-    /// BRF at the port of `link`.
+    /// Adds BRF at the port of `link`.
     pub fn brf(&mut self, link: u32, params: serde_json::Value) -> &mut ControllerPlan {
         self.plan.controllers.push(ControllerPlan {
             kind: "brf".into(),
@@ -83,7 +83,7 @@ impl Net {
     }
 }
 
-/// Senders S0, S1, ... - R0 - C1 with BRF at R0's port: link 0 is the bottleneck, `rtts` those of the senders.
+/// Senders S0, S1, ... - R0 - C1 with BRF at R0's port: link 0 is the bottleneck, and `rtts` has the senders' RTTs.
 pub fn star(rate: Rate, rtts: &[u64], params: serde_json::Value, seconds: u64) -> (Net, Vec<u32>, u32) {
     let mut net = Net::new(seconds);
     let (router, client) = (net.node("R0"), net.node("C1"));
@@ -102,7 +102,7 @@ pub fn literal() -> serde_json::Value {
     serde_json::json!({ "mode": "literal" })
 }
 
-/// Samples `(t, value)` of a column of a flow or link (`of` is the name of the index column) in `[from, to)` seconds.
+/// Samples of a flow's or link's column in `[from, to)` seconds. `of` is the name of the index column.
 pub fn samples(r: &Results, table: &str, of: &str, index: u64, column: &str, from: f64, to: f64) -> Vec<f64> {
     let table = r.tables.iter().find(|t| t.name == table).expect("a table of this name");
     let (ids, times) = (table.u64(of).expect("ids"), table.f64("t_s").expect("times"));
@@ -132,7 +132,7 @@ pub fn secs(s: f64) -> Time {
     Time::ZERO + Span::from_secs_f64(s)
 }
 
-/// `found` is within this part of `expected`.
+/// Asserts that `found` differs from `expected` by at most this part.
 #[track_caller]
 pub fn assert_near(found: f64, expected: f64, part: f64) {
     assert!((found - expected).abs() <= part * expected.abs(), "{found:.3}, not {expected:.3} within {part}");

@@ -1,4 +1,4 @@
-//! Builders of small plans, and readers of results.
+//! Functions that build small plans and read results.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use std::sync::atomic::AtomicBool;
@@ -49,8 +49,8 @@ pub fn link(from: u32, to: u32, rate: Rate, delay: Span, queue: QueuePlan) -> Li
     }
 }
 
-/// Two nodes: link 0 is the bottleneck, link 1 the way back, a thousand times as fast. All delay is on the way back,
-/// so that a change of the bottleneck shows at the receiver at once.
+/// Two nodes: link 0 is the bottleneck, and link 1 the reverse link, a thousand times as fast. The whole delay is on the
+/// reverse link, so that a change of the bottleneck reaches the receiver at once.
 pub fn path(rate: Rate, rtt: Span, queue: QueuePlan, seconds: u64) -> Plan {
     let back = Rate::from_bytes_per_sec(rate.as_bytes_per_sec() * 1_000);
     Plan {
@@ -100,7 +100,7 @@ pub fn udp(rate: Rate) -> FlowPlan {
     flow(TransportPlan::Udp { rate, packet: 1500 }, AppPlan::Bulk)
 }
 
-/// A controller of link 0.
+/// A rate controller at link 0.
 pub fn controller(kind: &str, params: Value) -> ControllerPlan {
     ControllerPlan {
         kind: kind.into(),
@@ -113,7 +113,7 @@ pub fn controller(kind: &str, params: Value) -> ControllerPlan {
     }
 }
 
-/// One bottleneck of 100 Mbit/s under a controller.
+/// One bottleneck of 100 Mbit/s with a rate controller.
 pub fn dumbbell(kind: &str, rtt: u64, buffer: u32, seconds: u64) -> Plan {
     let mut plan = path(mbit(100), ms(rtt), fifo(packets(buffer)), seconds);
     plan.controllers.push(controller(kind, Value::Null));
@@ -150,7 +150,7 @@ pub fn run(plan: &Plan) -> Results {
     narrows_sim::run(plan, &AtomicBool::new(false)).expect("the plan is valid")
 }
 
-/// A figure of a table by row.
+/// Reads values of tables by row.
 pub trait Read {
     fn f(&self, table: &str, column: &str, row: usize) -> f64;
     fn u(&self, table: &str, column: &str, row: usize) -> u64;
