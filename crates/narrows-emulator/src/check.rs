@@ -1,4 +1,4 @@
-//! A spec that passes here does not make a run index what is not there.
+//! Validation of specs. A spec that passes has no invalid index.
 
 use std::collections::BTreeSet;
 
@@ -13,19 +13,19 @@ impl Spec {
     /// Checks every reference, and the plan.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), Error> {
-        // The kernel has congestion controllers that the simulator does not know.
+        // The kernel has congestion controllers that the simulator does not have.
         self.plan.check_with(&|_| Some(Box::new(Reno::default())))?;
         let interval = self.sample_interval;
-        let fine = interval >= Span::from_millis(1);
-        require("sample_interval", format!("{interval:?}"), fine, "at least 1 ms")?;
+        let is_valid = interval >= Span::from_millis(1);
+        require("sample_interval", format!("{interval:?}"), is_valid, "at least 1 ms")?;
         self.check_relays()?;
         self.check_flows()?;
         for (i, queue) in self.queues.iter().enumerate() {
             let links = self.plan.links.len();
-            let fine = (queue.link as usize) < links;
-            require(&format!("queues[{i}].link"), queue.link, fine, &format!("below {links}"))?;
+            let is_valid = (queue.link as usize) < links;
+            require(&format!("queues[{i}].link"), queue.link, is_valid, &format!("below {links}"))?;
         }
         Ok(())
     }
@@ -34,15 +34,20 @@ impl Spec {
         let links = self.plan.links.len();
         let (mut taken, mut relayed) = (BTreeSet::new(), BTreeSet::new());
         for (i, relay) in self.relays.iter().enumerate() {
-            let fine = (relay.link as usize) < links;
-            require(&format!("relays[{i}].link"), relay.link, fine, &format!("below {links}"))?;
-            let fine = relayed.insert(relay.link);
-            require(&format!("relays[{i}].link"), relay.link, fine, "each link once")?;
+            let is_valid = (relay.link as usize) < links;
+            require(&format!("relays[{i}].link"), relay.link, is_valid, &format!("below {links}"))?;
+            let is_valid = relayed.insert(relay.link);
+            require(&format!("relays[{i}].link"), relay.link, is_valid, "a link without another relay")?;
             let interface = &relay.from.interface;
-            let fine = taken.insert(&relay.from);
-            require(&format!("relays[{i}].from"), interface, fine, "an interface that feeds no other link")?;
-            let fine = relay.from != relay.to;
-            require(&format!("relays[{i}].to"), interface, fine, "another interface than `from`")?;
+            let is_valid = taken.insert(&relay.from);
+            require(
+                &format!("relays[{i}].from"),
+                interface,
+                is_valid,
+                "an interface that feeds no other link",
+            )?;
+            let is_valid = relay.from != relay.to;
+            require(&format!("relays[{i}].to"), interface, is_valid, "another interface than `from`")?;
         }
         Ok(())
     }
@@ -54,17 +59,31 @@ impl Spec {
             let at = format!("flows[{i}]");
             let flow = flows.get(spec.flow as usize);
             let flow = flow.filter(|_| known.insert(spec.flow)).ok_or_else(|| {
-                Error::invalid(format!("{at}.flow"), spec.flow, format!("below {}, each once", flows.len()))
+                Error::invalid(
+                    format!("{at}.flow"),
+                    spec.flow,
+                    format!("below {}, each flow once", flows.len()),
+                )
             })?;
             let family = spec.source.is_ipv4() == spec.destination.is_ipv4();
             require(&format!("{at}.destination"), spec.destination, family, "the source's address family")?;
             let udp = matches!(flow.transport, TransportPlan::Udp { .. });
-            let fine = spec.port != 0 && ports.insert((spec.destination, spec.port, udp));
-            require(&format!("{at}.port"), spec.port, fine, "above 0, one flow at an address and port")?;
+            let is_valid = spec.port != 0 && ports.insert((spec.destination, spec.port, udp));
+            require(
+                &format!("{at}.port"),
+                spec.port,
+                is_valid,
+                "above 0, without another flow at this address and port",
+            )?;
             for node in [flow.from, flow.to] {
                 let name = &nodes[node as usize];
-                let fine = self.namespaces.contains_key(name);
-                require("namespaces", format!("none for {name}"), fine, "one for each end of a flow")?;
+                let is_valid = self.namespaces.contains_key(name);
+                require(
+                    "namespaces",
+                    format!("none for {name}"),
+                    is_valid,
+                    "a namespace for each end of a flow",
+                )?;
             }
             if spec.external {
                 let one = flow.count == 1 && !matches!(flow.app, AppPlan::Poisson { .. });
@@ -75,6 +94,6 @@ impl Spec {
     }
 }
 
-fn require(what: &str, found: impl ToString, fine: bool, expected: &str) -> Result<(), Error> {
-    if fine { Ok(()) } else { Err(Error::invalid(what, found, expected)) }
+fn require(what: &str, found: impl ToString, is_valid: bool, expected: &str) -> Result<(), Error> {
+    if is_valid { Ok(()) } else { Err(Error::invalid(what, found, expected)) }
 }

@@ -1,10 +1,9 @@
-//! The only place that looks at a clock: CLOCK_MONOTONIC, which is also that of `bpf_ktime_get_ns` and of Python's
-//! `time.monotonic_ns` on Linux.
+//! All reads of the clock. It is CLOCK_MONOTONIC, which `bpf_ktime_get_ns` and, on Linux, Python's `time.monotonic_ns` also use.
 
 use narrows_control::units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of a clock; 0 if the kernel lacks it, which no Linux does.
+/// Nanoseconds of a clock; 0 if the kernel does not have it. Every Linux has it.
 fn read(id: ClockId) -> u64 {
     clock_gettime(id).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
@@ -14,7 +13,7 @@ pub fn monotonic() -> u64 {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
-/// What to add to CLOCK_REALTIME (the clock of packet timestamps) to get CLOCK_MONOTONIC.
+/// The offset from CLOCK_REALTIME (the clock of packet timestamps) to CLOCK_MONOTONIC.
 pub(crate) fn realtime_to_monotonic() -> i64 {
     let before = monotonic();
     let real = read(ClockId::CLOCK_REALTIME);
@@ -35,7 +34,7 @@ impl Clock {
         self.at(monotonic())
     }
 
-    /// The same for a given CLOCK_MONOTONIC.
+    /// Time of the run at a given CLOCK_MONOTONIC.
     pub(crate) fn at(self, nanos: u64) -> Time {
         Time::from_nanos(nanos.saturating_sub(self.zero))
     }
@@ -45,7 +44,7 @@ impl Clock {
         self.zero.saturating_add(time.as_nanos())
     }
 
-    /// Sleeps until then, at most 50 ms: callers look at their cancel flag between naps.
+    /// Sleeps until this time, at most 50 ms, so that callers can check their cancel flag.
     pub(crate) fn nap(self, until: Time) {
         let left = until.since(self.now()).min(Span::from_millis(50));
         std::thread::sleep(std::time::Duration::from_nanos(left.as_nanos()));

@@ -1,30 +1,30 @@
-//! What can go wrong with a run on real stacks.
+//! Errors of runs on real stacks.
 
 use std::io;
 use std::path::Path;
 
-/// Why a run did not come about, or ended early.
+/// The reason why a run did not start or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The spec contradicts itself or the plan.
     #[error("{what}: found {found}, expected {expected}")]
     Invalid {
-        /// Where, e.g. `relays[1].link`.
+        /// Location in the spec, e.g. `relays[1].link`.
         what: String,
-        /// What stands there.
+        /// The value in the spec.
         found: String,
-        /// What would do.
+        /// The values that are accepted.
         expected: String,
     },
-    /// The plan is refused.
+    /// The plan is invalid.
     #[error(transparent)]
     Plan(#[from] narrows_sim::Error),
-    /// The kernel refused something.
+    /// The kernel refused an operation.
     #[error("{what}: {source}")]
     System {
-        /// What was tried, e.g. `/run/netns/h0: enter network namespace`.
+        /// The operation, e.g. `/run/netns/h0: enter network namespace`.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The caller asked the run to stop.
@@ -41,13 +41,13 @@ impl Error {
         Error::Invalid { what: what.into(), found: found.to_string(), expected: expected.into() }
     }
 
-    /// For `map_err`: says what was tried.
+    /// For `map_err`: names the operation.
     pub(crate) fn system<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Error {
         let what = what.into();
         move |e| Error::System { what, source: e.into() }
     }
 
-    /// The same for something in a namespace.
+    /// As [`Error::system`], for an operation in a namespace.
     pub(crate) fn at<E: Into<io::Error>>(netns: &Path, what: &str) -> impl FnOnce(E) -> Error {
         Error::system(format!("{}: {what}", netns.display()))
     }

@@ -1,14 +1,14 @@
-//! A plan of the simulator on real Linux stacks, in real time.
+//! Runs a plan of the simulator on real Linux stacks, in real time.
 //!
-//! Somebody else builds the network (namespaces, cables, queues) and says in a [`Spec`] what of it stands for what of the plan.
-//! [`emulate`] then carries packets over its links and runs its flows, looks on, and gives the simulator's tables.
+//! The caller builds the network (namespaces, cables, queues) and maps it to the plan in a [`Spec`].
+//! [`emulate`] carries packets over the links, runs the flows, takes samples, and returns the simulator's tables.
 //!
-//! * [`spec`], `check`: what to run, and where.
+//! * [`spec`], `check`: the input.
 //! * `relay`: the simulator's link model moving packets between interfaces.
 //! * `endpoint`: senders and receivers on the kernel's sockets.
-//! * `sample`: what the kernel tells about connections, queues and processors.
+//! * `sample`: the kernel's figures about connections, queues and processors.
 //! * `track`, `watch`: from samples to tables.
-//! * `sound`: whether to trust the run.
+//! * `sound`: the verdict whether the run can be trusted.
 //! * [`clock`], `netns`, `raw`: CLOCK_MONOTONIC, namespaces, system calls.
 //!
 //! Reading order: [`spec`], `run`, `relay`, `endpoint`.

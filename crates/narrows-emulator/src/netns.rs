@@ -1,7 +1,7 @@
-//! Doing something inside a network namespace.
+//! Operations inside a network namespace.
 //!
-//! A socket belongs for ever to the namespace it was made in, so it is enough to make it there: a thread of its own enters
-//! the namespace, makes it, and ends. No other thread ever changes its namespace.
+//! A socket always belongs to the namespace in which it was created, so it is enough to create it there. A separate thread
+//! enters the namespace, creates the socket, and ends. Other threads never change their namespace.
 
 use std::fs::File;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::error::Error;
 /// Runs `task` inside the namespace at `path`.
 ///
 /// # Errors
-/// No such namespace, no permission, or what `task` says.
+/// No such namespace, no permission, or an error of `task`.
 pub(crate) fn inside<T: Send>(
     path: &Path,
     task: impl FnOnce() -> Result<T, Error> + Send,
@@ -28,7 +28,7 @@ pub(crate) fn inside<T: Send>(
     })
 }
 
-/// A sysctl of the calling thread's namespace, e.g. `net/ipv4/tcp_rmem`: its last number.
+/// The last number of a sysctl of the calling thread's namespace, e.g. `net/ipv4/tcp_rmem`.
 pub(crate) fn sysctl_last(name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/sys/{name}")).ok()?;
     text.split_whitespace().next_back()?.parse().ok()

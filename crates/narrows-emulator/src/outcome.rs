@@ -1,16 +1,16 @@
-//! What a run gives.
+//! The results of a run.
 
 use narrows_sim::{Counts, Table};
 
 use crate::sound::Soundness;
 
-/// What a run gives.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The simulator's tables; what cannot be measured is NaN.
+    /// The simulator's tables. Values that cannot be measured are NaN.
     pub tables: Vec<Table>,
-    /// Size of the run: events are frames that a relay sent.
+    /// Size of the run. Events are frames that a relay sent.
     pub counts: Counts,
-    /// Whether to trust it.
+    /// Whether the run can be trusted.
     pub soundness: Soundness,
 }

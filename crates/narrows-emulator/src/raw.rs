@@ -1,4 +1,4 @@
-//! System calls that nix does not have (socket options of packets and TCP, batches of packets), behind safe functions.
+//! Safe functions for system calls that nix does not have (socket options of packets and TCP, batches of packets).
 
 #![allow(unsafe_code)]
 
@@ -21,7 +21,7 @@ pub(crate) fn set_option<T: Copy>(fd: impl AsFd, level: i32, option: i32, value:
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Reads a socket option into `out`; how many bytes the kernel gave.
+/// Reads a socket option into `out`. Returns the number of bytes.
 pub(crate) fn get_option(fd: impl AsFd, level: i32, option: i32, out: &mut [u8]) -> io::Result<usize> {
     let mut length = out.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes, the length of `out`.
@@ -31,7 +31,7 @@ pub(crate) fn get_option(fd: impl AsFd, level: i32, option: i32, out: &mut [u8])
     if done == 0 { Ok(length as usize) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Takes up to `max` bytes off a TCP socket without copying them (tcp(7), MSG_TRUNC); 0 at the end of the stream.
+/// Discards up to `max` bytes of a TCP socket without copying them (tcp(7), MSG_TRUNC). Returns 0 at the end of the stream.
 pub(crate) fn discard(fd: impl AsFd, max: usize) -> io::Result<usize> {
     // SAFETY: with MSG_TRUNC on a TCP socket nothing is written to the buffer (tcp(7)), so it may be null.
     let n = unsafe {
@@ -50,8 +50,7 @@ pub(crate) fn real_time_priority() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Puts the calling thread in front of ordinary ones. Without the permission it stays where it is: the run's soundness shows whether
-/// that mattered.
+/// Raises the priority of the calling thread. Without permission it keeps its priority; the run's soundness shows the effect.
 pub(crate) fn high_priority() {
     // SAFETY: takes integers only; 0 is the calling thread (Linux: a thread, not the process).
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
@@ -73,7 +72,7 @@ pub(crate) struct ReceiveBatch {
     frame_max: usize,
 }
 
-/// Room for one timestamp message, aligned as cmsg(3) wants it.
+/// Room for one timestamp message, aligned as cmsg(3) requires.
 #[repr(C, align(8))]
 #[derive(Copy, Clone)]
 struct Control([u8; 64]);
@@ -91,7 +90,7 @@ impl ReceiveBatch {
         }
     }
 
-    /// Receives what is there without waiting; how many packets, 0 if none.
+    /// Receives the available packets without waiting. Returns their number.
     pub(crate) fn receive(&mut self, fd: impl AsFd) -> io::Result<usize> {
         self.lengths.clear();
         self.stamps.clear();
@@ -113,7 +112,7 @@ impl ReceiveBatch {
                 m
             })
             .collect();
-        // SAFETY: each message points to a buffer and a control area of its own, which live through the call.
+        // SAFETY: each message points to its own buffer and control area, which live through the call.
         let n = unsafe {
             libc::recvmmsg(
                 fd.as_fd().as_raw_fd(),
@@ -143,7 +142,7 @@ impl ReceiveBatch {
         (self.frames.get(start..start + length).unwrap_or(&[]), self.stamps.get(i).copied().flatten())
     }
 
-    /// Packets that were longer than the room for them, so far.
+    /// Number of packets so far that did not fit their buffer.
     pub(crate) fn truncated(&self) -> u64 {
         self.truncated
     }
@@ -151,7 +150,7 @@ impl ReceiveBatch {
 
 /// The SO_TIMESTAMPNS message of a received packet.
 fn timestamp(header: &libc::msghdr) -> Option<u64> {
-    // SAFETY: `header` was filled by the kernel, which describes its control area truthfully.
+    // SAFETY: the kernel has filled `header`, including its control area.
     let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
     while !message.is_null() {
         // SAFETY: non-null results of CMSG_FIRSTHDR and CMSG_NXTHDR point to a cmsghdr within the control area.
@@ -167,7 +166,7 @@ fn timestamp(header: &libc::msghdr) -> Option<u64> {
     None
 }
 
-/// Sends packets with one call; how many went out. 0: the device takes none at the moment.
+/// Sends packets with one call. Returns the number of sent packets; 0: the device's queue is full.
 pub(crate) fn send_batch(fd: impl AsFd, packets: &[&[u8]]) -> io::Result<usize> {
     let mut vectors: Vec<libc::iovec> = packets
         .iter()

@@ -1,4 +1,4 @@
-//! A run: everything is opened first, then threads carry packets and flows while this one looks on.
+//! A run: all resources are opened first. Then threads carry packets and flows, while this thread takes samples.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ use crate::watch::Watch;
 /// Flows beyond this many are not sampled, as in the simulator.
 const SAMPLED_FLOWS: usize = 1_000;
 
-/// From "everything is open" to time zero, where the caller leaves the start to us.
-const HEAD_START: u64 = 20_000_000;
+/// Time from the end of the setup to the start of the run, if the caller does not set the start.
+const HEAD_START_NANOS: u64 = 20_000_000;
 
 /// Runs a spec. Blocks until its end, or until `cancel` is set.
 ///
 /// # Errors
-/// A spec that contradicts itself, something that the kernel refuses, or [`Error::Cancelled`].
+/// An invalid spec, an operation that the kernel refuses, or [`Error::Cancelled`].
 pub fn emulate(spec: &Spec, cancel: &AtomicBool) -> Result<Outcome, Error> {
     spec.check()?;
     let relay = if spec.relays.is_empty() { None } else { Some(Relay::open(spec)?) };
@@ -44,12 +44,12 @@ pub fn emulate(spec: &Spec, cancel: &AtomicBool) -> Result<Outcome, Error> {
         links.push(LinkTrack::new(i as u32, plan, queues, boards.get(&(i as u32)).cloned()));
     }
     let stage = Stage::build(spec)?;
-    let zero = spec.start.map_or_else(|| monotonic() + HEAD_START, Time::as_nanos);
+    let zero = spec.start.map_or_else(|| monotonic() + HEAD_START_NANOS, Time::as_nanos);
     let clock = Clock { zero };
-    let mut troubles = stage.troubles;
+    let mut reasons = stage.reasons;
     if monotonic() > zero {
         let late = (monotonic() - zero) as f64 / 1e9;
-        troubles.push(format!("the run began {late:.3} s after its start time"));
+        reasons.push(format!("the run started {late:.3} s late"));
     }
 
     let end = Time::ZERO + spec.plan.duration;
@@ -85,7 +85,7 @@ pub fn emulate(spec: &Spec, cancel: &AtomicBool) -> Result<Outcome, Error> {
         let report = report.transpose()?;
         watched.map(|()| report)
     })?;
-    Ok(watch.finish(relay_report, troubles))
+    Ok(watch.finish(relay_report, reasons))
 }
 
 /// Stops the other threads if `task` fails.
@@ -97,22 +97,23 @@ fn halting<T>(stop: &AtomicBool, task: impl FnOnce() -> Result<T, Error>) -> Res
     outcome
 }
 
-/// Hosts, flows and what else is opened for them.
+/// Hosts, flows and their resources.
 struct Stage {
     hosts: BTreeMap<PathBuf, Host>,
     flows: Vec<FlowTrack>,
     diags: BTreeMap<PathBuf, Diag>,
-    troubles: Vec<String>,
+    /// Reasons not to trust the run.
+    reasons: Vec<String>,
 }
 
 impl Stage {
     fn build(spec: &Spec) -> Result<Self, Error> {
         let plan = &spec.plan;
-        // Relays alone need no path.
+        // Relays without flows need no path.
         let empty = if spec.flows.is_empty() { Vec::new() } else { EmptyPath::of_flows(plan)? };
         let registry = Arc::new(Registry::default());
         let mut stage =
-            Stage { hosts: BTreeMap::new(), flows: Vec::new(), diags: BTreeMap::new(), troubles: Vec::new() };
+            Stage { hosts: BTreeMap::new(), flows: Vec::new(), diags: BTreeMap::new(), reasons: Vec::new() };
         for (s, flow_spec) in spec.flows.iter().enumerate() {
             let flow = &plan.flows[flow_spec.flow as usize];
             let [from, to] = [flow.from, flow.to].map(|n| &spec.namespaces[&plan.nodes[n as usize]]);
@@ -129,18 +130,18 @@ impl Stage {
                     stage.hosts.insert(netns.clone(), Host::new(netns.clone(), registry.clone())?);
                 }
                 if let Some(host) = stage.hosts.get_mut(netns) {
-                    host.learn(s, flow_spec, flow, empty[flow_spec.flow as usize]);
+                    host.add_flow(s, flow_spec, flow, empty[flow_spec.flow as usize]);
                 }
             }
             if let Some(host) = stage.hosts.get_mut(to) {
                 host.receive(s)?;
             }
             if !plan.receive_memory {
-                stage.troubles.extend(short_of_window(to, empty[flow_spec.flow as usize])?);
+                stage.reasons.extend(window_warning(to, empty[flow_spec.flow as usize])?);
             }
         }
-        stage.troubles.sort();
-        stage.troubles.dedup();
+        stage.reasons.sort();
+        stage.reasons.dedup();
         for (id, member) in members(spec)?.into_iter().enumerate() {
             let flow_spec = &spec.flows[member.spec];
             let flow = &plan.flows[member.plan as usize];
@@ -150,21 +151,21 @@ impl Stage {
             } else {
                 let board = Arc::new(FlowBoard::default());
                 if let Some(host) = stage.hosts.get_mut(from) {
-                    host.send(member.clone(), board.clone());
+                    host.schedule(member.clone(), board.clone());
                 }
                 Probe::Own(board)
             };
             let poisson = matches!(flow.app, AppPlan::Poisson { .. });
-            let sampled = plan.probes.flows && !poisson && id < SAMPLED_FLOWS;
+            let is_sampled = plan.probes.flows && !poisson && id < SAMPLED_FLOWS;
             let path = empty[member.plan as usize];
-            stage.flows.push(FlowTrack::new(id as u32, member, probe, sampled, path, flow_spec));
+            stage.flows.push(FlowTrack::new(id as u32, member, probe, is_sampled, path, flow_spec));
         }
         Ok(stage)
     }
 }
 
-/// Says so if a receiver's largest window is smaller than what the path holds.
-fn short_of_window(netns: &Path, path: EmptyPath) -> Result<Option<String>, Error> {
+/// A warning if a receiver's largest window is smaller than the capacity of the path.
+fn window_warning(netns: &Path, path: EmptyPath) -> Result<Option<String>, Error> {
     if path.bottleneck == Rate::MAX {
         return Ok(None);
     }
@@ -172,6 +173,6 @@ fn short_of_window(netns: &Path, path: EmptyPath) -> Result<Option<String>, Erro
     // Linux offers half of the buffer, and a full queue may double the path's RTT.
     let needed = path.bottleneck.bytes_in(path.rtt + Span::from_millis(1)).get().saturating_mul(4);
     Ok(largest.filter(|&l| l < needed).map(|l| {
-        format!("{}: net.ipv4.tcp_rmem allows {l} bytes, the path needs {needed}; raise it", netns.display())
+        format!("{}: net.ipv4.tcp_rmem is {l} bytes, but the path needs {needed}; raise it", netns.display())
     }))
 }

@@ -1,4 +1,4 @@
-//! Whether to trust a run, and what it was limited by.
+//! The verdict whether a run can be trusted, and the limits that it hit.
 
 use serde::Serialize;
 
@@ -10,11 +10,11 @@ use crate::track::FlowTrack;
 /// The verdict on a run and the figures behind it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Soundness {
-    /// Nothing stands in `reasons`.
+    /// `reasons` is empty.
     pub sound: bool,
-    /// Why not to trust the run, a line each.
+    /// Reasons not to trust the run, a line each.
     pub reasons: Vec<String>,
-    /// What a reader should know but the run does not suffer from.
+    /// Further information that does not affect the run.
     pub notes: Vec<String>,
     /// CLOCK_MONOTONIC at time zero, nanoseconds.
     pub start_ns: u64,
@@ -29,7 +29,7 @@ pub struct Soundness {
 pub(crate) struct RelaySoundness {
     link: u32,
     name: String,
-    /// Frames passed on; lost and duplicated by the model.
+    /// Frames forwarded, and frames lost and duplicated by the model.
     frames: u64,
     lost: u64,
     duplicated: u64,
@@ -42,7 +42,7 @@ pub(crate) struct RelaySoundness {
     late_max_s: f64,
 }
 
-/// Figures of a flow: the share of its busy time in which a window or buffer held it.
+/// Figures of a flow: the shares of its busy time in which the receive window and the send buffer limited it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FlowSoundness {
     flow: u32,
@@ -59,9 +59,9 @@ impl Soundness {
         processors: ProcessorReport,
         relay: Option<&RelayReport>,
         flows: &[FlowTrack],
-        troubles: Vec<String>,
+        reasons: Vec<String>,
     ) -> Self {
-        let mut s = Soundness { reasons: troubles, start_ns, ..Soundness::default() };
+        let mut s = Soundness { reasons, start_ns, ..Soundness::default() };
         s.judge_relay(spec, relay);
         s.judge_flows(spec, flows);
         s.judge_processors(spec, &processors);
@@ -84,20 +84,20 @@ impl Soundness {
                     self.reasons.push(format!("link {name}: {n} frames {what}"));
                 }
             };
-            count(l.kernel_drops, "dropped by the kernel in front of the relay");
-            count(l.overflow, "dropped: the relay's memory is full (bounds.relay_bytes)");
-            count(l.refused, "refused by the device behind the relay");
-            if l.judges_packets {
+            count(l.kernel_drops, "dropped by the kernel before the relay");
+            count(l.overflow, "dropped, as the relay's memory is full (bounds.relay_bytes)");
+            count(l.refused, "refused by the device after the relay");
+            if l.decides_per_packet {
                 count(
                     l.stats.super_packets,
-                    "were super-packets, judged as one packet each; turn tso, gso and gro off in front of the link",
+                    "were super-packets and counted as one packet each; turn tso, gso and gro off before the link",
                 );
             }
             let [p50, p99, max] = l.late;
             if p99 > bound {
                 let ms = |s: f64| format!("{:.3} ms", s * 1e3);
                 self.reasons.push(format!(
-                    "link {name}: the relay sent 1 % of the frames {} late or more, allowed are {}",
+                    "link {name}: the relay sent 1 % of the frames at least {} late (limit: {})",
                     ms(p99),
                     ms(bound)
                 ));
@@ -123,25 +123,26 @@ impl Soundness {
         let mut failed = 0;
         for flow in flows {
             let name = crate::endpoint::name(&spec.plan, &flow.member);
-            if let Some(why) = flow.trouble() {
+            if let Some(why) = flow.failure() {
                 failed += 1;
-                // A source may have thousands; the first few say it.
+                // A source may have thousands of flows, so only the first failures are listed.
                 if failed <= 5 {
                     self.reasons.push(format!("flow {name}: {why}"));
                 }
             }
-            let Some(info) = flow.info().filter(|i| i.busy_us > 0 && flow.sampled) else { continue };
+            let Some(info) = flow.info().filter(|i| i.busy_us > 0 && flow.is_sampled) else { continue };
             let share = |us: u64| us as f64 / info.busy_us as f64;
             let window = spec.plan.flows[flow.member.plan as usize].limits_window();
-            // What the simulator's receivers do, too, is no disturbance.
-            let (held, by) = if spec.plan.receive_memory {
-                (share(info.sndbuf_limited_us), "the send buffer held it; name a larger receive_buffer")
+            // A limit that the simulator's receivers have too is not a disturbance.
+            let (limited, by) = if spec.plan.receive_memory {
+                (share(info.sndbuf_limited_us), "by the send buffer; set a larger receive_buffer")
             } else {
-                let by = "the receive window or the send buffer held it; name a larger receive_buffer, or \"auto\" if it should";
+                let by = "by the receive window or the send buffer; set a larger receive_buffer, or \"auto\" if this is intended";
                 (info.limited_share(), by)
             };
-            if held > spec.bounds.limited && !window {
-                self.reasons.push(format!("flow {name}: {:.0} % of the time {by}", held * 100.0));
+            if limited > spec.bounds.limited && !window {
+                self.reasons
+                    .push(format!("flow {name}: limited for {:.0} % of the time {by}", limited * 100.0));
             }
             self.flows.push(FlowSoundness {
                 flow: flow.id,
@@ -158,14 +159,14 @@ impl Soundness {
     fn judge_processors(&mut self, spec: &Spec, p: &ProcessorReport) {
         if p.busy_mean > spec.bounds.busy {
             self.reasons.push(format!(
-                "the processors were {:.0} % busy, allowed are {:.0} %",
+                "the processors were {:.0} % busy (limit: {:.0} %)",
                 p.busy_mean * 100.0,
                 spec.bounds.busy * 100.0
             ));
         }
         if p.busy_max > spec.bounds.busiest {
             self.reasons.push(format!(
-                "in a second the processors were {:.0} % busy, allowed are {:.0} %: they were the bottleneck",
+                "the processors were {:.0} % busy in a second (limit: {:.0} %): they were the bottleneck",
                 p.busy_max * 100.0,
                 spec.bounds.busiest * 100.0
             ));
@@ -179,13 +180,13 @@ impl Soundness {
     }
 }
 
-/// What a plan says about a flow that matters here.
+/// Whether a plan limits a flow's window.
 trait LimitsWindow {
     fn limits_window(&self) -> bool;
 }
 
 impl LimitsWindow for narrows_sim::plan::FlowPlan {
-    /// The plan itself holds the flow by its receive window.
+    /// Whether the plan limits the flow by its receive window.
     fn limits_window(&self) -> bool {
         matches!(self.transport, narrows_sim::plan::TransportPlan::Tcp { receive_window: Some(_), .. })
     }

@@ -1,7 +1,7 @@
-//! What to run where: a [`Plan`] and the namespaces, interfaces and addresses that stand for its nodes and links.
+//! The input: a [`Plan`], and the namespaces, interfaces and addresses of its nodes and links.
 //!
-//! Whoever built the network (namespaces, cables, queues) writes this as JSON. Times are nanoseconds, counted from the start
-//! of the run; [`Spec::start`] says when on CLOCK_MONOTONIC that is.
+//! The program that builds the network (namespaces, cables, queues) writes it as JSON. Times are nanoseconds from the start of
+//! the run. [`Spec::start`] is this start on CLOCK_MONOTONIC.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,28 +15,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// What the simulator would run: seed, duration, warm-up, link models, flows, probes. Names of congestion controllers need not
-    /// be known to the simulator.
+    /// The simulator's plan: seed, duration, warm-up, link models, flows, probes. It may name congestion controllers that the
+    /// simulator does not have.
     pub plan: Plan,
-    /// Network namespace of each node that has a flow of ours, by the node's name: a file such as `/run/netns/h0`.
+    /// Network namespace of each node with a flow, by the node's name: a file such as `/run/netns/h0`.
     #[serde(default)]
     pub namespaces: BTreeMap<String, PathBuf>,
-    /// Directed links whose model our relay carries out.
+    /// Directed links whose model the relay implements.
     #[serde(default)]
     pub relays: Vec<RelaySpec>,
-    /// Where the flows of the plan run. A flow of the plan that is not named here does not run.
+    /// Addresses of the plan's flows. Flows that are not listed here do not run.
     #[serde(default)]
     pub flows: Vec<FlowSpec>,
     /// Queues of the kernel to sample.
     #[serde(default)]
     pub queues: Vec<QueueSpec>,
-    /// Time zero of the run on CLOCK_MONOTONIC; `None`: as soon as everything is set up.
+    /// Time zero of the run on CLOCK_MONOTONIC; `None`: after the setup.
     #[serde(default)]
     pub start: Option<Time>,
-    /// Between two looks at the sockets and queues; the plan's probe interval only decides which become rows.
+    /// Time between two samples of sockets and queues. The plan's probe interval only determines which samples become rows.
     #[serde(default = "ten_millis")]
     pub sample_interval: Span,
-    /// What makes a run unsound.
+    /// Limits beyond which a run is unsound.
     #[serde(default)]
     pub bounds: Bounds,
 }
@@ -53,9 +53,9 @@ fn ten_millis() -> Span {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceSpec {
-    /// Its namespace.
+    /// Namespace of the interface.
     pub netns: PathBuf,
-    /// Its name there.
+    /// Name of the interface in the namespace.
     pub interface: String,
 }
 
@@ -65,44 +65,44 @@ pub struct InterfaceSpec {
 pub struct RelaySpec {
     /// Index of the plan's link.
     pub link: u32,
-    /// Where frames arrive. Each interface feeds at most one link.
+    /// Interface at which frames arrive. Each interface feeds at most one link.
     pub from: InterfaceSpec,
-    /// Where they leave.
+    /// Interface at which frames leave.
     pub to: InterfaceSpec,
-    /// How much of the link is the relay's task.
+    /// The part of the link's model that the relay implements.
     #[serde(default)]
     pub model: RelayModel,
 }
 
-/// Which part of a link's model the relay carries out.
+/// The part of a link's model that the relay implements.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelayModel {
-    /// Delay, jitter, loss and duplication; the kernel has the queue and the rate.
+    /// Delay, jitter, loss and duplication. The kernel has the queue and the rate.
     #[default]
     Delay,
-    /// Rate (traces included) and its queue too; the queue must be a FIFO without marking.
+    /// Also the rate, including traces, and its queue. The queue must be a FIFO without marking.
     Rate,
 }
 
-/// Where a flow of the plan runs.
+/// Addresses of a flow of the plan.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
-    /// Index of the plan's flow (a group or a source of flows counts as one).
+    /// Index of the plan's flow. A group or a Poisson source is one flow.
     pub flow: u32,
     /// Address of the sender.
     pub source: IpAddr,
     /// Address of the receiver.
     pub destination: IpAddr,
-    /// Port of the receiver; no other flow between these nodes has it.
+    /// Port of the receiver. It must be unique among the flows between these nodes.
     pub port: u16,
-    /// The traffic is somebody else's (iperf3): it is sampled, not made. One flow, neither group nor arrivals.
+    /// Another program (iperf3) makes the traffic, which is only sampled. The flow must be neither a group nor a Poisson source.
     #[serde(default)]
     pub external: bool,
-    /// Port of the sender, for others to know a flow by. Of an external one (`iperf3 --cport`): without it the flow is that
-    /// connection to `port` that has sent most. A TCP flow of ours comes from it, the members of a group from it and those after
-    /// it; without it from any.
+    /// Port of the sender, by which other programs can identify a flow. For an external flow it is the port of `iperf3 --cport`;
+    /// without it, the flow is the connection to `port` that has sent most. A TCP flow of the emulator uses this port, and the
+    /// members of a group use this port and the following ones; without it, the kernel chooses.
     #[serde(default)]
     pub source_port: Option<u16>,
     /// The kernel's name of the congestion controller; `None`: the plan's.
@@ -120,41 +120,41 @@ pub struct QueueSpec {
     pub netns: PathBuf,
     /// The interface.
     pub interface: String,
-    /// A qdisc (`1:`) or a class (`1:10`), both numbers hexadecimal as tc(8) has them. Several entries of one link are summed.
+    /// A qdisc (`1:`) or a class (`1:10`), both numbers hexadecimal as in tc(8). Several entries of one link are summed.
     pub handle: String,
-    /// Bytes of each packet that this queue counts beyond L3: an Ethernet header, or 0 below a size table that takes it off
+    /// Bytes per packet that this queue counts in addition to L3: an Ethernet header, or 0 with a size table that subtracts it
     /// (`stab overhead -14`).
     #[serde(default = "ethernet")]
     pub header: u32,
-    /// What it does to the link's packets.
+    /// The part of the link that the qdisc implements.
     #[serde(default)]
     pub role: QueueRole,
 }
 
-/// What a qdisc stands for.
+/// The part of a link that a qdisc implements.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueRole {
-    /// The link's queue: what waits in it, leaves it and is dropped at it.
+    /// The link's queue: its waiting, departed and dropped packets.
     #[default]
     Queue,
-    /// The link's random loss (netem): what it drops is lost behind the queue, what waits in it is under way.
+    /// The link's random loss (netem): dropped packets are lost after the queue, waiting packets are in flight.
     Loss,
 }
 
-/// Beyond these a run is not sound.
+/// Limits beyond which a run is unsound.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bounds {
-    /// 99th percentile of how late a relay sends.
+    /// 99th percentile of a relay's lateness.
     pub lateness: Span,
     /// Mean share of the processors in use, 0..1.
     pub busy: f64,
     /// Share of the processors in use in the busiest second, 0..1.
     pub busiest: f64,
-    /// Share of a flow's busy time in which the receive window or the send buffer held it, 0..1.
+    /// Share of a flow's busy time in which the receive window or the send buffer limited it, 0..1.
     pub limited: f64,
-    /// Bytes that a relay holds at most; what comes beyond is dropped and counted.
+    /// Most bytes that a relay holds. Further frames are dropped and counted.
     pub relay_bytes: u64,
 }
 

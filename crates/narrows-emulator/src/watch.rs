@@ -1,4 +1,4 @@
-//! Looking on: samples at their times, and the tables in the end.
+//! The sampler: takes samples during a run and writes the tables at its end.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ use crate::track::{FlowTrack, LinkTrack};
 
 const SECOND: Span = Span::from_secs(1);
 
-/// Flows without samples (arrivals) are looked at this many times less often.
-const SELDOM: u64 = 10;
+/// Flows without rows of samples (Poisson sources) are read every tenth time.
+const UNSAMPLED_DIVISOR: u64 = 10;
 
 /// The sampler.
 pub(crate) struct Watch<'s> {
@@ -34,7 +34,7 @@ pub(crate) struct Watch<'s> {
     pub(crate) peak: usize,
 }
 
-/// A moment at which something is noted once.
+/// A time at which counters are recorded once.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mark {
     Warmup,
@@ -62,7 +62,7 @@ impl Watch<'_> {
         let mut next_second = Time::ZERO + SECOND;
         let mut last_row = Time::ZERO;
         let mut begun = false;
-        // Time stands at zero until the start.
+        // The time of the run is zero until its start.
         while !begun || self.clock.now() < end {
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
@@ -82,37 +82,37 @@ impl Watch<'_> {
                 self.processors = Processors::new();
             }
             let now = self.clock.now();
-            let mut looked = false;
+            let mut sampled = false;
             while let Some(&(_, mark)) = marks.peek().filter(|m| m.0 <= now) {
                 marks.next();
                 match mark {
                     Mark::Warmup => {
-                        self.look(now, true, false);
-                        looked = true;
+                        self.sample(now, true, false);
+                        sampled = true;
                         self.flows.iter_mut().for_each(FlowTrack::mark_warmup);
                         self.links.iter_mut().for_each(LinkTrack::mark_warmup);
                     }
                     Mark::Stop(i) => {
                         if let Some(flow) = self.flows.get_mut(i) {
-                            flow.look(now, false, &mut self.diags);
+                            flow.update(now, false, &mut self.diags);
                             flow.mark_stop();
                         }
                     }
                 }
             }
-            if next_tick <= now && !looked {
+            if next_tick <= now && !sampled {
                 ticks += 1;
-                self.look(now, ticks.is_multiple_of(SELDOM), now >= warmup);
-                looked = true;
+                self.sample(now, ticks.is_multiple_of(UNSAMPLED_DIVISOR), now >= warmup);
+                sampled = true;
             }
             while next_tick <= now {
                 next_tick += tick;
             }
             if next_row <= now {
-                if !looked {
-                    self.look(now, false, false);
+                if !sampled {
+                    self.sample(now, false, false);
                 }
-                // A late row says what passed since the last one, under the time it was meant for.
+                // A late row covers the time since the last row, and has the time at which it was due.
                 let at = next_row;
                 while next_row <= now {
                     next_row += row;
@@ -121,36 +121,36 @@ impl Watch<'_> {
                 last_row = now;
             }
             if next_second <= now {
-                self.processors.look();
+                self.processors.sample();
                 next_second += SECOND;
             }
             let mark = marks.peek().map_or(Time::NEVER, |m| m.0);
             let next = next_tick.min(next_row).min(next_second).min(mark).min(end);
             self.clock.nap(next);
         }
-        self.look(end, true, false);
+        self.sample(end, true, false);
         if next_row <= end {
             self.rows(last_row, next_row, end);
         }
         Ok(())
     }
 
-    /// Looks at what goes on: links always, sampled flows always, the others if `all`.
-    fn look(&mut self, now: Time, all: bool, measure: bool) {
+    /// Takes a sample of links and sampled flows, and of all other flows if `all`.
+    fn sample(&mut self, now: Time, all: bool, measure: bool) {
         let mut active = 0;
         for flow in self.flows.iter_mut().filter(|f| f.is_active(now)) {
             active += 1;
-            if all || flow.sampled {
-                flow.look(now, measure, &mut self.diags);
+            if all || flow.is_sampled {
+                flow.update(now, measure, &mut self.diags);
             }
         }
         self.peak = self.peak.max(active);
         for link in &mut self.links {
-            link.look(measure);
+            link.update(measure);
         }
     }
 
-    /// Rows of the interval that was to end `at` and ended `now`.
+    /// Writes the rows of the interval that was due to end `at` and ended `now`.
     fn rows(&mut self, last: Time, at: Time, now: Time) {
         let plan = &self.spec.plan;
         let seconds = now.since(last).as_secs_f64().max(1e-9);
@@ -159,18 +159,18 @@ impl Watch<'_> {
                 link.sample(last, at.max(last + Span::from_nanos(1)), seconds, &mut self.recorder);
             }
         }
-        for flow in self.flows.iter_mut().filter(|f| f.sampled && f.is_active(now)) {
+        for flow in self.flows.iter_mut().filter(|f| f.is_sampled && f.is_active(now)) {
             flow.sample(at, seconds, plan, &mut self.recorder);
         }
     }
 
     /// The tables and the verdict.
-    pub(crate) fn finish(mut self, relay: Option<RelayReport>, mut troubles: Vec<String>) -> Outcome {
+    pub(crate) fn finish(mut self, relay: Option<RelayReport>, mut reasons: Vec<String>) -> Outcome {
         let (plan, end) = (&self.spec.plan, Time::ZERO + self.spec.plan.duration);
         let mut counts = Counts { peak_flows: self.peak as u64, ..Counts::default() };
         for flow in &mut self.flows {
-            // The hosts have ended; what was over between two looks is seen here.
-            flow.look(end, false, &mut self.diags);
+            // The hosts have ended. This also records flows that ended after the last sample.
+            flow.update(end, false, &mut self.diags);
             flow.record(plan, &mut self.recorder);
             let (sent, retransmits) = flow.packets();
             counts.delivered_packets += sent.saturating_sub(retransmits);
@@ -180,12 +180,12 @@ impl Watch<'_> {
             let report = reports.iter().find(|r| r.link as usize == i);
             link.record(plan, report, &mut self.recorder);
             counts.packet_hops += link.departed_packets();
-            troubles.extend(link.trouble.clone());
+            reasons.extend(link.failure.clone());
         }
         counts.events = reports.iter().map(|r| r.sent).sum();
         let processors = self.processors.report();
         let soundness =
-            Soundness::judge(self.spec, self.clock.zero, processors, relay.as_ref(), &self.flows, troubles);
+            Soundness::judge(self.spec, self.clock.zero, processors, relay.as_ref(), &self.flows, reasons);
         Outcome { tables: self.recorder.into_tables(), counts, soundness }
     }
 }

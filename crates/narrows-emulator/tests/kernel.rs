@@ -1,4 +1,4 @@
-//! Runs on the kernel's own stacks. They need root; see `lab`.
+//! Runs on the kernel's stacks. They need root; see `lab`.
 
 #![cfg(target_os = "linux")]
 #![allow(missing_docs, reason = "tests")]
@@ -23,7 +23,7 @@ fn verdict(outcome: &Outcome) -> serde_json::Value {
 }
 
 #[test]
-fn a_bulk_flow_fills_a_link_of_100_mbit_and_is_seen() {
+fn a_bulk_flow_fills_a_link_of_100_mbit_and_is_measured() {
     patiently(|| {
         let Some(lab) = Lab::new() else { return };
         lab.tc("a", "qdisc add dev x root handle 1: htb default 10");
@@ -52,7 +52,7 @@ fn a_bulk_flow_fills_a_link_of_100_mbit_and_is_seen() {
         eprintln!("cwnd {:?}", samples.u64("cwnd").unwrap());
         eprintln!("retransmits {:?}", samples.u64("retransmits").unwrap().last());
         assert!((90e6..97e6).contains(&get("goodput_bps")), "{}", get("goodput_bps"));
-        assert!(get("min_rtt_s") >= 0.020, "never faster than its delay");
+        assert!(get("min_rtt_s") >= 0.020, "faster than the delay");
         assert!(get("rtt_p50_s") >= 0.020 && get("rtt_max_s") < 0.5);
         assert!(get("end_s").is_nan() && get("fct_s").is_nan());
         assert!(flows.u64("sent_packets").unwrap()[0] > 10_000);
@@ -71,7 +71,7 @@ fn a_bulk_flow_fills_a_link_of_100_mbit_and_is_seen() {
         let waiting = queue.u64("link").unwrap().iter().zip(queue.u64("queue_packets").unwrap());
         assert!(
             waiting.filter(|(l, _)| **l == 0).any(|(_, q)| *q > 0),
-            "short: the kernel holds a sender's own queue down (TCP small queues)"
+            "the queue is long, although the kernel limits a sender's own queue (TCP small queues)"
         );
     });
 }
@@ -90,7 +90,7 @@ fn all_tables_have_the_columns_of_the_simulator() {
             tables.iter().map(|t| (t.name, t.columns.iter().map(|c| c.0).collect())).collect()
         };
         assert_eq!(shape(&emulated.tables), shape(&simulated.tables));
-        // The flow of 100 kB takes about as long on both: a handshake and four rounds of 20 ms.
+        // The flow of 100 kB takes about the same time on both: a handshake and four rounds of 20 ms.
         let flows = table(&emulated, "flows");
         let get = |column: &str| flows.f64(column).unwrap()[0];
         assert_eq!(flows.u64("delivered_bytes").unwrap()[0], 100_000);
@@ -100,7 +100,7 @@ fn all_tables_have_the_columns_of_the_simulator() {
 }
 
 #[test]
-fn ping_takes_both_delays_and_never_less() {
+fn ping_takes_at_least_both_delays() {
     patiently(|| {
         let Some(lab) = Lab::new() else { return };
         let spec = lab.spec(3.0, |_| {});
@@ -112,24 +112,24 @@ fn ping_takes_both_delays_and_never_less() {
         let mut times: Vec<f64> =
             text.lines().filter_map(|l| l.split_once("time=")?.1.split(' ').next()?.parse().ok()).collect();
         assert!(!times.is_empty(), "ping: {text}");
-        // The first waits for ARP, over the same delays.
+        // The first ping waits for ARP, over the same delays.
         times.remove(0);
         times.sort_by(f64::total_cmp);
         let median = times[times.len() / 2];
         eprintln!(
-            "RTT of 2 x 10 ms: median {median} ms, least {}, most {}",
+            "RTT of 2 x 10 ms: median {median} ms, minimum {}, maximum {}",
             times[0],
             times[times.len() - 1]
         );
         eprintln!("{:#}", verdict(&outcome)["relays"]);
         assert!(times[0] >= 20.0, "{times:?}");
         assert!(median < 25.0, "{median}");
-        assert_eq!(times.len(), 59, "housekeeping and data pass a perfect link");
+        assert_eq!(times.len(), 59, "a perfect link lost housekeeping or data");
     });
 }
 
 #[test]
-fn the_share_of_lost_packets_is_the_one_asked_for() {
+fn the_share_of_lost_packets_is_the_configured_one() {
     patiently(|| {
         let Some(lab) = Lab::new() else { return };
         let p = 0.1;
@@ -158,7 +158,7 @@ fn the_relay_serves_a_trace_and_keeps_its_queue() {
         let Some(lab) = Lab::new() else { return };
         lab.no_offloads("a");
         let spec = lab.spec(3.0, |s| {
-            // 20 and 5 Mbit/s in turn, each half a second: no HTB does that.
+            // 20 and 5 Mbit/s alternate every half second, which HTB does not support.
             s["plan"]["links"][0]["rate"] =
                 json!({"kind": "steps", "steps": [[0, 2_500_000], [500_000_000, 625_000]], "period": 1_000_000_000});
             s["plan"]["links"][0]["queue"] = json!({"kind": "fifo", "limit": {"packets": 60}});
@@ -171,7 +171,7 @@ fn the_relay_serves_a_trace_and_keeps_its_queue() {
         let get = |column: &str| links.f64(column).unwrap()[0];
         eprintln!("utilisation {:.3}, sojourn {:.1} ms", get("utilisation"), get("sojourn_mean_s") * 1e3);
         assert!((0.8..=1.01).contains(&get("utilisation")), "{}", get("utilisation"));
-        // From the warm-up at 0.6 s on: 0.4 s at 5 Mbit/s, then two whole periods of 12.5 on average.
+        // From the warm-up at 0.6 s on: 0.4 s at 5 Mbit/s, then two whole periods of 12.5 Mbit/s on average.
         assert_eq!(get("capacity_bps"), 11.25e6);
         assert!(links.u64("dropped_packets").unwrap()[0] > 0, "a short queue and cubic");
         // 60 packets of 1500 bytes at 5 Mbit/s.
@@ -182,7 +182,7 @@ fn the_relay_serves_a_trace_and_keeps_its_queue() {
 }
 
 #[test]
-fn an_application_that_stops_is_obeyed_and_a_limited_one_keeps_its_rate() {
+fn an_application_stops_in_time_and_a_limited_one_keeps_its_rate() {
     patiently(|| {
         let Some(lab) = Lab::new() else { return };
         let spec = lab.spec(3.0, |s| {
@@ -204,7 +204,7 @@ fn an_application_that_stops_is_obeyed_and_a_limited_one_keeps_its_rate() {
         let at = |name: &str| names.iter().position(|n| n == name).unwrap();
         let get = |name: &str, column: &str| flows.f64(column).unwrap()[at(name)];
         let end = get("stopped", "end_s");
-        assert!((1.5..2.2).contains(&end), "what was written is delivered, no more: {end}");
+        assert!((1.5..2.2).contains(&end), "only data written before the stop is delivered: {end}");
         let limited = get("limited", "goodput_bps");
         assert!((1.9e6..2.1e6).contains(&limited), "{limited}");
         for i in 0..5 {
@@ -243,7 +243,7 @@ fn the_connection_of_another_program_is_found_and_measured() {
 }
 
 #[test]
-fn a_cancelled_run_ends_and_a_wrong_spec_is_one_line() {
+fn a_cancelled_run_ends_and_a_wrong_spec_gives_a_one_line_error() {
     let Some(lab) = Lab::new() else { return };
     let spec = lab.spec(60.0, |s| {
         s["plan"]["flows"] = json!([flow("bulk", json!({"kind": "bulk"}))]);

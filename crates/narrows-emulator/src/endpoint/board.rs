@@ -1,4 +1,4 @@
-//! What the ends of flows tell while they run; written by the hosts' threads, read by the sampler.
+//! State of flows during a run: written by the hosts' threads, read by the sampler.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,72 +9,73 @@ use rustc_hash::FxHashMap;
 
 use crate::sample::TcpInfo;
 
-/// A moment that has not come yet.
-const NOT_YET: u64 = u64::MAX;
+/// A time that is not set.
+const NOT_SET: u64 = u64::MAX;
 
-/// A moment that is noted once.
+/// A time that is set once.
 #[derive(Debug)]
 pub(crate) struct Moment(AtomicU64);
 
 impl Default for Moment {
     fn default() -> Self {
-        Moment(AtomicU64::new(NOT_YET))
+        Moment(AtomicU64::new(NOT_SET))
     }
 }
 
 impl Moment {
-    pub(crate) fn note(&self, time: Time) {
-        let _ = self.0.compare_exchange(NOT_YET, time.as_nanos(), Ordering::Release, Ordering::Relaxed);
+    pub(crate) fn set(&self, time: Time) {
+        let _ = self.0.compare_exchange(NOT_SET, time.as_nanos(), Ordering::Release, Ordering::Relaxed);
     }
 
     pub(crate) fn get(&self) -> Option<Time> {
-        Some(self.0.load(Ordering::Acquire)).filter(|&t| t != NOT_YET).map(Time::from_nanos)
+        Some(self.0.load(Ordering::Acquire)).filter(|&t| t != NOT_SET).map(Time::from_nanos)
     }
 }
 
-/// A flow of ours.
+/// A flow of the emulator.
 #[derive(Debug, Default)]
 pub(crate) struct FlowBoard {
     /// The sender's socket, while it is open.
     socket: Mutex<Option<Arc<OwnedFd>>>,
-    /// What the kernel said about it last.
+    /// The kernel's last figures about the connection.
     last: Mutex<Option<TcpInfo>>,
-    /// When connect() was called, the sender had everything acknowledged, the receiver the last byte.
+    /// Times of the connect() call, of the acknowledgement of all data, and of the last byte's arrival.
     pub(crate) started: Moment,
     pub(crate) sender_done: Moment,
     pub(crate) receiver_done: Moment,
     /// Application bytes that the receiver has read, in order.
     pub(crate) delivered: AtomicU64,
-    /// UDP: datagrams sent and received.
+    /// UDP: datagrams sent.
     pub(crate) sent_packets: AtomicU64,
-    /// The connection was refused or broken off.
+    /// The connection was refused or aborted.
     pub(crate) failed: AtomicBool,
-    pub(crate) trouble: OnceLock<String>,
+    /// The reason of the failure.
+    pub(crate) reason: OnceLock<String>,
 }
 
 impl FlowBoard {
-    pub(crate) fn opened(&self, socket: Arc<OwnedFd>) {
+    pub(crate) fn set_socket(&self, socket: Arc<OwnedFd>) {
         if let Ok(mut slot) = self.socket.lock() {
             *slot = Some(socket);
         }
     }
 
-    /// The sender's socket is about to be closed.
-    pub(crate) fn closed(&self) {
-        self.look();
+    /// Reads the kernel's figures a last time and releases the sender's socket.
+    pub(crate) fn clear_socket(&self) {
+        self.sample();
         if let Ok(mut slot) = self.socket.lock() {
             *slot = None;
         }
     }
 
-    /// The connection failed.
+    /// Records that the connection has failed.
     pub(crate) fn fail(&self, why: impl ToString) {
-        let _ = self.trouble.set(why.to_string());
+        let _ = self.reason.set(why.to_string());
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    /// What the kernel says about the connection now, or said last.
-    pub(crate) fn look(&self) -> Option<TcpInfo> {
+    /// The kernel's current figures about the connection, or its last ones.
+    pub(crate) fn sample(&self) -> Option<TcpInfo> {
         let socket = self.socket.lock().ok()?.clone();
         let mut last = self.last.lock().ok()?;
         if let Some(info) = socket.and_then(|s| TcpInfo::of(&*s).ok()) {
@@ -84,12 +85,12 @@ impl FlowBoard {
     }
 }
 
-/// Finds the flow of a connection at the receiver: by plan flow and the sender's port.
+/// Finds the flow of a connection at the receiver, by plan flow and the sender's port.
 #[derive(Debug, Default)]
 pub(crate) struct Registry(Mutex<FxHashMap<(usize, u16), Arc<FlowBoard>>>);
 
 impl Registry {
-    pub(crate) fn enter(&self, spec: usize, port: u16, board: &Arc<FlowBoard>) {
+    pub(crate) fn insert(&self, spec: usize, port: u16, board: &Arc<FlowBoard>) {
         if let Ok(mut map) = self.0.lock() {
             map.insert((spec, port), board.clone());
         }

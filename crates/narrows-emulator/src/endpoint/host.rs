@@ -1,4 +1,4 @@
-//! All ends of flows in one namespace, and the loop that wakes them.
+//! All ends of flows in one namespace, and their event loop.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,13 +26,13 @@ use crate::error::Error;
 use crate::netns;
 use crate::spec::FlowSpec;
 
-/// Longest sleep, to look at the cancel flag.
+/// Longest sleep between two checks of the cancel flag.
 const NAP_MS: u8 = 50;
 
-/// The timer's token; those of sockets begin behind it.
+/// The timer's token. The tokens of sockets are higher.
 const TIMER: u64 = 0;
 
-/// What there is behind a socket.
+/// The owner of a socket.
 enum End {
     Listener(TcpListener, usize),
     Sender(Box<Sender>),
@@ -41,16 +41,16 @@ enum End {
     UdpSink(UdpSink),
 }
 
-/// Something to do at a time.
+/// A scheduled task.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    /// Start a flow, by its place in `starts`.
+    /// Start a flow, by its index in `starts`.
     Start(usize),
     /// Wake a sender by its token.
     Wake(u64),
 }
 
-/// A flow as this host needs to know it.
+/// The host's parameters of a flow.
 struct Entry {
     spec: FlowSpec,
     transport: Transport,
@@ -112,8 +112,8 @@ impl Host {
         })
     }
 
-    /// Tells the host of a flow that it sends or receives.
-    pub(crate) fn learn(&mut self, index: usize, spec: &FlowSpec, plan: &FlowPlan, path: EmptyPath) {
+    /// Adds a flow that the host sends or receives.
+    pub(crate) fn add_flow(&mut self, index: usize, spec: &FlowSpec, plan: &FlowPlan, path: EmptyPath) {
         let transport = match &plan.transport {
             TransportPlan::Tcp { cc, pacing, receive_window, mss, .. } => Transport::Tcp(TcpConfig {
                 congestion: spec.congestion.clone().unwrap_or_else(|| cc.clone()),
@@ -127,10 +127,10 @@ impl Host {
         self.entries.insert(index, Entry { spec: spec.clone(), transport });
     }
 
-    /// Receives what the senders of an entry send.
+    /// Opens the receiving socket of a flow.
     ///
     /// # Errors
-    /// The address is not here, or the port is taken.
+    /// The namespace does not have the address, or the port is in use.
     pub(crate) fn receive(&mut self, index: usize) -> Result<(), Error> {
         let Some(entry) = self.entries.get(&index) else { return Ok(()) };
         let address = SocketAddr::new(entry.spec.destination, entry.spec.port);
@@ -144,8 +144,8 @@ impl Host {
         self.add(end, EpollFlags::EPOLLIN).map(drop).map_err(Error::at(&self.netns, "epoll"))
     }
 
-    /// Starts a flow when its time comes.
-    pub(crate) fn send(&mut self, member: Member, board: Arc<FlowBoard>) {
+    /// Schedules the start of a flow.
+    pub(crate) fn schedule(&mut self, member: Member, board: Arc<FlowBoard>) {
         self.tasks.push(Reverse((member.start, Task::Start(self.starts.len()))));
         self.starts.push((member, board));
     }
@@ -158,15 +158,15 @@ impl Host {
     /// Runs until `end` in the calling thread, which must be in the namespace.
     ///
     /// # Errors
-    /// The kernel refuses what it granted before.
+    /// The kernel refuses an operation that it permitted before.
     pub(crate) fn run(mut self, clock: Clock, end: Time, stop: &AtomicBool) -> Result<(), Error> {
-        // A sender that is not scheduled for 10 ms would look like one that the network holds.
+        // A sender that does not get a processor for 10 ms would look like one that the network limits.
         crate::raw::high_priority();
         let mut events = vec![EpollEvent::empty(); 256];
-        let over =
+        let is_over =
             || clock.now() >= end && crate::clock::monotonic() >= clock.zero || stop.load(Ordering::Relaxed);
         loop {
-            if over() {
+            if is_over() {
                 break;
             }
             if crate::clock::monotonic() >= clock.zero {
@@ -178,8 +178,8 @@ impl Host {
                 Err(nix::errno::Errno::EINTR) => 0,
                 Err(e) => return Err(Error::at(&self.netns, "epoll")(e)),
             };
-            // Another namespace may have ended while this one waited: its resets are no failures.
-            if over() {
+            // Another namespace may have ended while this one waited. Its resets are not failures.
+            if is_over() {
                 break;
             }
             for event in events.iter().take(n) {
@@ -190,7 +190,7 @@ impl Host {
             match end {
                 End::Sender(s) => {
                     abort_on_close(&*s.fd);
-                    s.board.closed();
+                    s.board.clear_socket();
                 }
                 End::Sink(s) => abort_on_close(&s.stream),
                 End::Listener(..) | End::UdpSender(_) | End::UdpSink(_) => {}
@@ -214,13 +214,13 @@ impl Host {
         Ok(token)
     }
 
-    /// Forgets an end; its socket is closed, and with it the epoll entry.
+    /// Removes an end. Its socket is closed, which also removes the epoll entry.
     fn remove(&mut self, token: u64) {
         self.ends.remove(&token);
     }
 
     fn do_tasks(&mut self, clock: Clock) {
-        // What is put off to "after the others" waits for the sockets.
+        // Tasks that are rescheduled run after the sockets' events.
         let now = clock.now();
         let mut later = Vec::new();
         while let Some(&Reverse((at, task))) = self.tasks.peek() {
@@ -236,18 +236,18 @@ impl Host {
                         Some(End::UdpSender(s)) => s.pump(now),
                         _ => continue,
                     };
-                    self.then(token, next, &mut later);
+                    self.follow_up(token, next, &mut later);
                 }
             }
         }
         self.tasks.extend(later);
     }
 
-    fn then(&mut self, token: u64, next: Next, later: &mut Vec<Reverse<(Time, Task)>>) {
+    fn follow_up(&mut self, token: u64, next: Next, later: &mut Vec<Reverse<(Time, Task)>>) {
         match next {
             Next::Socket => {}
             Next::Time(at) => later.push(Reverse((at, Task::Wake(token)))),
-            Next::Over => self.remove(token),
+            Next::Finished => self.remove(token),
         }
     }
 
@@ -255,9 +255,9 @@ impl Host {
         let Some((member, board)) = self.starts.get(index).cloned() else { return };
         let Some(entry) = self.entries.get(&member.spec) else { return };
         let destination = SocketAddr::new(entry.spec.destination, entry.spec.port);
-        let announce = |port| self.registry.enter(member.spec, port, &board);
+        let announce = |port| self.registry.insert(member.spec, port, &board);
         let stop = member.stop;
-        board.started.note(clock.now());
+        board.started.set(clock.now());
         let end = match &entry.transport {
             Transport::Tcp(config) => {
                 let app = (member.app, stop, self.starts.len());
@@ -288,7 +288,7 @@ impl Host {
 
     fn on_event(&mut self, clock: Clock, token: u64, flags: EpollFlags) {
         if token == TIMER {
-            // Reading it makes it quiet; the tasks themselves are looked at in every turn.
+            // Reading the timer clears its event. The tasks are processed in every turn of the loop.
             let _ = self.timer.wait();
             self.timer_at = Time::NEVER;
             return;
@@ -300,7 +300,7 @@ impl Host {
             Some(End::Listener(listener, spec)) => {
                 let (accepted, spec) = (listener.accept(), *spec);
                 if let Ok((stream, from)) = accepted {
-                    // A connection that none of our senders opened is not ours to serve.
+                    // Connections from other programs are ignored.
                     if let Some(board) = self.registry.find(spec, from.port()) {
                         let ready = stream.set_nonblocking(true);
                         let clamp = self.entries.get(&spec).and_then(Entry::window_clamp);
@@ -313,15 +313,15 @@ impl Host {
             }
             Some(End::Sender(sender)) => {
                 let next = sender.on_socket(clock.now(), broken);
-                self.then(token, next, &mut later);
+                self.follow_up(token, next, &mut later);
             }
             Some(End::Sink(sink)) => {
-                let goes_on = sink.on_socket(|| clock.now());
-                let next = if goes_on { Next::Socket } else { Next::Over };
-                self.then(token, next, &mut later);
+                let is_open = sink.on_socket(|| clock.now());
+                let next = if is_open { Next::Socket } else { Next::Finished };
+                self.follow_up(token, next, &mut later);
             }
             Some(End::UdpSink(sink)) => sink.on_socket(&self.registry),
-            // An ICMP error is waiting; taking it makes the socket quiet.
+            // Reading a pending ICMP error clears the socket's event.
             Some(End::UdpSender(sender)) => drop(sender.socket.take_error()),
         }
         self.tasks.extend(later);

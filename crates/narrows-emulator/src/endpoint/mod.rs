@@ -1,4 +1,4 @@
-//! Senders and receivers on the kernel's own sockets: one thread and one epoll per namespace.
+//! Senders and receivers on the kernel's sockets: one thread and one epoll instance per namespace.
 
 mod board;
 mod host;

@@ -1,4 +1,5 @@
-//! When which flow starts and what it sends: the plan's groups and arrivals, one by one, as the simulator would start them.
+//! The schedule of flows: all members of the plan's groups and Poisson sources, with the same starts and sizes as in the
+//! simulator.
 
 use narrows_control::units::{Bytes, Time};
 use narrows_sim::model::{App, Arrivals};
@@ -7,10 +8,10 @@ use narrows_sim::plan::{AppPlan, Plan};
 use crate::error::Error;
 use crate::spec::Spec;
 
-/// Most flows of a run: more sockets than a host has ports are no use.
+/// Most flows of a run. More sockets than a host has ports would be useless.
 const MAX_FLOWS: usize = 200_000;
 
-/// A flow to be.
+/// A scheduled flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     /// Index in the spec, in the plan, and number within its group.
@@ -19,7 +20,7 @@ pub(crate) struct Member {
     pub(crate) member: u32,
     pub(crate) start: Time,
     pub(crate) stop: Time,
-    /// Application bytes; 0 without end.
+    /// Application bytes; 0: unlimited.
     pub(crate) size: u64,
     pub(crate) app: App,
 }
@@ -31,7 +32,7 @@ pub(crate) fn name(plan: &Plan, member: &Member) -> String {
     if grouped { format!("{}.{}", flow.name, member.member) } else { flow.name.clone() }
 }
 
-/// All flows of a run in order of their start; the position is the flow's number in the results.
+/// All flows of a run in order of their start. The position is the flow's number in the results.
 ///
 /// # Errors
 /// More flows than a host can have.
@@ -84,7 +85,7 @@ mod tests {
     };
 
     #[test]
-    fn arrivals_are_those_of_the_simulator() {
+    fn arrivals_are_the_same_as_in_the_simulator() {
         let link = |name: &str, from, to| LinkPlan {
             name: name.into(),
             from,

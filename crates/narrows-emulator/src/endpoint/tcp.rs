@@ -19,20 +19,20 @@ use super::board::FlowBoard;
 use super::unsent::Unsent;
 use crate::raw;
 
-/// Bytes of one write.
-const CHUNK: usize = 64 * 1024;
-static ZEROS: [u8; CHUNK] = [0; CHUNK];
+/// Size of one write.
+const CHUNK_BYTES: usize = 64 * 1024;
+static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
 
-/// Bytes taken off a receiving socket at a time.
-const DISCARD: usize = 1 << 20;
+/// Most bytes that one call discards at a receiving socket.
+const DISCARD_BYTES: usize = 1 << 20;
 
 /// Difference between the maximum segment size option and the payload: the timestamp option (RFC 7323).
-const TIMESTAMPS: u32 = 12;
+const TIMESTAMPS_BYTES: u32 = 12;
 
 /// Payload of a full segment with an MTU of 1500, which needs no option.
-const DEFAULT_MSS: u32 = 1448;
+const DEFAULT_MSS_BYTES: u32 = 1448;
 
-/// How a connection is set up.
+/// Parameters of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct TcpConfig {
     pub(crate) congestion: String,
@@ -43,7 +43,7 @@ pub(crate) struct TcpConfig {
 }
 
 impl TcpConfig {
-    /// The largest receive window, bytes.
+    /// The largest receive window in bytes.
     pub(crate) fn window_clamp(&self) -> Option<i32> {
         self.receive_window.map(|segments| segments.saturating_mul(self.mss).min(i32::MAX as u32) as i32)
     }
@@ -60,14 +60,14 @@ fn family(address: &SocketAddr) -> AddressFamily {
 fn tcp_socket(address: &SocketAddr) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let fd = socket(family(address), SockType::Stream, flags, None)?;
-    // Ports of connections in TIME_WAIT may be used again: a source of many flows would run out of them.
+    // Reuse ports of connections in TIME_WAIT, as a source of many flows would otherwise run out of ports.
     setsockopt(&fd, sockopt::ReuseAddr, &true)?;
     Ok(fd)
 }
 
-/// The controller that both ends must have: where the receiver's has not, SYNs with ECT are no offer of ECN to it, the kernel
-/// runs Reno instead (tcp_ecn_create_request, net/ipv4/tcp_input.c; dctcp_init, net/ipv4/tcp_dctcp.c) and marks are not echoed
-/// one by one.
+/// The algorithm that both ends must use. Otherwise the receiver does not accept ECN from SYNs with ECT, the sender's kernel
+/// runs Reno instead, and marks are not echoed individually (tcp_ecn_create_request, net/ipv4/tcp_input.c; dctcp_init,
+/// net/ipv4/tcp_dctcp.c).
 const AT_BOTH_ENDS: &str = "dctcp";
 
 /// Listens in the calling thread's namespace.
@@ -77,7 +77,7 @@ pub(crate) fn listener(address: SocketAddr, config: &TcpConfig) -> io::Result<Tc
         clamp_window(&fd, most)?;
     }
     if config.congestion == AT_BOTH_ENDS {
-        set_congestion(&fd, &config.congestion)?; // those that it accepts inherit it
+        set_congestion(&fd, &config.congestion)?; // accepted connections inherit it
     }
     bind(fd.as_raw_fd(), &SockaddrStorage::from(address))?;
     listen(&fd, Backlog::new(4096).unwrap_or(Backlog::MAXCONN))?;
@@ -89,15 +89,15 @@ fn set_congestion(fd: &OwnedFd, name: &str) -> io::Result<()> {
         .map_err(|e| io::Error::other(format!("congestion control {name}: {}", io::Error::from(e))))
 }
 
-/// What a sender waits for.
+/// The next event for a sender.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Next {
-    /// The socket.
+    /// An event of the socket.
     Socket,
-    /// A time, or the socket.
+    /// A time, or an event of the socket.
     Time(Time),
-    /// Nothing: it is over.
-    Over,
+    /// None: the flow has finished.
+    Finished,
 }
 
 /// The sending end.
@@ -108,9 +108,9 @@ pub(crate) struct Sender {
     stop: Time,
     mss: u16,
     unsent: Unsent,
-    /// What the kernel was told of it.
+    /// The limit of unsent data that is set in the kernel.
     unsent_max: u32,
-    /// Taken from the application, not yet from us.
+    /// Bytes taken from the application that are not written yet.
     pending: usize,
     finished: bool,
     shut: bool,
@@ -118,8 +118,8 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Opens the connection from `source` (port 0: any) in the calling thread's namespace; also gives the port it comes from,
-    /// before the first packet leaves. `flows` are those that the host sends in the run.
+    /// Opens the connection from `source` (port 0: any) in the calling thread's namespace. `announce` gets the source port before
+    /// the first packet leaves. `flows` is the number of flows that the host sends in the run.
     pub(crate) fn connect(
         source: SocketAddr,
         destination: SocketAddr,
@@ -131,11 +131,12 @@ impl Sender {
         let fd = tcp_socket(&destination)?;
         set_congestion(&fd, &config.congestion)?;
         setsockopt(&fd, sockopt::TcpNoDelay, &true)?;
-        if config.mss != DEFAULT_MSS {
-            raw::set_option(&fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, (config.mss + TIMESTAMPS) as i32)?;
+        if config.mss != DEFAULT_MSS_BYTES {
+            let option = (config.mss + TIMESTAMPS_BYTES) as i32;
+            raw::set_option(&fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, option)?;
         }
         if config.pacing {
-            // Any limit turns the kernel's own pacing on (net/core/sock.c, SO_MAX_PACING_RATE); this one binds nobody.
+            // Any limit turns on the kernel's own pacing (net/core/sock.c, SO_MAX_PACING_RATE). This one is too high to matter.
             raw::set_option(&fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, 1u64 << 40)?;
         }
         bind(fd.as_raw_fd(), &SockaddrStorage::from(source))?;
@@ -147,7 +148,7 @@ impl Sender {
             Err(e) => return Err(e.into()),
         }
         let fd = Arc::new(fd);
-        board.opened(fd.clone());
+        board.set_socket(fd.clone());
         Ok(Sender {
             fd,
             board: board.clone(),
@@ -163,7 +164,7 @@ impl Sender {
         })
     }
 
-    /// The socket has news.
+    /// Handles an event of the socket.
     pub(crate) fn on_socket(&mut self, now: Time, broken: bool) -> Next {
         if broken || !self.connected {
             let mut error = [0u8; 4];
@@ -172,38 +173,38 @@ impl Sender {
                 Err(e) => e.raw_os_error().unwrap_or(libc::EIO),
             };
             if code != 0 {
-                return self.over(Err(io::Error::from_raw_os_error(code)));
+                return self.finish(Err(io::Error::from_raw_os_error(code)));
             }
             self.connected = true;
         }
         if self.shut {
-            // The receiver closes when it has read the last byte, and its FIN acknowledges ours: that moment stands for "last byte
-            // acknowledged", which the kernel tells nobody.
-            match raw::discard(&*self.fd, DISCARD) {
+            // The receiver closes after it has read the last byte, and its FIN acknowledges the sender's. The kernel does not
+            // report the acknowledgement of the last byte, so this time is used for it.
+            match raw::discard(&*self.fd, DISCARD_BYTES) {
                 Ok(0) => {
-                    self.board.sender_done.note(now);
-                    return self.over(Ok(()));
+                    self.board.sender_done.set(now);
+                    return self.finish(Ok(()));
                 }
                 Ok(_) => return Next::Socket,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Next::Socket,
-                Err(e) => return self.over(Err(e)),
+                Err(e) => return self.finish(Err(e)),
             }
         }
         self.pump(now)
     }
 
-    /// Writes what the application has and the socket takes.
+    /// Writes the application's data as far as the socket accepts it.
     pub(crate) fn pump(&mut self, now: Time) -> Next {
         if !self.connected || self.shut {
             return Next::Socket;
         }
         if let Err(e) = self.limit_unsent(now) {
-            return self.over(Err(e));
+            return self.finish(Err(e));
         }
         let mut written = 0;
         while written < self.unsent.turn() {
             let mut wait = None;
-            while self.pending < CHUNK && !self.finished {
+            while self.pending < CHUNK_BYTES && !self.finished {
                 match self.app.take(now, self.mss) {
                     Chunk::Data { len, last } => {
                         self.pending += len as usize;
@@ -224,19 +225,19 @@ impl Sender {
                     self.shut = true;
                     return match shutdown(self.fd.as_raw_fd(), Shutdown::Write) {
                         Ok(()) => Next::Socket,
-                        Err(e) => self.over(Err(e.into())),
+                        Err(e) => self.finish(Err(e.into())),
                     };
                 }
                 return wait.map_or(Next::Socket, Next::Time);
             }
-            let data = &ZEROS[..self.pending.min(CHUNK)];
+            let data = &ZEROS[..self.pending.min(CHUNK_BYTES)];
             match send(self.fd.as_raw_fd(), data, MsgFlags::MSG_NOSIGNAL) {
                 Ok(n) => {
                     self.pending -= n.min(self.pending);
                     written += n as u64;
                 }
                 Err(Errno::EAGAIN) => return Next::Socket,
-                Err(e) => return self.over(Err(e.into())),
+                Err(e) => return self.finish(Err(e.into())),
             }
         }
         Next::Time(now + self.unsent.pause(written))
@@ -251,12 +252,12 @@ impl Sender {
         raw::set_option(&*self.fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, limit)
     }
 
-    fn over(&mut self, outcome: io::Result<()>) -> Next {
+    fn finish(&mut self, outcome: io::Result<()>) -> Next {
         if let Err(e) = outcome {
             self.board.fail(e);
         }
-        self.board.closed();
-        Next::Over
+        self.board.clear_socket();
+        Next::Finished
     }
 }
 
@@ -264,17 +265,17 @@ impl Sender {
 pub(crate) struct Sink {
     pub(crate) stream: TcpStream,
     pub(crate) board: Arc<FlowBoard>,
-    /// To be said again once data has come: the first full segment lets Linux 6.6 and later forget it, as they then know how much
-    /// of the buffer is payload (`tcp_measure_rcv_mss`).
+    /// The window clamp, which is set again after the first data: Linux 6.6 and later reset it at the first full segment, when
+    /// they measure the share of payload in the buffer (`tcp_measure_rcv_mss`).
     pub(crate) clamp: Option<i32>,
 }
 
 impl Sink {
-    /// Takes what has arrived, without copying it; `false` once the stream has ended.
+    /// Discards the received data without copying it. Returns `false` at the end of the stream.
     pub(crate) fn on_socket(&mut self, now: impl Fn() -> Time) -> bool {
-        match raw::discard(self.stream.as_fd(), DISCARD) {
+        match raw::discard(self.stream.as_fd(), DISCARD_BYTES) {
             Ok(0) => {
-                self.board.receiver_done.note(now());
+                self.board.receiver_done.set(now());
                 false
             }
             Ok(n) => {
@@ -290,9 +291,9 @@ impl Sink {
     }
 }
 
-/// Makes the coming close() break the connection off instead of leaving a namespace busy with its end.
+/// Makes close() abort the connection, so that it does not keep its namespace in use.
 pub(crate) fn abort_on_close(fd: impl AsFd) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    // A socket that is closed already has nothing to break off.
+    // An error means that the connection is closed already.
     let _ = raw::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, linger);
 }

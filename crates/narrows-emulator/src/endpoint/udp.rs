@@ -12,10 +12,10 @@ use super::board::{FlowBoard, Registry};
 use super::tcp::Next;
 use crate::raw;
 
-/// Datagrams handled before another socket gets its turn.
+/// Datagrams processed before another socket gets its turn.
 const TURN: usize = 64;
 
-const RECEIVE_BUFFER: i32 = 16 << 20;
+const RECEIVE_BUFFER_BYTES: i32 = 16 << 20;
 
 fn open(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
@@ -53,17 +53,17 @@ impl UdpSender {
         Ok(UdpSender { socket, board: board.clone(), payload, size: size as u64, rate, start, stop, sent: 0 })
     }
 
-    /// Sends what is due. What was due earlier is made up for, so that the rate is the one asked for.
+    /// Sends all datagrams that are due. Late datagrams are sent too, so that the average rate is right.
     pub(crate) fn pump(&mut self, now: Time) -> Next {
         for _ in 0..TURN {
             let due = self.start + self.rate.time_for(Bytes::new(self.size.saturating_mul(self.sent)));
             if now >= self.stop || due >= self.stop {
-                return Next::Over;
+                return Next::Finished;
             }
             if due > now {
                 return Next::Time(due);
             }
-            // A full device queue is a loss like any other; nobody on the path refuses datagrams for good.
+            // An error is a full device queue, which counts as a loss.
             let _ = self.socket.send(&self.payload);
             self.sent += 1;
             self.board.sent_packets.store(self.sent, Ordering::Relaxed);
@@ -83,11 +83,11 @@ pub(crate) struct UdpSink {
 impl UdpSink {
     pub(crate) fn open(address: SocketAddr, spec: usize) -> io::Result<Self> {
         let socket = open(address)?;
-        raw::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER)?;
+        raw::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)?;
         Ok(UdpSink { socket, spec, known: FxHashMap::default(), buffer: vec![0; 1 << 16] })
     }
 
-    /// Takes what has arrived.
+    /// Receives the datagrams that have arrived.
     pub(crate) fn on_socket(&mut self, registry: &Registry) {
         for _ in 0..TURN {
             let Ok((n, from)) = self.socket.recv_from(&mut self.buffer) else { return };

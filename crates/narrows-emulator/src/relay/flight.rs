@@ -1,4 +1,4 @@
-//! Frames on their way, by the time they are due.
+//! Frames in flight, ordered by due time.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// Adds a frame. Without `reorder` it does not overtake any (as the simulator's flights).
+    /// Adds a frame. Without `reorder` it does not overtake others, as in the simulator.
     pub(crate) fn push(&mut self, due: u64, frame: Box<[u8]>, reorder: bool) {
         match self.frames.back() {
             Some(&(last, _)) if due < last => {
@@ -25,18 +25,18 @@ impl Flight {
         }
     }
 
-    /// When the next frame is due.
+    /// Due time of the next frame.
     pub(crate) fn next(&self) -> Option<u64> {
         self.frames.front().map(|f| f.0)
     }
 
-    /// The frames that are due, up to `max` of them.
+    /// The frames that are due, at most `max`.
     pub(crate) fn due(&self, now: u64, max: usize) -> impl Iterator<Item = &(u64, Box<[u8]>)> {
         self.frames.iter().take(max).take_while(move |f| f.0 <= now)
     }
 
-    /// Forgets the first `n` frames.
-    pub(crate) fn sent(&mut self, n: usize) {
+    /// Removes the first `n` frames.
+    pub(crate) fn remove(&mut self, n: usize) {
         self.frames.drain(..n.min(self.frames.len()));
     }
 }
@@ -52,7 +52,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn order_is_kept_unless_reordering_is_asked_for(dues in prop::collection::vec(0u64..50, 1..40), reorder: bool) {
+        fn order_is_kept_unless_reordering_is_enabled(dues in prop::collection::vec(0u64..50, 1..40), reorder: bool) {
             let mut flight = Flight::default();
             for (i, &due) in dues.iter().enumerate() {
                 flight.push(due, tag(i), reorder);
@@ -61,7 +61,7 @@ mod tests {
             prop_assert_eq!(out.len(), dues.len());
             prop_assert!(out.is_sorted_by_key(|f| f.0));
             for &(at, i) in &out {
-                prop_assert!(at >= dues[i], "never before it is due");
+                prop_assert!(at >= dues[i], "a frame is sent before it is due");
             }
             if reorder {
                 prop_assert!(out.iter().all(|&(at, i)| at == dues[i]));

@@ -1,6 +1,6 @@
-//! What a frame is to the link model: data, whose fate the model decides, or housekeeping, which it only delays.
+//! Classification of frames: the link model decides the fate of data, and only delays housekeeping.
 
-/// Length of `struct virtio_net_hdr` (linux/virtio_net.h) in front of each frame of a socket with PACKET_VNET_HDR.
+/// Length in bytes of `struct virtio_net_hdr` (linux/virtio_net.h) before each frame of a socket with PACKET_VNET_HDR.
 pub(crate) const VNET_HEADER: usize = 10;
 
 /// Offset of its field `gso_type`.
@@ -11,21 +11,21 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPE_VLAN: u16 = 0x8100;
 const IPPROTO_ICMPV6: u8 = 58;
 
-/// What a frame is to the link model.
+/// The class of a frame.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An IP packet.
     Data {
         /// L3 bytes.
         bytes: u32,
-        /// It stands for several packets that the sender's card would have cut it into (GSO).
+        /// It represents several packets, into which the sender's NIC would have segmented it (GSO).
         super_packet: bool,
     },
-    /// ARP, neighbour discovery and everything else that a cable carries but a plan does not know of.
+    /// ARP, neighbour discovery and all other frames that are not part of a plan.
     Housekeeping,
 }
 
-/// Looks at a frame with its virtio header in front.
+/// Classifies a frame that starts with its virtio header.
 pub(crate) fn classify(packet: &[u8]) -> Kind {
     let Some((header, frame)) = packet.split_at_checked(VNET_HEADER) else { return Kind::Housekeeping };
     let super_packet = header[GSO_TYPE] != 0;
@@ -36,11 +36,11 @@ pub(crate) fn classify(packet: &[u8]) -> Kind {
             None => return Kind::Housekeeping,
         }
     }
-    // Short frames are padded to 60 bytes: the length is that of the IP header. A super-packet's may be 0 (BIG TCP).
-    let said = match (ethertype, l3) {
+    // Short frames are padded to 60 bytes, so the length is taken from the IP header. It may be 0 for a super-packet (BIG TCP).
+    let header_length = match (ethertype, l3) {
         (ETHERTYPE_IPV4, [_, _, a, b, ..]) => u16::from_be_bytes([*a, *b]) as usize,
         (ETHERTYPE_IPV6, [_, _, _, _, a, b, next, _, ..]) => {
-            // Multicast: listener reports behind a hop-by-hop header among it.
+            // Multicast, including listener reports after a hop-by-hop header.
             if l3.get(24) == Some(&0xff) {
                 return Kind::Housekeeping;
             }
@@ -51,7 +51,8 @@ pub(crate) fn classify(packet: &[u8]) -> Kind {
         }
         _ => return Kind::Housekeeping,
     };
-    let bytes = if said == 0 || said > l3.len() || super_packet { l3.len() } else { said };
+    let is_invalid = header_length == 0 || header_length > l3.len();
+    let bytes = if is_invalid || super_packet { l3.len() } else { header_length };
     Kind::Data { bytes: bytes as u32, super_packet }
 }
 
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_super_packet_has_the_length_that_it_has() {
+    fn a_super_packet_has_the_length_of_its_frame() {
         let mut ip = vec![0u8; 9000];
         ip[0] = 0x45;
         assert_eq!(classify(&packet(ETHERTYPE_IPV4, &ip, 1)), Kind::Data { bytes: 9000, super_packet: true });
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_looked_through_and_a_stump_is_harmless() {
+    fn a_vlan_tag_is_skipped_and_a_truncated_frame_is_harmless() {
         let mut ip = vec![0, 7, 8, 0];
         ip.extend([0x45, 0, 0, 20]);
         ip.extend([0; 16]);

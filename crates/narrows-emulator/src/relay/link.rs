@@ -1,5 +1,5 @@
-//! A link of the plan as a pure function of time: a packet in, its fate out. The same link, impairment and random streams
-//! as in the simulator (`narrows-sim`, `net`).
+//! A link of the plan as a pure function of time: the input is a packet, the output its fate. Link model, impairments and
+//! random streams are those of the simulator (`narrows-sim`, `net`).
 
 use std::collections::VecDeque;
 
@@ -10,35 +10,35 @@ use narrows_sim::plan::{LimitPlan, LinkPlan, MarkPlan, QueuePlan};
 use crate::error::Error;
 use crate::spec::RelayModel;
 
-/// Packets of a token bucket that may go at once (`backends/kernel/queues.py`), less the first.
-const MOST_WAITING: u64 = 2;
+/// Packets that a token bucket may send at once (`backends/kernel/queues.py`), without the first.
+const MOST_WAITING_PACKETS: u64 = 2;
 
 /// Counters of a link since the start of the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkStats {
-    /// Packets offered, and those that the queue dropped.
+    /// Packets offered, and packets dropped by the queue.
     pub(crate) offered: u64,
     pub(crate) dropped: u64,
-    /// L3 bytes accepted: less the backlog, what has begun to leave.
+    /// L3 bytes accepted. Without the backlog, these are the bytes whose transmission has begun.
     pub(crate) accepted_bytes: u64,
-    /// Lost at random, and sent twice, behind the queue.
+    /// Packets lost at random and packets duplicated, after the queue.
     pub(crate) lost: u64,
     pub(crate) duplicated: u64,
-    /// Packets that stood for several.
+    /// Frames that represent several packets.
     pub(crate) super_packets: u64,
 }
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It arrives.
     Arrives {
-        /// When.
+        /// Time of arrival.
         at: Time,
-        /// And a copy right behind it.
-        twice: bool,
+        /// A copy arrives directly after it.
+        is_duplicated: bool,
     },
-    /// Lost behind the queue.
+    /// Lost after the queue.
     Lost,
     /// Dropped by the queue.
     Dropped,
@@ -49,19 +49,20 @@ pub(crate) struct Link {
     delay: Vec<(Time, Span)>,
     impair: Option<Box<Impairments>>,
     server: Option<Server>,
-    /// Behind a queue of the kernel's.
+    /// The wire after a queue of the kernel.
     wire: Option<Wire>,
     pub(crate) stats: LinkStats,
 }
 
-/// What is left of a link whose rate and queue are the kernel's. A token bucket lets a packet go when its turn begins, a link
-/// when it is through, and the bucket's packets go at once, a link's one after the other.
+/// The rest of a link whose rate and queue are in the kernel. A token bucket sends a packet at the start of its transmission
+/// time and may send several at once. A link delivers a packet at the end of this time, one after the other.
 struct Wire {
     service: Service,
     free_at: Time,
 }
 
-/// The rate and queue of a link that is wholly ours. As in the simulator, a packet's departure is known when it arrives.
+/// The rate and queue of a link that the relay models completely. As in the simulator, the departure time of a packet is known
+/// on arrival.
 struct Server {
     service: Service,
     limit: LimitPlan,
@@ -79,7 +80,7 @@ impl Link {
     /// Link number `index` of a checked plan.
     ///
     /// # Errors
-    /// A queue that the relay does not have.
+    /// The relay does not support the queue.
     pub(crate) fn new(
         plan: &LinkPlan,
         seed: u64,
@@ -108,7 +109,7 @@ impl Link {
                     QueuePlan::Priority { .. } => "priority",
                     QueuePlan::Htb { .. } => "htb",
                 };
-                let what = format!("link {}: queue of a link whose rate the relay has", plan.name);
+                let what = format!("link {}: queue of a link with relay model \"rate\"", plan.name);
                 return Err(Error::invalid(what, found, "a FIFO without marking"));
             }
         };
@@ -117,17 +118,17 @@ impl Link {
         Ok(Link { delay: plan.delay.clone(), impair, server, wire, stats: LinkStats::default() })
     }
 
-    /// Packets may overtake each other.
-    pub(crate) fn reorders(&self) -> bool {
+    /// Whether packets may overtake each other.
+    pub(crate) fn can_reorder(&self) -> bool {
         self.impair.as_ref().is_some_and(|i| i.can_reorder())
     }
 
-    /// It decides packet by packet, so that a packet that stands for several is judged as one.
-    pub(crate) fn judges_packets(&self) -> bool {
+    /// Whether the model decides about each packet. A super-packet then counts as one packet.
+    pub(crate) fn decides_per_packet(&self) -> bool {
         self.impair.is_some() || self.server.is_some()
     }
 
-    /// A packet reaches the link. Calls must come with times that do not go back.
+    /// Decides the fate of a packet that reaches the link. `now` must not decrease from call to call.
     pub(crate) fn offer(&mut self, now: Time, bytes: u32) -> Fate {
         self.stats.offered += 1;
         let finish = match &mut self.server {
@@ -149,16 +150,16 @@ impl Link {
         self.stats.duplicated += fate.is_duplicated as u64;
         Fate::Arrives {
             at: finish + step_at(&self.delay, finish) + fate.extra_delay,
-            twice: fate.is_duplicated,
+            is_duplicated: fate.is_duplicated,
         }
     }
 
-    /// When something arrives that is only delayed.
-    pub(crate) fn pass(&self, now: Time) -> Time {
+    /// Arrival time of a frame that is only delayed.
+    pub(crate) fn delayed(&self, now: Time) -> Time {
         now + step_at(&self.delay, now)
     }
 
-    /// Packets and bytes that wait.
+    /// Waiting packets and bytes.
     pub(crate) fn backlog(&mut self, now: Time) -> (u64, u64) {
         self.server.as_mut().map_or((0, 0), |s| {
             s.expire(now);
@@ -166,7 +167,7 @@ impl Link {
         })
     }
 
-    /// Time in the queue of each packet in the measurement interval: quantiles, and the mean in seconds.
+    /// Sojourn times in the measurement interval: quantiles, and the mean in seconds.
     pub(crate) fn sojourn(&self) -> Option<(&Histogram, f64)> {
         let server = self.server.as_ref()?;
         let mean = server.sojourn_sum as f64 / server.sojourn_count as f64 / 1e9;
@@ -175,23 +176,23 @@ impl Link {
 }
 
 impl Wire {
-    /// When the packet is through. It waits for a bucket's worth of packets before it, and no longer: of two servers of
-    /// one rate in a row the second would keep for ever what the first is too fast.
+    /// The time at which the packet leaves. It waits at most for the packets of a full bucket: in a series of two servers of the
+    /// same rate, the second would never lose the backlog that the first one's bursts cause.
     fn carry(&mut self, now: Time, bytes: u32) -> Time {
         let (start, finish) = self.service.serve(now, bytes);
         let own = finish.since(start);
-        self.free_at = now.max(self.free_at).min(now + own.scale(MOST_WAITING, 1)) + own;
+        self.free_at = now.max(self.free_at).min(now + own.scale(MOST_WAITING_PACKETS, 1)) + own;
         self.free_at
     }
 }
 
 impl Server {
-    /// When the packet will have left; `None` if it does not fit.
+    /// The end of the packet's transmission; `None` if the packet does not fit.
     fn accept(&mut self, now: Time, bytes: u32) -> Option<Time> {
         self.expire(now);
-        let full = self.limit.packets.is_some_and(|l| self.waiting.len() as u64 >= l as u64)
+        let is_full = self.limit.packets.is_some_and(|l| self.waiting.len() as u64 >= l as u64)
             || self.limit.bytes.is_some_and(|l| self.bytes + bytes as u64 > l.get());
-        if full {
+        if is_full {
             return None;
         }
         let (start, finish) = self.service.serve(now.max(self.free_at), bytes);
@@ -211,7 +212,7 @@ impl Server {
         Some(finish)
     }
 
-    /// Forgets the packets whose transmission has started.
+    /// Removes the packets whose transmission has started.
     fn expire(&mut self, now: Time) {
         while let Some(&(start, bytes)) = self.waiting.front() {
             if start > now {

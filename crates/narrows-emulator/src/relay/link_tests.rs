@@ -1,4 +1,4 @@
-//! The link model without packets: what it promises for any sequence of arrivals.
+//! Properties of the link model for any sequence of arrivals, without real packets.
 
 use narrows_control::units::Rate;
 use narrows_sim::plan::{JitterPlan, LossPlan, RatePlan};
@@ -32,29 +32,33 @@ fn ms(n: u64) -> Time {
 }
 
 #[test]
-fn a_step_of_the_delay_counts_from_its_time_on() {
+fn a_step_of_the_delay_applies_from_its_time_on() {
     let mut p = plan();
     p.delay.push((ms(50), Span::from_millis(30)));
     let mut l = link(&p, RelayModel::Delay);
-    // 1500 bytes take 1 ms at 12 Mbit/s, behind a queue of the kernel's, too.
-    assert_eq!(l.offer(ms(48), 1500), Fate::Arrives { at: ms(59), twice: false });
-    assert_eq!(l.offer(ms(49), 1500), Fate::Arrives { at: ms(80), twice: false });
+    // 1500 bytes take 1 ms at 12 Mbit/s, even after a queue of the kernel.
+    assert_eq!(l.offer(ms(48), 1500), Fate::Arrives { at: ms(59), is_duplicated: false });
+    assert_eq!(l.offer(ms(49), 1500), Fate::Arrives { at: ms(80), is_duplicated: false });
     for n in [81, 82, 82] {
-        let at = Fate::Arrives { at: ms(n), twice: false };
-        assert_eq!(l.offer(ms(49), 1500), at, "a burst goes one after the other, but waits for two at most");
+        let at = Fate::Arrives { at: ms(n), is_duplicated: false };
+        assert_eq!(
+            l.offer(ms(49), 1500),
+            at,
+            "packets of a burst leave one after the other, but wait for two at most"
+        );
     }
-    assert_eq!(l.pass(ms(50)), ms(80), "housekeeping takes as long");
+    assert_eq!(l.delayed(ms(50)), ms(80), "housekeeping has the same delay");
 }
 
 #[test]
-fn the_rate_side_serves_one_after_the_other_and_drops_at_the_tail() {
+fn the_rate_model_serves_packets_in_order_and_drops_at_the_tail() {
     let mut p = plan();
     p.queue = QueuePlan::Fifo { limit: LimitPlan { packets: Some(2), bytes: None }, mark: MarkPlan::None };
     let mut l = link(&p, RelayModel::Rate);
-    // 1500 bytes take 1 ms at 12 Mbit/s: one in transmission, two waiting, the fourth does not fit.
+    // 1500 bytes take 1 ms at 12 Mbit/s: one packet is in transmission, two wait, and the fourth does not fit.
     let fates: Vec<Fate> = (0..4).map(|_| l.offer(ms(0), 1500)).collect();
     for (i, fate) in fates.iter().take(3).enumerate() {
-        assert_eq!(*fate, Fate::Arrives { at: ms(11 + i as u64), twice: false });
+        assert_eq!(*fate, Fate::Arrives { at: ms(11 + i as u64), is_duplicated: false });
     }
     assert_eq!(fates[3], Fate::Dropped);
     assert_eq!((l.stats.offered, l.stats.dropped, l.backlog(ms(0))), (4, 1, (2, 3000)));
@@ -64,16 +68,16 @@ fn the_rate_side_serves_one_after_the_other_and_drops_at_the_tail() {
 }
 
 #[test]
-fn a_trace_driven_link_keeps_its_opportunities() {
+fn a_trace_driven_link_uses_its_opportunities() {
     let mut p = plan();
     p.rate = RatePlan::Opportunities { millis: vec![5, 20], period_millis: 20, bytes: 1500 };
     let mut l = link(&p, RelayModel::Rate);
-    assert_eq!(l.offer(ms(0), 1500), Fate::Arrives { at: ms(15), twice: false });
-    assert_eq!(l.offer(ms(0), 1500), Fate::Arrives { at: ms(30), twice: false });
+    assert_eq!(l.offer(ms(0), 1500), Fate::Arrives { at: ms(15), is_duplicated: false });
+    assert_eq!(l.offer(ms(0), 1500), Fate::Arrives { at: ms(30), is_duplicated: false });
 }
 
 #[test]
-fn the_share_of_lost_packets_is_the_one_asked_for() {
+fn the_share_of_lost_packets_is_the_configured_one() {
     let mut p = plan();
     p.loss = vec![(Time::ZERO, LossPlan::Bernoulli { p: 0.02 })];
     let mut l = link(&p, RelayModel::Delay);
@@ -87,7 +91,7 @@ fn the_share_of_lost_packets_is_the_one_asked_for() {
 }
 
 #[test]
-fn the_losses_are_those_of_the_simulator() {
+fn the_losses_are_the_same_as_in_the_simulator() {
     let mut p = plan();
     p.loss = vec![(Time::ZERO, LossPlan::GilbertElliott { p: 0.05, r: 0.3, good: 0.0, bad: 0.8 })];
     let mut l = link(&p, RelayModel::Delay);
@@ -100,7 +104,7 @@ fn the_losses_are_those_of_the_simulator() {
 }
 
 #[test]
-fn a_queue_that_the_relay_lacks_is_refused_by_name() {
+fn an_unsupported_queue_is_refused_by_name() {
     let mut p = plan();
     p.queue = QueuePlan::Priority { bands: vec![LimitPlan::default()] };
     let error = Link::new(&p, 1, 0, RelayModel::Rate, Time::ZERO).err().unwrap().to_string();
@@ -109,7 +113,7 @@ fn a_queue_that_the_relay_lacks_is_refused_by_name() {
 
 proptest! {
     #[test]
-    fn nothing_arrives_before_its_delay_or_after_delay_jitter_and_a_burst(
+    fn packets_arrive_after_the_delay_and_before_delay_jitter_and_burst(
         gaps in prop::collection::vec(0u64..3_000_000, 1..60),
         jitter in 1u64..5_000_000,
     ) {
@@ -121,7 +125,7 @@ proptest! {
             now += gap;
             let Fate::Arrives { at, .. } = l.offer(Time::from_nanos(now), 1500) else { panic!("lost") };
             let took = at.as_nanos() - now;
-            // 1 ms onto the link, and at most two packets before it.
+            // 1 ms of transmission, and at most two packets before it.
             prop_assert!((11_000_000..=13_000_000 + jitter).contains(&took), "{}", took);
         }
     }

@@ -1,8 +1,8 @@
 //! The relay: the simulator's link model between interfaces, in real time, by one thread.
 //!
-//! Frames are stamped by the kernel when they arrive, so the thread's own delay in fetching them does not add to the link's. They
-//! leave when they are due or later, never earlier; how much later is measured. The thread sleeps in between (ppoll with the
-//! finest timer slack) at real-time priority where the kernel lets it.
+//! The kernel stamps frames when they arrive, so the thread's delay in reading them does not add to the link's. Frames never
+//! leave before they are due, and their lateness is measured. Between frames the thread sleeps (ppoll with the finest timer
+//! slack), at real-time priority if the kernel permits it.
 
 mod flight;
 mod frame;
@@ -33,15 +33,15 @@ use socket::PacketSocket;
 const BATCH: usize = 64;
 
 /// Longest packet: 64 KiB of GSO and its headers.
-const PACKET_MAX: usize = VNET_HEADER + 18 + 65_536;
+const PACKET_MAX_BYTES: usize = VNET_HEADER + 18 + 65_536;
 
-/// Longest sleep, to look at the cancel flag.
+/// Longest sleep between two checks of the cancel flag.
 const NAP: Span = Span::from_millis(50);
 
-/// A timestamp that is older than this is none of ours (the clock was set).
-const STAMP_MAX_AGE: u64 = 2_000_000_000;
+/// Older timestamps are ignored, as the clock was set meanwhile.
+const STAMP_MAX_AGE_NANOS: u64 = 2_000_000_000;
 
-/// What a relay tells while it runs; written by its thread, read by the sampler.
+/// State of a link during a run: written by the relay's thread, read by the sampler.
 #[derive(Debug, Default)]
 pub(crate) struct LinkBoard {
     pub(crate) offered: AtomicU64,
@@ -52,33 +52,33 @@ pub(crate) struct LinkBoard {
     pub(crate) queue_bytes: AtomicU64,
 }
 
-/// What a relay tells about a link in the end.
+/// The report about a link at the end of a run.
 pub(crate) struct LinkReport {
     pub(crate) link: u32,
     pub(crate) stats: LinkStats,
-    /// Frames passed on, copies and housekeeping included.
+    /// Frames forwarded, including copies and housekeeping.
     pub(crate) sent: u64,
-    /// Frames that arrived and the kernel had to drop; that came beyond the relay's memory; that no device took.
+    /// Frames dropped by the kernel before the relay, dropped for lack of relay memory, and refused by the device.
     pub(crate) kernel_drops: u64,
     pub(crate) overflow: u64,
     pub(crate) refused: u64,
-    pub(crate) judges_packets: bool,
-    /// How much later than due frames were sent, seconds: median, 99th percentile, most.
+    pub(crate) decides_per_packet: bool,
+    /// Lateness of sent frames in seconds: median, 99th percentile, maximum.
     pub(crate) late: [f64; 3],
-    /// Time in the queue, and its mean in seconds, where the relay has the queue.
+    /// Sojourn times, and their mean in seconds, if the relay has the queue.
     pub(crate) sojourn: Option<(Histogram, f64)>,
 }
 
-/// What the relay's thread tells in the end.
+/// The report of the relay's thread at the end of a run.
 pub(crate) struct RelayReport {
     pub(crate) links: Vec<LinkReport>,
     /// CPU time over run time.
     pub(crate) cpu: f64,
-    /// Why it has no real-time priority.
+    /// The reason, if the thread has no real-time priority.
     pub(crate) priority: Result<(), String>,
 }
 
-/// A link at work.
+/// A running link.
 struct Lane {
     index: u32,
     link: Link,
@@ -108,7 +108,7 @@ impl Relay {
     /// Opens the interfaces.
     ///
     /// # Errors
-    /// An interface that is not there, or a link that the relay cannot carry out.
+    /// An interface does not exist, or the relay does not support a link.
     pub(crate) fn open(spec: &Spec) -> Result<Self, Error> {
         let measure_from = Time::ZERO + spec.plan.warmup;
         let mut sockets = Vec::new();
@@ -143,7 +143,7 @@ impl Relay {
         Ok(Relay { sockets, lanes, lane_of, held: 0, hold_max: spec.bounds.relay_bytes })
     }
 
-    /// What each link tells while it runs.
+    /// The state of each link during the run.
     pub(crate) fn boards(&self) -> BTreeMap<u32, Arc<LinkBoard>> {
         self.lanes.iter().map(|l| (l.index, l.board.clone())).collect()
     }
@@ -154,7 +154,7 @@ impl Relay {
         nix::sys::prctl::set_timerslack(1).map_err(Error::system("PR_SET_TIMERSLACK"))?;
         let (began, cpu_before) = (monotonic(), raw::thread_cpu());
         let end = clock.monotonic(end);
-        let mut batch = ReceiveBatch::new(BATCH, PACKET_MAX);
+        let mut batch = ReceiveBatch::new(BATCH, PACKET_MAX_BYTES);
         loop {
             let now = monotonic();
             if now >= end || stop.load(Ordering::Relaxed) {
@@ -181,7 +181,7 @@ impl Relay {
         Ok(RelayReport { links, cpu, priority })
     }
 
-    /// Sleeps until a frame arrives or the time is over.
+    /// Sleeps until a frame arrives or the time has passed.
     fn wait(&self, nanos: u64) -> Result<(), Error> {
         let mut polls: Vec<PollFd<'_>> = self
             .sockets
@@ -208,11 +208,11 @@ impl Relay {
                 let socket = &self.sockets[lane.to];
                 let n = match send_batch(socket, &packets) {
                     Ok(n) => n,
-                    // The device is down or a frame is too long for it: that frame is gone.
+                    // The device is down or the frame is too long for it. The frame is dropped.
                     Err(_) => {
                         lane.refused += 1;
                         self.held -= packets[0].len() as u64;
-                        lane.flight.sent(1);
+                        lane.flight.remove(1);
                         continue;
                     }
                 };
@@ -221,7 +221,7 @@ impl Relay {
                     lane.flight.due(now, n).for_each(|f| late.record(sent_at.saturating_sub(f.0)));
                 }
                 lane.sent += n as u64;
-                lane.flight.sent(n);
+                lane.flight.remove(n);
                 if n < offered {
                     break;
                 }
@@ -230,12 +230,12 @@ impl Relay {
         Ok(())
     }
 
-    /// Takes what has arrived at an interface and decides its fate.
+    /// Receives the frames that have arrived at an interface, and decides their fate.
     fn fetch(&mut self, socket: usize, clock: Clock, batch: &mut ReceiveBatch) -> Result<(), Error> {
         let Some(lane) = self.lane_of[socket].and_then(|l| self.lanes.get_mut(l)) else { return Ok(()) };
         let n = match batch.receive(&self.sockets[socket]) {
             Ok(n) => n,
-            // The interface is down at the moment; what is sent to it is lost, as with a pulled cable.
+            // The interface is down. Frames that are sent to it are lost, as with an unplugged cable.
             Err(e) if e.raw_os_error() == Some(libc::ENETDOWN) => return Ok(()),
             Err(e) => return Err(Error::system(format!("relay of link {}: receive", lane.index))(e)),
         };
@@ -250,7 +250,7 @@ impl Relay {
                 continue;
             }
             let stamp = stamp.map(|s| s.saturating_add_signed(offset));
-            let arrived = stamp.filter(|s| *s <= now && now - s < STAMP_MAX_AGE).unwrap_or(now);
+            let arrived = stamp.filter(|s| *s <= now && now - s < STAMP_MAX_AGE_NANOS).unwrap_or(now);
             self.held += lane.take(packet, arrived, clock, self.hold_max.saturating_sub(self.held));
         }
         Ok(())
@@ -258,31 +258,31 @@ impl Relay {
 }
 
 impl Lane {
-    /// A frame arrives at CLOCK_MONOTONIC `arrived`; returns the bytes it holds, of `room`.
+    /// Handles a frame that arrived at CLOCK_MONOTONIC `arrived`. Returns the bytes that it takes of `room`.
     fn take(&mut self, packet: &[u8], arrived: u64, clock: Clock, room: u64) -> u64 {
-        // Two processors' stamps may be a little out of order; the model's time does not go back.
+        // Timestamps of two processors may be slightly out of order, but the model's time must not decrease.
         let arrived = arrived.max(self.latest);
         self.latest = arrived;
         let now = clock.at(arrived);
-        let delayed = |link: &Link| arrived.saturating_add(link.pass(now).since(now).as_nanos());
-        let (due, twice) = match classify(packet) {
-            // What passes before the start is delayed, and is not part of the run.
+        let delayed = |link: &Link| arrived.saturating_add(link.delayed(now).since(now).as_nanos());
+        let (due, is_duplicated) = match classify(packet) {
+            // Frames before the start are delayed, but are not part of the run.
             Kind::Data { bytes, super_packet } if arrived >= clock.zero => {
                 self.link.stats.super_packets += super_packet as u64;
                 match self.link.offer(now, bytes) {
-                    Fate::Arrives { at, twice } => (clock.monotonic(at), twice),
+                    Fate::Arrives { at, is_duplicated } => (clock.monotonic(at), is_duplicated),
                     Fate::Lost | Fate::Dropped => return 0,
                 }
             }
             Kind::Data { .. } | Kind::Housekeeping => (delayed(&self.link), false),
         };
         let mut held = 0;
-        for _ in 0..1 + twice as u8 {
+        for _ in 0..1 + is_duplicated as u8 {
             if held + packet.len() as u64 > room {
                 self.overflow += 1;
             } else {
                 held += packet.len() as u64;
-                self.flight.push(due, packet.into(), self.link.reorders());
+                self.flight.push(due, packet.into(), self.link.can_reorder());
             }
         }
         held
@@ -305,7 +305,7 @@ impl Lane {
         LinkReport {
             link: self.index,
             sojourn: self.link.sojourn().map(|(h, mean)| (h.clone(), mean)),
-            judges_packets: self.link.judges_packets(),
+            decides_per_packet: self.link.decides_per_packet(),
             stats: self.link.stats,
             sent: self.sent,
             kernel_drops: drops.get(self.from).copied().unwrap_or(0),

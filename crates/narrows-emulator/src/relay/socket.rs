@@ -1,5 +1,5 @@
-//! A packet socket on one interface: whole Ethernet frames with their virtio headers, so that super-packets and checksums that
-//! are not yet computed pass as they are (packet(7), PACKET_VNET_HDR).
+//! A packet socket on one interface, for whole Ethernet frames with their virtio headers. Super-packets and checksums that are
+//! not computed yet pass unchanged (packet(7), PACKET_VNET_HDR).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -11,8 +11,8 @@ use crate::netns;
 use crate::raw;
 use crate::spec::InterfaceSpec;
 
-/// Bytes that the kernel may hold for us while we do not get a processor: 0.3 s at 1 Gbit/s (it counts twice the frames).
-const RECEIVE_BUFFER: i32 = 64 << 20;
+/// Kernel buffer for the time in which the relay does not get a processor: 0.3 s at 1 Gbit/s (the kernel counts frames twice).
+const RECEIVE_BUFFER_BYTES: i32 = 64 << 20;
 
 /// A packet socket.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl PacketSocket {
         let fd = netns::inside(&spec.netns, || {
             let index = nix::net::if_::if_nametoindex(spec.interface.as_str())
                 .map_err(Error::system(at("find interface")))?;
-            // No protocol until everything is set, or frames without a header would be waiting.
+            // No protocol until all options are set, or the socket would receive frames without a header.
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             let fd = socket(AddressFamily::Packet, SockType::Raw, flags, None)
                 .map_err(Error::system(at("open packet socket")))?;
@@ -39,18 +39,18 @@ impl PacketSocket {
                 raw::set_option(&fd, level, option, value).map_err(Error::system(at(name)))
             };
             set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, "PACKET_VNET_HDR", 1)?;
-            // Or each frame sent would come back as one received.
+            // Otherwise the socket would receive each frame that it sends.
             set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING", 1)?;
             set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "SO_TIMESTAMPNS", 1)?;
-            set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, "SO_RCVBUFFORCE", RECEIVE_BUFFER)?;
-            set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, "SO_SNDBUFFORCE", RECEIVE_BUFFER)?;
+            set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, "SO_RCVBUFFORCE", RECEIVE_BUFFER_BYTES)?;
+            set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, "SO_SNDBUFFORCE", RECEIVE_BUFFER_BYTES)?;
             bind(&fd, index).map_err(Error::system(at("bind packet socket")))?;
             Ok(fd)
         })?;
         Ok(PacketSocket { fd, drops: 0 })
     }
 
-    /// Frames that the kernel dropped because we did not fetch them in time, since the socket was opened.
+    /// Frames that the kernel dropped since the socket was opened, because they were not read in time.
     pub(crate) fn kernel_drops(&mut self) -> u64 {
         // struct tpacket_stats: packets, drops; reading resets them (packet(7)).
         let mut stats = [0u8; 8];

@@ -1,4 +1,4 @@
-//! Connections of programs that are not ours, by sock_diag(7).
+//! Connections of other programs, by sock_diag(7).
 
 use std::io;
 use std::path::Path;
@@ -11,12 +11,12 @@ const NETLINK_SOCK_DIAG: isize = 4;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const INET_DIAG_INFO: u16 = 2;
 
-/// Length of `struct inet_diag_msg` (linux/inet_diag.h) in front of the attributes, and where the source port is.
+/// Length of `struct inet_diag_msg` (linux/inet_diag.h) before the attributes, and offset of the source port.
 const MESSAGE: usize = 72;
 const SOURCE_PORT: usize = 4;
 
-/// TCP states to list: SYN_SENT, ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. Not TIME_WAIT, which has no
-/// `tcp_info`, nor LISTEN, whose fields mean something else.
+/// TCP states to list: SYN_SENT, ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. TIME_WAIT has no `tcp_info`,
+/// and the fields of LISTEN have another meaning.
 const STATES: u32 = 1 << 2 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
 /// A connection as the kernel lists it.
@@ -36,18 +36,19 @@ impl Diag {
         Netlink::open(netns, NETLINK_SOCK_DIAG).map(Diag)
     }
 
-    /// The connections from and to these ports; 0 for any. Both families: a server that listens on `::` has its IPv4 connections
-    /// among those of IPv6.
+    /// The connections from and to these ports; 0: any port. Both families are listed, as a server that listens on `::` has its
+    /// IPv4 connections in the IPv6 family.
     pub(crate) fn connections(&mut self, from: u16, to: u16) -> io::Result<Vec<Connection>> {
         let mut found = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
-            self.0.ask(SOCK_DIAG_BY_FAMILY, true, &request(family, from, to), |m| found.extend(parse(m)))?;
+            self.0
+                .request(SOCK_DIAG_BY_FAMILY, true, &request(family, from, to), |m| found.extend(parse(m)))?;
         }
         Ok(found)
     }
 }
 
-/// `struct inet_diag_req_v2`: in a dump the kernel lists only the ports asked for (net/ipv4/inet_diag.c, inet_diag_dump_icsk).
+/// `struct inet_diag_req_v2`: a dump contains only the requested ports (net/ipv4/inet_diag.c, inet_diag_dump_icsk).
 fn request(family: i32, from: u16, to: u16) -> [u8; 56] {
     let mut r = [0u8; 56];
     r[0] = family as u8;
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_lists_a_connection_of_this_very_process() {
+    fn the_kernel_lists_a_connection_of_this_process() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let there = listener.local_addr().unwrap().port();
         let client = std::net::TcpStream::connect(("127.0.0.1", there)).unwrap();
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stump_of_a_message_is_no_connection() {
+    fn a_truncated_message_is_not_a_connection() {
         assert!(parse(&[0; 20]).is_none());
         assert!(parse(&[0; MESSAGE]).is_none());
     }

@@ -1,4 +1,4 @@
-//! What the kernel tells while a run goes on: connections, queues, processors.
+//! The kernel's figures during a run: connections, queues, processors.
 
 mod diag;
 mod netlink;

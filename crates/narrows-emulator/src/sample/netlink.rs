@@ -1,4 +1,4 @@
-//! Questions to the kernel over netlink, and the messages of its answer.
+//! Requests to the kernel over netlink, and its answers.
 
 use std::io;
 use std::path::Path;
@@ -15,8 +15,8 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
-/// Without NLM_F_ECHO the kernel tells the answer about a class to a multicast group only (net/netlink/af_netlink.c,
-/// nlmsg_notify); with NLM_F_ACK each answer has an end.
+/// Without NLM_F_ECHO the kernel sends the answer about a class to a multicast group only (net/netlink/af_netlink.c,
+/// nlmsg_notify). With NLM_F_ACK each answer has an end.
 const NLM_F_ACK_ECHO: u16 = 0x4 | 0x8;
 
 /// A netlink socket in a namespace.
@@ -40,11 +40,11 @@ impl Netlink {
         Ok(Netlink { socket, sequence: 0, buffer: Vec::with_capacity(64 << 10) })
     }
 
-    /// Sends a request and shows each message of the answer (without its header) to `each`.
+    /// Sends a request and calls `each` with each message of the answer, without its header.
     ///
     /// # Errors
-    /// The kernel's error, e.g. ENOENT for a class that is not there.
-    pub(crate) fn ask(
+    /// The kernel's error, e.g. ENOENT for a class that does not exist.
+    pub(crate) fn request(
         &mut self,
         kind: u16,
         dump: bool,
@@ -82,7 +82,7 @@ impl Netlink {
     }
 }
 
-/// Length, type and sequence number of the message in front.
+/// Length, type and sequence number of the first message.
 fn header(bytes: &[u8]) -> Option<(usize, u16, u32)> {
     let h = bytes.first_chunk::<HEADER>()?;
     let length = u32::from_ne_bytes([h[0], h[1], h[2], h[3]]) as usize;
@@ -92,7 +92,7 @@ fn header(bytes: &[u8]) -> Option<(usize, u16, u32)> {
 
 /// The attribute of this kind among some.
 pub(crate) fn attribute(attributes: &[u8], kind: u16) -> Option<&[u8]> {
-    /// Length of `struct nlattr` in front of the value.
+    /// Length of `struct nlattr` before the value.
     const NLATTR: usize = 4;
     let found = NlasIterator::new(attributes).filter_map(Result::ok).find(|a| a.kind() == kind)?;
     let length = found.length() as usize;

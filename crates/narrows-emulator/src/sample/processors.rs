@@ -1,4 +1,4 @@
-//! Whether the processors kept up: a run on a machine that is too busy says nothing about the network.
+//! The load of the processors. A run on an overloaded machine does not show the behaviour of the network.
 
 use std::fs;
 
@@ -11,18 +11,18 @@ use crate::clock::monotonic;
 pub(crate) struct ProcessorReport {
     /// Processors online.
     pub(crate) processors: usize,
-    /// Share in use by anybody: mean, and most in a second.
+    /// Share in use by all programs: mean, and maximum over a second.
     pub(crate) busy_mean: f64,
     pub(crate) busy_max: f64,
-    /// Share that a hypervisor took away, mean.
+    /// Mean share that a hypervisor took.
     pub(crate) steal_mean: f64,
-    /// Packets that the kernel dropped because a processor's backlog was full, and times a processor ran out of its budget for
-    /// packets (/proc/net/softnet_stat).
+    /// Packets that the kernel dropped because a processor's backlog was full, and number of times that a processor used up its
+    /// budget for packets (/proc/net/softnet_stat).
     pub(crate) softnet_drops: u64,
     pub(crate) softnet_squeezed: u64,
 }
 
-/// Looks at the processors each second.
+/// Samples the processors each second.
 pub(crate) struct Processors {
     first: Ticks,
     last: Ticks,
@@ -30,16 +30,16 @@ pub(crate) struct Processors {
     busy_max: f64,
 }
 
-/// /proc/stat counts time in these: USER_HZ is 100.
+/// Unit of the times in /proc/stat: USER_HZ is 100.
 const NANOS_PER_TICK: u64 = 10_000_000;
 
 /// Clock ticks of all processors together.
 ///
-/// What a processor does is sampled when its tick comes, so that work in step with ticks, or a guest whose time is virtual, hides
-/// from those counts. Idle time is measured (NO_HZ): busy is what of the time that has passed was not idle.
+/// The kernel samples a processor's activity at its tick. Work in step with ticks, or in a guest with virtual time, is therefore
+/// missing from these counts. Idle time is measured (NO_HZ), so busy time is the elapsed time without idle time.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Ticks {
-    /// Since CLOCK_MONOTONIC's zero, times processors.
+    /// Time since CLOCK_MONOTONIC's zero, multiplied by the number of processors.
     passed: u64,
     idle: u64,
     steal: u64,
@@ -60,10 +60,10 @@ impl Processors {
         Processors { first: now, last: now, softnet: softnet(), busy_max: 0.0 }
     }
 
-    /// To be called once a second.
-    pub(crate) fn look(&mut self) {
+    /// Takes a sample. To be called once a second.
+    pub(crate) fn sample(&mut self) {
         let now = ticks();
-        // `max` passes over the NaN of an empty interval.
+        // `max` ignores the NaN of an empty interval.
         self.busy_max = self.busy_max.max(now.busy_since(self.last));
         self.last = now;
     }
@@ -88,7 +88,7 @@ fn ticks() -> Ticks {
     parse_stat(&text, monotonic())
 }
 
-/// The line of all processors, user nice system idle iowait irq softirq steal, and one for each (proc(5)).
+/// Parses the line of all processors (user nice system idle iowait irq softirq steal); a line for each follows (proc(5)).
 fn parse_stat(text: &str, nanos: u64) -> Ticks {
     let line = text.lines().next().unwrap_or("");
     let fields: Vec<u64> = line.split_whitespace().skip(1).take(8).map_while(|f| f.parse().ok()).collect();
@@ -102,7 +102,7 @@ fn softnet() -> (u64, u64) {
     fs::read_to_string("/proc/net/softnet_stat").map(|text| parse_softnet(&text)).unwrap_or_default()
 }
 
-/// A line for each processor, hexadecimal: processed, dropped, squeezed, ...
+/// Parses a line for each processor, in hexadecimal: processed, dropped, squeezed, ...
 fn parse_softnet(text: &str) -> (u64, u64) {
     text.lines().fold((0, 0), |(dropped, squeezed), line| {
         let mut fields = line.split_whitespace().skip(1).map(|f| u64::from_str_radix(f, 16).unwrap_or(0));
@@ -115,10 +115,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn busy_is_what_is_not_idle() {
+    fn busy_time_is_the_time_that_is_not_idle() {
         let ms = |n: u64| n * 1_000_000;
         let a = parse_stat("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 9\n", ms(1000));
-        // Two processors for half a second have 100 ticks, of which 50 were idle, whatever was sampled.
+        // Two processors have 100 ticks in half a second, 50 of them idle, independent of the sampled activity.
         let b = parse_stat("cpu  101 0 50 840 60 0 0 0 0 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 9\n", ms(1500));
         assert_eq!(a, Ticks { passed: 200, idle: 850, steal: 0 });
         assert_eq!(b.busy_since(a), 0.5);

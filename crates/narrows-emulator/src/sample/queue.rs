@@ -1,4 +1,4 @@
-//! Queues of the kernel, by rtnetlink: what `tc -s` shows, without starting it.
+//! Queues of the kernel, by rtnetlink: the figures of `tc -s` without starting a process.
 
 use std::io;
 
@@ -23,7 +23,7 @@ pub(crate) struct QueueStats {
     pub(crate) bytes: u64,
     pub(crate) packets: u64,
     pub(crate) drops: u64,
-    /// Packets (a super-packet counts as one) and L3 bytes that wait.
+    /// Waiting packets (a super-packet counts as one) and L3 bytes.
     pub(crate) waiting_packets: u64,
     pub(crate) waiting_bytes: u64,
 }
@@ -38,12 +38,12 @@ impl QueueStats {
     }
 }
 
-/// A qdisc or class to look at.
+/// A sampled qdisc or class.
 pub(crate) struct Queue {
     netlink: Netlink,
     kind: u16,
     request: [u8; TCMSG],
-    /// Bytes of each packet that a plan does not count.
+    /// Bytes per packet that a plan does not count.
     header: u64,
     /// Namespace, interface and handle, for messages.
     pub(crate) name: String,
@@ -59,24 +59,24 @@ struct Unrolled {
 }
 
 impl Unrolled {
-    fn see(&mut self, value: u32) -> u64 {
+    fn update(&mut self, value: u32) -> u64 {
         self.total += value.wrapping_sub(self.total as u32) as u64;
         self.total
     }
 }
 
 impl Queue {
-    /// Opens a queue and looks at it once.
+    /// Opens a queue and reads it once.
     ///
     /// # Errors
-    /// No such interface, qdisc or class; a handle that is none.
+    /// No such interface, qdisc or class; an invalid handle.
     pub(crate) fn open(spec: &QueueSpec) -> Result<Self, Error> {
         let name = format!("{}: {} {}", spec.netns.display(), spec.interface, spec.handle);
         let handle = handle(&spec.handle).ok_or_else(|| {
             Error::invalid(
                 format!("queue {name}: handle"),
                 &spec.handle,
-                "two hexadecimal numbers as 1: or 1:10",
+                "hexadecimal numbers such as 1: or 1:10",
             )
         })?;
         let index = netns::inside(&spec.netns, || {
@@ -97,20 +97,20 @@ impl Queue {
             packets: Unrolled::default(),
             drops: Unrolled::default(),
         };
-        queue.look().map_err(Error::system(format!("{}: read queue", queue.name)))?;
+        queue.read().map_err(Error::system(format!("{}: read queue", queue.name)))?;
         Ok(queue)
     }
 
-    /// The counters now.
-    pub(crate) fn look(&mut self) -> io::Result<QueueStats> {
+    /// Reads the counters.
+    pub(crate) fn read(&mut self) -> io::Result<QueueStats> {
         let mut seen = None;
-        self.netlink.ask(self.kind, false, &self.request, |m| seen = m.get(TCMSG..).and_then(parse))?;
-        let raw = seen.ok_or_else(|| io::Error::other("the kernel gives no statistics of it"))?;
-        let packets = self.packets.see(raw.packets);
+        self.netlink.request(self.kind, false, &self.request, |m| seen = m.get(TCMSG..).and_then(parse))?;
+        let raw = seen.ok_or_else(|| io::Error::other("the kernel returned no statistics"))?;
+        let packets = self.packets.update(raw.packets);
         Ok(QueueStats {
             bytes: raw.bytes.saturating_sub(self.header * packets),
             packets,
-            drops: self.drops.see(raw.drops),
+            drops: self.drops.update(raw.drops),
             waiting_packets: raw.qlen as u64,
             waiting_bytes: (raw.backlog as u64).saturating_sub(self.header * raw.qlen as u64),
         })
@@ -141,7 +141,7 @@ fn parse(attributes: &[u8]) -> Option<Raw> {
     })
 }
 
-/// A handle as tc(8) writes it: `1:` a qdisc, `1:10` a class, hexadecimal.
+/// Parses a handle in the form of tc(8): `1:` is a qdisc, `1:10` a class, in hexadecimal.
 fn handle(text: &str) -> Option<u32> {
     let (major, minor) = text.split_once(':')?;
     let major = u16::from_str_radix(major, 16).ok()?;
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn handles_are_those_of_tc() {
+    fn handles_are_parsed_as_in_tc() {
         assert_eq!(handle("1:"), Some(0x1_0000));
         assert_eq!(handle("1:10"), Some(0x1_0010));
         assert_eq!(handle("ffff:fff1"), Some(0xffff_fff1));
@@ -164,9 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_wraps_goes_on() {
+    fn a_wrapping_counter_continues() {
         let mut c = Unrolled::default();
-        assert_eq!(c.see(u32::MAX - 1), u32::MAX as u64 - 1);
-        assert_eq!(c.see(3), u32::MAX as u64 + 4);
+        assert_eq!(c.update(u32::MAX - 1), u32::MAX as u64 - 1);
+        assert_eq!(c.update(3), u32::MAX as u64 + 4);
     }
 }

@@ -1,21 +1,21 @@
-//! `struct tcp_info` (linux/tcp.h), read by offset: a kernel that knows fewer fields gives a shorter one.
+//! `struct tcp_info` (linux/tcp.h), read by offset. Older kernels return a shorter struct.
 
 use std::io;
 use std::os::fd::AsFd;
 
 use crate::raw;
 
-/// Longest that any kernel gives so far, and some.
-pub(crate) const TCP_INFO_MAX: usize = 512;
+/// Buffer size, larger than the struct of any kernel so far.
+pub(crate) const TCP_INFO_MAX_BYTES: usize = 512;
 
-/// What the kernel tells about a connection.
+/// The kernel's figures about a connection.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct TcpInfo {
     /// 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
     pub(crate) ca_state: u8,
     /// Payload bytes of a full segment.
     pub(crate) mss: u32,
-    /// Segments in flight as Linux counts them: sent, less SACKed and lost, plus retransmitted.
+    /// Segments in flight as Linux counts them: sent - (SACKed + lost) + retransmitted.
     pub(crate) in_flight: u32,
     /// Microseconds; 0 before the first sample.
     pub(crate) srtt_us: u32,
@@ -36,7 +36,7 @@ pub(crate) struct TcpInfo {
     pub(crate) data_segments_out: u32,
     pub(crate) dsack_dups: u32,
     pub(crate) timeouts: u32,
-    /// Microseconds with data to send, and of these held by the receive window or the send buffer.
+    /// Microseconds with data to send, and the part of them limited by the receive window and by the send buffer.
     pub(crate) busy_us: u64,
     pub(crate) rwnd_limited_us: u64,
     pub(crate) sndbuf_limited_us: u64,
@@ -46,14 +46,14 @@ pub(crate) struct TcpInfo {
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 impl TcpInfo {
-    /// Of a socket of ours.
+    /// Reads the figures of a socket.
     pub(crate) fn of(socket: impl AsFd) -> io::Result<Self> {
-        let mut bytes = [0u8; TCP_INFO_MAX];
+        let mut bytes = [0u8; TCP_INFO_MAX_BYTES];
         let n = raw::get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes)?;
         Ok(TcpInfo::parse(bytes.get(..n).unwrap_or(&bytes)))
     }
 
-    /// From the kernel's bytes; what is not there is 0.
+    /// Parses the kernel's bytes. Missing fields are 0.
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         let u32_at = |at: usize| -> u32 {
             bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
@@ -90,8 +90,8 @@ impl TcpInfo {
 
     /// Share of the busy time in which the receive window or the send buffer was the limit.
     pub(crate) fn limited_share(&self) -> f64 {
-        let held = self.rwnd_limited_us + self.sndbuf_limited_us;
-        if self.busy_us == 0 { 0.0 } else { held as f64 / self.busy_us as f64 }
+        let limited = self.rwnd_limited_us + self.sndbuf_limited_us;
+        if self.busy_us == 0 { 0.0 } else { limited as f64 / self.busy_us as f64 }
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shorter_struct_of_an_older_kernel_leaves_the_rest_empty() {
+    fn fields_missing_in_an_older_kernel_are_zero() {
         let mut bytes = vec![0u8; 104];
         bytes[1] = 3;
         bytes[80..84].copy_from_slice(&10u32.to_ne_bytes());

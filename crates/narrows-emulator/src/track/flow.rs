@@ -13,13 +13,13 @@ use crate::endpoint::{FlowBoard, Member, name};
 use crate::sample::{Diag, TcpInfo};
 use crate::spec::FlowSpec;
 
-/// Bytes of IPv4 and TCP headers with timestamps, and what IPv6 adds.
-const TCP_HEADERS: u64 = 52;
-const IPV6_MORE: u64 = 20;
+/// Bytes of IPv4 and TCP headers with timestamps, and additional bytes of IPv6.
+const TCP_HEADER_BYTES: u64 = 52;
+const IPV6_EXTRA_BYTES: u64 = 20;
 
-/// Where the figures come from.
+/// The source of a flow's figures.
 pub(crate) enum Probe {
-    /// A flow of ours.
+    /// A flow of the emulator.
     Own(Arc<FlowBoard>),
     /// A connection of another program, by sock_diag at both ends.
     External(Box<External>),
@@ -32,40 +32,40 @@ pub(crate) struct External {
     pub(crate) to: PathBuf,
     info: TcpInfo,
     received: u64,
-    seen: bool,
+    is_found: bool,
 }
 
 impl External {
     pub(crate) fn new(spec: FlowSpec, from: PathBuf, to: PathBuf) -> Self {
-        External { spec, from, to, info: TcpInfo::default(), received: 0, seen: false }
+        External { spec, from, to, info: TcpInfo::default(), received: 0, is_found: false }
     }
 
-    /// Among the connections to its port that one that has sent most: iperf3's control connection is one, too.
-    fn look(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
+    /// Samples the connection to the port that has sent most, as iperf3's control connection uses this port too.
+    fn sample(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
         let (here, there) = (self.spec.source_port.unwrap_or(0), self.spec.port);
         let mut list = |netns: &Path, from, to| {
             diags.get_mut(netns).and_then(|d| d.connections(from, to).ok()).unwrap_or_default()
         };
         let sending = list(&self.from, here, there).into_iter().max_by_key(|c| c.info.bytes_sent);
         let Some(sending) = sending else { return };
-        // A second connection that begins does not take the place of the one that is ending.
+        // A second connection that starts does not replace the one that is ending.
         if sending.info.bytes_sent < self.info.bytes_sent {
             return;
         }
-        (self.info, self.seen) = (sending.info, true);
+        (self.info, self.is_found) = (sending.info, true);
         if let Some(c) = list(&self.to, there, sending.source_port).first() {
             self.received = self.received.max(c.info.bytes_received);
         }
     }
 }
 
-/// A flow and what is known about it.
+/// A flow and its figures.
 pub(crate) struct FlowTrack {
     pub(crate) id: u32,
     pub(crate) member: Member,
     pub(crate) probe: Probe,
-    /// Gets rows of samples and a histogram.
-    pub(crate) sampled: bool,
+    /// The flow gets rows of samples and a histogram.
+    pub(crate) is_sampled: bool,
     empty: EmptyPath,
     headers: u64,
     info: Option<TcpInfo>,
@@ -77,10 +77,10 @@ pub(crate) struct FlowTrack {
     rtt: Option<Box<Histogram>>,
     rtt_sum: f64,
     rtt_count: u64,
-    /// Segments delivered at the last look.
+    /// Segments delivered at the last sample.
     rtt_delivered: u32,
     rtt_max: f64,
-    over: bool,
+    is_over: bool,
 }
 
 impl FlowTrack {
@@ -88,7 +88,7 @@ impl FlowTrack {
         id: u32,
         member: Member,
         probe: Probe,
-        sampled: bool,
+        is_sampled: bool,
         empty: EmptyPath,
         spec: &FlowSpec,
     ) -> Self {
@@ -96,49 +96,53 @@ impl FlowTrack {
             id,
             member,
             probe,
-            sampled,
+            is_sampled,
             empty,
-            headers: if spec.source.is_ipv6() { TCP_HEADERS + IPV6_MORE } else { TCP_HEADERS },
+            headers: if spec.source.is_ipv6() {
+                TCP_HEADER_BYTES + IPV6_EXTRA_BYTES
+            } else {
+                TCP_HEADER_BYTES
+            },
             info: None,
             delivered: 0,
             delivered_at_warmup: 0,
             delivered_at_stop: None,
             last_delivered: 0,
             last_sent: 0,
-            rtt: sampled.then(Histogram::new).flatten(),
+            rtt: is_sampled.then(Histogram::new).flatten(),
             rtt_sum: 0.0,
             rtt_count: 0,
             rtt_delivered: 0,
             rtt_max: f64::NAN,
-            over: false,
+            is_over: false,
         }
     }
 
-    /// It has begun and is not known to be over.
+    /// Whether the flow has started, and has not ended as far as is known.
     pub(crate) fn is_active(&self, now: Time) -> bool {
-        self.member.start <= now && !self.over
+        self.member.start <= now && !self.is_over
     }
 
-    /// Looks at both ends. `measure`: the RTT counts.
-    pub(crate) fn look(&mut self, now: Time, measure: bool, diags: &mut BTreeMap<PathBuf, Diag>) {
+    /// Samples both ends. `measure`: the RTT is recorded.
+    pub(crate) fn update(&mut self, now: Time, measure: bool, diags: &mut BTreeMap<PathBuf, Diag>) {
         match &mut self.probe {
             Probe::Own(board) => {
-                // First the ends, then the figures: what is over has its last figures.
-                self.over = board.failed.load(Ordering::Relaxed)
+                // Read the end times before the figures, so that a flow that has ended has its final figures.
+                self.is_over = board.failed.load(Ordering::Relaxed)
                     || board.sender_done.get().is_some() && board.receiver_done.get().is_some();
-                self.info = board.look();
+                self.info = board.sample();
                 self.delivered = board.delivered.load(Ordering::Relaxed);
             }
             Probe::External(external) => {
-                external.look(diags);
-                self.info = external.seen.then_some(external.info);
+                external.sample(diags);
+                self.info = external.is_found.then_some(external.info);
                 self.delivered = external.received;
             }
         }
         let Some(info) = self.info.filter(|i| i.srtt_us > 0) else { return };
-        if measure && !self.over && now < self.member.stop {
-            // The simulator has a sample for each ACK. Here one look stands for all segments delivered since the one before, or
-            // a flow's slow hours would count as much as its fast ones.
+        if measure && !self.is_over && now < self.member.stop {
+            // The simulator has a sample for each ACK. Here a sample is weighted with the segments delivered since the last one.
+            // Otherwise slow phases of a flow would count as much as fast ones.
             let segments = info.delivered.wrapping_sub(self.rtt_delivered);
             let seconds = info.srtt_us as f64 / 1e6;
             self.rtt_sum += seconds * f64::from(segments);
@@ -151,32 +155,32 @@ impl FlowTrack {
         self.rtt_delivered = info.delivered;
     }
 
-    /// The measurement interval begins.
+    /// Starts the measurement interval.
     pub(crate) fn mark_warmup(&mut self) {
         self.delivered_at_warmup = self.delivered;
     }
 
-    /// The application stops: what is delivered later does not count as its goodput.
+    /// Records the delivered bytes when the application stops. Later deliveries do not count as goodput.
     pub(crate) fn mark_stop(&mut self) {
         self.delivered_at_stop = Some(self.delivered);
     }
 
-    /// Why it failed.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    /// The reason of the flow's failure, if it failed.
+    pub(crate) fn failure(&self) -> Option<String> {
         match &self.probe {
-            Probe::Own(board) => board.trouble.get().cloned(),
+            Probe::Own(board) => board.reason.get().cloned(),
             Probe::External(external) => {
-                (!external.seen).then(|| format!("no connection to port {} was seen", external.spec.port))
+                (!external.is_found).then(|| format!("found no connection to port {}", external.spec.port))
             }
         }
     }
 
-    /// What the kernel said about the connection last.
+    /// The kernel's last figures about the connection.
     pub(crate) fn info(&self) -> Option<TcpInfo> {
         self.info
     }
 
-    /// L3 bytes sent, retransmissions included.
+    /// L3 bytes sent, including retransmissions.
     fn sent_bytes(&self, plan: &Plan) -> u64 {
         match (&plan.flows[self.member.plan as usize].transport, &self.probe) {
             (TransportPlan::Udp { packet, .. }, Probe::Own(board)) => {
@@ -186,7 +190,7 @@ impl FlowTrack {
         }
     }
 
-    /// Adds a row of samples; `seconds` have passed since the last.
+    /// Adds a row of samples; `seconds` have passed since the last one.
     pub(crate) fn sample(&mut self, t: Time, seconds: f64, plan: &Plan, recorder: &mut Recorder) {
         let sent = self.sent_bytes(plan);
         let nan = f64::NAN;
@@ -207,7 +211,7 @@ impl FlowTrack {
             Cell::F(pacing),
             Cell::F(if info.srtt_us > 0 { info.srtt_us as f64 / 1e6 } else { nan }),
             Cell::F(if info.srtt_us > 0 { info.rttvar_us as f64 / 1e6 } else { nan }),
-            // The kernel tells the smoothed RTT only.
+            // The kernel reports only the smoothed RTT.
             Cell::F(nan),
             Cell::U(info.in_flight as u64),
             Cell::U(info.retransmits as u64),
@@ -252,7 +256,7 @@ impl FlowTrack {
         let (cc, ideal) = match &flow.transport {
             TransportPlan::Tcp { cc, mss, .. } => {
                 let segments = m.size.div_ceil(*mss as u64);
-                let wire = Bytes::new(m.size + segments.saturating_mul(TCP_HEADERS));
+                let wire = Bytes::new(m.size + segments.saturating_mul(TCP_HEADER_BYTES));
                 let ideal = self.empty.propagation.scale(2, 1) + self.empty.bottleneck.time_for(wire);
                 (cc.as_str(), if m.size > 0 { ideal.as_secs_f64() } else { nan })
             }
@@ -287,10 +291,10 @@ impl FlowTrack {
             Cell::F(q(0.95)),
             Cell::F(q(0.99)),
             Cell::F(self.rtt_max),
-            // The jitter of a smoothed RTT is not the RTT's.
+            // The smoothed RTT does not show the RTT's jitter.
             Cell::F(nan),
             Cell::F(if info.min_rtt_us > 0 { info.min_rtt_us as f64 / 1e6 } else { nan }),
-            // What is on the wire, headers and options with it, nobody counts here.
+            // Bytes on the wire, including headers and options, are not counted here.
             Cell::U(0),
             Cell::U(0),
         ]);

@@ -1,4 +1,4 @@
-//! A link over a run: its queue in the kernel, if it has one there, and its relay, if it has one.
+//! A link over a run: its queue in the kernel and its relay, if it has them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,26 +21,26 @@ struct Counters {
     waiting_bytes: u64,
 }
 
-/// What queues have counted together.
-fn sum(queues: &mut [Queue], trouble: &mut Option<String>) -> QueueStats {
+/// The sum of the counters of queues.
+fn sum(queues: &mut [Queue], failure: &mut Option<String>) -> QueueStats {
     let mut sum = QueueStats::default();
     for queue in queues {
-        match queue.look() {
+        match queue.read() {
             Ok(stats) => sum.add(stats),
-            Err(e) => *trouble = Some(format!("queue {}: {e}", queue.name)),
+            Err(e) => *failure = Some(format!("queue {}: {e}", queue.name)),
         }
     }
     sum
 }
 
-/// A link and what is known about it.
+/// A link and its figures.
 pub(crate) struct LinkTrack {
     index: u32,
     service: Service,
     queues: Vec<Queue>,
     losses: Vec<Queue>,
     board: Option<Arc<LinkBoard>>,
-    /// What the queues had counted before the run.
+    /// Counters of the queues before the run.
     base: QueueStats,
     base_lost: u64,
     now: Counters,
@@ -48,8 +48,8 @@ pub(crate) struct LinkTrack {
     last: Counters,
     backlog_sum: f64,
     backlog_count: u64,
-    /// A queue could not be read.
-    pub(crate) trouble: Option<String>,
+    /// The error, if a queue could not be read.
+    pub(crate) failure: Option<String>,
 }
 
 impl LinkTrack {
@@ -72,7 +72,7 @@ impl LinkTrack {
             last: Counters::default(),
             backlog_sum: 0.0,
             backlog_count: 0,
-            trouble: None,
+            failure: None,
         }
     }
 
@@ -81,21 +81,21 @@ impl LinkTrack {
     }
 
     fn queue_stats(&mut self) -> QueueStats {
-        sum(&mut self.queues, &mut self.trouble)
+        sum(&mut self.queues, &mut self.failure)
     }
 
     fn lost(&mut self) -> u64 {
-        sum(&mut self.losses, &mut self.trouble).drops
+        sum(&mut self.losses, &mut self.failure).drops
     }
 
-    /// The run begins.
+    /// Records the counters at the start of the run.
     pub(crate) fn begin(&mut self) {
         self.base = self.queue_stats();
         self.base_lost = self.lost();
     }
 
-    /// Looks at queue and relay. `measure`: the backlog counts.
-    pub(crate) fn look(&mut self, measure: bool) {
+    /// Samples queue and relay. `measure`: the backlog is recorded.
+    pub(crate) fn update(&mut self, measure: bool) {
         let mut now = Counters::default();
         if let Some(board) = &self.board {
             let get = |cell: &std::sync::atomic::AtomicU64| cell.load(Ordering::Relaxed);
@@ -125,7 +125,7 @@ impl LinkTrack {
         }
     }
 
-    /// The measurement interval begins.
+    /// Starts the measurement interval.
     pub(crate) fn mark_warmup(&mut self) {
         self.at_warmup = self.now;
     }
@@ -135,7 +135,7 @@ impl LinkTrack {
         self.now.departed_packets
     }
 
-    /// Adds a row of samples of the interval from `from` to `t`; `seconds` really passed.
+    /// Adds a row of samples of the interval from `from` to `t`; its actual length is `seconds`.
     pub(crate) fn sample(&mut self, from: Time, t: Time, seconds: f64, recorder: &mut Recorder) {
         let bytes = self.now.departed_bytes.saturating_sub(self.last.departed_bytes);
         let throughput = if self.is_measured() { bytes as f64 * 8.0 / seconds } else { f64::NAN };
@@ -165,8 +165,8 @@ impl LinkTrack {
         let measured = |value: f64| if self.is_measured() { value } else { nan };
         let offered = self.now.departed_packets + self.now.dropped + self.now.waiting_packets;
         let backlog = self.backlog_sum / self.backlog_count as f64;
-        // Where the relay has the queue, it knows each packet's time in it. The kernel's queues tell only how long they are: Little's
-        // law gives the mean.
+        // A relay with the queue records each packet's sojourn time. The kernel's queues report only their length, so the mean
+        // follows from Little's law.
         let own = report.and_then(|r| r.sojourn.as_ref());
         let mean = match own {
             Some((_, mean)) => *mean,

@@ -1,4 +1,4 @@
-//! A network for tests: host a, a relay, host b, each in a namespace of its own, gone when dropped.
+//! A network for tests: host a, a relay and host b, each in its own namespace. Dropping it removes the namespaces.
 
 #![allow(unreachable_pub, reason = "a module of tests")]
 
@@ -8,11 +8,11 @@ use std::process::Command;
 use narrows_lab::{Hosts, Need, can_run};
 use serde_json::{Value, json};
 
-/// `a` - `r` - `b`, with the interfaces `x` (of a and b), `ra` and `rb` (of the relay).
+/// `a` - `r` - `b`, with the interfaces `x` (on a and b), `ra` and `rb` (on the relay).
 pub struct Lab(Hosts);
 
 impl Lab {
-    /// `None`, said loudly, where namespaces cannot be made; with NARROWS_REQUIRE_KERNEL=1 that is a failure.
+    /// `None`, with a message, if namespaces cannot be created. With NARROWS_REQUIRE_KERNEL=1 this is a failure.
     pub fn new() -> Option<Self> {
         let tools = ["ip -V", "tc -V", "nsenter -V", "ethtool --version", "iperf3 --version", "ping -V"];
         if !can_run(&[Need::Root].into_iter().chain(tools.map(Need::Tool)).collect::<Vec<_>>()) {
@@ -43,7 +43,7 @@ impl Lab {
         self.0.no_offloads(host, "x");
     }
 
-    /// A program at a host.
+    /// A command that runs a program on a host.
     pub fn program(&self, host: &str, command: &str) -> Command {
         let mut words = command.split(' ');
         let mut program = self.0.command(host, words.next().unwrap_or_default());
@@ -55,7 +55,7 @@ impl Lab {
         self.0.path(host)
     }
 
-    /// A spec: link 0 from A to B, link 1 back, both relayed; `edit` changes it.
+    /// A spec with link 0 from A to B and link 1 from B to A, both relayed; `edit` changes it.
     pub fn spec(&self, seconds: f64, edit: impl FnOnce(&mut Value)) -> narrows_emulator::Spec {
         let ns = (seconds * 1e9) as u64;
         let link = |name: &str, from: u32, to: u32| {
@@ -78,12 +78,13 @@ impl Lab {
     }
 }
 
-/// A TCP flow from A to B, and where it runs.
+/// A TCP flow from A to B.
 pub fn flow(name: &str, app: Value) -> Value {
     json!({"name": name, "from": 0, "to": 1, "start": 100_000_000, "app": app,
            "transport": {"kind": "tcp", "cc": "cubic"}})
 }
 
+/// The addresses of a flow.
 pub fn place(flow: u32, port: u16) -> Value {
     json!({"flow": flow, "source": "10.77.0.1", "destination": "10.77.0.2", "port": port})
 }
