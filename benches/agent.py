@@ -3,8 +3,8 @@
     python benches/agent.py            # print
     python benches/agent.py --write    # also into docs/explanation/performance.md
 
-The loop's figures need cargo and clang; those of the eBPF programs also root, iperf3 and iproute2, and are
-left out with a line that says so where they are missing. Only the standard library is used.
+The measurements of the loop need cargo and clang; those of the eBPF programs also root, iperf3 and iproute2.
+Measurements without their tools are left out with a message. Only the standard library is used.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def output(command: Sequence[str]) -> str:
 
 
 def loop() -> str:
-    """The agent's loop as a table."""
+    """A table of the agent's loop."""
     program = cargo_bench("narrows-agent", "agent_loop")
     runs: list[dict[str, Any]] = [
         json.loads(line) for line in output([str(program), *map(str, FLOWS)]).splitlines()
@@ -54,7 +54,7 @@ def loop() -> str:
 
 
 def missing() -> str | None:
-    """Why the eBPF programs cannot be measured here."""
+    """The reason why the eBPF programs cannot be measured on this machine."""
     if os.geteuid() != 0:
         return "root is needed"
     tools = [tool for tool in ("iperf3", "ip", "nsenter") if shutil.which(tool) is None]
@@ -62,7 +62,7 @@ def missing() -> str | None:
 
 
 def data_plane(seconds: int, repetitions: int) -> str:
-    """Costs of the eBPF programs, and what a bridge loses by them."""
+    """Costs of the eBPF programs, and their effect on a bridge's throughput."""
     command = ["cargo", "run", "--release", "--quiet", "-p", "narrows-agent", "--example", "cost", "--"]
     told = json.loads(output([*command, str(seconds), str(repetitions)]))
     header = ["part", "program", "ns/run", "runs", "verifier: instructions", "bytes", "machine code"]
@@ -89,7 +89,7 @@ def data_plane(seconds: int, repetitions: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Builds, runs, prints."""
+    """Builds and runs the benchmarks and prints the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument(
         "--write", action="store_true", help="put the result into docs/explanation/performance.md"

@@ -2,13 +2,14 @@
 
 BBR v1 in eBPF next to the kernel's on a dozen paths, and the shares of a link with BBR-A, -B and -C.
 
-    python benches/cc.py                      # as root, with nothing else at work: 35 minutes
+    python benches/cc.py                      # as root on an idle machine: 35 minutes
     python benches/cc.py --only paths --runs 5
-    python benches/cc.py --on vm              # in a guest (narrows vm prepare), whatever else is at work
+    python benches/cc.py --on vm              # in a guest (narrows vm prepare), also on a busy machine
     python benches/cc.py --write              # also into docs/how-to/cc.md
 
-Runs are by the kernel or the vm backend, in turn. One that the kernel backend does not trust is repeated,
-three times at the most, and then counts in the table's last column; one in a guest would be the same again.
+The kernel or the vm backend runs them one after the other. A run that the kernel backend does not trust is
+repeated at most three times, and then counted in the table's last column. A run in a guest is not repeated,
+as it would be the same.
 """
 
 import argparse
@@ -44,7 +45,7 @@ class Bottleneck:
     loss: float
 
     def scenario(self, cc: str, seconds: int, seed: int) -> str:
-        """It with a controller."""
+        """The scenario of this path with a controller."""
         loss = f"loss = {self.loss}\n" if self.loss else ""
         return (
             f'duration = "{seconds}s"\nseed = {seed}\n'
@@ -54,7 +55,7 @@ class Bottleneck:
         )
 
     def words(self) -> list[str]:
-        """It in a table."""
+        """The table cells of this path."""
         return [
             str(self.mbit),
             str(self.rtt_ms),
@@ -70,7 +71,7 @@ PATHS = [
 
 
 def shared(cc: str, seconds: int, seed: int) -> str:
-    """Two flows of 10 and 50 ms on 100 Mbit/s, a buffer of five of the larger BDP (GAIN's experiment G1)."""
+    """Two flows of 10 and 50 ms on 100 Mbit/s; the buffer is five times the larger BDP (GAIN's G1)."""
     return (
         f'duration = "{seconds}s"\nwarmup = "5s"\nseed = {seed}\n'
         f'[topology]\nkind = "dumbbell"\nrate = "100mbit"\n'
@@ -80,7 +81,7 @@ def shared(cc: str, seconds: int, seed: int) -> str:
 
 
 def sound(backend: Kernel | Vm, text: str) -> tuple[list[dict[str, Any]], bool]:
-    """The flows of a run that the backend trusts, or of the last try."""
+    """The flows of the first trusted run, or of the last attempt, and whether it is trusted."""
     for _ in range(1 if isinstance(backend, Vm) else TRIES):
         results = sweep.run(loads(text), backend=backend)
         trusted = bool(results.soundness["0"]["sound"])
@@ -99,25 +100,25 @@ def where(backend: Kernel | Vm) -> str:
 
 
 def amount(runs: int) -> str:
-    """So many runs, in words."""
+    """The number of runs in words."""
     return "1 run" if runs == 1 else f"{runs} runs, of as many seeds,"
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean, least and largest."""
+    """Mean, minimum and maximum."""
     if len(values) == 1:
         return f"{values[0]:.1f}"
     return f"{statistics.mean(values):.1f} ({min(values):.1f} to {max(values):.1f})"
 
 
 def paths(backend: Kernel | Vm, runs: int, seconds: int) -> Iterator[list[str]]:
-    """Rows of the comparison with the kernel's own."""
+    """Rows of the comparison with the kernel's BBR."""
     for path in PATHS:
         goodput: dict[str, list[float]] = {cc: [] for cc in PAIR}
         rtt: dict[str, list[float]] = {cc: [] for cc in PAIR}
         doubtful = 0
         for run in range(runs):
-            # In turn, and who begins changes: what the machine does meanwhile meets both.
+            # The order alternates, so that other load of the machine affects both.
             for cc in PAIR if run % 2 == 0 else PAIR[::-1]:
                 (flow,), trusted = sound(backend, path.scenario(cc, seconds, run + 1))
                 goodput[cc].append(flow["goodput_bps"] / 1e6)
@@ -132,7 +133,7 @@ def paths(backend: Kernel | Vm, runs: int, seconds: int) -> Iterator[list[str]]:
 
 
 def sharing(backend: Kernel | Vm, runs: int, seconds: int) -> Iterator[list[str]]:
-    """Rows of two flows with unlike RTTs."""
+    """Rows of two flows with different RTTs."""
     for cc in SHARING:
         done = [sound(backend, shared(cc, seconds, run + 1)) for run in range(runs)]
         goodput = [[flow["goodput_bps"] / 1e6 for flow in flows] for flows, _ in done]
@@ -154,7 +155,7 @@ PARTS = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs, prints."""
+    """Runs the measurements and prints them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else None)
     parser.add_argument("--write", action="store_true", help="put the result into docs/how-to/cc.md")
     parser.add_argument("--only", choices=PARTS, help="one part")
@@ -173,7 +174,7 @@ def main(arguments: Sequence[str]) -> int:
             seconds = options.seconds or seconds
             body = []
             for row in rows(backend, options.runs, seconds):
-                print(" | ".join(row), flush=True)  # there may be half an hour between them
+                print(" | ".join(row), flush=True)  # the next row may take half an hour
                 body.append(row)
             name = part if options.on == "kernel" else f"{part}-vm"
             how = f"{where(backend)}\n\n{amount(options.runs)} of {seconds} s each; mean, least and largest."

@@ -1,4 +1,4 @@
-"""Parts of the documents that benchmarks write."""
+"""Writes the generated parts of documents."""
 
 from pathlib import Path
 

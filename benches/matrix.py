@@ -1,12 +1,11 @@
-"""Measures what `narrows matrix` costs, and what it would cost in ns-3, by three of its cells.
+"""Measures the cost of `narrows matrix`, and estimates its cost in ns-3 from three of its cells.
 
     python benches/matrix.py            # print
     python benches/matrix.py --write    # also into docs/explanation/performance.md
 
-The matrix is reduced to one buffer and one seed; all default controllers are in it. CPU time is that of the
-whole process, start, tables and page included. ns-3 runs three pairs of the same network, each in a process
-of its own; it needs g++ and Debian's libns3-dev, and is left out with a line that says so where they are
-missing.
+The matrix is reduced to one buffer and one seed, with all default controllers. CPU time is that of the whole
+process, including start, tables and page. ns-3 runs three pairs in the same network, each in its own process.
+It needs g++ and Debian's libns3-dev, and is left out with a message without them.
 """
 
 import argparse
@@ -37,7 +36,7 @@ CELLS = {
     ("cubic", "reno"): ("ns3::TcpCubic", "ns3::TcpLinuxReno"),
     ("reno", "vegas"): ("ns3::TcpLinuxReno", "ns3::TcpVegas"),
 }
-"""Pairs that both sides have."""
+"""Pairs that both simulators support."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def timed(command: list[str]) -> Cost:
 
 
 def matrix(out: Path) -> tuple[Cost, int, dict[tuple[str, str], float]]:
-    """The reduced matrix: what it cost, its number of runs, and shares of the first of each pair."""
+    """The reduced matrix: its cost, its number of runs, and the share of the first flow of each pair."""
     narrows = Path(sys.executable).with_name("narrows")
     command = [str(narrows), "matrix", "--buffer", BUFFER, "--seeds", "1", "--out", str(out), "--no-figures"]
     cost = timed(command)
@@ -102,7 +101,7 @@ def in_ns3(program: Path) -> dict[tuple[str, str], tuple[Cost, float]]:
 
 
 def report() -> str:
-    """Everything measured, as Markdown."""
+    """All measurements as Markdown."""
     with tempfile.TemporaryDirectory() as name:
         progress("narrows matrix ...")
         cost, runs, shares = matrix(Path(name, "matrix"))
@@ -132,7 +131,7 @@ def report() -> str:
 
 
 def main() -> int:
-    """Measures, prints and, if asked, writes."""
+    """Measures, prints and, with `--write`, writes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="also into docs/explanation/performance.md")
     arguments = parser.parse_args()

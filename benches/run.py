@@ -1,4 +1,4 @@
-"""Runs the speed scenarios on Narrows and on ns-3, side by side, and prints what each cost.
+"""Runs the speed scenarios on Narrows and on ns-3, and prints their costs.
 
     python benches/run.py              # all scenarios, three times each, alternating (a quarter of an hour)
     python benches/run.py --quick      # once each
@@ -45,7 +45,7 @@ NS3_MODULES = ["point-to-point", "applications", "nix-vector-routing", "internet
 
 @dataclass(frozen=True)
 class Scenario:
-    """One thing to simulate.
+    """A scenario of both simulators.
 
     Attributes:
         name: The letter under which both programs know it.
@@ -79,8 +79,8 @@ SCENARIOS = [
     Scenario("J", "A with Reno in place of CUBIC", 60, ns3=False),
     Scenario("K", "A with BBR v3 in place of CUBIC", 60, ns3=False),
 ]
-# Their ratio is wanted, so they run in turn; and often, as a run takes a tenth of a second, of which a busy
-# machine may make two.
+# The result is their ratio, so they alternate. They run often, as a run takes a tenth of a second, and twice
+# that on a busy machine.
 PAIR = ("J", "K")
 PAIRS = 15
 FLOWS_IN_F = 100_000
@@ -126,25 +126,25 @@ class Cost:
         return (max(times) - min(times)) / self.cpu if self.cpu else 0.0
 
     def count(self, name: str) -> int:
-        """A count that the program printed; 0 if it has none of that name."""
+        """A count that the program printed; 0 if it is missing."""
         return self.runs[0].counts.get(name, 0)
 
     @property
     def peak_bytes(self) -> float:
-        """Median of the most memory in use, bytes."""
+        """Median of the peak memory, bytes."""
         return 1024.0 * statistics.median(run.counts["peak_kib"] for run in self.runs)
 
     def ns_per(self, name: str) -> float:
-        """CPU time for each of what is counted under a name, ns; NaN if there were none."""
+        """CPU time divided by the count of this name, ns; NaN if the count is zero."""
         return 1e9 * self.cpu / self.count(name) if self.count(name) else float("nan")
 
 
 class BenchError(Exception):
-    """Something that this program needs failed; the message says what."""
+    """A required program failed; the message names it."""
 
 
 def cargo_bench(package: str, bench: str) -> Path:
-    """Builds a bench target of the workspace and says where it is."""
+    """Builds a bench target of the workspace and returns its path."""
     command = ["cargo", "bench", "--package", package, "--bench", bench, "--no-run", "--message-format=json"]
     built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if built.returncode != 0:
@@ -157,11 +157,11 @@ def cargo_bench(package: str, bench: str) -> Path:
 
 
 def build_ns3(folder: Path) -> Path:
-    """Compiles our ns-3 program against the installed libraries."""
+    """Compiles the ns-3 program of this benchmark with the installed libraries."""
     if shutil.which("g++") is None or not Path("/usr/include/ns3/core-module.h").is_file():
         raise BenchError("g++ and ns-3's headers are needed (Debian: apt-get install g++ libns3-dev)")
     program = folder / "narrows_bench"
-    # Debian's .pc files of ns-3 3.37 hold a stray semicolon, so the flags are spelt out.
+    # Debian's .pc files of ns-3 3.37 contain a stray semicolon, so the flags are listed here.
     libraries = [f"-lns3-{module}" for module in NS3_MODULES]
     command = ["g++", *NS3_FLAGS, str(NS3_SOURCE), "-o", str(program), *libraries]
     if subprocess.run(command, check=False).returncode != 0:
@@ -174,7 +174,7 @@ def run(program: Path, scenario: str) -> Run:
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen([program, scenario], stdout=out)
         _, status, usage = os.wait4(process.pid, 0)
-        # Popen must not wait for what has been reaped already.
+        # Popen must not wait for a process that has been reaped.
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
             raise BenchError(f"{program.name} {scenario} ended with {process.returncode}")
@@ -183,20 +183,20 @@ def run(program: Path, scenario: str) -> Run:
 
 
 def progress(text: str) -> None:
-    """Says what is being done, on a terminal."""
+    """Prints the progress on a terminal."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def in_turn(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
-    """Each scenario by itself, but the pair together."""
+    """Groups of scenarios: the pair is one group, all others are single."""
     listed = list(scenarios)
     pair = [s for s in listed if s.name in PAIR]
     return [*([s] for s in listed if s not in pair), *([pair] if pair else [])]
 
 
 def measure(programs: dict[str, Path], scenarios: Iterable[Scenario], repeat: int) -> list[Cost]:
-    """Runs every scenario on every side, what is compared in turn, so that it sees the same machine."""
+    """Runs every scenario on every side. Sides that are compared alternate, for equal conditions."""
     costs = []
     for together in in_turn(scenarios):
         runs: dict[tuple[Scenario, str], list[Run]] = {}
@@ -212,7 +212,7 @@ def measure(programs: dict[str, Path], scenarios: Iterable[Scenario], repeat: in
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, padded for the terminal; the first two columns to the left, the rest to the right."""
+    """A Markdown table, padded for the terminal. The first two columns are left-aligned, the others right."""
     cells = [list(header), *map(list, rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
 
@@ -228,7 +228,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def ratio(theirs: Cost | None, ours: Cost) -> str:
-    """CPU time of ns-3 over ours, for each packet delivered (flow sizes are random in D)."""
+    """CPU time per delivered packet of ns-3, divided by that of Narrows (flow sizes are random in D)."""
     if theirs is None:
         return ""
     return f"{theirs.ns_per('delivered_packets') / ours.ns_per('delivered_packets'):.0f}"
@@ -281,7 +281,7 @@ def milliseconds(cost: Cost, group: str) -> float:
 
 
 def completion_table(costs: Sequence[Cost]) -> str:
-    """How many flows finished, and after how long."""
+    """Number of finished flows and their completion times."""
     header = ["", "", "flows", "finished", "bytes", "mean FCT ms", "<= 30 packets", ">= 100 packets"]
     rows = [
         [
@@ -296,7 +296,7 @@ def completion_table(costs: Sequence[Cost]) -> str:
 
 
 def same_flows(costs: Sequence[Cost]) -> None:
-    """Refuses to compare completion times of other flows than the same, or of some that did not finish."""
+    """Raises unless both sides had the same flows and finished all of them."""
     for cost in costs:
         if not cost.count("begun") or cost.count("finished") != cost.count("begun"):
             raise BenchError(f"{cost.scenario.name} on {cost.side}: not all flows finished")
@@ -306,7 +306,7 @@ def same_flows(costs: Sequence[Cost]) -> None:
 
 
 def memory_lines(costs: Sequence[Cost]) -> list[str]:
-    """Memory for each flow and for each packet in flight, above what a run with few of them has."""
+    """Memory per flow and per packet in flight, compared with a run with few of them."""
     peak = {(c.scenario.name, c.side): c.peak_bytes for c in costs}
     lines = []
     for side in dict.fromkeys(c.side for c in costs):
@@ -325,7 +325,7 @@ def controller_lines(bench: str) -> list[str]:
 
 
 def first_line(*command: str) -> str:
-    """The first line that a command prints, or that it is missing."""
+    """The first line of a command's output, or a message that the command is missing."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
     except (OSError, subprocess.CalledProcessError, IndexError):
@@ -333,7 +333,7 @@ def first_line(*command: str) -> str:
 
 
 def machine(*versions: str) -> str:
-    """Where this was measured, in a line, with rustc's version and those of what else took part."""
+    """One line that describes the machine, with the versions of rustc and of the other programs."""
     model = "unknown CPU"
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
@@ -349,7 +349,7 @@ def machine(*versions: str) -> str:
 
 
 def circumstances(repeat: int, costs: Sequence[Cost]) -> str:
-    """Where, when and how often this was measured."""
+    """Machine, date and number of repetitions of the measurement."""
     runs = " and ".join(
         f"{n} run{'s' if n > 1 else ''}" for n in sorted({len(c.runs) for c in costs} or {repeat})
     )
@@ -360,7 +360,7 @@ def circumstances(repeat: int, costs: Sequence[Cost]) -> str:
 
 
 def tables(costs: Sequence[Cost]) -> list[str]:
-    """The tables that have a row for each scenario and side, and their headings."""
+    """The tables with a row for each scenario and side, with their headings."""
     speed = [c for c in costs if c.scenario.speed]
     completing = [c for c in costs if c.scenario.completions]
     parts = []
@@ -387,13 +387,13 @@ def report(costs: Sequence[Cost], stamp: str, missing: str | None, blocks: dict[
 
 
 def cells_of(lines: Sequence[str]) -> list[list[str]]:
-    """The cells of a Markdown table, its rule left out."""
+    """The cells of a Markdown table without its separator line."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [row for row in rows if set("".join(row)) - set("-:")]
 
 
 def by_scenario(rows: Iterable[list[str]]) -> dict[str, list[list[str]]]:
-    """Rows under the scenario that the first row of each has in its first cell."""
+    """Rows grouped by scenario, which is in the first cell of each group's first row."""
     blocks: dict[str, list[list[str]]] = {}
     name = ""
     for row in rows:
@@ -430,7 +430,7 @@ def blocks_of(benches: Sequence[str]) -> dict[str, str]:
 
 
 def updated(measured: str, costs: Sequence[Cost], blocks: dict[str, str], stamp: str) -> str:
-    """The measured section with these rows and blocks replaced or added, and a line that says when."""
+    """The measured section with these rows and blocks replaced or added, and a line with the date."""
     paragraphs = measured.strip().split("\n\n")
     heading = ""
     for part in tables(costs):
@@ -462,7 +462,7 @@ def updated(measured: str, costs: Sequence[Cost], blocks: dict[str, str], stamp:
 
 
 def write(change: Callable[[str], str]) -> None:
-    """Replaces the measured section of the document by what becomes of it."""
+    """Replaces the measured section of the document with the result of `change`."""
     document = DOCUMENT.read_text(encoding="utf-8")
     head, begin, rest = document.partition(BEGIN)
     measured, end, tail = rest.partition(END)
@@ -505,7 +505,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Builds, runs, prints."""
+    """Builds and runs the benchmarks and prints the results."""
     options = parse(arguments)
     repeat = 1 if options.quick else options.repeat
     missing = "left out by --no-ns3" if options.no_ns3 else None

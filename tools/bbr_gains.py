@@ -1,8 +1,8 @@
 """Writes tests/vectors/bbr-gains.csv: BBR-A's, -B's and -C's gains for every omega, from the real formulas.
 
-`python tools/bbr_gains.py` rewrites the file; tests/python/test_docs.py fails when it is out of step. The
-formulas are eqs 13 to 15 of "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model"
-(Sensors 23(9):4431, 2023), in floating point: on purpose not the way the controllers compute them.
+`python tools/bbr_gains.py` rewrites the file; tests/python/test_docs.py fails if it is outdated. The formulas
+are eqs 13 to 15 of "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model" (Sensors
+23(9):4431, 2023). They are computed in floating point, so that they are independent of the controllers' code.
 """
 
 import math
@@ -12,8 +12,8 @@ VECTORS = Path(__file__).resolve().parent.parent / "tests/vectors/bbr-gains.csv"
 
 HEADER = """\
 # Pacing gains of BBR-A, BBR-B and BBR-C, written by tools/bbr_gains.py. omega is in 1/1024, gains are in
-# 1/256: the real-valued formula at omega / 1024, rounded to the nearest, a half up. What computes gains in
-# integers (the simulator, the eBPF programs) is checked against them.
+# 1/256: the real-valued formula at omega / 1024, rounded half up. Tests compare these values with the gains
+# that the simulator and the eBPF programs compute in integers.
 omega,a_up,a_down,b_up,b_down,c_up,c_down
 """
 

@@ -1,11 +1,11 @@
 // The speed scenarios of crates/narrows-sim/benches/scenarios.rs, in ns-3: `narrows_bench NAME [--scheduler=TYPE]
-// [--routing=KIND]` runs one once and prints its size as one line of JSON. Timing is left to the caller.
+// [--routing=KIND]` runs one once and prints its size as one line of JSON. The caller measures the time.
 //
-// Where a choice costs ns-3 time, the cheaper one is taken: nothing is logged or traced, IPv6 is not installed,
-// devices have no traffic-control layer above their queue, the application writes one segment at a time so that
-// none is split or merged in the send buffer, and routes are what an experienced user would choose (see `Routes`).
-// Packets are counted by what ns-3's queues count anyway, so counting costs nothing; the one trace is the size of
-// each packet that reaches a receiver, an addition or two for each delivery.
+// All choices are the fastest for ns-3. Nothing is logged or traced, IPv6 is not installed, and devices have no
+// traffic-control layer above their queue. The application writes one segment at a time, so that segments are not split or
+// merged in the send buffer. Routes are those that an experienced user would choose (see `Routes`). Packets are counted by
+// the counters of ns-3's queues, which costs nothing. The only trace is the size of each packet at a receiver, an addition
+// or two for each delivery.
 
 #include <cmath>
 #include <cstdint>
@@ -28,18 +28,18 @@ using namespace narrows;
 
 namespace {
 
-// The IPv4 header and a TCP header with timestamps: what our simulator charges a segment beside its payload.
+// The IPv4 header and a TCP header with timestamps: the overhead of a segment in Narrows.
 constexpr uint32_t kTcpHeaders = 52;
 constexpr uint32_t kUdpHeaders = 28;
 // Above this size a frame is data: a SYN with all its options has up to 80 bytes. Last segments of fewer than 28
-// bytes are missed, which is one flow in forty of scenarios D and H and none elsewhere.
+// bytes are missed, which affects one flow in forty of scenarios D and H, and no others.
 constexpr uint32_t kLargestControlFrame = kTcpHeaders + kPpp + 28;
 // More than any window reaches here (the largest bottleneck queue and its pipe hold 7300 segments for 100 flows,
 // 1333 for two; the largest flow of H has 2.4 MB), and little enough that a bulk sender does not fill the memory.
 constexpr uint32_t kSocketBuffer = 4 << 20;
 constexpr uint16_t kPort = 5000;
 
-// What the program knows at the end.
+// Counts at the end of a run.
 struct Tally {
     uint64_t delivered_packets = 0;
     uint64_t delivered_bytes = 0;
@@ -65,7 +65,7 @@ void Read(Ptr<Socket> socket) {
     }
 }
 
-// A receiver of everything that is sent to its host.
+// A receiver of all data for its host.
 void Listen(const Network& net, uint32_t host, const std::string& factory) {
     Ptr<Socket> socket = Socket::CreateSocket(net.At(host), TypeId::LookupByName(factory));
     socket->Bind(InetSocketAddress(Ipv4Address::GetAny(), kPort));
@@ -89,7 +89,7 @@ void CountAt(Ptr<NetDevice> receiver) {
     receiver->TraceConnectWithoutContext("MacRx", MakeCallback(&CountDelivery));
 }
 
-// `pairs` senders (0..pairs) and receivers (pairs..2 pairs) around one bottleneck; three hops a packet.
+// `pairs` senders (0..pairs) and receivers (pairs..2 pairs) at one bottleneck; each packet takes three hops.
 Network Dumbbell(uint32_t pairs, double mbit, Time rtt, uint32_t packets, Routes routes) {
     const uint32_t left = 2 * pairs;
     const uint32_t right = left + 1;
@@ -106,7 +106,7 @@ Network Dumbbell(uint32_t pairs, double mbit, Time rtt, uint32_t packets, Routes
 void TcpDefaults(const std::string& congestion, uint32_t mss) {
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName(congestion)));
     TcpAsLinux(mss, kSocketBuffer);
-    // A finished connection lingers in the demultiplexer's list, which every packet walks: not for four minutes.
+    // A finished connection stays in the demultiplexer's list, which every packet scans. Shorten this from four minutes.
     Config::SetDefault("ns3::TcpSocketBase::MaxSegLifetime", DoubleValue(0.05));
     Config::SetDefault("ns3::TcpSocketState::EnablePacing", BooleanValue(congestion == "ns3::TcpBbr"));
     Config::SetDefault("ns3::BulkSendApplication::SendSize", UintegerValue(mss));
@@ -125,12 +125,12 @@ Network Bulk(const std::string& congestion, uint32_t pairs, double mbit, uint32_
     return net;
 }
 
-// A connection that sends so many bytes and closes, from one node to an address.
+// A connection from a node to an address that sends a number of bytes and closes.
 Ptr<Socket> Send(Ptr<Node> from, const Address& to, uint32_t bytes, uint32_t segment) {
     Ptr<Socket> socket = Socket::CreateSocket(from, TypeId::LookupByName("ns3::TcpSocketFactory"));
     socket->Bind();
     socket->Connect(to);
-    // The buffer takes it all at once; the data leave when the connection stands.
+    // The buffer accepts all data at once. The data leaves when the connection is established.
     for (uint32_t left = bytes; left > 0;) {
         const uint32_t size = std::min(left, segment);
         socket->Send(Create<Packet>(size));
@@ -175,9 +175,9 @@ Network Short(Routes routes) {
     return net;
 }
 
-// The arrivals of our simulator, draw for draw (crates/narrows-sim/src/engine/random.rs and world/arrivals.rs): PCG32
-// (O'Neill 2014, XSH-RR) of seed 1, stream 3 * 2^40. Both sides print a sum over all flows that tells whether they had
-// the same.
+// The same random arrivals as in Narrows (crates/narrows-sim/src/engine/random.rs and world/arrivals.rs): PCG32
+// (O'Neill 2014, XSH-RR) of seed 1, stream 3 * 2^40. Both sides print a checksum over all flows, by which they can be
+// compared.
 class Arrivals {
   public:
     Arrivals(double per_second, double mean_bytes, double shape)
@@ -211,7 +211,7 @@ class Arrivals {
     double m_shape;
 };
 
-// Connections of those sizes at those times, and when each was done.
+// Connections with these sizes and start times, and their completion times.
 class TimedFlows : public SimpleRefCount<TimedFlows> {
   public:
     TimedFlows(Ptr<Node> from, Address to, Arrivals arrivals, uint32_t segment)
@@ -221,14 +221,14 @@ class TimedFlows : public SimpleRefCount<TimedFlows> {
 
   private:
     void Start() {
-        // A gap is drawn before the size of the flow in front of it, as ours is.
+        // The gap after a flow is drawn before the flow's size, as in Narrows.
         Next();
         ++g_tally.flows;
         const uint64_t bytes = m_arrivals.Bytes();
         NS_ABORT_MSG_IF(bytes > kSocketBuffer, "a flow of " << bytes << " bytes does not fit the buffer");
         const size_t index = g_transfers.size();
         g_transfers.push_back({static_cast<uint64_t>(Simulator::Now().GetNanoSeconds()), bytes, 0});
-        // ns-3 says this at every ACK of new data: how much of the buffer is free. When all is, the last byte has been
+        // ns-3 reports the free space of the buffer at every ACK of new data. When the buffer is empty, the last byte has been
         // acknowledged.
         Send(m_from, m_to, static_cast<uint32_t>(bytes), m_segment)
             ->SetSendCallback(Callback<void, Ptr<Socket>, uint32_t>([index](Ptr<Socket>, uint32_t free) {
@@ -244,7 +244,7 @@ class TimedFlows : public SimpleRefCount<TimedFlows> {
     uint32_t m_segment;
 };
 
-// Payload of B3's packets of 1000 bytes.
+// Payload bytes of B3's packets of 1000 bytes.
 constexpr uint32_t kB3Segment = 948;
 
 // B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml) with Reno.
@@ -264,8 +264,8 @@ Network B3(Routes routes) {
     return net;
 }
 
-// Completion times of H as crates/narrows-sim/benches/scenarios.rs sums them up: of flows begun from three seconds on
-// and no later than that before the end; up to 30 packets is short, 100 and more long.
+// Completion times of H with the definitions of crates/narrows-sim/benches/scenarios.rs: flows that start within three
+// seconds of the start or the end of the run are left out. Short flows have up to 30 packets, long flows 100 or more.
 void PrintCompletions(double seconds) {
     const uint64_t margin = 3'000'000'000;
     const uint64_t duration = static_cast<uint64_t>(seconds * 1e9);
@@ -298,7 +298,7 @@ void PrintCompletions(double seconds) {
               << ", \"short_fct_ns\": " << short_ns << ", \"long\": " << longs << ", \"long_fct_ns\": " << long_ns;
 }
 
-// Datagrams of constant size at a constant rate: a socket and a timer, less than any of ns-3's own applications.
+// Datagrams of constant size at a constant rate: a socket and a timer, which is cheaper than ns-3's own applications.
 struct Pulse {
     static void Send(Ptr<Socket> socket, uint32_t payload, Time gap) {
         socket->Send(Create<Packet>(payload));
@@ -324,7 +324,7 @@ Network Chain(uint32_t hops, Time delay, Routes routes) {
     return net;
 }
 
-// Most memory the process ever had, KiB. (The rusage of a child of a larger process counts the parent's too.)
+// Peak memory of the process in KiB. (The rusage of a child of a larger process includes the parent's.)
 uint64_t PeakKib() {
     std::ifstream status("/proc/self/status");
     for (std::string key; status >> key;) {
@@ -375,6 +375,6 @@ int main(int argc, char* argv[]) {
               << ", \"peak_kib\": " << PeakKib();
     PrintCompletions(found->second.seconds);
     std::cout << "}" << std::endl;
-    // No Simulator::Destroy(): tearing down objects is no part of simulating, and ours does not pay for it either.
+    // No Simulator::Destroy(): destroying objects is not part of the simulation, and Narrows does not do it either.
     std::_Exit(0);
 }

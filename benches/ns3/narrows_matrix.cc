@@ -1,7 +1,6 @@
 // A cell of `narrows matrix` in ns-3: `narrows_matrix FIRST SECOND --mbit=100 --rtt=40 --packets=333 --seconds=60` runs
-// two flows of these congestion controls (TypeIds) over one bottleneck and prints each one's goodput as a line of JSON.
-// Timing is left to the caller. What is the same as in our cell and where ns-3 gets the cheaper choice stands in
-// narrows_bench.cc.
+// two flows of these algorithms (TypeIds) over one bottleneck and prints the goodput of each as a line of JSON.
+// The caller measures the time. narrows_bench.cc describes the common settings and the choices for ns-3.
 
 #include <cstdint>
 #include <iostream>
@@ -19,10 +18,10 @@ using namespace narrows;
 namespace {
 
 constexpr uint32_t kMss = 1448;
-// More than any window reaches behind 4 BDP.
+// Larger than any window with a buffer of 4 BDP.
 constexpr uint32_t kSocketBuffer = 16 << 20;
 constexpr uint16_t kPort = 5000;
-// Of a run: what is left out at its beginning, as our warm-up.
+// Start of the measurement in a run, as the warm-up in Narrows.
 constexpr double kWarmUp = 0.1;
 
 // Nodes: two senders, two routers, one receiver.
@@ -39,7 +38,7 @@ void Count(Ptr<Socket> socket, uint32_t flow) {
 void Read(Ptr<Socket> socket) {
     Address from;
     socket->GetPeerName(from);
-    // The first sender's link was made first, so that its address is the smaller one.
+    // The first sender's link is created first, so that its address is the lower one.
     static uint32_t s_first = InetSocketAddress::ConvertFrom(from).GetIpv4().Get();
     const uint32_t address = InetSocketAddress::ConvertFrom(from).GetIpv4().Get();
     s_first = std::min(s_first, address);
@@ -52,11 +51,11 @@ void Defaults() {
     Config::SetDefault("ns3::BulkSendApplication::SendSize", UintegerValue(kMss));
 }
 
-// A bulk flow of this congestion control from one sender, from `start` on.
+// A bulk flow with this algorithm from one sender, from `start` on.
 void Flow(const Network& net, Place from, const std::string& congestion, Time start) {
     const TypeIdValue type(TypeId::LookupByName(congestion));
     net.At(from)->GetObject<TcpL4Protocol>()->SetAttribute("SocketType", type);
-    // BBR paces, the others do not; a socket takes the default when it is made, at the start of the application.
+    // BBR paces, the others do not. A socket takes the default when it is created, at the start of the application.
     BulkSendHelper sender("ns3::TcpSocketFactory", InetSocketAddress(net.AddressOf(kReceiver), kPort));
     sender.SetAttribute("MaxBytes", UintegerValue(0));
     Simulator::Schedule(start - NanoSeconds(1), [congestion] {
@@ -93,7 +92,7 @@ int main(int argc, char* argv[]) {
                                     s->SetRecvCallback(MakeCallback(&Read));
                                 }));
     Flow(net, kFirst, first, MicroSeconds(1));
-    // Apart by what host jitter is in our cell, so that they are not in lock-step.
+    // The starts differ by the host jitter of a cell in Narrows, so that the flows are not in lock-step.
     Flow(net, kSecond, second, MicroSeconds(51));
     Simulator::Schedule(Seconds(kWarmUp * seconds), [] { g_bytes[0] = g_bytes[1] = 0; });
     Simulator::Stop(Seconds(seconds));
@@ -101,6 +100,6 @@ int main(int argc, char* argv[]) {
     const double span = (1 - kWarmUp) * seconds;
     std::cout << "{\"events\": " << Simulator::GetEventCount() << ", \"first_bps\": " << 8.0 * g_bytes[0] / span
               << ", \"second_bps\": " << 8.0 * g_bytes[1] / span << "}" << std::endl;
-    // No Simulator::Destroy(): tearing down objects is no part of simulating, and ours does not pay for it either.
+    // No Simulator::Destroy(): destroying objects is not part of the simulation, and Narrows does not do it either.
     std::_Exit(0);
 }

@@ -1,4 +1,4 @@
-"""Measures and figures of crowds of short flows, on runs made by hand."""
+"""Metrics and figures of many short flows, on constructed runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from narrows.studies.run import Run, Runs
 
 
 def a_run(controller: str = "bdr", counted: float = 3.0) -> Run:
-    """Flows of 1, 30 and 300 packets a second apart, 0.2, 0.3 and 2 s long; a fourth does not finish."""
+    """Flows of 1, 30 and 300 packets, a second apart, that take 0.2, 0.3 and 2 s; another is unfinished."""
     start, fct = [4.0, 5.0, 6.0, 9.0], [0.2, 0.3, 2.0, math.nan]
     t = np.arange(1.0, 11.0)
     flows = {
@@ -35,7 +35,7 @@ def a_run(controller: str = "bdr", counted: float = 3.0) -> Run:
     return Run({"controller": controller}, 1, {"flows": flows, "traces": traces})
 
 
-def test_completion_times_are_those_of_the_sizes_asked_for():
+def test_completion_times_cover_only_the_selected_sizes():
     assert measure_run("fct", a_run(), most_packets=30).value == pytest.approx(250.0)
     assert measure_run("fct", a_run(), least_packets=100).value == pytest.approx(2000.0)
     assert math.isnan(measure_run("fct", a_run(), least_packets=1000).value)

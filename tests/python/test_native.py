@@ -1,4 +1,4 @@
-"""With the simulator: what only a real run shows."""
+"""Tests that need runs of the simulator."""
 
 import json
 import os
@@ -55,14 +55,14 @@ cc = "reno"
         ("eta = 'x', mode = 'x'", "controllers.0.params: found 'x', expected"),
     ],
 )
-def test_a_controllers_refusal_is_in_the_scenarios_terms(params, message):
+def test_errors_of_a_rate_controller_use_the_scenarios_keys(params, message):
     text = SHORT + f"[[controllers]]\nkind = 'brf'\nlink = 'bottleneck'\nparams = {{ {params} }}"
     with pytest.raises(ScenarioError) as caught:
         sweep.run(loads(text, "x.toml"))
     assert str(caught.value).startswith(f"x.toml: {message}") and "`" not in str(caught.value)
 
 
-def test_what_the_simulator_says_is_never_lost():
+def test_messages_of_the_simulator_are_kept():
     assert str(translate("flow a: no path from b to c", {})) == "flow a: no path from b to c"
     assert str(translate("links[3].at[0].rate: found 1", {})) == "links.3.at.0.rate: found 1"
     listed = "controllers[1].params: unknown field `q`, there are no fields"
@@ -76,7 +76,7 @@ def test_every_example_runs():
         assert sum(results.flows["delivered_bytes"].to_pylist()) > 10**6, path
 
 
-def test_a_run_is_the_same_whatever_runs_beside_it(tmp_path):
+def test_a_run_does_not_depend_on_other_runs_in_parallel(tmp_path):
     for name, jobs in (("a", 1), ("b", 3)):
         sweep.run(loads(SHORT), out=tmp_path / name, seeds=4, jobs=jobs)
     for path in sorted((tmp_path / "a").iterdir()):
@@ -84,12 +84,12 @@ def test_a_run_is_the_same_whatever_runs_beside_it(tmp_path):
             assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
 
 
-def test_seeds_differ():
+def test_different_seeds_give_different_results():
     goodputs = sweep.run(loads(SHORT), seeds=3).flows["goodput_bps"].to_pylist()
     assert len(set(goodputs)) == 6
 
 
-def test_columns_are_those_of_the_tables():
+def test_the_columns_match_the_documented_tables():
     plan = resolve(loads(SHORT + "[probes]\ntraces = true"))
     output = sweep.simulator().run(plan)
     for name, schema in SCHEMAS.items():
@@ -114,7 +114,7 @@ def test_a_clean_link_is_full_and_fair():
     ("params", "message"),
     [("etta = 1", "etta"), ("eta = 7", "eta"), ("eta = '1x'", "eta|1x")],
 )
-def test_what_the_simulator_refuses_is_one_line_before_anything_is_written(tmp_path, params, message):
+def test_a_refused_scenario_gives_one_line_and_writes_nothing(tmp_path, params, message):
     text = SHORT + f"[[controllers]]\nkind = 'brf'\nlink = 'bottleneck'\n[controllers.params]\n{params}"
     with pytest.raises(ScenarioError, match=message) as caught:
         sweep.run(loads(text), out=tmp_path / "a")
@@ -132,8 +132,8 @@ def test_what_the_simulator_refuses_is_one_line_before_anything_is_written(tmp_p
     )
 )
 @settings(deadline=None, max_examples=200)
-def test_routes_are_the_simulators(edges):
-    """Queues in BDP and warm-ups rest on routes found here; packets take those found there."""
+def test_routes_are_the_same_as_in_the_simulator(edges):
+    """Python's routes determine queues in BDP and warm-ups; packets take the simulator's routes."""
     seen = set()
     text = ""
     for a, b, delay in edges:

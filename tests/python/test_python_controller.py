@@ -1,4 +1,4 @@
-"""A Python class serves as a congestion controller."""
+"""Congestion controllers written in Python."""
 
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ cc = "{cc}"
 
 
 class Aimd:
-    """Additive increase, multiplicative decrease: Reno, written in Python."""
+    """Reno in Python: additive increase, multiplicative decrease."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -36,34 +36,34 @@ class Aimd:
             window.cwnd += 1
 
     def on_congestion(self, event: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Half."""
+        """Halves the window."""
         assert event.signal in ("loss", "ecn", "timeout")
         window.ssthresh = max(window.cwnd // 2, 2)
 
 
 class Paced:
-    """Five megabits per second, whatever happens."""
+    """A constant rate of 5 Mbit/s."""
 
     owns_recovery = True
 
     def on_ack(self, _ack: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Always the same."""
+        """Sets the constant rate."""
         window.cwnd = 100
         window.pacing_rate = 5e6 / 8
 
     def on_congestion(self, event: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
 
 class Broken:
-    """Raises."""
+    """Raises an exception."""
 
     def on_ack(self, _ack: SimpleNamespace, _window: SimpleNamespace) -> None:
-        """Fail."""
+        """Raises."""
         raise ZeroDivisionError("on purpose")
 
     def on_congestion(self, event: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
 
 def goodput_mbit(cc: str, **controllers: type) -> float:
@@ -72,27 +72,27 @@ def goodput_mbit(cc: str, **controllers: type) -> float:
     return results.flows.column("goodput_bps")[0].as_py() / 1e6
 
 
-def test_the_python_reno_does_what_the_rust_reno_does() -> None:
+def test_reno_in_python_behaves_as_reno_in_rust() -> None:
     assert goodput_mbit("aimd", aimd=Aimd) == pytest.approx(goodput_mbit("reno"), rel=0.02)
 
 
-def test_a_python_controller_paces() -> None:
+def test_a_python_controller_can_pace() -> None:
     assert goodput_mbit("paced", paced=Paced) == pytest.approx(5 * 1448 / 1500, rel=0.02)
 
 
-def test_an_exception_in_a_controller_ends_the_run_and_comes_out() -> None:
+def test_an_exception_in_a_controller_ends_the_run_and_is_raised() -> None:
     with pytest.raises(ZeroDivisionError, match="on purpose") as caught:
         goodput_mbit("broken", broken=Broken)
-    # The handshake takes an RTT of 40 ms, the first ACK of data another and what transmission takes.
+    # The handshake takes an RTT of 40 ms. The first ACK of data takes another RTT and the transmission time.
     (note,) = caught.value.__notes__
     assert note.startswith("in Broken.on_ack, at 0.08") and note.endswith(" s of the simulation")
 
 
 class Unlucky(Aimd):
-    """Raises beyond its own methods, and late."""
+    """Raises late, in a function that its hook calls."""
 
     def on_congestion(self, event: SimpleNamespace, _window: SimpleNamespace) -> None:
-        """Fail."""
+        """Raises."""
         self.fail(event.now)
 
     def fail(self, now: float) -> None:
@@ -100,36 +100,36 @@ class Unlucky(Aimd):
         raise ValueError(f"at {now:.9g} s")
 
 
-def test_the_note_is_of_the_method_that_was_called() -> None:
+def test_the_exceptions_note_names_the_hook() -> None:
     with pytest.raises(ValueError, match="at ") as caught:
         goodput_mbit("unlucky", unlucky=Unlucky)
     assert caught.value.__notes__ == [f"in Unlucky.on_congestion, {caught.value} of the simulation"]
 
 
 class Negative:
-    """Decides nonsense."""
+    """Sets an invalid window."""
 
     def on_ack(self, _ack: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Below one segment."""
+        """Sets less than one segment."""
         window.cwnd = -5
 
     def on_congestion(self, event: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
 
 class Silent(Paced):
-    """Would never send again."""
+    """Sets a rate at which the flow would never send again."""
 
     def on_ack(self, _ack: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Not a rate."""
+        """Sets an invalid rate."""
         window.pacing_rate = float("nan")
 
 
 class Half:
-    """Lacks a hook."""
+    """Has no `on_congestion`."""
 
     def on_ack(self, ack: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ class Half:
         (Half, TypeError, "has no method on_congestion"),
     ],
 )
-def test_nonsense_is_refused_by_name(cls: type, error: type[Exception], says: str) -> None:
+def test_invalid_decisions_are_refused_by_name(cls: type, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says) as caught:
         goodput_mbit("own", own=cls)
     assert not isinstance(caught.value, narrows.NarrowsError), "it is not the scenario's fault"

@@ -1,7 +1,7 @@
-//! A Python class as a congestion controller: slower by two orders of magnitude, and good for trying an idea.
+//! A Python class as a congestion controller. It is slower by two orders of magnitude and serves to try an idea.
 //!
-//! The class follows the Rust contract: an instance per flow, `on_ack(ack, window)` and `on_congestion(event, window)` required,
-//! the other hooks optional. It changes `window` in place.
+//! The class follows the Rust trait, with an instance per flow. `on_ack(ack, window)` and `on_congestion(event, window)` are
+//! required, the other hooks optional. Hooks change `window` in place.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// The decision, as Python sees it.
+/// The window as a Python object.
 #[pyclass(name = "Window")]
 pub(crate) struct PyWindow {
     /// Segments.
@@ -46,7 +46,7 @@ impl PyWindow {
     fn set_pacing_rate(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let rate: Option<f64> =
             value.extract().map_err(|_| refuse("pacing_rate", value, "a number or None"))?;
-        // A rate of zero would be a flow that never sends again.
+        // With a rate of zero, the flow would never send again.
         if rate.is_some_and(|r| !(1.0..=1e15).contains(&r)) {
             return Err(refuse("pacing_rate", value, "1 to 1e15 bytes/s, or None"));
         }
@@ -77,7 +77,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    fn note(&self, error: PyErr) {
+    fn record(&self, error: PyErr) {
         if let Ok(mut slot) = self.error.lock() {
             slot.get_or_insert(error);
         }
@@ -92,12 +92,12 @@ pub(crate) struct PyController {
 }
 
 impl PyController {
-    /// Instantiates the class; `None` (and a note) if it raises.
+    /// Instantiates the class. If it raises, records the exception and returns `None`.
     pub(crate) fn new(class: &Py<PyAny>, failure: &Failure) -> Option<Self> {
         Python::attach(|py| match instantiate(class.bind(py)) {
             Ok(object) => Some(PyController { object: object.unbind(), failure: failure.clone() }),
             Err(error) => {
-                failure.note(error);
+                failure.record(error);
                 None
             }
         })
@@ -125,12 +125,12 @@ impl PyController {
             Ok(())
         });
         if let Err(error) = result {
-            self.failure.note(error);
+            self.failure.record(error);
         }
     }
 }
 
-/// An instance, with the hooks that a controller must have.
+/// Creates an instance, and checks that it has the required hooks.
 fn instantiate<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let object = class.call0()?;
     for hook in ["on_ack", "on_congestion"] {
@@ -267,7 +267,7 @@ impl Controller for PyController {
         );
     }
 
-    /// A class attribute: `owns_recovery = True` if it moves the window during recovery itself.
+    /// A class attribute: `owns_recovery = True` if the controller sets the window during recovery.
     fn recovery(&self) -> Recovery {
         let owns = Python::attach(|py| {
             let flag = self.object.bind(py).getattr_opt("owns_recovery").ok().flatten();

@@ -1,4 +1,4 @@
-//! Python's view of the emulator: a spec as JSON in, tables and a verdict out.
+//! The Python interface of the emulator: the input is a spec as JSON, the output tables and a verdict.
 
 use narrows_emulator::{Error, Spec};
 use narrows_sim::Results;
@@ -9,7 +9,12 @@ use pyo3::types::PyDict;
 
 use crate::{Cancel, PlanError, tables};
 
-create_exception!(_native, EmulationError, PyOSError, "The kernel refuses what a run on real stacks needs.");
+create_exception!(
+    _native,
+    EmulationError,
+    PyOSError,
+    "The kernel refuses an operation that a run on real stacks needs."
+);
 
 #[pyfunction]
 #[pyo3(signature = (spec_json, cancel=None))]
@@ -28,7 +33,7 @@ fn emulate<'py>(py: Python<'py>, spec_json: &str, cancel: Option<&Cancel>) -> Py
     Ok(out)
 }
 
-/// Adds the functions of this file to the module.
+/// Adds this file's functions to the module.
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("EmulationError", m.py().get_type::<EmulationError>())?;
     m.add_function(wrap_pyfunction!(emulate, m)?)

@@ -1,4 +1,4 @@
-//! Python's view of the simulator: a plan as JSON in, tables as NumPy columns out.
+//! The Python interface of the simulator: the input is a plan as JSON, the output tables of NumPy columns.
 
 #![allow(missing_docs, unreachable_pub, reason = "the Python stub _native.pyi is the documentation")]
 
@@ -25,7 +25,7 @@ use pyo3::types::PyDict;
 
 create_exception!(_native, PlanError, PyValueError, "A plan that cannot be run.");
 
-/// A flag that makes a run in another thread give up.
+/// A flag that cancels a run in another thread.
 #[pyclass(frozen)]
 #[derive(Default)]
 struct Cancel {
@@ -52,7 +52,7 @@ fn parse(plan_json: &str) -> PyResult<Plan> {
     serde_json::from_str(plan_json).map_err(|e| PlanError::new_err(format!("plan: {e}")))
 }
 
-/// The user's classes first, then the built-in controllers.
+/// Builds a controller by name: the user's classes first, then the built-in controllers.
 fn find(classes: &BTreeMap<String, Py<PyAny>>, failure: &Failure, name: &str) -> Option<Box<dyn Controller>> {
     match classes.get(name) {
         Some(class) => PyController::new(class, failure).map(|c| Box::new(c) as Box<dyn Controller>),
@@ -106,11 +106,11 @@ fn tables(py: Python<'_>, results: Results) -> PyResult<Bound<'_, PyDict>> {
     Ok(out)
 }
 
-/// Checks a plan as `run` would, without running it.
+/// Validates a plan as `run` does, without running it.
 #[pyfunction]
 #[pyo3(signature = (plan_json, controllers=Vec::new()))]
 fn check(plan_json: &str, controllers: Vec<String>) -> PyResult<()> {
-    // A user's class stands for itself; it is not instantiated for a check.
+    // The check does not instantiate a user's class; another controller stands in for it.
     let stand_in = |name: &str| {
         let name = if controllers.iter().any(|c| c == name) { "reno" } else { name };
         congestion::registry::build(name)

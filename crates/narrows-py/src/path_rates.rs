@@ -1,4 +1,4 @@
-//! PACEC's controller for the OpenFlow controller: messages as JSON in and out, paths by a call back.
+//! PACEC's controller for the OpenFlow controller, with messages as JSON. Paths come from a callback.
 
 use core::cell::RefCell;
 
@@ -20,7 +20,7 @@ struct Change {
     demand: Option<Rate>,
 }
 
-/// A Python function of two addresses, as text, that gives the numbers of the ports between them.
+/// A Python function of two addresses, as strings, that returns the numbers of the ports between them.
 struct Paths<'a, 'py> {
     find: &'a Bound<'py, PyAny>,
     failed: RefCell<Option<PyErr>>,
@@ -36,7 +36,7 @@ impl Topology for Paths<'_, '_> {
     }
 }
 
-/// Reports and time need no paths.
+/// A topology for reports and timers, which need no paths.
 struct Nowhere;
 
 impl Topology for Nowhere {
@@ -45,7 +45,7 @@ impl Topology for Nowhere {
     }
 }
 
-/// `rate::pacec::Pacec` as Python sees it.
+/// `rate::pacec::Pacec` as a Python object.
 #[pyclass(name = "Pacec")]
 pub(crate) struct PyPacec {
     pacec: Pacec,
@@ -59,7 +59,7 @@ impl PyPacec {
         let ports: Vec<(PortId, Params)> =
             serde_json::from_str(ports_json).map_err(|e| refuse("params", &e))?;
         for (_, params) in &ports {
-            params.check().map_err(|trouble| PyValueError::new_err(format!("params: {trouble}")))?;
+            params.check().map_err(|error| PyValueError::new_err(format!("params: {error}")))?;
         }
         let pacec = Pacec::new(ports, Bytes::new(mtu), Time::from_nanos(now_ns));
         Ok(PyPacec { pacec, out: Vec::new() })

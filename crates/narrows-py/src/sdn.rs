@@ -1,4 +1,4 @@
-//! The SDN controller's detector and poll logic for the OpenFlow controller: messages as JSON in and out.
+//! The SDN controller's detector and poll logic for the OpenFlow controller, with messages as JSON.
 
 use narrows_control::rate::brf::congestion;
 use narrows_control::rate::sdn::{Params, Sdn};
@@ -7,10 +7,10 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// What to send: the port, and the message as JSON.
+/// Messages to send: the port, and the message as JSON.
 pub(crate) type Outgoing = Vec<(PortId, String)>;
 
-/// `rate::sdn::Sdn` as Python sees it.
+/// `rate::sdn::Sdn` as a Python object.
 #[pyclass(name = "Sdn")]
 #[derive(Default)]
 pub(crate) struct PySdn {
@@ -51,7 +51,7 @@ impl PySdn {
         (next != Time::NEVER).then(|| next.as_nanos())
     }
 
-    /// Eq 5, eq 6, and arrivals as part of the rated class's share.
+    /// The values of equations 5 and 6, and arrivals as part of the rated class's share.
     fn verdict(&self, port: PortId) -> Option<(f64, f64, f64)> {
         self.sdn.verdict(port).map(|v| (v.netcard_rate, v.queue_utilisation, v.arrivals))
     }
