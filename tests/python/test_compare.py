@@ -101,7 +101,7 @@ def test_remains_of_a_run_are_one_line(narrows, backend, tmp_path):
     both(backend, 1, 1, a=tmp_path / "a")
     (tmp_path / "b/runs").mkdir(parents=True)
     (tmp_path / "b/metadata.json").write_text((tmp_path / "a/metadata.json").read_text())
-    line = f"{tmp_path / 'b'}: holds no finished run\n"
+    line = f"{tmp_path / 'b'}: found no finished run, expected at least one\n"
     assert narrows("compare", tmp_path / "a", tmp_path / "b") == (2, "", line)
     assert narrows("report", tmp_path / "b") == (2, "", line)
     assert not (tmp_path / "b/report.html").exists()

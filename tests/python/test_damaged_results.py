@@ -42,7 +42,7 @@ def refused(narrows, folder, line):
 def test_a_table_that_lacks_a_column_is_named(narrows, results, place, column):
     shutil.copytree(results, results.parent / "sound")
     shutil.copy(results / "events.parquet", results / f"{place}.parquet")
-    line = f"{results}/{place}.parquet: has no column {column!r}, expected results of this version"
+    line = f"{results}/{place}.parquet: found no column {column!r}, expected results of this version"
     refused(narrows, results, line)
 
 
@@ -54,7 +54,7 @@ def test_every_column_is_asked_for(results):
             continue
         last = schema.names[-1]
         sweep.tables.write(path, table.drop_columns([last]))
-        with pytest.raises(OutputError, match=f"{name}.parquet: has no column '{last}'"):
+        with pytest.raises(OutputError, match=f"{name}.parquet: found no column '{last}'"):
             Results.read(results).table(name)
 
 
@@ -62,7 +62,7 @@ def test_a_factor_without_a_column_is_named(narrows, results):
     shutil.copytree(results, results.parent / "sound")
     runs = Results.read(results).runs
     sweep.tables.write(results / "runs.parquet", runs.drop_columns(["topology.rtt"]))
-    line = f"{results}/runs.parquet: has no column 'topology.rtt', expected results of this version"
+    line = f"{results}/runs.parquet: found no column 'topology.rtt', expected results of this version"
     refused(narrows, results, line)
 
 
@@ -83,7 +83,7 @@ def test_tables_of_a_matrix_that_are_not_its_own_are_one_line(narrows, tmp_path,
     shutil.copy(folder / "links.parquet", folder / "flows.parquet")
     code, out, err = narrows(*asked, "--reuse")
     assert (code, out) == (2, "")
-    assert err == f"{folder}/flows.parquet: has no column 'flow', expected results of this version\n"
+    assert err == f"{folder}/flows.parquet: found no column 'flow', expected results of this version\n"
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_the_table_has_a_row_per_cell_and_an_interval_per_figure(measured):
 def test_the_summary_names_controllers_that_leave_others_little(measured):
     _, found = measured
     assert all(c.share.mean > 0.1 for c in found if c.buffer == "1bdp" and c.rival)
-    assert "Nobody leaves less than a tenth" in " ".join(summary(found, "1bdp"))
+    assert "No controller leaves less than a tenth" in " ".join(summary(found, "1bdp"))
     starved = [
         replace(c, share=replace(c.share, mean=0.05))
         if (c.buffer, c.controller, c.rival) == ("1bdp", "vegas", "bbr")
@@ -253,7 +253,7 @@ def test_the_summary_ranks_by_the_harm_to_rivals():
         }
     )
     assert (
-        "Over all rivals CUBIC takes the most of what they have alone (80 % on average), "
+        "On average over all rivals, CUBIC takes the most of their goodput alone (80 %), "
         "Vegas the least (5 %)." in summary(found, "1bdp")
     )
 
@@ -269,8 +269,8 @@ def around(harms: dict[tuple[str, str], float], half: float, seeds: int = 5) -> 
 
 def test_no_controller_is_first_if_intervals_overlap():
     both = {("cubic", "dctcp"): 0.514, ("dctcp", "cubic"): 0.508}
-    said = "the intervals do not tell who takes the most of what they have alone: 51 % on average."
-    assert f"Over all rivals {said}" in summary(around(both, 0.01), "1bdp")
+    said = "The intervals do not separate the controllers by the goodput that they take from rivals: "
+    assert f"{said}51 % on average over all rivals." in summary(around(both, 0.01), "1bdp")
     assert "DCTCP takes the most" in " ".join(summary(around(both, 0.001), "1bdp"))
 
 
@@ -283,8 +283,8 @@ def test_all_controllers_that_may_be_first_are_named():
     }
     harms |= {("cubic", "vegas"): -0.004, ("reno", "vegas"): -0.001}
     assert (
-        "Over all rivals one of CUBIC and Reno takes the most of what they have alone (80 to 81 % on "
-        "average; the intervals do not tell which), Vegas the least (0 %)."
+        "On average over all rivals, one of CUBIC and Reno takes the most of their goodput alone "
+        "(80 to 81 %; the intervals do not separate them), Vegas the least (0 %)."
         in summary(around(harms, 0.02), "1bdp")
     )
 
@@ -293,8 +293,7 @@ def test_with_one_seed_no_controller_is_first_or_more_harmful():
     harms = {("cubic", "cubic"): 0.5, ("cubic", "bbr"): 0.9, ("bbr", "cubic"): -0.001}
     said = " ".join(summary(around(harms, 0, seeds=1), "1bdp"))
     assert (
-        "0 to 90 % of what they have alone is taken on average: with one seed nothing is known of chance"
-        in said
+        "0 to 90 % of their goodput alone is taken. One seed has no intervals, so there is no ranking" in said
     )
     assert "takes the most" not in said and "more harm" not in said and "-0" not in said
 
@@ -310,9 +309,9 @@ def test_the_summary_averages_defined_values():
     harms = {("vegas", "cubic"): 0.8, ("reno", "cubic"): nothing, ("cubic", "vegas"): 0.1}
     found = matrix_of({**harms, ("reno", "vegas"): nothing, ("cubic", "reno"): nothing})
     lines = " ".join(summary(found, "1bdp"))
-    assert "CUBIC takes the most" in lines and "(80 % on average)" in lines and "nan" not in lines
+    assert "CUBIC takes the most" in lines and "(80 %)" in lines and "nan" not in lines
     found = matrix_of(dict.fromkeys(harms, nothing), share=nothing)
-    assert summary(found, "1bdp") == ["Nobody delivered anything."]
+    assert summary(found, "1bdp") == ["No flow delivered any data."]
 
 
 def test_only_controllers_that_harm_cubic_more_than_cubic_are_named():
@@ -350,7 +349,7 @@ def test_the_map_of_harm_says_which_side_suffers(measured):
         encoding = drawn.panels[0].chart.to_dict()["layer"][0]["encoding"]
         titles[drawn.id] = (encoding["y"]["title"], encoding["x"]["title"])
     assert titles["harm-rtt-1bdp"] == titles["harm-goodput-1bdp"] == ("suffered by", "from")
-    assert titles["share-1bdp"] == ("of", "beside")
+    assert titles["share-1bdp"] == ("of", "against")
 
 
 def test_the_width_of_a_map_follows_its_columns(measured):
@@ -381,7 +380,7 @@ def test_the_command_writes_tables_and_a_page_and_prints_starvation(tmp_path, na
     arguments += ["--out", str(out), "--no-figures"]
     code, printed, _ = narrows(*arguments)
     assert code == 0
-    assert "1bdp:" in printed and "with one seed nothing is known of chance" in printed
+    assert "1bdp:" in printed and "so there is no ranking" in printed
     with (out / "matrix.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 2 + 4
     assert "Harm to the goodput" in (out / "report.html").read_text()
@@ -396,7 +395,10 @@ def test_random_loss_and_marks_are_on_the_page(tmp_path, narrows):
     arguments = ["matrix", "cubic", "--buffer", "1bdp", "--seeds", "1", "--duration", "2s", "--no-figures"]
     _, printed, _ = narrows(*arguments, "--loss", "0.5%", "--mark", "0.2bdp", "--out", str(tmp_path / "a"))
     text = (tmp_path / "a/report.html").read_text()
-    assert "note: The link loses 0.5 % at random" in printed and "The link loses 0.5 % at random" in text
+    assert (
+        "note: The link loses 0.5 % of packets at random" in printed
+        and "The link loses 0.5 % of packets at random" in text
+    )
     assert "RTT of 40ms and random loss of 0.5 %." in text
     assert "Random loss" in text and "Marks above" in text and "0.2 BDP" in text
     _, printed, _ = narrows(*arguments, "--out", str(tmp_path / "b"))

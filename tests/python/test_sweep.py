@@ -407,7 +407,7 @@ def test_a_first_run_that_was_killed_is_no_foreign_folder(tmp_path, backend):
 def test_remains_of_a_run_are_no_earlier_results(tmp_path, backend):
     (tmp_path / "metadata.json").write_text("{}")
     (tmp_path / "runs").mkdir()
-    with pytest.raises(OutputError, match="holds no finished run"):
+    with pytest.raises(OutputError, match="found no finished run"):
         Results.read(tmp_path)
     with pytest.raises(sweep.Interrupted):
         sweep.run(scenario(), out=tmp_path, backend=backend, jobs=1, progress=stop_after(1))

@@ -1,4 +1,4 @@
-"""Every pair of congestion controllers on a shared link: shares of the goodput, and harm."""
+"""Pairwise fairness of congestion controllers: shares of goodput, and harm to each other."""
 
 from narrows.matrix.cells import Cell, cells
 from narrows.matrix.plan import Ask, scenario

@@ -1,10 +1,9 @@
-"""The cells of a matrix: for each buffer and two controllers, what one has of the other's company.
+"""The cells of a matrix: for each buffer, the results of a controller against a rival.
 
-A cell is about a controller next to a rival. Where a controller meets itself it is about both of its flows:
-goodput, RTT and harm are their means, the share is the larger one and the ratio the larger over the smaller.
-Harm (MET-35) is Ware, Mukerjee, Seshan and Sherry's (HotNets 2019): what a rival takes from a controller, as
-a part of what it has when it is alone on the same link. All figures are means over seeds; harm compares runs
-of one seed.
+If a controller competes with itself, the cell describes both flows: goodput, RTT and harm are their means,
+the share is the larger share, and the ratio is the larger over the smaller goodput. Harm (MET-35) follows
+Ware, Mukerjee, Seshan and Sherry (HotNets 2019): the part that a rival takes from the controller's value
+alone on the same link. All figures are means over seeds. Harm compares runs with the same seed.
 """
 
 from __future__ import annotations
@@ -32,37 +31,37 @@ SHARE_OF_ONE = 0.5
 
 @dataclass(frozen=True)
 class Cell:
-    """A controller next to a rival, or alone."""
+    """A controller against a rival, or alone."""
 
     buffer: str
     controller: str
     rival: str | None
-    """None: it is alone."""
+    """Name of the rival (None: the controller is alone)."""
     seeds: int
     goodput_bps: Interval
     """Goodput of one flow of the controller (MET-2)."""
     rtt_mean_s: Interval
-    """Mean RTT of its ACKs (MET-12)."""
+    """Mean RTT over its ACKs (MET-12)."""
     share: Interval
-    """Its share of the goodput of both flows (MET-33); next to itself the larger of the two."""
+    """Share of the goodput of both flows (MET-33). Against itself, the larger of both shares."""
     ratio: Interval
-    """Its goodput over the rival's (MET-34); next to itself the larger over the smaller."""
+    """Its goodput over the rival's (MET-34). Against itself, the larger over the smaller."""
     jain: Interval
     """Jain's index of both goodputs (MET-30)."""
     harm_goodput: Interval
-    """Part of its lonely goodput that the rival takes (MET-35)."""
+    """Part of its goodput alone that it loses against the rival (MET-35)."""
     harm_rtt: Interval
-    """Fraction of its RTT next to the rival that is absent when it runs alone (MET-35)."""
+    """Part of its RTT against the rival that exceeds its RTT alone (MET-35)."""
     starved: Interval
-    """Part of the seeds in which it had less than 5 % of its fair share for more than 10 s (MET-36)."""
+    """Share of seeds in which it had less than 5 % of its fair share for more than 10 s (MET-36)."""
 
 
 FIGURES = tuple(item.name for item in fields(Cell) if item.type == "Interval")
-"""Names of what is measured."""
+"""Names of the measured figures."""
 
 
 def cells(results: Results, ask: Ask) -> list[Cell]:
-    """All cells: for each buffer first each controller alone, then each pair, row by row."""
+    """All cells: for each buffer the controllers alone, then all pairs, row by row."""
     experiment = Experiment(id="matrix", title="", scenario="", factors={"buffer": BUFFER})
     runs = read_runs(results, experiment)
     warmup = float(results.metadata.get("warmup_s", 0.0))
@@ -88,7 +87,7 @@ def cells(results: Results, ask: Ask) -> list[Cell]:
 
 
 def _cell(buffer: str, name: str, rival: str | None, runs: Runs, alone: Runs, warmup: float) -> Cell:
-    """The cell of the controller `name`, whose runs alone are `alone`."""
+    """The cell of the controller `name`. `alone` holds its runs alone."""
     solo = {run.seed: run for run in alone}
     rows = [_figures(run, name, rival, solo[run.seed], warmup) for run in runs if run.seed in solo]
     columns = {figure: metrics.mean_ci([row[figure] for row in rows]) for figure in FIGURES}
@@ -101,7 +100,7 @@ def _figures(run: Run, name: str, rival: str | None, solo: Run, warmup: float) -
     goodput, rtt = float(rates[own].mean()), float(rtts[own].mean())
     before = float(solo.column("flows", "goodput_bps")[0])
     together = rival is not None
-    # Two flows of one controller have no order of their own: the one that got more is looked at.
+    # Two flows of one controller have no order, so the one with more goodput counts.
     mine = max(own, key=lambda i: float(rates[i]))
     more, other = float(rates[mine]), float(rates[1 - mine]) if together else np.nan
     return {
@@ -129,7 +128,7 @@ def _starved(run: Run, row: int, warmup: float) -> bool:
 
 
 def table(found: Sequence[Cell]) -> pa.Table:
-    """The cells as a table: a figure's mean, and half the width of its 95 % interval over seeds."""
+    """The cells as a table: mean and half width of the 95 % interval over seeds of each figure."""
     columns: dict[str, Any] = {
         "buffer": [cell.buffer for cell in found],
         "controller": [cell.controller for cell in found],

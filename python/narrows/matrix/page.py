@@ -1,4 +1,4 @@
-"""A matrix as heat maps, one page, and a summary in words."""
+"""A matrix as heat maps, as a page, and as a summary in words."""
 
 from __future__ import annotations
 
@@ -23,39 +23,40 @@ from narrows.scenario.served import MARKED
 Say = Callable[[str], None]
 
 LEGACY = "cubic"
-"""The algorithm that is deployed: Linux's default."""
+"""The controller that is deployed most: Linux's default."""
 STARVING = 0.1
-"""Share of the goodput below which the summary names a victim."""
+"""Share of the goodput below which the summary names a controller as starved."""
 
 _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
     (
         "share",
         "Share of the goodput",
-        "Percent of both flows' goodput that the row's controller has beside the column's. Blue: more than "
-        "half; brown: less. On the diagonal: the larger share of two flows of one kind, mean over seeds.",
+        "Share of the row's controller in the goodput of both flows, against the column's, in percent. "
+        "Blue is more than half, brown is less. The diagonal shows the larger share of two equal flows, "
+        "mean over seeds.",
         SHARE,
-        ("of", "beside"),
+        ("of", "against"),
     ),
     (
         "harm_goodput",
         "Harm to the goodput",
-        "Percent of its lonely goodput that the row's controller loses beside the column's (Ware et al., "
-        "HotNets 2019). A fair half is 50. The diagonal is what a controller does to its own kind: what does "
-        "more to it than that is worse company than its own.",
+        "Percent of its goodput alone that the row's controller loses against the column's (Ware et al., "
+        "HotNets 2019). A fair half is 50. The diagonal shows the harm of a controller to itself. A rival "
+        "with a larger value does more harm than the controller does to itself.",
         HARM,
         ("suffered by", "from"),
     ),
     (
         "harm_rtt",
         "Harm to the RTT",
-        "Percent of the row's mean RTT that it would not have alone. Blue: it waits less than alone.",
+        "Percent of the row's mean RTT that exceeds its mean RTT alone. Blue: its RTT is lower than alone.",
         HARM,
         ("suffered by", "from"),
     ),
     (
         "jain",
         "Jain's index",
-        "Of both goodputs, in percent: 100 if they are equal, 50 if one has all.",
+        "Jain's index of both goodputs, in percent: 100 if they are equal, 50 if one flow has everything.",
         FAIR,
         ("of", "and"),
     ),
@@ -106,7 +107,7 @@ def maps(found: Sequence[Cell], ask: Ask, buffer: str) -> list[Figure]:
         identity = f"{figure.replace('_', '-')}-{buffer}"
         figures.append(
             heat_map(
-                identity, f"{title} behind {buffer_text(buffer)}", caption, sides, values, scale, PERCENT
+                identity, f"{title}, buffer of {buffer_text(buffer)}", caption, sides, values, scale, PERCENT
             )
         )
     return figures
@@ -121,7 +122,7 @@ def _page(found: Sequence[Cell], results: Results, ask: Ask, drawn: dict[str, li
     sections = [
         page.Section(
             f"buffer-{buffer}",
-            f"Behind {buffer_text(buffer)}",
+            f"Buffer of {buffer_text(buffer)}",
             "",
             " ".join(summary(found, buffer)),
             figures,
@@ -139,21 +140,21 @@ def _page(found: Sequence[Cell], results: Results, ask: Ask, drawn: dict[str, li
         ("Seeds", f"{ask.seed} to {ask.seed + ask.seeds - 1}"),
     ]
     lead = (
-        f"{len(ask.controllers)} congestion controllers, each alone and each beside each, over one "
+        f"{len(ask.controllers)} congestion controllers, each alone and in all pairs, over one "
         f"bottleneck of {ask.rate} with an RTT of {ask.rtt}"
         f"{f' and random loss of {_loss(ask)}' if ask.loss else ''}. Cells are means over {ask.seeds} seeds; "
-        "intervals are in matrix.csv and under the pointer."
+        "matrix.csv and the tooltips have their intervals."
     )
     warmup = float(results.metadata.get("warmup_s", 0.0))
     return page.render(
         page.Page(
-            "Every controller beside every other",
+            "Pairwise fairness of congestion controllers",
             lead,
             "",
             sections,
             notes=notes(ask),
             facts=facts,
-            interval=f"The measurement interval leaves out the first {warmup:g} s of a run (the warm-up).",
+            interval=f"The measurement interval excludes the first {warmup:g} s of a run (the warm-up).",
         )
     )
 
@@ -163,25 +164,26 @@ def _loss(ask: Ask) -> str:
 
 
 def notes(ask: Ask) -> list[str]:
-    """Notes about the controllers and the link that a reader needs."""
+    """Notes for the reader about the controllers and the link."""
     said = []
     if ask.loss:
         said.append(
-            f"The link loses {_loss(ask)} at random: shares are of what both carry, and harm is of what one "
-            "carries alone, which for who gives way to losses is little of the link."
+            f"The link loses {_loss(ask)} of packets at random. Shares refer to the goodput of both flows, "
+            "and harm to the goodput alone, which is low for controllers that react to loss."
         )
     unmarked = [look(name).label for name in ask.controllers if name in MARKED]
     if unmarked and ask.mark is None:
-        said.append(f"{' and '.join(unmarked)}: nobody marks here, so that it is Reno.")
+        said.append(f"{' and '.join(unmarked)}: the link does not mark packets, so it behaves as Reno.")
     if any(name in HELP for name in ask.controllers):
         met = set(pairs(ask))
         absent = [
             f"{a} and {b}" for a, b in combinations(order(list(ask.controllers)), 2) if (a, b) not in met
         ]
         said.append(
-            "Controllers that obey the network have its help at the bottleneck, whoever is beside them."
+            "Controllers that follow the network's rates have its rate controller at the bottleneck, against "
+            "any rival."
             + (
-                f" A port has one rate controller, which leaves out {len(absent)} pairs: {', '.join(absent)}."
+                f" A port has one rate controller, so {len(absent)} pairs are left out: {', '.join(absent)}."
                 if absent
                 else ""
             )
@@ -190,7 +192,7 @@ def notes(ask: Ask) -> list[str]:
 
 
 def summary(found: Sequence[Cell], buffer: str) -> list[str]:
-    """Behind a buffer: who starves whom, who takes most and least, who is worse company than one's own."""
+    """Sentences about a buffer: starvation, the most and the least harmful controllers, and harm to CUBIC."""
     here = {(c.controller, c.rival): c for c in found if c.buffer == buffer and c.rival is not None}
     names = order([name for name, _ in here])
     met = {name: [c for (own, rival), c in here.items() if rival == name != own] for name in names}
@@ -200,11 +202,11 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
         if victims:
             victims.sort(key=lambda cell: cell.share.mean)
             listed = ", ".join(f"{look(v.controller).label} {100 * v.share.mean:.1f} %" for v in victims)
-            lines.append(f"{look(name).label} leaves less than a tenth to: {listed}.")
+            lines.append(f"{look(name).label} leaves less than a tenth of the goodput to: {listed}.")
     if all(math.isnan(cell.share.mean) for cell in here.values()):
-        return ["Nobody delivered anything."]
+        return ["No flow delivered any data."]
     if not lines:
-        lines.append("Nobody leaves less than a tenth to anybody.")
+        lines.append("No controller leaves less than a tenth of the goodput to another.")
     lines += _most_and_least({name: _over_rivals(cells) for name, cells in met.items()})
     worse = [look(name).label for name in names if _worse_than_its_own(here, name)]
     if worse:
@@ -216,9 +218,9 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
 
 
 def _over_rivals(cells: Sequence[Cell]) -> Interval:
-    """Mean harm to those rivals that have something alone, with bounds that hold however they hang together.
+    """Mean harm to the rivals that have goodput alone, with bounds for any correlation between them.
 
-    A bound is the mean of the rivals' bounds: unknown, if one of them is.
+    A bound is the mean of the rivals' bounds. It is unknown if one of these is.
     """
     known = [cell.harm_goodput for cell in cells if not math.isnan(cell.harm_goodput.mean)]
     if not known:
@@ -231,7 +233,7 @@ def _over_rivals(cells: Sequence[Cell]) -> Interval:
 
 
 def _most_and_least(harm: dict[str, Interval]) -> list[str]:
-    """The controllers that do most and least harm to rivals, as far as the intervals tell."""
+    """The controllers with the most and the least harm to rivals, as far as the intervals separate them."""
     known = {name: interval for name, interval in harm.items() if not math.isnan(interval.mean)}
     if len(known) < 2:
         return []
@@ -239,21 +241,21 @@ def _most_and_least(harm: dict[str, Interval]) -> list[str]:
     of_all = _range(list(known.values()))
     if max(interval.n for interval in known.values()) < 2:
         return [
-            f"Over all rivals {of_all} of what they have alone is taken on average: with one seed nothing "
-            "is known of chance, and nobody is first."
+            f"On average over all rivals, {of_all} of their goodput alone is taken. One seed has no "
+            "intervals, so there is no ranking."
         ]
-    # An interval that is unknown reaches everywhere.
+    # An unknown interval is unbounded.
     first, last = known[ranked[0]], known[ranked[-1]]
     most = [name for name in ranked if not known[name].high < first.low]
     least = [name for name in ranked if not known[name].low > last.high]
     if len(most) == len(least) == len(ranked):
         return [
-            "Over all rivals the intervals do not tell who takes the most of what they have alone: "
-            f"{of_all} on average."
+            "The intervals do not separate the controllers by the goodput that they take from rivals: "
+            f"{of_all} on average over all rivals."
         ]
     return [
-        f"Over all rivals {_one_of(most)} takes the most of what they have alone "
-        f"({_range([known[name] for name in most])} on average{_untold(most)}), "
+        f"On average over all rivals, {_one_of(most)} takes the most of their goodput alone "
+        f"({_range([known[name] for name in most])}{_untold(most)}), "
         f"{_one_of(least)} the least ({_range([known[name] for name in least])}{_untold(least)})."
     ]
 
@@ -264,21 +266,21 @@ def _one_of(names: Sequence[str]) -> str:
 
 
 def _untold(names: Sequence[str]) -> str:
-    return "; the intervals do not tell which" if len(names) > 1 else ""
+    return "; the intervals do not separate them" if len(names) > 1 else ""
 
 
 def _range(intervals: Sequence[Interval]) -> str:
     """Their means: ``51 %``, or ``5 to 51 %``."""
-    # Whole numbers, of which there is no -0.
+    # Integers, so that there is no -0.
     percents = [round(100 * interval.mean) for interval in intervals]
     low, high = min(percents), max(percents)
     return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 def _worse_than_its_own(here: dict[tuple[str, str], Cell], name: str) -> bool:
-    """Whether `name` does more harm to what is deployed than that does to itself (Ware et al., section 4).
+    """Whether `name` does more harm to the deployed controller than it does to itself (Ware et al., 4).
 
-    Their intervals must lie apart: those of one seed, which are unknown, do not.
+    The intervals must be disjoint. Those of one seed are unknown, and therefore never disjoint.
     """
     beside, own = here.get((LEGACY, name)), here.get((LEGACY, LEGACY))
     if beside is None or own is None or name == LEGACY:

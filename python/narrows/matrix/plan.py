@@ -1,4 +1,4 @@
-"""The runs of a matrix: each controller alone, and every two of them over one bottleneck."""
+"""The runs of a matrix: each controller alone, and all pairs over one bottleneck."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from narrows.scenario.served import MARKED
 TIGHT = "tight"
 """Name of the bottleneck."""
 BUFFER = f"links.{TIGHT}.queue.limit"
-"""The key that varies."""
+"""The varied key."""
 BUFFERS = ("0.5bdp", "1bdp", "4bdp")
-"""Lengths of its queue, if nothing else is asked for."""
+"""Default lengths of its queue."""
 ACCESS_FACTOR = 10
-"""Access links over the bottleneck; they never drop."""
+"""Rate of access links over that of the bottleneck. They never drop."""
 FULL_PACKET = 1500
-"""L3 bytes. Hosts add up to its time at the bottleneck at random: without it two flows stay in lock-step."""
+"""L3 bytes of a full packet. Hosts add a random delay of up to its transmission time at the bottleneck.
+Without it two flows stay synchronised.
+"""
 INTERVAL = "500ms"
-"""Bins in which starvation is looked for (MET-36)."""
+"""Width of the bins for starvation (MET-36)."""
 SDN_DELAY = "1ms"
-"""Between ports and the domain's controller, one way."""
+"""One-way delay between ports and the domain's controller."""
 
 _BRF = {"sdn": {"delay": SDN_DELAY}}
 HELP: dict[str, dict[str, Any]] = {
@@ -39,14 +41,14 @@ HELP: dict[str, dict[str, Any]] = {
     "bdr-literal": {"controllers": [{"kind": "bdr", "link": TIGHT, "params": {"mode": "literal"}}]},
     "obp": {"controllers": [{"kind": "obp", "link": TIGHT}]},
 }
-"""Controllers that take their rate from the network, and the rate controller that they require."""
+"""Controllers that follow the network's rates, and the rate controller that they need."""
 VARIANTS = ("-literal", "-recent", "-hystartpp")
-"""Endings of names that are another controller but for one thing; they are in a matrix if asked for."""
+"""Suffixes of variants of other controllers. A matrix has them only on request."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """The controllers and the network of a matrix."""
+    """The request for a matrix."""
 
     controllers: tuple[str, ...]
     rate: str = "100mbit"
@@ -59,25 +61,25 @@ class Ask:
     seeds: int = 5
     seed: int = 1
     loss: str | float = 0.0
-    """Random loss behind the bottleneck's queue."""
+    """Random loss after the bottleneck's queue."""
     mark: str | None = None
-    """Queue length above which packets are marked, for controllers that heed ECN; no marks if left out."""
+    """Queue length above which packets are marked, for controllers that use ECN (None: no marks)."""
 
 
 def choose(
     known: Sequence[str], wanted: Iterable[str] = (), *, everyone: bool = False, marks: bool = False
 ) -> tuple[str, ...]:
-    """The controllers of a matrix, family by family.
+    """The controllers of a matrix, sorted by family.
 
     Args:
-        known: all there are.
-        wanted: those asked for; if none, all that need nothing of the network (where it does not mark, no
-            DCTCP), but no variants.
-        everyone: variants, and those that need the network's help, too.
-        marks: the network marks.
+        known: all controllers.
+        wanted: requested controllers. Without any, all that need nothing from the network (no DCTCP without
+            marks), without variants.
+        everyone: whether to add variants, and controllers that need the network's help.
+        marks: whether the network marks packets.
 
     Raises:
-        NarrowsError: for a name that is not known, or names together with `everyone`.
+        NarrowsError: for an unknown name, or for names together with `everyone`.
     """
     named = list(dict.fromkeys(wanted))
     for name in named:
@@ -94,16 +96,16 @@ def choose(
 
 
 def pairs(ask: Ask) -> list[tuple[str, str]]:
-    """Every two controllers that one bottleneck can serve, and each with itself.
+    """All pairs of controllers that one bottleneck can serve, and each controller with itself.
 
-    A port has one rate controller: two kinds that need different ones do not meet.
+    A port has one rate controller, so two controllers that need different ones are not a pair.
     """
     every = combinations_with_replacement(order(list(ask.controllers)), 2)
     return [(a, b) for a, b in every if not (a in HELP and b in HELP) or HELP[a] == HELP[b]]
 
 
 def case(first: str, second: str | None = None) -> str:
-    """The name of the runs of a pair, or of one alone."""
+    """The name of the runs of a pair, or of one controller alone."""
     return first if second is None else f"{first}+{second}"
 
 
@@ -160,7 +162,7 @@ def _flow(cc: str, host: int) -> dict[str, Any]:
 
 
 def _queue(ask: Ask) -> dict[str, Any]:
-    """The bottleneck's queue: FIFO, or one that marks above a length."""
+    """The bottleneck's queue: a FIFO, or a queue that marks above a length."""
     if ask.mark is None:
         return {"kind": "fifo", "limit": ask.buffers[0]}
     return {"kind": "threshold", "limit": ask.buffers[0], "mark": ask.mark}

@@ -1,4 +1,4 @@
-"""Two results side by side: what differs between them, and by how much. Pure."""
+"""Compares two results: the differing figures and their relative differences. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLOW_FIGURES = ("goodput_bps", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s"
 LINK_FIGURES = ("utilisation", "sojourn_mean_s", "dropped_packets")
 
 TOLERANCES = {"goodput_bps": 0.05, "rtt_mean_s": 0.10}
-"""Largest differences, as a part of A's figure, of results that agree; other figures are not judged."""
+"""Largest relative differences of results that agree. Other figures are not judged."""
 
 
 @dataclass(frozen=True)
@@ -29,25 +29,25 @@ class Pair:
     name: str
     """Its name."""
     figure: str
-    """As the tables call it, in their units."""
+    """Name of the figure in the tables."""
     a: float
     b: float
 
     @property
     def difference(self) -> float:
-        """(B - A) / A; NaN where A is zero or either is undefined."""
+        """(B - A) / A; NaN if A is zero or a figure is undefined."""
         if self.a == self.b:
             return 0.0
         return (self.b - self.a) / self.a if self.a else math.nan
 
     @property
     def judged(self) -> bool:
-        """Whether the figure has a tolerance and both have it."""
+        """Whether the figure has a tolerance and both results have the figure."""
         return self.figure in TOLERANCES and not math.isnan(self.difference)
 
     @property
     def large(self) -> bool:
-        """Judged, and beyond the tolerance."""
+        """Whether it is judged and beyond its tolerance."""
         return self.judged and abs(self.difference) > TOLERANCES[self.figure]
 
 
@@ -66,7 +66,7 @@ class Comparison:
 
 
 def compare(a: Results, b: Results) -> Comparison:
-    """Compare flows, and links that are tight in either; means over seeds."""
+    """Compare flows, and links that are tight in one of the results. Figures are means over seeds."""
     pairs: list[Pair] = []
     only: tuple[list[str], list[str]] = ([], [])
     for entity, figures, rows in (
@@ -78,7 +78,7 @@ def compare(a: Results, b: Results) -> Comparison:
             other = rows_b.get(key)
             if other is not None:
                 pairs += _pairs(entity, row, other, figures)
-            elif entity == "flow":  # a link that is tight in one only is no mistake
+            elif entity == "flow":  # a link may be tight in one result only
                 only[0].append(_words(row))
         if entity == "flow":
             only[1].extend(_words(row) for key, row in rows_b.items() if key not in rows_a)

@@ -1,13 +1,13 @@
-"""How a folder's results give way to new ones: all at once, when the new ones are complete.
+"""Replaces the results in a folder at once, when the new results are complete.
 
-OUT/.narrows-part   output of a run in progress
-OUT/.narrows-old    the earlier results while they are replaced; they are restored if the run is killed then
-OUT/.narrows-new    the new ones while they move in; the next run finishes that if this one is killed
-OUT/interrupted     the finished runs of a sweep that broke off, where earlier results were there to be kept
+OUT/.narrows-part   results of the current run
+OUT/.narrows-old    earlier results during the replacement; they are restored if the run is killed then
+OUT/.narrows-new    new results during the replacement; the next run completes it if this one is killed
+OUT/interrupted     finished runs of an interrupted sweep, if the folder has earlier results to keep
 
-This happens inside the folder and not next to it, so that the folder may be a mount point or the current
-one, and that files which others put there stay. Its metadata.json goes first and comes last: in between,
-readers find no results rather than a mixture.
+All steps happen inside the folder. Therefore the folder may be a mount point or the current folder, and other
+files in it stay. metadata.json is removed first and written last, so that readers find no results rather than
+a mixture.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from narrows.signals import undisturbed
 
 PART, _OLD, _NEW = ".narrows-part", ".narrows-old", ".narrows-new"
 ASIDE = (PART, _OLD, _NEW)
-"""Folders that are there during a run only."""
+"""Folders that exist only during a run."""
 
 
 def settle(folder: Path, *, keep_part: bool = False) -> None:
-    """Put in order what a run left that was killed; `keep_part`: but for what it was writing."""
+    """Clean up after a killed run. With `keep_part`, keep the results that it was writing."""
     old = folder / _OLD
     if (folder / _NEW).exists():
         _move_in(folder)
@@ -40,7 +40,7 @@ def settle(folder: Path, *, keep_part: bool = False) -> None:
 
 
 def unfinished(folder: Path, metadata: dict[str, Any]) -> Path | None:
-    """Where a sweep of these very runs left the most of them, interrupted or killed; None: nowhere."""
+    """The folder with the most finished runs of an interrupted or killed sweep of the same runs, or None."""
     wanted = json.loads(json.dumps(metadata))
     found: dict[Path, int] = {}
     for place in (folder, folder / INTERRUPTED, folder / PART):
@@ -66,7 +66,7 @@ def exchange(folder: Path) -> None:
 
 
 def put_aside(folder: Path) -> Path:
-    """Keep the content of PART next to the folder's results, which stay; returns its place."""
+    """Make the content of PART readable next to the folder's results, which stay, and return its folder."""
     place = folder / INTERRUPTED
     with undisturbed():
         shutil.rmtree(place, ignore_errors=True)
@@ -85,11 +85,11 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _ours(folder: Path) -> list[str]:
-    """Names of what belongs to a folder's results, metadata first: tables, and what was made of them."""
+    """Names of the files and folders of results, metadata first: tables, and products of them."""
     names = [METADATA, "runs", LOGS, INTERRUPTED, REPORT, "timing.csv"]
     names += [f"{name}.{suffix}" for name in ("runs", *tables.SCHEMAS) for suffix in tables.FORMATS]
     with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
-        # The simulation that belongs to a run in real time; elsewhere a folder of that name is the user's.
+        # The simulation for a run in real time. In other cases a folder with this name belongs to the user.
         if json.loads((folder / METADATA).read_text(encoding="utf-8")).get("backend") in ("kernel", "vm"):
             names.append(SIMULATED)
     return names

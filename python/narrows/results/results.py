@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     import polars
 
 METADATA = "metadata.json"
-"""Description of the runs: version, scenario, runs."""
+"""File with the version, the scenario and the runs."""
 LOGS = "logs"
-"""Folder of the output of programs."""
+"""Folder of the logs of programs."""
 REPORT = "report.html"
-"""The page that `narrows report` draws of a folder."""
+"""The page that `narrows report` writes."""
 SIMULATED = "sim"
-"""The simulation that belongs to a run in real time, a results folder of its own."""
+"""Folder with the simulation of the same scenario as a run in real time."""
 INTERRUPTED = "interrupted"
-"""Finished runs of an interrupted sweep, next to earlier results that stay; a results folder, too."""
+"""Folder with the finished runs of an interrupted sweep, if earlier results stay."""
 SOUNDNESS = "soundness"
-"""Key of the metadata: by number of the run, whether one in real time measured what it says, or why not."""
+"""Key of the metadata: soundness of each run in real time by its number, with reasons."""
 
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "scenario": ("a table", lambda value: isinstance(value, dict)),
@@ -40,14 +40,14 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "entries": ("a list of names", lambda value: _list_of(str, value)),
     "runs": ("a list of tables", lambda value: _list_of(dict, value)),
 }
-"""Types of the values of those metadata keys that are read, if they are present."""
+"""Expected types of the optional keys of the metadata."""
 
 
 class Results:
     """Tables of one or more runs.
 
-    Every table begins with the column ``run``; ``runs`` says what each number stands for (seed and factors).
-    Tables are read from disk when first asked for.
+    Every table begins with the column ``run``. The table ``runs`` has the seed and the factors of each run.
+    Tables are read from disk at their first use.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Results:
 
     @classmethod
     def read(cls, folder: str | Path) -> Results:
-        """Open a folder of results; of an interrupted sweep the runs that were finished.
+        """Open a folder of results. An interrupted sweep has only its finished runs.
 
         Raises:
             OutputError: if it holds no results, or none of a finished run.
@@ -78,7 +78,7 @@ class Results:
                 shown = found(metadata[key])
                 raise OutputError(f"{folder / METADATA}: {key}: found {shown}, expected {expected}")
         if not holds_runs(folder):
-            raise OutputError(f"{folder}: holds no finished run")
+            raise OutputError(f"{folder}: found no finished run, expected at least one")
         return cls(metadata, {}, folder)
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class Results:
         return f"<Results of {name!r}: {runs} run{'' if runs == 1 else 's'}, {where}>"
 
     def table(self, name: str) -> pa.Table:
-        """A table by name; one that was not recorded is empty.
+        """A table by name. A table that was not recorded is empty.
 
         Raises:
             OutputError: if there is no such table.
@@ -116,7 +116,7 @@ class Results:
         return (tables.read(whole, [column]) if whole is not None else self.table(name))[column]
 
     def _whole(self, name: str) -> Path | None:
-        """The file of a table that is not in memory, if it is one file."""
+        """The file of a table, if it is one file and the table is not in memory."""
         if name in self._loaded or self.folder is None:
             return None
         path = self.folder / f"{name}.parquet"
@@ -133,9 +133,9 @@ class Results:
         return pa.concat_tables(parts, promote_options="default") if parts else empty
 
     def _complete(self, path: Path, name: str) -> pa.Table:
-        """A file, with all the columns of its table."""
+        """The table in a file, checked for missing columns."""
         table = tables.read(path)
-        # A run of its own has no column of a factor that only others vary.
+        # A single run has no column of a factor that only other runs vary.
         tables.complete(path, name, table.column_names, self.factors if path.parent == self.folder else ())
         return table
 
@@ -155,12 +155,12 @@ class Results:
 
     @property
     def factors(self) -> list[str]:
-        """The factors that vary between the runs, without the seed."""
+        """Keys that vary between the runs, besides the seed."""
         return list(self.metadata.get("factors", []))
 
     @property
     def soundness(self) -> dict[str, dict[str, Any]]:
-        """Runs in real time by number: `sound`, `reasons`, measurements; empty for simulations."""
+        """`sound`, `reasons` and measurements of each run in real time, by number. Empty for simulations."""
         told = self.metadata.get(SOUNDNESS, {})
         known = isinstance(told, dict) and all(isinstance(v, dict) and "sound" in v for v in told.values())
         if not known:
@@ -196,7 +196,7 @@ class Results:
 
     @property
     def signalling(self) -> pa.Table:
-        """A row per run and controlled port; simulations only."""
+        """A row per run and controlled port (simulations only)."""
         return self.table("signalling")
 
     @property
@@ -220,7 +220,7 @@ def _list_of(kind: type, value: object) -> bool:
 
 
 def finished(folder: Path, name: str) -> list[Path]:
-    """Files called `name` of the finished runs of a sweep that was not merged, in order of runs."""
+    """Files with this name of the finished runs of a sweep that is not merged, in order of runs."""
     return sorted((folder / "runs").glob(f"[0-9]*/{name}"), key=lambda path: int(path.parent.name))
 
 
@@ -231,5 +231,5 @@ def holds_runs(folder: Path) -> bool:
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a folder has the results of a sweep all of whose runs were finished."""
+    """Whether a folder has the results of a complete sweep."""
     return (folder / METADATA).is_file() and (folder / "runs.parquet").is_file()

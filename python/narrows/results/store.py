@@ -1,12 +1,12 @@
-"""Where a sweep puts its tables: in memory, or in a folder run by run and merged at the end.
+"""Stores the tables of a sweep: in memory, or in a folder, run by run and merged at the end.
 
-OUT/metadata.json               version, scenario, runs; of real-time runs also their soundness
-OUT/runs/<id>/<table>.parquet   a finished run; the folder appears whole or not at all
-OUT/<table>.{parquet,csv}       all runs, once the sweep is over; runs/ is then gone
-OUT/logs/<id>/<file>            what agents and other programs of a run on real stacks wrote
+OUT/metadata.json               version, scenario, runs; for runs in real time also their soundness
+OUT/runs/<id>/<table>.parquet   a finished run; the folder appears complete or not at all
+OUT/<table>.{parquet,csv}       all runs, after the sweep; runs/ is then removed
+OUT/logs/<id>/<file>            logs of agents and other programs of a run on real stacks
 OUT/timing.csv                  wall times, which differ between identical sweeps
 
-All of it is written aside and takes the place of earlier results at the end: see `exchange`.
+Everything is written to a temporary folder and replaces earlier results at the end: see `exchange`.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ class Store(Protocol):
     def add(
         self, run: int, data: dict[str, pa.Table], seconds: float, soundness: Mapping[str, Any] | None = None
     ) -> None:
-        """A run is finished."""
+        """Add the tables of a finished run."""
 
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
-        """Output of the programs of a run, by file name."""
+        """Keep the logs of a run, by file name."""
 
     @property
     def finished(self) -> int:
-        """How many runs are finished."""
+        """Number of finished runs."""
 
     @property
     def kept(self) -> frozenset[int]:
-        """Runs that an earlier, interrupted sweep finished."""
+        """Finished runs of an earlier, interrupted sweep."""
 
     def finish(self, complete: bool) -> Results:
-        """No more runs come."""
+        """Close the store after the last run."""
 
     def abandon(self) -> Results | None:
-        """A run failed: finished ones stay, and without any nothing is left behind; what stays on disk."""
+        """Close the store after a failed run, and return the finished runs, which stay on disk."""
 
 
 class Memory:
@@ -69,26 +69,26 @@ class Memory:
         seconds: float,  # noqa: ARG002 (protocol)
         soundness: Mapping[str, Any] | None = None,
     ) -> None:
-        """A run is finished."""
+        """Add the tables of a finished run."""
         self._runs[run] = data
         if soundness is not None:
             self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
 
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
-        """Logs are for people who look into folders."""
+        """Discard the logs: they are only for folders."""
 
     @property
     def finished(self) -> int:
-        """How many runs are finished."""
+        """Number of finished runs."""
         return len(self._runs)
 
     @property
     def kept(self) -> frozenset[int]:
-        """Memory keeps none."""
+        """Nothing: memory keeps no earlier runs."""
         return frozenset()
 
     def finish(self, complete: bool) -> Results:  # noqa: ARG002 (protocol)
-        """No more runs come."""
+        """Close the store after the last run."""
         runs = [self._runs[run] for run in sorted(self._runs)]
         names = {name for run in runs for name in run}
         merged = {
@@ -98,7 +98,7 @@ class Memory:
         return Results(self._metadata, merged)
 
     def abandon(self) -> Results | None:
-        """A run failed."""
+        """Close the store after a failed run."""
         return None
 
 
@@ -106,14 +106,14 @@ class Folder:
     """Writes tables into a folder.
 
     Args:
-        path: the folder; results of an earlier sweep in it are replaced when this one is complete, anything
-            else in it is refused.
-        metadata: what is run.
-        formats: of the merged tables.
-        resume: take over the runs that a sweep of the same finished before it was interrupted or killed.
+        path: the folder. Results of an earlier sweep in it are replaced when this sweep is complete. A folder
+            with other files is refused.
+        metadata: version, scenario and runs.
+        formats: formats of the merged tables.
+        resume: whether to keep the finished runs of an interrupted or killed sweep of the same runs.
 
     Raises:
-        OutputError: if it cannot be written, holds something else, or another run is writing there.
+        OutputError: if it cannot be written, has other files, or another run is writing there.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Folder:
             raise
 
     def _take_over(self, earlier: Path) -> None:
-        """The runs that are finished in the folder `earlier`, which may be the one that is written into."""
+        """Keep the finished runs in the folder `earlier`, which may be the target folder."""
         place = self._part / "runs"
         for half_done in place.glob(".[0-9]*"):
             shutil.rmtree(half_done)
@@ -164,7 +164,7 @@ class Folder:
             self._metadata[SOUNDNESS] = {run: what for run, what in sound.items() if int(run) in self._kept}
 
     def _hold(self) -> None:
-        """Keep other runs out; the kernel lets them in again when this process ends, however it ends."""
+        """Lock the folder. The kernel releases the lock when this process ends for any reason."""
         self._held = os.open(self._path, os.O_RDONLY)
         try:
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -182,12 +182,12 @@ class Folder:
         text = json.dumps(self._metadata, indent=2, ensure_ascii=False, allow_nan=False)
         aside = self._part / f".{METADATA}"
         aside.write_text(text + "\n", encoding="utf-8")
-        aside.replace(self._part / METADATA)  # whole, whenever a reader comes or this process is killed
+        aside.replace(self._part / METADATA)  # atomic: a reader, or a kill, never leaves half a file
 
     def add(
         self, run: int, data: dict[str, pa.Table], seconds: float, soundness: Mapping[str, Any] | None = None
     ) -> None:
-        """A run is finished."""
+        """Add the tables of a finished run."""
         partial, whole = self._part / "runs" / f".{run}", self._part / "runs" / str(run)
         try:
             partial.mkdir()
@@ -195,7 +195,7 @@ class Folder:
                 tables.write(partial / f"{name}.parquet", content)
             with self._lock:
                 if soundness is not None:
-                    # First: killed in between, a disturbed run would be left that passes as sound.
+                    # Write it first, or a kill in between would leave a disturbed run that passes as sound.
                     self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
                     self._describe()
                 partial.rename(whole)
@@ -208,7 +208,7 @@ class Folder:
             raise
 
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
-        """Output of the programs of a run, by file name."""
+        """Keep the logs of a run, by file name."""
         folder = self._part / LOGS / str(run)
         try:
             for name, text in logs.items():
@@ -219,16 +219,16 @@ class Folder:
 
     @property
     def finished(self) -> int:
-        """How many runs are finished."""
+        """Number of finished runs."""
         return len(self._timing)
 
     @property
     def kept(self) -> frozenset[int]:
-        """Runs that an earlier, interrupted sweep finished."""
+        """Finished runs of an earlier, interrupted sweep."""
         return self._kept
 
     def finish(self, complete: bool) -> Results:
-        """No more runs come; of an incomplete sweep the finished runs stay as they are, and can be read."""
+        """Close the store after the last run. The finished runs of an incomplete sweep stay readable."""
         try:
             lines = [f"{run},{seconds:.6f}" for run, seconds in sorted(self._timing.items())]
             (self._part / "timing.csv").write_text("\n".join(["run,wall_s", *lines]) + "\n", encoding="utf-8")
@@ -245,7 +245,7 @@ class Folder:
             self._release()
 
     def _merge(self) -> None:
-        # The table of runs comes last: where it is, all of them are.
+        # The table of runs comes last: if it exists, all tables exist.
         for name in (*tables.SCHEMAS, "runs"):
             parts = finished(self._part, f"{name}.parquet")
             for suffix in self._formats:
@@ -253,14 +253,17 @@ class Folder:
         shutil.rmtree(self._part / "runs")
 
     def _put(self, complete: bool) -> Path:
-        """Make results of what was written; where they are. Only a whole sweep replaces earlier runs."""
+        """Turn the written files into results, and return their folder.
+
+        Only a complete sweep replaces earlier runs.
+        """
         if not complete and holds_runs(self._path):
             return exchange.put_aside(self._path)
         exchange.exchange(self._path)
         return self._path
 
     def abandon(self) -> Results | None:
-        """A run failed: finished ones stay, and without any nothing is left behind; what stays."""
+        """Close the store after a failed run, and return the finished runs. Without any, nothing stays."""
         try:
             if self._timing and self._part.exists():
                 return Results.read(self._put(complete=False))
@@ -268,14 +271,14 @@ class Folder:
             for folder in self._made:
                 folder.rmdir()
         except (OSError, OutputError):
-            pass  # not even a folder, or a disk that takes no more
+            pass  # no folder, or a full disk
         finally:
             self._release()
         return None
 
 
 def _timing(folder: Path) -> dict[int, float]:
-    """Wall times of the runs in a folder, where they are known: one that was killed wrote none."""
+    """Wall times of the runs in a folder. A killed run has none."""
     try:
         with (folder / "timing.csv").open(encoding="utf-8", newline="") as file:
             return {int(row["run"]): float(row["wall_s"]) for row in csv.DictReader(file)}

@@ -1,4 +1,4 @@
-"""The tables of a run on the terminal: per flow and per tight link, means over seeds."""
+"""The summary of a run: means over seeds per flow and per tight link."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from narrows.errors import OutputError
 from narrows.results.results import Results
 
 _BUSY = 0.5
-"""A link with this utilisation, or with drops, losses or marks, is worth a row."""
+"""A link with this utilisation, or with drops, losses or marks, has a row."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Figure:
     mean: float
     half: float = math.nan
     seeds: int = 1
-    """Number of these for which the figure is defined."""
+    """Number of seeds with a defined figure."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class Row:
     """A flow or a link, over all seeds of one point of the sweep."""
 
     factors: dict[str, Any]
-    """The factors of this point of the sweep."""
+    """Factors of this point of the sweep."""
     name: str
-    """The flow's or link's."""
+    """Name of the flow or link."""
     cc: str
-    """The flow's controller; empty for a link."""
+    """The flow's controller (empty for a link)."""
     figures: dict[str, Figure]
-    """By name, in the tables' units."""
+    """Figures by name, in the units of the tables."""
 
 
 LARGEST_GROUP = 8
-"""Flows of one entry of a scenario that get a row each."""
+"""Largest number of flows of one entry with a row each."""
 _SUMS = ("share", "retransmits")
 FLOW_FIGURES = ("goodput_bps", "share", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s")
 LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packets", "random_losses", "marks")
@@ -49,14 +49,14 @@ LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packe
 
 _WORTH_A_ROW = ("dropped_packets", "random_losses", "marks")
 _ONLY_IF_ANY = ("random_losses", "marks")
-"""Figures of links that say nothing where all of them are zero."""
+"""Figures of links that are shown only if one of them is not zero."""
 
 
 def shown_of_flows(rows: Sequence[Row]) -> list[str]:
-    """The figures that a table of these flows needs.
+    """The figures for a table of these flows.
 
-    Only flows without end have a share, only those with an end a completion time; the share of flows that
-    are alone is all.
+    Only unlimited flows have a share, and only flows with a size have a completion time. A single flow always
+    has the whole share, which is not shown.
     """
 
     def means(name: str) -> list[float]:
@@ -70,7 +70,7 @@ def shown_of_flows(rows: Sequence[Row]) -> list[str]:
 
 
 def shown_of_links(rows: Sequence[Row]) -> list[str]:
-    """The figures that a table of these links needs."""
+    """The figures for a table of these links."""
     return [
         name
         for name in LINK_FIGURES
@@ -79,7 +79,7 @@ def shown_of_links(rows: Sequence[Row]) -> list[str]:
 
 
 def mean_ci(values: Sequence[float]) -> Figure:
-    """Mean and 95 % confidence (Student's t, MET-90) of the values that are defined."""
+    """Mean and 95 % confidence interval (Student's t, MET-90) of the defined values."""
     known = [value for value in values if not math.isnan(value)]
     if not known:
         return Figure(math.nan)
@@ -94,8 +94,8 @@ def mean_ci(values: Sequence[float]) -> Figure:
 def flows(results: Results, most: int = 200) -> list[Row]:
     """A row per flow and point of the sweep, of at most `most` flows of a run (the first ones).
 
-    Rows of a run are in the order of the scenario's entries. Flows of a group or a source with more than
-    `LARGEST_GROUP` are one row: sums of share and retransmits, means of the rest.
+    Rows of a run are in the order of the scenario's entries. A group or source with more than `LARGEST_GROUP`
+    flows has one row with sums of share and retransmits, and means of other figures.
     """
     figures = [figure for figure in FLOW_FIGURES if figure != "share"]
     rows = _records(results, "flows", ["flow", "source", "name", "cc", "size_bytes", *figures])
@@ -107,10 +107,10 @@ def flows(results: Results, most: int = 200) -> list[Row]:
 
 
 def _add_shares(rows: list[dict[str, Any]]) -> None:
-    """`share`: a flow's goodput over the sum of goodputs of its run, among flows that send without end.
+    """Add `share`: a flow's goodput over the sum of the goodputs of its run, among unlimited flows.
 
-    The goodput of a flow that ends is that of its own short life, and adding many of them up would give
-    rates that were never there together; such a flow has a completion time, and no share.
+    The goodput of a flow with a size refers to its own duration, so a sum over such flows would not be a rate
+    at any time. Such a flow has a completion time and no share.
     """
     totals: dict[int, float] = {}
     for row in rows:
@@ -122,7 +122,7 @@ def _add_shares(rows: list[dict[str, Any]]) -> None:
 
 
 def _groups_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of large groups merged, and all rows of a run numbered again."""
+    """Merge the rows of large groups, and renumber all rows of a run."""
     by_source: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for row in rows:
         by_source.setdefault((row["run"], row["source"]), []).append(row)
@@ -146,7 +146,7 @@ def _merged(source: str, group: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def links(results: Results, most: int = 20) -> list[Row]:
-    """A row per tight link (half used or more, or with drops, losses or marks) and point of the sweep."""
+    """A row per tight link (at least 50 % utilisation, or drops, losses or marks) and point of the sweep."""
     rows = _records(results, "links", ["link", "name", *LINK_FIGURES])
     tight = {
         row["link"]
@@ -199,13 +199,13 @@ def _over_seeds(
 
 
 WHOLE_RUN = ("retransmits", "dropped_packets", "random_losses", "marks")
-"""Figures that count from the start of a run; others leave out the warm-up."""
+"""Figures that count from the start of a run. Others exclude the warm-up."""
 _SAME_TIME = 0.01
-"""Part of the longest interval by which those of flows may differ and still be called one."""
+"""Largest difference of the flows' intervals, relative to the longest, that counts as equal."""
 
 
 def counted_from_the_start(flows: Sequence[Row], links: Sequence[Row]) -> list[str]:
-    """The shown figures that count the warm-up too, where they are not all zero."""
+    """The shown figures that include the warm-up and are not all zero."""
     shown = [(shown_of_flows(flows), flows), (shown_of_links(links), links)]
     return [
         name
@@ -216,14 +216,14 @@ def counted_from_the_start(flows: Sequence[Row], links: Sequence[Row]) -> list[s
 
 
 def at_different_times(results: Results) -> bool:
-    """Whether flows of a run were measured over different times, so that their goodputs may not add up."""
+    """Whether flows of a run were measured over different times, so that their goodputs cannot be added."""
     warmup = float(results.metadata.get("warmup_s", 0.0))
     spans: dict[int, list[tuple[float, float]]] = {}
     for row in _records(results, "flows", ["start_s", "end_s", "goodput_bps"]):
         if math.isnan(row["goodput_bps"]):
             continue
         begin = max(warmup, _defined(row["start_s"]))
-        # Without an end of its own a flow has the run's.
+        # A flow without an end ends with the run.
         spans.setdefault(row["run"], []).append(
             (begin, math.inf if math.isnan(row["end_s"]) else row["end_s"])
         )
@@ -234,7 +234,7 @@ def _differ(spans: Sequence[tuple[float, float]]) -> bool:
     begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
     last = max((end for end in ends if math.isfinite(end)), default=math.inf)
     if math.isinf(last):
-        # All of them to the end of the run, of which the table does not tell when it is.
+        # All flows end with the run, whose end is not in the table.
         return max(begins) - min(begins) > _SAME_TIME * max(begins)
     apart = max(max(begins) - min(begins), max(ends) - min(ends))
     return apart > _SAME_TIME * (last - min(begins))
@@ -244,17 +244,17 @@ _COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
 
 
 def point_of(factors: dict[str, Any]) -> tuple[Any, ...]:
-    """A point of the sweep by the values of its factors."""
+    """A point of the sweep, as the values of its factors."""
     return tuple(factors.values())
 
 
 def same_runs(results: Results, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """The points whose seeds, several, made no difference, neither to what was counted nor to `rows`."""
+    """The points with several seeds whose runs have identical counts and figures in `rows`."""
     counted: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for run in results.runs.to_pylist():
         point = tuple(run[factor] for factor in results.factors)
         counted.setdefault(point, []).append(tuple(run.get(name) for name in _COUNTS))
-    # Equal figures may differ from their mean by the rounding of a sum.
+    # Equal figures may differ from their mean by rounding.
     apart = {
         point_of(row.factors)
         for row in rows
@@ -268,7 +268,7 @@ def same_runs(results: Results, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
 
 
 def totals(results: Results) -> dict[str, int]:
-    """Sums of what the runs counted."""
+    """Sums of the runs' counters."""
     runs = results.runs
     return {
         name: int(pc.sum(runs[name]).as_py() or 0)

@@ -1,7 +1,7 @@
-"""The tables of results: how they are made and put on disk. Their columns stand in `columns`.
+"""Makes the tables of results and writes them to disk. `columns` lists their columns.
 
-Times are s, rates bit/s, sizes bytes; NaN where a figure is undefined. docs/reference/results.md has the
-definitions. The same run gives bit-for-bit identical files: no clock, path or host goes into a table.
+Times are in s, rates in bit/s, sizes in bytes. An undefined figure is NaN. docs/reference/results.md has the
+definitions. Tables contain no clock, path or host, so that they are reproducible bit for bit.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ SCHEMAS: dict[str, pa.Schema] = {
 """Columns of each table. A column that a backend adds beyond these is kept."""
 
 OPTIONAL = ("traces",)
-"""Tables that exist only when something was recorded in them."""
+"""Tables that exist only if they have rows."""
 
 
 def table(name: str, run: int, columns: Mapping[str, Any]) -> pa.Table:
-    """A table from what a backend returned.
+    """A table from the output of a backend.
 
     Args:
-        name: one of `SCHEMAS`.
+        name: name of the table, a key of `SCHEMAS`.
         run: number of the run, for the first column.
-        columns: numpy arrays or lists by column; one that is missing becomes null.
+        columns: numpy arrays or lists by column. A missing column becomes null.
     """
     schema = SCHEMAS[name]
     length = max((len(values) for values in columns.values()), default=0)
@@ -55,7 +55,7 @@ def table(name: str, run: int, columns: Mapping[str, Any]) -> pa.Table:
 
 
 def tables(run: int, output: Mapping[str, Any]) -> dict[str, pa.Table]:
-    """All tables of a run from what a backend returned."""
+    """All tables of a run from the output of a backend."""
     return {
         name: table(name, run, output.get(name, {}))
         for name in SCHEMAS
@@ -67,18 +67,18 @@ def write(path: Path, data: pa.Table) -> None:
     """Write a table in the format of `path`'s suffix.
 
     Raises:
-        OutputError: one line, e.g. on a full disk.
+        OutputError: if it cannot be written, e.g. on a full disk.
     """
     write_all(path, [data])
 
 
 def write_all(path: Path, parts: Iterable[pa.Table]) -> None:
-    """Write tables one below the other without holding them all; columns are those of the first.
+    """Concatenate tables into a file without holding all in memory. The first table defines the columns.
 
-    The file appears whole or not at all.
+    The file appears complete or not at all.
 
     Raises:
-        OutputError: one line, e.g. on a full disk.
+        OutputError: if it cannot be written, e.g. on a full disk.
     """
     partial = path.with_name(f".{path.name}.part")
     writer: Any = None
@@ -91,7 +91,7 @@ def write_all(path: Path, parts: Iterable[pa.Table]) -> None:
                         writer = pacsv.CSVWriter(str(partial), schema)
                     else:
                         writer = pq.ParquetWriter(str(partial), schema, compression="zstd")
-                # A run that lacks a column (a backend's extra one) has nulls there.
+                # A column that a run lacks (an extra column of a backend) is null.
                 writer.write_table(part if part.schema == schema else _like(part, schema))
         finally:
             if writer is not None:
@@ -118,7 +118,7 @@ def read(path: Path, columns: list[str] | None = None) -> pa.Table:
     """Read a Parquet table, or some of its columns.
 
     Raises:
-        OutputError: if it is none.
+        OutputError: if it is not a Parquet table.
     """
     try:
         return pq.read_table(path, columns=columns, partitioning=None)
@@ -130,7 +130,7 @@ def names(path: Path) -> list[str]:
     """The names of a Parquet table's columns.
 
     Raises:
-        OutputError: if it is none.
+        OutputError: if it is not a Parquet table.
     """
     try:
         found: list[str] = pq.read_schema(path).names
@@ -140,22 +140,22 @@ def names(path: Path) -> list[str]:
 
 
 def complete(path: Path, name: str, present: Iterable[str], factors: Iterable[str] = ()) -> None:
-    """Refuse a file that lacks a column of the table that it is called after.
+    """Check that a file has all columns of its table.
 
     Args:
         path: the file.
-        name: of the table.
-        present: the file's columns.
-        factors: what the table of runs has a column of, besides number and seed.
+        name: name of the table.
+        present: columns of the file.
+        factors: additional columns of the table of runs.
 
     Raises:
-        OutputError: naming the first column that is missing.
+        OutputError: for the first missing column.
     """
     wanted = SCHEMAS[name].names if name in SCHEMAS else (RUN.name, "seed", *factors)
     known = set(present)
     for column in wanted:
         if column not in known:
-            raise OutputError(f"{path}: has no column {column!r}, expected results of this version")
+            raise OutputError(f"{path}: found no column {column!r}, expected results of this version")
 
 
 def _cannot_read(path: Path, error: Exception) -> OutputError:

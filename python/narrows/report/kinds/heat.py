@@ -61,7 +61,7 @@ class Sides:
     columns: Sequence[str]
     down: str = "of"
     """Word before a row's name."""
-    across: str = "beside"
+    across: str = "against"
     """Word before a column's name."""
     frame: bool = False
     """Whether to frame cells whose row and column have the same name."""
