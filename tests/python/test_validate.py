@@ -403,7 +403,7 @@ def test_a_cause_with_a_wrong_key_is_one_line(tmp_path):
 def test_errors_beyond_the_scale_are_framed_and_every_one_can_be_read():
     found = [finding(0.01), finding(0.33, algorithm="vegas"), finding(-4.99, algorithm="bbr")]
     figure = charts.errors_map(found)
-    assert "beyond has a frame" in figure.caption
+    assert "larger errors have a frame" in figure.caption
     assert [panel.title for panel in figure.panels] == ["Goodput: error (%)", "Mean RTT: error (%)"]
     cells = {row["t"]: row for row in figure.panels[0].chart.to_dict()["data"]["values"]}
     assert {text: row["beyond"] for text, row in cells.items()} == {"+1": False, "+33": True, "-499": True}
@@ -485,7 +485,8 @@ def test_beside_an_error_stands_what_the_simulator_has_with_the_real_runs_seeds(
     text = page.render(runner.Outcome(asked, "vm", findings), [], "0.1.0")
     (line,) = [line for line in text.splitlines() if "not explained" in line]
     assert "| 1.00 Mbit/s (1.00 to 1.00) | 2.00 (1.10 to 2.20) | 1.10 | **+100.0** % |" in line
-    assert "(1 figures) the median error in goodput is 100.0 %, and 10.0 % against those" in text
+    assert "(1 figures), the median error in goodput is 100.0 %. Compared only with" in text
+    assert "seeds of the real runs, it is 10.0 %." in text
 
 
 def test_the_page_tells_one_flow_from_two():

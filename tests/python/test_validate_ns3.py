@@ -74,7 +74,7 @@ def test_what_ns3_said_is_made_anew_where_it_is_damaged_and_what_is_none_is_one_
         assert once()["near"].figures == first
     said.unlink()
     program.write_text("#!/bin/sh\necho terminate called\n")
-    with pytest.raises(NarrowsError, match="ns-3 said no figures: 'terminate called'"):
+    with pytest.raises(NarrowsError, match="ns-3: found no figures: 'terminate called'"):
         once()
     assert not said.exists()
 

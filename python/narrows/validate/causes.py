@@ -16,18 +16,18 @@ _KEYS = ("algorithm", "cell", "flow", "figure")
 
 @dataclass(frozen=True)
 class Cause:
-    """Why some errors are large."""
+    """An explanation of large errors."""
 
     cause: str
     known: str
-    """How we know."""
+    """Evidence for the explanation."""
     algorithm: str = "*"
     cell: str = "*"
     flow: str = "*"
     figure: str = "*"
 
     def explains(self, finding: Finding, figure: str) -> bool:
-        """Whether it is about this error."""
+        """Whether it explains this error."""
         values = (finding.algorithm, finding.cell.name, finding.flow, figure)
         return all(fnmatchcase(value, getattr(self, key)) for key, value in zip(_KEYS, values, strict=True))
 
@@ -36,7 +36,7 @@ def read(path: Path = FILE) -> list[Cause]:
     """The file's entries.
 
     Raises:
-        NarrowsError: if one has other keys, or lacks its cause or how it is known.
+        NarrowsError: if an entry has unknown keys, or lacks `cause` or `known`.
     """
     found = []
     for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("causes", []):
@@ -50,5 +50,5 @@ def read(path: Path = FILE) -> list[Cause]:
 
 
 def find(causes: list[Cause], finding: Finding, figure: str) -> Cause | None:
-    """The first that explains an error."""
+    """The first cause that explains an error."""
     return next((cause for cause in causes if cause.explains(finding, figure)), None)

@@ -1,4 +1,4 @@
-"""Figures of a validation: errors as a map and as boxes, and windows over time of both sides."""
+"""Figures of a validation: errors as a map and as boxes, and windows of both sides over time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from narrows.validate.runner import Finding
 
 TITLES = {"goodput_bps": "Goodput", "rtt_mean_s": "Mean RTT"}
 _FULL = 0.3
-"""Errors of this size have the map's strongest colours."""
+"""Error with the strongest colour of the map."""
 _ERRORS = Ramp(-_FULL, 0.0, _FULL, ("#2b6cb0", "#ffffff", "#c05621"))
 _MOST_PANELS = 18
 """Most panels of an algorithm's windows."""
@@ -32,7 +32,7 @@ _SIMULATED = Look("simulated", "#c05621", "#f6ad55")
 
 
 def write(findings: Sequence[Finding], folder: Path) -> list[Path]:
-    """Draw and write all figures; the files."""
+    """Draw and write all figures, and return the files."""
     written = []
     for figure in [errors_map(findings), boxes(findings), *windows(findings)]:
         written += export.write(figure, folder)
@@ -63,7 +63,7 @@ def errors_map(findings: Sequence[Finding]) -> Figure:
         )
         squares = base.mark_rect().encode(color=alt.Color("f:N", scale=None))
         text = base.mark_text(fontSize=9).encode(text="t:N", color=alt.Color("k:N", scale=None))
-        # Inside the cell: at its edges a frame would be its neighbours', too.
+        # Draw the frame inside the cell, or it would look like that of a neighbour.
         inset = alt.RelativeBandSize(0.9), alt.RelativeBandSize(0.8)
         frames = (
             base.transform_filter("datum.beyond")
@@ -74,8 +74,8 @@ def errors_map(findings: Sequence[Finding]) -> Figure:
             Panel(f"{title}: error (%)", alt.layer(squares, frames, text), height=16 * max(4, len(labels)))
         )
     caption = (
-        "Error of the simulator, (simulated - real) / real, in per cent. Colours end at "
-        f"{100 * _FULL:.0f} %; what lies beyond has a frame."
+        "Error of the simulator, (simulated - real) / real, in percent. Colours end at "
+        f"{100 * _FULL:.0f} %; larger errors have a frame."
     )
     return Figure("errors", "Errors by cell", caption, panels, columns=1)
 
@@ -101,26 +101,26 @@ def boxes(findings: Sequence[Finding]) -> Figure:
             )
         )
         panels.append(Panel(title, chart))
-    caption = "Boxes: quartiles over cells; whiskers: 1.5 of the distance between them."
+    caption = "Boxes are quartiles over cells. Whiskers end at 1.5 times the interquartile range."
     return Figure("boxes", "Errors by algorithm", caption, panels, columns=1)
 
 
 def windows(findings: Sequence[Finding]) -> list[Figure]:
-    """For each algorithm the windows of a real and of a simulated run, cell by cell."""
+    """The windows of a real and a simulated run per algorithm, cell by cell."""
     found = []
     for name, mine in judge.by_algorithm(findings).items():
         panels = [panel for finding in mine[:_MOST_PANELS] if (panel := _overlay(finding)) is not None]
         if panels:
             keys = [Key("real", neutral(INK)), Key("simulated", look(name))]
-            caption = "The first run of either side; two runs of one side are out of step just as these are."
+            caption = "The first run of each side. Two runs of the same side are not synchronised either."
             found.append(Figure(f"windows-{name}", f"Windows of {look(name).label}", caption, panels, keys))
     return found
 
 
 def same_losses(findings: Sequence[Finding]) -> Figure | None:
-    """The first seconds of flows that lose the same packets on both sides, an algorithm a panel.
+    """The first seconds of flows that lose the same packets on both sides, a panel per algorithm.
 
-    Of the cell and the seed that most of them have.
+    It shows the cell and the seed that most algorithms have.
     """
     lossy = [f for f in findings if f.cell.same_losses and f.real.seeds]
     if not lossy:
@@ -134,9 +134,7 @@ def same_losses(findings: Sequence[Finding]) -> Figure | None:
     ]
     if not panels:
         return None
-    caption = (
-        f"{cell.name}, seed {seed}: Linux's own stack and the simulator, which both lose the same packets."
-    )
+    caption = f"{cell.name}, seed {seed}: Linux's stack and the simulator, which lose the same packets."
     keys = [Key("real", neutral(INK)), Key("simulated", _SIMULATED)]
     small = [replace(panel, height=_SMALL) for panel in panels]
     return Figure("same-losses", "Windows under the same losses", caption, small, keys, columns=3)

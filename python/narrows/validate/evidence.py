@@ -14,29 +14,29 @@ class Evidence:
     """Runs of a cell for an algorithm on real stacks."""
 
     sides: dict[str, Side]
-    """Flows by name, of the runs that were sound."""
+    """Flows of the sound runs, by name."""
     disturbed: dict[str, Side] = field(default_factory=dict)
-    """... and of those that were not."""
+    """Flows of the disturbed runs, by name."""
     seeds: tuple[int, ...] = ()
     """Seeds of all runs."""
     unsound: int = 0
-    """How many runs were disturbed."""
+    """Number of disturbed runs."""
     reasons: tuple[str, ...] = ()
-    """... by what."""
+    """Reasons of the disturbances."""
     kernels: frozenset[str] = frozenset()
-    """Versions that were measured."""
+    """Versions of the measured kernels."""
     days: frozenset[str] = frozenset()
     """Dates of the measurements, ISO 8601."""
 
     @property
     def verdict(self) -> str:
-        """Why there is nothing that counts, where all runs were disturbed."""
+        """The reason for a cell without figures, if all runs were disturbed."""
         which = f"all {self.unsound} runs were" if self.unsound > 1 else "its only run was"
         return f"{which} disturbed" + (f": {'; '.join(self.reasons)}" if self.reasons else "")
 
 
 class Source(Protocol):
-    """Where evidence is kept."""
+    """A source of evidence."""
 
     def evidence(self, place: Place) -> Evidence | None:
-        """Runs of the very scenario that the cell has now; None without any."""
+        """Runs of the cell's present scenario, or None."""

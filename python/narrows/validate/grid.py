@@ -1,4 +1,4 @@
-"""The networks of a validation: every combination of a few factors, and named parts of the whole."""
+"""The networks of a validation: all combinations of a few factors, and named subsets."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from narrows.scenario.load import loads
 from narrows.scenario.resolve import resolve
 
 RATES = (20, 100)
-"""Mbit/s, L3."""
+"""L3 rates in Mbit/s."""
 RTTS = (20, 40, 100)
-"""Two-way propagation delay of the first flow, ms."""
+"""Two-way propagation delays of the first flow, in ms."""
 BUFFERS = (0.5, 1.0, 4.0)
 """Queues of the bottleneck, in bandwidth-delay products of the first flow."""
 LOSSES = (0.0, 0.5)
-"""Random, behind the bottleneck, %."""
+"""Random loss after the bottleneck, in %."""
 FARTHER = 5
 """The second flow's RTT over the first's, with `Flows.RTTS`."""
 LATER = 5
@@ -39,14 +39,14 @@ class Flows(StrEnum):
     SINGLE = "single"
     """The tested algorithm alone."""
     CUBIC = "cubic"
-    """... and a CUBIC flow of the same RTT."""
+    """The tested algorithm, and a CUBIC flow of the same RTT."""
     RTTS = "rtts"
     """Two flows of the tested algorithm, the second with five times the RTT."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A network and who shares it."""
+    """A network and its flows."""
 
     rate: int
     """Mbit/s."""
@@ -60,7 +60,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """All that it is, in a word."""
+        """All factors of the cell as one name."""
         return f"{self.rate}mbit-{self.rtt}ms-{self.buffer:g}bdp-loss{self.loss:g}-{self.flows}"
 
     @property
@@ -70,33 +70,33 @@ class Cell:
 
     @property
     def jitter(self) -> int:
-        """Random delay on the way back, at most, us: a full packet's time at the bottleneck.
+        """Largest random delay of the reverse path: a full packet's time at the bottleneck, us.
 
-        So much takes away the advantage of whose packets come just when one has left the queue (Floyd and
+        It removes the advantage of a flow whose packets always arrive when one has left the queue (Floyd and
         Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992).
         """
         return PACKET * 8 // self.rate
 
     @property
     def same_losses(self) -> bool:
-        """Whether both sides lose the same packets: those of one flow come in the same order."""
+        """Whether both sides lose the same packets: those of a single flow have the same order."""
         return self.loss > 0 and self.flows is Flows.SINGLE
 
     @property
     def tested(self) -> tuple[str, ...]:
-        """Names of the flows that have the tested algorithm."""
+        """Names of the flows with the tested algorithm."""
         return ("near", "far") if self.flows is Flows.RTTS else ("near",)
 
 
 def full() -> list[Cell]:
-    """Every combination."""
+    """All combinations."""
     return [Cell(*levels) for levels in product(RATES, RTTS, BUFFERS, LOSSES, Flows)]
 
 
 def core() -> list[Cell]:
-    """Eighteen cells: each pair of an RTT and a buffer once at either rate, once with either loss.
+    """Eighteen cells: each pair of RTT and buffer has one cell per rate, and one per loss rate.
 
-    Flows go by a Latin square: each kind is in six cells, three of them with loss.
+    Flows follow a Latin square: each kind is in six cells, three of them with loss.
     """
     cells = []
     for k, rate in enumerate(RATES):
@@ -109,7 +109,7 @@ def core() -> list[Cell]:
 
 
 def ci() -> list[Cell]:
-    """A few that a test has time for."""
+    """A few cells for a test."""
     return [
         Cell(20, 20, 1.0, 0.0, Flows.SINGLE),
         Cell(20, 40, 1.0, 0.5, Flows.SINGLE),
@@ -121,10 +121,10 @@ SUBSETS = {"full": full, "core": core, "ci": ci}
 
 
 def choose(words: Iterable[str]) -> list[Cell]:
-    """Cells by the name of a subset, by their own, or by a pattern such as ``100mbit-*-single``; each once.
+    """Cells by name, by name of a subset, or by a pattern such as ``100mbit-*-single``. Each occurs once.
 
     Raises:
-        NarrowsError: if a word stands for none.
+        NarrowsError: if a word matches no cell.
     """
     every = {cell.name: cell for cell in full()}
     found: dict[str, Cell] = {}
@@ -161,11 +161,11 @@ between = ["r1", "r2"]
 rate = "{rate}mbit"
 delay = "{delay}us"
 queue = "{queue}p"
-{loss}# A packet's time at the bottleneck, at random, or the queue has room for the same flow each time.
+{loss}# Random, up to a packet's time at the bottleneck: else the queue has room for the same flow each time.
 back = {{ rate = "{access}mbit", queue = "infinite", jitter = {{ max = "{jitter}us" }} }}
 
-{links}{flows}# Not netem: behind a token bucket it passes on two packets at once, and one can decide a run.
-# The relay serves them in turn, and loses what the simulator loses.
+{links}{flows}# Not netem: after a token bucket it forwards two packets at once, and one can decide a run.
+# The relay serves packets one after the other, and loses the same packets as the simulator.
 [kernel]
 delay = "relay"
 
@@ -187,8 +187,8 @@ cc = "{cc}"
 def scenario(cell: Cell, algorithm: str, duration: str) -> str:
     """A cell's scenario file for an algorithm.
 
-    Delay and loss are those of one link, so that a run in real time moves each packet through one relay; the
-    far flow's (`Flows.RTTS`) pass a second one, for what its RTT is longer.
+    One link has the delay and the loss, so that each packet passes one relay in real time. Packets of the far
+    flow (`Flows.RTTS`) pass a second relay, for its longer RTT.
     """
     pairs = [("near", algorithm, 0)]
     if cell.flows is Flows.CUBIC:

@@ -1,4 +1,4 @@
-"""Whether the simulator is near enough: errors of a validation against its targets. Pure."""
+"""Compares the errors of a validation with its targets. Pure."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from narrows.validate.measures import error, median
 from narrows.validate.runner import Finding
 
 TARGETS = {"goodput_bps": 0.05, "rtt_mean_s": 0.10}
-"""Largest median of the errors' sizes over all cells and algorithms."""
+"""Largest accepted median of the absolute errors over all cells and algorithms."""
 WORST_ALGORITHM = 0.15
-"""... and over the cells of any one algorithm."""
+"""Largest accepted median over the cells of one algorithm."""
 WORST_CELL = 0.30
-"""Size of a single error that wants an explanation."""
+"""Absolute error above which an explanation is required."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A target, and what was found."""
+    """A target and the measured value."""
 
     words: str
     target: float
     found: float
-    """NaN: nothing was compared."""
+    """The measured value (NaN: nothing was compared)."""
     worst: str = ""
-    """Which algorithm, where it is one's."""
+    """Name of the algorithm with this value, if it belongs to one."""
 
     @property
     def met(self) -> bool:
-        """Whether it is."""
+        """Whether the target is met."""
         return self.found <= self.target
 
 
 def size(findings: Iterable[Finding], figure: str) -> float:
-    """Median over findings of an error's size."""
+    """Median of the absolute error over findings."""
     return median(abs(finding.errors[figure]) for finding in findings)
 
 
 def by_algorithm(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
-    """Findings of each algorithm."""
+    """Findings by algorithm."""
     found: dict[str, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.algorithm, []).append(finding)
@@ -48,7 +48,7 @@ def by_algorithm(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 
 def verdicts(findings: list[Finding]) -> list[Verdict]:
-    """Each target with what was found."""
+    """Each target with its measured value."""
     names = {"goodput_bps": "goodput", "rtt_mean_s": "mean RTT"}
     told = []
     for figure, target in TARGETS.items():
@@ -63,18 +63,18 @@ def verdicts(findings: list[Finding]) -> list[Verdict]:
 
 
 def same_seeds(finding: Finding, figure: str) -> float:
-    """Size of the error against those simulated runs that have the real ones' seeds; NaN without any."""
+    """Absolute error relative to the simulated runs with the seeds of the real runs; NaN without any."""
     return abs(error(finding.model.of(finding.real.seeds), finding.real, figure))
 
 
 def within(finding: Finding, figure: str) -> bool:
-    """Whether the real median is one that simulated runs may have."""
+    """Whether the real median is in the range of the simulated runs."""
     least, most = finding.model.range(figure)
     return least <= finding.real.median(figure) <= most
 
 
 def large(findings: Iterable[Finding]) -> list[tuple[Finding, str, float]]:
-    """Errors of judged figures that want an explanation, largest first."""
+    """Errors of judged figures that require an explanation, largest first."""
     found = [(f, figure, f.errors[figure]) for f in findings for figure in TARGETS]
     wanting = [entry for entry in found if abs(entry[2]) > WORST_CELL]
     return sorted(wanting, key=lambda entry: -abs(entry[2]))

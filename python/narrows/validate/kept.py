@@ -1,7 +1,7 @@
 """The files of a validation in its folder, from which an interrupted one continues.
 
-OUT/<backend>/<algorithm>/<cell>        tables of the runs on real stacks; <cell>.3 of those added to three
-OUT/finished.jsonl                      when each of those was measured, on which kernel, and how long it took
+OUT/<backend>/<algorithm>/<cell>        tables of real runs; <cell>.3 has the runs after the third
+OUT/finished.jsonl                      date, kernel and duration of each measurement
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Kept:
         """The runs of a cell by successive calls: each call continues where the previous one ended.
 
         Args:
-            place: which cell.
-            kernel: only what was measured on this one; None: on any.
+            place: the cell.
+            kernel: only results of this kernel (None: of any).
 
         Yields:
-            Runs of the very scenario that the cell has now.
+            Runs of the cell's present scenario.
         """
         first = 0
         while is_finished(folder := place.folder(self.backend, first)):
             part = Results.read(folder)
             runs = len(part.runs)
-            # Real sockets have had the buffer that is named now before it was.
+            # Older scenarios do not name the buffer, but real sockets had the same one.
             now = place.scenario(runs, first).full()
             before = {"receive_buffer": now["receive_buffer"]} | dict(part.metadata.get("scenario") or {})
             if before != now:
@@ -60,7 +60,7 @@ class Kept:
             first += runs
 
     def sound(self, place: Place, kernel: str | None) -> int:
-        """Runs that need not be run again: of this scenario and kernel, and none of their part disturbed."""
+        """Number of runs of this scenario and kernel to keep: those of parts without a disturbed run."""
         count = 0
         for part in self.parts(place, kernel):
             if not all(verdict["sound"] for verdict in part.soundness.values()):
@@ -69,7 +69,7 @@ class Kept:
         return count
 
     def drop(self, place: Place, first: int) -> None:
-        """Remove the parts that followed one which is now run again."""
+        """Remove the parts after a part that is now run again."""
         for later in place.folder(self.backend).parent.glob(f"{place.cell.name}.[0-9]*"):
             number = later.name.rpartition(".")[2]
             if not (number.isascii() and number.isdecimal()):
@@ -98,7 +98,7 @@ class Kept:
 
     @cached_property
     def _days(self) -> dict[str, set[str]]:
-        """When cells were measured, by algorithm and cell."""
+        """Days of the measurements, by algorithm and cell."""
         path = self.out / FINISHED
         found: dict[str, set[str]] = {}
         for line in path.read_text("utf-8", "replace").splitlines() if path.is_file() else []:
@@ -108,16 +108,16 @@ class Kept:
                     name = f"{entry['algorithm']}/{entry['cell']}"
                     found.setdefault(name, set()).add(str(entry["when"])[:10])
             except (ValueError, KeyError, TypeError):
-                continue  # cut off as a call was ended, or not ours
+                continue  # truncated by an interrupted call, or not ours
         return found
 
 
 @contextmanager
 def alone(out: Path) -> Iterator[None]:
-    """No other call runs cells in this folder meanwhile: each would drop what the other measures.
+    """Lock the folder: two concurrent calls would remove each other's results.
 
     Raises:
-        OutputError: if another does, or the folder cannot be made.
+        OutputError: if another call holds the lock, or the folder cannot be created.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ _lines = threading.Lock()
 
 
 def note(place: Place, backend: str, kernel: str, runs: int, seconds: float) -> None:
-    """Keep when a cell was measured, and how long that took."""
+    """Record the date and the duration of a measurement."""
     entry = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "backend": backend,

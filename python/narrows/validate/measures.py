@@ -1,7 +1,7 @@
-"""Figures of a cell's runs, and the errors between two sides. Pure but for reading tables.
+"""Figures of a cell's runs, and the errors between two sides. Pure, except for reading tables.
 
-Both sides are measured alike. A kernel tells its smoothed RTT, so that the simulator's is taken, too: samples
-every 50 ms, each counted by the bytes delivered meanwhile.
+Both sides are measured in the same way. A kernel reports its smoothed RTT, so the simulator's smoothed RTT is
+used too: samples every 50 ms, weighted by the bytes delivered in between.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ FIGURES = ("goodput_bps", "rtt_mean_s", "rtt_p95_s", "resent", "cwnd_mean", "per
 
 @dataclass(frozen=True)
 class Side:
-    """A flow of a cell on one side, run several times."""
+    """Several runs of a cell's flow on one side."""
 
     figures: dict[str, list[float]]
-    """A value per run."""
+    """Values per run, by figure."""
     windows: list[tuple[Array, Array]] = field(default_factory=list)
-    """Time (s) and window (segments) in the measurement interval, per run; empty if not known."""
+    """Time (s) and window (segments) in the measurement interval, per run (empty: not known)."""
     seeds: list[int] = field(default_factory=list)
     """Seeds of the runs."""
 
     def of(self, seeds: Collection[int]) -> Side:
-        """Its runs with these seeds."""
+        """The runs with these seeds."""
         kept = [run for run, seed in enumerate(self.seeds) if seed in seeds]
         return Side(
             {figure: [values[run] for run in kept] for figure, values in self.figures.items()},
@@ -44,22 +44,22 @@ class Side:
         )
 
     def median(self, figure: str) -> float:
-        """The median over runs; NaN without a value."""
+        """The median over runs, NaN without values."""
         return median(self.figures.get(figure, []))
 
     def range(self, figure: str) -> tuple[float, float]:
-        """Least and largest of the runs."""
+        """Smallest and largest value of the runs."""
         values = [value for value in self.figures.get(figure, []) if not math.isnan(value)]
         return (min(values), max(values)) if values else (math.nan, math.nan)
 
     @property
     def runs(self) -> int:
-        """How many there are."""
+        """Number of runs."""
         return max((len(values) for values in self.figures.values()), default=0)
 
 
 def sides(results: Results, *, disturbed: bool = False) -> dict[str, Side]:
-    """Flows by name; of runs in real time those that were sound only, or those only that were not."""
+    """Flows by name. Only sound runs in real time count, or only disturbed ones."""
     unsound = {int(run) for run, verdict in results.soundness.items() if not verdict["sound"]}
     warmup = float(results.metadata.get("warmup_s", 0.0))
     seeds = {row["run"]: row["seed"] for row in results.runs.to_pylist()}
@@ -96,7 +96,7 @@ def together(parts: Iterable[dict[str, Side]]) -> dict[str, Side]:
 
 
 def weighted(values: Array, weights: Array) -> tuple[float, float]:
-    """Mean and 95th percentile, each value counted by its weight."""
+    """Weighted mean and 95th percentile."""
     known = np.isfinite(values) & (weights > 0)
     values, weights = values[known], weights[known]
     if not len(values):
@@ -118,13 +118,13 @@ def _number(value: float | None) -> float:
 
 
 def median(values: Iterable[float]) -> float:
-    """The median of what is defined; NaN if nothing is."""
+    """The median of the defined values, NaN without any."""
     defined = [value for value in values if not math.isnan(value)]
     return float(np.median(defined)) if defined else math.nan
 
 
 def error(model: Side, real: Side, figure: str) -> float:
-    """(model - real) / real, of medians over runs; of `resent` the difference, as either may be zero."""
+    """(model - real) / real with medians over runs. For `resent` the difference, because it may be zero."""
     a, b = model.median(figure), real.median(figure)
     if figure == "resent":
         return a - b
@@ -132,7 +132,7 @@ def error(model: Side, real: Side, figure: str) -> float:
 
 
 def window_distance(model: Side, real: Side) -> float:
-    """`shape.distance` of all runs' windows together."""
+    """`shape.distance` of the windows of all runs."""
     both = [[window for _, window in side.windows if len(window)] for side in (model, real)]
     if not all(both):
         return math.nan

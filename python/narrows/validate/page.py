@@ -1,4 +1,4 @@
-"""The page of the docs about a validation: method, errors, what is not explained. Pure."""
+"""The page of the docs about a validation: method, errors and their causes. Pure."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _FIGURES = {
 }
 
 _METHOD = Path(__file__).with_name("method.md")
-"""The page's first part, with places for what was measured."""
+"""The first part of the page, with placeholders for the measurements."""
 _NS3 = Path(__file__).with_name("ns3") / "method.md"
-"""How ns-3 is measured; on the page if it was."""
+"""The method for ns-3, which is on the page if ns-3 was measured."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Picture:
     """A figure on the page."""
 
     file: str
-    """From the page's folder."""
+    """Path of the file, relative to the page's folder."""
     caption: str
 
 
@@ -57,10 +57,10 @@ def render(
         overview: of the errors of all cells, if there is one.
     """
     findings = outcome.findings
-    parts = [_head(outcome, release, other), "## What came of it", _verdicts(findings)]
+    parts = [_head(outcome, release, other), "## Results", _verdicts(findings)]
     if picture:
         parts += ["### Under the same losses", _SAME.format(file=picture.file, caption=picture.caption)]
-    parts += ["### By who shares the bottleneck", _KINDS, _by_kind(findings, bool(other))]
+    parts += ["### By flows on the bottleneck", _KINDS, _by_kind(findings, bool(other))]
     parts += ["### By algorithm", _TELLS, _medians(findings, bool(other))]
     if overview:
         parts += [f"{overview.caption}\n\n![Errors of each algorithm in each cell]({overview.file})"]
@@ -80,22 +80,22 @@ def render(
 
 
 _SAME = (
-    "A flow alone loses the same packets on both sides, so that its window can be laid over the real one. "
-    "{caption} The first seconds after the warm-up; nothing is fitted.\n\n"
+    "A single flow loses the same packets on both sides, so its window can be compared directly. "
+    "{caption} The figure shows the first seconds after the warm-up. Nothing is fitted.\n\n"
     "![The window of each algorithm over time, on Linux and simulated]({file})"
 )
 _TELLS = (
-    "Medians of the errors' sizes over the tested flows of all cells, in per cent. "
-    "*Worst* is the largest error in goodput and where it is."
+    "Medians of the absolute errors over the tested flows of all cells, in percent. "
+    "*Worst* is the largest error in goodput, with its cell."
 )
 _MARKED = (
-    "What those runs had, and what the simulator has there. That a run was disturbed says that its figures "
-    "are not the algorithm's alone, not that they are wrong. They are in none of the medians."
+    "Figures of the disturbed runs, and of the simulator in the same cells. A disturbed run may be right, "
+    "but its figures do not depend on the algorithm alone. The medians exclude these runs."
 )
-_UNITS = "{what} in per cent; a dash where the algorithm was not run or the figure is not defined."
+_UNITS = "{what} in percent. A dash means that the algorithm was not run or the figure is not defined."
 _KINDS = (
-    "Medians of the errors' sizes, in per cent. A flow alone is one experiment; of two flows a run is one of "
-    "many that may happen, and the error of its median over a few real runs holds their chance, too."
+    "Medians of the absolute errors, in percent. A single flow is one reproducible experiment. A run of two "
+    "flows is one of many possible runs, so the error of a median over a few real runs also contains chance."
 )
 
 
@@ -115,7 +115,7 @@ def _head(outcome: Outcome, release: str, other: str) -> str:
             kernels=", ".join(f"Linux {kernel}" for kernel in outcome.kernels) or "an unknown kernel",
             backend=outcome.backend,
             release=release,
-            other=f"; beside it {other}" if other else "",
+            other=f"; for comparison {other}" if other else "",
             ns3=_beside(findings) if other else "",
             repetitions=_span(f.real.runs for f in findings),
             seeds=ask.seeds,
@@ -134,7 +134,7 @@ def _head(outcome: Outcome, release: str, other: str) -> str:
 
 
 def _beside(findings: Sequence[Finding]) -> str:
-    """How ns-3 was measured, and how often it crashed."""
+    """The method for ns-3, and the number of its crashes."""
     ran = {(f.algorithm, f.cell.name): f.other.runs if f.other else 0 for f in findings}
     most = max(ran.values(), default=0)
     text = "\n" + _NS3.read_text(encoding="utf-8").rstrip()
@@ -182,7 +182,7 @@ def _wrapped(*words: str) -> str:
 
 
 def _span(numbers: Iterable[int]) -> str:
-    """The number, or the least and the largest."""
+    """The number, or the smallest and the largest."""
     each = sorted(set(numbers)) or [0]
     return str(each[0]) if len(each) == 1 else f"{each[0]} to {each[-1]}"
 
@@ -197,19 +197,19 @@ def _verdicts(findings: list[Finding]) -> str:
     if inside:
         lines += [
             "",
-            f"Of the {len(inside)} flows that may lose other packets than the real one (all but those alone "
-            f"with random loss), {sum(inside)} have a real median goodput between the least and the largest "
-            "of the simulated runs.",
+            f"{len(inside)} flows may lose other packets than the real flow (all except single flows with "
+            f"random loss). The real median goodput of {sum(inside)} of them is within the range of the "
+            "simulated runs.",
         ]
     chance = [f for f in findings if f.cell.loss and not f.cell.same_losses]
     alike = measures.median(judge.same_seeds(finding, "goodput_bps") for finding in chance)
     if not math.isnan(alike):
         lines += [
             "",
-            f"Where two flows lose at random ({len(chance)} figures) the median error in goodput is "
-            f"{_part(judge.size(chance, 'goodput_bps'))}, and {_part(alike)} against those simulated runs "
-            "alone that have the real ones' seeds: all algorithms share these few seeds, so that their "
-            "errors there have the same sign more often than not.",
+            f"With random loss and two flows ({len(chance)} figures), the median error in goodput is "
+            f"{_part(judge.size(chance, 'goodput_bps'))}. Compared only with the simulated runs that have "
+            f"the seeds of the real runs, it is {_part(alike)}. All algorithms share these few seeds, so "
+            "their errors tend to have the same sign.",
         ]
     return "\n".join(lines)
 
@@ -272,7 +272,7 @@ def _large(findings: list[Finding], causes: Sequence[Cause]) -> str:
         cells = [*what, real, simulated, same]
         lines.append(f"| {' | '.join([*cells, _bare(error, sign=True) + ' %', said])} |")
     if found:
-        lines += ["", "Causes, and how we know:", ""]
+        lines += ["", "Causes, with the evidence for them:", ""]
     lines += [f"{i}. {each.cause}. *{each.known}.*" for i, each in enumerate(found, start=1)]
     return "\n".join(lines)
 
@@ -291,7 +291,7 @@ def _counted_out(findings: list[Finding]) -> str:
 
 
 def _matrix(findings: list[Finding], figure: str) -> str:
-    """Cells by algorithms."""
+    """A table of cells by algorithms."""
     names = list(judge.by_algorithm(findings))
     places: dict[str, dict[str, float]] = {}
     for finding in findings:
@@ -305,7 +305,7 @@ def _matrix(findings: list[Finding], figure: str) -> str:
 
 
 def _goodput_error(finding: Finding) -> float:
-    """Its size; an undefined one is the least."""
+    """The absolute error. An undefined error counts as the smallest."""
     found = abs(finding.errors["goodput_bps"])
     return -1.0 if math.isnan(found) else found
 
@@ -319,7 +319,7 @@ def _part(value: float) -> str:
 
 
 def _bare(value: float, *, sign: bool = False) -> str:
-    """Per cent without the word, large ones bold."""
+    """The value in percent without the sign %. Large values are bold."""
     if math.isnan(value):
         return "-"
     text = f"{100 * value:+.1f}" if sign else f"{100 * value:.1f}"

@@ -1,6 +1,6 @@
-"""A cell for an algorithm, and where what belongs to it lies in a validation's folder.
+"""A cell for an algorithm, and the paths of its files in a validation's folder.
 
-OUT/scenarios/<algorithm>/<cell>.toml   what both sides run; `narrows run` takes it, too
+OUT/scenarios/<algorithm>/<cell>.toml   the scenario of both sides, also for `narrows run`
 OUT/sim/<algorithm>/<cell>              tables of the simulation
 OUT/<backend>/<algorithm>/<cell>        tables of the runs on real stacks (`kept.py`)
 """
@@ -31,7 +31,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """Algorithm and cell in a word."""
+        """Algorithm and cell as one name."""
         return f"{self.algorithm}/{self.cell.name}"
 
     def folder(self, side: str, first: int = 0) -> Path:

@@ -1,7 +1,7 @@
-"""Runs on real stacks in one file, so that they need not be run again to be compared.
+"""Recordings: runs on real stacks in one file, for comparisons without new runs.
 
-A kernel's runs take hours, and say the same of every version of the simulator. A row is a flow of a run:
-its figures, and its window over time. The recording that comes along is `recordings/`'s.
+Runs on a kernel take hours, and do not depend on the version of the simulator. A row is a flow of a run with
+its figures and its window over time. The shipped recording is in `recordings/`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from narrows.validate.measures import FIGURES, Side
 from narrows.validate.place import Place
 
 FILE = Path(__file__).with_name("recordings") / "linux-6.1.parquet"
-"""The one that comes along."""
+"""The shipped recording."""
 
 _KEY = ("algorithm", "cell", "duration", "seed")
 _WORDS = ("algorithm", "cell", "duration", "flow", "scenario", "kernel", "backend", "days", "reasons")
@@ -54,7 +54,7 @@ class Recording:
         """Open it.
 
         Raises:
-            NarrowsError: if it is not there, or is none.
+            NarrowsError: if the file does not exist or is not a recording.
         """
         self.path = path
         if not path.is_file():
@@ -73,12 +73,12 @@ class Recording:
 
     @property
     def durations(self) -> list[str]:
-        """Lengths of its runs."""
+        """Durations of its runs."""
         return sorted({row["duration"] for row in self.rows})
 
     @property
     def backend(self) -> str:
-        """Where its runs were made."""
+        """Backend of its runs."""
         return ", ".join(sorted({row["backend"] for row in self.rows}))
 
     @cached_property
@@ -119,10 +119,10 @@ def _sides(rows: Iterable[dict[str, Any]]) -> dict[str, Side]:
 
 
 def add(path: Path, source: Source, places: Sequence[Place], backend: str) -> int:
-    """Put what a source has of these cells into a recording, in the place of what it had of those runs.
+    """Add a source's runs of these cells to a recording, and replace its earlier rows of these runs.
 
     Returns:
-        How many flows of runs it has now.
+        Number of rows in the recording.
     """
     new = [row for place in places for row in _rows(place, source.evidence(place), backend)]
     mine = {tuple(row[key] for key in _KEY) for row in new}

@@ -1,4 +1,4 @@
-"""Running a validation: every cell on real stacks, unless it was before, and simulated."""
+"""Runs a validation: simulates each cell, and runs it on real stacks if there is no earlier result."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LINUX = (
     "westwood",
     "yeah",
 )
-"""The algorithms that Linux brings along."""
+"""The congestion control algorithms of Linux."""
 
 _NAP_SECONDS = 0.2
 _SAYS_EVERY_SECONDS = 15.0
@@ -56,9 +56,9 @@ class Ask:
     algorithms: tuple[str, ...]
     cells: tuple[Cell, ...]
     repetitions: int = 3
-    """Runs of a cell on real stacks."""
+    """Number of runs of a cell on real stacks."""
     seeds: int = 25
-    """Simulated runs of a cell. Where both sides lose the same packets: the real ones' seeds instead."""
+    """Number of simulated runs of a cell. If both lose the same packets, the real runs' seeds instead."""
     duration: str = "30s"
 
 
@@ -72,23 +72,23 @@ class Finding:
     model: Side
     real: Side
     unsound: int = 0
-    """Runs on real stacks that were disturbed, and are not in `real`."""
+    """Number of disturbed runs on real stacks, which are not in `real`."""
     other: Side | None = None
-    """ns-3, where it has the algorithm and was asked."""
+    """The results of ns-3, if requested and if it has the algorithm."""
 
     @cached_property
     def errors(self) -> dict[str, float]:
-        """By figure; see `measures.error`. `window` is the distance of the windows' distributions."""
+        """Errors by figure; see `measures.error`. `window` is the distance of the windows' distributions."""
         return _errors(self.model, self.real)
 
     @cached_property
     def other_errors(self) -> dict[str, float]:
-        """Those of ns-3; NaN without it."""
+        """Errors of ns-3, NaN without it."""
         return _errors(self.other or Side({}), self.real)
 
     @property
     def name(self) -> str:
-        """Algorithm, cell and flow in a word."""
+        """Algorithm, cell and flow as one name."""
         return f"{self.algorithm}/{self.cell.name}/{self.flow}"
 
 
@@ -103,22 +103,22 @@ class Outcome:
 
     ask: Ask
     backend: str
-    """Whose stacks were measured."""
+    """Backend of the real stacks."""
     findings: list[Finding] = field(default_factory=list)
     marked: list[Finding] = field(default_factory=list)
     """Runs of cells in which every run was disturbed: they are shown, not counted."""
     absent: list[str] = field(default_factory=list)
     """Cells without a run on real stacks, by algorithm and cell."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Why a cell has no figures that count, by algorithm and cell."""
+    """Reasons for cells without figures, by algorithm and cell."""
     unsound: dict[str, int] = field(default_factory=dict)
-    """Runs on real stacks that were disturbed and are left out, by algorithm and cell."""
+    """Number of disturbed runs on real stacks that are left out, by algorithm and cell."""
     kernels: list[str] = field(default_factory=list)
-    """Versions that were measured."""
+    """Versions of the measured kernels."""
     dates: list[str] = field(default_factory=list)
-    """Days of the measurements, ISO 8601, first and last."""
+    """First and last day of the measurements, ISO 8601."""
     recorded: bool = False
-    """Whether a recording was compared with."""
+    """Whether the real runs come from a recording."""
 
 
 def available(real: Backend, simulator: Backend) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def run(
     other: Other | None = None,
     say: Say = lambda _: None,
 ) -> Outcome:
-    """Run what is not there yet, simulate, and compare.
+    """Run the missing cells on real stacks, simulate, and compare.
 
     Args:
         ask: what.
@@ -169,7 +169,7 @@ def run(
 
 
 def places(ask: Ask) -> list[Place]:
-    """Every cell for every algorithm that is asked for."""
+    """Every requested cell for every requested algorithm."""
     return [Place(ask.out, name, cell, ask.duration) for cell in ask.cells for name in ask.algorithms]
 
 
@@ -181,7 +181,7 @@ def _compare(
     jobs: int | None,
     other: Other | None,
 ) -> frozenset[str]:
-    """Add what came of a cell; the days on which what counts of it was measured."""
+    """Add the findings of a cell, and return the days of the measurements that count."""
     ask, cell = outcome.ask, place.cell
     found = source.evidence(place)
     if found is None:
@@ -194,7 +194,7 @@ def _compare(
     if not reals:
         outcome.failed[place.name] = found.verdict
         into, reals = outcome.marked, found.disturbed
-    # Where losses differ a run is one of many that may happen, and the simulator's are more.
+    # If losses differ, a run is one of many possible ones, so the simulator has more of them.
     simulated = sweep.run(
         place.scenario(max(found.seeds) if cell.same_losses else ask.seeds),
         out=place.folder(SIMULATED),
@@ -215,18 +215,18 @@ def _compare(
 
 
 def _ends(days: Iterable[str]) -> list[str]:
-    """The first and the last of them."""
+    """The first and the last day."""
     each = sorted(days)
     return each[:1] + each[1:][-1:]
 
 
 def _measure(ask: Ask, real: Backend, into: Kept, wanted: Sequence[Place], say: Say) -> dict[str, str]:
-    """Run on real stacks what is not kept; why what failed did."""
+    """Run the missing cells on real stacks, and return the reasons of failures."""
     kernel = str(real.facts().get("kernel", ""))
     there = {place.name: into.sound(place, kernel) for place in wanted}
     ahead = [place for place in wanted if there[place.name] < ask.repetitions]
     runs = sum(ask.repetitions - there[place.name] for place in ahead)
-    say(f"{len(wanted)} cells, {len(wanted) - len(ahead)} of them kept from before; {runs} runs ahead")
+    say(f"{len(wanted)} cells, {len(wanted) - len(ahead)} of them from earlier runs; {runs} runs to do")
     failed: dict[str, str] = {}
     progress = _Progress(len(ahead), say)
     pool = ThreadPoolExecutor(max_workers=real.most_jobs or 1, thread_name_prefix="validate")
@@ -247,10 +247,10 @@ def _measure(ask: Ask, real: Backend, into: Kept, wanted: Sequence[Place], say: 
                     seconds, measured = future.result()
                     kept.note(place, into.backend, kernel, ask.repetitions - there[place.name], seconds)
                     if not all(verdict["sound"] for verdict in measured.soundness.values()):
-                        # Now, as whoever waits may want to stop what else is at work on the machine.
+                        # Print it at once: the user may want to stop other load on the machine.
                         say(f"{place.name}: {soundness.line(measured.soundness)}")
                 except NarrowsError as error:
-                    # One that breaks must not take hours of others along.
+                    # A failing cell must not discard hours of other runs.
                     failed[place.name] = str(error)
                     say(f"{place.name}: {error}")
                 progress.tell(place.name)
@@ -276,7 +276,7 @@ def _one(ask: Ask, real: Backend, into: Kept, place: Place, first: int) -> tuple
 
 
 class _Progress:
-    """Says how far it came, and about how long the rest takes."""
+    """Prints the progress and the estimated remaining time."""
 
     def __init__(self, total: int, say: Say) -> None:
         self._total, self._say = total, say

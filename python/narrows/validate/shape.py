@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 HYSTERESIS = 0.1
-"""A window has to leave the band of this part of its mean before it counts as up, or down."""
+"""Half width of the band around the mean, relative to it. Only a window outside counts as up or down."""
 
 _QUANTILES = np.linspace(0.005, 0.995, 100)
 
@@ -20,7 +20,7 @@ _QUANTILES = np.linspace(0.005, 0.995, 100)
 def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     """Mean distance of two distributions of windows over the mean of `b` (Wasserstein's of order one).
 
-    0 where both are as large for the same share of the time; 0.2 if on average a fifth of the window differs.
+    It is 0 if both distributions are equal, and 0.2 if the windows differ by a fifth on average.
     """
     a, b = a[np.isfinite(a)], b[np.isfinite(b)]
     if not len(a) or not len(b) or not b.mean():
@@ -29,7 +29,7 @@ def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def period(t: NDArray[np.float64], window: NDArray[np.float64]) -> float:
-    """Mean time from one rise through the mean to the next, s; NaN with fewer than two."""
+    """Mean time in s between rises through the mean; NaN with fewer than two rises."""
     mean = np.nanmean(window) if len(window) else math.nan
     rises: list[float] = []
     up = True

@@ -1,7 +1,7 @@
 """The table of errors: a row per algorithm, cell and flow, as Parquet and CSV.
 
-errors.{parquet,csv}   levels of the factors; for each figure the medians of both sides (and ns-3's), the
-                       least and largest of the real runs, and the error
+errors.{parquet,csv}   levels of the factors, and for each figure the medians of both sides (and of ns-3),
+                       the range of the real runs, and the error
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME = "errors"
 
 
 def row(finding: Finding) -> dict[str, Any]:
-    """A finding as a row; figures in the units of the other tables."""
+    """A finding as a row, with figures in the units of the other tables."""
     cell = finding.cell
     found: dict[str, Any] = {
         "algorithm": finding.algorithm,

@@ -1,4 +1,4 @@
-"""ns-3's figures of the same cells: builds `cell.cc` against the installed libraries, and runs it."""
+"""Runs the same cells in ns-3: builds `cell.cc` with the installed libraries and runs it."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _SHARED = Path(__file__).with_name("network.h")
 _HEADERS = Path("/usr/include/ns3/core-module.h")
 _MODULES = ("core", "network", "internet", "point-to-point", "applications", "nix-vector-routing")
 _SAMPLE_S = 0.05
-"""kSample of `cell.cc`."""
+"""Sampling interval, kSample of `cell.cc`."""
 _SERIES = ("windows", "srtts_s", "bytes")
 """Samples: segments, seconds, bytes delivered since the previous sample."""
 _NEEDED = {"name", "goodput_bps", "sent", "resent", *_SERIES}
 """Columns of each flow."""
 MOST_SEEDS = 3
-"""Runs of a cell: at 100 Mbit/s one takes 4 to 12 s."""
+"""Largest number of runs of a cell. A run takes 4 to 12 s at 100 Mbit/s."""
 _RUNS = "runs"
 """Folder next to the program with its output, a file for each run."""
 _CRASHES = (-signal.SIGSEGV, -signal.SIGABRT)
 _MOST_SECONDS = 600
-"""Real time that a run may take."""
+"""Time limit of a run."""
 
 
 def build(folder: Path) -> Path:
-    """The program, compiled if it is older than its sources; each version of ns-3 has its own, and its runs.
+    """The program, compiled if it is older than its sources. Each version of ns-3 has its own.
 
     Raises:
         NarrowsError: without a compiler or the libraries.
@@ -53,9 +53,9 @@ def build(folder: Path) -> Path:
     if program.is_file() and program.stat().st_mtime > newest:
         return program
     folder.mkdir(parents=True, exist_ok=True)
-    # Aside: a linker that is killed leaves half a program, newer than its sources.
+    # Build under another name: a killed linker leaves half a program that is newer than its sources.
     aside = folder / "cell.part"
-    # Debian's .pc files of ns-3 3.37 hold a stray semicolon, so the flags are spelt out.
+    # Debian's .pc files of ns-3 3.37 contain a stray semicolon, so the flags are listed here.
     command = ["g++", "-std=c++17", "-O2", "-DNDEBUG", str(_SOURCE), "-o", str(aside)]
     done = subprocess.run(
         command + [f"-lns3-{module}" for module in _MODULES], capture_output=True, text=True, check=False
@@ -78,7 +78,7 @@ def _flows(text: str) -> list[dict[str, Any]] | None:
 
 
 def version() -> str:
-    """ns-3's, of the installed libraries."""
+    """Version of the installed ns-3 libraries."""
     done = subprocess.run(
         ["pkg-config", "--modversion", "ns3-core"], capture_output=True, text=True, check=False
     )
@@ -88,16 +88,16 @@ def version() -> str:
 def sides(
     program: Path, cell: Cell, algorithm: str, duration: str, warmup_s: float, seeds: int, jobs: int
 ) -> dict[str, Side]:
-    """Flows by name, of runs made before or now; those in which ns-3 crashed are left out.
+    """Flows by name, of earlier and new runs. Runs in which ns-3 crashed are left out.
 
     Raises:
-        NarrowsError: if a run fails otherwise.
+        NarrowsError: if a run fails for another reason.
     """
     said = program.parent / _RUNS
     said.mkdir(exist_ok=True)
 
     def run(seed: int) -> list[dict[str, Any]]:
-        """Its flows; none where ns-3 crashed, as 3.37's BBR does now and then: other cells go on."""
+        """The flows of a run. Empty if ns-3 crashed, as BBR of 3.37 sometimes does."""
         options = {
             "algorithm": algorithm,
             "rate": cell.rate,
@@ -124,7 +124,7 @@ def sides(
         flows = _flows(done.stdout)
         if flows is None:
             raise NarrowsError(
-                f"{algorithm}/{cell.name}: ns-3 said no figures: {one_line(done.stdout[:80].strip())!r}"
+                f"{algorithm}/{cell.name}: ns-3: found no figures: {one_line(done.stdout[:80].strip())!r}"
             )
         whole = kept.with_suffix(".part")
         whole.write_text(done.stdout, encoding="utf-8")
@@ -139,7 +139,7 @@ def sides(
         t: NDArray[np.float64] = np.arange(1, len(windows) + 1, dtype=np.float64) * _SAMPLE_S + warmup_s
         side = found.setdefault(flow["name"], Side({}))
         side.windows.append((t, windows))
-        # Before its first sample ns-3's estimator says 1 s; nothing is delivered then: it has no weight.
+        # ns-3's estimator reports 1 s before its first sample. No data is delivered then: no weight.
         mean, p95 = weighted(srtts, delivered)
         figures = {
             "goodput_bps": flow["goodput_bps"],
