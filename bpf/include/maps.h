@@ -80,8 +80,8 @@ struct nrw_slot {
 	__u32 wait_receiver_us;	/* P when it passed (us, wraps); 0: no echo is awaited */
 	__u32 wait_sender_ts;	/* P the same for the sender */
 	__u32 wait_sender_us;	/* 104 P */
-	__u16 said_unlimited;	/* P marks "not limited" seen (wraps) */
-	__u16 said_limited;	/* P marks "limited" seen (wraps) */
+	__u16 marked_unlimited;	/* P marks "not limited" seen (wraps) */
+	__u16 marked_limited;	/* P marks "limited" seen (wraps) */
 	__u16 passed_code;	/* P last rate that another switch wrote into an ACK before it arrived here; unassigned: none */
 	__u16 passed_n;		/* P ACKs with such a rate (wraps) */
 	__u16 code;		/* P at the SYN-ACK (a ready grant), later A: code to write into ACKs; unassigned: none */

@@ -33,7 +33,7 @@
 
 enum nrw_kind {
 	NRW_OTHER,	/* no packet that is handled here */
-	NRW_LIES,	/* lengths that contradict each other */
+	NRW_MALFORMED,	/* lengths that contradict each other */
 	NRW_TCP,
 	NRW_UDP,
 };
@@ -220,7 +220,7 @@ __noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int 
 	else
 		return NRW_OTHER;
 	if (proto == -1)
-		return NRW_LIES;
+		return NRW_MALFORMED;
 	if (proto == IPPROTO_UDP) {
 		nrw_count_segments(skb, p, p->l4_len > 8 ? p->l4_len - 8 : 0);
 		return NRW_UDP;
@@ -229,10 +229,10 @@ __noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int 
 		return NRW_OTHER;
 
 	if (p->l4_len < sizeof(tcp) || bpf_skb_load_bytes(skb, p->l4, &tcp, sizeof(tcp)))
-		return NRW_LIES;
+		return NRW_MALFORMED;
 	p->header_len = (tcp.offset >> 4) * 4;
 	if (p->header_len < sizeof(tcp) || p->header_len > p->l4_len)
-		return NRW_LIES;
+		return NRW_MALFORMED;
 	p->key.sport = tcp.sport;
 	p->key.dport = tcp.dport;
 	p->key.proto = IPPROTO_TCP;
@@ -242,7 +242,7 @@ __noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int 
 	p->payload = p->l4_len - p->header_len;
 	__builtin_memcpy(&p->word3, &tcp.offset, sizeof(p->word3));
 	nrw_count_segments(skb, p, p->payload);
-	return nrw_read_options(skb, p->l4 + sizeof(tcp), p->header_len - sizeof(tcp), &p->options) ? NRW_LIES : NRW_TCP;
+	return nrw_read_options(skb, p->l4 + sizeof(tcp), p->header_len - sizeof(tcp), &p->options) ? NRW_MALFORMED : NRW_TCP;
 }
 
 static __always_inline void nrw_reverse(struct nrw_key *to, const struct nrw_key *from)

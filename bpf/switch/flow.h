@@ -38,9 +38,9 @@ static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struc
 static __always_inline void nrw_note_marks(struct nrw_slot *slot, const struct nrw_options *o)
 {
 	if (o->marks_unlimited || (o->has_rate && o->code == NRW_CODE_UNLIMITED))
-		slot->said_unlimited++;
+		slot->marked_unlimited++;
 	else if (o->marks_limited || (o->has_rate && !nrw_is_rate(o->code)))
-		slot->said_limited++;
+		slot->marked_limited++;
 }
 
 static __always_inline void nrw_note_payload(struct nrw_here *h, struct nrw_slot *slot)

@@ -109,7 +109,7 @@ int nrw_switch(struct __sk_buff *skb)
 		return nrw_tcp(&here);
 	case NRW_UDP:
 		return nrw_udp(&here);
-	case NRW_LIES:
+	case NRW_MALFORMED:
 		nrw_count(here.port->malformed);
 		return NRW_NEXT;
 	default:

@@ -74,8 +74,8 @@ struct Slot {
     rtt_sender_us: Cell<u32>,
     rtt_n: Cell<[u16; 2]>,
     waits: Cell<[u32; 4]>,
-    said_unlimited: Cell<u16>,
-    said_limited: Cell<u16>,
+    marked_unlimited: Cell<u16>,
+    marked_limited: Cell<u16>,
     passed: Cell<[u16; 2]>,
     code: Cell<u16>,
     leaf: Cell<u8>,
@@ -115,7 +115,7 @@ impl Plane {
             s.bytes.set(s.bytes.get() + packets * MTU);
             s.last_ns.set(now.as_nanos());
             s.rtt_n.set(s.rtt_n.get().map(|n| n.wrapping_add(1)));
-            s.said_unlimited.set(s.said_unlimited.get().wrapping_add(packets as u16));
+            s.marked_unlimited.set(s.marked_unlimited.get().wrapping_add(packets as u16));
         }
     }
 
@@ -140,8 +140,8 @@ impl FlowTable for Plane {
             last_ns: s.last_ns.get(),
             rtt_receiver: (s.rtt_receiver_us.get(), receiver_n),
             rtt_sender: (s.rtt_sender_us.get(), sender_n),
-            said_unlimited: s.said_unlimited.get(),
-            said_limited: s.said_limited.get(),
+            marked_unlimited: s.marked_unlimited.get(),
+            marked_limited: s.marked_limited.get(),
             passed: (passed, passed_n),
             code: s.code.get(),
         }

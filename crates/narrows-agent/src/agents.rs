@@ -30,7 +30,7 @@ impl Agents for Built {
         let options = host::SenderOptions {
             scope: scope(&config.scope, &config.interfaces),
             mode: match config.mode {
-                config::Mode::Brf => host::Mode::Obey,
+                config::Mode::Brf => host::Mode::Brf,
                 config::Mode::Cap => host::Mode::Cap,
             },
             choice: config.choice,

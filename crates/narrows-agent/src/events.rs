@@ -41,11 +41,11 @@ const SAME_EVERY: Span = Span::from_secs(10);
 
 /// For each kind of event: when it was last logged, and how many were suppressed since.
 #[derive(Debug, Default)]
-pub struct Told(BTreeMap<&'static str, (Time, u64)>);
+pub struct Repetitions(BTreeMap<&'static str, (Time, u64)>);
 
-impl Told {
+impl Repetitions {
     /// Whether an event may be logged now. Returns the number of suppressed ones of its kind.
-    fn may(&mut self, now: Time, event: &'static str) -> Option<u64> {
+    fn admit(&mut self, now: Time, event: &'static str) -> Option<u64> {
         let Some((last, untold)) = self.0.get_mut(event) else {
             self.0.insert(event, (now, 0));
             return Some(0);
@@ -61,9 +61,9 @@ impl Told {
 
 /// Logs a rate controller's decision at `port` (an interface). Decisions about flows are `debug`, as there
 /// may be thousands per second; so are repetitions. The value is in SI units (bytes/s, seconds, count).
-pub fn action(port: &str, told: &mut Told, action: &Action) {
+pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
     match action {
-        Action::Log { event, flow: None, value } => match told.may(clock::now(), event) {
+        Action::Log { event, flow: None, value } => match repetitions.admit(clock::now(), event) {
             Some(untold) => tracing::info!(port, event, value, untold),
             None => tracing::debug!(port, event, value),
         },
@@ -87,16 +87,16 @@ mod tests {
 
     #[test]
     fn what_happens_again_and_again_is_told_now_and_then_with_its_number() {
-        let mut told = Told::default();
+        let mut repetitions = Repetitions::default();
         let at = |s| Time::ZERO + Span::from_secs(s);
-        assert_eq!(told.may(at(1), "congestion-burst"), Some(0));
-        assert_eq!(told.may(at(1), "congestion-end"), Some(0), "another kind");
+        assert_eq!(repetitions.admit(at(1), "congestion-burst"), Some(0));
+        assert_eq!(repetitions.admit(at(1), "congestion-end"), Some(0), "another kind");
         for s in 2..11 {
-            assert_eq!(told.may(at(s), "congestion-burst"), None);
+            assert_eq!(repetitions.admit(at(s), "congestion-burst"), None);
         }
-        assert_eq!(told.may(at(11), "congestion-burst"), Some(9));
-        assert_eq!(told.may(at(12), "congestion-burst"), None);
-        assert_eq!(told.may(at(21), "congestion-burst"), Some(1));
+        assert_eq!(repetitions.admit(at(11), "congestion-burst"), Some(9));
+        assert_eq!(repetitions.admit(at(12), "congestion-burst"), None);
+        assert_eq!(repetitions.admit(at(21), "congestion-burst"), Some(1));
     }
 
     #[test]

@@ -121,7 +121,7 @@ fn undo(charge: &Charge) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => tracing::error!(event = "guardian-failed", path = %path.display(), %error),
         },
-        Charge::Default(before) => match before.put_back() {
+        Charge::Default(before) => match before.restore() {
             Ok(false) => {}
             Ok(true) => tracing::warn!(event = "guardian-put-back-default", "the agent died"),
             Err(error) => tracing::error!(event = "guardian-failed", %error),

@@ -7,8 +7,8 @@ use std::{fs, io};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, ErrorKind, MapCore, MapFlags, MapHandle};
 
-use super::age::{Age, age};
 use super::error::REMEDY;
+use super::form::{Form, kernel_form};
 use super::place::{ELEMENT, FACTS, LINK};
 use super::registered::Registered;
 use super::{CcError, Options, Place, Variant};
@@ -107,18 +107,18 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
     }
     open.struct_ops.nrw_cc_mut().name = letters;
     open.progs.nrw_gains.set_autoload(false);
-    let age = age()?;
-    match age {
-        Age::Old => {
+    let form = kernel_form()?;
+    match form {
+        Form::Old => {
             let program = open.progs.nrw_cong_control_two.as_libbpf_object();
             open.struct_ops.nrw_cc_mut().cong_control = program.as_ptr();
             open.maps.nrw_cc.set_map_flags(0).map_err(CcError::refused(opening, REMEDY))?;
         }
-        Age::New => open.progs.nrw_cong_control_two.set_autoload(false),
+        Form::New => open.progs.nrw_cong_control_two.set_autoload(false),
     }
     if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
         constants.nrw_variant = variant.number();
-        constants.nrw_old = u32::from(age == Age::Old);
+        constants.nrw_old = u32::from(form == Form::Old);
         constants.nrw_exit_125 = u32::from(options.exit_125);
         constants.nrw_down_needs_loss = u32::from(options.down_needs_loss);
     }
@@ -135,9 +135,9 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
     })?;
     skel.maps.bss.pin(folder.join(FACTS)).map_err(CcError::refused(pinning, remedy))?;
     // Last, because this pin keeps the congestion control. Without links it pins the map whose element it is.
-    match age {
-        Age::New => link.pin(folder.join(LINK)),
-        Age::Old => link.pin(folder.join(ELEMENT)).map(|()| link.disconnect()),
+    match form {
+        Form::New => link.pin(folder.join(LINK)),
+        Form::Old => link.pin(folder.join(ELEMENT)).map(|()| link.disconnect()),
     }
     .map_err(CcError::refused(pinning, remedy))
 }

@@ -4,8 +4,8 @@
 //! Each is registered under a name of its own (`net.ipv4.tcp_available_congestion_control`). A link or map
 //! that is pinned in bpffs holds it, so it outlives the process that loaded it.
 
-mod age;
 mod error;
+mod form;
 mod gains;
 mod load;
 mod place;

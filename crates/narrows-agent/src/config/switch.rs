@@ -94,7 +94,7 @@ pub struct Port {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
     /// A configured rate, in bytes as `overhead` counts them.
-    Told(Rate),
+    Known(Rate),
     /// Unknown: it is measured (BRF-101).
     Measured,
 }
@@ -199,7 +199,7 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
             None
         }
         true => Some(Capacity::Measured),
-        false => table.need("rate", unit(units::rate), "\"100mbit\"").map(Capacity::Told),
+        false => table.need("rate", unit(units::rate), "\"100mbit\"").map(Capacity::Known),
     };
     let shape = table.get("shape", unit(units::rate));
     if shape.is_some() && !measured {

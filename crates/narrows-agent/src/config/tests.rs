@@ -28,7 +28,7 @@ fn a_switch_of_four_lines_has_sane_defaults() {
     assert_eq!((switch.format, switch.feedback, switch.pin), (Format::Insert, Feedback::EveryAck, None));
     assert_eq!(switch.common.metrics.unwrap().to_string(), "127.0.0.1:9471");
     let port = &switch.ports[0];
-    assert_eq!(port.capacity, Capacity::Told(Rate::from_bits_per_sec(100_000_000)));
+    assert_eq!(port.capacity, Capacity::Known(Rate::from_bits_per_sec(100_000_000)));
     assert_eq!((port.limit, port.overhead, port.mtu), (1000, 14, None));
     assert_eq!(port.syn_share, 0.02);
     assert_eq!(port.rate_controller(3, Bytes::new(1500)).unwrap().name(), "brf");

@@ -173,8 +173,8 @@ pub(super) struct RawSlot {
     pub(super) rtt_receiver_n: AtomicU16,
     pub(super) rtt_sender_n: AtomicU16,
     pub(super) waits: [AtomicU32; 4],
-    pub(super) said_unlimited: AtomicU16,
-    pub(super) said_limited: AtomicU16,
+    pub(super) marked_unlimited: AtomicU16,
+    pub(super) marked_limited: AtomicU16,
     pub(super) passed_code: AtomicU16,
     pub(super) passed_n: AtomicU16,
     pub(super) code: AtomicU16,
@@ -223,7 +223,7 @@ const _: () = {
     assert!(size_of::<RawSlot>() == 128 && size_of::<RawPort>() == 368);
     assert!(offset_of!(RawSlot, flags) == 44 && offset_of!(RawSlot, last_ns) == 64);
     assert!(offset_of!(RawSlot, rtt_receiver_us) == 80 && offset_of!(RawSlot, waits) == 92);
-    assert!(offset_of!(RawSlot, said_unlimited) == 108 && offset_of!(RawSlot, code) == 116);
+    assert!(offset_of!(RawSlot, marked_unlimited) == 108 && offset_of!(RawSlot, code) == 116);
     assert!(offset_of!(RawSlot, gate_us) == 120);
     assert!(offset_of!(RawPort, grants) == 32 && offset_of!(RawPort, arrived_bytes) == 72);
     assert!(offset_of!(RawPort, udp) == 248 && offset_of!(RawPort, syn_again) == 328);
@@ -254,8 +254,8 @@ impl RawSlot {
         for half in [
             &self.rtt_receiver_n,
             &self.rtt_sender_n,
-            &self.said_unlimited,
-            &self.said_limited,
+            &self.marked_unlimited,
+            &self.marked_limited,
             &self.passed_code,
             &self.passed_n,
             &self.code,

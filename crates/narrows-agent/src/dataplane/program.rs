@@ -278,7 +278,7 @@ impl Switch {
         set_or_delete(&self.maps[6], &key.to_bytes(), value)
     }
 
-    /// The ring buffer that announces newcomers ([`rung`](super::slots::rung)), for
+    /// The ring buffer that announces newcomers ([`announced_slot`](super::slots::announced_slot)), for
     /// `libbpf_rs::RingBufferBuilder`.
     pub fn bells(&self) -> &MapHandle {
         &self.maps[7]
@@ -290,7 +290,7 @@ impl Switch {
     }
 
     /// Runs the program once on a packet as if it left through this interface, without sending anything.
-    pub fn try_packet(&self, ifindex: u32, gso_size: u32, packet: &[u8]) -> Result<Tried, Error> {
+    pub fn try_packet(&self, ifindex: u32, gso_size: u32, packet: &[u8]) -> Result<TestRun, Error> {
         let mut context: sys::Context = [0; 48];
         context[sys::IFINDEX] = ifindex;
         context[sys::GSO_SIZE] = gso_size;
@@ -299,7 +299,7 @@ impl Switch {
         let mut out = vec![0; packet.len() + 256];
         let (verdict, len) = sys::test_run(self.program.as_fd(), &mut context, packet, &mut out)?;
         out.truncate(len);
-        Ok(Tried { verdict, packet: out, priority: context[sys::PRIORITY] })
+        Ok(TestRun { verdict, packet: out, priority: context[sys::PRIORITY] })
     }
 }
 
@@ -322,7 +322,7 @@ fn set_or_delete<const N: usize>(map: &MapHandle, key: &[u8], value: Option<[u8;
 
 /// The result of [`Switch::try_packet`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct TestRun {
     /// -1: passed on to the next program; 2: dropped.
     pub verdict: i32,
     /// The packet after the program.

@@ -14,7 +14,7 @@ use super::{Error, bpf};
 
 /// The slot that the program announces: a flow took it. Losing an announcement delays the flow by a tick or
 /// some.
-pub fn rung(bell: &[u8]) -> Option<u32> {
+pub fn announced_slot(bell: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(bell.get(..4)?.try_into().ok()?))
 }
 
@@ -43,9 +43,9 @@ seen! {
     /// Number of samples of the sender's half. Wraps.
     rtt_sender_n: u16,
     /// Data packets marked "not limited by the application". Wraps.
-    said_unlimited: u16,
+    marked_unlimited: u16,
     /// Data packets marked "limited". Wraps.
-    said_limited: u16,
+    marked_limited: u16,
     /// ACKs that carried another switch's rate. Wraps.
     passed_n: u16,
     /// The controlled port.

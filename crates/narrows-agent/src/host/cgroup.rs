@@ -12,7 +12,7 @@ use super::HostError;
 /// Opens `path`, or the root of the hierarchy.
 pub(super) fn open(path: Option<&Path>) -> Result<File, HostError> {
     let Some(path) = path else {
-        return match mounted()? {
+        return match mount_point()? {
             Some(root) => File::open(&root).map_err(HostError::file(root)),
             None => open_unmounted(),
         };
@@ -30,7 +30,7 @@ pub(super) fn open(path: Option<&Path>) -> Result<File, HostError> {
 }
 
 /// The mount point of the hierarchy, from `/proc/self/mounts` (proc(5)).
-fn mounted() -> Result<Option<PathBuf>, HostError> {
+fn mount_point() -> Result<Option<PathBuf>, HostError> {
     let table = "/proc/self/mounts";
     let text = fs::read_to_string(table).map_err(HostError::file(table))?;
     Ok(text.lines().find_map(|line| {

@@ -96,7 +96,7 @@ impl Links {
     }
 
     /// Whether the links outlive the process.
-    pub(super) fn pinned(&self) -> bool {
+    pub(super) fn is_pinned(&self) -> bool {
         self.pins.is_some()
     }
 }

@@ -108,7 +108,7 @@ impl DefaultBefore {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn put_back(&self) -> io::Result<bool> {
+    pub fn restore(&self) -> io::Result<bool> {
         if fs::read_to_string(CONGESTION_CONTROL)?.trim() != self.own {
             return Ok(false);
         }
@@ -141,7 +141,7 @@ impl DefaultChanged {
 impl Drop for DefaultChanged {
     fn drop(&mut self) {
         let restored =
-            within(&self.namespace, || self.default.put_back().map_err(HostError::file(CONGESTION_CONTROL)));
+            within(&self.namespace, || self.default.restore().map_err(HostError::file(CONGESTION_CONTROL)));
         if let Err(error) = restored {
             tracing::warn!(%error, "the default congestion control was not restored");
         }

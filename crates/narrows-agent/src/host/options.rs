@@ -48,7 +48,7 @@ pub enum Choice {
 pub enum Mode {
     /// The congestion control `brf`.
     #[default]
-    Obey,
+    Brf,
     /// The kernel's own congestion control under a cap of its pacing rate (SO_MAX_PACING_RATE): the lower of
     /// both rates.
     Cap,

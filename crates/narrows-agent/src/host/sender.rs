@@ -64,7 +64,7 @@ impl Sender {
         let mut storage = MaybeUninit::uninit();
         let mut skel = open(options, &mut storage)?;
         enter_namespaces(&skel.maps.nrw_namespaces, &options.scope)?;
-        if options.mode == Mode::Obey {
+        if options.mode == Mode::Brf {
             let link = skel.maps.brf.attach_struct_ops().map_err(refused(
                 "registering the congestion control",
                 "if one of that name is there (another sender runs, see `bpftool struct_ops`), end it or choose \
@@ -73,7 +73,7 @@ impl Sender {
             links.hold("congestion_control", link)?;
         }
         let attach = "attaching to the cgroup";
-        if options.mode == Mode::Obey && options.choice == Choice::All {
+        if options.mode == Mode::Brf && options.choice == Choice::All {
             let link = skel
                 .progs
                 .nrw_setsockopt
@@ -84,8 +84,8 @@ impl Sender {
         let link =
             skel.progs.nrw_sockops.attach_cgroup(cgroup.as_raw_fd()).map_err(refused(attach, REMEDY))?;
         links.hold("sockops", link)?;
-        if options.mode == Mode::Obey {
-            answer_from_now_on(options, &skel)?;
+        if options.mode == Mode::Brf {
+            update_listeners(options, &skel)?;
         }
         attach_interfaces(options, &skel, &mut links)?;
 
@@ -107,7 +107,7 @@ impl Sender {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        if self.links.pinned() {
+        if self.links.is_pinned() {
             // The congestion control stays, and so does the namespaces' default.
             self.defaults.drain(..).for_each(std::mem::forget);
         }
@@ -126,14 +126,14 @@ fn check(options: &SenderOptions) -> Result<(), HostError> {
         let remedy = "expected 1 to 15 printable ASCII characters without spaces";
         return setting("name", format!("`{name}`"), remedy);
     }
-    if options.mode == Mode::Obey && !netns::has_congestion_control("cubic")? {
+    if options.mode == Mode::Brf && !netns::has_congestion_control("cubic")? {
         return Err(HostError::Missing {
             what: "falling back to CUBIC without feedback",
             found: "the kernel has no cubic".to_owned(),
             remedy: "CONFIG_TCP_CONG_CUBIC is needed (`modprobe tcp_cubic`), or mode = \"cap\"".to_owned(),
         });
     }
-    if options.default_in_namespaces && (options.mode != Mode::Obey || options.scope.namespaces.is_empty()) {
+    if options.default_in_namespaces && (options.mode != Mode::Brf || options.scope.namespaces.is_empty()) {
         let found = "true, without a namespace or a congestion control".to_owned();
         return setting("default_in_namespaces", found, "name namespaces and use a mode other than cap");
     }
@@ -183,14 +183,14 @@ fn tune(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) {
 
 /// Disables unused programs, so that the kernel need not support them.
 fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> libbpf_rs::Result<()> {
-    let obey = options.mode == Mode::Obey;
-    let marking = obey && options.scope.namespaces.iter().any(|n| !n.interfaces.is_empty());
-    open.progs.nrw_setsockopt.set_autoload(obey && options.choice == Choice::All);
+    let uses_brf = options.mode == Mode::Brf;
+    let marking = uses_brf && options.scope.namespaces.iter().any(|n| !n.interfaces.is_empty());
+    open.progs.nrw_setsockopt.set_autoload(uses_brf && options.choice == Choice::All);
     open.progs.nrw_mark.set_autoload(marking);
     open.progs.nrw_restore.set_autoload(options.format == Format::Padding);
     // It needs a later kernel than a cap does.
-    open.progs.nrw_listeners.set_autoload(obey);
-    if !obey {
+    open.progs.nrw_listeners.set_autoload(uses_brf);
+    if !uses_brf {
         open.maps.brf.set_autocreate(false)?;
         for program in [
             &mut open.progs.brf_init,
@@ -211,7 +211,7 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
 /// Makes listeners that are older than the programs answer SYNs that ask: those of all network namespaces in
 /// scope, or of the current one. The cgroup is not checked. Outside of it no program answers, and the SYN is
 /// saved without use.
-fn answer_from_now_on(options: &SenderOptions, skel: &SenderSkel<'_>) -> Result<(), HostError> {
+fn update_listeners(options: &SenderOptions, skel: &SenderSkel<'_>) -> Result<(), HostError> {
     let what = "going through the listeners";
     let link = skel.progs.nrw_listeners.attach().map_err(refused(what, REMEDY))?;
     let here = [Namespace::default()];
@@ -236,7 +236,7 @@ fn attach_interfaces(
     for namespace in &options.scope.namespaces {
         for interface in &namespace.interfaces {
             // Without `brf` the application's limit is not measured.
-            if options.mode == Mode::Obey {
+            if options.mode == Mode::Brf {
                 let at = libbpf_sys::BPF_TCX_EGRESS;
                 links.attach_tcx("mark", &skel.progs.nrw_mark, at, namespace, interface)?;
             }

@@ -21,7 +21,7 @@ use crate::htb;
 const FLOWS_EVERY: Span = Span::from_secs(1);
 
 /// A port's description for the controller, sent at the start.
-pub(super) struct Told {
+pub(super) struct PortDescription {
     /// Its number.
     pub(super) port: u32,
     pub(super) interface: htb::Link,
@@ -40,23 +40,23 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn start(config: &config::Controller, ports: Vec<Told>) -> Result<Link, Failure> {
+    pub(super) fn start(config: &config::Controller, ports: Vec<PortDescription>) -> Result<Link, Failure> {
         let unknown = || format!("controller.address: {}: no such host", config.address);
         let controller = config.address.to_socket_addrs()?.next().ok_or_else(unknown)?;
         let secret = config.secret_file.clone();
         let channel_config = ChannelConfig { controller, name: config.name.clone(), secret };
         let ports = ports
             .into_iter()
-            .map(|told| PortInfo {
-                port: told.port,
-                interface: told.interface.name,
-                ifindex: told.interface.index,
-                mac: told.interface.mac,
-                mtu: told.interface.mtu,
-                capacity: told.capacity,
-                controller: told.controller,
-                params: told.params,
-                thresholds: told.thresholds,
+            .map(|description| PortInfo {
+                port: description.port,
+                interface: description.interface.name,
+                ifindex: description.interface.index,
+                mac: description.interface.mac,
+                mtu: description.interface.mtu,
+                capacity: description.capacity,
+                controller: description.controller,
+                params: description.params,
+                thresholds: description.thresholds,
             })
             .collect();
         let channel = Channel::start(channel_config, ports)?;

@@ -30,8 +30,8 @@ impl FlowTable for Switch {
                 last_ns: slot.last().as_nanos(),
                 rtt_receiver: (us(slot.rtt_receiver()), slot.rtt_receiver_n()),
                 rtt_sender: (us(slot.rtt_sender()), slot.rtt_sender_n()),
-                said_unlimited: slot.said_unlimited(),
-                said_limited: slot.said_limited(),
+                marked_unlimited: slot.marked_unlimited(),
+                marked_limited: slot.marked_limited(),
                 passed: (slot.passed().to_bits(), slot.passed_n()),
                 code: slot.code().to_bits(),
             }

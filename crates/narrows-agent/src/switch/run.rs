@@ -24,7 +24,7 @@ use crate::cli::{Failure, Services};
 use crate::clock;
 use crate::dataplane::layout::{GRANTS, Key};
 use crate::dataplane::program::{self, Attachment};
-use crate::dataplane::slots::rung;
+use crate::dataplane::slots::announced_slot;
 use crate::events;
 use crate::htb::{self, Htb, LeafStats};
 use crate::status::Snapshot;
@@ -60,7 +60,7 @@ struct Controlled {
     /// `wanted` has changed since HTB was last updated.
     changed: bool,
     congestion: &'static str,
-    told: events::Told,
+    repetitions: events::Repetitions,
     /// The capacity that the controller knows, L3.
     capacity: Option<Rate>,
     /// Whether HTB limits the port to a rate.
@@ -84,7 +84,7 @@ impl Controlled {
 }
 
 /// Names an interface that is gone, if any.
-fn vanished(interfaces: &[(String, u32)]) -> Option<Failure> {
+fn missing_interface(interfaces: &[(String, u32)]) -> Option<Failure> {
     // nix 0.31 returns an empty name if there is no such interface.
     let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());
     let (name, _) = interfaces.iter().find(|(_, index)| !is_there(*index))?;
@@ -117,7 +117,7 @@ impl Runner {
     pub fn run(&mut self, services: &Services) -> Result<(), Failure> {
         // Any call may be the first to fail because an interface is gone, with an error that does not name
         // it.
-        self.work(services).map_err(|error| vanished(&self.interfaces).unwrap_or(error))
+        self.work(services).map_err(|error| missing_interface(&self.interfaces).unwrap_or(error))
     }
 
     fn work(&mut self, services: &Services) -> Result<(), Failure> {
@@ -126,7 +126,7 @@ impl Runner {
         let slots = Rc::clone(&waiting);
         let mut builder = RingBufferBuilder::new();
         builder.add(self.switch.table().bells(), move |bell| {
-            slots.borrow_mut().extend(rung(bell));
+            slots.borrow_mut().extend(announced_slot(bell));
             0
         })?;
         let bells = builder.build()?;
@@ -192,7 +192,7 @@ impl Runner {
             return Ok(());
         }
         self.looked_for_at = now;
-        vanished(&self.interfaces).map_or(Ok(()), Err)
+        missing_interface(&self.interfaces).map_or(Ok(()), Err)
     }
 
     /// Reads the counters of queues and program, and the time. Rates are counts over time: an agent
@@ -248,7 +248,7 @@ impl Runner {
     fn carry_out(&mut self) -> Result<(), Failure> {
         for Asked { port: number, action } in self.asked.drain(..) {
             let Some(port) = self.ports.get_mut(number) else { continue };
-            events::action(&port.interface, &mut port.told, &action);
+            events::action(&port.interface, &mut port.repetitions, &action);
             match &action {
                 Action::SetClass { class, rate, ceil } => {
                     port.wanted[*class as usize] = (*rate, *ceil);

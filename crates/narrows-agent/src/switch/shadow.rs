@@ -24,8 +24,8 @@ pub(super) struct Shadow {
     seen_ms: u32,
     rtt_us: u32,
     code: RateCode,
-    said_unlimited: u16,
-    said_limited: u16,
+    marked_unlimited: u16,
+    marked_limited: u16,
     passed_n: u16,
     rtt_receiver_n: u16,
     rtt_sender_n: u16,
@@ -61,8 +61,8 @@ impl Shadow {
             seen_ms: ms(now),
             rtt_us: 0,
             code: RateCode::from_bits(tail.code),
-            said_unlimited: 0,
-            said_limited: 0,
+            marked_unlimited: 0,
+            marked_limited: 0,
             passed_n: 0,
             rtt_receiver_n: tail.rtt_receiver.1,
             rtt_sender_n: tail.rtt_sender.1,
@@ -76,7 +76,7 @@ impl Shadow {
     /// The flow is older than this agent: its counts until now are not recent, and its orders are unknown.
     pub(super) fn inherit(&mut self, head: &Head, tail: &Tail) {
         (self.bytes, self.missing) = (head.bytes, head.missing);
-        (self.said_unlimited, self.said_limited) = (tail.said_unlimited, tail.said_limited);
+        (self.marked_unlimited, self.marked_limited) = (tail.marked_unlimited, tail.marked_limited);
         self.passed_n = tail.passed.1;
         // Far from any RTT, so that the first order is written.
         self.rtt_us = u32::MAX;
@@ -135,8 +135,8 @@ impl Shadow {
             since: since.max(self.opened),
             bytes: Bytes::new(head.bytes.wrapping_sub(self.bytes)),
             missing: Bytes::new(u64::from(head.missing.wrapping_sub(self.missing))),
-            unlimited: tail.said_unlimited != self.said_unlimited,
-            limited: tail.said_limited != self.said_limited,
+            unlimited: tail.marked_unlimited != self.marked_unlimited,
+            limited: tail.marked_limited != self.marked_limited,
             ..Counts::default()
         };
         if tail.passed.1 != self.passed_n {
@@ -153,7 +153,7 @@ impl Shadow {
             counts.sender_half = sample(tail.rtt_sender, &mut self.rtt_sender_n);
         }
         (self.bytes, self.missing) = (head.bytes, head.missing);
-        (self.said_unlimited, self.said_limited) = (tail.said_unlimited, tail.said_limited);
+        (self.marked_unlimited, self.marked_limited) = (tail.marked_unlimited, tail.marked_limited);
         self.passed_n = tail.passed.1;
         counts
     }

@@ -74,9 +74,9 @@ pub struct Tail {
     /// The same between switch and sender.
     pub rtt_sender: (u32, u16),
     /// Marks "not limited by the application" so far (wraps).
-    pub said_unlimited: u16,
+    pub marked_unlimited: u16,
     /// Marks "limited" so far (wraps).
-    pub said_limited: u16,
+    pub marked_limited: u16,
     /// Last rate of another switch in an ACK that passed, and the number of such ACKs (wraps).
     pub passed: (u16, u16),
     /// The code that is written into ACKs now: at first the ready grant, if the SYN-ACK carried one.

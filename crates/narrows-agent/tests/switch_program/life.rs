@@ -201,7 +201,7 @@ fn data_without_a_handshake_is_adopted_and_may_show_that_it_uses_brf() {
         PRIORITIES[1]
     );
     let slot = rig.switch.slots.get(rig.slot_of(&Packet::new(Shape::V6, 40_001)).unwrap()).unwrap();
-    assert_eq!((slot.said_unlimited(), slot.said_limited()), (1, 0));
+    assert_eq!((slot.marked_unlimited(), slot.marked_limited()), (1, 0));
     assert_ne!(slot.flags() & layout::RATED, 0);
     assert_eq!(rig.data_port().counters().unconfirmed, 2);
     rig.send(ACKS, &plain.reversed().payload(0));

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use narrows_agent::dataplane::layout::{self, Key, WireFormat};
-use narrows_agent::dataplane::program::{Sizes, Switch, Tried, Tunables};
+use narrows_agent::dataplane::program::{Sizes, Switch, TestRun, Tunables};
 use narrows_control::feedback::code::RateCode;
 use narrows_control::units::{Bytes, Rate, Time};
 use nix::sched::{CloneFlags, unshare};
@@ -76,10 +76,10 @@ impl Rig {
     pub(crate) fn acks_port(&self) -> narrows_agent::dataplane::ports::Port<'_> {
         self.switch.ports.get(ACKS).unwrap()
     }
-    pub(crate) fn send(&self, port: u8, packet: &Packet) -> Tried {
+    pub(crate) fn send(&self, port: u8, packet: &Packet) -> TestRun {
         self.send_bytes(port, 0, &packet.bytes())
     }
-    pub(crate) fn send_bytes(&self, port: u8, gso: u32, packet: &[u8]) -> Tried {
+    pub(crate) fn send_bytes(&self, port: u8, gso: u32, packet: &[u8]) -> TestRun {
         self.switch.try_packet(self.ifindex[usize::from(port)], gso, packet).unwrap()
     }
     pub(crate) fn grant(&self, rates: &[u64]) {
@@ -91,7 +91,7 @@ impl Rig {
         self.data_port().set_grants(grants);
     }
     /// SYN and SYN-ACK of a flow that asks for feedback; returns the SYN-ACK after the program.
-    pub(crate) fn open(&self, like: &Packet) -> Tried {
+    pub(crate) fn open(&self, like: &Packet) -> TestRun {
         let syn = like.clone().flags(SYN).options(&[SYN_OPTIONS, &option(65535)].concat()).payload(0);
         let tried = self.send(DATA, &syn);
         assert_eq!((tried.verdict, &tried.packet), (PASS, &syn.bytes()));

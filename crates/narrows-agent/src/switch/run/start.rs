@@ -9,7 +9,7 @@ use std::path::Path;
 use narrows_control::rate::{LEAVES, Leaf, PortCounters};
 use narrows_control::units::{Bytes, Rate, Time};
 
-use super::{Controlled, Runner, UNCONFIRMED_MIN, vanished};
+use super::{Controlled, Runner, UNCONFIRMED_MIN, missing_interface};
 use crate::bpffs;
 use crate::cli::{Failure, Services};
 use crate::clock;
@@ -20,7 +20,7 @@ use crate::dataplane::program::{Attachment, Sizes, Switch as Plane, Tunables};
 use crate::guard::Charge;
 use crate::htb::{self, Htb, LeafStats, Rtnl};
 use crate::switch::core::{Port, Switch};
-use crate::switch::link::{Link, Told};
+use crate::switch::link::{Link, PortDescription};
 use crate::switch::shares::Framing;
 use crate::switch::view::Meters;
 
@@ -34,7 +34,8 @@ impl Runner {
     /// If the kernel refuses, an interface does not exist, or a controller's secret cannot be read.
     pub fn start(config: &config::Switch, services: &mut Services) -> Result<Runner, Failure> {
         let mut interfaces = Vec::new();
-        Self::build(config, services, &mut interfaces).map_err(|error| vanished(&interfaces).unwrap_or(error))
+        Self::build(config, services, &mut interfaces)
+            .map_err(|error| missing_interface(&interfaces).unwrap_or(error))
     }
 
     /// `found` lists the interfaces found, also if a later step fails.
@@ -45,7 +46,8 @@ impl Runner {
     ) -> Result<Runner, Failure> {
         let mut rtnl = Rtnl::open()?;
         let plane = load(config, &mut rtnl)?;
-        let (mut ports, mut cores, mut told, mut indices) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut ports, mut cores, mut descriptions, mut indices) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (number, port) in (0u8..).zip(&config.ports) {
             let link = rtnl.ethernet(&port.interface)?;
             found.push((port.interface.clone(), link.index));
@@ -63,7 +65,7 @@ impl Runner {
             ports.push(controlled);
             prepare(&plane.ports.get(number).ok_or("too many ports")?, config);
             indices.push((link.index, number));
-            told.push(Told {
+            descriptions.push(PortDescription {
                 port: u32::from(number),
                 interface: link,
                 capacity: capacity.unwrap_or(Rate::ZERO),
@@ -88,7 +90,7 @@ impl Runner {
             attachments.push(attach(&plane, config.pin.as_deref(), index)?);
         }
         let link = match &config.controller {
-            Some(controller) => Some(Link::start(controller, told)?),
+            Some(controller) => Some(Link::start(controller, descriptions)?),
             None => None,
         };
         let mut runner = Runner {
@@ -122,7 +124,7 @@ fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<Plane, Failure> {
         Some(folder) if folder.join("program").exists() => {
             let plane = Plane::open_pinned(folder)?;
             let wanted: Vec<_> = config.ports.iter().map(|port| port.interface.as_str()).collect();
-            match strange(&plane.controlled()?, &wanted, &rtnl.links()?) {
+            match port_mismatch(&plane.controlled()?, &wanted, &rtnl.links()?) {
                 Some(text) => {
                     let problems = vec![config::Problem { key: "ports".into(), text }];
                     Err(config::Invalid { source: folder.display().to_string(), problems }.into())
@@ -164,7 +166,7 @@ fn check_hidden(folder: &Path) -> Result<(), Failure> {
 
 /// Compares the pinned ports with the `wanted` ones, as flows identify their port by its number. Returns what
 /// differs. An interface that was deleted, or created again under its old name, has no index or another one.
-fn strange(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
+fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
     let name = |index: &u32| links.iter().find(|link| link.index == *index).map(|link| link.name.as_str());
     let found: Vec<_> = pinned.values().map(|index| name(index).unwrap_or("(gone)")).collect();
     let same = |(found, wanted): (&&str, &&str)| *found == "(gone)" || found == wanted;
@@ -197,14 +199,14 @@ fn control(
     keep: bool,
 ) -> Result<Controlled, Failure> {
     let framing = Framing { mtu: mtu.get(), overhead: u64::from(port.overhead) };
-    let told = match port.capacity {
-        config::Capacity::Told(rate) => Some(rate),
+    let known = match port.capacity {
+        config::Capacity::Known(rate) => Some(rate),
         config::Capacity::Measured => None,
     };
     let shape = htb::Layout {
         limits: [port.limit; LEAVES],
         overhead: port.overhead,
-        ..htb::Layout::new(told.or(port.shape).unwrap_or(UNSHAPED), mtu)
+        ..htb::Layout::new(known.or(port.shape).unwrap_or(UNSHAPED), mtu)
     };
     let mut htb = Htb::install(link.index, &shape)?;
     if keep {
@@ -218,11 +220,11 @@ fn control(
         stats: [LeafStats::default(); LEAVES],
         wanted: [(Rate::ZERO, Rate::ZERO); 3],
         changed: false,
-        shaped: told.is_some() || port.shape.is_some(),
+        shaped: known.is_some() || port.shape.is_some(),
         syn_share: port.syn_share,
         congestion: "none",
-        told: Default::default(),
-        capacity: told.map(|rate| framing.l3(rate)),
+        repetitions: Default::default(),
+        capacity: known.map(|rate| framing.l3(rate)),
         refused: (0, None),
     })
 }
@@ -271,7 +273,7 @@ mod tests {
         };
         let links: Vec<_> = [(1, "lo"), (7, "eth1"), (8, "eth2"), (9, "eth3")].map(link).into();
         let pinned = BTreeMap::from([(0, 8), (1, 7)]);
-        let refused = |wanted: &[&str]| strange(&pinned, wanted, &links);
+        let refused = |wanted: &[&str]| port_mismatch(&pinned, wanted, &links);
         assert_eq!(refused(&["eth2", "eth1"]), None);
         for wanted in [&["eth1", "eth2"][..], &["eth2"], &["eth2", "eth1", "eth3"], &["eth2", "eth3"]] {
             assert!(refused(wanted).is_some(), "{wanted:?}");
@@ -282,7 +284,7 @@ mod tests {
              (narrows-agent clean removes what is pinned)"
         );
         let remade = BTreeMap::from([(0, 8), (1, 70)]);
-        assert_eq!(strange(&remade, &["eth2", "eth1"], &links), None);
-        assert_eq!(strange(&BTreeMap::new(), &["eth1"], &links), None, "pinned, and no more");
+        assert_eq!(port_mismatch(&remade, &["eth2", "eth1"], &links), None);
+        assert_eq!(port_mismatch(&BTreeMap::new(), &["eth1"], &links), None, "pinned, and no more");
     }
 }

@@ -8,7 +8,7 @@ use super::error::REMEDY;
 
 /// The two forms of `bpf/cc`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Age {
+pub(super) enum Form {
     /// Before Linux 6.10: `cong_control(sk, rs)`. `struct_ops` links (6.4) may be missing, and a program may
     /// not be allowed to write `app_limited` (6.1 refuses). This form needs neither.
     Old,
@@ -20,12 +20,12 @@ pub(super) enum Age {
 ///
 /// # Errors
 /// One line, if the kernel's types do not show it.
-pub(super) fn age() -> Result<Age, CcError> {
+pub(super) fn kernel_form() -> Result<Form, CcError> {
     let what = "looking at the kernel's congestion controls";
     let types = Btf::from_vmlinux().map_err(CcError::refused(what, REMEDY))?;
-    match arguments(&types) {
-        Some(2) => Ok(Age::Old),
-        Some(_) => Ok(Age::New),
+    match argument_count(&types) {
+        Some(2) => Ok(Form::Old),
+        Some(_) => Ok(Form::New),
         None => Err(CcError::Missing {
             what,
             found: "found no cong_control in its tcp_congestion_ops".to_owned(),
@@ -35,7 +35,7 @@ pub(super) fn age() -> Result<Age, CcError> {
 }
 
 /// The number of arguments of `cong_control`.
-fn arguments(types: &Btf<'_>) -> Option<usize> {
+fn argument_count(types: &Btf<'_>) -> Option<usize> {
     let callbacks: Struct<'_> = types.type_by_name("tcp_congestion_ops")?;
     let callback = callbacks.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"))?;
     let pointer: Ptr<'_> = types.type_by_id(callback.ty)?;
@@ -47,15 +47,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_running_kernel_says_what_its_version_lets_expect() {
+    fn the_running_kernel_has_the_form_of_its_version() {
         let Ok(types) = Btf::from_vmlinux() else { return };
-        let found = arguments(&types);
+        let found = argument_count(&types);
         assert!(matches!(found, Some(2 | 4)), "{found:?}");
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
         let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
         // A distribution may have backported the later form, but not the earlier one forwards.
         if (numbers.next(), numbers.next()) >= (Some(6), Some(10)) {
-            assert_eq!(age().unwrap(), Age::New, "{release}");
+            assert_eq!(kernel_form().unwrap(), Form::New, "{release}");
         }
     }
 }
