@@ -82,14 +82,15 @@ try-guest: setup try-agent
 	@[ "$$(id -u)" != 0 ] || $(BIN)/narrows vm prepare || { \
 	  [ "$$NARROWS_REQUIRE_KERNEL" != 1 ] && echo "make test leaves out tests in a guest"; }
 
-lint: setup ## Check formatting, clippy, ruff and mypy
+lint: setup ## Check formatting, clippy, ruff, mypy and prose
 	@if $(HAS_LINTERS); then cargo fmt --all --check; fi
 	@if $(HAS_LINTERS); then cargo clippy --workspace $(WITHOUT_AGENT) --all-targets --locked --quiet -- -D warnings; fi
 	$(BIN)/ruff format --check python tests benches tools packaging
 	$(BIN)/ruff check python tests benches tools packaging
 	$(BIN)/mypy
+	@$(BIN)/python tools/prose.py --check
 
-prose: ## Count the findings of the prose linter by file (PROSE='README.md docs' lists them)
+prose: ## Count the findings of the prose linter by file (PROSE='README.md docs': list them; PROSE=--update: allow them)
 	@$(PYTHON) tools/prose.py $(PROSE)
 
 format: setup ## Format all code
