@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -15,20 +16,25 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture
-def package(agent, lacking, tmp_path):
+@functools.cache
+def build(folder: Path) -> Path:
     """The package that `make deb` builds from the agent's binary."""
+    command = [ROOT / "packaging/deb/build.sh", folder]
+    built = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert built.returncode == 0, built.stderr
+    (found,) = folder.glob("*.deb")
+    return found
+
+
+@pytest.fixture
+def package(agent, lacking, tmp_path_factory):
+    """The package, on a machine that can install it and has not done so."""
     if shutil.which("dpkg") is None:
         lacking("found no dpkg")
     installed = subprocess.run(["dpkg", "--status", "narrows-agent"], capture_output=True, check=False)
     if installed.returncode == 0:
         lacking("found narrows-agent installed as a package on this machine")
-    built = subprocess.run(
-        [ROOT / "packaging/deb/build.sh", tmp_path], capture_output=True, text=True, check=False, cwd=ROOT
-    )
-    assert built.returncode == 0, built.stderr
-    (found,) = tmp_path.glob("*.deb")
-    return found
+    return build(tmp_path_factory.getbasetemp() / "package")
 
 
 def test_the_package_installs_runs_and_purges(package, tmp_path):
