@@ -206,8 +206,8 @@ def test_load_list_and_unload(narrows):
     assert (code, out.splitlines()) == (
         0,
         [
-            "narrows_bbr_b stays as it is, loaded with exit-125",
-            "narrows_bbr is left out: it has no gain model",
+            "narrows_bbr_b is already loaded, with exit-125",
+            "narrows_bbr is skipped: it has no gain model",
             "narrows_bbr_a is loaded",
             "narrows_bbr_c is loaded",
         ],
@@ -220,7 +220,7 @@ def test_load_list_and_unload(narrows):
     code, out, _ = narrows("cc", "unload", "all")
     assert (code, out) == (0, "narrows_bbr_b is unloaded\n")
     assert "narrows_bbr_b" not in registered()
-    assert narrows("cc", "unload", "all") == (0, "none is loaded\n", "")
+    assert narrows("cc", "unload", "all") == (0, "no algorithm is loaded\n", "")
 
 
 @pytest.mark.usefixtures("unloaded")

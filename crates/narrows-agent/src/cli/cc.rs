@@ -1,4 +1,4 @@
-//! `narrows-agent cc`: congestion controls of the papers for any program.
+//! `narrows-agent cc`: the papers' congestion control algorithms for any program.
 
 use std::io::{self, Write};
 
@@ -10,31 +10,31 @@ use crate::cc::{self, CcError, Loaded, Options, Place, Variant};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum CcCommand {
-    /// Load and register: they stay until they are unloaded
+    /// Load and register algorithms; they stay until they are unloaded
     Load(LoadArgs),
-    /// Which there are, which are loaded, and how many connections have them
+    /// List the algorithms, whether each is loaded, and how many connections use it
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Unregister those that no connection has
+    /// Unregister algorithms that no connection uses
     Unload {
-        /// bbr, bbr-a, bbr-b, bbr-c, or all that are loaded
-        #[arg(required = true)]
+        /// bbr, bbr-a, bbr-b, bbr-c, or all for every loaded one
+        #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
 }
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct LoadArgs {
-    /// bbr, bbr-a, bbr-b, bbr-c, or all that are not loaded
-    #[arg(required = true)]
+    /// bbr, bbr-a, bbr-b, bbr-c, or all for every one that is not loaded
+    #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// bbr-a, -b, -c: the probing phase ends at 1.25 BDP in flight, whatever its gain
+    /// End the probing phase at 1.25 BDP in flight, independently of its gain (bbr-a, bbr-b, bbr-c)
     #[arg(long)]
     exit_125: bool,
-    /// bbr-a, -b, -c: drain only after a probe that has lost packets
+    /// Drain only after a probe that lost packets (bbr-a, bbr-b, bbr-c)
     #[arg(long)]
     down_needs_loss: bool,
 }
@@ -46,7 +46,7 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
     match command {
         CcCommand::Load(args) => {
             let options = Options { exit_125: args.exit_125, down_needs_loss: args.down_needs_loss };
-            // All or none: each is looked at before the first is loaded.
+            // All or none: check each before loading the first.
             let wanted = named(&args.names, || rest(options, &place))?;
             for &variant in &wanted {
                 cc::loadable(variant, options, &place)?;
@@ -66,13 +66,13 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
             if let Some(warning) = bpffs::warning().filter(|_| !json) {
                 text += &format!("\n{warning}\n");
             }
-            // `| head` closes the pipe early: no error.
+            // `| head` closes the pipe early, which is not an error.
             let _ = io::stdout().write_all(text.as_bytes());
         }
         CcCommand::Unload { names } => {
             let wanted = named(names, || there(&place))?;
             if wanted.is_empty() {
-                println!("none is loaded");
+                println!("no algorithm is loaded");
             }
             let hidden = bpffs::covered().unwrap_or(0);
             for &variant in &wanted {
@@ -92,19 +92,19 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Those that are loaded.
+/// The loaded variants.
 fn there(place: &Place) -> Result<Vec<Variant>, CcError> {
     Ok(cc::list(place)?.iter().map(|loaded| loaded.variant).collect())
 }
 
-/// Those that are not, and whose options these can be.
+/// The variants that are not loaded and accept these options.
 fn rest(options: Options, place: &Place) -> Result<Vec<Variant>, CcError> {
     let there = there(place)?;
     let fits = |variant: &Variant| *variant != Variant::V1 || options == Options::default();
     Ok(Variant::ALL.into_iter().filter(|variant| !there.contains(variant) && fits(variant)).collect())
 }
 
-/// What `load all` leaves as it is, a line each.
+/// The variants that `load all` does not load, one line each.
 fn left(there: &[Loaded], options: Options, place: &Place) -> Vec<String> {
     let with = |options: Options| match options.names().as_slice() {
         [] => "without options".to_owned(),
@@ -112,15 +112,15 @@ fn left(there: &[Loaded], options: Options, place: &Place) -> Vec<String> {
     };
     let mut lines: Vec<String> = there
         .iter()
-        .map(|loaded| format!("{} stays as it is, loaded {}", loaded.name, with(loaded.options)))
+        .map(|loaded| format!("{} is already loaded, {}", loaded.name, with(loaded.options)))
         .collect();
     if options != Options::default() && there.iter().all(|loaded| loaded.variant != Variant::V1) {
-        lines.push(format!("{} is left out: it has no gain model", place.registered(Variant::V1)));
+        lines.push(format!("{} is skipped: it has no gain model", place.registered(Variant::V1)));
     }
     lines
 }
 
-/// The variants of these names; `all` means those of `all`.
+/// The variants with these names. The name `all` stands for the variants that `all` returns.
 fn named(
     names: &[String],
     all: impl FnOnce() -> Result<Vec<Variant>, CcError>,
@@ -130,7 +130,7 @@ fn named(
     if names.iter().any(|name| name == ALL) {
         return all();
     }
-    // Each once: both names of one, or one twice, are no mistake that may leave half of the others undone.
+    // Each once: naming a variant twice is not an error, and must not end the command half-way.
     let mut each: Vec<Variant> = Vec::new();
     for one in ones {
         if !each.contains(&one) {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn both_names_of_a_variant_mean_it_and_all_means_what_there_is() {
+    fn a_variant_has_two_names_and_all_stands_for_every_candidate() {
         assert_eq!(names(&["bbr-c", "narrows_bbr_a"], &[]), Ok(vec![Variant::C, Variant::A]));
         assert_eq!(names(&["bbr-c", "bbr", "bbr-c", "narrows_bbr"], &[]), Ok(vec![Variant::C, Variant::V1]));
         assert_eq!(names(&["all"], &Variant::ALL), Ok(Variant::ALL.to_vec()));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn all_says_what_it_leaves_as_it_is() {
+    fn load_all_names_the_variants_that_it_does_not_load() {
         let place = Place::default();
         let b = Loaded {
             variant: Variant::B,
@@ -209,14 +209,14 @@ mod tests {
             begun: 0,
             pin_is_visible: true,
         };
-        let stays = "narrows_bbr_b stays as it is, loaded with exit-125";
+        let stays = "narrows_bbr_b is already loaded, with exit-125";
         assert_eq!(left(core::slice::from_ref(&b), Options::default(), &place), [stays]);
         let lines = left(&[b], Options { down_needs_loss: true, ..Options::default() }, &place);
-        assert_eq!(lines, [stays, "narrows_bbr is left out: it has no gain model"]);
+        assert_eq!(lines, [stays, "narrows_bbr is skipped: it has no gain model"]);
     }
 
     #[test]
-    fn the_list_says_of_each_whether_it_is_loaded_and_how() {
+    fn the_list_shows_whether_and_with_which_options_each_is_loaded() {
         let options = Options { down_needs_loss: true, ..Options::default() };
         let place = Place::default();
         let loaded = Loaded {

@@ -24,23 +24,25 @@ use crate::status::server::{FOLDER, Request, path_of};
 use crate::status::text;
 use crate::{clean, events, guard, privileges, top};
 
-/// Why an agent could not start or go on.
+/// The reason why an agent could not start or continue.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// Wrong input: configuration or command line.
+/// Exit code for a wrong configuration or command line.
 const WRONG_INPUT: u8 = 2;
 
-/// The agents themselves. Each runs until [`Services::stop`] says so.
+const NO_AGENT: &str = "no agent runs on this host";
+
+/// The agents of the three roles. Each runs until [`Services::stop`] requests its end.
 pub trait Agents {
-    /// Controls ports.
+    /// Runs an agent that controls ports.
     fn switch(&self, config: &config::Switch, services: &mut Services) -> Result<(), Failure>;
-    /// Makes this host's connections obey.
+    /// Runs an agent that paces this host's connections.
     fn sender(&self, config: &config::Sender, services: &mut Services) -> Result<(), Failure>;
-    /// Makes this host's connections reserve room for rates.
+    /// Runs an agent that reserves space for rates in this host's ACKs.
     fn receiver(&self, config: &config::Receiver, services: &mut Services) -> Result<(), Failure>;
 }
 
-/// Runs what the command line says.
+/// Runs the command of the command line.
 pub fn run(agents: &dyn Agents) -> ExitCode {
     let code = match execute(Args::parse().command, agents) {
         Ok(code) => code,
@@ -88,14 +90,16 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
     }
 }
 
-/// What a good configuration names and this machine does not have: it may come before the agent starts, and may be elsewhere
-/// than where the file is checked.
+/// A warning for a file that a correct configuration names and this machine lacks. It is not an error, because the file can be
+/// created later, or exist on another machine.
 fn missing(file: &Path, config: &Config) -> Option<String> {
     let Config::Switch(switch) = config else { return None };
     let secret = switch.controller.as_ref()?.secret_file.as_ref()?;
     let trouble = std::fs::File::open(secret).err()?;
     let (file, secret) = (file.display(), secret.display());
-    Some(format!("{file}: warning: controller.secret_file: {secret}: {trouble}; the switch will need it"))
+    Some(format!(
+        "{file}: warning: controller.secret_file: {secret}: {trouble}; the switch needs it to start"
+    ))
 }
 
 fn start(config: Config, agents: &dyn Agents) -> Result<u8, Failure> {
@@ -115,7 +119,7 @@ fn start(config: Config, agents: &dyn Agents) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The socket of the agent called so, or of the only one there is.
+/// The socket of the agent with this name, or of the only agent.
 fn socket(name: Option<&str>) -> Result<std::path::PathBuf, Failure> {
     if let Some(name) = name {
         return Ok(path_of(name));
@@ -123,33 +127,37 @@ fn socket(name: Option<&str>) -> Result<std::path::PathBuf, Failure> {
     let found = sockets_in(Path::new(FOLDER));
     match &found[..] {
         [only] => Ok(only.clone()),
-        [] => Err("no agent runs here".into()),
+        [] => Err(NO_AGENT.into()),
         _ => {
             let stem = |p: &std::path::PathBuf| p.file_stem().map(|s| s.to_string_lossy().into_owned());
             let names: Vec<_> = found.iter().filter_map(stem).collect();
-            Err(format!("several agents run here; name one of them: --name {}", names.join(" | ")).into())
+            Err(format!(
+                "found several agents on this host, expected --name with one of: {}",
+                names.join(", ")
+            )
+            .into())
         }
     }
 }
 
-/// To the agent called so, or the only one there is.
+/// Connects to the agent with this name, or to the only agent.
 fn connect(name: Option<&str>, request: &Request) -> Result<Client, Failure> {
     Client::connect(&socket(name)?, request).map_err(|error| match (error.kind(), name) {
         (io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused, Some(name)) => {
-            nobody(name, &clean::running(Path::new(FOLDER))).into()
+            not_running(name, &clean::running(Path::new(FOLDER))).into()
         }
-        (io::ErrorKind::ConnectionRefused, None) => "no agent runs here".into(),
+        (io::ErrorKind::ConnectionRefused, None) => NO_AGENT.into(),
         _ => error.into(),
     })
 }
 
-fn nobody(name: &str, running: &[String]) -> String {
+fn not_running(name: &str, running: &[String]) -> String {
     let others =
         if running.is_empty() { String::new() } else { format!("; running: {}", running.join(", ")) };
-    format!("no agent called {name:?} runs here{others}")
+    format!("no agent {name:?} runs on this host{others}")
 }
 
-/// Of the agent called so, or of all that run here.
+/// Prints the state of the agent with this name, or of all agents that run on this host.
 fn status(name: Option<&str>, json: bool, flows: usize) -> Result<u8, Failure> {
     let running = clean::running(Path::new(FOLDER));
     if name.is_some() || running.len() < 2 {
@@ -172,7 +180,7 @@ fn status_of(name: Option<&str>, json: bool, flows: usize) -> Result<u8, Failure
     } else {
         text::render(&snapshot) + &text::flows(&snapshot)
     };
-    // `| head` closes the pipe early: no error.
+    // `| head` closes the pipe early, which is not an error.
     let _ = io::stdout().write_all(text.as_bytes());
     Ok(0)
 }
@@ -184,7 +192,7 @@ fn clean_up(netns: Option<&str>) -> Result<u8, Failure> {
     let running = clean::running(Path::new(FOLDER));
     if !running.is_empty() {
         let names = running.join(", ");
-        return Err(format!("nothing was removed, as an agent runs: {names}; stop it first").into());
+        return Err(format!("nothing was removed because agents run: {names}; stop them first").into());
     }
     let cleaned = clean::clean(Path::new(FOLDER), Path::new(clean::PINS));
     cleaned.removed.iter().for_each(|what| println!("removed {what}"));
@@ -192,7 +200,7 @@ fn clean_up(netns: Option<&str>) -> Result<u8, Failure> {
     Ok(u8::from(!cleaned.failed.is_empty()))
 }
 
-/// For `args`: a file's name in errors.
+/// The name of a file in errors.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
@@ -202,9 +210,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_for_nobody_is_told_who_is_there() {
-        assert_eq!(nobody("x", &[]), "no agent called \"x\" runs here");
+    fn the_error_for_an_unknown_name_lists_the_running_agents() {
+        assert_eq!(not_running("x", &[]), "no agent \"x\" runs on this host");
         let running = ["switch", "sender"].map(String::from);
-        assert_eq!(nobody("x", &running), "no agent called \"x\" runs here; running: switch, sender");
+        assert_eq!(not_running("x", &running), "no agent \"x\" runs on this host; running: switch, sender");
     }
 }

@@ -1,4 +1,4 @@
-//! What every agent needs beside its work: when to stop, who cleans up, who is told.
+//! Services for every agent: the request to stop, clean-up after a crash, status, metrics and systemd notification.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -13,35 +13,35 @@ use crate::status::Board;
 use crate::status::server::{self, Server, path_of};
 use crate::stop::Stop;
 
-/// Given to an agent when it starts. It loads its programs, calls [`Services::ready`] and goes to work.
+/// Passed to an agent when it starts. The agent loads its programs, calls [`Services::ready`] and then works.
 pub struct Services {
-    /// Fields are dropped in this order: the guardian comes last, to find nothing left.
+    /// Fields are dropped in this order. The guardian is last and finds nothing to remove.
     open: Option<(Server, Option<Metrics>)>,
-    /// When to stop.
+    /// Tells when the agent is to stop.
     pub stop: Stop,
-    /// Where to show what goes on.
+    /// Where the agent publishes its state.
     pub board: Arc<Board>,
     common: Common,
-    /// To be charged with all that does not vanish by itself.
+    /// Removes everything that does not end with the process; the agent registers it here.
     pub guardian: Guardian,
 }
 
 impl Services {
-    /// In the network namespace of the calling thread, before any other is started.
+    /// For the network namespace of the calling thread. Call it before other threads start.
     pub(super) fn new(common: &Common) -> io::Result<Self> {
-        // Before anything of a running agent's is touched.
+        // First, so that nothing of a running agent is touched.
         server::claim(&path_of(&common.name))?;
         let stop = Stop::new()?;
         let guardian = Guardian::start()?;
         Ok(Services { open: None, stop, board: Board::new(), common: common.clone(), guardian })
     }
 
-    /// Everything is loaded: gives up privileges, opens the status socket and metrics, tells systemd.
+    /// Call it once everything is loaded: drops privileges, opens the status socket and metrics, notifies systemd.
     ///
     /// # Errors
-    /// When an agent of this name runs already, or the metrics' address is taken.
+    /// When an agent of this name already runs, or the metrics address is in use.
     pub fn ready(&mut self) -> io::Result<()> {
-        // Before the first thread: capabilities are per thread.
+        // Before the first thread starts, because capabilities belong to a thread.
         privileges::drop_to(&privileges::RUNNING)?;
         let path = path_of(&self.common.name);
         let server = Server::start(&path, Arc::clone(&self.board))?;
@@ -52,12 +52,12 @@ impl Services {
         };
         self.open = Some((server, metrics));
         tracing::info!(event = "ready", name = self.common.name);
-        tell_systemd("READY=1")
+        notify_systemd("READY=1")
     }
 }
 
-/// sd_notify(3): a datagram to the socket that the environment names; without one there is nobody to tell.
-fn tell_systemd(state: &str) -> io::Result<()> {
+/// sd_notify(3): sends a datagram to the socket that the environment names, if it names one.
+fn notify_systemd(state: &str) -> io::Result<()> {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let address = match path.as_encoded_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,

@@ -1,4 +1,4 @@
-//! The other end of the status socket.
+//! The client's end of the status socket.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use super::Snapshot;
 use super::server::Request;
 
-/// Snapshots of an agent, one after the other.
+/// An iterator over the snapshots of an agent.
 #[derive(Debug)]
 pub struct Client {
     lines: io::Lines<BufReader<UnixStream>>,
 }
 
 impl Client {
-    /// Asks the agent behind `path`.
+    /// Connects to the agent's socket at `path` and sends the request.
     pub fn connect(path: &Path, request: &Request) -> io::Result<Client> {
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
         let mut stream = UnixStream::connect(path).map_err(named)?;
@@ -27,14 +27,14 @@ impl Client {
 impl Iterator for Client {
     type Item = io::Result<Snapshot>;
 
-    /// The next snapshot; `None` when the agent is gone or one was asked for.
+    /// The next snapshot, or `None` after the agent's end or after the only snapshot that was requested.
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.lines.next()?;
         Some(line.and_then(|line| Ok(serde_json::from_str(&line)?)))
     }
 }
 
-/// Sockets of agents in `folder`, whether they run or not.
+/// Sockets of agents in `folder`, including those of agents that no longer run.
 pub fn sockets_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_socket = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "sock");

@@ -1,4 +1,4 @@
-//! How long turns of the control loop take, in buckets that Prometheus reads as they are.
+//! Durations of iterations of the control loop, in the buckets of the Prometheus histogram.
 
 use narrows_control::units::Span;
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 /// Upper bounds of the buckets, microseconds; the last bucket has none.
 pub(crate) const BOUNDS_US: [u64; 10] = [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 
-/// A histogram of loop times.
+/// A histogram of the durations of iterations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopTimes {
-    /// Turns in each bucket, and above the last bound.
+    /// Iterations in each bucket; the last bucket is for those above the last bound.
     pub buckets: [u64; BOUNDS_US.len() + 1],
-    /// All together.
+    /// Total duration.
     pub total: Span,
-    /// The longest.
+    /// Longest duration.
     pub longest: Span,
 }
 
 impl LoopTimes {
-    /// Counts a turn.
+    /// Records an iteration.
     pub fn record(&mut self, took: Span) {
         let bucket = BOUNDS_US.partition_point(|bound| Span::from_micros(*bound) < took);
         if let Some(count) = self.buckets.get_mut(bucket) {
@@ -28,12 +28,12 @@ impl LoopTimes {
         self.longest = self.longest.max(took);
     }
 
-    /// Turns so far.
+    /// Number of iterations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Upper bound of the bucket in which this part (0 to 1) of the turns has ended; the longest turn when none has.
+    /// Quantile `part` (0 to 1) of the durations: the upper bound of its bucket, or the longest duration if that is lower.
     pub fn quantile(&self, part: f64) -> Span {
         let rank = (self.count() as f64 * part).ceil() as u64;
         let mut below = 0;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_falls_into_the_bucket_whose_bound_it_does_not_exceed() {
+    fn a_duration_is_in_the_first_bucket_whose_bound_is_not_lower() {
         let mut times = LoopTimes::default();
         for us in [1, 10, 11, 900, 99_999] {
             times.record(Span::from_micros(us));

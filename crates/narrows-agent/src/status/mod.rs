@@ -1,7 +1,7 @@
-//! What an agent shows of itself: one [`Snapshot`], which the control loop fills and everyone else reads.
+//! The state of an agent as a [`Snapshot`]. The control loop fills it, and others read it.
 //!
-//! `narrows-agent status` and `top` ask for it over a Unix socket ([`server`], [`client`]), Prometheus over HTTP
-//! ([`crate::metrics`]). The loop builds it only when somebody looks: [`Board::wanted`].
+//! `narrows-agent status` and `top` request it over a Unix socket ([`server`], [`client`]), and Prometheus over HTTP
+//! ([`crate::metrics`]). The loop builds a snapshot only while there is a reader: [`Board::wanted`].
 
 pub mod client;
 mod histogram;
@@ -22,64 +22,64 @@ pub use histogram::LoopTimes;
 /// Names of the leaves in output, in the order of `narrows_control::rate::Leaf`.
 pub const LEAF_NAMES: [&str; LEAVES] = ["mouse", "elephant", "other-tcp", "udp"];
 
-/// An agent at one moment. In JSON times are ns, rates bytes/s (L3), sizes bytes.
+/// The state of an agent at one time. In JSON, times are in ns, rates in bytes/s (L3) and sizes in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// `switch`, `sender` or `receiver`.
     pub role: String,
     /// Name of the agent.
     pub name: String,
-    /// When it was taken (CLOCK_MONOTONIC).
+    /// Time of the snapshot (CLOCK_MONOTONIC).
     pub at: Time,
-    /// When the agent started.
+    /// Time when the agent started.
     pub started: Time,
-    /// How long turns of the control loop took.
+    /// Durations of iterations of the control loop.
     pub loop_times: LoopTimes,
     /// Controlled ports.
     pub ports: Vec<PortStatus>,
-    /// Flows in the table, all ports together; more than `flows` may list.
+    /// Flows in the table, for all ports together. `flows` can list fewer.
     pub flow_count: u64,
-    /// The flows, when they were asked for.
+    /// The flows, if they were requested.
     pub flows: Vec<FlowStatus>,
-    /// Counters of a sender or receiver: name, value.
+    /// Counters of a sender or receiver, as name and value.
     pub counters: Vec<(String, u64)>,
-    /// Whether the SDN controller is connected; `None`: there is none to be connected to.
+    /// Whether the SDN controller is connected; `None` if none is configured.
     pub controller: Option<bool>,
 }
 
 /// A controlled port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortStatus {
-    /// Its interface.
+    /// Name of its interface.
     pub interface: String,
-    /// Rate of the link, told or measured.
+    /// Rate of the link, configured or measured.
     pub capacity: Rate,
-    /// Shares of rated flows, other TCP, UDP.
+    /// Shares of rated flows, other TCP and UDP.
     pub shares: [Rate; 3],
     /// Phase of the rate controller, e.g. `measure`.
     pub phase: String,
     /// `none`, `queue` or `burst`.
     pub congestion: String,
-    /// Flows by leaf.
+    /// Number of flows in each leaf.
     pub flows: [u64; LEAVES],
     /// Queue of each leaf.
     pub leaves: [LeafStatus; LEAVES],
-    /// Counters of the data plane: name (as in `struct nrw_port`), value.
+    /// Counters of the data plane, as name (of a field of `struct nrw_port`) and value.
     pub counters: Vec<(String, u64)>,
 }
 
 /// A leaf of a port's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeafStatus {
-    /// Bytes that left.
+    /// Bytes sent.
     pub bytes: Bytes,
-    /// Packets that left.
+    /// Packets sent.
     pub packets: u64,
-    /// Packets that wait.
+    /// Packets queued.
     pub queued_packets: u32,
-    /// Bytes that wait.
+    /// Bytes queued.
     pub queued_bytes: Bytes,
-    /// Packets that found no room.
+    /// Packets dropped because the queue was full.
     pub drops: u64,
 }
 
@@ -96,30 +96,30 @@ pub struct FlowStatus {
     pub class: String,
     /// Leaf of the port's queue, one of [`LEAF_NAMES`].
     pub leaf: String,
-    /// What it may send; `None`: not told anything.
+    /// Rate allocated to the flow; `None` if it was told none.
     pub allocation: Option<Rate>,
-    /// What it sends.
+    /// Rate at which the flow sends.
     pub rate: Rate,
-    /// Round-trip time; `None`: not known yet.
+    /// Round-trip time; `None` while it is unknown.
     pub rtt: Option<Span>,
-    /// Packets that wait in its leaf.
+    /// Packets queued in its leaf.
     pub queued_packets: u32,
-    /// When its first packet was seen.
+    /// Time of its first packet.
     pub since: Time,
 }
 
-/// Where the loop puts snapshots and others find them.
+/// Passes snapshots from the control loop to readers.
 #[derive(Debug, Default)]
 pub struct Board {
     latest: Mutex<Arc<Snapshot>>,
-    /// Until when (ns of the monotonic clock) somebody looks, without and with flows.
+    /// The loop publishes until these times (monotonic clock, ns), without and with flows.
     wanted: AtomicU64,
     flows_wanted: AtomicU64,
-    /// Rates of links that the loop has not taken yet.
+    /// Requested rates of links that the loop has not applied yet.
     rates: Mutex<BTreeMap<String, Rate>>,
 }
 
-/// What a look at the board is worth: the loop keeps on publishing for this long.
+/// The loop publishes for this long after a reader has looked.
 const INTEREST: Span = Span::from_secs(20);
 
 impl Board {
@@ -128,28 +128,28 @@ impl Board {
         Arc::default()
     }
 
-    /// For the loop: shows this from now on.
+    /// For the loop: publishes a snapshot.
     pub fn publish(&self, snapshot: Snapshot) {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
     }
 
-    /// For the loop: `(a snapshot, with flows)` would be read if it were published now.
+    /// For the loop: whether readers want `(a snapshot, its flows)` at this time.
     pub fn wanted(&self, now: Time) -> (bool, bool) {
         let until = |mark: &AtomicU64| mark.load(Ordering::Relaxed) > now.as_nanos();
         (until(&self.wanted) || until(&self.flows_wanted), until(&self.flows_wanted))
     }
 
-    /// For those who know better: the links behind these interfaces have these rates now.
-    pub fn ask_rates(&self, rates: BTreeMap<String, Rate>) {
+    /// Requests new rates for the links behind these interfaces.
+    pub fn request_rates(&self, rates: BTreeMap<String, Rate>) {
         self.rates.lock().unwrap_or_else(PoisonError::into_inner).extend(rates);
     }
 
-    /// For the loop: rates that were asked for since the last call.
+    /// For the loop: the rates that were requested since the last call.
     pub fn take_rates(&self) -> BTreeMap<String, Rate> {
         std::mem::take(&mut *self.rates.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// For readers: the latest snapshot. Tells the loop that somebody looks.
+    /// For readers: the latest snapshot. It also tells the loop that there is a reader.
     pub fn look(&self, now: Time, flows: bool) -> Arc<Snapshot> {
         let mark = if flows { &self.flows_wanted } else { &self.wanted };
         mark.fetch_max((now + INTEREST).as_nanos(), Ordering::Relaxed);
@@ -162,11 +162,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_handed_to_the_loop_once_and_the_last_one_counts() {
+    fn the_loop_takes_the_latest_requested_rate_once() {
         let board = Board::new();
         for mbit in [50, 80] {
             let rate = Rate::from_bits_per_sec(mbit * 1_000_000);
-            board.ask_rates(BTreeMap::from([("eth1".to_owned(), rate)]));
+            board.request_rates(BTreeMap::from([("eth1".to_owned(), rate)]));
         }
         let taken: Vec<_> = board.take_rates().into_iter().collect();
         assert_eq!(taken, [("eth1".to_owned(), Rate::from_bits_per_sec(80_000_000))]);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loop_is_told_who_looks_and_for_how_long() {
+    fn the_loop_publishes_for_some_time_after_a_reader_has_looked() {
         let board = Board::new();
         let now = Time::from_nanos(1_000_000_000);
         assert_eq!(board.wanted(now), (false, false));

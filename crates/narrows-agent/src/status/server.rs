@@ -1,4 +1,4 @@
-//! The agent's end of the status socket: a request line in JSON, snapshots as JSON lines out.
+//! The agent's end of the status socket. A client sends a request as one line of JSON and gets snapshots as lines of JSON.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -16,38 +16,38 @@ use serde::{Deserialize, Serialize};
 use super::Board;
 use crate::clock;
 
-/// Where agents have their sockets.
+/// Folder of the agents' sockets.
 pub const FOLDER: &str = "/run/narrows-agent";
 
-/// A client that does not read is given up after this.
+/// A client that neither sends its request nor reads is disconnected after this time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Clients at a time.
+/// Largest number of clients at a time.
 const CLIENTS: usize = 8;
-/// Longest request line.
+/// Longest request line, bytes.
 const REQUEST_MAX: u64 = 1024;
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
-    /// List at most this many flows.
+    /// Largest number of flows to list.
     pub flows: usize,
-    /// Milliseconds from one snapshot to the next; `None`: one will do.
+    /// Milliseconds between snapshots; `None` for a single snapshot.
     pub every_ms: Option<u64>,
-    /// Links of ports, by interface, that have this rate from now on (as the configuration counts it, bytes/s).
+    /// New rates of the links of ports, by interface, in the configuration's terms, as bytes/s.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rates: BTreeMap<String, Rate>,
 }
 
-/// Socket of the agent called `name`.
+/// Socket of the agent `name`.
 pub fn path_of(name: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{name}.sock"))
 }
 
-/// The name is free.
+/// Checks that no running agent uses the socket.
 ///
 /// # Errors
-/// When an agent serves the socket.
+/// When an agent answers on it.
 pub fn claim(path: &Path) -> io::Result<()> {
     if UnixStream::connect(path).is_ok() {
         let text = format!("{}: an agent of this name is running", path.display());
@@ -56,17 +56,17 @@ pub fn claim(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The socket of a running agent; dropping it removes it.
+/// The socket of a running agent. Dropping it removes the socket.
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
 }
 
 impl Server {
-    /// Serves the board at `path`. Only the owner (root) may connect. A socket that nobody listens on is replaced.
+    /// Serves the board at `path`. Only the owner (root) can connect. A socket without a listener is replaced.
     ///
     /// # Errors
-    /// When an agent serves it already, or the folder cannot be written.
+    /// When an agent already serves it, or the folder cannot be written.
     pub fn start(path: &Path, board: Arc<Board>) -> io::Result<Server> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -86,7 +86,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The thread ends with the process; what matters is that the name is free.
+        // The thread ends with the process. Only the name has to become free.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -100,7 +100,7 @@ fn accept(listener: &UnixListener, board: &Arc<Board>) {
         }
         let (board, mine) = (Arc::clone(board), Arc::clone(&clients));
         let serve = move || {
-            // A client that goes away is no event.
+            // A client that has closed the connection is not an error.
             let _ = answer(stream, &board);
             mine.fetch_sub(1, Ordering::Relaxed);
         };
@@ -120,9 +120,9 @@ fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
         Err(error) => return writeln!(stream, "{}", serde_json::json!({ "error": error.to_string() })),
     };
     if !request.rates.is_empty() {
-        board.ask_rates(request.rates);
+        board.request_rates(request.rates);
     }
-    // The first look wakes the loop's interest; what is on the board by then may be old.
+    // The first look makes the loop publish. The snapshot that is on the board until then can be old.
     board.look(clock::now(), request.flows > 0);
     thread::sleep(Duration::from_millis(30));
     loop {

@@ -6,7 +6,7 @@ use narrows_control::units::{Rate, Span};
 
 use super::{LEAF_NAMES, Snapshot};
 
-/// A rate in Mbit/s with three digits that count.
+/// A rate in Mbit/s with three significant digits.
 pub fn mbit(rate: Rate) -> String {
     let mbit = rate.as_bits_per_sec() / 1e6;
     match mbit {
@@ -16,12 +16,12 @@ pub fn mbit(rate: Rate) -> String {
     }
 }
 
-/// A time in ms.
+/// A duration in ms.
 pub fn ms(span: Span) -> String {
     format!("{:.2}", span.as_secs_f64() * 1e3)
 }
 
-/// The whole of it, without flows.
+/// The snapshot without its flows.
 pub fn render(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     // Writing into a string cannot fail.
@@ -34,7 +34,7 @@ fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
     let controller = match s.controller {
         None => "",
         Some(true) => ", controller connected",
-        Some(false) => ", controller absent",
+        Some(false) => ", controller disconnected",
     };
     writeln!(out, "{} {:?}: up {up:.0} s, {} flows{controller}", s.role, s.name, s.flow_count)?;
     if s.loop_times.count() > 0 {
@@ -55,7 +55,7 @@ fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
         for ((name, leaf), flows) in LEAF_NAMES.iter().zip(&port.leaves).zip(port.flows) {
             writeln!(
                 out,
-                "    {name:<9} {flows:>6} flows, {:>6} packets wait ({} bytes), {} left, {} dropped",
+                "    {name:<9} {flows:>6} flows, {:>6} packets queued ({} bytes), {} sent, {} dropped",
                 leaf.queued_packets,
                 leaf.queued_bytes.get(),
                 leaf.packets,
@@ -74,7 +74,7 @@ fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
     Ok(())
 }
 
-/// The flows, a line each.
+/// The flows, one line each.
 pub fn flows(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     for flow in &snapshot.flows {

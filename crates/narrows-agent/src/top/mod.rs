@@ -1,4 +1,4 @@
-//! `narrows-agent top`: the flows of a running agent, live.
+//! `narrows-agent top`: the flows of a running agent, updated twice a second.
 
 mod screen;
 mod view;
@@ -14,14 +14,14 @@ use crate::status::Snapshot;
 use crate::status::client::Client;
 use view::View;
 
-/// Shows snapshots until `q`, or until the agent ends.
+/// Shows snapshots until the user quits or the agent ends.
 ///
 /// # Errors
 /// When there is no terminal.
 pub fn run(client: Client) -> io::Result<()> {
     let (sender, snapshots) = mpsc::channel();
     thread::spawn(move || {
-        // Ends with the agent or with the screen.
+        // Ends when the agent or the screen ends.
         for snapshot in client.map_while(Result::ok) {
             if sender.send(snapshot).is_err() {
                 break;

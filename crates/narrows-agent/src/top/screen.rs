@@ -1,4 +1,4 @@
-//! One screen, drawn from a snapshot; fits into 80 x 24.
+//! Draws a snapshot on the screen. It fits a terminal of 80 x 24.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
@@ -54,7 +54,7 @@ fn flow_table<'s>(snapshot: &'s Snapshot, view: &View) -> Table<'s> {
         mark(flow, "source > destination"),
         mark(leaf, "leaf"),
         mark(rate, "Mbit/s"),
-        mark(allocation, "may"),
+        mark(allocation, "limit"),
         mark(rtt, "RTT ms"),
         mark(queue, "queue"),
     ]);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_in_sight_on_80_by_24() {
+    fn a_terminal_of_80_by_24_shows_everything() {
         let lines = drawn(&View::default(), 80, 24);
         assert_eq!(lines[0], "switch s1  3 flows  loop p50 0.00 ms p99 0.00 ms");
         assert_eq!(
@@ -134,7 +134,7 @@ mod tests {
         );
         assert_eq!(
             lines[2],
-            "source > destination                   leaf      Mbit/sv may     RTT ms  queue"
+            "source > destination                   leaf      Mbit/sv limit   RTT ms  queue"
         );
         assert_eq!(lines[3], "10.0.0.3:40000 > 192.168.100.2:5201    elephant  30.0    46.6    -       7");
         assert_eq!(lines[4], "10.0.0.2:40000 > 192.168.100.2:5201    elephant  20.0    -       20.30   7");
@@ -142,16 +142,16 @@ mod tests {
     }
 
     #[test]
-    fn keys_sort_reverse_scroll_and_leave() {
+    fn keys_sort_reverse_scroll_and_quit() {
         let mut view = View::default();
         view.fit(3);
         let key = |code| KeyEvent::new(code, KeyModifiers::NONE);
         assert!(!view.press(key(KeyCode::Char('r'))));
         assert!(drawn(&view, 80, 24)[3].starts_with("10.0.0.1:"));
         view.press(key(KeyCode::Char('s')));
-        assert!(drawn(&view, 80, 24)[2].contains("may^"));
+        assert!(drawn(&view, 80, 24)[2].contains("limit^"));
         view.press(key(KeyCode::PageDown));
-        assert_eq!(view.first, 2, "the last flow stays in sight");
+        assert_eq!(view.first, 2, "the last flow stays visible");
         view.press(key(KeyCode::Home));
         assert_eq!(view.first, 0);
         assert!(view.press(key(KeyCode::Char('q'))));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tiny_terminal_is_no_reason_to_panic() {
+    fn a_tiny_terminal_does_not_panic() {
         for (width, height) in [(1, 1), (10, 3), (20, 2)] {
             drawn(&View::default(), width, height);
         }

@@ -1,4 +1,4 @@
-//! What of the flows is looked at: the order, and where the list begins.
+//! The order of the flows and the first visible one.
 
 use std::cmp::Ordering;
 
@@ -39,24 +39,24 @@ impl Column {
     }
 }
 
-/// State of the screen.
+/// State of the view.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) column: Column,
     pub(super) reversed: bool,
-    /// Number of the first flow in sight.
+    /// Index of the first visible flow.
     pub(super) first: usize,
     flows: usize,
 }
 
 impl View {
-    /// There are so many flows now.
+    /// Adjusts the view to the number of flows.
     pub(super) fn fit(&mut self, flows: usize) {
         self.flows = flows;
         self.first = self.first.min(flows.saturating_sub(1));
     }
 
-    /// A key was pressed; whether it is time to leave.
+    /// Handles a key. Returns whether the user quits.
     pub(super) fn press(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -75,7 +75,7 @@ impl View {
         false
     }
 
-    /// The flows in order from the first in sight. Equal ones are ordered by name, so that they do not dance.
+    /// The flows in order, starting with the first visible one. Equal flows are ordered by name, so that their order is stable.
     pub(super) fn pick<'f>(&self, flows: &'f [FlowStatus]) -> Vec<&'f FlowStatus> {
         let mut picked: Vec<_> = flows.iter().collect();
         picked.sort_by(|a, b| {
