@@ -131,7 +131,7 @@ def build(binary: Path, folder: Path) -> Path:
 
 
 def entry(name: str) -> zipfile.ZipInfo:
-    """A file of the archive: same bytes for the same content, and executable if it is a script."""
+    """A file of the archive: reproducible, and executable if it is a script."""
     moment = max(int(os.environ.get("SOURCE_DATE_EPOCH", EARLIEST)), EARLIEST)
     found = zipfile.ZipInfo(name, date_time=time.gmtime(moment)[:6])
     found.compress_type = zipfile.ZIP_DEFLATED

@@ -86,7 +86,7 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
 def graph_of(topology: Topology, links: Iterable[Link], delay: Delay) -> nx.Graph[int]:
     """The graph of switches.
 
-    Of parallel links it has the shortest, and of equal ones that of the lowest port.
+    It has the shortest of parallel links, and the lowest port of equally short ones.
     """
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(sorted(topology.switches))

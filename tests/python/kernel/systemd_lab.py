@@ -67,7 +67,7 @@ def boot(package: Path, folder: Path, result: Path) -> None:
 
 
 def ask(*command: str) -> str:
-    """What a command prints."""
+    """The output of a command."""
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
