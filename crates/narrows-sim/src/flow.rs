@@ -183,7 +183,7 @@ impl Flow {
         }
     }
 
-    /// Sends what the pacer and the application allow.
+    /// Sends the packets that the pacer and the application allow.
     pub(crate) fn on_send(&mut self, io: &mut Io<'_>) {
         match &mut self.body {
             Body::Tcp(tcp) => tcp.sender.transmit(io),

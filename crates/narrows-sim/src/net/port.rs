@@ -142,7 +142,7 @@ impl Port {
     }
 
     /// Attaches a rate controller to the port. An HTB replaces the queue if the controller needs classes. The port is shaped
-    /// if the plan says so.
+    /// if the plan has a `shape`.
     pub(crate) fn control(
         &mut self,
         plan: &ControllerPlan,

@@ -42,7 +42,7 @@ impl Opening {
 /// The cost of an out-of-order segment if an open window is not a limit.
 const UNLIMITED: u32 = u32::MAX;
 
-/// The window that a receiver has offered, as its sender knows it.
+/// The window that a receiver has offered, derived by its sender.
 ///
 /// Out-of-order segments occupy memory, each as much as its socket buffer. Half of the remaining memory is offered. An
 /// offer is never taken back (Linux `__tcp_select_window`). A scenario's limit of the window does not depend on memory.

@@ -318,7 +318,7 @@ impl Sender {
         }
     }
 
-    /// Sends what the updated window allows.
+    /// Sends the segments that the updated window allows.
     pub(super) fn send_after_ack(&mut self, io: &mut Io<'_>, rexmit: Rexmit) {
         if rexmit == Rexmit::New {
             self.transmit_new(io);
