@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * BBR v1 and its variants BBR-A, BBR-B and BBR-C as congestion controls of a stock kernel, from one
+ * BBR v1 and its variants BBR-A, BBR-B and BBR-C as congestion control algorithms of a stock kernel, from one
  * source. The variants differ in the gains of two phases. A constant that is set before load
  * selects the variant, and the verifier removes the code that the variant does not use.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The gain model alone, run by BPF_PROG_TEST_RUN. Tests compare the kernel's results with those of
- * the simulator's functions. It is not loaded with the congestion controls.
+ * the simulator's functions. It is not loaded with the congestion control algorithms.
  */
 #ifndef NRW_GAINS_RUN_H
 #define NRW_GAINS_RUN_H

@@ -35,7 +35,7 @@ static __always_inline void nrw_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp
 	__u32 until = tp->delivered + in_flight;
 
 	/*
-	 * packets sent now are slow on purpose; congestion controls may write this field for this
+	 * packets sent now are slow on purpose; congestion control algorithms may write this field for this
 	 * reason
 	 */
 	if (nrw_old)

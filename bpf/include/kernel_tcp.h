@@ -159,7 +159,7 @@ struct tcp_congestion_ops {
 };
 
 /*
- * The kernel's CUBIC (net/ipv4/tcp_cubic.c), which BPF congestion controls may call. Weak, because
+ * The kernel's CUBIC (net/ipv4/tcp_cubic.c), which BPF congestion control algorithms may call. Weak, because
  * the cap-only mode does not need it.
  */
 extern void cubictcp_init(struct sock *sk) __ksym __weak;

@@ -34,7 +34,7 @@ static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64
 
 /*
  * Runs once, after the handshake: from init(), or from the first packet or ACK if init() ran in
- * SYN_SENT already (a congestion control set between connect() and the SYN-ACK).
+ * SYN_SENT already (a congestion control algorithm set between connect() and the SYN-ACK).
  */
 static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp)
 {

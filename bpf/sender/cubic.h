@@ -2,7 +2,7 @@
 /*
  * The kernel's CUBIC, used without a rate.
  *
- * A congestion control with a cong_control() hook controls the window: tcp_cong_control(),
+ * A congestion control algorithm with a cong_control() hook controls the window: tcp_cong_control(),
  * tcp_end_cwnd_reduction() and tcp_slow_start_after_idle_check() then do not change it
  * (net/ipv4/tcp_input.c, include/net/tcp.h). In this mode the program does their work: proportional
  * rate reduction (RFC 6937) in recovery, CUBIC's own functions otherwise, the end of a reduction,

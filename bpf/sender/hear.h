@@ -40,7 +40,7 @@ static __always_inline void nrw_hear(struct nrw_conn *conn, int code)
  * connection (BRF-104).
  *
  * Runs before the congestion control's init(), which then finds the first rate
- * (tcp_init_transfer()). The init() of a congestion control that was chosen in SYN_SENT has run
+ * (tcp_init_transfer()). The init() of a congestion control algorithm that was chosen in SYN_SENT has run
  * already; see nrw_begin().
  * chosen while in SYN_SENT has had its init() already; see nrw_begin().
  */

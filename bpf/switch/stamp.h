@@ -86,7 +86,7 @@ static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw
 	return done;
 }
 
-/* What this switch writes into a packet. */
+/* The rate that this switch writes into a packet. */
 struct nrw_word {
 	struct nrw_port *port;	/* decides the format, and counts; NULL: nothing to write */
 	struct nrw_slot *slot;	/* NULL: the flow is advertised, or was refused a slot */

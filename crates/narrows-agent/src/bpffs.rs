@@ -161,7 +161,7 @@ pub fn is_hidden(path: &Path) -> io::Result<bool> {
 
 /// Whether something is pinned below a folder: anything but folders.
 fn has_pins(folder: &Path, is_root: bool) -> bool {
-    // What cannot be read is taken for a pin.
+    // An unreadable entry counts as a pin.
     let Ok(entries) = fs::read_dir(folder) else { return true };
     entries.into_iter().any(|entry| {
         let Ok(entry) = entry else { return true };

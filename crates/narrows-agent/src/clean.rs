@@ -12,12 +12,12 @@ use crate::status::client::sockets_in;
 /// Default folder of the agents' pins.
 pub const PINS: &str = "/sys/fs/bpf/narrows-agent";
 
-/// What was found and done, one line each.
+/// Results of a clean-up, one line each.
 #[derive(Debug, Default)]
 pub struct Cleaned {
-    /// What was removed.
+    /// Removed objects.
     pub removed: Vec<String>,
-    /// What could not be removed, and why.
+    /// Objects that could not be removed, with the reason.
     pub failed: Vec<String>,
 }
 

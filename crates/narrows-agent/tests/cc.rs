@@ -1,4 +1,4 @@
-//! Congestion controls from papers on this kernel: loading, refused requests, and the figures of the gain
+//! Congestion control algorithms from papers on this kernel: loading, refused requests, and the figures of the gain
 //! model. Needs root.
 #![allow(missing_docs, reason = "a test program")]
 

@@ -34,7 +34,7 @@ fn told(bytes_per_sec: u64) -> Behaviour {
     Behaviour { handshake: code(bytes_per_sec), acks: code(bytes_per_sec), ..Behaviour::default() }
 }
 
-/// A sender for this network only. The kernel identifies a congestion control by its name, so each test has
+/// A sender for this network only. The kernel identifies a congestion control algorithm by its name, so each test has
 /// its own.
 fn sender(net: &Net, side: &str, name: &str) -> SenderOptions {
     let name = format!("{name}{}", std::process::id() % 1_000_000);

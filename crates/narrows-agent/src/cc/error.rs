@@ -6,7 +6,7 @@ use crate::bpffs;
 /// The remedy if the kernel lacks a feature.
 pub(super) const REMEDY: &str = "Linux 6.1 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
 
-/// Why a congestion control could not be loaded, found or unloaded. One line: what was attempted, what was
+/// Why a congestion control algorithm could not be loaded, found or unloaded. One line: what was attempted, what was
 /// found, and a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum CcError {
@@ -56,7 +56,7 @@ pub enum CcError {
     /// The kernel lacks a feature.
     #[error("{what}: {found}; {remedy}")]
     Missing {
-        /// What was attempted.
+        /// The operation attempted.
         what: &'static str,
         /// The kernel's answer.
         found: String,

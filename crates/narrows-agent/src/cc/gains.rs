@@ -9,7 +9,7 @@ use super::error::REMEDY;
 use super::load::{CcSkelBuilder, check};
 use super::{CcError, Variant};
 
-/// P_up and P_down in 1/256 for each omega (1/1024), computed in the kernel by the congestion controls' own
+/// P_up and P_down in 1/256 for each omega (1/1024), computed in the kernel by the congestion control algorithms' own
 /// functions.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Loads, finds and unloads congestion controls.
+//! Loads, finds and unloads congestion control algorithms.
 
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -77,7 +77,7 @@ pub fn loadable(variant: Variant, options: Options, place: &Place) -> Result<(),
     }
 }
 
-/// Loads and registers a congestion control, which stays until [`unload`] or the next boot.
+/// Loads and registers a congestion control algorithm, which stays until [`unload`] or the next boot.
 ///
 /// # Errors
 /// One line.
@@ -164,7 +164,7 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     let look = || map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
     let bytes = look().map_err(|error| CcError::file(&facts)(io::Error::other(error)))?.unwrap_or_default();
     let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes));
-    // An error and not "not loaded": a congestion control in use must not be unloaded.
+    // An error and not "not loaded": a congestion control algorithm in use must not be unloaded.
     let (Some(connections), Some(begun), Some(options)) = (words.next(), words.next(), words.next()) else {
         return Err(CcError::file(&facts)(io::Error::other("not the facts of this version's programs")));
     };
@@ -172,7 +172,7 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     Ok(Some(Loaded { variant, name, options, connections, begun, pin_is_visible }))
 }
 
-/// All loaded congestion controls.
+/// All loaded congestion control algorithms.
 ///
 /// # Errors
 /// One line, if this cannot be determined.
@@ -199,7 +199,7 @@ pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
     Ok(())
 }
 
-/// Unregisters a congestion control that no connection uses.
+/// Unregisters a congestion control algorithm that no connection uses.
 ///
 /// A connection that starts to use it at the same moment keeps it until it ends: the kernel keeps what a
 /// socket uses.
@@ -230,7 +230,7 @@ pub fn uncover() -> Result<usize, CcError> {
     Ok(bpffs::uncover())
 }
 
-/// Unregisters a congestion control whose pin cannot be reached: it is in another mount namespace, or was never made.
+/// Unregisters a congestion control algorithm whose pin cannot be reached: it is in another mount namespace, or was never made.
 fn detach(name: &str) -> Result<(), CcError> {
     let Some(registered) = Registered::find(name) else { return Ok(()) };
     registered.detach().map_err(|found| CcError::Elsewhere { name: name.to_owned(), found })

@@ -1,4 +1,4 @@
-//! Congestion controls from papers for any program of a stock kernel (`bpf/cc`): BBR-A, BBR-B, BBR-C, and BBR
+//! Congestion control algorithms from papers for any program of a stock kernel (`bpf/cc`): BBR-A, BBR-B, BBR-C, and BBR
 //! v1 for comparison.
 //!
 //! Each is registered under a name of its own (`net.ipv4.tcp_available_congestion_control`). A link or map

@@ -1,4 +1,4 @@
-//! Where loaded congestion controls are pinned.
+//! Where loaded congestion control algorithms are pinned.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use libbpf_rs::{MapCore, MapHandle};
 use super::{CcError, Variant};
 use crate::bpffs;
 
-/// Name of the pin of the link that holds a congestion control.
+/// Name of the pin of the link that holds a congestion control algorithm.
 pub(super) const LINK: &str = "link";
 /// Name of the pin of the struct_ops map, where the kernel has no links for it.
 pub(super) const ELEMENT: &str = "element";

@@ -1,4 +1,4 @@
-//! Congestion controls as the kernel lists them, whether their pins can be reached or not.
+//! Congestion control algorithms as the kernel lists them, whether their pins can be reached or not.
 #![allow(unsafe_code, reason = "system calls that libbpf-rs has no wrapper for")]
 
 use std::io;

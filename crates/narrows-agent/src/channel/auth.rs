@@ -35,7 +35,7 @@ impl Secret {
     /// Reads the secret from text.
     ///
     /// # Errors
-    /// What was found and what was expected; never the secret itself.
+    /// The text found and the text expected; never the secret itself.
     pub fn parse(text: &str) -> Result<Self, String> {
         let would_do = "expected at least 64 hexadecimal digits, e.g. of 'openssl rand -hex 32'";
         let Some(bytes) = from_hex(text.trim()) else {
@@ -78,7 +78,7 @@ impl Role {
     }
 }
 
-/// What an end states in its greeting.
+/// One end's greeting.
 #[derive(Copy, Clone, Debug)]
 pub struct End<'a> {
     /// Its name.

@@ -13,7 +13,7 @@ use super::units;
 pub struct Problem {
     /// Path of the key, e.g. `ports[0].rate`; empty: the whole file.
     pub key: String,
-    /// What was found and what was expected.
+    /// The value found and the value expected.
     pub text: String,
 }
 

@@ -22,7 +22,7 @@ pub enum Error {
     /// libbpf or the kernel refused to load the program or to access a map.
     #[error("{what}: {source}")]
     Bpf {
-        /// What was attempted.
+        /// The operation attempted.
         what: &'static str,
         /// The answer.
         source: libbpf_rs::Error,
@@ -38,7 +38,7 @@ pub enum Error {
     /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// What was attempted.
+        /// The operation attempted.
         what: &'static str,
         /// The answer.
         source: std::io::Error,

@@ -18,7 +18,7 @@ pub enum HostError {
     /// The kernel or this process lacks something.
     #[error("{what}: {found}; {remedy}")]
     Missing {
-        /// What was attempted.
+        /// The operation attempted.
         what: &'static str,
         /// The kernel's answer.
         found: String,

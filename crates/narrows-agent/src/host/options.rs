@@ -43,7 +43,7 @@ pub enum Choice {
     All,
 }
 
-/// What applies the rate.
+/// The mechanism that applies the rate.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// The congestion control `brf`.
@@ -59,7 +59,7 @@ pub enum Mode {
 pub struct SenderOptions {
     /// Where the programs apply.
     pub scope: Scope,
-    /// What applies the rate.
+    /// The mechanism that applies the rate.
     pub mode: Mode,
     /// The connections that use `brf`; with [`Mode::Cap`] every connection of the scope is capped.
     pub choice: Choice,

@@ -130,7 +130,7 @@ impl Htb {
         Ok(leaves)
     }
 
-    /// What to undo when this process ends; for the guardian.
+    /// The state to restore when this process ends; for the guardian.
     pub fn remains(&self) -> &Remains {
         &self.remains
     }

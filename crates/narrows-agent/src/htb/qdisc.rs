@@ -33,7 +33,7 @@ impl Previous {
     }
 }
 
-/// What an agent leaves at an interface, and what to restore.
+/// The interface and the qdisc to restore there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remains {
     /// The interface.
@@ -43,7 +43,7 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// What to restore at interface `index` after our HTB; for the guardian, before [`super::Htb::install`].
+    /// The state to restore at interface `index` after our HTB; for the guardian, before [`super::Htb::install`].
     pub fn before(rtnl: &mut Rtnl, index: u32) -> Result<Remains, Error> {
         Ok(Remains { index, previous: root(rtnl, index)?.filter(|found| !found.is_ours()) })
     }

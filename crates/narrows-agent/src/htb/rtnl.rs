@@ -18,7 +18,7 @@ pub enum Error {
     /// The kernel refused.
     #[error("{doing}: {source}")]
     Kernel {
-        /// What was attempted.
+        /// The operation attempted.
         doing: String,
         /// The kernel's answer.
         source: io::Error,

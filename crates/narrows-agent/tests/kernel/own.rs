@@ -1,4 +1,4 @@
-//! Congestion controls of one test: names of its own, and a mount namespace of its own for their pins. The
+//! Congestion control algorithms of one test: names of its own, and a mount namespace of its own for their pins. The
 //! kernel's names are global, so the test does not touch those that the user of this machine has loaded.
 
 use std::fs;
@@ -38,7 +38,7 @@ impl Drop for Unload<'_> {
     }
 }
 
-/// Whether the kernel offers a congestion control of this name.
+/// Whether the kernel offers a congestion control algorithm of this name.
 pub(crate) fn available(name: &str) -> bool {
     let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     names.split_ascii_whitespace().any(|available| available == name)

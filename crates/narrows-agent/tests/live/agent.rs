@@ -69,7 +69,7 @@ impl Agent {
         Agent::start("sender", &config)
     }
 
-    /// Names of congestion controls are global to the machine: wait for another sender to end.
+    /// Names of congestion control algorithms are global to the machine: wait for another sender to end.
     fn wait_until_ready(&mut self) {
         let begun = clock::now();
         while self.status(0).is_none_or(|s| s.role != self.role) {
