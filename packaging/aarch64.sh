@@ -30,11 +30,10 @@ if [ ! -e "$root/ready" ]; then
   chroot "$root" dpkg --add-architecture arm64
   chroot "$root" apt-get update -qq
   DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq --no-install-recommends "${packages[@]}" >>"$root.log" 2>&1
-  mkdir -p "$root/source" "$root/cargo"
   touch "$root/ready"
 fi
 # The mounts end with this namespace.
-mkdir -p target/$target
+mkdir -p "$root/source" "$root/cargo"
 export root build_line="${build[*]@Q}"
 unshare --mount --propagation private bash -euc '
   mount --bind . "$root/source"
