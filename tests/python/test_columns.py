@@ -51,7 +51,7 @@ def test_each_run_has_its_rows_and_no_others(folder: Path) -> None:
         runs[0].tables["flows"]["nonsense"]
 
 
-def test_what_nobody_asks_for_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_columns_are_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     real = tables.read
 

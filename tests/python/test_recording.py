@@ -27,7 +27,7 @@ def recorded(folder, *, repetitions=2, **how):
     return asked, file
 
 
-def test_a_recording_says_what_the_folder_of_runs_says(tmp_path):
+def test_a_recording_equals_the_folder_of_runs(tmp_path):
     asked, file = recorded(tmp_path)
     (place,) = runner.places(asked)
     before, after = Kept(tmp_path, "kernel").evidence(place), Recording(file).evidence(place)
@@ -46,7 +46,7 @@ def test_a_recording_says_what_the_folder_of_runs_says(tmp_path):
         assert at == pytest.approx(t, abs=0.0005) and size == pytest.approx(window, abs=0.5)
 
 
-def test_both_are_compared_alike_and_the_page_says_how_it_was_made(tmp_path):
+def test_both_are_compared_in_the_same_way_and_the_page_has_the_command(tmp_path):
     asked, file = recorded(tmp_path)
     from_folder = runner.run(asked, None, "kernel", simulator=Sketch())
     outcome = runner.run(asked, None, "kernel", source=Recording(file), simulator=Sketch())
@@ -69,7 +69,7 @@ def test_disturbed_runs_stay_disturbed(tmp_path):
     assert outcome.failed == {f"reno/{CELL.name}": "all 2 runs were disturbed: the processors were busy"}
 
 
-def test_a_run_that_is_put_in_again_takes_the_place_of_the_one_before(tmp_path):
+def test_a_run_that_is_added_again_replaces_the_earlier_one(tmp_path):
     asked, file = recorded(tmp_path)
     (place,) = runner.places(asked)
 
@@ -90,7 +90,7 @@ def test_a_run_that_is_put_in_again_takes_the_place_of_the_one_before(tmp_path):
     assert near.figures["goodput_bps"] == pytest.approx([first[0], 2 * first[0], 2 * first[1]])
 
 
-def test_runs_of_another_scenario_are_none_of_this_one(tmp_path, monkeypatch):
+def test_runs_of_another_scenario_are_ignored(tmp_path, monkeypatch):
     asked, file = recorded(tmp_path)
     (place,) = runner.places(asked)
     assert Recording(file).evidence(Place(tmp_path, "reno", LOSSY, "2s")) is None
@@ -114,7 +114,7 @@ def test_runs_of_another_scenario_are_none_of_this_one(tmp_path, monkeypatch):
         ("words", "expected a recording of `narrows validate` ("),
     ],
 )
-def test_what_is_no_recording_is_one_line(narrows, tmp_path, made, said):
+def test_a_file_that_is_not_a_recording_is_one_line(narrows, tmp_path, made, said):
     file = tmp_path / "runs.parquet"
     if isinstance(made, bytes):
         file.write_bytes(made)
@@ -131,7 +131,7 @@ def test_what_is_no_recording_is_one_line(narrows, tmp_path, made, said):
     assert line.startswith(f"{file}: {said}")
 
 
-def test_options_that_say_the_contrary_are_one_line(narrows, monkeypatch, tmp_path):
+def test_contradicting_options_are_one_line(narrows, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
     for args, said in (
         (
@@ -166,7 +166,7 @@ def test_the_command_records_and_compares_with_it(narrows, monkeypatch, tmp_path
     assert said == (2, "", f"--duration: found '9s', {expected}\n")
 
 
-def test_disturbed_runs_of_a_recording_are_said_and_no_failure_of_the_call(narrows, monkeypatch, tmp_path):
+def test_disturbed_runs_of_a_recording_are_listed_and_do_not_fail_the_call(narrows, monkeypatch, tmp_path):
     asked = ask(tmp_path, algorithms=("cubic", "reno"))
     for name, disturbed in (("cubic", True), ("reno", False)):
         one = ask(tmp_path, algorithms=(name,))

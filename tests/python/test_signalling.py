@@ -54,5 +54,5 @@ def test_work_is_that_of_all_ports_per_second() -> None:
 
 
 @pytest.mark.parametrize("measure", ["signalling_bytes", "signalling_work"])
-def test_what_nobody_counted_is_undefined(measure: str) -> None:
+def test_missing_counters_are_undefined(measure: str) -> None:
     assert math.isnan(measure_run(measure, a_run(ports=0, counted=0.0)).value)

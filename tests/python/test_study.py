@@ -71,7 +71,7 @@ def test_order_is_decided_by_the_paired_difference() -> None:
 
 
 @pytest.mark.parametrize("border", [5.6, 8.0, 10.4])  # the interval is 8.0 +- 2.48
-def test_an_interval_that_straddles_the_border_decides_nothing(border: float) -> None:
+def test_an_interval_that_contains_the_limit_decides_nothing(border: float) -> None:
     for expect in ({"above": border}, {"below": border}, {"about": border + 3.0, "within": 3.0}):
         finding = judge(a_claim(**sides(loss=0.1), compare="difference", expect=expect), RUNS)
         assert finding.verdict is Verdict.UNJUDGED
@@ -128,7 +128,7 @@ def test_one_verdict_of_many_cases(
         ({"at_least": 40.0}, "does not hold in 2 of 3 cases; smallest of 2 runs: 20, 40 needed"),
     ],
 )
-def test_the_case_that_is_least_easy_speaks_for_all(expect: dict[str, float], said: str) -> None:
+def test_the_case_closest_to_the_limit_represents_all(expect: dict[str, float], said: str) -> None:
     goodputs = {0.01: (30, 35), 0.05: (91, 92), 0.1: (20, 90)}
     runs = [
         a_run("brf", seed, goodput, loss=loss)
@@ -206,7 +206,7 @@ def test_gain_and_ratio() -> None:
     assert judge(ratio, RUNS).cases[0].interval.mean == pytest.approx(1.095463, abs=1e-6)
 
 
-def test_what_cannot_be_judged_says_why() -> None:
+def test_a_claim_that_cannot_be_judged_gives_the_reason() -> None:
     lost = judge(a_claim(a={"where": {"loss": 0.1, "controller": "brf"}}, cannot="the table is lost"), RUNS)
     assert lost.verdict is Verdict.UNJUDGED and lost.why == "the table is lost" and lost.cases
     claim = a_claim(expect={"above": 0.0}, a={"where": {"controller": "brf", "loss": 0.1}})
@@ -278,7 +278,7 @@ def test_convergence_is_read_off_the_tables() -> None:
         (NEVER, NEVER, "ratio", {"about": 1.0, "within": 0.1}, Verdict.UNJUDGED),
     ],
 )
-def test_lower_bounds_decide_only_what_they_can(
+def test_lower_bounds_decide_only_claims_beyond_them(
     a: list[float], b: list[float] | None, compare: str, expect: dict[str, float], verdict: Verdict
 ) -> None:
     runs = [convergence_run("brf", seed, a) for seed in (1, 2)]
@@ -412,7 +412,7 @@ def test_the_buffer_is_that_of_both_routers() -> None:
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_who_forgets_after_a_minute_is_judged_by_runs_that_are_longer(quick: bool) -> None:
+def test_variants_with_a_memory_of_a_minute_have_longer_runs(quick: bool) -> None:
     """In shorter ones `bbr-a-recent` is `bbr-a`, and the verdict would be about nothing."""
     study = load_study(find_study("bbr-gain"))
     seen = 0
@@ -461,7 +461,9 @@ def test_unknown_study_and_broken_files(tmp_path: Path) -> None:
         load_study(tmp_path)
 
 
-def test_recorded_traces_are_added_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_traces_in_the_data_folder_are_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = load_study(find_study("brf"))
     experiment = study.experiment("E7")
     monkeypatch.setenv("NARROWS_DATA", str(tmp_path / "nowhere"))
@@ -520,7 +522,7 @@ def test_a_study_from_files_to_findings(tmp_path: Path, monkeypatch: pytest.Monk
         runner.run_study(study, tmp_path, only=["E99"], backend=Sketch())
 
 
-def test_an_experiment_that_is_none_is_one_line_with_those_that_are(narrows, tmp_path):
+def test_an_unknown_experiment_is_one_line_with_the_known_ones(narrows, tmp_path):
     code, _, said = narrows("study", "bbr-gain", "--only", "G9", "--out", tmp_path / "out")
     assert code == 2
     assert said.startswith("--only: found 'G9', expected one of G1, G2, G3, G4, G5, G6, G7")

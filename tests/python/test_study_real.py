@@ -123,7 +123,7 @@ def test_a_run_that_was_not_sound_is_shown_and_not_judged(tmp_path: Path) -> Non
     assert "one run" in judge(claim, outcome.real.runs).why
 
 
-def test_an_experiment_that_breaks_leaves_the_others_alone(tmp_path: Path) -> None:
+def test_a_failing_experiment_does_not_stop_others(tmp_path: Path) -> None:
     outcome, said = run(tmp_path, Fake(breaks="bbr"), "E4", "E6")
     assert outcome.real is not None
     # CUBIC came first, and its run is kept.
@@ -133,7 +133,7 @@ def test_an_experiment_that_breaks_leaves_the_others_alone(tmp_path: Path) -> No
     assert "E4: the agent ended" in said
 
 
-def test_what_is_finished_need_not_run_again(tmp_path: Path) -> None:
+def test_finished_experiments_are_not_run_again(tmp_path: Path) -> None:
     run(tmp_path, Fake(), "E6")
     again = Fake()
     outcome, said = run(tmp_path, again, "E4", "E6", reuse=True)
@@ -147,7 +147,7 @@ def test_what_is_finished_need_not_run_again(tmp_path: Path) -> None:
     assert len(other.runs) == 6
 
 
-def test_where_nothing_runs_nothing_is_written_and_the_reason_is_told(tmp_path: Path) -> None:
+def test_without_any_run_nothing_is_written_and_the_reason_is_given(tmp_path: Path) -> None:
     """A report without a run would take the place of an earlier one."""
     with pytest.raises(NarrowsError, match=r"--on kernel: E7 is left out there: \S+") as refused:
         run(tmp_path / "results", Fake(), "E7")
@@ -156,7 +156,7 @@ def test_where_nothing_runs_nothing_is_written_and_the_reason_is_told(tmp_path: 
 
 
 @pytest.mark.parametrize("key", ["links.9.jitter", "links.0.loss", "nothing", "links.x.rate", "name.x"])
-def test_what_is_not_there_cannot_be_omitted(key: str) -> None:
+def test_a_missing_key_cannot_be_omitted(key: str) -> None:
     data = {"name": "x", "links": [{"rate": "1mbit", "jitter": "1ms"}]}
     with pytest.raises(NarrowsError, match=key):
         omit(data, key)
@@ -202,7 +202,7 @@ def test_a_study_in_a_guest_says_so(tmp_path: Path) -> None:
             assert {row["on"] for row in csv.DictReader(file)} == {"sim", "vm"}
 
 
-def test_the_page_marks_what_differs(page: str) -> None:
+def test_the_page_marks_differences(page: str) -> None:
     section = page[page.index('<section id="E6"') :]
     section = section[: section.index("</section>")]
     rows = [
@@ -222,7 +222,7 @@ def test_the_page_marks_what_differs(page: str) -> None:
 
 
 @pytest.mark.parametrize(("real", "words"), [(93.0, "(seeds)"), (70.0, "")])
-def test_a_difference_that_seeds_have_too_says_so(tmp_path: Path, real: float, words: str) -> None:
+def test_a_difference_as_small_as_between_seeds_is_marked(tmp_path: Path, real: float, words: str) -> None:
     """Simulated 80, 100, 120 Mbit/s: a single run lies within 100 +- 99.4; of 99, 100, 101 within 5."""
     outcome, _ = run(tmp_path, Fake(), "E6")
     assert outcome.real is not None
@@ -236,7 +236,7 @@ def test_a_difference_that_seeds_have_too_says_so(tmp_path: Path, real: float, w
     assert [cell.half for cell in table.rows[0] if cell.css == "beyond"] == [words]
 
 
-def test_the_page_says_what_was_left_out_and_how_near_they_are(page: str) -> None:
+def test_the_page_shows_left_out_parts_and_the_agreement(page: str) -> None:
     assert "E7 was not run on the kernel: Radio links" in page
     assert "The algorithm as printed runs in the simulator only" in page
     table = page[page.index('<section id="real"') :]

@@ -63,7 +63,7 @@ def test_a_broken_table_is_one_line(tmp_path: Path) -> None:
         printed_rows(path)
 
 
-def test_each_of_the_fifteen_is_alone_and_beside_cubic_at_every_point() -> None:
+def test_each_of_the_fifteen_runs_alone_and_against_cubic_at_every_point() -> None:
     for identity, points in (("S2", 18), ("S3", 18), ("S4", 18), ("S5", 6)):
         scenario, _ = runner.prepare(STUDY, STUDY.experiment(identity), quick=False)
         runs = expand(scenario, seeds=1)
@@ -125,7 +125,7 @@ def spec(kind: str, **args: Any) -> FigureSpec:
     return FigureSpec(id="f", experiment="E", kind=kind, title="T", caption="C", args=args)
 
 
-def test_a_ranking_leaves_places_open_where_intervals_overlap() -> None:
+def test_a_ranking_has_a_range_of_places_if_intervals_overlap() -> None:
     close = Runs(
         [
             a_run(name, seed, base + spread * seed)
@@ -161,7 +161,7 @@ def test_a_ranking_may_be_of_the_points_of_one_loss_rate() -> None:
     assert [(p.controller, p.interval.n) for p in ranked] == [("reno", 2), ("brf", 2), ("bbr", 2)]
 
 
-def test_harm_is_to_what_there_is_alone_at_the_same_point_and_seed() -> None:
+def test_harm_is_relative_to_the_run_alone_at_the_same_point_and_seed() -> None:
     column = {"y": "goodput", "measure": {"flows": "long"}, "harm": "reno", "less": True}
     ranked = places(RIVALS["E"], column, without=["reno"])
     expected = np.mean([1 - (90 + seed) / (95 + seed) for seed in (1, 2, 3)])
@@ -186,7 +186,7 @@ def test_the_figures_are_valid(figure: FigureSpec) -> None:
 @pytest.mark.parametrize(
     ("how", "unit", "texts"), [({}, "Mbit/s", {"0.9", "0.8"}), ({"percent": True}, "%", {"90", "80"})]
 )
-def test_a_heat_map_may_write_percent_says_its_unit_and_has_the_same_colours(
+def test_a_heat_map_in_percent_has_a_unit_and_the_same_colours(
     how: dict[str, bool], unit: str, texts: set[str]
 ) -> None:
     runs = Runs([a_run("brf", 1, 0.9, loss=0.1), a_run("bbr", 1, 0.8, loss=0.1)])
@@ -237,7 +237,7 @@ def test_numbers_in_cells(value: float, text: str) -> None:
     assert number_text(value) == text
 
 
-def test_what_is_read_off_the_rtt_is_not_called_after_a_queue() -> None:
+def test_measures_from_the_rtt_are_not_named_after_a_queue() -> None:
     """`narrows report` says queueing delay of time in a link's queue; an RTT counts delayed ACKs, too."""
     name = "RTT above the empty path's"
     assert find_measure("queueing_delay").title == name

@@ -87,7 +87,7 @@ def test_the_core_has_every_level_of_every_factor_equally_often_and_every_pair_o
 
 
 @pytest.mark.parametrize("cell", grid.full(), ids=lambda cell: cell.name)
-def test_every_cell_is_a_scenario_whose_flows_are_as_its_name_says(cell):
+def test_every_cell_is_a_scenario_with_the_flows_of_its_name(cell):
     scenario = loads(grid.scenario(cell, "vegas", "10s"))
     names = {Flows.SINGLE: ["near"], Flows.CUBIC: ["near", "rival"], Flows.RTTS: ["near", "far"]}
     assert [flow.name for flow in scenario.flows] == names[cell.flows]
@@ -115,7 +115,7 @@ def test_cells_are_chosen_by_subset_name_and_pattern_each_once():
         ("5mbit-*", ": full, core, ci, 20mbit-20ms-0.5bdp-loss0-single, ..."),
     ],
 )
-def test_cells_that_nobody_knows_are_one_line_with_the_nearest(word, near):
+def test_unknown_cells_are_one_line_with_the_nearest_name(word, near):
     with pytest.raises(NarrowsError) as error:
         grid.choose([word])
     assert str(error.value) == f"--cells: found '{word}', expected a part of the grid or names of cells{near}"
@@ -129,7 +129,7 @@ def test_no_cells_are_one_line_before_anything_is_run(narrows, monkeypatch, tmp_
 
 
 @pytest.mark.parametrize("duration", ["30", "long", "0s", "-1s", '1s"'])
-def test_a_duration_that_is_none_is_one_line_before_anything_is_run(narrows, monkeypatch, tmp_path, duration):
+def test_an_invalid_duration_is_one_line_before_any_run(narrows, monkeypatch, tmp_path, duration):
     monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
     out = tmp_path / "out"
     code, printed, said = narrows("validate", "--out", out, f"--duration={duration}")
@@ -148,25 +148,25 @@ def test_an_error_is_relative_to_the_real_runs_and_a_share_is_a_difference():
     assert math.isnan(measures.error(model, side(0.0), "goodput_bps"))
 
 
-def test_medians_over_runs_leave_out_what_is_not_defined():
+def test_medians_over_runs_skip_undefined_values():
     assert Side({"rtt_mean_s": [1.0, math.nan, 3.0]}).median("rtt_mean_s") == 2.0
     assert math.isnan(Side({}).median("rtt_mean_s"))
 
 
-def test_rtts_count_by_what_was_delivered_meanwhile():
+def test_rtts_are_weighted_by_delivered_bytes():
     values, weights = np.array([0.02, 0.04, np.nan, 0.09]), np.array([3.0, 1.0, 5.0, 0.0])
     assert measures.weighted(values, weights) == (pytest.approx(0.025), 0.04)
     assert all(math.isnan(x) for x in measures.weighted(values[:0], weights[:0]))
 
 
-def test_windows_of_the_same_sizes_are_not_apart_however_they_are_out_of_step():
+def test_equal_windows_have_no_distance_at_any_offset():
     window = np.array([10.0, 20.0, 30.0, 40.0] * 50)
     assert shape.distance(window, np.roll(window, 1)) == 0
     assert shape.distance(1.2 * window, window) == pytest.approx(0.2)
     assert math.isnan(shape.distance(window[:0], window))
 
 
-def test_the_period_of_a_sawtooth_is_its_epoch_and_small_ripples_are_none():
+def test_the_period_of_a_sawtooth_is_its_epoch_without_small_ripples():
     t = np.arange(0.0, 40.0, 0.05)
     teeth = 50 + 10 * (t % 4)
     assert shape.period(t, teeth) == pytest.approx(4.0, abs=0.06)
@@ -247,7 +247,7 @@ def test_a_disturbed_run_is_not_compared_and_not_kept(tmp_path):
     assert len(real.runs) == 2
 
 
-def test_that_all_was_disturbed_is_said_with_the_reason(narrows, monkeypatch, tmp_path):
+def test_a_cell_with_disturbed_runs_only_gives_the_reason(narrows, monkeypatch, tmp_path):
     """And not that there is nothing, which whoever waited for it does not believe."""
     monkeypatch.setattr(command, "real_stacks", lambda _: Real(disturbed=True))
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
@@ -262,9 +262,7 @@ def test_that_all_was_disturbed_is_said_with_the_reason(narrows, monkeypatch, tm
     )
 
 
-def test_an_algorithm_that_no_kernel_has_is_answered_with_those_that_there_are(
-    narrows, monkeypatch, tmp_path
-):
+def test_an_unknown_algorithm_is_one_line_with_the_known_ones(narrows, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "real_stacks", lambda _: Real())
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
     wanted = "expected one that Linux brings along and both sides have: bbr, cubic, reno"
@@ -283,7 +281,7 @@ def test_runs_of_another_length_or_kernel_are_neither_compared_nor_kept(tmp_path
     assert outcome.kernels == ["6.1-newer"]
 
 
-def test_a_line_that_was_cut_off_is_no_reason_to_stop(tmp_path):
+def test_a_truncated_line_is_ignored(tmp_path):
     runner.run(ask(tmp_path), Real(), "kernel", simulator=Sketch())
     with (tmp_path / kept.FINISHED).open("a") as file:
         file.write('null\n{"when": 5}\n{"when": "2026-')
@@ -291,7 +289,7 @@ def test_a_line_that_was_cut_off_is_no_reason_to_stop(tmp_path):
     assert len(outcome.dates) == 1
 
 
-def test_bytes_that_are_no_text_in_the_log_are_no_reason_to_stop(tmp_path):
+def test_bytes_in_the_log_that_are_not_text_are_ignored(tmp_path):
     runner.run(ask(tmp_path), Real(), "kernel", simulator=Sketch())
     with (tmp_path / kept.FINISHED).open("ab") as file:
         file.write(b"\xff\xb4\x00\n")
@@ -310,7 +308,7 @@ def test_a_folder_that_cannot_be_written_is_one_line_before_anything_is_run(narr
     assert real.runs == []
 
 
-def test_what_stands_in_the_way_inside_of_the_folder_is_said_of_the_cell(tmp_path):
+def test_an_obstacle_inside_the_folder_names_the_cell(tmp_path):
     (tmp_path / kept.FINISHED).mkdir()
     outcome = runner.run(ask(tmp_path), Real(), "kernel", simulator=Sketch())
     assert "cannot be written" in outcome.failed[f"reno/{CELL.name}"]
@@ -320,7 +318,7 @@ def test_what_stands_in_the_way_inside_of_the_folder_is_said_of_the_cell(tmp_pat
     assert "cannot be written" in outcome.failed[f"reno/{CELL.name}"]
 
 
-def test_two_at_once_in_one_folder_do_not_drop_what_the_other_measures(tmp_path):
+def test_two_calls_in_one_folder_do_not_remove_each_others_results(tmp_path):
     real = Real()
     with kept.alone(tmp_path), pytest.raises(NarrowsError, match="another run is writing there"):
         runner.run(ask(tmp_path), real, "kernel", simulator=Sketch())
@@ -344,7 +342,7 @@ def test_more_seeds_than_a_sweep_may_have_are_refused_before_hours_of_runs(narro
         assert (code, printed, said.count("\n")) == (2, "", 1) and option in said
 
 
-def test_a_page_that_cannot_be_written_costs_one_line(narrows, monkeypatch, tmp_path):
+def test_a_page_that_cannot_be_written_is_one_line(narrows, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
     said = narrows("validate", "--out", tmp_path / "out", "--write", tmp_path)
     assert said == (2, "", f"--write: found {str(tmp_path)!r}, expected a file in a folder that is there\n")
@@ -357,7 +355,7 @@ def test_a_page_that_cannot_be_written_costs_one_line(narrows, monkeypatch, tmp_
     assert not (tmp_path / "page.md").exists()
 
 
-def test_runs_of_which_nobody_knows_whether_they_were_sound_are_one_line(tmp_path):
+def test_runs_without_soundness_are_one_line(tmp_path):
     runner.run(ask(tmp_path), Real(), "kernel", simulator=Sketch())
     path = tmp_path / "kernel/reno" / CELL.name / "metadata.json"
     metadata = json.loads(path.read_text())
@@ -367,7 +365,7 @@ def test_runs_of_which_nobody_knows_whether_they_were_sound_are_one_line(tmp_pat
             runner.run(ask(tmp_path), None, "kernel", simulator=Sketch())
 
 
-def test_a_cell_that_fails_takes_no_other_along(tmp_path):
+def test_a_failing_cell_does_not_stop_others(tmp_path):
     wanted = ask(tmp_path, algorithms=("cubic", "reno"))
     outcome = runner.run(wanted, Real(breaks="cubic"), "kernel", simulator=Sketch())
     assert list(outcome.failed) == [f"cubic/{CELL.name}"]
@@ -385,7 +383,7 @@ def test_the_table_has_both_sides_and_the_error(tmp_path):
 # Causes and the page
 
 
-def test_the_causes_that_are_there_can_be_read_and_speak_of_cells_that_exist():
+def test_the_causes_are_valid_and_refer_to_existing_cells():
     names = [cell.name for cell in grid.full()]
     for cause in causes.read():
         assert cause.cause and cause.known
@@ -410,7 +408,7 @@ def test_errors_beyond_the_scale_are_framed_and_every_one_can_be_read():
     assert all(contrast(row["k"], row["f"]) >= 4.5 for row in cells.values())
 
 
-def test_windows_under_the_same_losses_are_drawn_where_both_sides_have_them():
+def test_windows_under_the_same_losses_are_drawn_if_both_sides_have_them():
     lossy = Cell(20, 20, 1.0, 0.5, Flows.SINGLE)
     t = np.arange(2.0, 20.0, 0.05)
     figures = {"goodput_bps": [1e7], "rtt_mean_s": [0.03]}
@@ -439,7 +437,7 @@ def test_the_windows_on_the_page_are_of_one_cell_and_one_seed():
     assert cells[0].name in figure.caption
 
 
-def test_where_losses_are_the_same_runs_of_the_same_seeds_are_compared(tmp_path):
+def test_with_equal_losses_runs_of_equal_seeds_are_compared(tmp_path):
     lossy = Cell(20, 20, 1.0, 0.5, Flows.SINGLE)
 
     class Second(Real):
@@ -456,7 +454,7 @@ def test_where_losses_are_the_same_runs_of_the_same_seeds_are_compared(tmp_path)
     assert outcome.unsound == {f"reno/{lossy.name}": 1}
 
 
-def test_the_page_says_what_was_not_run_and_what_is_not_explained():
+def test_the_page_lists_missing_cells_and_unexplained_errors():
     outcome = runner.Outcome(
         Ask(Path("out"), ("reno", "bbr"), (CELL,), 3, 3, "20s"),
         "vm",
@@ -476,7 +474,7 @@ def test_the_page_says_what_was_not_run_and_what_is_not_explained():
     assert "ns-3" not in page.render(outcome, [known], "0.1.0")
 
 
-def test_beside_an_error_stands_what_the_simulator_has_with_the_real_runs_seeds():
+def test_an_error_has_the_simulated_value_with_the_real_seeds():
     lossy = Cell(20, 20, 1.0, 0.5, Flows.RTTS)
     real = Side({"goodput_bps": [1e6]}, seeds=[2])
     model = Side({"goodput_bps": [2e6, 1.1e6, 2.2e6]}, [(np.zeros(0), np.zeros(0))] * 3, [1, 2, 3])

@@ -15,7 +15,7 @@ from narrows.validate.runner import Ask
 from test_validate import CELL, finding, side
 
 
-def test_ns3_is_measured_as_we_are(tmp_path):
+def test_ns3_is_measured_like_our_simulator(tmp_path):
     program = tmp_path / "cell"
     flow = {
         "name": "near",
@@ -39,7 +39,7 @@ def test_ns3_is_measured_as_we_are(tmp_path):
         ns3.sides(program, CELL, "reno", "20s", 2.0, seeds=3, jobs=1)
 
 
-def test_a_crash_of_ns3_costs_its_own_run_only(tmp_path):
+def test_a_crash_of_ns3_loses_only_its_own_run(tmp_path):
     program = tmp_path / "cell"
     flow = {"name": "near", "goodput_bps": 1e7, "sent": 9, "resent": 0}
     flow |= {"windows": [1.0], "srtts_s": [0.02], "bytes": [1500.0]}
@@ -57,7 +57,7 @@ def test_a_crash_of_ns3_costs_its_own_run_only(tmp_path):
     )
 
 
-def test_what_ns3_said_is_made_anew_where_it_is_damaged_and_what_is_none_is_one_line(tmp_path):
+def test_damaged_ns3_output_is_made_again_and_invalid_output_is_one_line(tmp_path):
     program = tmp_path / "cell"
     flow = {"name": "near", "goodput_bps": 1e7, "sent": 9, "resent": 0}
     flow |= {"windows": [1.0], "srtts_s": [0.02], "bytes": [1500.0]}
@@ -93,7 +93,7 @@ def test_a_linker_that_is_killed_leaves_no_program(tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("cell"))
 
 
-def test_another_version_of_ns3_is_another_program_with_its_own_runs(tmp_path, monkeypatch):
+def test_each_version_of_ns3_has_its_own_program_and_runs(tmp_path, monkeypatch):
     def linked(command: list[str], **_: Any) -> Any:
         Path(command[command.index("-o") + 1]).write_text("program")
         return ns3.subprocess.CompletedProcess(command, 0)

@@ -15,7 +15,7 @@ from narrows.validate.grid import Flows
 
 
 @pytest.mark.parametrize("cell", grid.full(), ids=lambda cell: cell.name)
-def test_both_backends_get_the_network_that_the_cells_name_says(cell):
+def test_both_backends_get_the_network_of_the_cells_name(cell):
     found = survey(loads(grid.scenario(cell, "vegas", "10s")))
     links = found.plan["links"]
     (bottleneck,) = (link for link in links if link["name"] == "bottleneck")
@@ -70,7 +70,7 @@ class Kept:
         )
 
 
-def test_figures_are_those_after_the_warm_up():
+def test_figures_exclude_the_warm_up():
     near = measures.sides(Kept())["near"]
     assert near.seeds == [7, 8]
     assert near.figures["goodput_bps"] == [1e6, 2e6]
@@ -110,7 +110,7 @@ queue = "{queue}"
         ("100gbit", "1s", "1p", buffers.MOST),
     ],
 )
-def test_a_receive_buffer_is_linuxs_default_or_four_times_what_the_path_holds(rate, rtt, queue, expected):
+def test_a_receive_buffer_is_linuxs_default_or_four_times_the_bdp(rate, rtt, queue, expected):
     plan = resolve(loads(LINE.format(rate=rate, rtt=rtt, queue=queue)))
     assert plan["receive_buffer"] == expected and not plan["receive_memory"]
 
@@ -124,13 +124,13 @@ def test_a_scenarios_receive_buffer_is_memory_and_bounded():
             resolve(loads(text.format(wrong)))
 
 
-def test_auto_is_what_real_sockets_have_by_themselves_and_memory():
+def test_auto_is_the_default_of_real_sockets_and_memory():
     text = LINE.format(rate="100mbit", rtt="100ms", queue="400p")
     bare, auto = resolve(loads(text)), resolve(loads('receive_buffer = "auto"\n' + text))
     assert auto["receive_buffer"] == bare["receive_buffer"] and auto["receive_memory"]
 
 
-def test_what_is_simulated_beside_real_sockets_has_their_memory_at_every_point_of_a_sweep():
+def test_simulations_for_real_sockets_have_their_memory_at_every_point():
     text = LINE.format(rate="100mbit", rtt="100ms", queue="400p")
     sweep = '[sweep]\nseeds = 2\n[sweep.vary]\n"topology.rate" = ["100mbit", "1gbit"]\n'
     runs = expand(loads(text + sweep).beside_real())

@@ -213,12 +213,12 @@ def _title(data: dict[str, Any], path: Path) -> str:
 
 
 def _drawable(text: str) -> str:
-    """Without halves of surrogate pairs, which JSON may hold and a picture may not."""
+    """The text without unpaired surrogates, which JSON allows but a picture does not."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _get(of: Any, *keys: str) -> Any:
-    """What is under the keys, one in another; None where there is nothing."""
+    """The value under nested keys, or None."""
     for key in keys:
         of = of.get(key) if isinstance(of, dict) else None
     return of

@@ -58,7 +58,7 @@ def single(results: Results, title: str | None = None, files: Path | None = None
         for figure in (figure for section in sections for figure in section.figures):
             export.write(figure, files)
     sections.append(
-        page.Section("provenance", "What was run", "", _PROVENANCE, [], files=tables.files(results))
+        page.Section("provenance", "Provenance", "", _PROVENANCE, [], files=tables.files(results))
     )
     warmup = results.metadata.get("warmup_s")
     name = title or str(results.metadata.get("scenario", {}).get("name", "Results"))
