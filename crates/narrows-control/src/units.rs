@@ -1,7 +1,7 @@
-//! Units as types: points in time, spans of time, rates and amounts of data.
+//! Units as types: points in time, time spans, rates and amounts of data.
 //!
-//! All arithmetic saturates. A controller is fed by strangers (the network, a scenario file), and an absurd
-//! figure must give a bounded answer, never a panic or a wrapped number.
+//! All arithmetic saturates. Input comes from the network or from scenario files, so an absurd
+//! value must give a bounded result, never a panic or a wrapped number.
 
 use core::fmt;
 use core::iter::Sum;
@@ -12,18 +12,19 @@ use serde::{Deserialize, Serialize};
 /// Nanoseconds in a second.
 pub const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// A point in time: nanoseconds since an epoch that the caller chose (in the simulator the start of the run).
+/// A point in time: nanoseconds since an epoch that the caller chooses. In the simulator it is the
+/// start of the run.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Time(u64);
 
-/// A span of time in nanoseconds.
+/// A time span in nanoseconds.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Span(u64);
 
-/// A rate in bytes per second. Which bytes is said where it is used; the project's default is L3 bytes
-/// (whole IP datagrams, BRF-4).
+/// A rate in bytes per second. By default these are L3 bytes (whole IP datagrams, BRF-4); other
+/// uses say so.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rate(u64);
@@ -36,7 +37,7 @@ pub struct Bytes(u64);
 impl Time {
     /// The epoch.
     pub const ZERO: Time = Time(0);
-    /// Later than anything: "never" for a deadline.
+    /// Later than any other time: the deadline that never comes.
     pub const NEVER: Time = Time(u64::MAX);
 
     /// The point `nanos` after the epoch.
@@ -64,7 +65,7 @@ impl Time {
 impl Span {
     /// No time.
     pub const ZERO: Span = Span(0);
-    /// Longer than anything: "no sample yet" for a minimum.
+    /// Longer than any other span: a minimum without samples.
     pub const MAX: Span = Span(u64::MAX);
 
     /// `nanos` nanoseconds.
@@ -137,7 +138,7 @@ impl Rate {
         if span.0 == 0 {
             return Rate::ZERO;
         }
-        // A division of 64 bits is several times as fast as one of 128, and nearly always enough.
+        // A 64-bit division is several times as fast as a 128-bit one and almost always sufficient.
         if let Some(n) = bytes.0.checked_mul(NANOS_PER_SEC) {
             return Rate(n / span.0);
         }
@@ -174,7 +175,7 @@ impl Rate {
             }
         }
     }
-    /// The bytes that pass in `span`, rounded down.
+    /// The bytes that are sent in `span`, rounded down.
     pub fn bytes_in(self, span: Span) -> Bytes {
         if let Some(n) = self.0.checked_mul(span.0) {
             return Bytes(n / NANOS_PER_SEC);

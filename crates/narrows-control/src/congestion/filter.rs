@@ -1,11 +1,12 @@
-//! Running maxima: over a sliding window, in three samples, and over the last two periods.
+//! Running maxima: over a sliding window from three samples, and over the last two periods.
 //!
-//! Source of [`WindowedMax`]: Kathleen Nichols' filter, Linux `lib/minmax.c`. It keeps the best, the second best and the third
-//! best sample, each later than the one before, so that when the best expires a good later one is at hand.
-//! The answer is exact for a steady path and off by at most a quarter of the window's age otherwise.
+//! Source of [`WindowedMax`]: Kathleen Nichols' filter, Linux `lib/minmax.c`. It keeps the best,
+//! second best and third best sample, each later than the previous one, so a recent sample replaces
+//! the best when that expires. The result is exact for a steady path. Otherwise it is off by at
+//! most a quarter of the window in time.
 
-/// The maximum of samples in a window of time. Time is any count that does not decrease: rounds, nanoseconds.
-/// For a minimum filter `core::cmp::Reverse` values.
+/// The maximum of samples within a window. Time is any non-decreasing count: rounds, nanoseconds.
+/// For a minimum filter, wrap values in `core::cmp::Reverse`.
 #[derive(Copy, Clone, Debug)]
 pub struct WindowedMax<V> {
     samples: [Sample<V>; 3],
@@ -18,7 +19,7 @@ struct Sample<V> {
 }
 
 impl<V: Copy + Ord> WindowedMax<V> {
-    /// A filter that knows one sample.
+    /// A filter with one sample.
     pub fn new(at: u64, value: V) -> Self {
         WindowedMax { samples: [Sample { at, value }; 3] }
     }
@@ -33,7 +34,7 @@ impl<V: Copy + Ord> WindowedMax<V> {
         *self = Self::new(at, value);
     }
 
-    /// Takes a sample and returns the maximum of the last `window`.
+    /// Adds a sample and returns the maximum of the last `window`.
     pub fn update(&mut self, window: u64, at: u64, value: V) -> V {
         let [best, second, third] = &mut self.samples;
         let sample = Sample { at, value };
@@ -51,12 +52,12 @@ impl<V: Copy + Ord> WindowedMax<V> {
         self.get()
     }
 
-    /// Drops what has left the window, and keeps the samples apart in time.
+    /// Removes expired samples and keeps the others apart in time.
     fn age(&mut self, window: u64, sample: Sample<V>) {
         let [best, second, third] = &mut self.samples;
         let age = sample.at.saturating_sub(best.at);
         if age > window {
-            // The second best may have expired too; the third cannot have, `update` looked.
+            // The second best may have expired as well. The third cannot have: `update` checks it.
             for _ in 0..2 {
                 if sample.at.saturating_sub(best.at) > window {
                     *best = *second;
@@ -65,7 +66,8 @@ impl<V: Copy + Ord> WindowedMax<V> {
                 }
             }
         } else if second.at == best.at && age > window / 4 {
-            // A quarter of the window without a better sample: take the second best from the rest of it.
+            // No better sample for a quarter of the window: take the second best from the rest of
+            // the window.
             *second = sample;
             *third = sample;
         } else if third.at == second.at && age > window / 2 {
@@ -74,7 +76,7 @@ impl<V: Copy + Ord> WindowedMax<V> {
     }
 }
 
-/// The maximum over the current period and the one before it. Who uses it says when a period ends.
+/// The maximum over the current and the previous period. The caller ends periods.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct TwoPeriodMax<V> {
     before: V,
@@ -82,7 +84,7 @@ pub struct TwoPeriodMax<V> {
 }
 
 impl<V: Copy + Ord + Default> TwoPeriodMax<V> {
-    /// The maximum; the default value before the first sample.
+    /// The maximum; the default value of `V` before the first sample.
     #[inline]
     pub fn get(&self) -> V {
         self.before.max(self.current)
@@ -99,7 +101,7 @@ impl<V: Copy + Ord + Default> TwoPeriodMax<V> {
         self.current = self.current.max(value);
     }
 
-    /// The current period is over; the one before it is forgotten.
+    /// Ends the current period and forgets the previous one.
     pub fn advance(&mut self) {
         self.before = core::mem::take(&mut self.current);
     }
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn two_periods_are_remembered_and_not_a_third() {
+    fn two_periods_are_remembered_and_a_third_is_forgotten() {
         let mut max = TwoPeriodMax::default();
         max.update(7);
         max.advance();
@@ -144,8 +146,8 @@ mod tests {
     }
 
     proptest! {
-        /// The filter may forget early (it keeps three samples), but what it says was seen in the window and is
-        /// no less than the latest sample.
+        /// The filter may forget early, because it keeps three samples. But its result is a sample
+        /// of the window and at least the latest sample.
         #[test]
         fn the_answer_is_a_sample_of_the_window(
             steps in prop::collection::vec((0u64..4, 0u32..1000), 1..200), window in 1u64..20,

@@ -1,7 +1,8 @@
 //! A closed loop for the controllers' tests: one greedy sender, one drop-tail link, an ACK for every packet.
 //!
-//! Much less than the simulator, on purpose: packets stay in order, a loss is known one RTT later, recovery
-//! lasts until what was in flight is accounted for, there are no timeouts, and lost data is not sent again.
+//! It is simpler than the simulator: packets stay in order, a loss is detected one RTT later,
+//! recovery lasts until all data in flight at its start is accounted for, there are no timeouts,
+//! and lost data is not retransmitted.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
 const PACKET: u32 = 1500;
 
-/// An ACK of one segment with nothing unusual in it.
+/// An ACK of one segment without any unusual field.
 pub(crate) fn ack_at(now: Time) -> Ack {
     Ack { prior_in_flight: 1, in_flight: 1, ..Ack::new(now, 1) }
 }
@@ -22,7 +23,7 @@ pub(crate) fn congestion(signal: Signal) -> Congestion {
     Congestion { in_flight: 10, srtt: Span::from_millis(20), ..Congestion::new(signal, Time::ZERO) }
 }
 
-/// The window of a connection that begins.
+/// The window of a new connection.
 pub(crate) fn initial_window() -> Window {
     Window::new(10)
 }
@@ -32,7 +33,7 @@ pub(crate) fn window(cwnd: u32) -> Window {
     Window { cwnd, ssthresh: 2, pacing_rate: None }
 }
 
-/// The end of a handshake that took `rtt` and brought `feedback`.
+/// The end of a handshake that took `rtt` and carried `feedback`.
 pub(crate) fn connection(rtt: Option<Span>, feedback: Option<Rate>) -> Connection {
     Connection {
         now: Time::ZERO,
@@ -53,7 +54,8 @@ pub(crate) fn periodic_loss(n: u64) -> Box<dyn FnMut(u64, Time) -> bool> {
 /// Segments between two losses of [`per_rtt_with_rare_losses`].
 pub(crate) const RARE: f64 = 20_000.0;
 
-/// Segments per RTT, over 200 s after 100 s, on a link of 1 Gbit/s and 100 ms that loses one in [`RARE`].
+/// Segments per RTT between 100 s and 300 s, on a link of 1 Gbit/s and 100 ms that loses one in
+/// [`RARE`].
 pub(crate) fn per_rtt_with_rare_losses(controller: Box<dyn Controller>) -> f64 {
     let path =
         Path { loss: periodic_loss(RARE as u64), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 100) };
@@ -73,12 +75,12 @@ pub(crate) struct Path {
     pub(crate) queue: u64,
     /// Whether the packet with this sequence number, sent now, is lost.
     pub(crate) loss: Box<dyn FnMut(u64, Time) -> bool>,
-    /// What the network writes into the ACK at this time.
+    /// The rate that the network writes into the ACK at this time.
     pub(crate) feedback: Box<dyn FnMut(Time) -> Option<Rate>>,
 }
 
 impl Path {
-    /// No loss but by overflow of a queue of 1000 packets, no feedback.
+    /// No loss except overflow of a queue of 1000 packets; no feedback.
     pub(crate) fn new(rate: Rate, rtt_millis: u64) -> Self {
         Path {
             rate,
@@ -115,7 +117,7 @@ pub(crate) struct Sender {
     delivered_time: Time,
     first_sent: Time,
     total_lost: u64,
-    /// Lost since the last ACK.
+    /// Segments lost since the last ACK.
     lost: u32,
     srtt: Span,
     min_rtt: Span,
@@ -170,7 +172,7 @@ impl Sender {
     pub(crate) fn queue_seconds(&self) -> f64 {
         self.queue_seconds
     }
-    /// A figure of the controller's trace.
+    /// A value of the controller's trace.
     pub(crate) fn figure(&self, name: &str) -> f64 {
         let mut found = f64::NAN;
         self.controller.trace(&mut |n, v| {
@@ -181,12 +183,12 @@ impl Sender {
         found
     }
 
-    /// Lets virtual time pass.
+    /// Advances virtual time.
     pub(crate) fn run_for(&mut self, span: Span) {
         self.run_until(self.now + span, |_| false);
     }
 
-    /// Lets virtual time pass until the end or until `stop` says so after an ACK.
+    /// Advances virtual time until the end, or until `stop` returns true after an ACK.
     pub(crate) fn run_until(&mut self, end: Time, mut stop: impl FnMut(&Sender) -> bool) {
         while self.now < end {
             let may_send = (self.flight.len() as u64) < u64::from(self.window.cwnd);

@@ -1,8 +1,9 @@
-//! Congestion controllers: at the sender, from ACKs, losses and feedback to a window and a pacing rate.
+//! Congestion controllers at the sender: they turn ACKs, losses and feedback into a window and a
+//! pacing rate.
 //!
-//! The contract is [`Controller`]: events in, decision out. The transport (the simulator's TCP) owns loss
-//! detection, the delivery-rate sampler and, for controllers that leave it to them, Proportional Rate
-//! Reduction; the controller owns [`Window`]. Windows are in segments, as in Linux; rates are L3 bytes/s.
+//! [`Controller`] is the contract. The transport (in the simulator, its TCP) owns loss detection,
+//! the delivery-rate sampler and, for controllers that want it, Proportional Rate Reduction. The
+//! controller owns the [`Window`]. Windows are in segments, as in Linux. Rates are L3 bytes/s.
 
 pub mod bbr;
 pub mod filter;
@@ -26,7 +27,8 @@ pub struct Window {
     pub cwnd: u32,
     /// Slow-start threshold, segments.
     pub ssthresh: u32,
-    /// Pacing rate, L3 bytes/s. `None`: the transport's own rule (unpaced, or 2 x / 1.2 x cwnd per srtt).
+    /// Pacing rate, L3 bytes/s. `None`: the transport decides (unpaced, or 2 x / 1.2 x cwnd per
+    /// srtt).
     pub pacing_rate: Option<Rate>,
 }
 
@@ -43,13 +45,15 @@ impl Window {
 pub struct Connection {
     /// Now.
     pub now: Time,
-    /// L3 bytes of a full segment (1500), what a segment costs when paced.
+    /// L3 bytes of a full segment (1500). Pacing charges this much per segment.
     pub packet_bytes: u32,
     /// RTT of the handshake; `None` if its SYN was retransmitted.
     pub rtt: Option<Span>,
-    /// Rate that the network wrote into the SYN-ACK, or into the SYN's congestion header, L3 bytes/s.
+    /// Rate that the network wrote into the SYN-ACK or into the SYN's congestion header, L3
+    /// bytes/s.
     pub feedback: Option<Rate>,
-    /// The SYN-ACK carried the rate option, if only without a value: both ends speak BRF, and a switch may do so later.
+    /// The SYN-ACK carried the rate option, with or without a value. Both ends speak BRF, so a
+    /// switch may write a rate later.
     pub feedback_possible: bool,
     /// The echo of the SYN's congestion header.
     pub echo: Option<Echo>,
@@ -72,7 +76,7 @@ pub enum State {
     Open,
     /// SACKs or duplicate ACKs seen, nothing lost yet.
     Disorder,
-    /// Window being reduced for an ECN echo.
+    /// The window is being reduced for an ECN echo.
     Cwr,
     /// Fast recovery.
     Recovery,
@@ -84,13 +88,13 @@ pub enum State {
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RateSample {
-    /// Segments delivered over `interval`; 0 with an `interval` of zero when there is no valid sample.
+    /// Segments delivered over `interval`; 0 if there is no valid sample.
     pub delivered: u32,
-    /// The longer of the send and the ACK interval; zero: no valid sample.
+    /// The longer of the send and the ACK interval; zero if there is no valid sample.
     pub interval: Span,
     /// The connection's `delivered` when the sampled segment was sent, segments.
     pub prior_delivered: u64,
-    /// The sample is limited by the application, not by the network.
+    /// The application, not the network, limited the sample.
     pub app_limited: bool,
     /// In flight just after the sampled segment was sent, segments.
     pub tx_in_flight: u32,
@@ -107,15 +111,16 @@ impl RateSample {
     }
 }
 
-/// The timestamps of an ACK (RFC 7323), as they are written: ticks of a millisecond, modulo 2^32.
+/// The timestamps of an ACK (RFC 7323) as written: ticks of a millisecond, modulo 2^32.
 ///
-/// The clocks of the simulator's hosts are one ([`Timestamps::clock`]). A controller that is to see clocks that do not agree adds what
-/// they are apart itself.
+/// All hosts of the simulator share one clock ([`Timestamps::clock`]). A controller that needs
+/// unsynchronised clocks adds the offset itself.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Timestamps {
-    /// When the receiver sent the ACK, by its clock (TSval).
+    /// When the receiver sent the ACK, by the receiver's clock (TSval).
     pub value: u32,
-    /// When the sender had sent what the ACK answers, by its own (TSecr): of several segments the first.
+    /// When the sender sent the acknowledged segment, by the sender's clock (TSecr). If there are
+    /// several, the first.
     pub echo: u32,
 }
 
@@ -123,14 +128,15 @@ impl Timestamps {
     /// A tick (Linux TCP_TS_HZ).
     pub const TICK: Span = Span::from_millis(1);
 
-    /// The clock at a time. Never 0, which means "none"; it turns after 49 days, and the 1 then lasts two ticks.
+    /// The clock at a time. It is never 0, which means "none". It wraps after 49 days; the value 1
+    /// then lasts two ticks.
     #[inline]
     pub fn clock(at: Time) -> u32 {
         ((at.as_nanos() / Self::TICK.as_nanos()) as u32).wrapping_add(1).max(1)
     }
 }
 
-/// What one ACK says, after the transport has brought its scoreboard up to date.
+/// The contents of one ACK, after the transport has updated its scoreboard.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Ack {
@@ -152,7 +158,7 @@ pub struct Ack {
     pub prior_in_flight: u32,
     /// In flight now, segments.
     pub in_flight: u32,
-    /// RTT sample (Karn-clean: of segments sent once).
+    /// RTT sample, only of segments sent once (Karn).
     pub rtt: Option<Span>,
     /// Smoothed RTT (RFC 6298); zero before the first sample.
     pub srtt: Span,
@@ -162,13 +168,14 @@ pub struct Ack {
     pub rate: RateSample,
     /// Recovery state after this ACK.
     pub state: State,
-    /// The window, not the application, limits the sender (RFC 7661; Linux `tcp_is_cwnd_limited`).
+    /// The window limits the sender, not the application (RFC 7661; Linux `tcp_is_cwnd_limited`).
     pub cwnd_limited: bool,
     /// The receiver probably delayed this ACK.
     pub delayed: bool,
     /// The receiver echoes congestion experienced (ECE).
     pub ece: bool,
-    /// Rate that the network wrote into this ACK, or into a congestion header that it echoes, L3 bytes/s.
+    /// Rate that the network wrote into this ACK or into a congestion header that it echoes, L3
+    /// bytes/s.
     pub feedback: Option<Rate>,
     /// The echo of congestion headers.
     pub echo: Option<Echo>,
@@ -177,7 +184,8 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// An ACK of `acked` segments in the open state, of a sender that its window limits. It has no RTT, no rate sample and no feedback.
+    /// An ACK of `acked` segments in state [`State::Open`]. The window limits the sender. There is
+    /// no RTT, no rate sample and no feedback.
     pub fn new(now: Time, acked: u32) -> Self {
         Ack {
             now,
@@ -206,8 +214,9 @@ impl Ack {
 
 /// A segment that the transport has just marked lost (Linux `skb_marked_lost`).
 ///
-/// A sample says how much was lost while the *delivered* segment was on its way; where loss is found late, that is less than what was
-/// lost while the lost one was, and was sent into a shorter queue. Who asks at how much in flight losses became too many needs this.
+/// A rate sample counts the losses while the *delivered* segment was in flight. If losses are
+/// detected late, that is fewer than the losses while the lost segment was in flight. BBR v2 and v3
+/// need the latter to find the in-flight level at which loss became excessive.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Lost {
@@ -219,7 +228,7 @@ pub struct Lost {
     pub tx_in_flight: u32,
     /// Segments marked lost since it was sent, itself included.
     pub lost: u32,
-    /// It was sent while the application, not the network, was the limit.
+    /// The application, not the network, limited the sender when this segment was sent.
     pub app_limited: bool,
 }
 
@@ -230,17 +239,17 @@ impl Lost {
     }
 }
 
-/// A packet of the data direction that is about to leave, for the congestion header that it may carry.
+/// A packet in the data direction that is about to leave. It may carry a congestion header.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Departing {
     /// Now.
     pub now: Time,
-    /// The SYN.
+    /// It is the SYN.
     pub syn: bool,
-    /// The flow's last one: all of its data is acknowledged.
+    /// It is the flow's last packet: all data is acknowledged.
     pub fin: bool,
-    /// Its data was sent before.
+    /// It retransmits data.
     pub again: bool,
     /// Segment number of its data.
     pub seq: u64,
@@ -271,16 +280,17 @@ impl Departing {
     }
 }
 
-/// Why the sender has to slow down.
+/// Why the sender must slow down.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// Fast recovery begins.
     Loss,
     /// An ECN echo, once per window.
     Ecn,
-    /// A tail loss probe repaired a loss (RFC 8985 section 7.4): answered once, without a recovery. Linux's state is CWR, as after an echo.
+    /// A tail loss probe repaired a loss (RFC 8985, section 7.4). The controller answers once,
+    /// without recovery. Linux enters CWR, as after an ECN echo.
     Probe,
-    /// A retransmission timeout; the transport sets cwnd to 1 after the controller has answered.
+    /// A retransmission timeout. The transport sets cwnd to 1 after the controller has answered.
     Timeout,
 }
 
@@ -296,8 +306,9 @@ pub struct Congestion {
     pub in_flight: u32,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
-    /// A timeout within an episode that was answered before: the transport keeps the threshold, whatever is set now. Linux does not ask
-    /// for one (`ssthresh`) then, it only tells that the state is Loss (`set_state`).
+    /// A timeout within an episode that the controller has answered. The transport keeps the
+    /// threshold and ignores a new one. Linux does not call `ssthresh` then; it only reports the
+    /// state Loss (`set_state`).
     pub again: bool,
 }
 
@@ -311,58 +322,63 @@ impl Congestion {
 /// Who moves the window during recovery.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// The transport, by PRR towards `ssthresh` (RFC 6937); `on_ack` is not told to grow meanwhile.
+    /// The transport, by PRR towards `ssthresh` (RFC 6937). It does not call `on_ack` meanwhile.
     Transport,
     /// The controller, on every ACK (BBR, explicit rates).
     Controller,
 }
 
-/// A congestion controller: a pure state machine. No clock, no socket, no randomness but the seed it is given.
+/// A congestion controller: a pure state machine without a clock or a socket. Its only randomness
+/// is its seed.
 ///
-/// Every hook but [`on_ack`](Controller::on_ack) and [`on_congestion`](Controller::on_congestion) may be left
-/// at its default.
+/// Only [`on_ack`](Controller::on_ack) and [`on_congestion`](Controller::on_congestion) have no
+/// default.
 pub trait Controller: Send {
     /// The name in scenarios and results, e.g. `cubic`.
     fn name(&self) -> &'static str;
 
-    /// The handshake is done. `window` holds the initial window (10) and an infinite `ssthresh`.
+    /// The handshake is complete. `window` holds the initial window (10) and an infinite
+    /// `ssthresh`.
     fn on_established(&mut self, _connection: &Connection, _window: &mut Window) {}
 
-    /// A segment was marked lost: before [`on_congestion`](Controller::on_congestion) and [`on_ack`](Controller::on_ack) for the same
-    /// event. A timer may find losses without an ACK.
+    /// A segment was marked lost. The call precedes [`on_congestion`](Controller::on_congestion)
+    /// and [`on_ack`](Controller::on_ack) for the same event. A timer may detect losses without an
+    /// ACK.
     fn on_lost(&mut self, _lost: &Lost, _window: &Window) {}
 
-    /// An ACK was processed, in whatever state, before [`on_ack`](Controller::on_ack): for what is only measured (Linux's
-    /// `pkts_acked`). Unlike there, after [`on_congestion`](Controller::on_congestion) for the same ACK, with the state that follows from it.
+    /// An ACK was processed, in any state. For measurements, like Linux's `pkts_acked`. The call
+    /// precedes [`on_ack`](Controller::on_ack). Unlike in Linux, it follows
+    /// [`on_congestion`](Controller::on_congestion) for the same ACK and sees the resulting state.
     fn on_sample(&mut self, _ack: &Ack) {}
 
-    /// An ACK was processed. Called in every state; with [`Recovery::Transport`] the transport leaves it out
-    /// while PRR owns the window (CWR, Recovery).
+    /// An ACK was processed. With [`Recovery::Transport`] the transport skips this call while PRR
+    /// owns the window (CWR, Recovery). Otherwise it calls in every state.
     fn on_ack(&mut self, ack: &Ack, window: &mut Window);
 
-    /// Congestion: set `window.ssthresh`. Called once per episode, and once more for a timeout within one
-    /// ([`Congestion::again`]).
+    /// Congestion: set `window.ssthresh`. The transport calls this once per episode, and again for
+    /// a timeout within one ([`Congestion::again`]).
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window);
 
-    /// Recovery, CWR or Loss is over; also when the ACK that ends Recovery shows that it was a mistake, after
-    /// [`on_undo`](Controller::on_undo).
+    /// Recovery, CWR or Loss has ended. If the ACK that ends Recovery proves the loss spurious,
+    /// this call follows [`on_undo`](Controller::on_undo).
     fn on_recovered(&mut self, _now: Time, _window: &mut Window) {}
 
-    /// The episode was a mistake (DSACK, timestamps, F-RTO). `window` holds the values from before it,
-    /// restored by the transport (Linux `tcp_undo_cwnd_reduction`).
+    /// The episode was spurious (DSACK, timestamps, F-RTO). `window` holds the values from before
+    /// it; the transport has restored them (Linux `tcp_undo_cwnd_reduction`).
     fn on_undo(&mut self, _now: Time, _window: &mut Window) {}
 
-    /// The sender sends again after everything was acknowledged (CA_EVENT_TX_START). `idle` is the time since
-    /// the last transmission, `app_limited` what the rate sampler holds.
+    /// The sender resumes after everything was acknowledged (CA_EVENT_TX_START). `idle` is the time
+    /// since the last transmission; `app_limited` is the rate sampler's state.
     fn on_restart(&mut self, _now: Time, _idle: Span, _app_limited: bool, _window: &mut Window) {}
 
-    /// Who moves the window during recovery; may change in the life of a connection.
+    /// Who moves the window during recovery. The answer may change during a connection.
     fn recovery(&self) -> Recovery {
         Recovery::Transport
     }
 
-    /// Bytes that a congestion header takes of the next data packet's room. A controller whose packets never carry one says 0
-    /// from the beginning, and is then not asked for headers.
+    /// Bytes that a congestion header takes from the payload of the next data packet. A controller
+    /// without headers always returns 0; the transport then never calls
+    /// [`header`](Controller::header).
     fn header_bytes(&self) -> u16 {
         0
     }
@@ -372,7 +388,8 @@ pub trait Controller: Send {
         Header::None
     }
 
-    /// The network has sent a rate by a message of its own (PAC-3b), L3 bytes/s. Not before the handshake is done.
+    /// The network sent a rate in a message of its own (PAC-3b), L3 bytes/s. Never called before
+    /// the handshake is complete.
     fn on_feedback(&mut self, _now: Time, _rate: Rate, _window: &mut Window) {}
 
     /// Whether the SYN asks the network for a rate (BRF-10).
@@ -380,12 +397,14 @@ pub trait Controller: Send {
         false
     }
 
-    /// Needs to know which packets were marked (RFC 8257 section 3.2): the flow then asks for ECN whatever the scenario says, the
-    /// receiver echoes CE exactly, and retransmissions are ECN-capable too (Linux TCP_CONG_NEEDS_ECN). Fixed per controller.
+    /// Whether the controller needs to know which packets were marked (RFC 8257, section 3.2; Linux
+    /// TCP_CONG_NEEDS_ECN). The flow then negotiates ECN in any scenario, the receiver echoes CE
+    /// exactly, and retransmissions are ECN-capable. Fixed per controller.
     fn exact_ce_echo(&self) -> bool {
         false
     }
 
-    /// Names and values of the internal state, for traces: `trace("bw", 1.25e7)`. Names are fixed per controller.
+    /// Names and values of the internal state for traces, e.g. `trace("bw", 1.25e7)`. Names are
+    /// fixed per controller.
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
 }

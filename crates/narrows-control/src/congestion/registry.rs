@@ -1,4 +1,4 @@
-//! The table of congestion controllers: a newcomer adds a file and a line here.
+//! The table of congestion controllers. A new controller adds a file and a line here.
 
 use super::Controller;
 use super::bbr::Bbr;
@@ -34,7 +34,7 @@ pub struct Entry {
     pub name: &'static str,
     /// One line of description.
     pub summary: &'static str,
-    /// Makes one, for one connection.
+    /// Builds the controller for one connection.
     pub build: fn() -> Box<dyn Controller>,
 }
 
@@ -54,43 +54,43 @@ fn gains(name: &'static str, variant: Variant, params: gain_cycle::Params) -> Bb
 
 #[rustfmt::skip]
 const ENTRIES: &[Entry] = &[
-    Entry { name: "bbq", summary: "BBR v1 whose probes are short while a queue stands (BBQ)", build: || Box::new(Bbr::with_cycle(Bbq::default())) },
+    Entry { name: "bbq", summary: "BBR v1 with short probes while a queue persists (BBQ)", build: || Box::new(Bbr::with_cycle(Bbq::default())) },
     Entry { name: "bbr", summary: "BBR v1: paces at the measured bottleneck bandwidth (Linux tcp_bbr)", build: || Box::new(Bbr::default()) },
     Entry { name: "bbr-a", summary: "BBR v1 whose gains fall as the RTT grows: inverse proportion and cosine (BBR-A)", build: || Box::new(gains("bbr-a", Variant::A, gain_cycle::Params::default())) },
-    Entry { name: "bbr-a-literal", summary: "BBR-A whose phases end as its paper's sentences say", build: || Box::new(gains("bbr-a-literal", Variant::A, gain_cycle::Params::literal())) },
-    Entry { name: "bbr-a-recent", summary: "BBR-A that forgets the largest RTT after a minute", build: || Box::new(gains("bbr-a-recent", Variant::A, gain_cycle::Params::recent())) },
+    Entry { name: "bbr-a-literal", summary: "BBR-A with its paper's literal ends of phases", build: || Box::new(gains("bbr-a-literal", Variant::A, gain_cycle::Params::literal())) },
+    Entry { name: "bbr-a-recent", summary: "BBR-A with the largest RTT of the last minute", build: || Box::new(gains("bbr-a-recent", Variant::A, gain_cycle::Params::recent())) },
     Entry { name: "bbr-b", summary: "BBR v1 whose gains fall as the RTT grows: inverse proportions (BBR-B)", build: || Box::new(gains("bbr-b", Variant::B, gain_cycle::Params::default())) },
-    Entry { name: "bbr-b-literal", summary: "BBR-B whose phases end as its paper's sentences say", build: || Box::new(gains("bbr-b-literal", Variant::B, gain_cycle::Params::literal())) },
-    Entry { name: "bbr-b-recent", summary: "BBR-B that forgets the largest RTT after a minute", build: || Box::new(gains("bbr-b-recent", Variant::B, gain_cycle::Params::recent())) },
+    Entry { name: "bbr-b-literal", summary: "BBR-B with its paper's literal ends of phases", build: || Box::new(gains("bbr-b-literal", Variant::B, gain_cycle::Params::literal())) },
+    Entry { name: "bbr-b-recent", summary: "BBR-B with the largest RTT of the last minute", build: || Box::new(gains("bbr-b-recent", Variant::B, gain_cycle::Params::recent())) },
     Entry { name: "bbr-c", summary: "BBR v1 whose gains fall as the RTT grows: gamma correction (BBR-C)", build: || Box::new(gains("bbr-c", Variant::C, gain_cycle::Params::default())) },
-    Entry { name: "bbr-c-literal", summary: "BBR-C whose phases end as its paper's sentences say", build: || Box::new(gains("bbr-c-literal", Variant::C, gain_cycle::Params::literal())) },
-    Entry { name: "bbr-c-recent", summary: "BBR-C that forgets the largest RTT after a minute", build: || Box::new(gains("bbr-c-recent", Variant::C, gain_cycle::Params::recent())) },
-    Entry { name: "bbr2", summary: "BBR v2: v1 bounded by what losses say (Google's alpha)", build: || Box::new(bbr2()) },
+    Entry { name: "bbr-c-literal", summary: "BBR-C with its paper's literal ends of phases", build: || Box::new(gains("bbr-c-literal", Variant::C, gain_cycle::Params::literal())) },
+    Entry { name: "bbr-c-recent", summary: "BBR-C with the largest RTT of the last minute", build: || Box::new(gains("bbr-c-recent", Variant::C, gain_cycle::Params::recent())) },
+    Entry { name: "bbr2", summary: "BBR v2: v1 with bounds from losses (Google's alpha)", build: || Box::new(bbr2()) },
     Entry { name: "bbr3", summary: "BBR v3: v2's successor (draft-ietf-ccwg-bbr-06)", build: || Box::new(bbr3()) },
-    Entry { name: "bdr", summary: "asks the routers once per window for its share, and paces that (BDR, resolved)", build: || Box::new(Bdr::default()) },
-    Entry { name: "bdr-literal", summary: "adds the packets that the routers say to its window, as the BDR paper prints it", build: || Box::new(Bdr::literal()) },
-    Entry { name: "bic", summary: "a binary search for the window of the last congestion (Linux tcp_bic)", build: || Box::new(Bic::default()) },
-    Entry { name: "brf", summary: "obeys the rate that the network writes into ACKs, with fallback (BRF, resolved)", build: || Box::new(Brf::default()) },
-    Entry { name: "brf-literal", summary: "obeys the rate as the BRF paper has it: no bounds, no fallback once rated", build: || Box::new(Brf::literal()) },
+    Entry { name: "bdr", summary: "paces at the share that routers recommend once per window (BDR, resolved)", build: || Box::new(Bdr::default()) },
+    Entry { name: "bdr-literal", summary: "adds the packets that routers recommend to its window (BDR, as printed)", build: || Box::new(Bdr::literal()) },
+    Entry { name: "bic", summary: "binary search for the window of the last congestion (Linux tcp_bic)", build: || Box::new(Bic::default()) },
+    Entry { name: "brf", summary: "paces at the rate that switches write into ACKs, with a fallback (BRF, resolved)", build: || Box::new(Brf::default()) },
+    Entry { name: "brf-literal", summary: "paces at the rate as in the BRF paper: no bounds, no fallback once rated", build: || Box::new(Brf::literal()) },
     Entry { name: "cubic", summary: "CUBIC with HyStart, Linux's default (RFC 9438)", build: || Box::new(Cubic::default()) },
-    Entry { name: "cubic-hystartpp", summary: "CUBIC whose first slow start slows down when the delay rises (HyStart++, RFC 9406)", build: || Box::new(Cubic::with_hystartpp(hystartpp::Params::default())) },
-    Entry { name: "dctcp", summary: "gives way in proportion to the share of marked packets; implies ECN (RFC 8257)", build: || Box::new(Dctcp::default()) },
-    Entry { name: "highspeed", summary: "increase and decrease by a table of windows (HighSpeed TCP, RFC 3649)", build: || Box::new(HighSpeed::default()) },
-    Entry { name: "htcp", summary: "the longer since congestion, the faster; backs off as the queue is deep (H-TCP)", build: || Box::new(Htcp::default()) },
-    Entry { name: "hybla", summary: "grows a long path's rate as fast as one of 25 ms (TCP Hybla)", build: || Box::new(Hybla::default()) },
-    Entry { name: "illinois", summary: "grows and backs off by the delay, gives way to losses (TCP-Illinois)", build: || Box::new(Illinois::default()) },
-    Entry { name: "lp", summary: "gives way to a rising one-way delay, where Linux's clocks let it (TCP-LP)", build: || Box::new(Lp::default()) },
-    Entry { name: "obp", summary: "takes what the routers say is left of its path, in a header of each packet (OBP)", build: || Box::new(Stamped::obp()) },
-    Entry { name: "pacec", summary: "obeys the rate that the ingress switch hands on from the domain's controller (PACEC)", build: || Box::new(Brf::new("pacec", brf::Params::pacec())) },
-    Entry { name: "rcp", summary: "obeys the one rate of the bottleneck router, in a header of each packet (RCP)", build: || Box::new(Stamped::rcp()) },
+    Entry { name: "cubic-hystartpp", summary: "CUBIC with a first slow start that slows when the delay rises (HyStart++, RFC 9406)", build: || Box::new(Cubic::with_hystartpp(hystartpp::Params::default())) },
+    Entry { name: "dctcp", summary: "backs off in proportion to the share of marked packets; implies ECN (RFC 8257)", build: || Box::new(Dctcp::default()) },
+    Entry { name: "highspeed", summary: "increase and decrease depend on the window by a table (HighSpeed TCP, RFC 3649)", build: || Box::new(HighSpeed::default()) },
+    Entry { name: "htcp", summary: "grows faster with time since congestion; backs off by the depth of the queue (H-TCP)", build: || Box::new(Htcp::default()) },
+    Entry { name: "hybla", summary: "grows the rate on a long path as fast as on one of 25 ms (TCP Hybla)", build: || Box::new(Hybla::default()) },
+    Entry { name: "illinois", summary: "backs off on losses; the delay sets growth and back-off (TCP-Illinois)", build: || Box::new(Illinois::default()) },
+    Entry { name: "lp", summary: "yields to a rising one-way delay, if Linux's clocks permit (TCP-LP)", build: || Box::new(Lp::default()) },
+    Entry { name: "obp", summary: "takes the bandwidth left on its path, from a header of each packet (OBP)", build: || Box::new(Stamped::obp()) },
+    Entry { name: "pacec", summary: "paces at the rate of the domain's controller, sent by its first switch (PACEC)", build: || Box::new(Brf::new("pacec", brf::Params::pacec())) },
+    Entry { name: "rcp", summary: "paces at the bottleneck router's rate, from a header of each packet (RCP)", build: || Box::new(Stamped::rcp()) },
     Entry { name: "reno", summary: "additive increase, halving on congestion (RFC 5681)", build: || Box::new(Reno::default()) },
-    Entry { name: "reno-hystartpp", summary: "Reno whose first slow start slows down when the delay rises (HyStart++, RFC 9406)", build: || Box::new(Reno::with_hystartpp(hystartpp::Params::default())) },
-    Entry { name: "scalable", summary: "a hundredth of a segment per ACKed segment, an eighth off (Scalable TCP)", build: || Box::new(Scalable::default()) },
-    Entry { name: "vegas", summary: "holds two to four packets in the queue, by the delay (Linux tcp_vegas)", build: || Box::new(Vegas::default()) },
-    Entry { name: "veno", summary: "Reno that gives up a fifth where the queue was short (TCP Veno)", build: || Box::new(Veno::default()) },
-    Entry { name: "westwood", summary: "after congestion the window that the path carried of late (Westwood+)", build: || Box::new(Westwood::default()) },
-    Entry { name: "xcp", summary: "lets the network move its window, by a header of each packet (XCP)", build: || Box::new(Xcp::default()) },
-    Entry { name: "yeah", summary: "Scalable while the queue is short, Reno while it is not, drains it (YeAH-TCP)", build: || Box::new(Yeah::default()) },
+    Entry { name: "reno-hystartpp", summary: "Reno with a first slow start that slows when the delay rises (HyStart++, RFC 9406)", build: || Box::new(Reno::with_hystartpp(hystartpp::Params::default())) },
+    Entry { name: "scalable", summary: "adds 1 % of the ACKed segments, removes an eighth on congestion (Scalable TCP)", build: || Box::new(Scalable::default()) },
+    Entry { name: "vegas", summary: "keeps two to four packets in the queue, estimated from the delay (Linux tcp_vegas)", build: || Box::new(Vegas::default()) },
+    Entry { name: "veno", summary: "Reno that removes only a fifth if the queue was short (TCP Veno)", build: || Box::new(Veno::default()) },
+    Entry { name: "westwood", summary: "sets the window after congestion from the measured bandwidth (Westwood+)", build: || Box::new(Westwood::default()) },
+    Entry { name: "xcp", summary: "changes its window as routers tell it, in a header of each packet (XCP)", build: || Box::new(Xcp::default()) },
+    Entry { name: "yeah", summary: "Scalable while the queue is short, else Reno; drains long queues (YeAH-TCP)", build: || Box::new(Yeah::default()) },
 ];
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ fn a_sender_limited_by_its_application_does_not_grow() {
         if controller.recovery() != Recovery::Transport {
             continue;
         }
-        // Not 10 where the controller has an initial window of its own.
+        // Some controllers change the initial window of 10.
         let initial = window.cwnd;
         for n in 0..1000 {
             let ack = Ack { cwnd_limited: false, ..ack_at(Time::ZERO + Span::from_millis(n)) };
@@ -42,7 +42,7 @@ fn a_sender_limited_by_its_application_does_not_grow() {
     }
 }
 
-/// Something that happens to a sender.
+/// An event at a sender.
 #[derive(Clone, Debug)]
 enum Step {
     Ack {
@@ -73,7 +73,7 @@ enum Step {
     Told(u64),
 }
 
-/// Small numbers mostly, and now and then absurd ones.
+/// Mostly small numbers, sometimes absurd ones.
 fn nanos() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0u64..50_000_000, 1 => 0u64..100_000_000_000, 1 => Just(u64::MAX / 2)]
 }
@@ -193,7 +193,8 @@ fn apply(controller: &mut dyn Controller, window: &mut Window, step: &Step, tota
             };
             let room = controller.header_bytes();
             let header = controller.header(&departing, window);
-            // A designated packet may be needed at any time (BDR-27, BDR-36), at the price of a slightly longer packet.
+            // A designated packet may be needed at any time (BDR-27, BDR-36) and is slightly
+            // longer.
             let designated = matches!(header, Header::Bdr(_));
             assert!(header.wire_bytes() <= room || designated || syn || again, "{header:?} in {room} bytes");
         }

@@ -1,4 +1,4 @@
-//! The Internet checksum, updated for the bytes that changed and nothing else (RFC 1071, RFC 1624).
+//! Incremental update of the Internet checksum (RFC 1071, RFC 1624).
 
 /// The checksum field after the aligned 16-bit word `old` became `new`: HC' = ~(~HC + ~m + m') (RFC 1624, eqn 3).
 pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
@@ -9,8 +9,8 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
 
 /// As [`update`] for two bytes that start `offset` bytes into the covered data.
 ///
-/// At an odd offset each byte belongs to the other half of its word; the one's complement sum does not mind in
-/// which word a half is counted (RFC 1071, section 2(B)), so swapping both values is enough.
+/// At an odd offset each byte belongs to the other half of its word. The sum does not depend on the
+/// word in which a half is counted (RFC 1071, section 2(B)), so swapping both values is sufficient.
 pub const fn update_at(checksum: u16, offset: usize, old: u16, new: u16) -> u16 {
     if offset.is_multiple_of(2) {
         update(checksum, old, new)
@@ -19,7 +19,7 @@ pub const fn update_at(checksum: u16, offset: usize, old: u16, new: u16) -> u16 
     }
 }
 
-/// The checksum of `data` from scratch, an odd last byte padded with zero (RFC 1071).
+/// The checksum of `data`. An odd last byte is padded with zero (RFC 1071).
 pub fn compute(data: &[u8]) -> u16 {
     let mut sum = 0u64;
     for word in data.chunks(2) {
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn tv2_update_agrees_with_recomputation() {
+    fn tv_2_update_agrees_with_recomputation() {
         let before = compute(&bytes(&[0x1234, 0x5678, 0x0101, 0xABCD, 0x8010, 0x01F5]));
         let after = compute(&bytes(&[0x1234, 0x5678, 0x2EE5, 0xABCD, 0x8010, 0x01F5]));
         assert_eq!(before, 0x687F);
@@ -52,17 +52,19 @@ mod tests {
 
     #[test]
     fn rfc_1624_corner_does_not_give_minus_zero() {
-        // RFC 1624, section 4: HC = 0xDD2F, m = 0x5555, m' = 0x3285 gives 0x0000, where RFC 1141 gave 0xFFFF.
+        // RFC 1624, section 4: HC = 0xDD2F, m = 0x5555, m' = 0x3285 give 0x0000. RFC 1141 gave
+        // 0xFFFF.
         assert_eq!(update(0xDD2F, 0x5555, 0x3285), 0x0000);
     }
 
     proptest! {
         #[test]
-        fn update_at_any_offset_is_a_recomputation(
+        fn update_at_any_offset_equals_a_recomputation(
             mut data in proptest::collection::vec(any::<u8>(), 2..60), at in 0usize..58, new in any::<u16>(),
         ) {
             let at = at.min(data.len() - 2);
-            // All zeros is the one input whose checksum has two representations; no TCP header is all zeros.
+            // Only all-zero input has two representations of its checksum. No TCP header is all
+            // zeros.
             prop_assume!(data.iter().enumerate().any(|(i, b)| *b != 0 && i != at && i != at + 1));
             let old = u16::from_be_bytes([data[at], data[at + 1]]);
             let before = compute(&data);

@@ -2,22 +2,23 @@
 
 use crate::units::Rate;
 
-/// Largest mantissa: with exponent 9 a mantissa of 6553 would need 65539 > 65535.
+/// Largest mantissa: 6553 with exponent 9 would need 65539, which exceeds 65535.
 const MAX_MANTISSA: u64 = 6552;
 const MAX_EXPONENT: u64 = 9;
 
-/// A rate as it travels. The order of codes is not the order of rates (BRF-8: 65520 is 6552 B/s and 6561 is
-/// 6560 B/s), so codes do not compare; what they [`decode`](RateCode::decode) to does.
+/// A rate as sent. Codes have no order, because they do not sort like rates (BRF-8: 65520 is 6552
+/// B/s and 6561 is 6560 B/s). Compare [`decode`](RateCode::decode)d rates.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RateCode(u16);
 
 impl RateCode {
     /// "No value assigned": in a SYN "feedback permitted", in an ACK "no switch has written yet" (BRF-7, BRF-10).
     pub const UNASSIGNED: RateCode = RateCode(65535);
-    /// As [`UNASSIGNED`](RateCode::UNASSIGNED), on a data packet whose sender is not limited by its application.
+    /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), on a data packet whose application does not limit
+    /// the sender.
     ///
-    /// BRF-100 asks for a bit in the option; the lowest bit of the unassigned value is free, because the codes
-    /// 65530 to 65534 are reserved and a reader that does not know this one ignores it as unassigned.
+    /// BRF-100 needs a bit in the option. The lowest bit of the unassigned value is free: codes
+    /// 65530 to 65534 are reserved, and readers treat an unknown reserved code as unassigned.
     pub const UNLIMITED: RateCode = RateCode(65534);
     /// The largest rate that can be written: 6.552e12 B/s.
     pub const MAX: RateCode = RateCode(65529);
@@ -32,12 +33,12 @@ impl RateCode {
         self.0
     }
 
-    /// The largest code whose rate is not above `rate`: a switch must not promise more than it allocated (BRF-6).
+    /// The largest code whose rate does not exceed `rate` (BRF-6).
     ///
-    /// The smallest exponent that fits is taken, which is both the most precise and the one safe on the wire: the
-    /// first byte of a canonical code of 6.6 kB/s or more is at least 0x19, never a TCP option kind in use. In
-    /// particular 250 MB/s becomes 2500 * 10^5 and not 257 = 0x0101, which the paper's format cannot tell from
-    /// the two NOPs that it overwrites.
+    /// The smallest exponent that fits is the most precise. It is also safe on the wire: the first
+    /// byte of a code of 6.6 kB/s or more is at least 0x19, which is no TCP option kind in use. For
+    /// example, 250 MB/s becomes 2500 * 10^5. The other encoding, 257 = 0x0101, looks like the two
+    /// NOPs that the paper's format overwrites.
     pub const fn encode(rate: Rate) -> Self {
         let mut mantissa = rate.as_bytes_per_sec();
         let mut exponent = 0;
@@ -61,7 +62,7 @@ impl RateCode {
     }
 }
 
-/// What a sender hears when a switch writes `rate`: the rate truncated to the code's precision (0.1524 % at most).
+/// The rate that a sender decodes when a switch writes `rate`. Truncation costs at most 0.1524 %.
 pub const fn as_heard(rate: Rate) -> Rate {
     match RateCode::encode(rate).decode() {
         Some(heard) => heard,
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn tv1_vectors() {
+    fn tv_1_vectors() {
         for (rate, bits) in [
             (125_000, 12502),
             (1_250_000, 12503),
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_survives_a_round_trip_in_value() {
+    fn every_code_keeps_its_value_in_a_round_trip() {
         for bits in 0..=u16::MAX {
             match decode(bits) {
                 Some(rate) => {
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_canonical_code_never_looks_like_tcp_options() {
-        // Every canonical code is the canonical code of its own rate, so this covers all rates.
+        // Every canonical code encodes its own rate, so this loop covers all rates.
         let mut canonical = 0;
         for bits in 0..=65529 {
             let rate = decode(bits).unwrap();
@@ -137,8 +138,9 @@ mod tests {
             assert_ne!(bits, 0x0101);
             assert!(rate < 6553 || bits >> 8 >= 0x19, "code {bits:#06x}");
         }
-        // 0..=6552 with exponent 0, and 655..=6552 with each of the nine others (6550 is 655 * 10^1 twice over:
-        // with exponent 0 it still fits, so 655 is canonical only from exponent 1 on as 6553..6559 truncated).
+        // 0..=6552 with exponent 0, and 655..=6552 with each of the nine others. 6550 occurs twice,
+        // as 6550 and as 655 * 10; with exponent 0 it still fits, so 655 is canonical from exponent
+        // 1 only for 6553..6559, truncated.
         assert_eq!(canonical, 6553 + 9 * (6552 - 655));
     }
 
@@ -153,7 +155,7 @@ mod tests {
                 worst = worst.max((rate - heard) as f64 / rate as f64);
             }
         }
-        // Just below 656 * 10^e, heard as 655 * 10^e: 1 in 656.
+        // Rates just below 656 * 10^e decode to 655 * 10^e: an error of 1 in 656.
         assert!((worst - 1.0 / 656.0).abs() < 1e-9, "{worst}");
     }
 }

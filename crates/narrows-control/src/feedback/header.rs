@@ -1,21 +1,23 @@
-//! The congestion header: what a flow's packets say to the routers on their path, and what comes back in ACKs.
+//! The congestion header: fields that packets carry to routers on their path, and the echo in ACKs.
 //!
-//! XCP, RCP, BDR and OBP put a header of their own between IP and TCP (XCP: draft-falk-xcp-spec-03; RCP: Dukkipati's thesis,
-//! chapter 6; BDR: an IP option, BDR-6; OBP's is not known). Here they are one type with a fixed layout of 32-bit words, so that a packet can carry any
-//! of them, routers rewrite them in place, and the bytes they cost are counted. The layout is ours; the fields are theirs.
-//! A router writes into the header of a data packet, the receiver copies its answer into ACKs as one word ([`Echo`]).
+//! XCP, RCP, BDR and OBP put a header between IP and TCP. Sources: XCP: draft-falk-xcp-spec-03;
+//! RCP: Dukkipati's thesis, chapter 6; BDR: an IP option, BDR-6; OBP's layout is unknown. Here they
+//! are one type with a fixed layout of 32-bit words. A packet can carry any of them, routers
+//! rewrite them in place, and their bytes count as sent. The fields are those of the sources; the
+//! layout is ours. A router writes into the header of a data packet, and the receiver copies the
+//! result into ACKs as one word ([`Echo`]).
 
 use crate::rate::bdr::{Recommendation, Report};
 use crate::rate::xcp;
 use crate::units::{Bytes, Rate, Span};
 
-/// Words that a header takes in memory; on the wire it takes [`Header::wire_bytes`].
+/// Words of memory that a header takes. [`Header::wire_bytes`] is its size on the wire.
 pub const WORDS: usize = 5;
 
-/// Bytes that an echo costs an ACK: kind, length and reserved (4), the value (4).
+/// Bytes that an echo adds to an ACK: kind, length and reserved (4), the value (4).
 pub const ECHO_BYTES: u16 = 8;
 
-/// "None yet", "no limit": as much as a word can say.
+/// The largest word: no value yet, or no limit.
 const UNSET: u32 = u32::MAX;
 
 const KIND_RCP: u32 = 1;
@@ -36,44 +38,45 @@ pub enum Header {
     Xcp(xcp::Header),
     /// BDR-6: a designated packet.
     Bdr(Bdr),
-    /// BDR-42: a packet of a BDR flow that is not designated; one bit of the IP header's.
+    /// BDR-42: a packet of a BDR flow that is not designated. It costs one bit of the IP header.
     Member,
     /// OBP-1.
     Obp(Obp),
 }
 
-/// What RCP's packets carry (RCP-4).
+/// The fields of RCP's header (RCP-4).
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Rcp {
-    /// The least rate on the path so far; [`Rate::MAX`]: nobody has limited it yet.
+    /// The smallest rate on the path so far; [`Rate::MAX`] if no router has limited it.
     pub rate: Rate,
-    /// The sender's RTT; `None` while it knows none.
+    /// The sender's RTT; `None` before the first sample.
     pub rtt: Option<Span>,
 }
 
-/// What OBP's packets carry (OBP-1; the fields are ours).
+/// The fields of OBP's header (OBP-1; the choice of fields is ours).
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Obp {
-    /// The rate that the sender has; `None` while it has none from the network.
+    /// The sender's current rate; `None` before the network gave one.
     pub own: Option<Rate>,
-    /// The least on the path so far of what is left of a link; [`Rate::MAX`]: no router yet.
+    /// The smallest bandwidth left on a link of the path so far; [`Rate::MAX`] before the first
+    /// router.
     pub available: Rate,
-    /// The least capacity on the path so far; [`Rate::MAX`]: no router yet.
+    /// The smallest capacity on the path so far; [`Rate::MAX`] before the first router.
     pub capacity: Rate,
-    /// What follows from these for the sender; [`Rate::MAX`]: no router yet.
+    /// The sender's next rate; [`Rate::MAX`] before the first router.
     pub rate: Rate,
 }
 
-/// What a designated packet carries (BDR-6, BDR-20).
+/// The fields of a designated packet (BDR-6, BDR-20).
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Bdr {
     /// What it reports.
     pub report: Report,
-    /// What routers have recommended so far.
+    /// The routers' recommendation so far.
     pub advice: Option<Recommendation>,
 }
 
-/// What an ACK brings back.
+/// The value that an ACK returns to the sender.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Echo {
     /// The path's rate.
@@ -93,14 +96,14 @@ impl Header {
             Header::Rcp(_) => 12,
             // The draft's standard format.
             Header::Xcp(_) => 20,
-            // BDR-6: 13 bytes with those of an IP option around them, padded.
+            // BDR-6: 13 bytes with the surrounding IP option, padded.
             Header::Bdr(_) => 16,
             // Kind, length and reserved (4), four rates.
             Header::Obp(_) => 20,
         }
     }
 
-    /// As words. Figures beyond what a word can say become the most it can: rates are in units of 8 bytes/s (up to 275 Gbit/s),
+    /// The header as words. Values saturate. Rates are in units of 8 bytes/s (up to 275 Gbit/s),
     /// changes of a rate in bytes/s (up to 17 Gbit/s), times in microseconds (up to an hour).
     pub fn to_words(self) -> [u32; WORDS] {
         match self {
@@ -129,7 +132,7 @@ impl Header {
         }
     }
 
-    /// From words; what makes no sense is no header.
+    /// The header in these words; invalid words give [`Header::None`].
     pub fn from_words(words: [u32; WORDS]) -> Header {
         let [kind, a, b, c, d] = words;
         match kind & 0xff {
@@ -164,8 +167,8 @@ impl Header {
         }
     }
 
-    /// What a receiver has to send back after this packet, with what it has not sent yet. XCP's changes add up over the packets
-    /// that one ACK answers; of rates the newest counts.
+    /// The echo that a receiver owes after this packet, given the one it has not sent yet. XCP's
+    /// changes add up over the packets that one ACK acknowledges. Of rates, the newest counts.
     pub fn echo(&self, unsent: Option<Echo>) -> Option<Echo> {
         match self {
             Header::None | Header::Member => unsent,
@@ -182,14 +185,14 @@ impl Header {
         }
     }
 
-    /// Whether the ACK must not be delayed (BDR-50), and the echo is sent once only.
+    /// Whether the ACK must be sent at once (BDR-50) and the echo only once.
     pub const fn is_urgent(&self) -> bool {
         matches!(self, Header::Bdr(_))
     }
 }
 
 impl Echo {
-    /// As a word, and what kind of echo it is (2 bits).
+    /// The echo as a word, and its kind (2 bits).
     pub fn to_word(self) -> (u32, u8) {
         match self {
             Echo::Rate(rate) => (rate_word(rate), 1),
@@ -218,7 +221,8 @@ fn word_rate(word: u32) -> Rate {
     if word == UNSET { Rate::MAX } else { Rate::from_bytes_per_sec(u64::from(word) * 8) }
 }
 
-/// Bytes/s: changes for a single packet are small, and rounding them would add up.
+/// Bytes/s, not a coarser unit: changes for a single packet are small, so rounding errors would add
+/// up.
 fn signed_word(value: i64) -> u32 {
     value.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32 as u32
 }
@@ -247,14 +251,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_words_are_a_header_that_stays_itself(words in any::<[u32; WORDS]>()) {
+        fn arbitrary_words_decode_to_a_header_that_encodes_to_itself(words in any::<[u32; WORDS]>()) {
             let header = Header::from_words(words);
             prop_assert_eq!(Header::from_words(header.to_words()), header);
             prop_assert!(header.wire_bytes() as usize <= 4 * WORDS);
         }
 
         #[test]
-        fn any_word_is_an_echo_that_stays_itself(word: u32, kind in 1u8..4) {
+        fn an_arbitrary_word_decodes_to_an_echo_that_encodes_to_itself(word: u32, kind in 1u8..4) {
             let echo = Echo::from_word(word, kind).unwrap();
             prop_assert_eq!(echo.to_word(), (word, kind));
         }

@@ -1,9 +1,10 @@
-//! How feedback travels: a rate in sixteen bits of a TCP option (BRF-5 to BRF-11), or in a header of its own.
+//! How feedback travels: as sixteen bits in a TCP option (BRF-5 to BRF-11), or in a congestion
+//! header.
 //!
 //! * [`code`]: the sixteen bits, mantissa and decimal exponent.
-//! * [`option`]: where they sit in a real TCP header, in the two formats of BRF-9.
-//! * [`header`]: what XCP, RCP and BDR put between IP and TCP, and its echo in ACKs.
-//! * [`checksum`]: keeping the TCP checksum right after a rewrite (RFC 1624).
+//! * [`option`]: their place in a TCP header, in the two formats of BRF-9.
+//! * [`header`]: the headers of XCP, RCP and BDR between IP and TCP, and their echo in ACKs.
+//! * [`checksum`]: the TCP checksum after a rewrite (RFC 1624).
 
 pub mod checksum;
 pub mod code;

@@ -1,7 +1,7 @@
-//! The rate in a real TCP header (BRF-9): an experimental option, or the paper's two padding bytes.
+//! The rate in a TCP header (BRF-9): an experimental option, or the paper's two padding bytes.
 //!
-//! All functions take the header from its first byte, at least as long as its data offset says. Nothing in it is
-//! trusted: a header that is cut short or lies about its lengths reads as one without the option.
+//! All functions expect the whole header, as long as its data offset says. They trust nothing in
+//! it: a truncated header or a wrong length reads as a header without the option.
 
 use crate::feedback::checksum;
 use crate::feedback::code::RateCode;
@@ -11,9 +11,11 @@ use crate::rate::RateOption;
 pub const KIND: u8 = 253;
 /// Length of the option: kind, length, ExID, value.
 pub const LEN: usize = 6;
-/// Bytes that the option costs: [`LEN`] and two NOPs, so that what follows stays aligned to 32 bits.
+/// Bytes that the option takes: [`LEN`] and two NOPs, which keep the following options aligned to
+/// 32 bits.
 pub const PADDED_LEN: usize = 8;
-/// Experiment identifier, "NW". Not registered with IANA; RFC 6994 asks for that before use on the open Internet.
+/// Experiment identifier, "NW". It is not registered with IANA; RFC 6994 requires registration
+/// before use on the open Internet.
 pub const EXID: u16 = 0x4E57;
 
 const MIN_HEADER: usize = 20;
@@ -30,29 +32,30 @@ const TIMESTAMP: [u8; 2] = [8, 10];
 pub enum Format {
     /// The experimental option of RFC 6994 (the default).
     Experimental,
-    /// The paper's: the two NOPs in front of the timestamp option are overwritten.
+    /// The paper's format: it overwrites the two NOPs in front of the timestamp option.
     ///
-    /// Every standard parser misreads such a header, so the sender's side has to restore the NOPs before its stack
-    /// sees them. There is no room in a SYN-ACK, where Linux puts SACK-permitted in that place, and hence no
-    /// initial rate within the first RTT.
+    /// Every standard parser misreads such a header, so the sender's host must restore the NOPs
+    /// before its stack sees them. A SYN-ACK has no room: Linux puts SACK-permitted in that place.
+    /// Hence there is no initial rate within the first RTT.
     Padding,
 }
 
 /// Why a rate could not be written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum NoPlace {
-    /// The header is shorter than 20 bytes or than its own data offset.
+    /// The header is shorter than 20 bytes or than its data offset says.
     Malformed,
-    /// The header has no option to overwrite, or no room for one (40 bytes of options are all there is).
+    /// The header has no option to overwrite, or no room for one (options take at most 40 bytes).
     Full,
 }
 
-/// The option as read: what [`PacketInfo`](crate::rate::PacketInfo) wants to know of it.
+/// The option as read, for [`PacketInfo`](crate::rate::PacketInfo).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct Reading {
     /// The rate option.
     pub option: RateOption,
-    /// The sender's "not limited by the application" (BRF-100). Meaningful on data packets only.
+    /// The sender says that its application does not limit it (BRF-100). Meaningful on data packets
+    /// only.
     pub unlimited: Option<bool>,
 }
 
@@ -65,14 +68,14 @@ impl From<RateCode> for Reading {
     }
 }
 
-/// Length of the header by its data offset, if that is possible.
+/// The header's length according to its data offset.
 fn header_len(header: &[u8]) -> Result<usize, NoPlace> {
     let words = header.get(12).ok_or(NoPlace::Malformed)? >> 4;
     let len = usize::from(words) * 4;
     if len < MIN_HEADER || len > header.len() { Err(NoPlace::Malformed) } else { Ok(len) }
 }
 
-/// Where the two bytes of the value are, counted from the start of the header.
+/// The offset of the value's two bytes from the start of the header.
 fn locate(header: &[u8], format: Format) -> Option<usize> {
     let len = header_len(header).ok()?;
     let header = &header[..len];
@@ -105,7 +108,7 @@ fn locate_experimental(header: &[u8]) -> Option<usize> {
 }
 
 fn locate_padding(header: &[u8]) -> Option<usize> {
-    // Linux's established layout, the only one in which the two bytes are known to be padding.
+    // Linux's layout for established connections. Only there are the two bytes known to be padding.
     let room = header[FLAGS] & SYN == 0 && header.get(MIN_HEADER + 2..MIN_HEADER + 4)? == TIMESTAMP;
     room.then_some(MIN_HEADER)
 }
@@ -129,7 +132,7 @@ pub fn read(header: &[u8], format: Format) -> Reading {
     }
 }
 
-/// Writes `code` over the value that the header has, and corrects the checksum.
+/// Writes `code` over the header's value and corrects the checksum.
 pub fn rewrite(header: &mut [u8], format: Format, code: RateCode) -> Result<(), NoPlace> {
     header_len(header)?;
     let at = locate(header, format).ok_or(NoPlace::Full)?;
@@ -139,15 +142,16 @@ pub fn rewrite(header: &mut [u8], format: Format, code: RateCode) -> Result<(), 
     Ok(())
 }
 
-/// Puts the two NOPs back (the sender's side of [`Format::Padding`]) and returns what was there.
+/// Restores the two NOPs (the sender's side of [`Format::Padding`]) and returns the value they
+/// held.
 pub fn restore_padding(header: &mut [u8]) -> Reading {
     let reading = read(header, Format::Padding);
-    // No place means that there is nothing to restore.
+    // An error means that there is nothing to restore.
     let _ = rewrite(header, Format::Padding, RateCode::from_bits(u16::from_be_bytes([NOP, NOP])));
     reading
 }
 
-/// A TCP header of its own, as long as it needs to be.
+/// An owned TCP header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     bytes: [u8; MAX_HEADER],
@@ -161,10 +165,12 @@ impl Header {
     }
 }
 
-/// The header with the experimental option inserted in front of its other options, checksum corrected.
+/// The header with the experimental option inserted in front of all others, with its checksum
+/// corrected.
 ///
-/// In front, because trailing END bytes would hide what follows them. The checksum covers the longer TCP length
-/// in the pseudo header and the larger data offset; the caller corrects the IP header's total length.
+/// The option comes first because trailing END bytes would hide it. The checksum covers the longer
+/// TCP length in the pseudo header and the larger data offset. The caller corrects the total length
+/// in the IP header.
 pub fn insert(header: &[u8], code: RateCode) -> Result<Header, NoPlace> {
     let len = header_len(header)?;
     if len + PADDED_LEN > MAX_HEADER {
@@ -180,7 +186,7 @@ pub fn insert(header: &[u8], code: RateCode) -> Result<Header, NoPlace> {
     bytes[MIN_HEADER + PADDED_LEN..len + PADDED_LEN].copy_from_slice(&header[MIN_HEADER..len]);
     bytes[12] += ((PADDED_LEN / 4) as u8) << 4;
 
-    // What follows moves by eight bytes, an even number, so its part of the sum stays as it is.
+    // The rest moves by eight bytes, an even number, so its part of the sum does not change.
     let mut sum = checksum::update(word(header, CHECKSUM), word(header, 12), word(&bytes, 12));
     for pair in option.chunks_exact(2) {
         sum = checksum::update(sum, 0, u16::from_be_bytes([pair[0], pair[1]]));

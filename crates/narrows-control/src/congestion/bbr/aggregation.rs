@@ -1,7 +1,8 @@
-//! How much more than expected arrives in one burst of ACKs (BBR-20).
+//! The excess of ACKed segments over the expected number in one burst of ACKs (BBR-20).
 //!
-//! Links that aggregate (Wi-Fi, cable, offload) fall silent and then acknowledge a lot at once. The window has to
-//! last through the silence, so the largest excess of the last 5 to 10 rounds is added to it.
+//! Links that aggregate (Wi-Fi, cable, offload) pause and then acknowledge many segments at once.
+//! The window must cover the pause, so the largest excess of the last 5 to 10 rounds is added to
+//! it.
 
 use crate::congestion::Ack;
 use crate::congestion::filter::TwoPeriodMax;
@@ -12,9 +13,11 @@ use crate::units::{Bytes, Rate, Span, Time};
 pub struct Params {
     /// Rounds in each of the two periods of the filter (`bbr_extra_acked_win_rtts`).
     pub rounds: u32,
-    /// Most window for aggregation: this much time at the estimated bandwidth (`bbr_extra_acked_max_us`).
+    /// Maximum window for aggregation: this time at the estimated bandwidth
+    /// (`bbr_extra_acked_max_us`).
     pub max: Span,
-    /// An epoch is closed before it counts more segments (`bbr_ack_epoch_acked_reset_thresh`).
+    /// An epoch restarts before it counts more segments than this
+    /// (`bbr_ack_epoch_acked_reset_thresh`).
     pub epoch_limit: u64,
 }
 
@@ -24,7 +27,7 @@ impl Default for Params {
     }
 }
 
-/// Maximum of the segments ACKed beyond the estimated bandwidth, over two periods of rounds.
+/// Maximum number of segments ACKed beyond the estimated bandwidth, over two periods of rounds.
 #[derive(Clone, Debug)]
 pub struct Aggregation {
     epoch_start: Time,
@@ -34,7 +37,7 @@ pub struct Aggregation {
 }
 
 impl Aggregation {
-    /// No excess seen yet.
+    /// A filter without samples.
     pub fn new(now: Time) -> Self {
         Aggregation { epoch_start: now, epoch_acked: 0, excess: TwoPeriodMax::default(), rounds: 0 }
     }
@@ -44,13 +47,14 @@ impl Aggregation {
         self.excess.get()
     }
 
-    /// The sender was idle: silence before `now` is no aggregation.
+    /// The sender was idle. The pause before `now` is not aggregation.
     pub fn restart(&mut self, now: Time) {
         self.epoch_start = now;
         self.epoch_acked = 0;
     }
 
-    /// An ACK with a valid sample; `bw` is the bandwidth in use, `cwnd` bounds what can come at once.
+    /// An ACK with a valid sample. `bw` is the bandwidth in use; `cwnd` bounds the segments of a
+    /// burst.
     pub fn on_ack(
         &mut self,
         ack: &Ack,
@@ -84,7 +88,7 @@ impl Aggregation {
         }
     }
 
-    /// The window's share for aggregation, at most `max` at `bw`, segments.
+    /// The window for aggregation: the excess, at most `max` at `bw`, segments.
     pub fn cwnd(&self, bw: Rate, packet_bytes: u32, params: &Params) -> u32 {
         let (most, extra) = (bw.bytes_in(params.max), self.extra_acked());
         if holds(most, u64::from(extra), packet_bytes) {
@@ -98,7 +102,7 @@ fn segments(bytes: Bytes, packet_bytes: u32) -> u64 {
     bytes.get() / u64::from(packet_bytes.max(1))
 }
 
-/// Whether bytes are at least as many segments, without a division.
+/// Whether `bytes` is at least this many segments, without a division.
 fn holds(bytes: Bytes, segments: u64, packet_bytes: u32) -> bool {
     bytes.get() >= segments.saturating_mul(u64::from(packet_bytes.max(1)))
 }

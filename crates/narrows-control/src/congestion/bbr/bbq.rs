@@ -1,8 +1,9 @@
-//! BBQ: BBR v1 whose probing is short while a queue stands, so that a long path injects no more than a short one.
+//! BBQ: BBR v1 whose probes are short while a queue persists, so that a long path injects no more
+//! than a short one.
 //!
-//! Source: Ma et al., "Fairness of Congestion-Based Congestion Control: Experimental Evaluation and Analysis"
-//! (arXiv:1706.09115), by BBQ-1 to BBQ-3: the test for a queue is ours, as the paper's own
-//! was not at hand. A loss does not end a shortened probe early.
+//! Source: Ma et al., "Fairness of Congestion-Based Congestion Control: Experimental Evaluation and
+//! Analysis" (arXiv:1706.09115); BBQ-1 to BBQ-3. The test for a queue is ours, because the paper's
+//! was not available. A loss does not end a shortened probe early.
 
 use super::gain::Gain;
 use super::model::Model;
@@ -14,13 +15,13 @@ use crate::units::Span;
 /// Parameters of BBQ.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Longest probe while a queue stands (the paper's alpha).
+    /// Longest probe while a queue persists (the paper's alpha).
     pub longest_probe: Span,
-    /// A round sees a queue when its mean RTT is so much above the propagation time ...
+    /// A round sees a queue if its mean RTT exceeds the propagation time by this ...
     pub queue: Span,
-    /// ... and above it by this part (5 %), whichever is more.
+    /// ... and by this share (5 %).
     pub queue_share: u64,
-    /// A queue stands when so many rounds in a row saw one.
+    /// A queue persists if this many consecutive rounds saw one.
     pub rounds: u32,
 }
 
@@ -40,9 +41,9 @@ impl Default for Params {
 pub struct Bbq {
     params: Params,
     rtt: RoundRtt,
-    /// Rounds in a row that saw a queue.
+    /// Consecutive rounds that saw a queue.
     queued_rounds: u32,
-    /// The present probe is a short one; decided when it begins.
+    /// The present probe is short. Decided when it begins.
     short: bool,
 }
 

@@ -5,7 +5,7 @@ use crate::congestion::bbr::tests::{LINK, run};
 use crate::congestion::harness::{Path, ack_at};
 use crate::units::Time;
 
-/// A cycle that has seen complete rounds of these RTTs on a path of `min_rtt`, all in µs.
+/// A cycle after complete rounds with these RTTs on a path of `min_rtt`, all in µs.
 fn after(min_rtt: u64, rounds: &[u64]) -> Bbq {
     let params = BbrParams::default();
     let mut model = Model::new(Time::ZERO, Some(Span::from_micros(min_rtt)), 1500, params.initial_cwnd);
@@ -18,7 +18,7 @@ fn after(min_rtt: u64, rounds: &[u64]) -> Bbq {
     cycle
 }
 
-/// Length of the probe in µs, and what ends it.
+/// Length of the probe in µs, and its end condition.
 fn probe(cycle: &mut Bbq, min_rtt: u64) -> (u64, ProbeEnd) {
     assert_eq!(cycle.gain(PROBE), Gain::ratio(5, 4));
     (cycle.length(PROBE, Span::from_micros(min_rtt)).as_micros(), cycle.probe_end())
@@ -26,7 +26,7 @@ fn probe(cycle: &mut Bbq, min_rtt: u64) -> (u64, ProbeEnd) {
 
 /// BBQ-2.
 #[test]
-fn a_probe_lasts_3_ms_while_a_queue_stands_and_a_round_trip_or_more_otherwise() {
+fn a_probe_lasts_3_ms_while_a_queue_persists_and_a_round_trip_or_more_otherwise() {
     assert_eq!(probe(&mut after(50_000, &[60_000; 2]), 50_000), (3_000, ProbeEnd::Time));
     assert_eq!(probe(&mut after(10_000, &[60_000; 2]), 10_000), (3_000, ProbeEnd::Time));
     assert_eq!(probe(&mut after(2_000, &[60_000; 2]), 2_000), (2_000, ProbeEnd::Time));
@@ -39,7 +39,7 @@ fn a_probe_lasts_3_ms_while_a_queue_stands_and_a_round_trip_or_more_otherwise() 
 
 /// BBQ-3.
 #[test]
-fn a_queue_stands_after_two_rounds_in_a_row_above_1_ms_and_5_per_cent() {
+fn a_queue_persists_after_two_consecutive_rounds_above_1_ms_and_5_per_cent() {
     let stands = |min_rtt, rounds: &[u64]| after(min_rtt, rounds).queue_stands();
     assert!(!stands(50_000, &[60_000]));
     assert!(stands(50_000, &[60_000, 60_000]));
@@ -50,7 +50,7 @@ fn a_queue_stands_after_two_rounds_in_a_row_above_1_ms_and_5_per_cent() {
     assert!(stands(10_000, &[11_001; 4]));
 }
 
-/// Decided when the probe begins: a queue that goes while it lasts does not lengthen it.
+/// Decided when the probe begins: a queue that drains during the probe does not lengthen it.
 #[test]
 fn a_short_probe_stays_short() {
     let mut cycle = after(50_000, &[60_000; 2]);

@@ -1,31 +1,32 @@
-//! Is the pipe full? When the bandwidth estimate has stopped growing (BBR-14).
+//! The full-pipe detector: the pipe is full when the bandwidth estimate stops growing (BBR-14).
 
 use super::gain::Gain;
 use crate::units::Rate;
 
-/// The plateau detector of the phases that look for more.
+/// Detects a plateau of the bandwidth in Startup and Up.
 #[derive(Clone, Debug, Default)]
 pub struct FullPipe {
-    /// Bandwidth that has to be exceeded by a quarter.
+    /// The reference bandwidth. A round grows if it exceeds this by a quarter.
     bw: Rate,
-    /// Rounds that did not.
+    /// Consecutive rounds without growth.
     rounds: u32,
     now: bool,
     reached: bool,
 }
 
 impl FullPipe {
-    /// The pipe was full once; stays true.
+    /// The pipe was full once. Stays true.
     pub fn reached(&self) -> bool {
         self.reached
     }
 
-    /// The pipe is full as far as the search under way has shown.
+    /// Whether the current search has found a full pipe.
     pub fn now(&self) -> bool {
         self.now
     }
 
-    /// A round, not limited by the application, ended with this bandwidth: `rounds` rounds without `growth` fill the pipe.
+    /// A round that was not application-limited ended with this bandwidth. `rounds` rounds without
+    /// `growth` mean a full pipe.
     pub fn on_round(&mut self, bw: Rate, growth: Gain, rounds: u32) {
         if self.now {
             return;
@@ -41,29 +42,29 @@ impl FullPipe {
         self.reached |= self.now;
     }
 
-    /// Something else than a plateau says that the pipe is full.
+    /// Marks the pipe as full for a reason other than a plateau.
     pub fn reach(&mut self) {
         self.reached = true;
     }
 
-    /// The pipe was taken for full by mistake.
+    /// The detection was wrong.
     pub fn unreach(&mut self) {
         self.reached = false;
     }
 
-    /// Looks for more than `bw` from now on (BBR3-2).
+    /// Restarts the search with `bw` as the reference (BBR3-2).
     pub fn restart(&mut self, bw: Rate) {
         self.bw = bw;
         self.rounds = 0;
         self.now = false;
     }
 
-    /// A timeout: compare with what comes, not with what was.
+    /// A timeout: discard the reference.
     pub fn on_timeout(&mut self) {
         self.bw = Rate::ZERO;
     }
 
-    /// A slow-down was a mistake: begin anew.
+    /// A spurious slow-down: restart the count.
     pub fn on_undo(&mut self) {
         self.bw = Rate::ZERO;
         self.rounds = 0;

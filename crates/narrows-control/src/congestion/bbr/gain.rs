@@ -1,11 +1,11 @@
 //! Fixed-point gains, as Linux's `tcp_bbr.c` has them.
 
-/// A gain in 1/256, as Linux computes with (`BBR_UNIT`).
+/// A gain in 1/256, Linux's unit (`BBR_UNIT`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gain(u32);
 
 impl Gain {
-    /// Neither more nor less.
+    /// The gain 1.
     pub const ONE: Gain = Gain(256);
 
     /// `numerator / denominator`, rounded down to 1/256.
@@ -24,7 +24,8 @@ impl Gain {
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 256.0
     }
-    /// `gain * amount`, rounded down, where 64 bits hold it: they nearly always do, and divisions of 128 are several times as slow.
+    /// `gain * amount`, rounded down. Uses 64 bits where possible, because 128-bit divisions are
+    /// several times as slow.
     #[inline]
     pub fn of_u64(self, amount: u64) -> Option<u64> {
         amount.checked_mul(u64::from(self.0)).map(|product| product >> 8)

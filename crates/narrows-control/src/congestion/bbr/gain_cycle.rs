@@ -1,8 +1,8 @@
-//! BBR-A, BBR-B and BBR-C: BBR v1 whose two ProbeBW gains follow the RTT (GAIN-3 to GAIN-6).
+//! BBR-A, BBR-B and BBR-C: BBR v1 with two ProbeBW gains that depend on the RTT (GAIN-3 to GAIN-6).
 //!
-//! Source: Yang et al. (see [`super::gain_model`]), section 4. Nothing but the gains differs from BBR v1; on a
-//! policed path the gain is 1 as ever. The paper says neither when omega is measured nor when the phases end; what is
-//! chosen here is in [`Params`], with the paper's words taken literally as options.
+//! Source: Yang et al. (see [`super::gain_model`]), section 4. Only the gains differ from BBR v1.
+//! On a policed path the gain is 1, as in v1. The paper does not say when omega is measured or when
+//! the phases end. [`Params`] holds our choices, with literal readings of the paper as options.
 
 use super::gain::Gain;
 use super::gain_model::{self, OMEGA_ONE, Variant};
@@ -13,17 +13,19 @@ use crate::congestion::Ack;
 use crate::congestion::filter::WindowedMax;
 use crate::units::{Span, Time};
 
-/// What the paper leaves open.
+/// The choices that the paper leaves open.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
-    /// Probing ends with 1.25 BDP in flight or a loss, whatever the gain, and after two propagation times at the latest (near
-    /// a gain of 1 the level is out of reach). Default: as BBR-16, with the gain in place of 1.25.
+    /// End a probe with 1.25 BDP in flight or a loss, whatever the gain, and after at most two
+    /// propagation times, because a gain near 1 never reaches that level. Default: end it as BBR-16
+    /// does, with the gain in place of 1.25.
     pub exit_125: bool,
-    /// Drain only after a loss while probing, else cruise: the paper's "inflight is greater than 1.25 BDP and packet loss
-    /// occurs". Default: always drain; behind a deep buffer nothing else would.
+    /// Drain only after a loss in the probe, otherwise cruise: the paper's "inflight is greater
+    /// than 1.25 BDP and packet loss occurs". Default: always drain, because behind a deep buffer
+    /// nothing else drains the queue.
     pub down_needs_loss: bool,
-    /// The largest RTT is that of so long a window. `None`: of the connection so far, as the paper says; then one spike keeps
-    /// omega low for good, that is P_up high and P_down near 1.
+    /// Window of the largest RTT. `None`: the whole connection, as the paper says. Then one spike
+    /// keeps omega low forever, which means a high P_up and a P_down near 1.
     pub tmax_window: Option<Span>,
 }
 
@@ -33,13 +35,13 @@ impl Params {
         Params { tmax_window: Some(Span::from_secs(60)), ..Params::default() }
     }
 
-    /// The paper's sentences on the two phases to the letter.
+    /// With the literal ends of the two phases.
     pub fn literal() -> Self {
         Params { exit_125: true, down_needs_loss: true, tmax_window: None }
     }
 }
 
-/// The cycle whose gains follow the RTT.
+/// A cycle whose gains depend on the RTT.
 #[derive(Clone, Debug)]
 pub struct GainModel {
     name: &'static str,
@@ -47,9 +49,10 @@ pub struct GainModel {
     params: Params,
     /// T_i.
     rtt: RoundRtt,
-    /// T_max; Startup's samples count too.
+    /// T_max. Startup's samples count too.
     max_rtt: WindowedMax<Span>,
-    /// Omega of the last entry that asked for it: latched, as following it per ACK would feed back on itself (GAIN-4).
+    /// Omega of the last entry that asked for it. It is latched, because an update per ACK would be
+    /// positive feedback (GAIN-4).
     omega: u32,
     entry: usize,
     lost_while_probing: bool,
@@ -70,7 +73,7 @@ impl GainModel {
         }
     }
 
-    /// GAIN-1 and GAIN-5. Before a first round is complete: 1, the gentlest.
+    /// GAIN-1 and GAIN-5. Before the first completed round it is 1, with the gentlest gains.
     fn measure(&mut self) -> u32 {
         let micros = |span: Span| span.as_nanos() / 1000;
         let t_max = micros(self.max_rtt.get());

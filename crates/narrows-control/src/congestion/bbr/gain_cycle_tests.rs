@@ -24,7 +24,7 @@ fn model() -> Model {
     model
 }
 
-/// A round that begins at `at` and sees this RTT; what it was is known when the next one begins.
+/// A round that begins at `at` with this RTT. It completes when the next one begins.
 fn round(cycle: &mut GainModel, at: u64, rtt_millis: u64) {
     let mut model = model();
     model.round_start = true;
@@ -41,11 +41,11 @@ fn lose(cycle: &mut GainModel) {
 
 /// TV-G3.
 #[test]
-fn the_gains_are_those_of_the_last_rounds_mean_over_the_largest_rtt() {
+fn the_gains_use_the_last_rounds_mean_over_the_largest_rtt() {
     for (p, omega) in [(10, 512), (50, 717)] {
         for variant in VARIANTS {
             let mut cycle = GainModel::new("x", variant, Params::default());
-            // A queue of at most 50 ms, then one of 20; the round after that is not complete.
+            // A queue of at most 50 ms, then one of 20 ms. The following round is not complete.
             for (n, queue) in [50, 20, 0].into_iter().enumerate() {
                 round(&mut cycle, 100 * n as u64, p + queue);
             }
@@ -69,18 +69,18 @@ fn without_a_completed_round_omega_is_one() {
 fn a_gain_is_kept_until_its_entry_ends() {
     let mut cycle = GainModel::new("x", Variant::B, Params::default());
     rounds(&mut cycle, &[(0, 100), (100, 50), (200, 50)]);
-    // The entry before the first is then the last of the cycle.
+    // The entry before the first is the last of the cycle.
     let mut probe = ProbeBw::enter(ms(200), &mut cycle, 0);
     assert_eq!((probe.index(), probe.pacing_gain(false)), (PROBE, gain_model::up(Variant::B, 512)));
     rounds(&mut cycle, &[(210, 90), (215, 90)]);
     step(&mut probe, &mut cycle, 216, 1, 0);
     assert_eq!((probe.index(), probe.pacing_gain(false)), (PROBE, gain_model::up(Variant::B, 512)));
-    // A loss ends the probe; draining looks anew.
+    // A loss ends the probe. The draining entry samples omega again.
     step(&mut probe, &mut cycle, 221, 1, 1);
     assert_eq!((probe.index(), probe.pacing_gain(false)), (DRAIN, gain_model::down(Variant::B, 922)));
 }
 
-/// An ACK that finds so many segments in flight.
+/// An ACK with this many segments in flight.
 fn step(probe: &mut ProbeBw, cycle: &mut GainModel, at: u64, in_flight: u32, lost: u32) {
     let (model, params) = (model(), BbrParams::default());
     let ack = Ack { prior_in_flight: in_flight, lost, ..ack_at(ms(at)) };
@@ -89,7 +89,7 @@ fn step(probe: &mut ProbeBw, cycle: &mut GainModel, at: u64, in_flight: u32, los
     probe.on_ack(&view, cycle);
 }
 
-/// GAIN-6: with omega 1 there is nothing to fill, so that waiting for it would last for ever.
+/// GAIN-6: with omega 1 the gain is 1, so a condition on data in flight would never be met.
 #[test]
 fn a_probe_with_gain_one_ends_like_a_cruise() {
     let mut cycle = GainModel::new("x", Variant::C, Params::default());
@@ -103,7 +103,7 @@ fn a_probe_with_gain_one_ends_like_a_cruise() {
 }
 
 #[test]
-fn a_probe_ends_when_its_own_gains_worth_is_in_flight() {
+fn a_probe_ends_when_its_own_gain_times_the_bdp_is_in_flight() {
     let mut cycle = GainModel::new("x", Variant::A, Params::default());
     rounds(&mut cycle, &[(0, 100), (100, 60), (200, 60)]);
     let level = Gain::ratio(320, 197);
@@ -118,7 +118,7 @@ fn a_probe_ends_when_its_own_gains_worth_is_in_flight() {
 }
 
 #[test]
-fn literally_a_probe_ends_at_once_at_1_25_bdp_and_after_two_rtts_at_the_latest() {
+fn literally_a_probe_ends_at_1_25_bdp_and_after_two_rtts_at_the_latest() {
     let start = |cycle: &mut GainModel| {
         rounds(cycle, &[(0, 100), (100, 20), (200, 20)]);
         ProbeBw::enter(ms(200), cycle, 0)
@@ -139,13 +139,13 @@ fn literally_a_probe_ends_at_once_at_1_25_bdp_and_after_two_rtts_at_the_latest()
 }
 
 #[test]
-fn literally_only_a_loss_while_probing_is_followed_by_draining() {
+fn literally_only_a_loss_while_probing_leads_to_draining() {
     let params = Params { down_needs_loss: true, ..Params::default() };
     let mut cycle = GainModel::new("x", Variant::B, params);
     rounds(&mut cycle, &[(0, 100), (100, 60), (200, 60)]);
     cycle.gain(PROBE);
     assert_eq!(cycle.gain(DRAIN), Gain::ONE);
-    // A loss while cruising is none while probing.
+    // A loss while cruising does not count as a loss while probing.
     cycle.gain(2);
     lose(&mut cycle);
     cycle.gain(PROBE);
@@ -157,7 +157,7 @@ fn literally_only_a_loss_while_probing_is_followed_by_draining() {
 
 /// GAIN-5.
 #[test]
-fn a_spike_counts_for_good_or_for_as_long_as_the_window() {
+fn a_spike_counts_forever_or_for_the_length_of_the_window() {
     for (window, omega) in [(None, 102), (Some(Span::from_secs(60)), 1024)] {
         let params = Params { tmax_window: window, ..Params::default() };
         let mut cycle = GainModel::new("x", Variant::C, params);
@@ -171,7 +171,7 @@ fn a_spike_counts_for_good_or_for_as_long_as_the_window() {
 
 /// GAIN-6: BBR-22 wins.
 #[test]
-fn on_a_policed_path_the_gain_is_one_whatever_omega() {
+fn on_a_policed_path_the_gain_is_one_for_any_omega() {
     for name in NAMES {
         let controller = registry::build(name).expect(name);
         let mut sender = Sender::new(controller, Path { loss: policer(), ..Path::new(LINK, 20) });
@@ -188,8 +188,8 @@ fn a_lone_flow_fills_the_link() {
     for name in NAMES {
         let o = run(registry::build(name).expect(name), Path::new(LINK, 20), 5);
         assert!(o.share > 0.97, "{name}: utilisation {:.3}", o.share);
-        // GAIN-7: where omega is low the gains average to more than 1, and a queue stands that BBR v1 does not have. BBR-A's
-        // fills the window of two BDP.
+        // GAIN-7: at a low omega the gains average to more than 1, so a queue persists that BBR v1
+        // does not have. BBR-A's fills the window of two BDP.
         let most = if name == "bbr-a" { 21.0 } else { 12.0 };
         assert!((5.0..most).contains(&o.delay), "{name}: mean queueing delay {:.2} ms", o.delay);
         assert!((o.min_rtt - 0.02).abs() < 3e-4);
@@ -198,7 +198,7 @@ fn a_lone_flow_fills_the_link() {
 
 /// TV-B5.
 #[test]
-fn the_cycle_begins_anywhere_but_with_draining() {
+fn the_cycle_begins_with_any_entry_but_the_draining_one() {
     let mut cycle = GainModel::new("x", Variant::C, Params::default());
     let firsts = |n: u32| ProbeBw::enter(Time::ZERO, &mut cycle, n << 27).index();
     let mut firsts: Vec<usize> = (0..32).map(firsts).collect();
@@ -207,7 +207,7 @@ fn the_cycle_begins_anywhere_but_with_draining() {
     assert_eq!(firsts, [0, 2, 3, 4, 5, 6, 7]);
 }
 
-/// TV-B6: 0.2 s of every 10.2 s, on a path that only grows longer.
+/// TV-B6: 0.2 s of every 10.2 s, on a path whose RTT only grows.
 #[test]
 fn probe_rtt_costs_a_fiftieth() {
     for name in ["bbq", "bbr-a", "bbr-b", "bbr-c"] {
@@ -227,7 +227,7 @@ fn probe_rtt_costs_a_fiftieth() {
 }
 
 #[test]
-fn the_name_is_the_registrys() {
+fn the_name_matches_the_registry() {
     let mut bbr = Bbr::with_cycle(GainModel::new("bbr-c", Variant::C, Params::default()));
     let mut window = Window { cwnd: 10, ssthresh: 7, pacing_rate: None };
     let handshake = Connection { seed: 3, ..connection(None, None) };

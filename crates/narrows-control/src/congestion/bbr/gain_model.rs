@@ -1,30 +1,32 @@
-//! The pacing-gain model of BBR-A, BBR-B and BBR-C: from the RTT to ProbeBW's two gains (GAIN-1, GAIN-2, GAIN-10).
+//! The pacing-gain model of BBR-A, BBR-B and BBR-C: it computes ProbeBW's two gains from the RTT
+//! (GAIN-1, GAIN-2, GAIN-10).
 //!
-//! Source: Yang et al., "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model" (Sensors 23(9):4431,
-//! 2023), eqs 12 to 15; BBR-B's P_down as GAIN-2 reconstructs it.
+//! Source: Yang et al., "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain
+//! Model" (Sensors 23(9):4431, 2023), eqs 12 to 15. GAIN-2 reconstructs BBR-B's P_down.
 //!
-//! Integers only, and only what an eBPF program can do too: `u64`, no float, every loop of a fixed number of turns. Omega is
-//! in 1/1024, gains in 1/256. Every function rounds to the nearest unit, a half up, and is exact in that: for all 1024
-//! omegas it gives what the real-valued formula does. `tests/vectors/bbr-gains.csv` holds those values, computed apart.
+//! The arithmetic is limited to that of an eBPF program: `u64`, no floats, loops with a fixed
+//! number of iterations. Omega is in 1/1024, gains in 1/256. Every function rounds to the nearest
+//! unit, halves up, and is exact: for all 1024 omegas it equals the rounded real-valued formula.
+//! `tests/vectors/bbr-gains.csv` holds those values, computed separately.
 
 use super::gain::Gain;
 
 /// One, in units of omega.
 pub const OMEGA_ONE: u32 = 1024;
 
-/// Which pair of functions.
+/// The pair of functions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// Inverse proportion and cosine (eq 13).
     A,
-    /// Inverse proportion both ways (eq 14).
+    /// Inverse proportion for both gains (eq 14).
     B,
     /// Gamma correction (eq 15).
     C,
 }
 
-/// GAIN-1: the RTT as a share of the largest, in 1/1024, from 1 to 1024. Both in µs, taken as 71 minutes if longer. 1024
-/// if there is no largest yet.
+/// GAIN-1: the RTT over the largest RTT, in 1/1024, from 1 to 1024. Both are in µs and capped at 71
+/// minutes. 1024 if there is no largest RTT yet.
 pub fn omega(t_i_us: u64, t_max_us: u64) -> u32 {
     let t_max = t_max_us.min(u64::from(u32::MAX));
     if t_max == 0 {
@@ -34,7 +36,7 @@ pub fn omega(t_i_us: u64, t_max_us: u64) -> u32 {
     share.clamp(1, u64::from(OMEGA_ONE)) as u32
 }
 
-/// P_up: the gain of the entry that probes, 1 to 2 (A) or 1 to 1.5. An omega out of range is taken as the nearest in it.
+/// P_up, the gain of the probing entry: 1 to 2 (A), 1 to 1.5 (B, C). Omega is clamped to its range.
 pub fn up(variant: Variant, omega: u32) -> Gain {
     let w = in_range(omega);
     gain(match variant {
@@ -42,19 +44,21 @@ pub fn up(variant: Variant, omega: u32) -> Gain {
         Variant::A => nearest(2 * 256 * 1024, w + 1024),
         // 3 / (w + 2)
         Variant::B => nearest(3 * 256 * 1024, w + 2048),
-        // 1.5 - 0.5 w^(1/4). Of 128 w^(1/4) the roots give the whole halves: 256 (w / 2^10)^(1/4) = (w 2^22)^(1/4).
+        // 1.5 - 0.5 w^(1/4). The roots give 128 w^(1/4) in halves: 256 (w / 2^10)^(1/4) = (w
+        // 2^22)^(1/4).
         Variant::C => 384 - ((root(root(w << 22)) + 1) >> 1),
     })
 }
 
-/// P_down: the gain of the entry that drains, 0.5 (A: 0.54) to 1. An omega out of range is taken as the nearest in it.
+/// P_down, the gain of the draining entry: 0.5 (A: 0.54) to 1. Omega is clamped to its range.
 pub fn down(variant: Variant, omega: u32) -> Gain {
     let w = in_range(omega);
     gain(match variant {
         Variant::A => (cosine(w) + (1 << 21)) >> 22,
         // 3 / (w - 3) + 2 = (3 - 2 w) / (3 - w)
         Variant::B => nearest(256 * (3 * 1024 - 2 * w), 3 * 1024 - w),
-        // 1 - 0.5 w^4: of 128 w^4 / 2^40 the nearest, a half down, so that the gain's half goes up.
+        // 1 - 0.5 w^4. 128 w^4 / 2^40 is rounded to the nearest, halves down, so that the gain's
+        // halves round up.
         Variant::C => 256 - ((w * w * w * w + (1 << 32) - 1) >> 33),
     })
 }
@@ -67,12 +71,14 @@ fn gain(in_256ths: u64) -> Gain {
     Gain::from_256ths(in_256ths as u32)
 }
 
-/// `numerator / denominator` to the nearest, a half up. The numerator is below 2^63, the denominator not 0.
+/// `numerator / denominator`, rounded to the nearest, halves up. The numerator is below 2^63, the
+/// denominator not 0.
 fn nearest(numerator: u64, denominator: u64) -> u64 {
     (numerator + denominator / 2) / denominator
 }
 
-/// cos of `w` / 1024 radians, in 2^-30: the series to the eighth power, which is 3e-7 too much at 1 and less before.
+/// cos of `w` / 1024 radians, in 2^-30: the series to the eighth power. The error is 3e-7 at 1 and
+/// smaller below.
 fn cosine(w: u64) -> u64 {
     const ONE: u64 = 1 << 30;
     let square = w * w;
@@ -124,7 +130,7 @@ mod tests {
         }
     }
 
-    /// Half a 256th, and half a 1024th of omega where the functions are steepest (1.5).
+    /// Half a 256th, plus half a 1024th of omega times the steepest slope (1.5).
     const ROUNDING: f64 = 0.5 / 256.0 + 1.5 * 0.5 / 1024.0;
 
     fn assert_gains(omega: f64, expected: [f64; 6]) {
@@ -151,7 +157,7 @@ mod tests {
 
     /// TV-G2.
     #[test]
-    fn where_the_gains_of_bbr_are_met() {
+    fn the_gains_equal_bbrs_at_the_listed_omega() {
         let close =
             |gain: Gain, expected: f64| assert!((gain.as_f64() - expected).abs() <= ROUNDING, "{gain:?}");
         let at = |omega: f64| (omega * 1024.0).round() as u32;
@@ -163,7 +169,7 @@ mod tests {
         close(down(Variant::C, at(0.8409)), 0.75);
     }
 
-    /// TV-G3: propagation 10 and 50 ms, 20 ms of queue, 50 ms at most.
+    /// TV-G3: propagation RTT 10 and 50 ms, 20 ms of queue, 50 ms at most.
     #[test]
     fn the_longer_path_gets_the_smaller_gains() {
         assert_eq!(omega(30_000, 60_000), 512);
@@ -200,12 +206,12 @@ mod tests {
         assert_eq!(omega(1, u64::MAX), 1);
         assert_eq!(omega(u64::MAX, u64::MAX), 1024);
         assert_eq!(omega(u64::MAX, 10), 1024);
-        // To the nearest, a half up: 1.5 and 1.499...
+        // To the nearest, halves up: 1.5 and 1.499...
         assert_eq!(omega(3, 2048), 2);
         assert_eq!(omega(2999, 2_048_000), 1);
     }
 
-    /// GAIN-7: where the cycle's gains average to 1.
+    /// GAIN-7: the omega at which the cycle's gains average to 1.
     #[test]
     fn the_cycle_is_neutral_at_the_listed_omega() {
         for (variant, neutral) in [(Variant::A, 0.6561), (Variant::B, 0.5), (Variant::C, 0.592)] {

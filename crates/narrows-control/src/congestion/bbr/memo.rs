@@ -1,10 +1,11 @@
-//! The latest answer to a question, for as long as the question stays the same.
+//! Caches the latest result of a function while its argument stays the same.
 //!
-//! The estimates of the path stand still from ACK to ACK, and what follows from them by divisions with them.
+//! The estimates of the path rarely change between ACKs, so the divisions that depend on them can
+//! be cached.
 
 use core::cell::Cell;
 
-/// A question and its answer.
+/// An argument and its result.
 #[derive(Clone, Debug)]
 pub struct Memo<Q: Copy, A: Copy>(Cell<Option<(Q, A)>>);
 
@@ -15,7 +16,7 @@ impl<Q: Copy, A: Copy> Default for Memo<Q, A> {
 }
 
 impl<Q: Copy + PartialEq, A: Copy> Memo<Q, A> {
-    /// The answer, found anew if something else was asked before.
+    /// The result, computed again if the argument has changed.
     #[inline]
     pub fn get(&self, question: Q, find: impl FnOnce() -> A) -> A {
         if let Some((known, answer)) = self.0.get()
@@ -34,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_found_once_until_something_else_is_asked() {
+    fn a_result_is_computed_once_until_the_argument_changes() {
         let (memo, found) = (Memo::default(), Cell::new(0));
         let square = |n: u32| {
             memo.get(n, || {

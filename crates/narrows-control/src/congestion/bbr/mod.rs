@@ -2,11 +2,12 @@
 //!
 //! Source: Cardwell et al., "BBR: Congestion-Based Congestion Control" (ACM Queue 14(5), 2016);
 //! draft-cardwell-iccrg-bbr-congestion-control-00; order and constants of Linux `tcp_bbr.c`.
-//! [`model`] says what the path is like, [`phase`], [`probe_bw`] and [`probe_rtt`] what to do about it, this file
-//! turns both into a rate and a window.
+//! [`model`] describes the path, [`phase`], [`probe_bw`] and [`probe_rtt`] are the states, and this
+//! file computes rate and window.
 //!
-//! Deviations from Linux: bandwidth and pacing count L3 bytes, Linux's count payload; the packet-by-packet pacing
-//! of this transport needs no earliest-departure-time estimate (see `probe_bw`); fixed point only in the gains.
+//! Deviations from Linux: bandwidth and pacing count L3 bytes, Linux's count payload; this
+//! transport paces every packet, so it needs no estimate of the earliest departure time (see
+//! `probe_bw`); only gains are fixed-point numbers.
 
 pub mod aggregation;
 pub mod bbq;
@@ -54,11 +55,11 @@ pub struct Bbr {
     phase: Phase,
     saved: SavedWindow,
     rng: Pcg32,
-    /// The last ACK as the policer saw it.
+    /// The last ACK in the policer's terms.
     seen: Observation,
-    /// Sending again after idling, until the first delivery.
+    /// The sender restarted from idle and has no delivery yet.
     idle_restart: bool,
-    /// The pacing rate rests on a real RTT.
+    /// The pacing rate is based on a measured RTT.
     has_rtt: bool,
     /// The send quantum of a pacing rate.
     quantum: Memo<Rate, u32>,
@@ -71,7 +72,7 @@ impl Default for Bbr {
 }
 
 impl Bbr {
-    /// BBR v1 in all but the gains of ProbeBW.
+    /// BBR v1 with another cycle of ProbeBW gains.
     pub fn with_cycle(cycle: impl GainCycle + 'static) -> Self {
         Bbr::new(Params::default(), Box::new(cycle))
     }
@@ -93,7 +94,7 @@ impl Bbr {
         }
     }
 
-    /// The bandwidth in use: the policed rate if there is one, else the maximum measured.
+    /// The bandwidth in use: the policed rate if there is one, else the measured maximum.
     fn bw(&self) -> Rate {
         self.policer.policed_rate().unwrap_or(self.model.max_bw())
     }
@@ -106,7 +107,7 @@ impl Bbr {
         self.params.pacing.rate(bw, gain, self.model.packet_bytes())
     }
 
-    /// Startup's rate for a window per RTT (BBR-18).
+    /// Startup's gain times one window per RTT (BBR-18).
     fn initial_pacing_rate(&self, cwnd: u32, rtt: Option<Span>) -> Rate {
         let bytes = self.model.packet_bytes();
         self.params.pacing.initial_rate(cwnd, rtt, self.params.high_gain, bytes)
@@ -118,7 +119,8 @@ impl Bbr {
             window.pacing_rate = Some(self.initial_pacing_rate(window.cwnd, Some(ack.srtt)));
         }
         let rate = self.pacing_rate(self.bw(), self.phase.pacing_gain(&self.params, self.policed()));
-        // Until the pipe is full an estimate below the initial rate only means that there is no data yet.
+        // Before the pipe is full, an estimate below the initial rate only means that data is
+        // missing.
         if self.model.full_pipe.reached() || window.pacing_rate.is_none_or(|current| rate > current) {
             window.pacing_rate = Some(rate);
         }
@@ -205,7 +207,8 @@ impl Bbr {
         let expired = self.model.update_min_rtt(ack, &self.params);
         let probing = matches!(self.phase, Phase::ProbeRtt(_));
         if expired && !self.idle_restart && !probing {
-            // "Cut", as Linux changes the mode first and so keeps the largest window saved; the target caps it.
+            // `true`: Linux changes the mode first and so keeps the largest window saved. The
+            // target caps it.
             self.saved.save(window.cwnd, true);
             self.phase = Phase::ProbeRtt(ProbeRtt::default());
         }
@@ -287,8 +290,8 @@ impl Controller for Bbr {
         if event.signal == Signal::Timeout {
             self.saved.on_timeout();
             self.model.full_pipe.on_timeout();
-            // For the policer a timeout is the end of a round, with a loss. How many it lost comes with the count
-            // of the next ACK; Linux has it here already.
+            // For the policer a timeout ends a round with a loss. The next ACK brings the number of
+            // losses; Linux knows it here already.
             let seen =
                 Observation { losses: true, app_limited: false, round_start: true, ..self.seen.clone() };
             if self.policer.on_ack(&seen) {
@@ -310,7 +313,7 @@ impl Controller for Bbr {
         self.idle_restart = true;
         self.model.aggregation.restart(now);
         match &self.phase {
-            // BBR-23: nothing is gained by probing from an empty pipe.
+            // BBR-23: probing from an empty pipe gains nothing.
             Phase::ProbeBw(_) => window.pacing_rate = Some(self.pacing_rate(self.bw(), Gain::ONE)),
             Phase::ProbeRtt(probe) if probe.is_over(now) => self.leave_probe_rtt(now, window),
             _ => {}

@@ -1,6 +1,6 @@
 //! BBR's model of the path: bottleneck bandwidth, round-trip propagation time, rounds (BBR-6, BBR-10 to BBR-13).
 //!
-//! Knows what the path is like and nothing of what to do about it; other members of the family share it.
+//! The model describes the path and takes no decisions. All versions of BBR share it.
 
 use super::aggregation::Aggregation;
 use super::full_pipe::FullPipe;
@@ -11,7 +11,8 @@ use crate::congestion::Ack;
 use crate::congestion::filter::{TwoPeriodMax, WindowedMax};
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
-/// The path as the ACKs show it. `F` remembers bandwidths: v1 for some rounds, v2 and v3 for two cycles of probing.
+/// The path as ACKs show it. `F` is the bandwidth filter: some rounds in v1, two probe cycles in v2
+/// and v3.
 #[derive(Clone, Debug)]
 pub struct Model<F = WindowedMax<Rate>> {
     packet_bytes: u32,
@@ -25,15 +26,15 @@ pub struct Model<F = WindowedMax<Rate>> {
     next_round_delivered: u64,
     /// Least RTT of the window; [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
-    /// When `min_rtt` was taken or confirmed.
+    /// When `min_rtt` was measured.
     pub min_rtt_at: Time,
-    /// Segments sent while this many to this many were delivered are limited by BBR itself.
+    /// Segments sent while `delivered` was in this range are limited by BBR itself.
     self_limited: Option<(u64, u64)>,
     /// Whether Startup has found the bandwidth.
     pub full_pipe: FullPipe,
-    /// How bursty ACKs are.
+    /// The aggregation of ACKs.
     pub aggregation: Aggregation,
-    /// Bandwidth-delay products: one of them, and the last multiple that was asked for.
+    /// Cached bandwidth-delay products: one, and the last requested multiple.
     bdp: Memo<(Rate, Span), u32>,
     bdps: Memo<(Rate, Span, Gain), u32>,
 }
@@ -59,7 +60,8 @@ impl Model {
 
     /// Takes an RTT sample into the propagation-time filter (BBR-11). True when the window had expired.
     ///
-    /// An RTT equal to the least does not put ProbeRTT off (Linux since 5.10): a queue that stands is no proof that there is none.
+    /// An RTT equal to the minimum does not postpone ProbeRTT (Linux since 5.10), because it may
+    /// include a persistent queue.
     pub fn update_min_rtt(&mut self, ack: &Ack, params: &Params) -> bool {
         let expired = ack.now > self.min_rtt_at + params.min_rtt_window;
         if let Some(rtt) = ack.rtt
@@ -73,7 +75,8 @@ impl Model {
 }
 
 impl Model<TwoPeriodMax<Rate>> {
-    /// Bottleneck bandwidth: the best delivery rate of this cycle of probing and the one before, L3 bytes/s.
+    /// Bottleneck bandwidth: the largest delivery rate of this probe cycle and the previous one, L3
+    /// bytes/s.
     #[inline]
     pub fn max_bw(&self) -> Rate {
         self.max_bw.get()
@@ -87,7 +90,8 @@ impl Model<TwoPeriodMax<Rate>> {
         }
     }
 
-    /// The cycle is over. One without any sample is no reason to forget the one before (Linux `bbr_advance_max_bw_filter`).
+    /// Ends the cycle. A cycle without a sample does not discard the previous one (Linux
+    /// `bbr_advance_max_bw_filter`).
     pub fn advance_bw(&mut self) {
         if self.max_bw.current() > Rate::ZERO {
             self.max_bw.advance();
@@ -140,7 +144,7 @@ impl<F> Model<F> {
         true
     }
 
-    /// The current round ends when what is sent from now on is delivered.
+    /// The current round ends when data sent from now on is delivered.
     pub fn start_round(&mut self, delivered: u64) {
         self.next_round_delivered = delivered;
     }
@@ -151,16 +155,18 @@ impl<F> Model<F> {
         Rate::of(Bytes::new(u64::from(ack.rate.delivered) * u64::from(self.packet_bytes)), ack.rate.interval)
     }
 
-    /// The sample shows less than the path could do: for the application's sake or for BBR's own.
+    /// The sample is below the path's capacity because the application or BBR itself limited it.
     pub fn is_app_limited(&self, ack: &Ack) -> bool {
         let sent_at = ack.rate.prior_delivered;
         ack.rate.app_limited || self.self_limited.is_some_and(|(from, to)| (from..=to).contains(&sent_at))
     }
 
-    /// What is in flight was sent slowly on purpose (ProbeRTT); its samples say nothing about the path.
+    /// The data in flight was sent slowly on purpose (ProbeRTT), so its samples say nothing about
+    /// the path.
     ///
-    /// Linux marks the sampler (`tp->app_limited`). Here the sampler is the transport's, so the model keeps the
-    /// same interval of `delivered` itself; one suffices, as an older one has left the flight by then.
+    /// Linux marks the sampler (`tp->app_limited`). Here the transport owns the sampler, so the
+    /// model keeps the same interval of `delivered` itself. One interval suffices, because an older
+    /// one has left the flight by then.
     pub fn mark_self_limited(&mut self, delivered: u64, in_flight: u32) {
         let until = delivered.saturating_add(u64::from(in_flight)).max(1);
         let from = match self.self_limited {
@@ -170,8 +176,8 @@ impl<F> Model<F> {
         self.self_limited = Some((from, until));
     }
 
-    /// `gain` bandwidth-delay products in segments, rounded up so that the estimate cannot shrink by rounding;
-    /// the initial window before any RTT is known (BBR-12).
+    /// `gain` bandwidth-delay products in segments, rounded up so that rounding cannot shrink the
+    /// estimate. The initial window before any RTT is known (BBR-12).
     #[inline]
     pub fn bdp(&self, bw: Rate, gain: Gain) -> u32 {
         let (rtt, find) = (self.min_rtt, || self.find_bdp(bw, gain));

@@ -6,18 +6,20 @@ use crate::units::{Bytes, Rate, Span};
 /// Parameters; the defaults are those of Linux `tcp_bbr.c`.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Pace this many per cent below the estimate, to keep queues from drifting up (`bbr_pacing_margin_percent`).
+    /// Margin of the pacing rate below the estimate, per cent. It prevents queues from growing
+    /// slowly (`bbr_pacing_margin_percent`).
     pub margin_percent: u32,
-    /// RTT assumed for the first pacing rate when the handshake gave none (`USEC_PER_MSEC`).
+    /// RTT assumed for the first pacing rate if the handshake gave none (`USEC_PER_MSEC`).
     pub nominal_rtt: Span,
-    /// A send quantum is what the pacing rate sends in this time: 2^-10 s (`sk_pacing_shift`).
+    /// A send quantum is the pacing rate times this: 2^-10 s (`sk_pacing_shift`).
     pub quantum: Span,
-    /// Below this pacing rate the least quantum is one segment, above two (`bbr_min_tso_rate`).
+    /// Below this pacing rate the minimum quantum is one segment, above it two
+    /// (`bbr_min_tso_rate`).
     pub min_quantum_rate: Rate,
-    /// Most segments in a quantum: `GSO_MAX_SIZE` in segments of 1448 bytes.
+    /// Maximum segments in a quantum: `GSO_MAX_SIZE` in segments of 1448 bytes.
     pub max_quantum: u32,
-    /// Seconds per packet at the least pacing rate. Not in Linux, whose fixed point has no rate below one
-    /// packet in 17 s: a stray sample must not stop the flow for good.
+    /// Seconds per packet at the lowest pacing rate. Linux has no such limit; its fixed point ends
+    /// at one packet in 17 s. A stray sample must not stop the flow forever.
     pub slowest_packet: u64,
 }
 
@@ -35,7 +37,7 @@ impl Default for Params {
 }
 
 impl Params {
-    /// BBR-18. At least one packet in ten seconds, so that no sample can stop the flow.
+    /// BBR-18, but at least one packet in ten seconds, so that no sample can stop the flow.
     #[inline]
     pub fn rate(&self, bw: Rate, gain: Gain, packet_bytes: u32) -> Rate {
         let kept = u64::from(100u32.saturating_sub(self.margin_percent));
@@ -47,7 +49,7 @@ impl Params {
         Rate::from_bytes_per_sec(rate.max(least).max(1))
     }
 
-    /// The rate for a window of `cwnd` segments per RTT; `None`: no RTT is known.
+    /// The rate for a window of `cwnd` segments per RTT; `None` without an RTT.
     pub fn initial_rate(&self, cwnd: u32, rtt: Option<Span>, gain: Gain, packet_bytes: u32) -> Rate {
         let bytes = u64::from(cwnd) * u64::from(packet_bytes);
         let rtt = rtt.unwrap_or(self.nominal_rtt).max(Span::from_micros(1));

@@ -4,13 +4,14 @@ use super::gain::Gain;
 use super::{aggregation, pacing};
 use crate::units::{Rate, Span};
 
-/// Every tunable of BBR v1. Names in parentheses are those of Linux.
+/// All parameters of BBR v1. Names in parentheses are Linux's.
 #[derive(Clone, Debug)]
 pub struct Params {
     // Gains.
     /// Startup's pacing and window gain: 2/ln 2 doubles the delivery rate every round (`bbr_high_gain`).
     pub high_gain: Gain,
-    /// Drain's pacing gain: the inverse, empties in a round what Startup queued (`bbr_drain_gain`).
+    /// Drain's pacing gain: the inverse. It drains within a round the queue that Startup built
+    /// (`bbr_drain_gain`).
     pub drain_gain: Gain,
     /// ProbeBW's window gain: room for delayed and aggregated ACKs (`bbr_cwnd_gain`).
     pub cwnd_gain: Gain,
@@ -18,27 +19,28 @@ pub struct Params {
     // Model.
     /// Window of the bandwidth filter, rounds (`bbr_bw_rtts`).
     pub bw_rounds: u64,
-    /// Life of the RTT estimate (`bbr_min_rtt_win_sec`).
+    /// Lifetime of the RTT estimate (`bbr_min_rtt_win_sec`).
     pub min_rtt_window: Span,
-    /// Growth of bandwidth that says the pipe is not full yet (`bbr_full_bw_thresh`).
+    /// Growth of the bandwidth per round below which the pipe may be full (`bbr_full_bw_thresh`).
     pub full_bw_growth: Gain,
-    /// Rounds without such growth that say it is (`bbr_full_bw_cnt`).
+    /// Consecutive rounds below that growth that mean a full pipe (`bbr_full_bw_cnt`).
     pub full_bw_rounds: u32,
     /// The aggregation filter.
     pub aggregation: aggregation::Params,
 
     // Window and bursts.
-    /// Least window, segments; also ProbeRTT's window (`bbr_cwnd_min_target`).
+    /// Minimum window, segments; also ProbeRTT's window (`bbr_cwnd_min_target`).
     pub min_cwnd: u32,
-    /// Window while there is no RTT sample, segments (`TCP_INIT_CWND`).
+    /// Window before the first RTT sample, segments (`TCP_INIT_CWND`).
     pub initial_cwnd: u32,
     /// Pacing and send quanta.
     pub pacing: pacing::Params,
-    /// Segments added to the window in the probing phase, so that a small BDP is exceeded (`bbr_quantization_budget`).
+    /// Segments added to the window in the probing phase, so that a probe exceeds a small BDP
+    /// (`bbr_quantization_budget`).
     pub probe_segments: u32,
 
     // ProbeRTT.
-    /// How long the window stays at the minimum, at least (`bbr_probe_rtt_mode_ms`).
+    /// Minimum time at the smallest window (`bbr_probe_rtt_mode_ms`).
     pub probe_rtt: Span,
 
     /// The policer detector.
@@ -48,11 +50,11 @@ pub struct Params {
 /// Parameters of the long-term bandwidth sampling (BBR-22).
 #[derive(Clone, Debug)]
 pub struct PolicerParams {
-    /// Least rounds of an interval; four times this is the most (`bbr_lt_intvl_min_rtts`).
+    /// Minimum rounds of an interval; the maximum is four times this (`bbr_lt_intvl_min_rtts`).
     pub min_rounds: u32,
-    /// Lost / delivered of a policed interval, at least (`bbr_lt_loss_thresh`).
+    /// Minimum of lost / delivered in a policed interval (`bbr_lt_loss_thresh`).
     pub loss_threshold: Gain,
-    /// Two intervals agree when they differ by at most this share (`bbr_lt_bw_ratio`) ...
+    /// Two intervals agree if they differ by at most this share (`bbr_lt_bw_ratio`) ...
     pub ratio: Gain,
     /// ... or by at most this (`bbr_lt_bw_diff`).
     pub difference: Rate,

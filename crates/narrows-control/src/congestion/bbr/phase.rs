@@ -1,20 +1,20 @@
-//! The phases of BBR and what they have in common; Startup and Drain, which hold no state (BBR-14 to BBR-17).
+//! The phases of BBR, and Startup and Drain, which have no state (BBR-14 to BBR-17).
 
 use super::gain::Gain;
 use super::params::Params;
 use super::probe_bw::ProbeBw;
 use super::probe_rtt::ProbeRtt;
 
-/// Where BBR is. The discriminants are those of Linux's `enum bbr_mode` and appear in traces.
+/// The current phase. The discriminants are those of Linux's `enum bbr_mode` and appear in traces.
 #[derive(Clone, Debug)]
 pub enum Phase {
     /// Doubles the rate every round until the pipe is full.
     Startup,
-    /// Empties the queue that Startup made.
+    /// Drains the queue that Startup built.
     Drain,
     /// Cycles the gain around 1 to find more bandwidth and to yield.
     ProbeBw(ProbeBw),
-    /// Keeps the pipe nearly empty for a moment to see the propagation time.
+    /// Keeps the pipe almost empty for a short time to measure the propagation time.
     ProbeRtt(ProbeRtt),
 }
 
@@ -29,7 +29,7 @@ impl Phase {
         }
     }
 
-    /// The multiple of the bandwidth to pace at.
+    /// Pacing rate over bandwidth.
     pub fn pacing_gain(&self, params: &Params, policed: bool) -> Gain {
         match self {
             Phase::Startup => params.high_gain,
@@ -39,17 +39,17 @@ impl Phase {
         }
     }
 
-    /// The multiple of the bandwidth-delay product to keep in flight.
+    /// Data in flight over the bandwidth-delay product.
     pub fn cwnd_gain(&self, params: &Params) -> Gain {
         match self {
-            // Drain keeps the window, so that pacing alone does the draining.
+            // Drain keeps the window, so only pacing drains the queue.
             Phase::Startup | Phase::Drain => params.high_gain,
             Phase::ProbeBw(_) => params.cwnd_gain,
             Phase::ProbeRtt(_) => Gain::ONE,
         }
     }
 
-    /// In the phase of ProbeBW that looks for more bandwidth.
+    /// Whether ProbeBW is in its probing phase.
     pub fn is_probing_up(&self) -> bool {
         matches!(self, Phase::ProbeBw(probe) if probe.index() == 0)
     }

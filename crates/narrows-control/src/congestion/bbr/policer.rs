@@ -1,4 +1,5 @@
-//! The policer detector ("lt_bw"): steady high loss at a steady rate is a token bucket, not a queue (BBR-22).
+//! The policer detector ("lt_bw"): a high loss rate at a constant rate indicates a token bucket
+//! (BBR-22).
 //!
 //! Source: Linux `tcp_bbr.c`; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016). Probing a
 //! policed path only loses packets, so BBR uses the policed rate, with gain 1, for 48 rounds.
@@ -6,7 +7,7 @@
 use super::params::PolicerParams;
 use crate::units::{Bytes, Rate, Time};
 
-/// What the detector needs to know of one ACK.
+/// The detector's view of one ACK.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
     /// Now.
@@ -21,7 +22,7 @@ pub struct Observation {
     pub app_limited: bool,
     /// The ACK begins a round.
     pub round_start: bool,
-    /// BBR is in ProbeBW, where alone the policed rate runs out.
+    /// BBR is in ProbeBW, the only state in which the use of the policed rate ends.
     pub probing_bw: bool,
 }
 
@@ -31,7 +32,7 @@ pub struct Policer {
     params: PolicerParams,
     packet_bytes: u32,
     sampling: bool,
-    /// Rate of the last interval; when in use, the policed rate.
+    /// Rate of the last interval; the policed rate while it is in use.
     bw: Option<Rate>,
     in_use: bool,
     /// Rounds of the interval, or of use.
@@ -42,7 +43,7 @@ pub struct Policer {
 }
 
 impl Policer {
-    /// A detector that has seen nothing.
+    /// A detector without samples.
     pub fn new(params: PolicerParams, packet_bytes: u32) -> Self {
         Policer {
             params,
@@ -57,7 +58,7 @@ impl Policer {
         }
     }
 
-    /// The policed rate, L3 bytes/s, while it is to be used.
+    /// The policed rate, L3 bytes/s, while it is in use.
     pub fn policed_rate(&self) -> Option<Rate> {
         self.bw.filter(|_| self.in_use)
     }
@@ -70,12 +71,12 @@ impl Policer {
         self.rounds = 0;
     }
 
-    /// Takes one ACK. True when the policed rate has served its time and probing should begin anew.
+    /// Processes one ACK. Returns true if the policed rate has expired and probing should restart.
     pub fn on_ack(&mut self, seen: &Observation) -> bool {
         if self.in_use {
             return self.on_ack_in_use(seen);
         }
-        // Before the first loss the bucket still has tokens, which would make the rate look too high.
+        // Before the first loss the bucket still has tokens, so the rate would be overestimated.
         if !self.sampling {
             if !seen.losses {
                 return false;
@@ -121,7 +122,7 @@ impl Policer {
         let policed = delivered > 0
             && u128::from(lost) << 8 >= self.params.loss_threshold.of(u128::from(delivered) << 8);
         let span = seen.now.since(self.started);
-        // Linux counts the interval in milliseconds and waits for the first.
+        // Linux counts in milliseconds and waits for the first.
         if !policed || span.as_micros() < 1000 {
             return;
         }
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_finds_no_loss_in_sixteen_rounds_is_given_up() {
+    fn an_interval_without_loss_in_sixteen_rounds_is_discarded() {
         // Two equal intervals, but the second would be 20 rounds long.
         let mut rounds = vec![(100, 25); 5];
         rounds.extend([(100, 0); 19]);
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policed_rate_serves_48_rounds() {
+    fn the_policed_rate_is_used_for_48_rounds() {
         let found = (1..30).find(|&n| after(&vec![(100, 25); n]).policed_rate().is_some()).unwrap_or(0);
         assert!(after(&vec![(100, 25); found + 47]).policed_rate().is_some());
         assert!(after(&vec![(100, 25); found + 48]).policed_rate().is_none());

@@ -1,6 +1,6 @@
 //! ProbeBW: the steady state, a cycle of pacing gains around 1 (BBR-15, BBR-16).
 //!
-//! Which gains is a value of its own, [`GainCycle`]: BBR v1 has constants, its descendants compute them.
+//! [`GainCycle`] supplies the gains: constants in BBR v1, computed values in its variants.
 
 use super::gain::Gain;
 use super::model::Model;
@@ -8,15 +8,15 @@ use super::view::View;
 use crate::congestion::Ack;
 use crate::units::{Span, Time};
 
-/// The entry of a cycle that probes for bandwidth.
+/// The probing entry of a cycle.
 pub const PROBE: usize = 0;
-/// The entry that drains.
+/// The draining entry.
 pub const DRAIN: usize = 1;
 
-/// What ends the probing entry.
+/// The end condition of the probing entry.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ProbeEnd {
-    /// Its length has passed, and a loss was seen or its gain's worth of BDP is in flight (BBR-16).
+    /// Its length has passed, and there was a loss or gain x BDP is in flight (BBR-16).
     Both,
     /// A loss, this many BDP in flight, or its length.
     Either(Gain),
@@ -34,23 +34,23 @@ pub trait GainCycle: Send {
         8
     }
 
-    /// The pacing gain of an entry. Asked once, when the entry begins, and kept until it ends.
+    /// The pacing gain of an entry. Called once, when the entry begins.
     fn gain(&mut self, index: usize) -> Gain;
 
-    /// How long an entry lasts at least: one propagation time.
+    /// Minimum length of an entry: one propagation time.
     fn length(&self, _index: usize, min_rtt: Span) -> Span {
         min_rtt
     }
 
-    /// What ends the probing entry, if its gain is above 1.
+    /// The end condition of the probing entry if its gain exceeds 1.
     fn probe_end(&self) -> ProbeEnd {
         ProbeEnd::Both
     }
 
-    /// An ACK, in any phase, before it moves the cycle: for cycles that measure.
+    /// Called for every ACK, in any phase, before the cycle moves: for cycles that measure.
     fn on_ack(&mut self, _ack: &Ack, _model: &Model) {}
 
-    /// Names and values of what it measures, for traces.
+    /// Names and values of its measurements, for traces.
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
 }
 
@@ -72,7 +72,7 @@ impl GainCycle for ConstantGains {
     }
 }
 
-/// Where the cycle is.
+/// The position in the cycle.
 #[derive(Clone, Debug)]
 pub struct ProbeBw {
     index: usize,
@@ -80,8 +80,8 @@ pub struct ProbeBw {
     gain: Gain,
 }
 
-/// The entry before the first one, uniform over all but the draining one after advancing (BBR-15). `random` is a
-/// uniform 32-bit number.
+/// The entry before the first one. After advancing, the first one is uniform over all but the
+/// draining one (BBR-15). `random` is a uniform 32-bit number.
 fn before_first(entries: usize, random: u32) -> usize {
     let choices = entries.saturating_sub(1) as u64;
     let choice = (u64::from(random) * choices) >> 32;
@@ -89,7 +89,7 @@ fn before_first(entries: usize, random: u32) -> usize {
 }
 
 impl ProbeBw {
-    /// Enters the cycle at a random entry, so that flows do not probe in step.
+    /// Enters the cycle at a random entry, so that flows do not probe at the same time.
     pub fn enter(now: Time, cycle: &mut dyn GainCycle, random: u32) -> Self {
         let mut probe = ProbeBw { index: before_first(cycle.entries(), random), since: now, gain: Gain::ONE };
         probe.advance(now, cycle);
@@ -101,12 +101,12 @@ impl ProbeBw {
         self.index
     }
 
-    /// The gain of the entry; 1 on a policed path, to avoid drops.
+    /// The gain of the entry. It is 1 on a policed path to avoid drops.
     pub fn pacing_gain(&self, policed: bool) -> Gain {
         if policed { Gain::ONE } else { self.gain }
     }
 
-    /// Goes to the next entry when this one is over.
+    /// Moves to the next entry if this one is over.
     pub fn on_ack(&mut self, view: &View<'_>, cycle: &mut dyn GainCycle) {
         if self.is_over(view, cycle) {
             self.advance(view.ack.now, cycle);
@@ -119,8 +119,9 @@ impl ProbeBw {
         self.gain = cycle.gain(self.index);
     }
 
-    /// BBR-16, unless the cycle has its own way of ending a probe. Linux estimates what will be in the network at the earliest departure of the next burst; this
-    /// transport paces single packets, so that is what is in flight and, when probing, the packet about to leave.
+    /// BBR-16, unless the cycle defines its own end of a probe. Linux estimates the data in flight
+    /// at the earliest departure of the next burst. This transport paces single packets, so it uses
+    /// the data in flight now, plus the packet about to leave when probing.
     fn is_over(&self, view: &View<'_>, cycle: &dyn GainCycle) -> bool {
         let length = cycle.length(self.index, view.model.min_rtt);
         let long_enough = view.ack.now.since(self.since) > length;
@@ -130,7 +131,7 @@ impl ProbeBw {
         if gain == Gain::ONE {
             long_enough
         } else if gain > Gain::ONE {
-            // A path with small buffers may never hold gain x BDP: a loss ends the probe too.
+            // A path with small buffers may never hold gain x BDP, so a loss ends the probe too.
             let full =
                 |level| view.ack.lost > 0 || in_flight.saturating_add(1) >= view.inflight(bw, level, top);
             match cycle.probe_end() {

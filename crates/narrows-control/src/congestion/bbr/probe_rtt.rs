@@ -1,19 +1,21 @@
-//! ProbeRTT: few packets in flight for 200 ms and a round, to see the path without a queue (BBR-17, BBR3-9).
+//! ProbeRTT: few packets in flight for 200 ms and a round, to measure the RTT without a queue
+//! (BBR-17, BBR3-9).
 
 use super::model::Model;
 use crate::congestion::Ack;
 use crate::units::{Span, Time};
 
-/// How far the visit to ProbeRTT has come.
+/// The progress of ProbeRTT.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeRtt {
-    /// Earliest end; set once the flight has shrunk to the minimum.
+    /// Earliest end. Set when the data in flight has fallen to the minimum.
     done_at: Option<Time>,
     round_done: bool,
 }
 
 impl ProbeRtt {
-    /// Takes an ACK. True when the visit is over: after `stay` and a round with at most `few` segments in flight.
+    /// Processes an ACK. Returns true at the end: after `stay` and a round with at most `few`
+    /// segments in flight.
     pub fn on_ack<F>(&mut self, ack: &Ack, model: &mut Model<F>, few: u32, stay: Span) -> bool {
         model.mark_self_limited(ack.delivered, ack.in_flight);
         match self.done_at {
@@ -32,7 +34,7 @@ impl ProbeRtt {
         }
     }
 
-    /// The time at the minimum has passed.
+    /// Whether the minimum time has passed.
     pub fn is_over(&self, now: Time) -> bool {
         self.done_at.is_some_and(|done_at| now > done_at)
     }
@@ -44,7 +46,8 @@ mod tests {
     use crate::congestion::RateSample;
     use crate::congestion::harness::ack_at;
 
-    /// When a visit is over with ACKs of an RTT of `rtt_millis`, of which the first finds the flight shrunk.
+    /// The end of ProbeRTT with ACKs of an RTT of `rtt_millis`. The data in flight is at the
+    /// minimum from the first ACK on.
     fn length(rtt_millis: u64) -> u64 {
         let mut model = Model::new(Time::ZERO, None, 1500, 10);
         let mut probe = ProbeRtt::default();
@@ -65,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_lasts_200_ms_and_at_least_a_round() {
+    fn probe_rtt_lasts_200_ms_and_at_least_a_round() {
         assert_eq!(length(20), 201);
         assert_eq!(length(450), 450);
     }

@@ -1,8 +1,9 @@
-//! The window during loss recovery: packet conservation for a round, and what to come back to (BBR-21).
+//! The window during loss recovery: packet conservation for a round, and the window to restore
+//! (BBR-21).
 
 use crate::congestion::{Ack, State};
 
-/// What BBR remembers of the window while losses or ProbeRTT keep it down.
+/// The window that BBR restores after losses or ProbeRTT.
 #[derive(Clone, Debug, Default)]
 pub struct SavedWindow {
     cwnd: u32,
@@ -15,12 +16,12 @@ fn is_recovering(state: State) -> bool {
 }
 
 impl SavedWindow {
-    /// Remembers the window, unless it is already cut; then the larger one.
+    /// Saves the window. If it is already cut, the larger of both stays saved.
     pub fn save(&mut self, cwnd: u32, cut: bool) {
         self.cwnd = if cut || is_recovering(self.last_state) { self.cwnd.max(cwnd) } else { cwnd };
     }
 
-    /// The window to come back to.
+    /// The window to restore.
     pub fn cwnd(&self) -> u32 {
         self.cwnd
     }
@@ -30,30 +31,31 @@ impl SavedWindow {
         self.last_state = State::Loss;
     }
 
-    /// Losses are being repaired, as of the last ACK.
+    /// Whether loss recovery was active at the last ACK.
     pub fn is_recovering(&self) -> bool {
         is_recovering(self.last_state)
     }
 
-    /// The state after an ACK, for who does without [`on_ack`](SavedWindow::on_ack).
+    /// Records the state after an ACK, for callers that do not use [`on_ack`](SavedWindow::on_ack).
     pub fn see(&mut self, state: State) {
         self.last_state = state;
     }
 
-    /// A round has passed: from conservation to slow start.
+    /// A round has passed: conservation ends, slow start begins.
     pub fn on_round_start(&mut self) {
         self.conserving = false;
     }
 
-    /// The window after this ACK as recovery wants it, and whether recovery alone decides about it. `new_round`
-    /// is set when recovery begins, as its first round starts now.
+    /// The window after this ACK according to recovery, and whether recovery alone decides about
+    /// it. Sets `new_round` when recovery begins, because its first round starts then.
     pub fn on_ack(&mut self, ack: &Ack, cwnd: u32, new_round: &mut bool) -> (u32, bool) {
-        // An ACK of n segments releases at most 2n: what was lost is taken off here, slow start adds n.
+        // An ACK of n segments releases at most 2n. The losses are subtracted here; slow start adds
+        // n.
         let mut cwnd = cwnd.saturating_sub(ack.lost).max(1);
         if ack.state == State::Recovery && self.last_state != State::Recovery {
             self.conserving = true;
             *new_round = true;
-            // Cuts what the application had left unused.
+            // Removes the part of the window that the application left unused.
             cwnd = ack.in_flight.saturating_add(ack.acked);
         } else if is_recovering(self.last_state) && !is_recovering(ack.state) {
             self.conserving = false;

@@ -1,4 +1,5 @@
-//! The mean RTT of the last completed round: what the gain model calls the current RTT (GAIN-5), and BBQ's look at the queue.
+//! The mean RTT of the last completed round: the gain model's current RTT (GAIN-5) and BBQ's test
+//! for a queue.
 
 use crate::congestion::Ack;
 use crate::units::Span;
@@ -12,9 +13,10 @@ pub struct RoundRtt {
 }
 
 impl RoundRtt {
-    /// Takes an ACK; one that begins a round belongs to the new one. True if a round with samples has just been completed.
+    /// Processes an ACK. An ACK that begins a round belongs to the new round. Returns true if a
+    /// round with samples was completed.
     ///
-    /// Samples are of segments sent once (Karn), as the transport gives no others.
+    /// Samples are only of segments sent once (Karn); the transport supplies no others.
     pub fn on_ack(&mut self, ack: &Ack, round_start: bool) -> bool {
         let completed = round_start && self.samples > 0;
         if completed {
@@ -28,7 +30,7 @@ impl RoundRtt {
         completed
     }
 
-    /// The mean of the last completed round that had samples.
+    /// The mean of the last completed round with samples.
     pub fn last(&self) -> Option<Span> {
         self.last
     }
@@ -50,7 +52,7 @@ mod tests {
         assert_eq!(ack(Some(10), true), (false, None));
         assert_eq!(ack(Some(20), false), (false, None));
         assert_eq!(ack(Some(100), true), (true, Some(15)));
-        // A segment sent twice says nothing, and a round of such segments changes nothing.
+        // A retransmitted segment gives no sample, and a round of such segments changes nothing.
         assert_eq!(ack(None, false), (false, Some(15)));
         assert_eq!(ack(None, true), (true, Some(100)));
         assert_eq!(ack(Some(40), true), (false, Some(100)));

@@ -4,21 +4,21 @@ use crate::congestion::{RateSample, State};
 
 pub(super) const LINK: Rate = Rate::from_bits_per_sec(100_000_000);
 
-/// What came of a closed loop.
+/// Results of a closed loop.
 pub(super) struct Outcome {
     /// Of the link.
     pub(super) share: f64,
     /// Mean queueing delay, ms.
     pub(super) delay: f64,
-    /// Per cent of what was sent.
+    /// Percentage of the packets sent.
     pub(super) lost: f64,
-    /// Packets lost, those of the start too.
+    /// Packets lost, including those of the start.
     pub(super) lost_ever: u64,
     /// The controller's estimate at the end, s.
     pub(super) min_rtt: f64,
 }
 
-/// `seconds` after two to start.
+/// Results of `seconds`, after a start of two seconds.
 pub(super) fn run(controller: Box<dyn Controller>, path: Path, seconds: u64) -> Outcome {
     let rate = path.rate.as_bits_per_sec();
     let mut sender = Sender::new(controller, path);
@@ -35,7 +35,8 @@ pub(super) fn run(controller: Box<dyn Controller>, path: Path, seconds: u64) -> 
     }
 }
 
-/// The estimate follows a link that is twice as fast from 3 s on, and then half as fast, within so many seconds.
+/// The estimate follows a link that doubles its rate at 3 s and later halves it, within this many
+/// seconds.
 pub(super) fn follows_the_link(controller: Box<dyn Controller>, seconds: u64) {
     let name = controller.name();
     let mut sender = Sender::new(controller, Path::new(LINK, 20));
@@ -48,7 +49,7 @@ pub(super) fn follows_the_link(controller: Box<dyn Controller>, seconds: u64) {
     }
 }
 
-/// Drops what exceeds a token bucket of 20 Mbit/s and 300 packets.
+/// Drops packets beyond a token bucket of 20 Mbit/s and 300 packets.
 pub(super) fn policer() -> Box<dyn FnMut(u64, Time) -> bool> {
     let (mut tokens, mut filled) = (300.0, Time::ZERO);
     Box::new(move |_, now| {
@@ -102,9 +103,9 @@ fn without_a_handshake_rtt_the_rate_is_set_again_at_the_first_srtt() {
     assert!(window.pacing_rate.map_or(0.0, Rate::as_f64) < nominal / 50.0);
 }
 
-/// TV-B4: 167 packets take log2(16.7) = 4.06 doublings, then three rounds to notice.
+/// TV-B4: 167 packets need log2(16.7) = 4.06 doublings, then three rounds for detection.
 #[test]
-fn startup_takes_about_five_rounds_to_fill_and_three_to_notice() {
+fn startup_takes_about_five_rounds_to_fill_and_three_to_detect() {
     let mut sender = Sender::new(Box::new(Bbr::default()), Path::new(LINK, 20));
     sender.run_until(Time::from_secs_f64(2.0), |s| s.figure("phase") != 0.0);
     let rounds = sender.figure("round");
@@ -117,7 +118,7 @@ fn startup_takes_about_five_rounds_to_fill_and_three_to_notice() {
 fn a_lone_flow_fills_the_link_and_keeps_the_queue_short() {
     let o = run(Box::new(Bbr::default()), Path::new(LINK, 20), 5);
     assert!(o.share > 0.97, "utilisation {:.3}", o.share);
-    // The room for three quanta (24 packets, 2.9 ms) stands in the queue: what Linux grants its end systems.
+    // The room for three quanta (24 packets, 2.9 ms) stays in the queue, as in Linux.
     assert!(o.delay < 4.5, "mean queueing delay {:.2} ms", o.delay);
     assert!((o.min_rtt - 0.02).abs() < 3e-4);
     assert_eq!(o.lost_ever, 0);
@@ -132,11 +133,11 @@ fn two_per_cent_of_random_loss_costs_little_more_than_itself() {
     assert!(share > 0.9, "goodput {share:.3} of the link");
 }
 
-/// At 8 ms the visit lasts for more rounds than the bandwidth filter remembers.
+/// At 8 ms ProbeRTT lasts longer than the bandwidth filter's window.
 #[test]
 fn probe_rtt_comes_after_ten_seconds_lasts_200_ms_and_keeps_the_bandwidth() {
     let mut sender = Sender::new(Box::new(Bbr::default()), Path { queue: 5000, ..Path::new(LINK, 5) });
-    // A longer path from 1 s on: the old propagation time is never seen again.
+    // A longer path from 1 s on: the old propagation time does not occur again.
     sender.run_for(Span::from_secs(1));
     sender.path().rtt = Span::from_millis(8);
     sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") == 3.0);
@@ -152,7 +153,8 @@ fn probe_rtt_comes_after_ten_seconds_lasts_200_ms_and_keeps_the_bandwidth() {
     assert!((sender.figure("min_rtt") - 0.008).abs() < 3e-4);
 }
 
-/// When something is so for the first time, ms, with an ACK of four segments each 20 ms, which is every RTT, for 11 s.
+/// The first time, ms, at which a condition holds, with an ACK of four segments each 20 ms (every
+/// RTT) for 11 s.
 pub(super) fn first_after_equal_rtts<C: Controller>(
     cc: &mut C,
     window: &mut Window,
@@ -170,7 +172,7 @@ pub(super) fn first_after_equal_rtts<C: Controller>(
 
 /// Linux "tcp: only postpone PROBE_RTT if RTT is < current min_rtt estimate", 5.10.
 #[test]
-fn an_rtt_that_never_changes_does_not_put_probe_rtt_off() {
+fn a_constant_rtt_does_not_postpone_probe_rtt() {
     let (mut bbr, mut window) = established(20);
     let entered =
         first_after_equal_rtts(&mut bbr, &mut window, |bbr| matches!(bbr.phase, Phase::ProbeRtt(_)));
@@ -183,7 +185,7 @@ fn the_next_probe_rtt_is_due_ten_seconds_after_the_last_one_ended() {
     bbr.phase = Phase::ProbeRtt(ProbeRtt::default());
     let at =
         |ms| Ack { in_flight: 4, srtt: Span::from_millis(20), ..ack_at(Time::ZERO + Span::from_millis(ms)) };
-    // No RTT samples: only the end of the visit can renew the stamp.
+    // Without RTT samples only the end of ProbeRTT renews the stamp.
     let mut delivered = 0;
     for ms in (20..=300).step_by(20) {
         delivered += 4;
@@ -200,18 +202,18 @@ fn the_next_probe_rtt_is_due_ten_seconds_after_the_last_one_ended() {
 }
 
 #[test]
-fn a_faster_link_is_found_by_probing_and_a_slower_one_within_ten_rounds_or_so() {
+fn a_faster_link_is_found_by_probing_and_a_slower_one_within_about_ten_rounds() {
     follows_the_link(Box::new(Bbr::default()), 3);
 }
 
 #[test]
-fn a_policed_path_is_recognised_and_its_loss_avoided() {
+fn a_policed_path_is_recognised_and_its_losses_avoided() {
     let mut sender = Sender::new(Box::new(Bbr::default()), Path { loss: policer(), ..Path::new(LINK, 20) });
     sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("policed") == 1.0);
     assert_eq!(sender.figure("policed"), 1.0, "not recognised in 20 s");
     let bw = sender.figure("bw") * 8.0 / 1e6;
     assert!((17.0..23.0).contains(&bw), "policed rate {bw:.1} Mbit/s at {:?}", sender.now());
-    // What was sent too fast before has to be accounted for first.
+    // First, the data sent too fast before must be accounted for.
     sender.run_for(Span::from_millis(100));
     let (lost, delivered) = (sender.lost(), sender.delivered());
     sender.run_for(Span::from_millis(500));
@@ -220,7 +222,7 @@ fn a_policed_path_is_recognised_and_its_loss_avoided() {
 }
 
 #[test]
-fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
+fn recovery_conserves_packets_for_a_round_and_restores_the_window() {
     let (mut bbr, mut window) = established(20);
     window.cwnd = 100;
     let event = Congestion {
@@ -232,7 +234,7 @@ fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     };
     bbr.on_congestion(&event, &mut window);
     let at = |ms| ack_at(Time::ZERO + Span::from_millis(ms));
-    // Plenty of bandwidth: without conservation the window would grow.
+    // Bandwidth is plentiful: without conservation the window would grow.
     let rate = RateSample { delivered: 200, interval: Span::from_millis(20), ..RateSample::default() };
     let ack =
         Ack { state: State::Recovery, acked: 2, lost: 3, in_flight: 60, delivered: 200, rate, ..at(20) };
@@ -245,7 +247,7 @@ fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
 }
 
 #[test]
-fn after_a_timeout_the_window_grows_from_four_and_is_given_back_at_the_end() {
+fn after_a_timeout_the_window_grows_from_four_and_is_restored_at_the_end() {
     let (mut bbr, mut window) = established(20);
     window.cwnd = 100;
     let event = Congestion {
@@ -282,7 +284,7 @@ fn the_window_has_room_for_three_quanta_an_even_number_and_the_probe() {
 }
 
 #[test]
-fn restarting_from_idle_paces_at_the_bandwidth_itself() {
+fn restarting_from_idle_paces_at_the_bandwidth() {
     let (mut bbr, mut window) = established(20);
     bbr.model.full_pipe = model_full();
     bbr.enter_probe_bw(Time::ZERO);

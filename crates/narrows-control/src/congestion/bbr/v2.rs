@@ -1,4 +1,4 @@
-//! BBR version 2, as Google's `tcp_bbr2.c` ("alpha") has it: the parameters of [`Bounded`].
+//! BBR version 2 as in Google's `tcp_bbr2.c` ("alpha"): the parameters of [`Bounded`].
 
 use super::bounded::Bounded;
 use super::bounded::params::{Gains, Params, UpExit};
@@ -10,7 +10,7 @@ pub fn bbr2() -> Bounded {
     Bounded::new(params())
 }
 
-/// The module's defaults, where they are not those of v3.
+/// The module's defaults where they differ from v3's.
 pub fn params() -> Params {
     let gains = |pacing, cwnd| Gains { pacing, cwnd };
     let two = Gain::ratio(2, 1);

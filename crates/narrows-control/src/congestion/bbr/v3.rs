@@ -11,7 +11,7 @@ pub fn bbr3() -> Bounded {
     Bounded::new(params())
 }
 
-/// The draft's constants. Where the draft gives two digits, Google's module rounds as here.
+/// The draft's constants. Where the draft has two digits, the rounding is that of Google's module.
 pub fn params() -> Params {
     let gains = |pacing, cwnd| Gains { pacing, cwnd };
     let two = Gain::ratio(2, 1);
@@ -51,7 +51,7 @@ pub fn params() -> Params {
         up_segments: 2,
         startup_aggregation: aggregation::Params { rounds: 1, ..aggregation.clone() },
         aggregation,
-        // 1 ms of the pacing rate, at least two segments at any rate, at most 64 KB (`SetSendQuantum`).
+        // 1 ms of the pacing rate, from two segments at any rate to 64 KB (`SetSendQuantum`).
         pacing: pacing::Params {
             quantum: Span::from_millis(1),
             min_quantum_rate: Rate::ZERO,

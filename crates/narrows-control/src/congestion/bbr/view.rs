@@ -1,4 +1,4 @@
-//! What the phases of BBR see of an ACK, and what they ask of it.
+//! The input of BBR's phases for one ACK.
 
 use super::gain::Gain;
 use super::model::Model;
@@ -6,7 +6,7 @@ use super::params::Params;
 use crate::congestion::Ack;
 use crate::units::Rate;
 
-/// What a phase sees of one ACK.
+/// One ACK with the state that phases need.
 pub struct View<'a> {
     /// The ACK.
     pub ack: &'a Ack,
@@ -16,25 +16,27 @@ pub struct View<'a> {
     pub params: &'a Params,
     /// Segments in one send quantum at the current pacing rate.
     pub quantum: u32,
-    /// The policer detector holds a rate: no probing.
+    /// The policer detector holds a rate, so there is no probing.
     pub policed: bool,
 }
 
 impl View<'_> {
-    /// Segments in flight for `gain` bandwidth-delay products of `bw`, with room for the end systems' bursts;
-    /// `probing`: also with what makes the probe of a small BDP felt (BBR-13).
+    /// Segments in flight for `gain` bandwidth-delay products of `bw`, plus the room for bursts of
+    /// the end systems. `probing` also adds segments so that the probe exceeds a small BDP
+    /// (BBR-13).
     pub fn inflight(&self, bw: Rate, gain: Gain, probing: bool) -> u32 {
         quantise(self.model.bdp(bw, gain), self.quantum, probing, self.params)
     }
 }
 
-/// BBR-13: three quanta for sender, offload and receiver, an even number against delayed ACKs.
+/// BBR-13: three quanta for sender, offload and receiver, rounded up to an even number for delayed
+/// ACKs.
 pub fn quantise(segments: u32, quantum: u32, probing: bool, params: &Params) -> u32 {
     let roomy = segments.saturating_add(quantum.saturating_mul(3)).saturating_add(1) & !1;
     if probing { roomy.saturating_add(params.probe_segments) } else { roomy }
 }
 
-/// Drain is over when what is in flight fits the pipe.
+/// Whether the data in flight fits the pipe, which ends Drain.
 pub fn is_drained(view: &View<'_>) -> bool {
     view.ack.in_flight <= view.inflight(view.model.max_bw(), Gain::ONE, false)
 }

@@ -1,8 +1,9 @@
 //! BIC: a binary search for the window of the last congestion, then a search beyond it.
 //!
-//! Source: Linux `tcp_bic.c`, after Xu, Harfoush and Rhee, "Binary Increase Congestion Control for Fast
-//! Long-Distance Networks" (INFOCOM 2004); integers as there. Deviations from Linux: time is in nanoseconds and not
-//! in jiffies; the ACK ratio is measured by the recovery state after an ACK, Linux takes the one before.
+//! Source: Linux `tcp_bic.c`, after Xu, Harfoush and Rhee, "Binary Increase Congestion Control for
+//! Fast Long-Distance Networks" (INFOCOM 2004). The integers are Linux's. Deviations from Linux:
+//! time is in nanoseconds, not jiffies; the ACK ratio uses the recovery state after an ACK, not the
+//! one before.
 
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
 use crate::congestion::{Ack, Congestion, Controller, Signal, State, Window};
@@ -11,21 +12,22 @@ use crate::units::{NANOS_PER_SEC, Span, Time};
 /// Parameters of [`Bic`]; the defaults are Linux's module parameters.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Segments per RTT that the window grows by at most (`max_increment`, the paper's Smax). 16.
+    /// Maximum growth of the window, segments per RTT (`max_increment`, the paper's Smax). 16.
     pub max_increment: u32,
-    /// The search goes this part of the way to its goal per RTT (`BICTCP_B`). 4: a quarter.
+    /// The search covers 1/n of the distance to its goal per RTT (`BICTCP_B`). 4: a quarter.
     pub search_divisor: u32,
-    /// RTTs times `search_divisor` that a segment takes next to the goal (`smooth_part`). 20: five RTTs.
+    /// Close to the goal, RTTs per segment of growth, times `search_divisor` (`smooth_part`). 20:
+    /// five RTTs.
     pub smooth_part: u32,
-    /// Up to this window BIC is Reno, segments (`low_window`). 14.
+    /// Below this window BIC behaves as Reno, segments (`low_window`). 14.
     pub low_window: u32,
     /// Share of the window kept on congestion, in 1/1024 (`beta`). 819: 0.8.
     pub beta: u32,
-    /// Give way to newcomers when the last maximum was not reached (`fast_convergence`).
+    /// Yield to new flows if the last maximum was not reached (`fast_convergence`).
     pub fast_convergence: bool,
-    /// ACKed segments per segment of window at most, while no maximum is known. 20, as in CUBIC.
+    /// While no maximum is known: maximum ACKed segments per segment of growth. 20, as in CUBIC.
     pub max_acks_per_segment_before_loss: u32,
-    /// An unchanged window is looked at again after this (Linux HZ/32).
+    /// An unchanged window is recomputed after this time (Linux HZ/32).
     pub refresh: Span,
 }
 
@@ -46,7 +48,7 @@ impl Default for Params {
 
 /// The scale of `beta`.
 const UNIT: u32 = 1024;
-/// log2 of the scale of the ACK ratio, and of the memory of its mean (`ACK_RATIO_SHIFT`).
+/// log2 of the scale of the ACK ratio and of the weight of its mean (`ACK_RATIO_SHIFT`).
 const RATIO_SHIFT: u32 = 4;
 
 /// The BIC controller.
@@ -56,9 +58,10 @@ pub struct Bic {
     increase: AdditiveIncrease,
     /// Window at the last congestion, lowered by fast convergence; `None` before the first and after a timeout.
     w_max: Option<u32>,
-    /// Segments per ACK, a mean in 1/16 (`delayed_ack`).
+    /// Segments per ACK: a moving average in 1/16 (`delayed_ack`).
     ack_ratio: u32,
-    /// ACKed segments per segment of window now (`cnt`), and for which window and when that was found.
+    /// ACKed segments per segment of growth (`cnt`), and the window and time for which it was
+    /// computed.
     acks_per_segment: u32,
     last_cwnd: u32,
     last_update: Time,
@@ -77,7 +80,7 @@ impl Bic {
             params,
             increase: AdditiveIncrease::default(),
             w_max: None,
-            // Linux begins as if every second segment were ACKed.
+            // Linux starts with the ratio of a receiver that ACKs every second segment.
             ack_ratio: 2 << RATIO_SHIFT,
             acks_per_segment: 1,
             last_cwnd: 0,
@@ -85,7 +88,8 @@ impl Bic {
         }
     }
 
-    /// ACKed segments that a segment of window costs, for a receiver that ACKs each (Linux `bictcp_update`).
+    /// ACKed segments per segment of growth, for a receiver that ACKs each segment (Linux
+    /// `bictcp_update`).
     fn cost(&self, cwnd: u32) -> u32 {
         let p = &self.params;
         let divisor = p.search_divisor.max(1);
@@ -99,7 +103,7 @@ impl Bic {
                 step => cwnd / step,
             }
         } else {
-            // Beyond the maximum: slowly at first, then as fast away from it as the search came.
+            // Beyond the maximum: slow at first, then as fast as the approach was.
             let above = cwnd - w_max;
             if above < divisor {
                 slowest
@@ -149,7 +153,7 @@ impl Controller for Bic {
 
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.increase.reset();
-        // Short of the last maximum someone else is there too: aim lower.
+        // The last maximum was not reached, so another flow has joined: lower the goal.
         let short = self.w_max.is_some_and(|w_max| window.cwnd < w_max);
         self.w_max = Some(if short && self.params.fast_convergence {
             part(window.cwnd, UNIT.saturating_add(self.params.beta), 2 * UNIT)
@@ -176,7 +180,7 @@ mod tests {
 
     use crate::congestion::harness::{RARE, ack_at, congestion, per_rtt_with_rare_losses, window};
 
-    /// A controller whose last maximum is `w_max`, with a receiver that ACKs each segment.
+    /// A controller with the last maximum `w_max` and a receiver that ACKs each segment.
     fn after_congestion_at(w_max: u32) -> Bic {
         Bic { w_max: Some(w_max), ack_ratio: 1 << RATIO_SHIFT, ..Bic::default() }
     }
@@ -209,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn before_any_loss_a_segment_costs_twenty_acked_ones_at_most() {
+    fn before_any_loss_a_segment_costs_at_most_twenty_acked_ones() {
         let mut bic = Bic { w_max: None, ..after_congestion_at(0) };
         bic.update(Time::ZERO, 1600);
         assert_eq!(bic.acks_per_segment, 20);
@@ -217,15 +221,15 @@ mod tests {
         assert_eq!(bic.acks_per_segment, 10);
     }
 
-    /// A receiver that ACKs every second segment does not slow the search down: the ratio cancels the credit that
-    /// it lacks in Linux's older count of ACKs.
+    /// A receiver that ACKs every second segment does not slow the search. Linux's older code
+    /// counted ACKs, not segments; the ratio compensated for that.
     #[test]
     fn the_cost_falls_with_the_segments_per_ack() {
         let mut bic = after_congestion_at(200);
         for n in 0..200 {
             bic.on_sample(&Ack { acked: 2, ..ack_at(Time::from_nanos(n)) });
         }
-        // The mean in integers settles at 2 to 2 + 15/16.
+        // The integer mean settles between 2 and 2 + 15/16.
         assert!((32..48).contains(&bic.ack_ratio), "{}", bic.ack_ratio);
         bic.update(Time::ZERO, 197);
         assert_eq!(bic.acks_per_segment, (985 << RATIO_SHIFT) / bic.ack_ratio);
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_maximum_that_was_not_reached_is_lowered_and_a_timeout_forgets_it() {
+    fn a_maximum_that_was_not_reached_is_lowered_and_a_timeout_discards_it() {
         let mut bic = after_congestion_at(200);
         bic.on_congestion(&congestion(Signal::Loss), &mut window(150));
         // 150 * (1024 + 819) / 2048
@@ -244,10 +248,10 @@ mod tests {
         assert_eq!((bic.w_max, bic.ack_ratio), (None, 32));
     }
 
-    /// Down to the last maximum's neighbourhood in steps of a quarter of the distance: a wide window is back at the
-    /// maximum in far fewer RTTs than the 100 that Reno needs from four fifths of 500, and then waits there.
+    /// The window approaches the last maximum by a quarter of the distance per RTT. It returns from
+    /// four fifths of 500 in far fewer RTTs than Reno's 100, and then stays close to the maximum.
     #[test]
-    fn the_search_is_back_at_the_maximum_soon_and_lingers_there() {
+    fn the_search_returns_to_the_maximum_quickly_and_stays_near_it() {
         let mut bic = after_congestion_at(500);
         let mut w = window(400);
         let mut rtts = [0; 2];
@@ -263,7 +267,7 @@ mod tests {
         assert!((20..=80).contains(&rtts[1]), "{rtts:?}");
     }
 
-    /// Over a wide link with rare losses BIC has more than Reno's window, sqrt(3/(2p)).
+    /// On a wide link with rare losses BIC's mean window exceeds Reno's, sqrt(3/(2p)).
     #[test]
     fn rare_losses_cost_less_than_they_cost_reno() {
         let per_rtt = per_rtt_with_rare_losses(Box::new(Bic::default()));

@@ -1,9 +1,10 @@
-//! CUBIC: the window follows a cubic of the time since the last congestion, whatever the RTT.
+//! CUBIC: the window is a cubic function of the time since the last congestion, independent of the
+//! RTT.
 //!
-//! Source: RFC 9438; the arithmetic is the integer arithmetic of Linux `tcp_cubic.c`, with HyStart.
-//! Deviations from Linux: time is in nanoseconds and not in jiffies, so nothing depends on HZ; the cube root is
-//! exact (Linux's is a table and one Newton step, about 0.2 % off); the rate of growth is not kept from one ACK
-//! to the next within a jiffy, which Linux does to save a division.
+//! Source: RFC 9438. The integers are those of Linux `tcp_cubic.c`, with HyStart. Deviations from
+//! Linux: time is in nanoseconds, not jiffies, so results do not depend on HZ; the cube root is
+//! exact (Linux uses a table and one Newton step, about 0.2 % off); the growth rate is recomputed
+//! on each ACK (Linux keeps it within a jiffy to save a division).
 
 use super::hystart::{self, Hystart};
 use super::hystartpp::{self, HystartPlusPlus};
@@ -18,19 +19,21 @@ pub struct Params {
     pub beta: u32,
     /// The constant C of the cubic, in 1/1024 segments/s^3. 410 (`bic_scale` 41): RFC 9438 section 5.1, C = 0.4.
     pub c: u64,
-    /// Give way to newcomers when the last maximum was not reached (RFC 9438 section 4.7).
+    /// Yield to new flows if the last maximum was not reached (RFC 9438 section 4.7).
     pub fast_convergence: bool,
-    /// Be no slower than Reno would be (RFC 9438 section 4.3) (`tcp_friendliness`).
+    /// Grow at least as fast as Reno (RFC 9438 section 4.3; `tcp_friendliness`).
     pub reno_friendly: bool,
-    /// ACKed segments per segment of window, at least: growth by at most a half per RTT.
+    /// Minimum ACKed segments per segment of growth: the window grows by at most a half per RTT.
     pub min_acks_per_segment: u32,
-    /// The same at most, while no maximum is known.
+    /// Maximum ACKed segments per segment of growth while no maximum is known.
     pub max_acks_per_segment_before_loss: u32,
-    /// An unchanged window is looked at again after this (Linux HZ/32).
+    /// An unchanged window is recomputed after this time (Linux HZ/32).
     pub refresh: Span,
-    /// RTT samples this soon after the start of an epoch are not taken for the least delay (Linux: 1 s).
+    /// RTT samples this soon after the start of an epoch do not update the least delay (Linux: 1
+    /// s).
     pub settle: Span,
-    /// HyStart, or `None` for plain slow start. [`Cubic::new`] takes them out: a flow should be small.
+    /// HyStart, or `None` for plain slow start. [`Cubic::new`] moves it out of the parameters to
+    /// keep a flow small.
     pub hystart: Option<Box<hystart::Params>>,
 }
 
@@ -52,10 +55,10 @@ impl Default for Params {
 
 /// The scale of `beta` and `c`.
 const UNIT: u32 = 1024;
-/// log2 of the clock of the cubic: ticks of 1/1024 s (`BICTCP_HZ`).
+/// log2 of the ticks per second of the cubic's clock: 1/1024 s (`BICTCP_HZ`).
 const TICK_SHIFT: u32 = 10;
 
-/// The cubic curve since one congestion.
+/// The cubic curve after a congestion event.
 #[derive(Clone, Debug)]
 struct Epoch {
     start: Time,
@@ -63,15 +66,15 @@ struct Epoch {
     k: u64,
     /// Height of the plateau, segments: W_max.
     origin: u32,
-    /// What Reno's window would be (`tcp_cwnd`).
+    /// The window that Reno would have (`tcp_cwnd`).
     reno: u32,
     /// ACKed segments not yet counted in `reno`.
     acked: u32,
 }
 
 impl Epoch {
-    /// The curve that starts from `cwnd` and has its plateau at the window of the last congestion
-    /// (RFC 9438 section 4.2, equation 2: K = cbrt((W_max - cwnd) / C)).
+    /// The curve from `cwnd` to a plateau at the window of the last congestion (RFC 9438 section
+    /// 4.2, equation 2: K = cbrt((W_max - cwnd) / C)).
     fn new(start: Time, cwnd: u32, w_max: Option<u32>, c: u64) -> Self {
         let w_max = w_max.unwrap_or(0);
         let k = match w_max.checked_sub(cwnd) {
@@ -81,11 +84,11 @@ impl Epoch {
         Epoch { start, k, origin: w_max.max(cwnd), reno: cwnd, acked: 0 }
     }
 
-    /// The window of the curve `since` after its start, segments (RFC 9438 equation 1).
+    /// The curve's window, segments, at `since` after its start (RFC 9438 equation 1).
     fn window_at(&self, since: Span, c: u64) -> u32 {
         let ticks = u128::from(since.as_nanos()) << TICK_SHIFT;
         let ticks = u64::try_from(ticks / u128::from(NANOS_PER_SEC)).unwrap_or(u64::MAX);
-        // 2^38 ticks are 8 years; beyond, only the cube would grow, out of 128 bits.
+        // 2^38 ticks are 8 years. Beyond that the cube would exceed 128 bits.
         let offset = u128::from(ticks.abs_diff(self.k).min(1 << 38));
         let delta = (u128::from(c) * offset * offset * offset) >> (10 + 3 * TICK_SHIFT);
         let delta = u32::try_from(delta).unwrap_or(u32::MAX);
@@ -107,7 +110,8 @@ pub struct Cubic {
     epoch: Option<Epoch>,
     /// Least RTT; `None` before the first sample.
     delay_min: Option<Span>,
-    /// ACKed segments per segment of window now (`cnt`), and for which window and when that was found.
+    /// ACKed segments per segment of growth (`cnt`), and the window and time for which it was
+    /// computed.
     acks_per_segment: u32,
     last_cwnd: u32,
     last_update: Time,
@@ -137,13 +141,13 @@ impl Cubic {
         }
     }
 
-    /// With RFC 9406's slow start in place of Linux's: `cubic-hystartpp`.
+    /// CUBIC with RFC 9406's slow start in place of Linux's: `cubic-hystartpp`.
     pub fn with_hystartpp(params: hystartpp::Params) -> Self {
         let cubic = Cubic::new(Params { hystart: None, ..Params::default() });
         Cubic { hystartpp: Some(Box::new(HystartPlusPlus::new(params))), ..cubic }
     }
 
-    /// Takes an RTT sample (Linux `cubictcp_acked`), and ends slow start if HyStart says so.
+    /// Takes an RTT sample (Linux `cubictcp_acked`). Ends slow start if HyStart detects a queue.
     fn on_rtt(&mut self, ack: &Ack, window: &mut Window, rtt: Span) {
         let settling = |epoch: &Epoch| ack.now.since(epoch.start) < self.params.settle;
         if self.epoch.as_ref().is_some_and(settling) {
@@ -159,7 +163,7 @@ impl Cubic {
         }
     }
 
-    /// Finds how many ACKed segments a segment of window costs now (Linux `bictcp_update`).
+    /// Computes the ACKed segments per segment of growth (Linux `bictcp_update`).
     fn update(&mut self, now: Time, cwnd: u32, acked: u32) {
         let (c, w_max) = (self.params.c, self.w_max);
         let fresh = self.epoch.is_none();
@@ -171,24 +175,24 @@ impl Cubic {
         self.last_cwnd = cwnd;
         self.last_update = now;
 
-        // RFC 9438 section 4.2: where the curve will be one RTT from now.
+        // RFC 9438 section 4.2: the curve's window one RTT from now.
         let ahead = now.since(epoch.start) + self.delay_min.unwrap_or(Span::ZERO);
         let target = epoch.window_at(ahead, c);
         let mut per = match target.checked_sub(cwnd) {
             Some(growth @ 1..) => cwnd / growth,
-            // On the plateau: next to nothing, a segment in a hundred windows.
+            // On the plateau: one segment per hundred windows.
             _ => cwnd.saturating_mul(100),
         };
         if w_max.is_none() {
             per = per.min(self.params.max_acks_per_segment_before_loss);
         }
         if self.params.reno_friendly {
-            // Reno with CUBIC's decrease grows by alpha = 3(1-beta)/(1+beta) per window: 8/15 in integers
-            // (RFC 9438 section 4.3 has 0.529; the order of the divisions is Linux's).
+            // Reno with CUBIC's decrease grows by alpha = 3(1-beta)/(1+beta) per window: 8/15 in
+            // Linux's integers and order of divisions (RFC 9438 section 4.3: 0.529).
             let beta_scale = 8 * (UNIT + self.params.beta) / 3 / (UNIT - self.params.beta.min(UNIT - 1));
             let cost =
                 u32::try_from((u64::from(cwnd) * u64::from(beta_scale)) >> 3).unwrap_or(u32::MAX).max(1);
-            // Linux loops while more than the cost is left, which keeps one whole cost in hand.
+            // Linux loops while more than the cost is left, so one whole cost always remains.
             let earned = epoch.acked.saturating_sub(1) / cost;
             epoch.acked -= earned * cost;
             epoch.reno = epoch.reno.saturating_add(earned);
@@ -229,7 +233,8 @@ impl Controller for Cubic {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.epoch = None;
         self.increase.reset();
-        // RFC 9438 section 4.7: short of the last maximum someone else is there too; aim lower.
+        // RFC 9438 section 4.7: the last maximum was not reached, so another flow has joined. Lower
+        // the plateau.
         let short = self.w_max.is_some_and(|w_max| window.cwnd < w_max);
         self.w_max = Some(if short && self.params.fast_convergence {
             part(window.cwnd, UNIT + self.params.beta, 2 * UNIT)
@@ -238,7 +243,7 @@ impl Controller for Cubic {
         });
         window.ssthresh = part(window.cwnd, self.params.beta, UNIT).max(2);
         if event.signal == Signal::Timeout {
-            // The path may be another one now: Linux forgets maximum and delay and arms HyStart again.
+            // The path may have changed. Linux forgets maximum and delay and re-arms HyStart.
             self.w_max = None;
             self.delay_min = None;
             self.last_cwnd = 0;
@@ -249,7 +254,8 @@ impl Controller for Cubic {
     }
 
     fn on_restart(&mut self, now: Time, idle: Span, _app_limited: bool, _window: &mut Window) {
-        // The curve must not grow over a silence (RFC 9438 section 5.8): shift it, not into the future.
+        // The curve must not grow during idle time (RFC 9438 section 5.8). Shift it, but not into
+        // the future.
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + idle).min(now);
         }
@@ -264,7 +270,7 @@ impl Controller for Cubic {
 
 /// The integer cube root, rounded down.
 fn cube_root(x: u64) -> u64 {
-    // The root has at most 22 bits: set them from the top.
+    // The root has at most 22 bits. Set them from the top.
     (0..22).rev().fold(0, |root, bit| {
         let larger = root | 1 << bit;
         if u128::from(larger) * u128::from(larger) * u128::from(larger) <= u128::from(x) {

@@ -9,7 +9,7 @@ fn seconds(s: f64) -> Span {
     Span::from_secs_f64(s)
 }
 
-/// TV-S1. C is 410/1024 and windows are whole segments, so each may be one segment low.
+/// TV-S1. C is 410/1024 and windows are whole segments, so each value may be one segment low.
 #[test]
 fn the_curve_passes_through_the_points_of_the_test_vector() {
     let c = Params::default().c;
@@ -35,7 +35,7 @@ fn a_curve_of_centuries_saturates() {
 }
 
 #[test]
-fn congestion_keeps_seven_tenths_and_fast_convergence_aims_below_the_old_maximum() {
+fn congestion_keeps_seven_tenths_and_fast_convergence_lowers_the_maximum() {
     let mut cubic = Cubic::default();
     let mut w = window(100);
     cubic.on_congestion(&congestion(Signal::Loss), &mut w);
@@ -49,7 +49,7 @@ fn congestion_keeps_seven_tenths_and_fast_convergence_aims_below_the_old_maximum
 }
 
 #[test]
-fn a_timeout_forgets_the_path() {
+fn a_timeout_discards_the_path() {
     let mut cubic = Cubic::default();
     cubic.on_congestion(&congestion(Signal::Timeout), &mut window(100));
     assert_eq!((cubic.w_max, cubic.delay_min), (None, None));
@@ -57,7 +57,7 @@ fn a_timeout_forgets_the_path() {
 }
 
 #[test]
-fn before_the_first_loss_twenty_acks_buy_a_segment() {
+fn before_the_first_loss_twenty_acks_add_a_segment() {
     let mut cubic = Cubic::default();
     let mut w = Window { ssthresh: 100, ..window(100) };
     for n in 0..400 {
@@ -67,7 +67,7 @@ fn before_the_first_loss_twenty_acks_buy_a_segment() {
 }
 
 #[test]
-fn delays_right_after_congestion_are_not_believed() {
+fn delays_right_after_congestion_are_ignored() {
     let mut cubic = Cubic::default();
     let mut w = window(100);
     let ack = |s, ms| Ack { rtt: Some(Span::from_millis(ms)), ..ack_at(Time::from_secs_f64(s)) };
@@ -89,7 +89,7 @@ fn the_cube_root_is_exact() {
     assert_eq!(cube_root(u64::MAX), 2_642_245);
 }
 
-/// Real-valued CUBIC after RFC 9438 section 4: the reference for the integer arithmetic.
+/// Real-valued CUBIC (RFC 9438 section 4), the reference for the integer arithmetic.
 struct Reference {
     cwnd: f64,
     w_max: f64,
@@ -106,19 +106,19 @@ impl Reference {
         Reference { cwnd, w_max, k: libm::cbrt((w_max - cwnd) / Self::C), w_est: cwnd }
     }
 
-    /// `t` from the start of the epoch; one ACKed segment.
+    /// One ACKed segment at `t` seconds after the start of the epoch.
     fn on_ack(&mut self, t: f64, rtt: f64) {
         let offset = t + rtt - self.k;
         let cubic = self.w_max + Self::C * offset * offset * offset;
         let target = cubic.clamp(self.cwnd, 1.5 * self.cwnd);
-        // Reno-friendly region with the alpha that Linux's integers amount to.
+        // The Reno-friendly region with the alpha of Linux's integers.
         self.w_est += 8.0 / 15.0 / self.cwnd;
         self.cwnd += ((target - self.cwnd) / self.cwnd).max((self.w_est - self.cwnd) / self.cwnd).max(0.0);
     }
 }
 
-/// Both on the same clock of ACKs, a window of them per RTT, over one sawtooth. Mean and largest
-/// difference, segments.
+/// Runs both on the same ACK clock, one window of ACKs per RTT, for one sawtooth. Returns the mean
+/// and the largest difference, segments.
 fn differences(w_max: u32, rtt: f64) -> (f64, f64) {
     let mut cubic = Cubic::new(Params { hystart: None, ..Params::default() });
     let mut w = window(w_max);
@@ -142,7 +142,7 @@ fn differences(w_max: u32, rtt: f64) -> (f64, f64) {
     (sum / t, worst)
 }
 
-/// Two roundings down, of the curve and of the window, allow for two segments at single moments.
+/// The curve and the window are both rounded down, which allows two segments at single moments.
 #[test]
 fn integers_stay_within_a_segment_of_the_real_valued_cubic_over_a_sawtooth() {
     for (w_max, rtt) in [(20, 0.02), (50, 0.1), (100, 0.1), (200, 0.05), (500, 0.05)] {

@@ -1,8 +1,8 @@
-//! DCTCP: gives way in proportion to the share of packets that the switch marks.
+//! DCTCP: reduces the window in proportion to the share of marked packets.
 //!
-//! Source: RFC 8257; integers and order after Linux `tcp_dctcp.c`. Grows as Reno. Without marks it is Reno, so there is
-//! no fallback to write. Deviations from Linux: the share is updated after the transport has answered the ACK, not before; a loss
-//! while the window is being reduced for marks does not halve it again.
+//! Source: RFC 8257. Integers and order follow Linux `tcp_dctcp.c`. Growth is Reno's, so without
+//! marks DCTCP is Reno. Deviations from Linux: the share is updated after the transport has handled
+//! the ACK, not before; a loss during a reduction for marks does not halve the window again.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
@@ -12,7 +12,7 @@ use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
 pub struct Params {
     /// Weight of a new share: 1/2^n. 4: RFC 8257 section 4.2, g = 1/16 (`dctcp_shift_g`).
     pub shift_g: u32,
-    /// Share assumed at first, in 1/1024. 1024: RFC 8257 section 3.3 (`dctcp_alpha_on_init`).
+    /// Initial share, in 1/1024. 1024: RFC 8257 section 3.3 (`dctcp_alpha_on_init`).
     pub initial_alpha: u32,
     /// Least `ssthresh`, segments (Linux: 2).
     pub min_ssthresh: u32,
@@ -57,7 +57,7 @@ impl Dctcp {
     /// RFC 8257 section 3.3, step 6: alpha = (1 - g) alpha + g M, once per window.
     fn update_alpha(&mut self) {
         let g = self.params.shift_g.min(10);
-        // A small alpha still decays to nothing (Linux min_not_zero).
+        // A small alpha still decays to zero (Linux min_not_zero).
         let decay = self.alpha >> g;
         self.alpha -= if decay == 0 { self.alpha } else { decay };
         let gain = (u128::from(self.marked) << (10 - g)) / u128::from(self.delivered.max(1));
@@ -112,7 +112,7 @@ mod tests {
     use crate::congestion::harness::{ack_at, congestion};
     use crate::units::Time;
 
-    /// A window of 100 segments of which `marked` are.
+    /// A window of 100 segments, `marked` of them marked.
     fn window_of_acks(dctcp: &mut Dctcp, marked: u64) {
         let start = dctcp.end;
         for n in 1..=100 {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_halves_whatever_the_share_of_marks() {
+    fn a_loss_halves_the_window_for_any_share_of_marks() {
         for signal in [Signal::Loss, Signal::Timeout] {
             let mut dctcp = Dctcp { alpha: 10, ..Dctcp::default() };
             let mut w = Window { cwnd: 100, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
@@ -151,9 +151,9 @@ mod tests {
         }
     }
 
-    /// Linux's state is CWR then, and `dctcp_react_to_loss` is for Recovery and timeouts.
+    /// Linux is in state CWR then; `dctcp_react_to_loss` handles only Recovery and timeouts.
     #[test]
-    fn a_loss_that_a_probe_repaired_is_answered_like_a_mark() {
+    fn a_loss_repaired_by_a_probe_is_answered_like_a_mark() {
         let mut dctcp = Dctcp { alpha: 0, ..Dctcp::default() };
         let mut w = Window { cwnd: 100, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
         dctcp.on_congestion(&congestion(Signal::Probe), &mut w);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn without_marks_the_share_decays_to_nothing() {
+    fn without_marks_the_share_decays_to_zero() {
         let mut dctcp = Dctcp { end: 100, ..Dctcp::default() };
         for _ in 0..200 {
             window_of_acks(&mut dctcp, 0);

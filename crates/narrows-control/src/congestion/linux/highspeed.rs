@@ -1,9 +1,9 @@
-//! HighSpeed TCP: Reno whose increase and decrease depend on the window, steeper and gentler the larger it is.
+//! HighSpeed TCP: Reno whose increase grows, and whose decrease shrinks, with the window.
 //!
-//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table of rows is RFC 3649 appendix B, computed as the RFC's
-//! program does and not written out. Linux looks rows up so that the increase of a row holds up to its window, not from it
-//! on: two segments per RTT from 39, where RFC 3649 has them from 118. Deviation from Linux: its
-//! window ends at 2^32 / 128 segments.
+//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is that of RFC 3649 appendix B, computed as
+//! the RFC's program does. In Linux a row holds up to its window, not from it on: two segments per
+//! RTT begin at 39, where RFC 3649 has 118. Deviation from Linux: the window ends at 2^32 / 128
+//! segments.
 
 use std::sync::LazyLock;
 
@@ -23,13 +23,13 @@ impl Default for Params {
     }
 }
 
-/// Up to this window HighSpeed is Reno, segments (RFC 3649 section 5, Low_Window).
+/// Up to this window HighSpeed behaves as Reno, segments (RFC 3649 section 5, Low_Window).
 const LOW_WINDOW: f64 = 38.0;
 /// The window at [`HIGH_DECREASE`], segments (High_Window).
 const HIGH_WINDOW: f64 = 83_000.0;
-/// Share of the window that congestion takes at [`HIGH_WINDOW`] (High_Decrease).
+/// Share of the window removed on congestion at [`HIGH_WINDOW`] (High_Decrease).
 const HIGH_DECREASE: f64 = 0.1;
-/// Share of the window that congestion takes at [`LOW_WINDOW`], as Reno's.
+/// Share of the window removed on congestion at [`LOW_WINDOW`], as Reno's.
 const LOW_DECREASE: f64 = 0.5;
 /// p(w) = 1 / (12.8 w^1.2): RFC 3649 section 5, equation 2 (0.078 / w^1.2), as its program rounds it.
 const LOSS_RATE: f64 = 12.8;
@@ -38,16 +38,16 @@ const ROWS: usize = 72;
 /// The scale of a row's decrease.
 const DECREASE_SHIFT: u32 = 8;
 
-/// A row of the table; the increase, segments per RTT, is its number, from 1.
+/// A row of the table. Its number, from 1, is the increase in segments per RTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
-    /// The largest window that the row is for, segments.
+    /// The largest window of the row, segments.
     window: u32,
-    /// Share of the window that congestion takes, in 1/256.
+    /// Share of the window removed on congestion, in 1/256.
     decrease: u32,
 }
 
-/// b(w) of RFC 3649 section 5: the share of the window that congestion takes.
+/// b(w) of RFC 3649 section 5: the share of the window removed on congestion.
 fn decrease(w: f64) -> f64 {
     let way = (libm::log(w) - libm::log(LOW_WINDOW)) / (libm::log(HIGH_WINDOW) - libm::log(LOW_WINDOW));
     (HIGH_DECREASE - LOW_DECREASE) * way + LOW_DECREASE
@@ -59,7 +59,7 @@ fn increase(w: f64) -> f64 {
     w * w * 2.0 * b / ((2.0 - b) * libm::pow(w, 1.2) * LOSS_RATE)
 }
 
-/// RFC 3649 appendix B: a row wherever the increase has grown by more than one since the last.
+/// RFC 3649 appendix B: a new row begins where the increase exceeds the last row's by one.
 static TABLE: LazyLock<[Row; ROWS]> = LazyLock::new(|| {
     let low = LOW_WINDOW as u32;
     let mut last = 1.0;
@@ -78,9 +78,10 @@ static TABLE: LazyLock<[Row; ROWS]> = LazyLock::new(|| {
 #[derive(Clone, Debug, Default)]
 pub struct HighSpeed {
     params: Params,
-    /// The row in use, from 0 (`ai`). As in Linux it follows the window only in congestion avoidance.
+    /// The current row, from 0 (`ai`). As in Linux, it follows the window only in congestion
+    /// avoidance.
     row: usize,
-    /// Increases not yet turned into window.
+    /// Accumulated increase that is less than a segment.
     credit: u32,
 }
 
@@ -115,7 +116,8 @@ impl Controller for HighSpeed {
             return;
         }
         self.find_row(window.cwnd);
-        // By ACKs and not by ACKed segments: a receiver that delays its ACKs halves the growth, as in Linux.
+        // Linux counts ACKs, not ACKed segments, so a receiver that delays its ACKs halves the
+        // growth.
         self.credit = self.credit.saturating_add(self.row as u32 + 1);
         if self.credit >= window.cwnd {
             self.credit -= window.cwnd;
@@ -170,7 +172,7 @@ mod tests {
             [(118.0, 0.441, 2.006), (221.0, 0.408, 3.005), (1058.0, 0.327, 8.011), (10_000.0, 0.210, 29.02)]
         {
             assert!((decrease(w) - b).abs() < 0.0006, "b({w}) = {}", decrease(w));
-            // The vector has 0.078 where the RFC's program has 1/12.8.
+            // The vector uses 0.078; the RFC's program uses 1/12.8.
             assert!((increase(w) * 12.8 * 0.078 / a - 1.0).abs() < 0.001, "a({w}) = {}", increase(w));
         }
     }
@@ -191,11 +193,12 @@ mod tests {
         for _ in 0..1100 {
             highspeed.on_ack(&ack_at(Time::ZERO), &mut w);
         }
-        // Row of 1059 to 1284: nine; the window grows under way.
+        // Row 1059 to 1284: nine segments. The window grows meanwhile.
         assert!((1108..=1109).contains(&w.cwnd), "{}", w.cwnd);
     }
 
-    /// RFC 3649 section 5: w = 0.12 / p^0.835, in the model of the law; Linux's look-up rounds the increase up.
+    /// RFC 3649 section 5: w = 0.12 / p^0.835 in the model of the law. Linux's look-up rounds the
+    /// increase up.
     #[test]
     fn the_mean_window_is_that_of_the_response_function() {
         for (per, law) in [(10_000, 263.0), (100_000, 1795.0)] {
@@ -218,7 +221,7 @@ mod tests {
         }
     }
 
-    /// The same over a link, beside what Reno would have, sqrt(3/(2p)).
+    /// The same on a link, compared with Reno's sqrt(3/(2p)).
     #[test]
     fn rare_losses_cost_less_than_they_cost_reno() {
         let per_rtt = per_rtt_with_rare_losses(Box::new(HighSpeed::default()));

@@ -1,8 +1,10 @@
-//! H-TCP: the longer since the last congestion, the faster it grows; it backs off as far as the queue is deep.
+//! H-TCP: the increase grows with the time since the last congestion; the decrease depends on the
+//! depth of the queue.
 //!
-//! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004), draft-leith-tcp-htcp;
-//! Linux `tcp_htcp.c`, the same integers for the factor, alpha and beta. Deviations from Linux: times are in
-//! nanoseconds and not in jiffies; the recovery state of a sample is the one after the ACK, Linux takes the one before.
+//! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet
+//! 2004), draft-leith-tcp-htcp; Linux `tcp_htcp.c`. The integers for the factor, alpha and beta are
+//! Linux's. Deviations from Linux: times are in nanoseconds, not jiffies; a sample's recovery state
+//! is the one after the ACK, not before.
 
 use super::slow_start::{in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
@@ -11,19 +13,20 @@ use crate::units::{NANOS_PER_SEC, Span, Time};
 /// Parameters of [`Htcp`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// The increase is scaled by the least RTT over `reference_rtt` (`use_rtt_scaling`).
+    /// Scale the increase by the least RTT over `reference_rtt` (`use_rtt_scaling`).
     pub rtt_scaling: bool,
-    /// RTT at which the increase is not scaled. 100 ms: Linux.
+    /// RTT at which the scale is 1. 100 ms: Linux.
     pub reference_rtt: Span,
-    /// Congestion halves the window where the throughput has changed since the last (`use_bandwidth_switch`).
+    /// Halve the window on congestion if the throughput has changed since the last one
+    /// (`use_bandwidth_switch`).
     pub bandwidth_switch: bool,
-    /// For so long after congestion it grows as Reno (Delta_L of the draft). 1 s.
+    /// Time after congestion during which growth is Reno's (Delta_L of the draft). 1 s.
     pub reno_for: Span,
     /// Least and largest share of the window kept on congestion, in 1/128. 64 and 102: 0.5 and 0.8.
     pub beta: (u32, u32),
-    /// Below this least RTT, congestion halves the window. 10 ms: Linux.
+    /// If the least RTT is below this, congestion halves the window. 10 ms: Linux.
     pub adaptive_above: Span,
-    /// The largest RTT may rise by this per sample. 20 ms: Linux.
+    /// Maximum rise of the largest RTT per sample. 20 ms: Linux.
     pub max_rtt_step: Span,
 }
 
@@ -48,28 +51,29 @@ const SHIFT: u32 = 7;
 #[derive(Clone, Debug)]
 pub struct Htcp {
     params: Params,
-    /// Segments per RTT, and share kept on congestion, in 1/128.
+    /// Segments per RTT, and the share kept on congestion, in 1/128.
     alpha: u32,
     beta: u32,
-    /// Congestion has been seen whose throughput was like the last one's (`modeswitch`).
+    /// A congestion event had a throughput similar to the previous one's (`modeswitch`).
     adaptive: bool,
     /// When congestion last ended.
     congestion: Time,
-    /// When the congestion before the present one ended. Linux keeps the largest RTT and throughput with it, but after it has
-    /// changed them: an undo leaves both as congestion made them.
+    /// When the congestion before the present one ended. Linux saves the largest RTT and the
+    /// throughput too, but only after changing them, so an undo leaves both as congestion set them.
     before: Option<Time>,
     min_rtt: Option<Span>,
-    /// Largest RTT of late; fades with each congestion.
+    /// Recent largest RTT; decays at each congestion.
     max_rtt: Span,
     /// Segments of the last ACK in Open (`pkts_acked`), and their sum since the window last grew.
     acked: u32,
     credit: u32,
-    /// The window when last seen, for the measurement.
+    /// The last known window, for the throughput measurement.
     cwnd: u32,
     /// Segments ACKed since `counted_since`.
     counted: u32,
     counted_since: Time,
-    /// Throughput of late, its largest since congestion, and that before it, segments/s (`Bi`, `maxB`, `old_maxB`).
+    /// Recent throughput, its maximum since congestion, and the maximum before that, segments/s
+    /// (`Bi`, `maxB`, `old_maxB`).
     rate: u64,
     max_rate: u64,
     old_max_rate: u64,
@@ -115,7 +119,7 @@ impl Htcp {
         }
     }
 
-    /// A window's worth of ACKs gives a throughput (Linux `measure_achieved_throughput`).
+    /// One window of ACKs gives one throughput value (Linux `measure_achieved_throughput`).
     fn take_throughput(&mut self, now: Time, acked: u32) {
         self.counted = self.counted.saturating_add(acked);
         let Some(min_rtt) = self.min_rtt.filter(|&rtt| rtt > Span::ZERO) else { return };
@@ -125,7 +129,7 @@ impl Htcp {
             return;
         }
         let rate = u64::from(self.counted).saturating_mul(NANOS_PER_SEC) / took.as_nanos().max(1);
-        // In the first RTTs after congestion the window is not what it was.
+        // The window is still changing in the first RTTs after congestion.
         if now.since(self.congestion).as_nanos() / min_rtt.as_nanos() <= 3 {
             self.rate = rate;
             self.max_rate = rate;
@@ -158,7 +162,8 @@ impl Htcp {
         }
     }
 
-    /// The increase by the time since congestion: f = 1 + 10 (t - 1) + ((t - 1) / 2)^2 in whole segments, t in seconds.
+    /// The increase by time since congestion: f = 1 + 10 (t - 1) + ((t - 1) / 2)^2 in whole
+    /// segments, t in seconds.
     fn update_alpha(&mut self, now: Time) {
         let second = u128::from(NANOS_PER_SEC);
         let beyond = now.since(self.congestion).as_nanos().saturating_sub(self.params.reno_for.as_nanos());
@@ -170,7 +175,7 @@ impl Htcp {
         if self.params.rtt_scaling
             && let Some(rtt) = self.min_rtt.filter(|&rtt| rtt > Span::ZERO)
         {
-            // Between a half and ten, in eighths.
+            // Between one half and ten, in eighths.
             let scale = (self.params.reference_rtt.scale(8, 1).as_nanos() / rtt.as_nanos()).clamp(4, 80);
             factor = ((factor << 3) / u128::from(scale)).max(1);
         }
@@ -183,7 +188,7 @@ impl Htcp {
     fn back_off(&mut self, now: Time, window: &mut Window) {
         self.update_beta();
         self.update_alpha(now);
-        // A fading memory of the largest RTT, for routes that change.
+        // Let the largest RTT decay, because routes change.
         if let Some(min_rtt) = self.min_rtt
             && self.max_rtt > min_rtt
         {
@@ -287,7 +292,7 @@ mod tests {
         Time::from_secs_f64(s)
     }
 
-    /// A controller with these RTTs, and a throughput that is what it was at the last congestion.
+    /// A controller with these RTTs whose throughput equals that of the last congestion.
     fn with_rtts(min: u64, max: u64) -> Htcp {
         Htcp {
             min_rtt: Some(Span::from_millis(min)),
@@ -299,7 +304,7 @@ mod tests {
         }
     }
 
-    /// In Linux's integers the factor is whole: 11 where the vector has 11.25.
+    /// Linux's factor is an integer: 11 where the vector has 11.25.
     #[test]
     fn tv_s3_alpha_by_the_time_since_congestion() {
         for (since, beta, rtt, alpha) in
@@ -309,7 +314,7 @@ mod tests {
             htcp.update_alpha(secs(since));
             assert_eq!(htcp.alpha, alpha, "{since} s, beta {beta}, {rtt} ms");
         }
-        // Unscaled below the least factor.
+        // The unscaled value is below the least factor.
         let mut near = with_rtts(1, 1);
         near.update_alpha(secs(0.5));
         assert_eq!(near.alpha, 128);
@@ -340,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_rtt_rises_by_steps_fades() {
+    fn the_largest_rtt_rises_by_steps_and_decays() {
         let mut htcp = with_rtts(100, 100);
         htcp.take_rtt(Span::from_millis(121), true);
         assert_eq!(htcp.max_rtt, Span::from_millis(100), "an outlier");
@@ -356,7 +361,8 @@ mod tests {
         assert_eq!(htcp.congestion, secs(3.2));
     }
 
-    /// Linux `tcp_enter_loss` asks for no other threshold then, but `htcp_state` hears of the loss.
+    /// Linux `tcp_enter_loss` does not ask for a new threshold then, but `htcp_state` sees the
+    /// loss.
     #[test]
     fn a_timeout_within_an_episode_backs_off_no_further() {
         let mut htcp = Htcp { old_max_rate: 100, ..with_rtts(100, 200) };
@@ -375,7 +381,8 @@ mod tests {
     fn it_grows_by_alpha_per_window() {
         let mut htcp = Htcp { alpha: 10 * 128, ..with_rtts(100, 100) };
         let mut w = window(1000);
-        // 100 ACKs of one segment are worth one, and the one that finds so is not counted.
+        // 100 ACKs of one segment give one segment of growth; the ACK that triggers it is not
+        // counted.
         for _ in 0..100 {
             htcp.on_ack(&ack_at(secs(0.5)), &mut w);
         }
@@ -384,7 +391,8 @@ mod tests {
         assert_eq!((w.cwnd, htcp.alpha), (1001, 128));
     }
 
-    /// A link whose queue is a quarter of a BDP: beta settles at 0.8, where Reno's half would leave the link idle.
+    /// On a link whose queue is a quarter of a BDP, beta settles at 0.8. Reno's half would leave
+    /// the link idle.
     #[test]
     fn a_shallow_queue_is_emptied_and_the_link_stays_busy() {
         let rate = Rate::from_bits_per_sec(120_000_000);

@@ -1,8 +1,9 @@
-//! Hybla: a long path grows its rate as fast as one of 25 ms would.
+//! Hybla: a flow on a long path grows its rate as fast as a flow with an RTT of 25 ms.
 //!
-//! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (IJSCN 22, 2004); Linux
-//! `tcp_hybla.c`, integers as there. Deviations from Linux: where the handshake gave no RTT, the first sample sets rho
-//! (Linux keeps rho = 1 for ever); the count of a window that grows by less than 1/128 per ACK is not shared with Reno's.
+//! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (IJSCN
+//! 22, 2004); Linux `tcp_hybla.c`, with its integers. Deviations from Linux: if the handshake gave
+//! no RTT, the first sample sets rho (Linux keeps rho = 1 forever); growth below 1/128 segment per
+//! ACK has a counter of its own, not Reno's.
 
 use super::reno::Reno;
 use super::slow_start::in_slow_start;
@@ -12,9 +13,9 @@ use crate::units::Span;
 /// Parameters of [`Hybla`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// RTT of the path that is imitated (`rtt0`). 25 ms: the paper, section 3.
+    /// Reference RTT (`rtt0`). 25 ms: the paper, section 3.
     pub reference_rtt: Span,
-    /// Slow start multiplies by at most `2^this` per RTT of the reference (Linux: 16).
+    /// Slow start grows by a factor of at most `2^this` per reference RTT (Linux: 16).
     pub max_doublings: u32,
     /// Largest window, segments (Linux `snd_cwnd_clamp`). 65535.
     pub max_cwnd: u32,
@@ -35,13 +36,13 @@ const UNIT: u32 = 128;
 #[derive(Clone, Debug)]
 pub struct Hybla {
     params: Params,
-    /// Outside Open, and on congestion.
+    /// Used outside Open and on congestion.
     reno: Reno,
-    /// How many times the reference the RTT is, in 1/8, at least 8 (`rho_3ls`).
+    /// RTT over the reference, in 1/8, at least 8 (`rho_3ls`).
     rho: u32,
     /// Least smoothed RTT; `None` before the first.
     min_srtt: Option<Span>,
-    /// Window not yet turned into segments, in 1/128 (`snd_cwnd_cents`).
+    /// Accumulated growth below one segment, in 1/128 (`snd_cwnd_cents`).
     cents: u32,
     /// ACKs since the window last grew.
     idle_acks: u32,
@@ -59,7 +60,7 @@ impl Hybla {
         Hybla { params, reno: Reno::default(), rho: 1 << RHO_SHIFT, min_srtt: None, cents: 0, idle_acks: 0 }
     }
 
-    /// Takes rho from an RTT if it is the least so far; the queue must not make the flow more aggressive.
+    /// Updates rho if the RTT is the least so far. A queue must not make the flow more aggressive.
     fn take_rtt(&mut self, srtt: Span) {
         if srtt == Span::ZERO || self.min_srtt.is_some_and(|least| srtt >= least) {
             return;
@@ -95,7 +96,7 @@ impl Controller for Hybla {
         if let Some(rtt) = connection.rtt {
             self.take_rtt(rtt);
         }
-        // Linux begins with rho segments, which is less than 10 below 250 ms.
+        // Linux starts with rho segments, which is less than 10 below 250 ms.
         window.cwnd = (self.rho >> RHO_SHIFT).min(self.params.max_cwnd).max(1);
     }
 
@@ -121,7 +122,7 @@ impl Controller for Hybla {
             self.idle_acks = 0;
         }
         window.cwnd = window.cwnd.saturating_add(segments);
-        // Less than a cent per ACK: Reno's segment per window.
+        // Less than 1/128 per ACK: grow as Reno.
         if increment == 0 && self.idle_acks >= window.cwnd {
             window.cwnd = window.cwnd.saturating_add(1);
             self.idle_acks = 0;
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn rho_follows_the_least_rtt_and_no_queue() {
+    fn rho_follows_the_least_rtt_and_ignores_queues() {
         let mut hybla = at_rtt(100);
         hybla.take_rtt(Span::from_millis(200));
         hybla.take_rtt(Span::ZERO);
@@ -215,7 +216,8 @@ mod tests {
         assert_eq!(w.cwnd, 1001);
     }
 
-    /// What Hybla is for: in congestion avoidance the rate grows as fast over a long path as over one of 25 ms.
+    /// Hybla's goal: in congestion avoidance the rate grows as fast on a long path as on one of 25
+    /// ms.
     #[test]
     fn the_rate_grows_by_the_same_at_any_rtt() {
         let mut growth = Vec::new();
@@ -229,14 +231,14 @@ mod tests {
             sender.run_for(Span::from_secs(1));
             growth.push(f64::from(sender.window().cwnd - before) / (rtt as f64 / 1e3));
         }
-        // 40 RTTs of 25 ms in a second, a segment each; a whole number of cents per ACK is up to a third less. Reno would
-        // have 1600, 400, 100.
+        // A second has 40 RTTs of 25 ms with one segment each. Rounding to 1/128 per ACK costs up
+        // to a third. Reno would have 1600, 400, 100.
         for g in &growth {
             assert!((1100.0..1600.0).contains(g), "segments/s gained per second: {growth:?}");
         }
     }
 
-    /// Hybla that begins in congestion avoidance.
+    /// Hybla that starts in congestion avoidance.
     struct Leaves(Hybla);
 
     impl Controller for Leaves {

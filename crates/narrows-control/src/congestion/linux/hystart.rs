@@ -1,8 +1,9 @@
-//! HyStart: leave slow start before the queue overflows, on a long ACK train or a rising delay.
+//! HyStart: ends slow start before the queue overflows, on a long ACK train or a rising delay.
 //!
-//! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011), in the form of Linux `tcp_cubic.c`
-//! (`hystart_update`). Deviation: Linux knows whether the socket is paced, here it is a parameter; and the pacing rate
-//! that Linux reads from the socket is computed as the socket would, 2 x cwnd per srtt in slow start.
+//! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011), as in Linux
+//! `tcp_cubic.c` (`hystart_update`). Deviations: Linux knows whether the socket is paced, here it
+//! is a parameter; Linux reads the pacing rate from the socket, here it is computed as the socket
+//! does in slow start, 2 x cwnd per srtt.
 
 use crate::congestion::Ack;
 use crate::units::{Bytes, Rate, Span, Time};
@@ -10,23 +11,24 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Parameters of [`Hystart`]. Names in parentheses are Linux's module parameters and constants.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Off below this window, segments (`hystart_low_window`).
+    /// HyStart is off below this window, segments (`hystart_low_window`).
     pub low_window: u32,
-    /// ACKs closer than this belong to one train (`hystart_ack_delta_us`).
+    /// Maximum distance of two ACKs of one train (`hystart_ack_delta_us`).
     pub ack_delta: Span,
-    /// RTT samples of a round before delay counts (`HYSTART_MIN_SAMPLES`).
+    /// RTT samples of a round that the delay test needs (`HYSTART_MIN_SAMPLES`).
     pub min_samples: u32,
-    /// The delay threshold is this fraction, 1/n, of the least delay (`HYSTART_DELAY_THRESH`).
+    /// The delay threshold is 1/n of the least delay (`HYSTART_DELAY_THRESH`).
     pub delay_divisor: u64,
     /// Least delay threshold (`HYSTART_DELAY_MIN`).
     pub delay_min: Span,
     /// Most delay threshold (`HYSTART_DELAY_MAX`).
     pub delay_max: Span,
-    /// Most that an ACK train may be lengthened by segmentation offload (`hystart_ack_delay`).
+    /// Maximum extension of an ACK train by segmentation offload (`hystart_ack_delay`).
     pub max_ack_delay: Span,
     /// Largest offloaded burst (`GSO_LEGACY_MAX_SIZE`).
     pub gso_bytes: u32,
-    /// Whether the transport paces; an unpaced train shows the bottleneck after half the least delay.
+    /// Whether the transport paces. An unpaced train reveals the bottleneck after half the least
+    /// delay.
     pub paced: bool,
 }
 
@@ -60,7 +62,7 @@ pub struct Hystart {
 }
 
 impl Hystart {
-    /// A detector for a slow start that begins `now`.
+    /// A detector for a slow start that begins at `now`.
     pub fn new(params: Params, now: Time) -> Self {
         let mut hystart = Hystart {
             params,
@@ -89,19 +91,20 @@ impl Hystart {
         self.samples = 0;
     }
 
-    /// An ACK in slow start with the RTT sample `rtt`. True once, when slow start should end.
+    /// Processes an ACK in slow start with the RTT sample `rtt`. Returns true once, when slow start
+    /// should end.
     pub fn on_ack(&mut self, ack: &Ack, cwnd: u32, rtt: Span, delay_min: Span, packet_bytes: u32) -> bool {
         if self.found {
             return false;
         }
-        // Rounds are counted from the first flight on: a train is as long as its whole flight.
+        // Rounds count from the first flight on, because a train is as long as its whole flight.
         if ack.snd_una > self.end_seq {
             self.start_round(ack.now, ack.snd_nxt);
         }
         if cwnd < self.params.low_window {
             return false;
         }
-        // Both detectors see every ACK: each keeps state that the other's verdict must not skip.
+        // Both detectors must see every ACK, because each keeps state.
         let train = self.train_is_long(ack, cwnd, delay_min, packet_bytes);
         let delay = self.delay_has_risen(rtt, delay_min);
         self.found = train || delay;
@@ -131,7 +134,7 @@ impl Hystart {
         self.least_rtt > delay_min + rise
     }
 
-    /// How much later than back to back the last segment of a burst may leave: four offloaded bursts.
+    /// Maximum delay of the last segment of a burst: four offloaded bursts.
     fn ack_delay(&self, cwnd: u32, srtt: Span, packet_bytes: u32) -> Span {
         let window = Bytes::new(2 * u64::from(cwnd) * u64::from(packet_bytes));
         let pacing = Rate::of(window, srtt);
@@ -149,7 +152,7 @@ mod tests {
 
     const DELAY_MIN: Span = Span::from_millis(40);
 
-    /// Feeds one ACK at `millis` of a round that began at 0.
+    /// Passes one ACK at `millis` of a round that began at 0.
     fn feed(hystart: &mut Hystart, millis: u64, rtt_millis: u64) -> bool {
         let rtt = Span::from_millis(rtt_millis);
         let ack = Ack { snd_una: 0, srtt: DELAY_MIN, ..ack_at(Time::ZERO + Span::from_millis(millis)) };
@@ -157,9 +160,10 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_counted_below_the_window_that_counts() {
+    fn rounds_are_counted_below_the_minimum_window() {
         let mut hystart = Hystart::new(Params::default(), Time::ZERO);
-        // Linux hystart_update(): a flight's first ACK begins its round, however small the window is by then.
+        // Linux hystart_update(): the first ACK of a flight begins its round, even if the window is
+        // then below the minimum.
         let first = Ack { snd_una: 1, snd_nxt: 10, ..ack_at(Time::ZERO + Span::from_millis(40)) };
         assert!(!hystart.on_ack(&first, 10, DELAY_MIN, DELAY_MIN, 1500));
         assert_eq!((hystart.end_seq, hystart.round_start), (10, first.now));
@@ -190,13 +194,13 @@ mod tests {
     fn delay_counts_after_eight_samples_and_above_an_eighth_of_the_least_delay() {
         for (rtt, expected) in [(45, None), (46, Some(8))] {
             let mut hystart = Hystart::new(Params::default(), Time::ZERO);
-            // 3 ms apart: never a train.
+            // ACKs 3 ms apart are never a train.
             assert_eq!((0..30).find(|&n| feed(&mut hystart, 3 * n, rtt)), expected, "rtt {rtt} ms");
         }
     }
 
     #[test]
-    fn small_windows_are_left_alone() {
+    fn small_windows_are_not_affected() {
         let mut hystart = Hystart::new(Params::default(), Time::ZERO);
         let found = (0..100).any(|ms| {
             let ack = ack_at(Time::ZERO + Span::from_millis(ms));

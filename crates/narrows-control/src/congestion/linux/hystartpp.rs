@@ -1,7 +1,9 @@
-//! HyStart++: slow start that goes on at a quarter of its pace when the delay rises, to see whether that was the queue.
+//! HyStart++: when the delay rises, slow start continues at a quarter of its pace to test whether a
+//! queue caused it.
 //!
-//! Source: RFC 9406. Not in Linux; Windows and QUIC stacks have it. In segments where the RFC counts bytes. As the RFC wants,
-//! only the slow start before the first congestion is one of these.
+//! Source: RFC 9406. It is not in Linux; Windows and QUIC stacks have it. The RFC counts bytes,
+//! this code segments. As the RFC requires, it applies only to the slow start before the first
+//! congestion.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance};
 use crate::congestion::{Ack, INFINITE_SSTHRESH, Window};
@@ -10,20 +12,21 @@ use crate::units::Span;
 /// Parameters of [`HystartPlusPlus`]; the defaults are RFC 9406 section 4.3's.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Least rise of the delay that counts (MIN_RTT_THRESH).
+    /// Minimum rise of the delay that counts (MIN_RTT_THRESH).
     pub min_rise: Span,
-    /// Rise of the delay that always counts (MAX_RTT_THRESH).
+    /// A rise of this size always counts (MAX_RTT_THRESH).
     pub max_rise: Span,
-    /// Between these, the rise that counts is this part, 1/n, of the last round's delay (MIN_RTT_DIVISOR).
+    /// Between these limits the threshold is 1/n of the last round's delay (MIN_RTT_DIVISOR).
     pub rise_divisor: u64,
-    /// RTT samples of a round before its delay counts (N_RTT_SAMPLE).
+    /// RTT samples of a round that the delay test needs (N_RTT_SAMPLE).
     pub min_samples: u32,
-    /// Conservative slow start grows by 1/n of what slow start does (CSS_GROWTH_DIVISOR).
+    /// Conservative slow start grows by 1/n of slow start's growth (CSS_GROWTH_DIVISOR).
     pub growth_divisor: u32,
-    /// Rounds of conservative slow start until it has been the queue (CSS_ROUNDS).
+    /// Rounds of conservative slow start that confirm a queue (CSS_ROUNDS).
     pub css_rounds: u32,
-    /// Most segments that an ACK adds (L). 8: unpaced, so that a late ACK of many segments does not cause a burst of twice as many.
-    /// Paced senders need no limit, `None`; the controller is not told, so that a flow with `pacing` has the limit too.
+    /// Maximum segments of growth per ACK (L). 8 is for unpaced senders: a late ACK of many
+    /// segments must not cause a burst of twice as many. `None`, no limit, is for paced senders.
+    /// The controller does not know whether it is paced, so flows with `pacing` have the limit too.
     pub limit: Option<u32>,
 }
 
@@ -44,9 +47,9 @@ impl Default for Params {
 /// Conservative slow start.
 #[derive(Clone, Debug)]
 struct Conservative {
-    /// Delay that led here; a round below it leads back.
+    /// The delay that started conservative slow start. A round below it resumes slow start.
     baseline: Span,
-    /// Rounds left, this one included.
+    /// Rounds left, including this one.
     rounds: u32,
 }
 
@@ -58,14 +61,14 @@ pub struct HystartPlusPlus {
     conservative: Option<Conservative>,
     /// The round is over when `snd_una` reaches this (windowEnd).
     end: u64,
-    /// Least RTT of the last round and of this one; [`Span::MAX`] if there was none.
+    /// Least RTT of the last round and of this one; [`Span::MAX`] without samples.
     last: Span,
     least: Span,
     samples: u32,
 }
 
 impl HystartPlusPlus {
-    /// For a connection that begins.
+    /// The state of a new connection.
     pub fn new(params: Params) -> Self {
         HystartPlusPlus {
             params,
@@ -78,7 +81,8 @@ impl HystartPlusPlus {
         }
     }
 
-    /// In place of [`left_for_avoidance`]: grows the window and, when slow start is over, sets `ssthresh`.
+    /// Replaces [`left_for_avoidance`]: grows the window, and sets `ssthresh` when slow start is
+    /// over.
     pub fn left_for_avoidance(&mut self, ack: &Ack, window: &mut Window) -> u32 {
         if !in_slow_start(window) || window.ssthresh != INFINITE_SSTHRESH {
             return left_for_avoidance(ack, window);
@@ -122,7 +126,7 @@ impl HystartPlusPlus {
             Some(c) if self.least < c.baseline => self.conservative = None,
             Some(_) => {}
             None if self.last != Span::MAX && self.least >= self.last + self.rise() => {
-                // The rest of this round counts as one.
+                // The rest of this round counts as one round.
                 let rounds = self.params.css_rounds;
                 self.conservative = Some(Conservative { baseline: self.least, rounds });
             }
@@ -130,13 +134,13 @@ impl HystartPlusPlus {
         }
     }
 
-    /// Rise of the delay over the last round's that counts.
+    /// The rise over the last round's delay that counts.
     fn rise(&self) -> Span {
         let part = self.last.scale(1, self.params.rise_divisor.max(1));
         part.min(self.params.max_rise).max(self.params.min_rise)
     }
 
-    /// Whether it grows at a quarter of the pace.
+    /// Whether growth is at a quarter of the pace.
     pub fn is_conservative(&self) -> bool {
         self.conservative.is_some()
     }
@@ -156,7 +160,7 @@ mod tests {
         (HystartPlusPlus::new(Params::default()), initial_window())
     }
 
-    /// A round of ten ACKs of a segment each with this RTT.
+    /// A round of ten ACKs of one segment each with this RTT.
     fn round(hystart: &mut HystartPlusPlus, window: &mut Window, rtt: Span) {
         let una = hystart.end;
         for n in 0..10 {
@@ -178,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_of_seven_samples_says_nothing() {
+    fn a_round_of_seven_samples_is_not_evaluated() {
         let (mut hystart, mut w) = fresh();
         round(&mut hystart, &mut w, ms(40));
         let una = hystart.end;
@@ -200,13 +204,14 @@ mod tests {
             round(&mut hystart, &mut w, ms(60));
             windows.push(w.cwnd);
         }
-        // Eight at full pace, then a quarter of 2 + 4 * 10; in the sixth round after the rise it is over.
+        // Eight at full pace, then a quarter of 2 + 4 * 10. Slow start ends in the sixth round
+        // after the rise.
         assert_eq!(windows[..5], [28, 31, 33, 36, 38]);
         assert_eq!((windows[5], w.ssthresh), (38, 38));
     }
 
     #[test]
-    fn a_delay_that_falls_again_was_no_queue() {
+    fn a_delay_that_falls_again_resumes_slow_start() {
         let (mut hystart, mut w) = fresh();
         round(&mut hystart, &mut w, ms(40));
         round(&mut hystart, &mut w, ms(60));
@@ -219,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_adds_eight_segments_at_most_and_a_later_slow_start_is_plain() {
+    fn an_ack_adds_at_most_eight_segments_and_a_later_slow_start_is_plain() {
         let (mut hystart, mut w) = fresh();
         let ack = Ack { acked: 30, ..ack_at(Time::ZERO) };
         assert_eq!((hystart.left_for_avoidance(&ack, &mut w), w.cwnd), (0, 18));

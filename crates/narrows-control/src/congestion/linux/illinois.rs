@@ -1,9 +1,12 @@
-//! Illinois: losses say when to give way, the delay how much, and how fast to grow.
+//! Illinois: losses decide when to reduce the window; the delay decides by how much, and how fast
+//! to grow.
 //!
-//! Source: Liu, Basar and Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed networks"
-//! (Performance Evaluation 65, 2008); Linux `tcp_illinois.c`, integers as there: the least alpha is 38/128 where the
-//! paper has 0.3. As in Linux the largest RTT is never forgotten, and growth counts segments as they are acknowledged in order
-//! (`pkts_acked` of `tcp_clean_rtx_queue`), SACKed before or not: the ACK that ends a recovery is worth a window. No deviation known.
+//! Source: Liu, Basar and Srikant, "TCP-Illinois: a loss- and delay-based congestion control
+//! algorithm for high-speed networks" (Performance Evaluation 65, 2008); Linux `tcp_illinois.c`,
+//! with its integers: the least alpha is 38/128 where the paper has 0.3. As in Linux, the largest
+//! RTT is never forgotten, and segments count when they are acknowledged in order, SACKed before or
+//! not (`pkts_acked` of `tcp_clean_rtx_queue`). So the ACK that ends a recovery counts for a whole
+//! window. No deviation is known.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
@@ -11,13 +14,15 @@ use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
 /// Parameters of [`Illinois`]; the defaults are Linux's module parameters and constants.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Below this window it is Reno, segments (`win_thresh`). 15.
+    /// Below this window it behaves as Reno, segments (`win_thresh`). 15.
     pub low_window: u32,
-    /// After congestion, rounds of a low delay before it grows fastest again (`theta`). 5.
+    /// After congestion, rounds of low delay before the fastest growth resumes (`theta`). 5.
     pub low_rounds: u32,
-    /// Least and most segments per RTT, in 1/128 (`ALPHA_MIN`, `ALPHA_MAX`). 38 and 1280: the paper's 0.3 and 10.
+    /// Minimum and maximum segments per RTT, in 1/128 (`ALPHA_MIN`, `ALPHA_MAX`). 38 and 1280: the
+    /// paper's 0.3 and 10.
     pub alpha: (u32, u32),
-    /// Least and most of the window that a loss takes, in 1/64 (`BETA_MIN`, `BETA_MAX`). 8 and 32: the paper's 1/8 and 1/2.
+    /// Minimum and maximum share of the window that a loss removes, in 1/64 (`BETA_MIN`,
+    /// `BETA_MAX`). 8 and 32: the paper's 1/8 and 1/2.
     pub beta: (u32, u32),
     /// Least `ssthresh`, segments. 2.
     pub min_ssthresh: u32,
@@ -29,7 +34,7 @@ impl Default for Params {
     }
 }
 
-/// log2 of the scale of alpha, and of that of beta.
+/// log2 of the scales of alpha and beta.
 const ALPHA_SHIFT: u32 = 7;
 const BETA_SHIFT: u32 = 6;
 
@@ -38,7 +43,7 @@ const BETA_SHIFT: u32 = 6;
 pub struct Illinois {
     params: Params,
     credit: AdditiveIncrease,
-    /// Segments per RTT, in 1/128; share that a loss takes, in 1/64.
+    /// Segments per RTT, in 1/128, and the share that a loss removes, in 1/64.
     alpha: u32,
     beta: u32,
     /// Least and largest RTT of the connection, us; `None` before the first.
@@ -48,10 +53,11 @@ pub struct Illinois {
     samples: u32,
     /// The round is over when `snd_una` passes this.
     end: u64,
-    /// Acknowledged in order by the last ACK (`acked`), and up to where, segments.
+    /// Segments that the last ACK acknowledged in order (`acked`), and the first one after them.
     acked: u32,
     una: Option<u64>,
-    /// The delay has been above the lowest hundredth, and the rounds since that it was not (`rtt_above`, `rtt_low`).
+    /// The delay has been above the lowest hundredth, and the rounds since it was below
+    /// (`rtt_above`, `rtt_low`).
     above: bool,
     low: u32,
 }
@@ -87,13 +93,14 @@ impl Illinois {
         self.sum = 0;
     }
 
-    /// Segments per RTT at a mean queueing delay of `mean` where the largest was `most`: k1 / (k2 + d) of the paper, equation 3.
+    /// Segments per RTT at a mean queueing delay of `mean` with the largest at `most`: k1 / (k2 +
+    /// d), equation 3 of the paper.
     fn alpha_at(&mut self, mean: u64, most: u64) -> u32 {
         let (least_alpha, most_alpha) = (u64::from(self.params.alpha.0), u64::from(self.params.alpha.1));
         let low = most / 100;
         if mean <= low {
             if self.above {
-                // One good round is not believed.
+                // One round of low delay is not sufficient.
                 self.low += 1;
                 if self.low < self.params.low_rounds {
                     return self.alpha;
@@ -108,7 +115,8 @@ impl Illinois {
         u32::try_from(most * most_alpha / (most + steep).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Share that a loss takes at these delays, linear between a tenth and four fifths of the largest (the paper, equation 4).
+    /// The share that a loss removes at these delays: linear between a tenth and four fifths of the
+    /// largest (the paper, equation 4).
     fn beta_at(&self, mean: u64, most: u64) -> u32 {
         let (least_beta, most_beta) = self.params.beta;
         let (low, high) = (most / 10, 8 * most / 10);
@@ -148,7 +156,7 @@ impl Controller for Illinois {
         self.acked = before
             .map_or(ack.acked, |una| u32::try_from(ack.snd_una.saturating_sub(una)).unwrap_or(u32::MAX));
         if let Some(rtt) = ack.rtt {
-            // 3.3 s: beyond, Linux's alpha would overflow (`RTT_MAX`).
+            // 3.3 s. Above it Linux's alpha would overflow (`RTT_MAX`).
             let most = u64::from(u32::MAX / self.params.alpha.1.max(1));
             let rtt = rtt.as_micros().min(most);
             let us = rtt as u32;
@@ -181,7 +189,8 @@ impl Controller for Illinois {
         if event.signal == Signal::Timeout {
             (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta.1);
             (self.above, self.low) = (false, 0);
-            // The next ACK, at a window of one, begins the round; in Linux it has begun by now.
+            // The next ACK, at a window of one, begins the round. In Linux the round has begun by
+            // then.
             self.begin_round(0);
         }
     }
@@ -198,7 +207,8 @@ mod tests {
     use crate::congestion::harness::{RARE, ack_at, congestion, per_rtt_with_rare_losses, window};
     use crate::units::{Span, Time};
 
-    /// Shares in Linux's integers; the vector's alpha is 1 % more (0.3 is 38/128), and its beta up to 1/64.
+    /// Shares in Linux's integers. The vector's alpha is 1 % larger (0.3 is 38/128), its beta by up
+    /// to 1/64.
     #[test]
     fn tv_s5_alpha_falls_and_beta_rises_with_the_delay() {
         for (delay, alpha, beta) in [
@@ -225,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_delay_five_rounds_without_are_needed_for_the_fastest_growth() {
+    fn after_a_delay_the_fastest_growth_needs_five_rounds_without() {
         let mut illinois = Illinois::default();
         after_round(&mut illinois, 100, 50);
         assert_eq!(illinois.alpha, 1280, "never delayed");
@@ -239,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_window_and_a_timeout_are_renos() {
+    fn a_small_window_and_a_timeout_behave_as_reno() {
         let mut illinois = Illinois::default();
         after_round(&mut illinois, 14, 50);
         assert_eq!((illinois.alpha, illinois.beta), (128, 32));
@@ -256,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_takes_the_mean_of_its_samples_and_no_absurd_ones() {
+    fn a_round_uses_the_mean_of_its_samples_and_ignores_absurd_ones() {
         let mut illinois = Illinois::default();
         let ack = |una, ms| Ack {
             snd_una: una,
@@ -268,7 +278,7 @@ mod tests {
             illinois.on_sample(&ack(una, ms));
         }
         illinois.on_ack(&ack(1, 100), &mut window(100));
-        // A mean of 50 ms of 100.
+        // A mean of 50 ms with a largest delay of 100 ms.
         assert_eq!((illinois.alpha, illinois.beta, illinois.samples, illinois.end), (74, 21, 0, 100));
         illinois.on_sample(&ack(1, 1_000_000));
         assert_eq!(illinois.rtts, Some((50_000, u32::MAX / 1280)));
@@ -286,9 +296,10 @@ mod tests {
         }
     }
 
-    /// What was SACKed during a recovery counts when it is acknowledged in order: 100 segments are ten, at an alpha of ten.
+    /// Segments SACKed during a recovery count when they are acknowledged in order: 100 segments at
+    /// an alpha of ten give ten.
     #[test]
-    fn the_ack_that_ends_a_recovery_is_worth_a_window() {
+    fn the_ack_that_ends_a_recovery_counts_for_a_window() {
         let mut illinois = Illinois { end: 1000, ..Illinois::default() };
         let mut w = window(100);
         let ack = |una| Ack { snd_una: una, acked: 1, ..ack_at(Time::ZERO) };
@@ -303,7 +314,8 @@ mod tests {
         assert_eq!(w.cwnd, 110, "it counts once");
     }
 
-    /// What it is for: a wide link without a queue is filled by ten segments per RTT, and a loss there costs an eighth.
+    /// Illinois's goal: it fills a wide link without a queue by ten segments per RTT, and a loss
+    /// there costs an eighth.
     #[test]
     fn rare_losses_on_an_empty_wide_link_cost_less_than_they_cost_reno() {
         let per_rtt = per_rtt_with_rare_losses(Box::new(Illinois::default()));

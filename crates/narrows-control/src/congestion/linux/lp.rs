@@ -1,24 +1,31 @@
-//! TCP-LP: Reno that is meant to give way as soon as the one-way delay says that a queue builds. On Linux it mostly is Reno.
+//! TCP-LP: Reno that yields when the one-way delay shows a queue. On Linux it behaves as Reno in
+//! most connections.
 //!
-//! Source: Kuzmanovic and Knightly, "TCP-LP: Low-Priority Service via End-Point Congestion Control" (ToN 14(4), 2006); Linux
-//! `tcp_lp.c`, in its 32-bit integers, for these decide what it does:
-//! - The delay is the difference of two hosts' timestamps, of a millisecond each. Since Linux 4.10 the receiver's begin at random for each
-//!   connection, so that the difference is any 32-bit number.
-//! - The mean is kept in eighths, modulo 2^32. With seven offsets of eight the difference has more than 29 bits: the mean is cut off, stays
-//!   below the least delay, and nothing is ever taken for a queue. LP is Reno.
-//! - With the eighth, the first delay is its own least and largest one, which counts as a queue: the window is halved. Linux then sets the
-//!   largest delay to twice the mean, offset included, and no queue comes near the new threshold. LP is Reno from then on. Only a
-//!   receiver whose clock is ahead by less than a second is given way to, again and again.
-//! - The delay is computed with an estimate of the receiver's clock rate: a mean of what two ACKs' distances in milliseconds at both ends
-//!   say. One tick there and two here are 500 Hz, two there and one here 2000, so that between ACKs 1 to 3 ms apart the mean is
-//!   above 1000 Hz though both clocks run alike, and elsewhere it leaves 501 to 1000 Hz where delays vary. Above 1000 Hz Linux multiplies by
-//!   1000 / Hz = 0, and the delay is another number. What follows is any of the above, or cuts of what was no queue. Where ACKs are closer
-//!   than a tick and the two ends' ticks never fall between the same two, there is no estimate and no delay.
+//! Source: Kuzmanovic and Knightly, "TCP-LP: Low-Priority Service via End-Point Congestion Control"
+//! (ToN 14(4), 2006); Linux `tcp_lp.c`. Linux's 32-bit integers decide its behaviour:
+//! - The delay is the difference of two hosts' millisecond timestamps. Since Linux 4.10 the
+//!   receiver's timestamps start at a random value per connection, so the difference is an
+//!   arbitrary 32-bit number.
+//! - The mean is kept in eighths, modulo 2^32. For seven of eight offsets the difference exceeds 29
+//!   bits. The mean is then truncated and stays below the least delay, so no queue is ever
+//!   detected: LP is Reno.
+//! - For the eighth offset the first delay is both the least and the largest. That counts as a
+//!   queue, so the window is halved. Linux then sets the largest delay to twice the mean, offset
+//!   included, and no queue reaches the new threshold: LP is Reno from then on. Only if the
+//!   receiver's clock is ahead by less than a second does LP yield repeatedly.
+//! - The delay includes an estimate of the receiver's clock rate: a mean of the ratios of ACK
+//!   distances in milliseconds at both ends. One tick there and two here are 500 Hz, two there and
+//!   one here 2000. So for ACKs 1 to 3 ms apart the mean exceeds 1000 Hz although both clocks run
+//!   alike; elsewhere it leaves the range of 501 to 1000 Hz when delays vary. Above 1000 Hz Linux
+//!   multiplies by 1000 / Hz = 0, which makes the delay another number. The results are any of the
+//!   above, or cuts without a queue. If ACKs are closer than a tick and the ticks of both ends
+//!   never separate the same two ACKs, there is no estimate and no delay.
 //!
-//! Giving way leaves `ssthresh` alone, so that before the first loss slow start follows. At a window of one segment the receiver's
-//! delayed ACKs look like a queue.
-//! Deviations from Linux: a cut that an ACK without progress causes waits for the next that has some; one that the ACK causes which begins
-//! recovery is left out, as the transport has answered that ACK before (Linux cuts first, and recovery halves what is left).
+//! A cut leaves `ssthresh` unchanged, so before the first loss slow start follows. At a window of
+//! one segment the receiver's delayed ACKs look like a queue. Deviations from Linux: a cut caused
+//! by an ACK without progress waits for the next ACK with progress; a cut caused by the ACK that
+//! begins recovery is left out, because the transport has handled that ACK before (Linux cuts
+//! first, and recovery halves the rest).
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Timestamps, Window};
@@ -27,16 +34,18 @@ use crate::units::{Span, Time};
 /// Parameters of [`Lp`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Congested beyond this share of the way from the least to the largest one-way delay, in per cent. 15: the paper, section IV.
+    /// Position between the least and the largest one-way delay above which the path is congested,
+    /// in per cent. 15: the paper, section IV.
     pub threshold: u32,
-    /// How far the receiver's timestamps are ahead of the sender's, ticks. `None`: by the seed, any 32-bit number
-    /// (`net.ipv4.tcp_timestamps` = 1).
+    /// Offset of the receiver's timestamps from the sender's, ticks. `None`: a 32-bit number from
+    /// the seed (`net.ipv4.tcp_timestamps` = 1).
     pub offset: Option<u32>,
-    /// For how long the sender's host had been up at time zero. 1 h: any.
+    /// Uptime of the sender's host at time zero. 1 h: an arbitrary value.
     pub uptime: Span,
     /// Delays are smoothed by `1 / 2^n`. 3.
     pub mean_shift: u32,
-    /// After giving way it does not grow for so many RTTs, and gives all up if the delay rises again (the inference phase). 3: Linux.
+    /// Length of the inference phase after a cut, RTTs. The window does not grow in it, and falls
+    /// to one segment if the delay rises again. 3: Linux.
     pub inference_rtts: u32,
 }
 
@@ -61,7 +70,7 @@ const CLOCK_SHIFT: u32 = 6;
 #[derive(Clone, Debug, Default)]
 struct Clock {
     hz: u32,
-    /// The last ACK's timestamp and echo; 0: none.
+    /// The last ACK's timestamp and echo; 0 if none.
     value: u32,
     echo: u32,
 }
@@ -78,19 +87,20 @@ impl Clock {
         (self.value, self.echo) = (value, echo);
     }
 
-    /// What of this clock is a tick of ours: 1, or what integers make of it.
+    /// Our ticks per tick of this clock: 1, or what integer division leaves of it.
     fn ticks(&self) -> Option<u32> {
         HZ.checked_div(self.hz)
     }
 }
 
-/// One-way delays in ticks, zero point unknown, modulo 2^32.
+/// One-way delays in ticks, with an unknown offset, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Delays {
-    /// A mean, in `1 / 2^mean_shift` (`sowd`); 0: none.
+    /// The mean in `1 / 2^mean_shift` (`sowd`); 0 if none.
     smoothed: u32,
     min: u32,
-    /// The second largest, so that one outlier does not count, and the largest (`owd_max`, `owd_max_rsv`).
+    /// The second largest delay, so that one outlier does not count, and the largest (`owd_max`,
+    /// `owd_max_rsv`).
     max: u32,
     largest: u32,
 }
@@ -123,12 +133,12 @@ impl Delays {
         self.min.wrapping_add(per_cent.wrapping_mul(self.max.wrapping_sub(self.min)) / 100)
     }
 
-    /// At the threshold, too: where the least delay is the largest, any is.
+    /// Includes the threshold itself: if the least delay is the largest, any delay counts.
     fn congested(&self, per_cent: u32, shift: u32) -> bool {
         self.smoothed >> shift >= self.threshold(per_cent)
     }
 
-    /// What was found is taken for the level without a queue.
+    /// The current mean becomes the level without a queue.
     fn begin_anew(&mut self, shift: u32) {
         self.min = self.smoothed >> shift;
         self.max = self.smoothed >> shift.saturating_sub(1);
@@ -136,11 +146,11 @@ impl Delays {
     }
 }
 
-/// What giving way does to the window.
+/// The effect of a cut on the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     Half,
-    /// A segment is left: the delay rose again in the inference phase.
+    /// To one segment: the delay rose again in the inference phase.
     All,
 }
 
@@ -149,18 +159,18 @@ enum Cut {
 pub struct Lp {
     params: Params,
     reno: Reno,
-    /// What the receiver's clock is ahead, ticks. The simulator's ticks begin together.
+    /// Offset of the receiver's clock, ticks. The simulator's clocks start together.
     offset: u32,
     clock: Clock,
     delays: Delays,
     /// Length of the inference phase, ticks.
     inference: u32,
     inferring: bool,
-    /// Tick of the last cut; 0: none.
+    /// Tick of the last cut; 0 if none.
     last_cut: u32,
-    /// Decided, and not yet done: a sample does not move the window.
+    /// A cut that is decided but not executed, because a sample cannot change the window.
     cut: Option<Cut>,
-    /// This ACK has ended a reduction.
+    /// This ACK ended a reduction.
     recovered: bool,
 }
 
@@ -170,7 +180,7 @@ impl Lp {
         Lp { params, ..Lp::default() }
     }
 
-    /// A tick of the simulator's clock by the sender's host.
+    /// The tick of the sender's host at a time.
     fn here(&self, tick: u32) -> u32 {
         tick.wrapping_add((self.params.uptime.as_nanos() / Timestamps::TICK.as_nanos()) as u32)
     }
@@ -215,7 +225,7 @@ impl Controller for Lp {
         }
         self.delays.begin_anew(shift);
         self.last_cut = now;
-        // PRR, or the end of a reduction, overwrites in Linux what the cut leaves.
+        // In Linux PRR, or the end of a reduction, overwrites the cut window.
         if !recovered && !matches!(ack.state, State::Cwr | State::Recovery) {
             self.cut = Some(if self.inferring { Cut::All } else { Cut::Half });
         }
@@ -268,14 +278,15 @@ mod tests {
         Span::from_millis(n)
     }
 
-    /// A controller whose receiver's clock is ahead by so many ticks.
+    /// A controller whose receiver's clock is ahead by this many ticks.
     fn ahead_by(offset: u32) -> Lp {
         let mut lp = Lp::new(Params { offset: Some(offset), ..Params::default() });
         lp.on_established(&connection(Some(ms(100)), None), &mut window(10));
         lp
     }
 
-    /// An ACK at `at` ms that took `one_way` ms to be due and 50 ms on its way back.
+    /// An ACK for a packet that took `one_way` ms. It arrives at `at` ms after 50 ms on its way
+    /// back.
     fn ack(at: u64, one_way: u64) -> Ack {
         let value = Time::ZERO + ms(1000 + at - 50);
         let clock = Timestamps::clock;
@@ -288,14 +299,14 @@ mod tests {
         lp.on_ack(ack, w);
     }
 
-    /// In Linux's ticks of a millisecond 17 where the vector has 17.5.
+    /// 17 in Linux's millisecond ticks; the vector has 17.5.
     #[test]
-    fn tv_s11_congested_beyond_a_seventh_of_the_way() {
+    fn tv_s11_the_path_is_congested_beyond_a_seventh_of_the_range() {
         assert_eq!(Delays { smoothed: 0, min: 10, max: 60, largest: 90 }.threshold(15), 17);
     }
 
     #[test]
-    fn the_largest_delay_but_one_counts() {
+    fn the_second_largest_delay_counts() {
         let mut delays = Delays::default();
         let mut max = Vec::new();
         for delay in [10, 50, 90, 20, 60, 70] {
@@ -307,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_taken_for_a_mean_of_what_two_acks_say() {
+    fn the_clock_rate_is_a_mean_of_ratios_between_two_acks() {
         let mut clock = Clock::default();
         clock.take(5000, 100);
         assert_eq!(clock.ticks(), None, "one ACK says nothing");
@@ -324,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_queue_halves_the_window_then_holds_it_and_then_leaves_one_segment() {
-        // Ahead by a millisecond only: a delay of twice the mean is within reach.
+        // The offset is one millisecond, so a delay of twice the mean is possible.
         let mut lp = ahead_by(1);
         let mut w = Window { cwnd: 100, ssthresh: 50, pacing_rate: None };
         step(&mut lp, &mut w, &ack(0, 10));
@@ -340,14 +351,15 @@ mod tests {
         assert_eq!(w.cwnd, 1);
     }
 
-    /// The mean of a delay of more than 29 bits is never more than the least one; below, it is compared once with itself.
+    /// The mean of a delay of more than 29 bits never exceeds the least one. Below 29 bits it is
+    /// compared once with itself.
     #[test]
-    fn with_seven_offsets_of_eight_no_queue_is_ever_seen() {
+    fn with_seven_of_eight_offsets_no_queue_is_ever_detected() {
         for eighth in 0..8 {
             let mut delays = Delays::default();
             let mut cuts = 0;
             for n in 0..2000 {
-                // A queue of 100 ms that comes and goes.
+                // A queue of 100 ms that builds and drains.
                 delays.take((eighth << 29) + (1 << 28) + n % 100, 3);
                 if delays.congested(15, 3) {
                     delays.begin_anew(3);
@@ -373,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_offset_is_the_connections() {
+    fn the_offset_belongs_to_the_connection() {
         let mut offsets = Vec::new();
         for seed in 0..64 {
             let mut lp = Lp::default();
@@ -396,7 +408,8 @@ mod tests {
         assert_eq!(w.ssthresh, 5);
     }
 
-    /// Share of a link of 60 Mbit/s and 50 ms, mean queueing delay of 50 ms at most, and losses, after 10 s.
+    /// Share of a link of 60 Mbit/s and 50 ms, mean queueing delay (50 ms at most) and losses,
+    /// after 10 s.
     fn alone(offset: u32) -> (f64, f64, u64) {
         let rate = Rate::from_bits_per_sec(60_000_000);
         let path = Path { queue: 250, ..Path::new(rate, 50) };
@@ -409,17 +422,18 @@ mod tests {
         (share, (sender.queue_seconds() - queued) / 50.0, sender.lost() - lost)
     }
 
-    /// What it is for: others find the queue short. With agreeing clocks it does that, at the price of most of the link: until a loss has set
-    /// `ssthresh`, each cut is followed by slow start, whose bursts are the next queue.
+    /// LP's goal: other flows find a short queue. With synchronised clocks it achieves that at the
+    /// cost of most of the link. Until a loss has set `ssthresh`, slow start follows each cut, and
+    /// its bursts build the next queue.
     #[test]
-    fn where_clocks_agree_it_keeps_the_queue_short() {
+    fn with_synchronised_clocks_it_keeps_the_queue_short() {
         let (share, queue, lost) = alone(0);
         assert!(queue < 0.005 && lost == 0, "{share:.3} of the link, {queue:.4} s in the queue, {lost} lost");
     }
 
     /// What Linux does.
     #[test]
-    fn where_clocks_do_not_agree_it_fills_the_queue_as_reno_does() {
+    fn without_synchronised_clocks_it_fills_the_queue_as_reno_does() {
         let (share, queue, lost) = alone(1 << 30);
         assert!(
             share > 0.95 && queue > 0.01 && lost > 0,

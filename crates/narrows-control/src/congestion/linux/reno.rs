@@ -1,7 +1,7 @@
-//! Reno: one segment per window of ACKs, half the window on congestion.
+//! Reno: adds one segment per window of ACKs and halves the window on congestion.
 //!
-//! Source: RFC 5681; Linux `tcp_cong.c`. Slow start and loss recovery are the transport's and
-//! `slow_start.rs`'s.
+//! Source: RFC 5681; Linux `tcp_cong.c`. The transport does loss recovery, and `slow_start.rs` slow
+//! start.
 
 use super::hystartpp::{self, HystartPlusPlus};
 use super::slow_start::{AdditiveIncrease, left_for_avoidance};
@@ -10,8 +10,8 @@ use crate::congestion::{Ack, Congestion, Controller, Window};
 /// Parameters of [`Reno`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Segments of window that congestion leaves of `divisor` segments: `ssthresh = cwnd / divisor`. 2: RFC 5681
-    /// equation 4, Linux `tcp_reno_ssthresh`.
+    /// Divisor of the window on congestion: `ssthresh = cwnd / divisor`. 2: RFC 5681 equation 4,
+    /// Linux `tcp_reno_ssthresh`.
     pub divisor: u32,
     /// Least `ssthresh`, segments. 2: RFC 5681 equation 4.
     pub min_ssthresh: u32,
@@ -82,9 +82,9 @@ mod tests {
         }
     }
 
-    /// TV-S11: a loss every 1/p segments gives a mean window of sqrt(3/(2p)) in the model of the law, where a
-    /// window of ACKs takes an RTT and recovery takes no time. Whole segments cost about a tenth at such windows:
-    /// the sawtooth is 5 to 11 where the law has 5.77 to 11.55.
+    /// TV-S11: losses every 1/p segments give a mean window of sqrt(3/(2p)). In that model a window
+    /// of ACKs takes one RTT and recovery takes no time. Whole segments cost about a tenth at such
+    /// windows: the sawtooth spans 5 to 11 where the law has 5.77 to 11.55.
     #[test]
     fn the_sawtooth_has_the_mean_window_of_the_square_root_law() {
         let mut reno = Reno::default();
@@ -103,7 +103,7 @@ mod tests {
         assert!((0.88 * 8.66..8.66).contains(&mean), "mean window {mean:.2}");
     }
 
-    /// The same over a link. Recovery takes a round trip here, which costs little when losses are rare.
+    /// The same on a link. Recovery takes one RTT, which costs little when losses are rare.
     #[test]
     fn rare_losses_on_a_link_give_the_throughput_of_the_square_root_law() {
         let path =

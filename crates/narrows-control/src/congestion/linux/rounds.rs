@@ -1,4 +1,4 @@
-//! RTTs per round trip, as Vegas, Veno and YeAH take them (Linux `tcp_vegas.c`).
+//! RTTs per round trip for Vegas, Veno and YeAH (Linux `tcp_vegas.c`).
 //!
 //! Times are whole microseconds plus one, as in Linux, so that none is zero.
 
@@ -8,13 +8,14 @@ use crate::units::Span;
 /// Least RTTs, of the path and of the round trip.
 #[derive(Clone, Debug)]
 pub struct Rounds {
-    /// Least RTT since the start or the last [`Rounds::restart`], us; `u32::MAX` before the first (`baseRTT`).
+    /// Least RTT since the start or the last [`Rounds::restart`], us; `u32::MAX` before the first
+    /// sample (`baseRTT`).
     pub base: u32,
-    /// Least RTT since it was last cleared, us; `u32::MAX` if there was none (`minRTT`).
+    /// Least RTT since the last reset, us; `u32::MAX` without samples (`minRTT`).
     pub least: u32,
-    /// Samples since they were last cleared (`cntRTT`).
+    /// Samples since the last reset (`cntRTT`).
     pub samples: u32,
-    /// The sender is in state Open: queues are not measured while it repairs (`doing_vegas_now`).
+    /// The sender is in state Open. Queues are not measured during recovery (`doing_vegas_now`).
     pub open: bool,
     /// The round is over when `snd_una` passes this (`beg_snd_nxt`).
     end: u64,
@@ -27,7 +28,7 @@ impl Default for Rounds {
 }
 
 impl Rounds {
-    /// Takes the sample of an ACK, in whatever state. Starts a round when the state has become Open.
+    /// Takes the sample of an ACK, in any state. Starts a round when the state becomes Open.
     pub fn on_sample(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             let rtt = micros(rtt);
@@ -42,12 +43,13 @@ impl Rounds {
         self.open = open;
     }
 
-    /// Whether this ACK ends the round. The caller reads the samples and calls [`Rounds::begin`].
+    /// Whether this ACK ends the round. The caller then reads the samples and calls
+    /// [`Rounds::begin`].
     pub fn is_over(&self, ack: &Ack) -> bool {
         ack.snd_una > self.end
     }
 
-    /// Starts a round: it lasts until what is sent by now is acknowledged.
+    /// Starts a round. It lasts until everything sent so far is acknowledged.
     pub fn begin(&mut self, snd_nxt: u64) {
         self.end = snd_nxt;
         self.samples = 0;
@@ -59,8 +61,8 @@ impl Rounds {
         self.least = u32::MAX;
     }
 
-    /// The sender was idle: the path may be another one (Linux CA_EVENT_TX_START). The end of the round stays, all of
-    /// it is acknowledged.
+    /// The sender was idle, so the path may have changed (Linux CA_EVENT_TX_START). The end of the
+    /// round stays, because all of it is acknowledged.
     pub fn restart(&mut self) {
         self.base = u32::MAX;
         self.least = u32::MAX;
@@ -70,7 +72,7 @@ impl Rounds {
 }
 
 fn micros(rtt: Span) -> u32 {
-    // One below the value that says "none".
+    // One below the value for "no sample".
     u32::try_from(rtt.as_micros().saturating_add(1)).unwrap_or(u32::MAX).min(u32::MAX - 1)
 }
 
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_begins_anew_when_recovery_is_over_and_the_path_is_not_forgotten() {
+    fn a_round_restarts_after_recovery_and_keeps_the_path() {
         let mut rounds = Rounds::default();
         rounds.on_sample(&ack(1, 50, State::Open));
         rounds.on_sample(&ack(2, 40, State::Recovery));

@@ -1,7 +1,8 @@
-//! Scalable TCP: a segment of window per hundred ACKed, an eighth off on congestion; the time between losses does not depend on the rate.
+//! Scalable TCP: adds a segment per hundred ACKed segments and removes an eighth on congestion. The
+//! time between losses does not depend on the rate.
 //!
-//! Source: Kelly, "Scalable TCP: Improving Performance in Highspeed Wide Area Networks" (CCR 33(2), 2003); Linux
-//! `tcp_scalable.c`. No deviation known.
+//! Source: Kelly, "Scalable TCP: Improving Performance in Highspeed Wide Area Networks" (CCR 33(2),
+//! 2003); Linux `tcp_scalable.c`. No deviation is known.
 
 use super::slow_start::{AdditiveIncrease, left_for_avoidance};
 use crate::congestion::{Ack, Congestion, Controller, Window};
@@ -9,10 +10,11 @@ use crate::congestion::{Ack, Congestion, Controller, Window};
 /// Parameters of [`Scalable`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// ACKed segments per segment of window, at most; a smaller window grows as Reno's. 100: the paper's a = 0.01
-    /// (`TCP_SCALABLE_AI_CNT`; 50 before Linux 5.2).
+    /// Maximum ACKed segments per segment of growth. A smaller window grows as Reno's. 100: the
+    /// paper's a = 0.01 (`TCP_SCALABLE_AI_CNT`; 50 before Linux 5.2).
     pub acks_per_segment: u32,
-    /// Congestion takes `1 / 2^shift` of the window. 3: the paper's b = 1/8 (`TCP_SCALABLE_MD_SCALE`).
+    /// Congestion removes `1 / 2^shift` of the window. 3: the paper's b = 1/8
+    /// (`TCP_SCALABLE_MD_SCALE`).
     pub decrease_shift: u32,
     /// Least `ssthresh`, segments. 2.
     pub min_ssthresh: u32,
@@ -87,8 +89,8 @@ mod tests {
         }
     }
 
-    /// Kelly 2003, section 3: a window of a/(b p) is where growth and decrease cancel. The window swings from there an eighth
-    /// down; its mean is 15/16 of it.
+    /// Kelly 2003, section 3: growth and decrease balance at a window of a/(b p). The window falls
+    /// from there by an eighth, so its mean is 15/16 of it.
     #[test]
     fn the_mean_window_is_inverse_to_the_loss_rate() {
         for segments_per_loss in [5_000, 10_000, 40_000] {
@@ -96,7 +98,7 @@ mod tests {
             let mut w = window(100);
             let (mut rtts, cycles) = (0.0, 200);
             for n in 0..cycles * segments_per_loss {
-                // The first half is left out: from 100 segments to the balance.
+                // Skip the first half: from 100 segments to the balance.
                 if n >= cycles / 2 * segments_per_loss {
                     rtts += 1.0 / f64::from(w.cwnd);
                 }
@@ -113,14 +115,14 @@ mod tests {
         }
     }
 
-    /// The time that a loss costs is the same at ten times the rate, which is what the controller is for: ln(8/7)/ln(1.01)
-    /// = 13.4 RTTs, one or two more for recovery and for the RTT that a loss takes to be known.
+    /// A loss costs the same time at ten times the rate, which is Scalable's goal: ln(8/7)/ln(1.01)
+    /// = 13.4 RTTs, plus one or two for recovery and for the RTT until the loss is detected.
     #[test]
     fn the_time_between_losses_does_not_depend_on_the_rate() {
         for mbit in [100, 1000] {
             let path = Path { queue: 20, ..Path::new(Rate::from_bits_per_sec(mbit * 1_000_000), 50) };
             let mut sender = Sender::new(Box::new(Scalable::default()), path);
-            // Slow start's overflow and what it costs.
+            // Skip slow start's overflow and its recovery.
             sender.run_for(Span::from_secs(20));
             let (mut lost, mut episodes) = (sender.lost(), Vec::<Time>::new());
             let end = sender.now() + Span::from_secs(20);

@@ -1,14 +1,14 @@
-//! What the window-based controllers share: slow start and the additive-increase counter.
+//! Slow start and the additive-increase counter, shared by the window-based controllers.
 
 use crate::congestion::{Ack, Window};
 
-/// Below the threshold (Linux `tcp_in_slow_start`).
+/// Whether the window is below the threshold (Linux `tcp_in_slow_start`).
 pub fn in_slow_start(window: &Window) -> bool {
     window.cwnd < window.ssthresh
 }
 
-/// Slow start: one segment per segment ACKed, up to `ssthresh`. Returns the ACKed segments that are
-/// left over for congestion avoidance.
+/// Slow start: one segment per ACKed segment, up to `ssthresh`. Returns the ACKed segments left
+/// over for congestion avoidance.
 pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     let room = window.ssthresh.saturating_sub(window.cwnd);
     let used = acked.min(room);
@@ -16,8 +16,9 @@ pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     acked - used
 }
 
-/// How an ACK begins for all of the family: a window that is not the limit does not grow (RFC 7661; Linux `tcp_is_cwnd_limited`), one below the threshold is in
-/// slow start. Returns the ACKed segments that are left over for congestion avoidance.
+/// The first step of every ACK: a window that does not limit the sender does not grow (RFC 7661;
+/// Linux `tcp_is_cwnd_limited`), and a window below the threshold is in slow start. Returns the
+/// ACKed segments left over for congestion avoidance.
 pub fn left_for_avoidance(ack: &Ack, window: &mut Window) -> u32 {
     match ack.cwnd_limited {
         false => 0,
@@ -31,18 +32,19 @@ pub fn part(window: u32, share: u32, of: u32) -> u32 {
     u32::try_from(u64::from(window) * u64::from(share) / u64::from(of.max(1))).unwrap_or(u32::MAX)
 }
 
-/// Counts ACKed segments towards the next segment of window (Linux `tcp_cong_avoid_ai`).
+/// Counts ACKed segments towards the next segment of growth (Linux `tcp_cong_avoid_ai`).
 #[derive(Clone, Debug, Default)]
 pub struct AdditiveIncrease {
-    /// ACKed segments not yet turned into window.
+    /// ACKed segments not yet converted into growth.
     acked: u32,
 }
 
 impl AdditiveIncrease {
-    /// Grows the window by one segment for every `per` segments ACKed.
+    /// Grows the window by one segment per `per` ACKed segments.
     pub fn on_ack(&mut self, window: &mut Window, per: u32, acked: u32) {
         let per = per.max(1);
-        // `per` may have shrunk below what was saved under a larger one; that credit is worth one segment only.
+        // `per` may have shrunk below the credit saved under a larger one. That credit is worth one
+        // segment only.
         if self.acked >= per {
             self.acked = 0;
             window.cwnd = window.cwnd.saturating_add(1);
@@ -53,15 +55,16 @@ impl AdditiveIncrease {
         window.cwnd = window.cwnd.saturating_add(segments);
     }
 
-    /// Counts towards `per` without growing. True when so many had been counted before this ACK, which is then not counted.
+    /// Counts towards `per` without growing. Returns true if the count had reached `per` before
+    /// this ACK, which is then not counted.
     pub fn count(&mut self, per: u32, acked: u32) -> bool {
         let full = self.acked >= per;
         self.acked = if full { 0 } else { self.acked.saturating_add(acked) };
         full
     }
 
-    /// Grows the window by `share / 2^shift` segments per window of ACKed ones. A fraction of a segment is lost when whole ones
-    /// are added (Linux `tcp_illinois.c`).
+    /// Grows the window by `share / 2^shift` segments per window of ACKed segments. Adding whole
+    /// segments discards the remaining fraction (Linux `tcp_illinois.c`).
     pub fn by_share(&mut self, window: &mut Window, share: u32, shift: u32, acked: u32) {
         self.acked = self.acked.saturating_add(acked);
         let earned = (u64::from(self.acked) * u64::from(share)) >> shift;
@@ -72,7 +75,7 @@ impl AdditiveIncrease {
         }
     }
 
-    /// Forgets the credit, as Linux does when it enters CWR, Recovery or Loss.
+    /// Discards the credit, as Linux does on entering CWR, Recovery or Loss.
     pub fn reset(&mut self) {
         self.acked = 0;
     }
@@ -89,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_stops_at_ssthresh_and_hands_on_the_rest() {
+    fn slow_start_stops_at_ssthresh_and_returns_the_rest() {
         let mut w = window(8, 10);
         assert_eq!(slow_start(&mut w, 5), 3);
         assert_eq!(w.cwnd, 10);
@@ -99,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_slow_start_leaves_is_for_avoidance_if_the_window_is_the_limit() {
+    fn the_rest_of_slow_start_goes_to_avoidance_if_the_window_is_the_limit() {
         let ack = |acked, cwnd_limited| Ack { acked, cwnd_limited, ..ack_at(Time::ZERO) };
         for (cwnd, limited, left, after) in
             [(8, true, 3, 10), (10, true, 5, 10), (8, false, 0, 8), (10, false, 0, 10)]

@@ -1,9 +1,11 @@
-//! Vegas: holds two to four packets in the queue of the bottleneck, judged once per round trip by the delay.
+//! Vegas: keeps two to four packets in the bottleneck queue, estimated from the delay once per
+//! round trip.
 //!
-//! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet" (1995), in the form of
-//! Linux `tcp_vegas.c`: no retransmissions of its own, losses as Reno, slow start doubles every RTT.
-//! Deviation: Linux does not ask whether the window limits the sender, so that an application that sends little grows it; here it
-//! does not (RFC 7661).
+//! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet"
+//! (1995), as in Linux `tcp_vegas.c`: it has no retransmissions of its own, treats losses as Reno,
+//! and doubles every RTT in slow start. Deviation: Linux does not check whether the window limits
+//! the sender, so it grows the window of an application-limited sender. Here it does not grow (RFC
+//! 7661).
 
 use super::reno::Reno;
 use super::rounds::Rounds;
@@ -20,7 +22,8 @@ pub struct Params {
     pub beta: u32,
     /// Packets in the queue above which slow start ends (Linux `gamma`).
     pub gamma: u32,
-    /// With this many samples in a round or fewer, all may be delayed ACKs: Reno (Linux: 2).
+    /// With at most this many samples in a round, all may be delayed ACKs: behave as Reno (Linux:
+    /// 2).
     pub few_samples: u32,
     /// Least window, segments (Linux: 2).
     pub min_window: u32,
@@ -38,7 +41,7 @@ pub struct Vegas {
     params: Params,
     rounds: Rounds,
     reno: Reno,
-    /// Packets in the queue, by the last round.
+    /// Packets in the queue according to the last round.
     queued: u32,
 }
 
@@ -48,14 +51,14 @@ impl Vegas {
         Vegas { params, ..Vegas::default() }
     }
 
-    /// The round's verdict (Linux `tcp_vegas_cong_avoid`).
+    /// The decision at the end of a round (Linux `tcp_vegas_cong_avoid`).
     fn judge(&mut self, ack: &Ack, window: &mut Window) {
         let (base, rtt) = (self.rounds.base, self.rounds.least);
-        // What is sent beyond the rate without queue stays in the queue.
+        // Data sent beyond the rate of the empty path stays in the queue.
         self.queued = part(window.cwnd, rtt.saturating_sub(base), base);
         if in_slow_start(window) {
             if self.queued > self.params.gamma {
-                // The window that would fill the path without queue, and one more.
+                // The window that fills the empty path, plus one.
                 window.cwnd = window.cwnd.min(part(window.cwnd, base, rtt).saturating_add(1));
                 leave_slow_start(window);
             } else if ack.cwnd_limited {
@@ -68,12 +71,12 @@ impl Vegas {
             window.cwnd = window.cwnd.saturating_add(1);
         }
         window.cwnd = window.cwnd.max(self.params.min_window);
-        // Linux tcp_current_ssthresh: remembers three quarters of the window.
+        // Linux tcp_current_ssthresh keeps three quarters of the window.
         window.ssthresh = window.ssthresh.max(window.cwnd / 2 + window.cwnd / 4);
     }
 }
 
-/// Linux `tcp_vegas_ssthresh`; its traces have the threshold at the window, not one below.
+/// Linux `tcp_vegas_ssthresh`. In its traces the threshold equals the window, not one below.
 fn leave_slow_start(window: &mut Window) {
     window.ssthresh = window.ssthresh.min(window.cwnd).max(1);
 }
@@ -122,7 +125,7 @@ mod tests {
     use crate::congestion::{Signal, State};
     use crate::units::Rate;
 
-    /// The window after a round in which the least RTT was `rtt` ms, on a path of `base` ms.
+    /// The window after a round with a least RTT of `rtt` ms, on a path of `base` ms.
     fn after_round(window: Window, base: u64, rtt: u64) -> Window {
         let mut vegas = Vegas::default();
         let mut w = window;
@@ -145,7 +148,8 @@ mod tests {
         Window { cwnd, ssthresh, pacing_rate: None }
     }
 
-    /// TV-S6: W = 20, base 50 ms, RTT 60 ms: 4.0 packets queued, no change; in slow start the target of 16.67 (16) and one more.
+    /// TV-S6: W = 20, base 50 ms, RTT 60 ms: 4.0 packets queued, no change. In slow start: the
+    /// target of 16.67 (16), plus one.
     #[test]
     fn tv_s6_four_queued_packets_are_enough_and_end_slow_start_at_the_target() {
         assert_eq!(after_round(window(20, 10), 50, 60).cwnd, 20);
@@ -164,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_of_few_samples_and_a_sender_in_disorder_are_renos() {
+    fn a_round_of_few_samples_and_a_sender_in_disorder_behave_as_reno() {
         let mut vegas = Vegas::default();
         let mut w = window(10, 5);
         let disorder = Ack { state: State::Disorder, rtt: Some(Span::from_millis(90)), ..ack_at(Time::ZERO) };
@@ -178,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_on_a_link_it_fills_it_with_two_to_four_packets_queued_and_loses_none() {
+    fn alone_on_a_link_it_fills_it_with_two_to_four_packets_queued_and_no_loss() {
         let path = Path::new(Rate::from_bits_per_sec(100_000_000), 20);
         let mut sender = Sender::new(Box::new(Vegas::default()), path);
         sender.run_for(Span::from_secs(20));
@@ -186,7 +190,7 @@ mod tests {
         sender.run_for(Span::from_secs(20));
         let share = (sender.delivered() - before) as f64 * 12_000.0 / 20.0 / 1e8;
         assert!(share > 0.99, "utilisation {share:.3}");
-        // 166.7 packets fill the path and one is on the wire.
+        // 166.7 packets fill the path, and one is in transmission.
         let cwnd = sender.window().cwnd;
         assert!((168..=172).contains(&cwnd), "window {cwnd}");
         assert_eq!(sender.lost(), 0);

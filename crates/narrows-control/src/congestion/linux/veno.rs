@@ -1,9 +1,11 @@
-//! Veno: Reno that asks the delay whether a loss was congestion: with a short queue it gives up a fifth of the window, not half.
+//! Veno: Reno that uses the delay to decide whether a loss was congestion. With a short queue it
+//! removes a fifth of the window, not half.
 //!
-//! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks" (JSAC 21(2), 2003); Linux
-//! `tcp_veno.c`, integers as there: half packets, rounded up, so that three are reached a little early. As in Linux
-//! the queue is judged by the RTTs since the last ACK that was allowed to grow the window, not by a round trip's.
-//! Deviation from Linux: what was counted towards the next segment is not handed on between Veno and Reno outside Open.
+//! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks"
+//! (JSAC 21(2), 2003); Linux `tcp_veno.c`, with its integers: half packets, rounded up, so three
+//! packets are reached slightly early. As in Linux, the queue is estimated from the RTTs since the
+//! last ACK that was allowed to grow the window, not from those of a round trip. Deviation from
+//! Linux: outside Open, Veno and Reno do not share the count towards the next segment.
 
 use super::reno::Reno;
 use super::rounds::Rounds;
@@ -14,11 +16,13 @@ use crate::units::{Span, Time};
 /// Parameters of [`Veno`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Packets in the queue from which on the path is congested, in halves (Linux `beta`). 6: the paper's beta = 3.
+    /// Packets in the queue, in halves, at which the path counts as congested (Linux `beta`). 6:
+    /// the paper's beta = 3.
     pub beta: u32,
-    /// Share of the window that a loss without congestion leaves: the first of so many parts. 4 of 5: the paper, section III.B.
+    /// Share of the window that a loss without congestion leaves: numerator and denominator. 4 of
+    /// 5: the paper, section III.B.
     pub kept: (u32, u32),
-    /// Up to this many samples it is Reno (Linux: 2).
+    /// With at most this many samples it behaves as Reno (Linux: 2).
     pub few_samples: u32,
     /// Least window and `ssthresh`, segments (Linux: 2).
     pub min_window: u32,
@@ -37,11 +41,12 @@ pub struct Veno {
     rounds: Rounds,
     reno: Reno,
     increase: AdditiveIncrease,
-    /// More than a few samples were seen; Linux never starts the count again.
+    /// There were more samples than that. Linux never resets the count.
     sampled: bool,
     /// Packets in the queue, in halves (`diff`).
     queued: u32,
-    /// The next window of ACKs on a congested path adds a segment, not only the one after (`inc`).
+    /// On a congested path only every other window of ACKs adds a segment: the next one does
+    /// (`inc`).
     turn: bool,
 }
 
@@ -144,7 +149,8 @@ mod tests {
         veno.on_ack(ack, w);
     }
 
-    /// A controller on a path of 50 ms whose last ACK took `rtt` us, and its window of `cwnd` segments.
+    /// A controller on a path of 50 ms whose last ACK took `rtt` us, and a window of `cwnd`
+    /// segments.
     fn after(rtt: u64, cwnd: u32) -> (Veno, Window) {
         let mut veno = Veno::default();
         for _ in 0..3 {
@@ -156,8 +162,9 @@ mod tests {
         (veno, w)
     }
 
-    /// W = 30 on a path of 50 ms. Of 55 ms the vector says 2.73 packets and so 24; in Linux's integers 60 - floor(54.55) halves
-    /// are three packets, and it is 15. Of 54 ms it is 60 - 55 halves and 24.
+    /// W = 30 on a path of 50 ms. For 55 ms the vector has 2.73 packets and hence 24; Linux's
+    /// integers have 60 - floor(54.55) halves = three packets and hence 15. For 54 ms they have 60
+    /// - 55 halves and 24.
     #[test]
     fn tv_s6_a_loss_with_fewer_than_three_queued_packets_takes_a_fifth() {
         for (rtt, halves, ssthresh) in [(50, 0, 24), (54, 5, 24), (55, 6, 15), (58, 9, 15)] {
@@ -175,12 +182,13 @@ mod tests {
             (0..84).for_each(|_| step(&mut veno, &mut w, &ack(rtt)));
             w.cwnd
         };
-        // Two segments of 41 or 42 ACKs each; Reno has used 20 + 21 + 22, and has 22 of 23 ACKs for the next.
+        // Two segments of 41 or 42 ACKs each. Reno has used 20 + 21 + 22, and has 22 of 23 ACKs for
+        // the next.
         assert_eq!((windows(65_000), windows(50_000)), (22, 23));
     }
 
     #[test]
-    fn it_is_reno_in_disorder_and_until_three_samples_are_there() {
+    fn it_is_reno_in_disorder_and_before_three_samples() {
         let mut veno = Veno::default();
         let mut w = window(10);
         for n in 1..=3 {
@@ -203,8 +211,8 @@ mod tests {
         assert!(!veno.congested(), "the path is measured anew");
     }
 
-    /// What it is for: losses that are not congestion cost a fifth of the window, so that the mean window is
-    /// sqrt((1 - b/2) / (b p)) with b = 1/5, 1.7 times Reno's.
+    /// Veno's goal: a loss that is not congestion costs a fifth of the window. The mean window is
+    /// then sqrt((1 - b/2) / (b p)) with b = 1/5, 1.7 times Reno's.
     #[test]
     fn random_losses_without_a_queue_cost_less_than_they_cost_reno() {
         let path =

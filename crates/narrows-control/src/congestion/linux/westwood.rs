@@ -1,11 +1,13 @@
-//! Westwood+: after congestion the window is what the path carried of late, not a share of what it was.
+//! Westwood+: sets the window after congestion from the measured bandwidth, not as a share of the
+//! old window.
 //!
-//! Source: Mascolo, Grieco, Ferorelli, Camarda and Piccarella, "Performance evaluation of Westwood+ TCP congestion control"
-//! (Performance Evaluation 55, 2004); Linux `tcp_westwood.c`, integers and jiffies as there. Grows as Reno, whose half is
-//! also what recovery aims at until it is over. RTTs are rounded up to jiffies, so that a short path gets the window of one of a
-//! jiffy. The filters round down: of a rate that rises some 14 bytes per jiffy are never seen.
-//! Deviations from Linux: all ACKs take its slow path, which only matters where losses were repaired; a segment's size is that of L3, which
-//! cancels out but for rounding.
+//! Source: Mascolo, Grieco, Ferorelli, Camarda and Piccarella, "Performance evaluation of Westwood+
+//! TCP congestion control" (Performance Evaluation 55, 2004); Linux `tcp_westwood.c`, with its
+//! integers and jiffies. Growth is Reno's, and recovery aims at Reno's half until it ends. RTTs are
+//! rounded up to jiffies, so a short path gets the window of a path of one jiffy. The filters round
+//! down, so they miss up to about 14 bytes per jiffy of a rising rate. Deviations from Linux: all
+//! ACKs take its slow path, which matters only after repaired losses; a segment has its L3 size,
+//! which cancels out except for rounding.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
@@ -16,11 +18,12 @@ use crate::units::{Span, Time};
 pub struct Params {
     /// A jiffy. 4 ms: HZ = 250, Debian's.
     pub jiffy: Span,
-    /// A sample of the rate takes longer than an RTT and than this (`TCP_WESTWOOD_RTT_MIN`). 50 ms.
+    /// Minimum length of a rate sample; an RTT is the other minimum (`TCP_WESTWOOD_RTT_MIN`). 50
+    /// ms.
     pub min_interval: Span,
     /// RTT before the first sample (`TCP_WESTWOOD_INIT_RTT`). 20 s.
     pub initial_rtt: Span,
-    /// Least window that the estimate may give, segments. 2: Linux.
+    /// Minimum window from the estimate, segments. 2: Linux.
     pub min_window: u32,
 }
 
@@ -41,7 +44,7 @@ pub struct Westwood {
     params: Params,
     reno: Reno,
     packet_bytes: u32,
-    /// The filtered rate and the one that is filtered a second time, bytes per jiffy (`bw_ns_est`, `bw_est`).
+    /// The filtered rate and the rate filtered twice, bytes per jiffy (`bw_ns_est`, `bw_est`).
     once: u32,
     rate: u32,
     /// Bytes ACKed since `since`, jiffies (`bk`, `rtt_win_sx`).
@@ -49,13 +52,14 @@ pub struct Westwood {
     since: u64,
     /// `snd_una` of the last ACK.
     una: Option<u64>,
-    /// Bytes that duplicate ACKs were counted for, to be taken off the ACK that covers them (`accounted`).
+    /// Bytes counted for duplicate ACKs, to be subtracted from the ACK that covers them
+    /// (`accounted`).
     accounted: u32,
-    /// RTTs in jiffies; the least is taken anew from the next ACK if `forget`.
+    /// RTTs in jiffies. With `forget`, the next ACK restarts the minimum.
     rtt: u32,
     min_rtt: u32,
     forget: bool,
-    /// The present episode is a timeout's.
+    /// A timeout started the present episode.
     timeout: bool,
 }
 
@@ -90,7 +94,7 @@ impl Westwood {
         now.as_nanos() / self.params.jiffy.as_nanos().max(1)
     }
 
-    /// Both filters keep 7/8 (Linux `westwood_filter`). The first sample is taken as it is.
+    /// Both filters keep 7/8 (Linux `westwood_filter`). The first sample is copied.
     fn filter(&mut self, sample: u32) {
         let keep = |old: u32, new: u32| ((7 * u64::from(old) + u64::from(new)) >> 3) as u32;
         if self.once == 0 && self.rate == 0 {
@@ -101,9 +105,10 @@ impl Westwood {
         }
     }
 
-    /// Bytes that an ACK stands for (Linux `westwood_acked_count`): a duplicate one is for a segment somewhere.
+    /// Bytes that an ACK represents (Linux `westwood_acked_count`). A duplicate ACK represents one
+    /// segment.
     fn count(&mut self, una: u64) -> u32 {
-        // The first one only says where the count begins.
+        // The first ACK only defines the start of the count.
         let Some(before) = self.una.replace(una) else { return 0 };
         let segments = una.saturating_sub(before);
         let bytes = u32::try_from(segments).unwrap_or(u32::MAX).saturating_mul(self.packet_bytes);
@@ -122,7 +127,7 @@ impl Westwood {
         }
     }
 
-    /// What the path carries in the least RTT, segments (Linux `tcp_westwood_bw_rttmin`).
+    /// The bandwidth times the least RTT, segments (Linux `tcp_westwood_bw_rttmin`).
     fn fair_window(&self) -> u32 {
         let bytes = u64::from(self.rate) * u64::from(self.min_rtt);
         let segments = bytes / u64::from(self.packet_bytes.max(1));
@@ -130,7 +135,7 @@ impl Westwood {
     }
 }
 
-/// Rounded up, as Linux does with what is measured.
+/// Rounded up, as Linux does with measured values.
 fn jiffies(span: Span, jiffy: Span) -> u32 {
     u32::try_from(span.as_nanos().div_ceil(jiffy.as_nanos().max(1))).unwrap_or(u32::MAX)
 }
@@ -146,7 +151,7 @@ impl Controller for Westwood {
     }
 
     fn on_sample(&mut self, ack: &Ack) {
-        // Before the RTT of this ACK is taken: Linux counts first and measures then.
+        // Linux counts first and takes the RTT of this ACK afterwards.
         let now = self.clock(ack.now);
         let took = now.saturating_sub(self.since);
         // HZ / 20, rounded down: 12 jiffies of 4 ms.
@@ -176,13 +181,13 @@ impl Controller for Westwood {
         self.reno.on_congestion(event, window);
         if self.timeout {
             window.ssthresh = self.fair_window();
-            // The path may be another one.
+            // The path may have changed.
             self.forget = true;
         }
     }
 
     fn on_recovered(&mut self, _now: Time, window: &mut Window) {
-        // Linux's CA_EVENT_COMPLETE_CWR, which does not come at the end of Loss.
+        // Linux's CA_EVENT_COMPLETE_CWR, which does not occur at the end of Loss.
         if !self.timeout {
             window.ssthresh = self.fair_window();
             window.cwnd = window.ssthresh;
@@ -212,9 +217,9 @@ mod tests {
         Westwood { rate, min_rtt, rtt: min_rtt, packet_bytes: 1448, ..Westwood::new(params) }
     }
 
-    /// 10 Mbit/s in 50 ms of segments of 1448 bytes.
+    /// 10 Mbit/s times 50 ms in segments of 1448 bytes.
     #[test]
-    fn tv_s8_the_window_after_congestion_is_what_the_path_carries_in_its_least_rtt() {
+    fn tv_s8_the_window_after_congestion_is_bandwidth_times_the_least_rtt() {
         let mut westwood = measured(1250, 50);
         let mut w = window(100);
         westwood.on_congestion(&congestion(Signal::Loss), &mut w);
@@ -226,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_sets_the_threshold_only_and_forgets_the_least_rtt() {
+    fn a_timeout_sets_only_the_threshold_and_discards_the_least_rtt() {
         let mut westwood = measured(1250, 50);
         westwood.forget = false;
         let mut w = window(100);
@@ -247,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sample_is_taken_as_it_is_and_later_ones_by_an_eighth_of_an_eighth() {
+    fn the_first_sample_is_copied_and_later_ones_are_filtered_twice() {
         let mut westwood = measured(0, 50);
         westwood.filter(800);
         assert_eq!((westwood.once, westwood.rate), (800, 800));
@@ -260,10 +265,11 @@ mod tests {
     }
 
     #[test]
-    fn duplicate_acks_count_a_segment_and_the_ack_that_covers_them_the_rest() {
+    fn duplicate_acks_count_a_segment_and_the_covering_ack_the_rest() {
         let mut westwood = Westwood { packet_bytes: 1000, ..Westwood::default() };
         let counts: Vec<u32> = [10, 12, 12, 12, 12, 14, 20].map(|una| westwood.count(una)).to_vec();
-        // Three duplicates; the ACK of two segments still counts one, as in Linux, which makes eleven of ten.
+        // Three duplicates. As in Linux, the ACK of two segments still counts one, which makes
+        // eleven instead of ten.
         assert_eq!(counts, [0, 2000, 1000, 1000, 1000, 1000, 5000]);
         assert_eq!(westwood.accounted, 0);
     }
@@ -283,7 +289,7 @@ mod tests {
         }
     }
 
-    /// HZ / 20 of 250 Hz are 12 jiffies, and a sample takes more than that.
+    /// HZ / 20 at 250 Hz is 12 jiffies, and a sample takes longer than that.
     #[test]
     fn with_jiffies_of_4_ms_a_short_path_is_sampled_every_13_of_them() {
         let mut westwood = Westwood { rtt: 3, una: Some(0), ..Westwood::default() };
@@ -294,7 +300,8 @@ mod tests {
         assert_eq!(first, Some(13));
     }
 
-    /// What it is for: losses that are not congestion do not cost it the window. Reno has a third of the link here.
+    /// Westwood+'s goal: losses that are not congestion do not reduce the window. Reno gets a third
+    /// of the link here.
     #[test]
     fn random_losses_do_not_empty_a_link_that_is_not_congested() {
         let share = |controller: Box<dyn Controller>| {
@@ -311,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_segment_size_is_the_connections() {
+    fn the_segment_size_is_that_of_the_connection() {
         let mut westwood = Westwood::default();
         let now = Time::ZERO + ms(50);
         westwood.on_established(&Connection { now, ..connection(Some(ms(50)), None) }, &mut window(10));

@@ -1,4 +1,5 @@
-//! YeAH: Scalable while the queue is short, Reno while it is not; a queue that has grown long it drains itself.
+//! YeAH: Scalable while the queue is short, Reno while it is long. It drains a queue that has
+//! become too long.
 //!
 //! Source: Baiocchi, Castellani and Vacirca, "YeAH-TCP: Yet Another Highspeed TCP" (PFLDnet 2007); Linux `tcp_yeah.c`
 //!, integers as there. Deviation: its window ends at 2^32 / 128 segments.
@@ -11,25 +12,27 @@ use crate::units::{Span, Time};
 /// Parameters of [`Yeah`]; the names in parentheses are Linux's constants, `TCP_YEAH_...`.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// ACKed segments per segment of window in fast mode, at most (`TCP_SCALABLE_AI_CNT`). 100.
+    /// Maximum ACKed segments per segment of growth in fast mode (`TCP_SCALABLE_AI_CNT`). 100.
     pub acks_per_segment: u32,
-    /// Packets in the queue above which it is drained (ALPHA). 80.
+    /// Packets in the queue above which YeAH drains it (ALPHA). 80.
     pub max_queue: u32,
-    /// Part of the queue, 1/n, that is drained per round trip (GAMMA). 1.
+    /// Part of the queue, 1/n, to drain per round trip (GAMMA). 1.
     pub drain_divisor: u32,
-    /// Draining takes at most `1 / 2^n` of the window (EPSILON). 1.
+    /// Draining removes at most `1 / 2^n` of the window (EPSILON). 1.
     pub drain_shift: u32,
-    /// Queueing delay, 1/n of the path's, above which it is Reno (PHY). 8.
+    /// Queueing delay, as 1/n of the path's delay, above which it behaves as Reno (PHY). 8.
     pub delay_divisor: u32,
-    /// A loss takes at least `1 / 2^n` of the window (DELTA). 3.
+    /// A loss removes at least `1 / 2^n` of the window (DELTA). 3.
     pub decrease_shift: u32,
-    /// After so many rounds of Reno in a row others are taken to compete, and a loss takes half (RHO). 16.
+    /// After this many consecutive rounds of Reno, other flows are assumed to compete, and a loss
+    /// removes half (RHO). 16.
     pub competing_rounds: u32,
-    /// After more than so many rounds of fast mode the others are taken to have gone (ZETA). 50.
+    /// After more than this many rounds of fast mode, the other flows are assumed to have left
+    /// (ZETA). 50.
     pub fast_rounds: u32,
-    /// Up to this many samples a round is not judged (Linux: 2).
+    /// With at most this many samples a round is not evaluated (Linux: 2).
     pub few_samples: u32,
-    /// Least `ssthresh` and least estimate of Reno's window, segments (Linux: 2).
+    /// Minimum `ssthresh` and minimum estimate of Reno's window, segments (Linux: 2).
     pub min_window: u32,
 }
 
@@ -56,13 +59,13 @@ pub struct Yeah {
     params: Params,
     rounds: Rounds,
     increase: AdditiveIncrease,
-    /// Packets in the queue, by the last round that was judged (`lastQ`).
+    /// Packets in the queue according to the last evaluated round (`lastQ`).
     queued: u32,
-    /// Rounds of Reno in a row; 0: fast mode (`doing_reno_now`).
+    /// Consecutive rounds of Reno; 0 in fast mode (`doing_reno_now`).
     slow_rounds: u32,
-    /// What a competing Reno's window would be (`reno_count`); draining leaves so much.
+    /// Estimated window of a competing Reno flow (`reno_count`). Draining leaves at least this.
     reno_window: u32,
-    /// Rounds of fast mode since the last loss or the last time they were too many (`fast_count`).
+    /// Rounds of fast mode since the last loss or the last reset (`fast_count`).
     fast_rounds: u32,
 }
 
@@ -178,7 +181,7 @@ mod tests {
     use crate::congestion::harness::{Path, Sender, ack_at, congestion, window};
     use crate::units::Rate;
 
-    /// A controller on a path of 50 ms after a round in which the least RTT was `rtt` ms, and its window.
+    /// A controller on a path of 50 ms after a round with a least RTT of `rtt` ms, and its window.
     fn after_round(mut yeah: Yeah, cwnd: u32, rtt: u64) -> (Yeah, Window) {
         let mut w = window(cwnd);
         yeah.rounds.base = 50_001;
@@ -188,7 +191,8 @@ mod tests {
         (yeah, w)
     }
 
-    /// W = 400, base 50 ms, RTT 60 ms: 66 packets are no long queue, 10 ms are more than an eighth of 50.
+    /// W = 400, base 50 ms, RTT 60 ms: 66 packets are below the limit, but 10 ms are more than an
+    /// eighth of 50.
     #[test]
     fn tv_s7_a_delay_of_more_than_an_eighth_is_slow_mode_but_drains_nothing() {
         let (yeah, w) = after_round(Yeah::default(), 400, 60);
@@ -226,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_within_an_episode_takes_nothing_more() {
+    fn a_timeout_within_an_episode_does_not_cut_again() {
         let mut yeah = Yeah { reno_window: 100, ..Yeah::default() };
         let mut w = window(400);
         yeah.on_congestion(&congestion(Signal::Loss), &mut w);
@@ -236,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn fifty_one_fast_rounds_forget_the_competition() {
+    fn after_fifty_one_fast_rounds_no_competition_is_assumed() {
         let mut yeah = Yeah { reno_window: 100, ..Yeah::default() };
         for n in 1..=51 {
             assert_eq!(yeah.reno_window, 100, "before round {n}");
@@ -256,7 +260,8 @@ mod tests {
         }
     }
 
-    /// What it is for: a wide link is full, and its long queue, of two BDP here, all but empty. Reno's would fill and overflow.
+    /// YeAH's goal: a wide link is full while its queue, two BDP long here, stays almost empty.
+    /// Reno's would fill and overflow.
     #[test]
     fn a_wide_link_is_full_and_its_queue_short() {
         let rate = Rate::from_bits_per_sec(240_000_000);

@@ -1,15 +1,16 @@
-//! The BRF sender: obeys the rate that the bottleneck switch writes into ACKs, and copes without.
+//! The BRF sender: paces at the rate that the bottleneck switch writes into ACKs, with a fallback.
 //!
-//! Source: "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks" (Sensors 24(3):749) for
-//! the obedience; BRF-90 to BRF-94, BRF-104 and BRF-105 for everything the paper leaves open. Pacing and the
-//! "not limited by the application" bit (BRF-100) are the transport's.
+//! Source: "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks" (Sensors
+//! 24(3):749); BRF-90 to BRF-94, BRF-104 and BRF-105 where the paper is silent. The transport does
+//! pacing and the "not limited by the application" bit (BRF-100).
 //!
-//! When feedback falls silent for good, BRF-92's halving would leave a flow crawling at two packets per RTT, and
-//! BRF-105 wants an ordinary controller soon. So: after `max(4 srtt, 200 ms)` of silence the rate is halved every
-//! srtt (the allocation is stale and its switch may have died of congestion), and after four halvings CUBIC takes
-//! over. It starts from the window of the halved rate, but with a slow-start threshold of half the window that
-//! the last allocation filled: that share was safe a moment ago, and a loss on the way up is CUBIC's to answer.
-//! Feedback that returns ends both: at once out of the halving, by doubling per RTT from CUBIC's rate.
+//! Silence: the halving of BRF-92 alone would leave a flow at two packets per RTT, and BRF-105
+//! requires an ordinary controller soon. So after `max(4 srtt, 200 ms)` without feedback the rate
+//! is halved every srtt, since the allocation is stale and its switch may have failed because of
+//! congestion. After four halvings CUBIC takes over. It starts with the window of the halved rate
+//! and a slow-start threshold of half the window of the last allocation, because that share was
+//! safe recently. Feedback that returns ends both states: the halving at once, CUBIC by doubling
+//! the rate per RTT from CUBIC's.
 
 use crate::congestion::linux::cubic::Cubic;
 use crate::congestion::{
@@ -17,49 +18,52 @@ use crate::congestion::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// No path is shorter; a figure below is a broken clock.
+/// Shorter RTTs are clock errors.
 const RTT_MIN: Span = Span::from_micros(10);
 
-/// No sample counts for more than this many of the least RTT (ours): the first one after an outage would otherwise
-/// set a rate of two packets in the outage's length, and the next packet, with the next sample, would leave as late.
+/// An RTT sample counts for at most this multiple of the least RTT (ours). The first sample after
+/// an outage would otherwise set a rate of two packets per length of the outage, and the next
+/// packet, with the next sample, would leave that late.
 const LONGEST_RTT: u64 = 8;
 
-/// The way up begins with this many segments per RTT of the path (ours; the floor of BRF-92).
+/// The rate rises from at least this many segments per RTT of the path (ours; the floor of BRF-92).
 const FIRST_STEP: u64 = 2;
 
-/// Parameters of [`Brf`]. `None` switches a safeguard off, as the paper has none of them.
+/// Parameters of [`Brf`]. `None` disables a safeguard; the paper has none of them.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Most growth of the rate per RTT, a factor (BRF-104).
+    /// Maximum growth of the rate per RTT, a factor (BRF-104).
     pub up_per_rtt: Option<u64>,
-    /// Most that this host's link can carry (BRF-104).
+    /// Maximum rate of this host's link (BRF-104).
     pub link: Rate,
-    /// A segment goes out at least this often, whatever the feedback: the least RTO (RFC 6298, 2.4).
+    /// A segment is sent at least this often, whatever the feedback: the minimum RTO (RFC 6298,
+    /// 2.4).
     pub slowest_segment: Span,
-    /// Window: this many times what the rate sends in an srtt (BRF-91).
+    /// The window is this multiple of the rate's data per srtt (BRF-91).
     pub window_srtts: Option<u64>,
     /// Least window, segments (BRF-91).
     pub min_window: u32,
-    /// What to do about silence.
+    /// The response to silence.
     pub silence: Option<Silence>,
-    /// Segments per srtt after idling, until the next feedback (BRF-94).
+    /// Segments per srtt after idle time, until the next feedback (BRF-94).
     pub restart_segments: Option<u64>,
-    /// A retransmission timeout is about srtt + this: the least variance term of Linux (TCP_RTO_MIN).
+    /// A retransmission timeout is about srtt plus this: Linux's minimum variance term
+    /// (TCP_RTO_MIN).
     pub rto_floor: Span,
-    /// RTT assumed while none is known.
+    /// RTT assumed before the first sample.
     pub nominal_rtt: Span,
 }
 
-/// Parameters of the answer to silence (BRF-92, BRF-105).
+/// Parameters of the response to silence (BRF-92, BRF-105).
 #[derive(Clone, Debug)]
 pub struct Silence {
-    /// Feedback is missed after this many srtt ...
+    /// Silence begins after this many srtt without feedback ...
     pub srtts: u64,
-    /// ... but not before this.
+    /// ... but not before this time.
     pub least: Span,
     /// Least rate, segments per srtt.
     pub floor_segments: u64,
-    /// Halvings before CUBIC takes over (ours, see the module's text).
+    /// Halvings before CUBIC takes over (ours, see the module documentation).
     pub halvings: u32,
 }
 
@@ -86,14 +90,15 @@ impl Default for Params {
 }
 
 impl Params {
-    /// For PACEC's sources (PAC-4): the rate stands until the next word, which comes at least each quarter of a second; a source
-    /// that hears nothing for a second is on its own.
+    /// For PACEC's sources (PAC-4). The rate stands until the next update, at most a quarter of a
+    /// second later. After a second without one the source falls back.
     pub fn pacec() -> Self {
         let silence = Silence { srtts: 4, least: Span::from_secs(1), floor_segments: 2, halvings: 4 };
         Params { up_per_rtt: None, silence: Some(silence), ..Params::default() }
     }
 
-    /// The paper as it stands: the fed-back rate and no window. Only the CUBIC of a path without a switch is kept.
+    /// The paper's sender: the rate from feedback and no window. It keeps only CUBIC for paths
+    /// without a switch.
     pub fn literal() -> Self {
         Params {
             up_per_rtt: None,
@@ -105,16 +110,18 @@ impl Params {
     }
 }
 
-/// Who decides. The discriminants appear in traces.
+/// Which controller decides. The discriminants appear in traces.
 #[derive(Clone, Debug)]
 enum Mode {
     /// The network's rate.
     Rated,
-    /// CUBIC, because the handshake had no room for feedback. Later feedback is forged and ignored (BRF-104).
+    /// CUBIC, because the handshake had no option for feedback. Later feedback is forged and
+    /// ignored (BRF-104).
     Unrated(Cubic),
-    /// CUBIC, because feedback has stopped, or has not begun (BRF-93) although both ends speak BRF: the ACKs may pass
-    /// a switch that has yet to hear of the flow from another (BRF-63), or the switch was down during the handshake
-    /// (BRF-105). It may come at any time: a switch takes who speaks BRF for one that obeys.
+    /// CUBIC, because feedback stopped or has not begun (BRF-93), although both ends speak BRF.
+    /// Perhaps the ACKs cross a switch that has not yet been told of the flow (BRF-63), or the
+    /// switch was down during the handshake (BRF-105). Feedback may come at any time, because a
+    /// switch treats every BRF flow as one that obeys.
     Orphaned(Cubic),
 }
 
@@ -124,29 +131,29 @@ pub struct Brf {
     name: &'static str,
     params: Params,
     mode: Mode,
-    /// Before the handshake a stand-in.
+    /// A placeholder before the handshake.
     connection: Connection,
-    /// The network's word, within this host's limits.
+    /// The network's rate, within this host's limits.
     target: Rate,
-    /// The target as far as the bound on growth has let it in.
+    /// The part of the target that the bound on growth permits.
     granted: Rate,
     /// `granted` at the start of the current RTT, and that start.
     base: Rate,
     base_at: Time,
-    /// Upper bound after idling until the next feedback.
+    /// Upper bound after idle time until the next feedback.
     restart: Option<Rate>,
-    /// Feedback that came by a message of its own while CUBIC was in charge.
+    /// Feedback from a message of its own, received while CUBIC was active.
     word: Option<Rate>,
-    /// Last feedback, or last restart from idle.
+    /// Time of the last feedback or the last restart from idle.
     heard_at: Time,
     halvings: u32,
     halved_at: Time,
     srtt: Span,
-    /// Least RTT: the rate doubles once in it. After an outage srtt is the outage's length for many RTTs, and a rate
-    /// that doubles every five seconds does not come back.
+    /// Least RTT. The rate doubles once per least RTT: after an outage srtt equals the outage's
+    /// length for many RTTs, and doubling every five seconds would not recover.
     path: Span,
-    /// RTT as measured last, for all that is so many segments per RTT: a floor that did not give way to a queue
-    /// would feed it.
+    /// Last measured RTT, for limits of segments per RTT. A floor that ignored the queue would feed
+    /// it.
     recent: Span,
 }
 
@@ -197,37 +204,37 @@ impl Brf {
         Bytes::new(n.saturating_mul(u64::from(self.connection.packet_bytes)))
     }
 
-    /// The rate of so many segments per RTT.
+    /// The rate of this many segments per RTT.
     fn segments_per_rtt(&self, segments: u64) -> Rate {
         Rate::of(self.segments(segments), self.recent).max(Rate::from_bytes_per_sec(1))
     }
 
-    /// The rate below which silence cannot push (BRF-92).
+    /// The lowest rate that silence can cause (BRF-92).
     fn floor(&self) -> Rate {
-        // Without the answer to silence, as in the paper, only a rate of nothing is refused.
+        // Without a response to silence, as in the paper, only a rate of zero is refused.
         self.params
             .silence
             .as_ref()
             .map_or(Rate::from_bytes_per_sec(1), |s| self.segments_per_rtt(s.floor_segments))
     }
 
-    /// The rate below which feedback cannot push (BRF-104).
+    /// The lowest rate that feedback can cause (BRF-104).
     ///
-    /// The floor of BRF-92 would be too high: where the fair share is less than two packets per RTT a
-    /// sender that stops there overloads the port for ever. What an honest switch says is obeyed; a forged
-    /// nothing leaves the flow as slow as repeated timeouts would.
+    /// The floor of BRF-92 would be too high: if the fair share is less than two packets per RTT,
+    /// senders that stop there overload the port forever. An honest switch is obeyed. A forged rate
+    /// of zero leaves the flow as slow as repeated timeouts would.
     fn least(&self) -> Rate {
         self.floor().min(Rate::of(self.segments(1), self.params.slowest_segment))
     }
 
-    /// The rate in force.
+    /// The rate in use.
     fn rate(&self) -> Rate {
         let halved = self.granted.as_bytes_per_sec().checked_shr(self.halvings).unwrap_or(0);
         let floor = self.floor().min(self.granted);
         Rate::from_bytes_per_sec(halved).max(floor).min(self.restart.unwrap_or(Rate::MAX))
     }
 
-    /// The segments that `rate` sends in an srtt, rounded up.
+    /// The segments that `rate` sends per srtt, rounded up.
     fn segments_in_srtt(&self, rate: Rate, srtts: u64) -> u32 {
         let bytes = rate.bytes_in(self.srtt).get().saturating_mul(srtts);
         u32::try_from(bytes.div_ceil(u64::from(self.connection.packet_bytes))).unwrap_or(u32::MAX)
@@ -240,24 +247,25 @@ impl Brf {
         self.target = feedback.min(self.params.link);
     }
 
-    /// Lets the target in: down at once, up by the bound per RTT (BRF-104).
+    /// Moves the rate to the target: down at once, up by the bound per RTT (BRF-104).
     fn follow_target(&mut self, now: Time) {
         if now.since(self.base_at) >= self.path {
             self.base_at = now;
             self.base = self.granted;
         }
-        // A floor under the base, or a rate that was once next to nothing would take for ever to double up.
+        // The base has a floor, because doubling from almost zero would take forever.
         let base = self.base.max(Rate::of(self.segments(FIRST_STEP), self.path));
         let most = match self.params.up_per_rtt {
             Some(factor) => Rate::from_bytes_per_sec(base.as_bytes_per_sec().saturating_mul(factor)),
             None => Rate::MAX,
         };
         self.granted = self.target.min(most).max(self.least());
-        // After a fall the way up begins below: a rate that swings within an RTT must not jump.
+        // After a fall the rise starts from the lower rate, so that a rate that varies within an
+        // RTT does not jump.
         self.base = self.base.min(self.granted);
     }
 
-    /// BRF-92. One halving per ACK at most: ACKs that come late after an outage are no proof of silence.
+    /// BRF-92. At most one halving per ACK: ACKs delayed by an outage do not prove silence.
     fn on_silence(&mut self, now: Time) {
         let Some(silence) = &self.params.silence else { return };
         let patience = self.srtt.scale(silence.srtts, 1).max(silence.least);
@@ -268,7 +276,7 @@ impl Brf {
         }
     }
 
-    /// Hands over to CUBIC, or back; only where no recovery is half done under the other's rules.
+    /// Switches to CUBIC or back, but not during a recovery that the other began.
     fn change_mode(&mut self, ack: &Ack, window: &mut Window) {
         if !matches!(ack.state, State::Open | State::Disorder) {
             return;
@@ -335,7 +343,7 @@ impl Controller for Brf {
             Some(feedback) => {
                 self.mode = Mode::Rated;
                 self.hear(connection.now, feedback);
-                // The first rate is the switch's to choose; there is nothing yet that it could jump from.
+                // The switch chooses the first rate. There is no earlier rate to bound the growth.
                 self.granted = self.target.max(self.least());
                 self.base = self.granted;
                 self.base_at = connection.now;
@@ -372,7 +380,7 @@ impl Controller for Brf {
     }
 
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
-        // BRF-91: a loss never changes the network's rate.
+        // BRF-91: a loss does not change the network's rate.
         if let Some(cubic) = self.cubic() {
             cubic.on_congestion(event, window);
         }
@@ -395,8 +403,8 @@ impl Controller for Brf {
             cubic.on_restart(now, idle, app_limited, window);
             return;
         }
-        // Nobody answers while nothing is sent: that is no silence. But only the idle time is forgiven, or a
-        // flow of short bursts would never miss its switch.
+        // No feedback is expected while nothing is sent. Only the idle time is excused; otherwise a
+        // flow of short bursts would never detect that its switch is gone.
         self.heard_at = (self.heard_at + idle).min(now);
         if let Some(segments) = self.params.restart_segments
             && idle > self.srtt + self.params.rto_floor

@@ -12,7 +12,7 @@ fn ms(n: u64) -> Time {
     Time::ZERO + Span::from_millis(n)
 }
 
-/// A sender whose handshake brought `feedback`.
+/// A sender whose handshake carried `feedback`.
 fn established(params: Params, feedback: Option<Rate>) -> (Brf, Window) {
     let mut brf = Brf::new("brf", params);
     let mut window = initial_window();
@@ -58,14 +58,14 @@ fn many_acks_within_one_rtt_do_not_double_more_than_once() {
 }
 
 #[test]
-fn a_rate_of_nothing_is_held_at_a_packet_per_second() {
+fn a_rate_of_zero_becomes_a_packet_per_second() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
     brf.on_ack(&ack(ms(5), Some(Rate::ZERO)), &mut w);
     assert_eq!(w.pacing_rate, Some(Rate::from_bytes_per_sec(1_500)));
     assert_eq!(w.cwnd, 4);
 }
 
-/// A sixth of a packet per RTT: the share of each of a hundred flows on 10 Mbit/s.
+/// A sixth of a packet per RTT: the share of one of a hundred flows on 10 Mbit/s.
 #[test]
 fn a_rate_of_less_than_a_packet_per_rtt_is_obeyed() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
@@ -77,7 +77,7 @@ fn a_rate_of_less_than_a_packet_per_rtt_is_obeyed() {
 }
 
 #[test]
-fn a_rate_above_the_own_link_is_held_at_the_link() {
+fn a_rate_above_the_own_link_is_limited_to_the_link() {
     let (_, w) = established(Params { link: mbit(1000), ..Params::default() }, Some(Rate::MAX));
     assert_eq!(w.pacing_rate, Some(mbit(1000)));
 }
@@ -119,7 +119,7 @@ fn without_feedback_in_the_handshake_cubic_runs_and_forged_feedback_is_ignored()
 
 /// BRF-92 and BRF-105, one ACK per millisecond.
 #[test]
-fn silence_halves_the_rate_every_rtt_and_then_leaves_the_flow_to_cubic() {
+fn silence_halves_the_rate_every_rtt_and_then_cubic_takes_over() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));
     let mut changes = Vec::new();
     let mut last = w.pacing_rate;
@@ -133,7 +133,7 @@ fn silence_halves_the_rate_every_rtt_and_then_leaves_the_flow_to_cubic() {
             break;
         }
     }
-    // max(4 x 20 ms, 200 ms) of patience.
+    // Silence begins after max(4 x 20 ms, 200 ms).
     let expected = [(201, 32), (221, 16), (241, 8), (261, 4)].map(|(n, r)| (n, Some(mbit(r))));
     assert_eq!(changes[..4], expected);
     assert_eq!(changes[4], (281, None));
@@ -175,7 +175,7 @@ fn feedback_that_returns_takes_over_from_cubic_without_a_jump() {
     }
     assert_eq!(brf.recovery(), Recovery::Transport);
     let cubic_rate = Rate::of(Bytes::new(u64::from(w.cwnd) * 1500), RTT);
-    // Not while CUBIC recovers.
+    // The switch back waits until CUBIC's recovery is over.
     brf.on_ack(&Ack { state: State::Loss, ..ack(ms(400), Some(mbit(640))) }, &mut w);
     assert_eq!(brf.recovery(), Recovery::Transport);
     brf.on_ack(&ack(ms(401), Some(mbit(640))), &mut w);
@@ -203,16 +203,17 @@ fn after_idling_longer_than_a_timeout_ten_packets_per_rtt_until_the_next_feedbac
 }
 
 #[test]
-fn a_rate_that_swings_within_an_rtt_does_not_jump() {
+fn a_rate_that_varies_within_an_rtt_does_not_jump() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
     brf.on_ack(&ack(ms(5), Some(mbit(5))), &mut w);
     brf.on_ack(&ack(ms(10), Some(mbit(50))), &mut w);
     assert_eq!(w.pacing_rate, Some(mbit(10)));
 }
 
-/// Bursts of 30 ms with pauses of 100 ms: the ninth burst has sent for longer than the patience of 200 ms.
+/// Bursts of 30 ms with pauses of 100 ms. By the ninth burst the flow has sent for longer than 200
+/// ms.
 #[test]
-fn short_bursts_miss_their_switch_too() {
+fn short_bursts_detect_the_silence_of_their_switch_too() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));
     let mut bursts = 0;
     while bursts < 20 && w.pacing_rate.is_some_and(|rate| rate > mbit(6)) {
@@ -227,7 +228,7 @@ fn short_bursts_miss_their_switch_too() {
 }
 
 #[test]
-fn the_literal_sender_has_no_window_no_patience_and_no_bound() {
+fn the_literal_sender_has_no_window_no_silence_response_and_no_bound() {
     let (mut brf, mut w) = established(Params::literal(), Some(mbit(10)));
     assert_eq!(w.cwnd, INFINITE_SSTHRESH);
     brf.on_ack(&ack(ms(1), Some(mbit(900))), &mut w);
@@ -249,7 +250,7 @@ fn ten_per_cent_of_loss_costs_ten_per_cent() {
 }
 
 #[test]
-fn a_flow_whose_switch_dies_gets_going_again_by_itself() {
+fn a_flow_whose_switch_fails_recovers_by_itself() {
     let feedback = Box::new(|now: Time| (now < Time::from_secs_f64(2.0)).then(|| mbit(40)));
     let path = Path { feedback, queue: 170, ..Path::new(mbit(100), 20) };
     let mut sender = Sender::new(Box::new(Brf::default()), path);
@@ -261,7 +262,7 @@ fn a_flow_whose_switch_dies_gets_going_again_by_itself() {
     assert!(goodput > 60.0, "{goodput:.1} Mbit/s");
 }
 
-/// The first RTT sample after an outage is the outage's length, and srtt remembers it for long.
+/// The first RTT sample after an outage is the outage's length, and srtt keeps it for a long time.
 #[test]
 fn after_an_outage_the_rate_doubles_per_rtt_of_the_path() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
@@ -278,7 +279,7 @@ fn after_an_outage_the_rate_doubles_per_rtt_of_the_path() {
 }
 
 #[test]
-fn the_floor_of_silence_gives_way_to_a_queue() {
+fn the_floor_of_silence_falls_when_a_queue_builds() {
     let (mut brf, mut w) = established(Params::default(), Some(Rate::from_bytes_per_sec(150_000)));
     // Three halvings.
     for n in 1..=250 {
@@ -291,7 +292,7 @@ fn the_floor_of_silence_gives_way_to_a_queue() {
     assert_eq!([20, 40, 100, 10_000].map(|n| rate(Span::from_millis(n))), [150_000, 75_000, 30_000, 18_750]);
 }
 
-/// CUBIC until then (BRF-63, BRF-93).
+/// CUBIC until the first rate (BRF-63, BRF-93).
 #[test]
 fn feedback_that_begins_late_is_obeyed_if_the_handshake_had_the_option() {
     let (mut brf, mut w) = (Brf::default(), initial_window());

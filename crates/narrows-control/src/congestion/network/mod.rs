@@ -1,4 +1,4 @@
-//! Senders that obey the network: its routers, switches or controller say how fast they may go.
+//! Senders controlled by the network: its routers, switches or central controller set the rate.
 //!
 //! | module | idea |
 //! | --- | --- |

@@ -1,12 +1,12 @@
-//! The senders of RCP and OBP: the rate-obeying sender of [`brf`](super::brf), with the rate in a congestion header of each
-//! packet instead of an option in ACKs (RCP-4, OBP-1).
+//! The senders of RCP and OBP: the sender of [`brf`](super::brf), but with the rate in a congestion
+//! header of each packet instead of an option in ACKs (RCP-4, OBP-1).
 
 use super::brf::{Brf, Params};
 use crate::congestion::{Ack, Congestion, Connection, Controller, Departing, Recovery, Window};
 use crate::feedback::header::{Header, Obp, Rcp};
 use crate::units::{Rate, Span, Time};
 
-/// A sender whose packets ask for a rate.
+/// A sender whose packets request a rate.
 #[derive(Clone, Debug)]
 pub struct Stamped {
     rated: Brf,
@@ -16,13 +16,13 @@ pub struct Stamped {
 
 impl Stamped {
     fn new(name: &'static str, header: fn(&Departing, &Window) -> Header, empty: Header) -> Self {
-        // It is the routers who see to it that rates grow no faster than the path can take (RCP), or nobody (OBP): the sender has
-        // no bound of its own.
+        // RCP's routers keep rates from growing faster than the path allows. OBP has no such limit.
+        // The sender has no bound of its own.
         let rated = Brf::new(name, Params { up_per_rtt: None, ..Params::default() });
         Stamped { rated, header, header_bytes: empty.wire_bytes() }
     }
 
-    /// The RCP sender, which tells its RTT.
+    /// The RCP sender. Its packets carry its RTT.
     pub fn rcp() -> Self {
         let header = |packet: &Departing, _: &Window| {
             let rtt = (packet.srtt > Span::ZERO).then_some(packet.srtt);
@@ -31,10 +31,11 @@ impl Stamped {
         Stamped::new("rcp", header, Header::Rcp(Rcp { rate: Rate::MAX, rtt: None }))
     }
 
-    /// The OBP sender, which tells its rate: the one that it may have, and not what its application uses of it (ours).
+    /// The OBP sender. Its packets carry its permitted rate, not the rate that its application uses
+    /// (ours).
     pub fn obp() -> Self {
         const EMPTY: Obp = Obp { own: None, available: Rate::MAX, capacity: Rate::MAX, rate: Rate::MAX };
-        // Without a rate of the network's the window decides, and paces nothing.
+        // Without a rate from the network the window decides, and nothing is paced.
         let header = |_: &Departing, window: &Window| Header::Obp(Obp { own: window.pacing_rate, ..EMPTY });
         Stamped::new("obp", header, Header::Obp(EMPTY))
     }
@@ -46,7 +47,7 @@ impl Controller for Stamped {
     }
 
     fn on_established(&mut self, connection: &Connection, window: &mut Window) {
-        // The echo of a rate that nobody limited is nobody's word: there is no such router on the path.
+        // An echo without a limit means that there is no such router on the path.
         let feedback = connection.feedback.filter(|rate| *rate < Rate::MAX);
         self.rated.on_established(&Connection { feedback, ..connection.clone() }, window);
     }
@@ -117,9 +118,9 @@ mod tests {
         (sender, window)
     }
 
-    /// OBP-1: a newcomer has no rate to tell, from then on the one that it was given.
+    /// OBP-1: a newcomer reports no rate; afterwards it reports the rate that it was given.
     #[test]
-    fn obp_tells_the_rate_that_it_has() {
+    fn obp_reports_its_permitted_rate() {
         let rate = Rate::from_bytes_per_sec;
         let own = |sender: &mut Stamped, window: &Window| match sender.header(&departing(RTT), window) {
             Header::Obp(header) => header.own,
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn rcp_tells_the_rtt_that_it_knows() {
+    fn rcp_reports_its_known_rtt() {
         let (mut sender, window) = established(Stamped::rcp(), None);
         for (srtt, told) in [(RTT, Some(RTT)), (Span::ZERO, None)] {
             let header = sender.header(&departing(srtt), &window);
@@ -143,9 +144,9 @@ mod tests {
         }
     }
 
-    /// "Nobody has limited it" in the SYN's echo is nobody's word: CUBIC, which does not pace.
+    /// An echo of the SYN without a limit means no router: CUBIC, which does not pace.
     #[test]
-    fn the_echo_of_an_untouched_header_is_no_rate() {
+    fn the_echo_of_an_untouched_header_is_not_a_rate() {
         for sender in [Stamped::rcp(), Stamped::obp()] {
             let (_, window) = established(sender, Some(Rate::MAX));
             assert_eq!(window.pacing_rate, None);

@@ -1,8 +1,10 @@
-//! The XCP sender: a window that the network moves, by a little with each ACK (Katabi, Handley and Rohrs, SIGCOMM 2002; XCP-5).
+//! The XCP sender: the network changes its window by a small amount with each ACK (Katabi, Handley
+//! and Rohrs, SIGCOMM 2002; XCP-5).
 //!
-//! Each packet says how often its flow sends one and asks for all it can get; routers lower that to what they grant. Loss is
-//! answered as Reno answers it, since a router that speaks no XCP may be in the way. On a path without XCP nobody lowers the
-//! request: a sender whose SYN found no router cannot know that, so the echo of an untouched request is ignored.
+//! Each packet carries the time between packets of its flow and requests the largest possible
+//! increase. Routers lower the request to what they grant. Losses are answered as in Reno, because
+//! a router without XCP may be on the path. On a path without XCP nothing lowers the request, and
+//! the sender cannot detect that from the SYN. So it ignores the echo of an untouched request.
 
 use crate::congestion::linux::slow_start::slow_start;
 use crate::congestion::{
@@ -12,7 +14,7 @@ use crate::feedback::header::{Echo, Header};
 use crate::rate::xcp;
 use crate::units::{Span, Time};
 
-/// "As much as there is": an untouched request is told from any grant by it.
+/// The largest request. No grant has this value, so an untouched request is recognisable.
 const ALL: i64 = i32::MAX as i64;
 
 /// The XCP sender.
@@ -20,12 +22,12 @@ const ALL: i64 = i32::MAX as i64;
 pub struct Xcp {
     /// L3 bytes of a full segment.
     packet: f64,
-    /// What the window holds beyond whole segments, bytes.
+    /// The part of the window beyond whole segments, bytes.
     rest: f64,
 }
 
 impl Xcp {
-    /// Moves the window by so many bytes, no lower than one segment (XCP-5).
+    /// Changes the window by this many bytes; at least one segment remains (XCP-5).
     fn change(&mut self, bytes: f64, window: &mut Window) {
         let all = (f64::from(window.cwnd) * self.packet + self.rest + bytes).max(self.packet);
         let segments = (all / self.packet).floor().min(f64::from(u32::MAX));
@@ -45,7 +47,8 @@ impl Controller for Xcp {
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         if ack.state == State::Loss {
-            // Out of a timeout as any TCP, up to half of what was lost with it; from there on the network decides again.
+            // Recover from a timeout as any TCP, up to half of the window before it. After that the
+            // network decides again.
             slow_start(window, ack.acked);
             return;
         }
@@ -61,7 +64,7 @@ impl Controller for Xcp {
         window.ssthresh = (window.cwnd / 2).max(2);
     }
 
-    /// There is no slow start but after a timeout.
+    /// Slow start happens only after a timeout.
     fn on_recovered(&mut self, _now: Time, window: &mut Window) {
         window.ssthresh = INFINITE_SSTHRESH;
     }
@@ -105,7 +108,7 @@ mod tests {
 
     /// XCP-5: 15,000 bytes/s over 40 ms are 600 bytes, two and a half of them a segment.
     #[test]
-    fn xcp_5_changes_add_up_to_segments_and_never_to_none() {
+    fn xcp_5_changes_add_up_to_whole_segments_and_leave_one() {
         let (mut xcp, mut window) = established();
         let windows: Vec<u32> = (0..5)
             .map(|_| {
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_no_router_touched_is_no_grant() {
+    fn a_request_that_no_router_changed_is_not_a_grant() {
         let (mut xcp, mut window) = established();
         let departing = Departing {
             now: Time::ZERO,
@@ -134,7 +137,7 @@ mod tests {
         };
         let Header::Xcp(header) = xcp.header(&departing, &window) else { panic!("XCP's header") };
         assert_eq!((header.rtt, header.x), (40_000, 4_000_000));
-        // One ACK may answer several packets.
+        // One ACK may acknowledge several packets.
         for packets in 1..4 {
             xcp.on_ack(&ack(packets * header.delta, State::Open), &mut window);
             assert_eq!(window.cwnd, 10);
@@ -145,9 +148,9 @@ mod tests {
         assert_eq!((first.rtt, first.delta), (0, 0), "XCP-4: who knows no RTT asks for nothing");
     }
 
-    /// A timeout that turned out to be none leaves the threshold infinite: the window must not follow it there.
+    /// A spurious timeout leaves the threshold infinite. The window must not follow it.
     #[test]
-    fn after_a_timeout_half_is_won_back_and_after_a_mistaken_one_nothing_more() {
+    fn after_a_timeout_half_the_window_is_recovered_and_after_a_spurious_one_nothing_more() {
         let (mut xcp, mut window) = established();
         window.cwnd = 40;
         let event =

@@ -1,29 +1,30 @@
-//! What losses say about the path: bounds for the long term and the short (BBR2-1 to BBR2-3, BBR3-6, BBR3-7).
+//! Bounds on data in flight and bandwidth that follow from losses (BBR2-1, BBR2-3, BBR3-6, BBR3-7).
 //!
-//! The long-term bound is the most that was in flight without too much loss; only probes raise or lower it. The short-term bounds
-//! follow losses at other times, towards what is being delivered, and are forgotten with the next probe. The module of v2 calls
-//! them `inflight_hi`, `inflight_lo` and `bw_lo`.
+//! The long-term bound is the largest volume in flight without excessive loss. Only probes raise or
+//! lower it. The short-term bounds follow losses at other times towards the delivered rate and
+//! volume; the next probe discards them. v2's module calls them `inflight_hi`, `inflight_lo` and
+//! `bw_lo`.
 
 use super::params::Percent;
 use crate::congestion::{Ack, Lost};
 use crate::units::Rate;
 
-/// No bound on what is in flight.
+/// No bound on data in flight.
 pub const UNBOUNDED: u32 = u32::MAX;
 
-/// The bounds and the signals that move them. Volumes in segments.
+/// The bounds and the signals that change them. Volumes are in segments.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// Most in flight that was found safe.
+    /// The largest volume in flight that was safe.
     pub longterm: u32,
-    /// Most in flight for the time being.
+    /// The short-term limit of data in flight.
     pub shortterm: u32,
-    /// Most bandwidth for the time being; [`Rate::MAX`]: unbounded.
+    /// The short-term limit of the bandwidth; [`Rate::MAX`] if there is none.
     pub bw_shortterm: Rate,
-    /// Best delivery rate and volume of a sample, of the latest round.
+    /// Largest delivery rate and volume of a sample in the latest round.
     bw_latest: Rate,
     inflight_latest: u32,
-    /// A round that began with a loss, or followed one, ended with the last ACK.
+    /// The last ACK ended a round that began with a loss or followed one.
     pub loss_round_start: bool,
     loss_round_delivered: u64,
     loss_in_round: bool,
@@ -48,13 +49,13 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// No valid sample with this ACK.
+    /// This ACK has no valid sample.
     #[inline]
     pub fn on_nothing(&mut self) {
         self.loss_round_start = false;
     }
 
-    /// A valid sample, before anything is made of it (`UpdateLatestDeliverySignals`).
+    /// A valid sample, before it is used (`UpdateLatestDeliverySignals`).
     #[inline]
     pub fn on_sample(&mut self, ack: &Ack, bw: Rate) {
         self.bw_latest = self.bw_latest.max(bw);
@@ -65,7 +66,7 @@ impl Bounds {
         }
     }
 
-    /// A valid sample, after everything else (`AdvanceLatestDeliverySignals`).
+    /// A valid sample, after all other updates (`AdvanceLatestDeliverySignals`).
     #[inline]
     pub fn on_sample_done(&mut self, ack: &Ack, bw: Rate) {
         if self.loss_round_start {
@@ -74,10 +75,12 @@ impl Bounds {
         }
     }
 
-    /// A loss when this many segments were delivered. `fresh`: with it begins an episode, which may turn out to be a mistake.
+    /// A loss when this many segments were delivered. With `fresh` it begins an episode, which may
+    /// turn out to be spurious.
     pub fn on_loss(&mut self, delivered: u64, fresh: bool) {
         if fresh {
-            // Also when the round has its loss already, or an echo: what an older episode found is no longer to be gone back to.
+            // Also if this round has had a loss or an echo: the values from before an older episode
+            // must not be restored.
             self.before = Some((self.longterm, self.shortterm, self.bw_shortterm));
         }
         if !core::mem::replace(&mut self.loss_in_round, true) {
@@ -85,12 +88,12 @@ impl Bounds {
         }
     }
 
-    /// What happens now cannot be undone.
+    /// The present reduction cannot be undone.
     pub fn forget_before(&mut self) {
         self.before = None;
     }
 
-    /// Once per round, after the bandwidth was brought up to date (`AdaptLowerBoundsFromCongestion`; BBR3-7).
+    /// Once per round, after the bandwidth update (`AdaptLowerBoundsFromCongestion`; BBR3-7).
     #[inline]
     pub fn on_round(&mut self, probing: bool, max_bw: Rate, cwnd: u32, beta: Percent) {
         if !self.loss_round_start {
@@ -102,7 +105,7 @@ impl Bounds {
         self.loss_in_round = false;
     }
 
-    /// The first loss of a cycle starts from what is in use.
+    /// The first loss of a cycle starts from the bandwidth and the window in use.
     fn tighten(&mut self, max_bw: Rate, cwnd: u32, beta: Percent) {
         if self.bw_shortterm == Rate::MAX {
             self.bw_shortterm = max_bw;
@@ -113,32 +116,34 @@ impl Bounds {
         self.shortterm = share(beta, self.shortterm).max(self.inflight_latest);
     }
 
-    /// A short-term volume, unless there is one.
+    /// Sets a short-term volume if there is none.
     pub fn bound_shortterm(&mut self, cwnd: u32) {
         if self.shortterm == UNBOUNDED {
             self.shortterm = cwnd;
         }
     }
 
-    /// Down begins: what a probe has caused is no reason for the short term (`ResetCongestionSignals`).
+    /// Down begins: losses of the probe do not affect the short-term bounds
+    /// (`ResetCongestionSignals`).
     pub fn forget_round(&mut self) {
         self.loss_in_round = false;
         self.bw_latest = Rate::ZERO;
         self.inflight_latest = 0;
     }
 
-    /// Probing begins anew (`ResetShortTermModel`).
+    /// A probe begins (`ResetShortTermModel`).
     pub fn forget_shortterm(&mut self) {
         self.shortterm = UNBOUNDED;
         self.bw_shortterm = Rate::MAX;
     }
 
-    /// Losses end Startup: the bound is what fits the path, or what it delivered in a round (BBR3-3).
+    /// Losses end Startup. The bound is the BDP, or the volume delivered in a round (BBR3-3).
     pub fn on_full_startup(&mut self, bdp: u32, delivered_counts: bool) {
         self.longterm = if delivered_counts { bdp.max(self.inflight_latest) } else { bdp };
     }
 
-    /// The long-term bound less what is left to others, at least one segment (`InflightWithHeadroom`).
+    /// The long-term bound minus the headroom, which is at least one segment
+    /// (`InflightWithHeadroom`).
     #[inline]
     pub fn with_headroom(&self, headroom: Percent, min_cwnd: u32) -> u32 {
         if self.longterm == UNBOUNDED {
@@ -148,7 +153,8 @@ impl Bounds {
         self.longterm.saturating_sub(left).max(min_cwnd)
     }
 
-    /// The latest episode of losses was a mistake: no bound is lower than before it (`HandleSpuriousLossDetection`).
+    /// The latest episode was spurious: no bound stays below its earlier value
+    /// (`HandleSpuriousLossDetection`).
     pub fn undo(&mut self) {
         self.loss_in_round = false;
         if let Some((longterm, shortterm, bw)) = self.before.take() {
@@ -164,13 +170,13 @@ pub fn share(percent: Percent, segments: u32) -> u32 {
     u32::try_from(percent.of(u64::from(segments))).unwrap_or(u32::MAX)
 }
 
-/// Whether losses say that too much was in flight when a segment was sent (`IsInflightTooHigh`).
+/// Whether losses show that too much was in flight when a segment was sent (`IsInflightTooHigh`).
 pub fn is_too_high(lost: u32, tx_in_flight: u32, threshold: Percent) -> bool {
     u64::from(lost) * 100 > u64::from(tx_in_flight) * u64::from(threshold.0)
 }
 
-/// How much was in flight when losses crossed the threshold (`InflightAtLoss`; BBR2-3): `size` of what was sent is what was marked
-/// lost together. All in one unit, segments or bytes.
+/// The volume in flight at which losses crossed the threshold (`InflightAtLoss`; BBR2-3). `size` is
+/// the amount marked lost together. All values have one unit, segments or bytes.
 pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Percent) -> u64 {
     let before = tx_in_flight.saturating_sub(size);
     let lost_before = lost.saturating_sub(size);
@@ -180,7 +186,7 @@ pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Perc
     before.saturating_add(prefix / u64::from(100u32.saturating_sub(threshold.0).max(1)))
 }
 
-/// The same for a lost segment, in segments; `None` if losses are not too many.
+/// The same for a lost segment, in segments; `None` if losses are below the threshold.
 pub fn crossing(lost: &Lost, threshold: Percent) -> Option<u32> {
     is_too_high(lost.lost, lost.tx_in_flight, threshold).then(|| {
         let at = inflight_at_loss(u64::from(lost.tx_in_flight), u64::from(lost.lost), 1, threshold);
@@ -198,7 +204,7 @@ mod tests {
     const THRESHOLD: Percent = Percent(2);
     const BETA: Percent = Percent(70);
 
-    /// An ACK whose sample was sent when `prior` segments were delivered.
+    /// An ACK whose sampled segment was sent when `prior` segments were delivered.
     fn ack(prior: u64, delivered: u64, volume: u32) -> Ack {
         let rate = RateSample { prior_delivered: prior, delivered: volume, ..RateSample::default() };
         Ack { delivered, rate, ..ack_at(Time::ZERO) }
@@ -214,7 +220,7 @@ mod tests {
         for size in [10_000, 64_000] {
             assert_eq!(inflight_at_loss(300_000 + size, 4_000 + size, size, THRESHOLD), 302_040);
         }
-        // What was lost before was too much already.
+        // The earlier losses exceeded the threshold.
         assert_eq!(inflight_at_loss(310_000, 16_100, 10_000, THRESHOLD), 300_000);
     }
 
@@ -228,7 +234,7 @@ mod tests {
         assert_eq!(crossing(&lost(3), THRESHOLD), Some(99));
     }
 
-    /// A round whose best sample was `latest` and which had a loss, outside of probes.
+    /// A round with a loss outside of probes whose best sample was `latest`.
     fn tighten(bw: u64, latest: u64, inflight: u32, volume: u32) -> (u64, u32) {
         let mut bounds = Bounds { bw_shortterm: rate(bw), shortterm: inflight, ..Bounds::default() };
         bounds.on_loss(10, true);
@@ -242,20 +248,20 @@ mod tests {
 
     /// TV-B3, for both models.
     #[test]
-    fn tv_b3_a_loss_leaves_at_least_70_per_cent_and_what_is_being_delivered() {
+    fn tv_b3_a_loss_leaves_at_least_70_per_cent_and_the_delivered_amount() {
         assert_eq!(tighten(100, 65, 100, 65), (70, 70));
         assert_eq!(tighten(100, 80, 100, 80), (80, 80));
     }
 
     #[test]
-    fn a_round_is_answered_once_however_many_it_lost_and_a_probe_not_at_all() {
+    fn a_round_is_answered_once_for_any_number_of_losses_and_never_during_a_probe() {
         let mut bounds = Bounds::default();
         for _ in 0..5 {
             bounds.on_loss(10, true);
         }
         bounds.on_sample(&ack(10, 20, 1), rate(1));
         bounds.on_round(false, rate(1000), 50, BETA);
-        // The first answer of a cycle starts from the bandwidth and the window in use.
+        // The first reduction of a cycle starts from the bandwidth and the window in use.
         assert_eq!((bounds.bw_shortterm, bounds.shortterm), (rate(700), 35));
         bounds.on_sample(&ack(20, 30, 1), rate(1));
         bounds.on_round(false, rate(1000), 50, BETA);
@@ -269,26 +275,26 @@ mod tests {
     }
 
     #[test]
-    fn headroom_is_15_per_cent_at_least_a_segment_and_never_the_last_four() {
+    fn headroom_is_15_per_cent_at_least_a_segment_and_leaves_four_segments() {
         let with = |longterm| Bounds { longterm, ..Bounds::default() }.with_headroom(Percent(15), 4);
         assert_eq!([with(100), with(6), with(4), with(UNBOUNDED)], [85, 5, 4, UNBOUNDED]);
     }
 
     #[test]
-    fn an_episode_that_was_a_mistake_leaves_no_bound_lower_than_before() {
+    fn a_spurious_episode_leaves_no_bound_lower_than_before() {
         let mut bounds = Bounds { longterm: 200, shortterm: 150, ..Bounds::default() };
         bounds.on_loss(10, true);
         bounds.longterm = 90;
         bounds.on_sample(&ack(10, 20, 1), rate(1));
         bounds.on_round(false, rate(1000), 50, BETA);
-        // A later loss of the same episode does not replace what is remembered.
+        // A later loss of the same episode does not replace the saved values.
         bounds.on_loss(20, false);
         bounds.undo();
         assert_eq!((bounds.longterm, bounds.shortterm, bounds.bw_shortterm), (200, 150, Rate::MAX));
     }
 
     #[test]
-    fn startups_bound_is_what_fits_or_what_a_round_delivered() {
+    fn startups_bound_is_the_bdp_or_the_volume_delivered_in_a_round() {
         let mut bounds = Bounds::default();
         bounds.on_sample(&ack(0, 10, 120), rate(1));
         bounds.on_full_startup(100, true);

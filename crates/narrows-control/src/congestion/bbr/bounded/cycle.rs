@@ -1,27 +1,29 @@
 //! The cycle of ProbeBW: Down, Cruise, Refill, Up (BBR2-4, BBR2-5, BBR3-5, BBR3-6).
 //!
-//! Keeps what outlives a state: when to probe next, whether ACKs show the effect of a probe, how the last one ended, and how fast the
-//! long-term bound may grow. What the states do to the rest of the model is in the parent module.
+//! The state that outlives a phase: the time of the next probe, whether ACKs show the effect of a
+//! probe, how the last probe ended, and how fast the long-term bound may grow. The parent module
+//! applies the phases to the rest of the model.
 
 use super::bounds::Bounds;
 use super::params::Params;
 use crate::congestion::Ack;
 use crate::units::{Span, Time};
 
-/// A state of ProbeBW. The numbers are those of the module's `bbr_pacing_gain_phase` and appear in traces.
+/// A phase of ProbeBW. The numbers are those of the module's `bbr_pacing_gain_phase` and appear in
+/// traces.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Looks for more bandwidth.
+    /// Probes for more bandwidth.
     Up = 0,
-    /// Empties the queue and leaves room.
+    /// Drains the queue and leaves headroom.
     Down = 1,
-    /// Keeps to what was found.
+    /// Holds the measured bandwidth.
     Cruise = 2,
-    /// Fills the pipe for a round.
+    /// Fills the pipe for one round.
     Refill = 3,
 }
 
-/// What ACKs show of the latest probe.
+/// Which data the present ACKs acknowledge, relative to the latest probe.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 enum Acks {
     /// Nothing.
@@ -29,43 +31,43 @@ enum Acks {
     Init,
     /// Refill.
     Refilling,
-    /// Data sent before it began.
+    /// Data sent before the probe.
     Starting,
     /// The probe.
     Feedback,
-    /// The probe, which is over.
+    /// Data of the probe, which is over.
     Stopping,
 }
 
-/// What an ACK means for the probe that it may show the end of.
+/// What an ACK says about the end of a probe.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Feedback {
     /// Nothing particular.
     None,
-    /// The last of a probe was acknowledged: the bandwidth filter's period is over.
+    /// The last data of a probe was acknowledged: the bandwidth filter's period is over.
     Over,
-    /// So it was, the probe had been stopped for caution, and nothing went wrong: probe again.
+    /// The same, and a probe that was stopped as a precaution had no excessive loss: probe again.
     Safe,
 }
 
-/// The record of probing.
+/// The history of probing.
 #[derive(Clone, Debug, Default)]
 pub struct Cycle {
     acks: Acks,
     /// Start of Down.
     since: Time,
     wait: Span,
-    /// Rounds since the latest probe, from a random start.
+    /// Rounds since the latest probe, with a random start value.
     rounds: u32,
-    /// Losses are those of a probe (`is_bw_probe_sample`).
+    /// Losses belong to a probe (`is_bw_probe_sample`).
     pub sampling: bool,
-    /// The latest probe went too far (`prev_probe_too_high`).
+    /// The latest probe had excessive loss (`prev_probe_too_high`).
     pub too_high: bool,
-    /// It was stopped at the old bound for caution (`prev_probe_precautionary`).
+    /// The latest probe was stopped at the old bound as a precaution (`prev_probe_precautionary`).
     cautious: bool,
     up_rounds: u32,
     up_acked: u32,
-    /// Segments to be ACKed for one more in flight.
+    /// ACKed segments per segment of growth.
     acked_per_segment: u32,
 }
 
@@ -76,7 +78,8 @@ impl Cycle {
         self.rounds = self.rounds.saturating_add(1);
     }
 
-    /// Down begins; `random`: uniform, for how long to wait until the next probe (`PickProbeWait`).
+    /// Down begins. `random` is uniform and determines the time until the next probe
+    /// (`PickProbeWait`).
     pub fn start_down(&mut self, now: Time, random: u64, params: &Params) {
         self.acks = Acks::Stopping;
         self.acked_per_segment = u32::MAX;
@@ -94,7 +97,7 @@ impl Cycle {
         self.cautious = false;
     }
 
-    /// Up begins: losses will be the probe's from now on.
+    /// Up begins: from now on losses belong to the probe.
     pub fn start_up(&mut self, now: Time, cwnd: u32) {
         self.acks = Acks::Starting;
         self.sampling = true;
@@ -107,19 +110,20 @@ impl Cycle {
         self.acks = Acks::Stopping;
     }
 
-    /// A probe's losses crossed the threshold; it reacts once.
+    /// A probe's losses crossed the threshold. It reacts once.
     pub fn on_too_high(&mut self) {
         self.too_high = true;
         self.sampling = false;
     }
 
-    /// Each round of a probe lets the bound grow twice as fast (`RaiseInflightLongtermSlope`; BBR2-4).
+    /// Doubles the growth of the bound for each round of a probe (`RaiseInflightLongtermSlope`;
+    /// BBR2-4).
     fn raise_slope(&mut self, cwnd: u32) {
         self.acked_per_segment = (cwnd >> self.up_rounds).max(1);
         self.up_rounds = (self.up_rounds + 1).min(30);
     }
 
-    /// Follows what ACKs show (first half of `AdaptLongTermModel`).
+    /// Tracks which data ACKs acknowledge (first half of `AdaptLongTermModel`).
     #[inline]
     pub fn follow(&mut self, round_start: bool) -> Feedback {
         if !round_start {
@@ -139,10 +143,12 @@ impl Cycle {
         }
     }
 
-    /// Up, without too much loss: more is allowed as long as all that is allowed is used (`ProbeInflightLongtermUpward`).
+    /// In Up without excessive loss the bound grows while the window fills it
+    /// (`ProbeInflightLongtermUpward`).
     pub fn grow(&mut self, ack: &Ack, round_start: bool, cwnd: u32, bounds: &mut Bounds) {
         if !ack.cwnd_limited || cwnd < bounds.longterm {
-            // No credit from when it was not used (both modules; the draft keeps it).
+            // Discard credit from times when the bound was not filled (both modules; the draft
+            // keeps it).
             self.up_acked = 0;
             return;
         }
@@ -155,8 +161,8 @@ impl Cycle {
         }
     }
 
-    /// Time for a probe: by the clock, or in as many rounds as Reno would take to lose something with `inflight` segments
-    /// (BBR3-5).
+    /// Whether a probe is due: by time, or after the number of rounds in which Reno would cause a
+    /// loss with `inflight` segments (BBR3-5).
     #[inline]
     pub fn is_due(&self, now: Time, inflight: impl FnOnce() -> u32, params: &Params) -> bool {
         self.has_lasted(now, self.wait)
@@ -164,13 +170,14 @@ impl Cycle {
             || self.rounds >= inflight().min(params.probe_rounds)
     }
 
-    /// Since Down, or Up, began.
+    /// Whether `span` has passed since Down, or Up, began.
     #[inline]
     pub fn has_lasted(&self, now: Time, span: Span) -> bool {
         now.since(self.since) > span
     }
 
-    /// The last probe went too far, and this one has come as far: stop it (BBR2-5, BBR3-6).
+    /// Whether this probe, after one with excessive loss, has reached the same level. Then it must
+    /// stop (BBR2-5, BBR3-6).
     pub fn is_risky(&mut self, in_flight: u32, bounds: &Bounds) -> bool {
         let risky = self.too_high && in_flight >= bounds.longterm;
         self.cautious |= risky;
@@ -222,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_before_the_bound_was_left_unused_does_not_count() {
+    fn acks_before_the_bound_was_left_unused_do_not_count() {
         let mut cycle = Cycle::default();
         let mut bounds = bounds(100);
         cycle.start_up(Time::ZERO, 100);
@@ -249,7 +256,7 @@ mod tests {
 
     /// BBR2-5.
     #[test]
-    fn a_probe_that_follows_a_lossy_one_stops_at_the_old_bound_and_is_repeated_if_all_went_well() {
+    fn a_probe_after_a_lossy_one_stops_at_the_old_bound_and_is_repeated_without_loss() {
         let bounds = bounds(100);
         let after = |too_high: bool| {
             let mut cycle = Cycle { too_high: true, ..Cycle::default() };

@@ -1,28 +1,30 @@
-//! The propagation time in two windows (BBR3-9): the least RTT of 5 s says when to look again, that of 10 s is the estimate.
+//! The propagation time in two windows (BBR3-9): the minimum RTT of 5 s triggers ProbeRTT, that of
+//! 10 s is the estimate.
 
 use super::params::Params;
 use crate::congestion::Ack;
 use crate::congestion::bbr::model::Model;
 use crate::units::{Span, Time};
 
-/// The shorter window; the estimate is the model's.
+/// The shorter window. The model holds the estimate.
 #[derive(Clone, Debug)]
 pub struct MinRtt {
     least: Span,
-    /// When it was taken or confirmed, or ProbeRTT was over.
+    /// When the minimum was taken or confirmed, or when ProbeRTT ended.
     pub at: Time,
 }
 
 impl MinRtt {
-    /// Only the handshake's RTT is known.
+    /// The state of a connection that knows only the handshake's RTT.
     pub fn new(now: Time, rtt: Option<Span>) -> Self {
         MinRtt { least: rtt.unwrap_or(Span::MAX), at: now }
     }
 
-    /// Takes an ACK's RTT into both. True when the shorter window had expired (`UpdateMinRTT`).
+    /// Updates both windows with an ACK's RTT. Returns true if the shorter window had expired
+    /// (`UpdateMinRTT`).
     ///
-    /// Whether an RTT equal to the least renews it is the parameters' to say. Here RTTs are exact and equal ones common, on a path
-    /// whose queue is empty.
+    /// A parameter decides whether an RTT equal to the minimum renews the window. In a simulation
+    /// RTTs are exact, so equal RTTs are common on an idle path.
     #[inline]
     pub fn update<F>(&mut self, ack: &Ack, model: &mut Model<F>, params: &Params) -> bool {
         let expired = ack.now > self.at + params.probe_rtt_interval;
@@ -50,7 +52,7 @@ mod tests {
     use crate::congestion::harness::ack_at;
 
     #[test]
-    fn five_seconds_ask_for_a_look_and_ten_for_another_estimate() {
+    fn five_seconds_trigger_probe_rtt_and_ten_replace_the_estimate() {
         let params = v3::params();
         let (ms, start) = (Span::from_millis, Some(Span::from_millis(20)));
         let mut model = Model::new(Time::ZERO, start, 1500, 10);
@@ -61,7 +63,7 @@ mod tests {
         };
         assert_eq!(at(5000, 30), (false, ms(20)));
         assert_eq!(at(5001, 30), (true, ms(20)), "the look is due, and the estimate stands");
-        // The look has shown 25 ms.
+        // ProbeRTT measured 25 ms.
         assert_eq!(at(5200, 25), (false, ms(20)));
         assert_eq!(at(10_001, 40), (false, ms(25)));
         assert_eq!(at(10_300, 25), (true, ms(25)));

@@ -1,18 +1,29 @@
-//! BBR versions 2 and 3: v1's model of the path, bounded by what losses say about it.
+//! BBR versions 2 and 3: v1's model of the path, with bounds that follow from losses.
 //!
-//! Source: draft-ietf-ccwg-bbr-06 (July 2026) for the order of steps and for v3; Google's `tcp_bbr2.c` for what v2 does otherwise
-//! The versions differ in [`params`] and in nothing else. [`bounds`] is what losses say, [`cycle`] when to
-//! probe and what probes have shown; this file turns all of it into a rate and a window, with v1's `model` and `pacing`.
+//! Source: draft-ietf-ccwg-bbr-06 (July 2026) for the order of steps and for v3; Google's
+//! `tcp_bbr2.c` where v2 differs. The versions differ only in [`params`]. [`bounds`] follow from
+//! losses, [`cycle`] schedules probes and evaluates them, and this file computes rate and window,
+//! with v1's `model` and `pacing`.
 //!
-//! Deviations from the draft: Drain is held to the long-term bound, as in the draft's table and not in its pseudocode; the aggregation
-//! filter keeps two periods of five rounds and grants at most 100 ms, as in the module; ranges lost in Startup are counted as ACKs that report losses, as in the module; a classic ECN echo counts as one loss in a
-//! round, as it does not say how many packets were marked. Deviations of v2 from its module: no reaction to ECN (off by default there)
-//! and so no `bw_hi`; the loss threshold is 2 % and not 5/256; no allowance of the send quantum for short RTTs; Cruise does not lower
-//! `inflight_lo` to `inflight_hi`, which its window is held to anyway; too much loss is seen when segments are marked, not also
-//! on each ACK; a reduction keeps 70 % and headroom is 15 %, where 256ths of the module make 70.3 and 14.8 (76 and 38 of 256); Drain
-//! and Down look at what is in flight now, not at what will be when the next segment leaves, and Drain compares it with the bandwidth
-//! in use, as the draft has it, not with the maximum. Of the draft's Up both modules' rule is kept that credit for a higher bound is lost
-//! while the bound is not used.
+//! Deviations from the draft:
+//! * Drain obeys the long-term bound, as in the draft's table but not in its pseudocode.
+//! * The aggregation filter has two periods of five rounds and grants at most 100 ms, as in the
+//!   module.
+//! * In Startup, ACKs that report losses stand for lost ranges, as in the module.
+//! * A classic ECN echo counts as one loss per round, because it does not say how many packets were
+//!   marked.
+//! * In Up, credit for a higher bound is lost while the bound is not used, as in both modules.
+//!
+//! Deviations of v2 from its module:
+//! * It does not react to ECN (off by default in the module), so there is no `bw_hi`.
+//! * The loss threshold is 2 %, not 5/256. A reduction keeps 70 % and headroom is 15 %, where the
+//!   module's 256ths make 70.3 and 14.8 (76 and 38 of 256).
+//! * The send quantum gets no allowance for short RTTs.
+//! * Cruise does not lower `inflight_lo` to `inflight_hi`, because the latter limits the window
+//!   anyway.
+//! * Excessive loss is detected when segments are marked, not on each ACK as well.
+//! * Drain and Down use the data in flight now, not at the departure of the next segment. Drain
+//!   compares it with the bandwidth in use, as in the draft, not with the maximum.
 
 pub mod bounds;
 pub mod cycle;
@@ -37,7 +48,7 @@ use crate::units::{Rate, Span, Time};
 
 type Model = model::Model<TwoPeriodMax<Rate>>;
 
-/// Where the controller is.
+/// The current state.
 #[derive(Clone, Debug)]
 enum Phase {
     Startup,
@@ -57,23 +68,23 @@ pub struct Bounded {
     phase: Phase,
     saved: SavedWindow,
     rng: Pcg32,
-    /// ACKs of the present round that reported losses in Startup.
+    /// ACKs of the present round of Startup that reported losses.
     startup_losses: u32,
-    /// Losses are being repaired: the next one begins no episode.
+    /// Loss recovery is active: the next loss begins no episode.
     repairing: bool,
-    /// Where the latest episode of losses began: the state to go back to if they were none.
+    /// The state in which the latest episode began, to return to if the losses were spurious.
     undo_state: Option<UndoState>,
     /// All segments delivered, as of the last ACK.
     delivered: u64,
-    /// Sending again after idling, until the first delivery.
+    /// The sender restarted from idle and has no delivery yet.
     idle_restart: bool,
-    /// The pacing rate rests on a real RTT.
+    /// The pacing rate is based on a measured RTT.
     has_rtt: bool,
     /// The send quantum of a pacing rate.
     quantum: Memo<Rate, u32>,
 }
 
-/// A state that is gone back to.
+/// A state to return to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum UndoState {
     Startup,
@@ -124,12 +135,13 @@ impl Bounded {
         matches!(self.phase, Phase::Startup | Phase::ProbeBw(Step::Refill | Step::Up))
     }
 
-    /// What is wanted in flight, unless congestion has cut the window (`TargetInflight`).
+    /// The target for data in flight, limited by the window after congestion (`TargetInflight`).
     fn target(&self, window: &Window) -> u32 {
         self.model.bdp(self.bw(), Gain::ONE).min(window.cwnd)
     }
 
-    /// Segments in flight with room for the end systems' bursts and the probe of a small path (`QuantizationBudget`).
+    /// Segments in flight plus the room for bursts of the end systems and for a probe of a small
+    /// path (`QuantizationBudget`).
     fn quantise(&self, segments: u32, window: &Window) -> u32 {
         let rate = window.pacing_rate.unwrap_or(Rate::ZERO);
         let quantum = || self.params.pacing.quantum(rate, self.model.packet_bytes());
@@ -165,14 +177,15 @@ impl Bounded {
         self.phase = Phase::ProbeBw(Step::Up);
     }
 
-    /// Looks for a plateau above `bw`, where one ends Up.
+    /// Restarts the search for a plateau above `bw`, if a plateau ends Up.
     fn restart_search(&mut self, bw: Rate) {
         if self.params.up_exit == UpExit::Plateau {
             self.model.full_pipe.restart(bw);
         }
     }
 
-    /// Losses of a probe crossed the threshold with this much in flight (`HandleInflightTooHigh`; BBR2-3, BBR3-6).
+    /// Losses of a probe crossed the threshold at this volume in flight (`HandleInflightTooHigh`;
+    /// BBR2-3, BBR3-6).
     fn on_too_high(&mut self, lost: &Lost, inflight: u32, window: &Window) {
         self.cycle.on_too_high();
         if !lost.app_limited {
@@ -183,7 +196,8 @@ impl Bounded {
         }
     }
 
-    /// `UpdateCongestionSignals` and what precedes it, aggregation and full pipe; returns the delivery rate of a valid sample.
+    /// `UpdateCongestionSignals` and the steps before it, aggregation and full pipe. Returns the
+    /// delivery rate of a valid sample.
     fn update_model(&mut self, ack: &Ack, window: &Window) -> Option<Rate> {
         if !self.model.on_sample(ack) || ack.acked == 0 {
             self.bounds.on_nothing();
@@ -211,7 +225,8 @@ impl Bounded {
         Some(bw)
     }
 
-    /// A round of recovery with too many losses, in too many places, is the end of Startup too (`CheckStartupHighLoss`; BBR3-3).
+    /// A round of recovery with excessive losses in many places also ends Startup
+    /// (`CheckStartupHighLoss`; BBR3-3).
     fn check_startup_losses(&mut self, ack: &Ack, window: &Window) {
         self.startup_losses = self.startup_losses.saturating_add(u32::from(ack.lost > 0));
         if !self.bounds.loss_round_start {
@@ -233,7 +248,8 @@ impl Bounded {
         if matches!(self.phase, Phase::Startup) && self.model.full_pipe.reached() {
             self.phase = Phase::Drain(self.model.round);
             self.bounds.forget_round();
-            // So low that the transport's "limited by the window" means this, and is not its rule for slow start.
+            // A low threshold keeps the transport from applying its slow-start rule to "limited by
+            // the window".
             window.ssthresh = self.params.min_cwnd;
         }
         if let Phase::Drain(since) = self.phase {
@@ -279,7 +295,7 @@ impl Bounded {
         }
     }
 
-    /// `AdaptLongTermModel`. True if it has decided about the phase.
+    /// `AdaptLongTermModel`. Returns true if it has changed the phase.
     fn follow_probe(&mut self, ack: &Ack, window: &Window) -> bool {
         let in_probe_bw = matches!(self.phase, Phase::ProbeBw(_));
         let feedback = self.cycle.follow(self.model.round_start);
@@ -294,7 +310,7 @@ impl Bounded {
         }
         let too_high = is_too_high(ack.rate.lost, ack.rate.tx_in_flight, self.params.loss_threshold);
         if !too_high && self.bounds.longterm != UNBOUNDED {
-            // What was in flight was safe, in whatever state it was sent.
+            // This volume in flight was safe, whatever the state in which it was sent.
             self.bounds.longterm = self.bounds.longterm.max(ack.rate.tx_in_flight);
             if matches!(self.phase, Phase::ProbeBw(Step::Up)) {
                 self.cycle.grow(ack, self.model.round_start, window.cwnd, &mut self.bounds);
@@ -303,27 +319,27 @@ impl Bounded {
         false
     }
 
-    /// Down is over: the queue is empty and there is room for others (`IsTimeToCruise`).
+    /// Whether Down is over: the queue is empty and there is headroom (`IsTimeToCruise`).
     fn has_drained(&self, ack: &Ack, window: &Window) -> bool {
         let room = self.bounds.with_headroom(self.params.headroom, self.params.min_cwnd);
         ack.in_flight <= room && ack.in_flight <= self.inflight(self.model.max_bw(), Gain::ONE, window)
     }
 
-    /// Up is over, without loss (`IsTimeToGoDown`).
+    /// Whether Up is over without loss (`IsTimeToGoDown`).
     fn is_time_to_go_down(&mut self, ack: &Ack, window: &Window, bw: Rate) -> bool {
         if self.cycle.is_risky(ack.in_flight, &self.bounds) {
             return true;
         }
         match self.params.up_exit {
             UpExit::Queue(gain) => {
-                // With the segment that is about to leave, as in v1.
+                // Includes the segment that is about to leave, as in v1.
                 let in_flight = ack.prior_in_flight.saturating_add(1);
                 self.cycle.has_lasted(ack.now, self.model.min_rtt)
                     && in_flight >= self.inflight(self.model.max_bw(), gain, window)
             }
             UpExit::Plateau => {
                 if ack.cwnd_limited && window.cwnd >= self.bounds.longterm {
-                    // The bound is what limits the bandwidth; no plateau.
+                    // The bound limits the bandwidth, so this is no plateau.
                     self.model.full_pipe.restart(bw);
                     return false;
                 }
@@ -337,7 +353,7 @@ impl Bounded {
         let expired = self.min_rtt.update(ack, &mut self.model, &self.params);
         let probing = matches!(self.phase, Phase::ProbeRtt(_));
         if expired && !self.idle_restart && !probing {
-            // "Cut", as the state changes first and so the largest window stays saved.
+            // `true`: the state changes first, so the largest window stays saved.
             self.saved.save(window.cwnd, true);
             self.cycle.interrupt();
             self.model.start_round(ack.delivered);
@@ -364,7 +380,7 @@ impl Bounded {
         self.bounds.forget_shortterm();
         if self.model.full_pipe.reached() {
             self.start_down(now);
-            // What is in flight is below the bandwidth-delay product already.
+            // The data in flight is already below the bandwidth-delay product.
             self.phase = Phase::ProbeBw(Step::Cruise);
         } else {
             self.phase = Phase::Startup;
@@ -406,7 +422,7 @@ impl Bounded {
         window.cwnd = window.cwnd.min(self.cap()).max(1);
     }
 
-    /// The volume cap of the state (the table of states above BBR3-1).
+    /// The volume cap of the state (see the table of states above BBR3-1).
     fn cap(&self) -> u32 {
         let longterm = match &self.phase {
             Phase::Startup => UNBOUNDED,
@@ -441,7 +457,8 @@ impl Controller for Bounded {
     }
 
     fn on_lost(&mut self, lost: &Lost, window: &Window) {
-        // A round that begins here ends with what is sent from now on: the ACK that reports the loss is counted before it.
+        // This round ends with data sent from now on, because the ACK that reports the loss is
+        // counted before it.
         self.delivered = lost.delivered;
         let fresh = !core::mem::replace(&mut self.repairing, true);
         self.bounds.on_loss(lost.delivered, fresh);
@@ -476,7 +493,7 @@ impl Controller for Bounded {
         self.saved.save(window.cwnd, matches!(self.phase, Phase::ProbeRtt(_)));
         match event.signal {
             Signal::Ecn => {
-                // An echo is not to be undone, and neither is what was before it.
+                // Neither an echo nor the reductions before it can be undone.
                 self.bounds.forget_before();
                 self.undo_state = None;
                 if self.params.ce_is_loss {
@@ -487,7 +504,7 @@ impl Controller for Bounded {
                 self.saved.on_timeout();
                 self.model.full_pipe.restart(Rate::ZERO);
                 if !self.is_probing() {
-                    // The window is about to be cut to almost nothing, which is no volume to start from.
+                    // The window is about to be cut to almost nothing, so bound the volume first.
                     self.bounds.bound_shortterm(self.saved.cwnd());
                 }
             }
@@ -515,7 +532,7 @@ impl Controller for Bounded {
                 }
             }
             UndoState::Up if !in_probe_rtt && !matches!(self.phase, Phase::ProbeBw(Step::Up)) => {
-                // No sample to look for more than; the next one begins the search.
+                // There is no sample as a reference. The next one begins the search.
                 self.start_up(now, window, Rate::ZERO);
             }
             _ => {}

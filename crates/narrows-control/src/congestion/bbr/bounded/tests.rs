@@ -4,7 +4,8 @@ use crate::congestion::bbr::tests::{LINK, first_after_equal_rtts, follows_the_li
 use crate::congestion::bbr::{Bbr, v2, v3};
 use crate::congestion::harness::{Path, Sender, ack_at, connection, initial_window};
 
-/// Of a link: 1 % is paced away, and v3 spends 0.2 s of every 5 s at half a window (ProbeRTT).
+/// Share of a link: pacing leaves 1 % unused, and v3 spends 0.2 s of every 5 s at half a window
+/// (ProbeRTT).
 const UTILISED: f64 = 0.965;
 
 fn both() -> [Bounded; 2] {
@@ -29,9 +30,9 @@ fn phases() -> [Phase; 7] {
     [Phase::Startup, Phase::Drain(0), down, cruise, refill, up, Phase::ProbeRtt(ProbeRtt::default())]
 }
 
-/// The gains of v2's module and of the draft, to the 1/256 of the gains.
+/// The gains of v2's module and of the draft, to 1/256.
 #[test]
-fn the_gains_are_those_of_the_table() {
+fn the_gains_match_the_table() {
     let v2 = [
         (2.88672, 2.88672),
         (0.34375, 2.88672),
@@ -52,7 +53,7 @@ fn the_gains_are_those_of_the_table() {
     }
 }
 
-/// The "volume cap" of the table: the bounds, with headroom where nothing is probed.
+/// The "volume cap" of the table: the bounds, with headroom outside of probes.
 #[test]
 fn the_window_is_capped_as_in_the_table() {
     for mut bbr in both() {
@@ -71,7 +72,7 @@ fn the_window_is_capped_as_in_the_table() {
 
 /// BBR2-1.
 #[test]
-fn the_bandwidth_in_use_is_the_least_of_what_was_measured_and_the_short_term_bound() {
+fn the_bandwidth_in_use_is_the_smaller_of_the_measured_one_and_the_short_term_bound() {
     for (mut bbr, _) in both().map(established) {
         bbr.model.update_bw(LINK, false);
         assert_eq!(bbr.bw(), LINK);
@@ -108,7 +109,7 @@ fn probing_up(bbr: Bounded) -> (Bounded, Window) {
 
 /// BBR2-3, BBR3-6.
 #[test]
-fn a_probe_that_loses_more_than_two_per_cent_sets_the_bound_where_it_did_and_ends() {
+fn a_probe_that_loses_more_than_two_per_cent_sets_the_bound_there_and_ends() {
     for (mut bbr, window) in both().map(probing_up) {
         bbr.on_lost(&loss(200, 4), &window);
         assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Up)), "two per cent are accepted");
@@ -124,7 +125,7 @@ fn a_probe_that_loses_more_than_two_per_cent_sets_the_bound_where_it_did_and_end
 }
 
 #[test]
-fn a_probe_never_cuts_below_70_per_cent_of_what_is_wanted_in_flight() {
+fn a_probe_never_cuts_below_70_per_cent_of_the_target() {
     for (mut bbr, window) in both().map(probing_up) {
         bbr.on_lost(&loss(50, 30), &window);
         // 0.7 * 167 = 116.9.
@@ -133,7 +134,7 @@ fn a_probe_never_cuts_below_70_per_cent_of_what_is_wanted_in_flight() {
 }
 
 #[test]
-fn a_probe_limited_by_the_application_ends_and_says_nothing_about_the_path() {
+fn a_probe_limited_by_the_application_ends_without_changing_the_bound() {
     for (mut bbr, window) in both().map(probing_up) {
         bbr.on_lost(&Lost { app_limited: true, ..loss(200, 5) }, &window);
         assert_eq!(bbr.bounds.longterm, UNBOUNDED);
@@ -141,9 +142,9 @@ fn a_probe_limited_by_the_application_ends_and_says_nothing_about_the_path() {
     }
 }
 
-/// Draft, 5.5.11.2; v2's module has the bounds alone.
+/// Draft, section 5.5.11.2. v2's module restores only the bounds.
 #[test]
-fn a_probe_that_losses_ended_by_mistake_goes_on_in_v3_with_the_bounds_of_before_in_both() {
+fn a_probe_ended_by_spurious_losses_resumes_in_v3_and_both_restore_the_bounds() {
     for ((mut bbr, mut window), goes_on) in both().map(probing_up).into_iter().zip([false, true]) {
         bbr.bounds.longterm = 250;
         bbr.on_lost(&loss(200, 5), &window);
@@ -153,14 +154,14 @@ fn a_probe_that_losses_ended_by_mistake_goes_on_in_v3_with_the_bounds_of_before_
         assert_eq!(bbr.bounds.longterm, 250);
         let step = if goes_on { Step::Up } else { Step::Down };
         assert!(matches!(bbr.phase, Phase::ProbeBw(now) if now == step), "{}: {:?}", bbr.name(), bbr.phase);
-        // The losses that come next are the probe's.
+        // The following losses belong to the probe.
         assert_eq!(bbr.cycle.sampling, goes_on);
     }
 }
 
-/// The state counts, not what ended it.
+/// The state decides, not the reason why it ended.
 #[test]
-fn a_probe_that_ended_by_itself_amid_a_mistake_goes_on_in_v3() {
+fn a_probe_that_ended_by_itself_during_spurious_losses_resumes_in_v3() {
     let (mut bbr, mut window) = probing_up(v3::bbr3());
     bbr.on_lost(&loss(200, 1), &window);
     bbr.start_down(Time::ZERO);
@@ -174,7 +175,7 @@ fn in_state(state: State) -> Ack {
 }
 
 #[test]
-fn an_undo_gives_back_what_its_own_episode_found_and_not_an_older_one() {
+fn an_undo_restores_the_bounds_of_its_own_episode_only() {
     for (mut bbr, mut window) in both().map(probing_up) {
         // A real episode ends the probe at 199 segments.
         bbr.bounds.longterm = 250;
@@ -182,7 +183,7 @@ fn an_undo_gives_back_what_its_own_episode_found_and_not_an_older_one() {
         bbr.on_ack(&in_state(State::Recovery), &mut window);
         bbr.on_recovered(Time::from_secs_f64(1.1), &mut window);
         bbr.on_ack(&in_state(State::Open), &mut window);
-        // Later an echo and, in the same round, losses that are none.
+        // Later, an echo and spurious losses in the same round.
         bbr.bounds.forget_round();
         let now = Time::from_secs_f64(1.5);
         bbr.on_congestion(&echo(now), &mut window);
@@ -196,9 +197,9 @@ fn an_undo_gives_back_what_its_own_episode_found_and_not_an_older_one() {
     }
 }
 
-/// BBR3-10: an echo counts as a loss in v3, and v2's reaction to ECN is off by default.
+/// BBR3-10: an echo counts as a loss in v3. v2's reaction to ECN is off by default.
 #[test]
-fn an_ecn_echo_outside_of_a_probe_is_a_loss_to_v3_alone() {
+fn an_ecn_echo_outside_of_a_probe_counts_as_a_loss_in_v3_only() {
     for (bbr, bound) in both().into_iter().zip([f64::NAN, 210.0]) {
         let (mut bbr, mut window) = probing_up(bbr);
         bbr.start_down(Time::ZERO);
@@ -215,7 +216,7 @@ fn an_ecn_echo_outside_of_a_probe_is_a_loss_to_v3_alone() {
 }
 
 #[test]
-fn before_a_timeout_cuts_the_window_it_is_kept_as_a_bound_and_given_back() {
+fn the_window_before_a_timeout_is_kept_as_a_bound_and_restored() {
     for (mut bbr, mut window) in both().map(probing_up) {
         bbr.start_down(Time::ZERO);
         let event = Congestion {
@@ -233,7 +234,7 @@ fn before_a_timeout_cuts_the_window_it_is_kept_as_a_bound_and_given_back() {
     }
 }
 
-/// BBR3-4: v2 drains as long as it takes, v3 three rounds.
+/// BBR3-4: v2 drains until the queue is empty, v3 for at most three rounds.
 #[test]
 fn drain_ends_with_the_queue_and_in_v3_after_three_rounds_at_the_latest() {
     for (bbr, expected) in both().into_iter().zip([None, Some(4)]) {
@@ -261,7 +262,8 @@ fn drain_ends_with_the_queue_and_in_v3_after_three_rounds_at_the_latest() {
     }
 }
 
-/// Whether a round of recovery in which `reports` ACKs of 100 reported losses, `lost` of 200 segments in all, ends Startup.
+/// Whether a round of recovery ends Startup in which `reports` ACKs of 100 reported losses, `lost`
+/// of 200 segments in all.
 fn startup_ends(bbr: Bounded, reports: u64, lost: u32, state: State) -> (bool, u32) {
     let (mut bbr, mut window) = established(bbr);
     window.cwnd = 200;
@@ -283,7 +285,7 @@ fn startup_ends(bbr: Bounded, reports: u64, lost: u32, state: State) -> (bool, u
     (bbr.model.full_pipe.reached(), bbr.bounds.longterm)
 }
 
-/// BBR3-3; eight and six reports.
+/// BBR3-3, with eight and six reports.
 #[test]
 fn a_round_of_recovery_with_many_losses_in_many_places_ends_startup() {
     for (build, needed) in [(v2::bbr2 as fn() -> Bounded, 8), (v3::bbr3, 6)] {
@@ -293,7 +295,8 @@ fn a_round_of_recovery_with_many_losses_in_many_places_ends_startup() {
         assert!(!ends(needed, 4, State::Recovery), "two per cent");
         assert!(!ends(needed, 20, State::Disorder), "not recovering");
     }
-    // 180 in 20 ms are a bandwidth-delay product of 180, which is also what the round delivered.
+    // 180 segments in 20 ms are a bandwidth-delay product of 180, which is also the volume
+    // delivered in the round.
     assert_eq!(startup_ends(v3::bbr3(), 8, 20, State::Recovery).1, 180);
 }
 
@@ -327,7 +330,7 @@ fn a_lone_flow_fills_the_link_with_less_of_a_queue_than_v1() {
     }
 }
 
-/// The reason for the bounds: v1 keeps two bandwidth-delay products in flight whatever it loses.
+/// The purpose of the bounds: v1 keeps two bandwidth-delay products in flight whatever it loses.
 #[test]
 fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost() {
     let path = || Path { queue: 83, ..Path::new(LINK, 20) };
@@ -340,9 +343,9 @@ fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost(
     }
 }
 
-/// The loss threshold is 2 %: below it a round's losses are not taken for a full queue while probing.
+/// The loss threshold is 2 %. A lower loss rate of a probe does not count as a full queue.
 #[test]
-fn one_per_cent_of_random_loss_is_borne_and_five_are_not() {
+fn one_per_cent_of_random_loss_is_tolerated_and_five_are_not() {
     for (one, five) in boxed().into_iter().zip(boxed()) {
         let name = one.name();
         let path = |share| Path { loss: random_loss(share), ..Path::new(LINK, 20) };
@@ -353,23 +356,23 @@ fn one_per_cent_of_random_loss_is_borne_and_five_are_not() {
 }
 
 #[test]
-fn a_faster_link_is_found_and_a_slower_one_believed_after_two_cycles() {
+fn a_faster_link_is_found_and_a_slower_one_is_accepted_after_two_cycles() {
     boxed().into_iter().for_each(|bbr| follows_the_link(bbr, 10));
 }
 
 /// BBR3-9, A.10 of the draft.
 #[test]
-fn probe_rtt_comes_after_five_seconds_with_half_of_what_fits_the_path() {
+fn probe_rtt_comes_after_five_seconds_with_half_a_bandwidth_delay_product() {
     for bbr in boxed() {
         let name = bbr.name();
         let mut sender = Sender::new(bbr, Path { queue: 5000, ..Path::new(LINK, 20) });
         sender.run_for(Span::from_secs(1));
-        // The old propagation time is never seen again.
+        // The old propagation time does not occur again.
         sender.path().rtt = Span::from_millis(32);
         sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") == 3.0);
         let entered = sender.now();
         assert!((5.0..6.3).contains(&entered.as_secs_f64()), "{name}: entered at {entered:?}");
-        // By the old 20 ms, which the estimate still is.
+        // With the old 20 ms, which is still the estimate.
         assert!((70..=84).contains(&sender.window().cwnd), "{name}: {} segments", sender.window().cwnd);
         sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") != 3.0);
         let visit = sender.now().since(entered).as_secs_f64();
@@ -382,9 +385,9 @@ fn probe_rtt_comes_after_five_seconds_with_half_of_what_fits_the_path() {
     }
 }
 
-/// Linux "tcp: only postpone PROBE_RTT if RTT is < current min_rtt estimate"; v2's module is older.
+/// Linux "tcp: only postpone PROBE_RTT if RTT is < current min_rtt estimate". v2's module is older.
 #[test]
-fn an_rtt_that_never_changes_puts_probe_rtt_off_in_v2_alone() {
+fn a_constant_rtt_postpones_probe_rtt_in_v2_only() {
     for ((mut bbr, mut window), expected) in both().map(established).into_iter().zip([None, Some(5020)]) {
         let entered =
             first_after_equal_rtts(&mut bbr, &mut window, |bbr| matches!(bbr.phase, Phase::ProbeRtt(_)));
@@ -393,7 +396,7 @@ fn an_rtt_that_never_changes_puts_probe_rtt_off_in_v2_alone() {
 }
 
 #[test]
-fn restarting_from_idle_paces_at_the_bandwidth_itself_and_needs_no_probe_rtt() {
+fn restarting_from_idle_paces_at_the_bandwidth_and_needs_no_probe_rtt() {
     for (mut bbr, mut window) in both().map(probing_up) {
         let later = Time::from_secs_f64(6.0);
         bbr.on_restart(later, Span::from_secs(6), true, &mut window);

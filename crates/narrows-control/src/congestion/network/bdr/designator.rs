@@ -1,19 +1,20 @@
-//! The decisions of a BDR sender: which packets are designated, what they say, and the window that comes of the answer.
+//! Decisions of a BDR sender: which packets are designated, what they report, and the window that
+//! follows from the answer.
 //!
-//! Source: Loureiro, Mascolo and Monteiro (BDR); BDR-1, BDR-25 to BDR-28 and BDR-30 to BDR-36. The router's side is
-//! [`rate::bdr`](crate::rate::bdr).
+//! Source: Loureiro, Mascolo and Monteiro (BDR); BDR-1, BDR-25 to BDR-28 and BDR-30 to BDR-36. The
+//! router's part is [`rate::bdr`](crate::rate::bdr).
 
 use crate::rate::bdr::Report;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Most segments after idling until the next echo (BDR-28).
+/// Maximum window after idle time until the next echo, segments (BDR-28).
 pub const RESTART_WINDOW: u32 = 10;
 
-/// The least retransmission timeout that is believed: a packet is not lost before it had a chance to arrive.
+/// Minimum retransmission timeout, so that a packet is not declared lost before it can arrive.
 const RTO_MIN: Span = Span::from_millis(1);
 
-/// The window, segments, that sends at `recommended` over a path of this least RTT: BDR-25, at least 1. Without an RTT
-/// ([`Span::ZERO`] or [`Span::MAX`]) or a packet size it is 1.
+/// The window, segments, that sends at `recommended` on a path with this least RTT (BDR-25); at
+/// least 1. It is 1 without an RTT ([`Span::ZERO`] or [`Span::MAX`]) or a packet size.
 pub fn window(recommended: Rate, srtt_min: Span, packet: Bytes) -> u32 {
     if srtt_min == Span::MAX || packet == Bytes::ZERO {
         return 1;
@@ -27,35 +28,36 @@ pub fn apply_gain(cwnd: u32, gain: i32) -> u32 {
     cwnd.saturating_add_signed(gain).max(1)
 }
 
-/// The window after idling, until the next echo, segments (BDR-28).
+/// The window after idle time until the next echo, segments (BDR-28).
 pub fn after_idle(cwnd: u32) -> u32 {
     cwnd.min(RESTART_WINDOW)
 }
 
-/// The answer to loss (BDR-5, BDR-35): half the window, but no less than 2, once per srtt, until an echo has the last word.
+/// The response to loss (BDR-5, BDR-35): half the window, at least 2, once per srtt until the next
+/// echo.
 #[derive(Clone, Debug, Default)]
 pub struct Backoff {
     halved_at: Option<Time>,
 }
 
 impl Backoff {
-    /// A loss; returns the window to use now.
+    /// Handles a loss and returns the new window.
     pub fn on_loss(&mut self, now: Time, srtt: Span, cwnd: u32) -> u32 {
         if self.halved_at.is_some_and(|at| now.since(at) < srtt) {
             return cwnd;
         }
         self.halved_at = Some(now);
-        // A window of 1, after a timeout, is not raised by a loss.
+        // A loss does not raise a window of 1, which follows a timeout.
         (cwnd / 2).max(2).min(cwnd.max(1))
     }
 
-    /// A recommendation has been applied; a loss after it is news.
+    /// A recommendation was applied. The next loss counts again.
     pub fn on_echo(&mut self) {
         self.halved_at = None;
     }
 }
 
-/// A designated packet on its way.
+/// A designated packet in flight.
 #[derive(Copy, Clone, Debug)]
 struct Outstanding {
     /// `None`: the SYN.
@@ -63,17 +65,17 @@ struct Outstanding {
     sent: Time,
 }
 
-/// Chooses the designated packets of one flow and keeps the time between them: the sum of what they report is the
-/// flow's life time, to the nanosecond (BDR-20).
+/// Chooses the designated packets of one flow and measures the time between them. The reports add
+/// up to the flow's life time, to the nanosecond (BDR-20).
 ///
-/// The time runs from when a designated packet was *sent*, also of one that is lost: the router that loses it has
-/// counted it as it came. Routers behind that one miss the report.
+/// The time runs from when a designated packet was *sent*, even if it is lost later: the router
+/// that drops it has counted it on arrival. Routers behind that one miss the report.
 #[derive(Clone, Debug, Default)]
 pub struct Designator {
     /// When the last designated packet was sent; `None` before the SYN.
     last_sent: Option<Time>,
     outstanding: Option<Outstanding>,
-    /// Packets since the last designated one, which is one of them.
+    /// Packets since the last designated one, including it.
     packets: u32,
     /// `time_per_cwin` of the last window.
     window_time: Span,
@@ -82,21 +84,22 @@ pub struct Designator {
 }
 
 impl Designator {
-    /// A SYN is sent (BDR-31). A repeated one says the same: the time of the handshake, repeats included, is reported by
-    /// the first data.
+    /// A SYN is sent (BDR-31). A repeated SYN carries the same report; the first data reports the
+    /// whole handshake, repeats included.
     pub fn connect(&mut self, now: Time, packet_size: Bytes) -> Report {
         let first = *self.last_sent.get_or_insert(now);
         self.outstanding = Some(Outstanding { seq: None, sent: first });
         Report { syn: true, packet_size, ..Report::default() }
     }
 
-    /// The SYN-ACK (BDR-32), with an echo or without: the handshake is over.
+    /// The SYN-ACK arrived (BDR-32), with an echo or without.
     pub fn on_established(&mut self) {
         self.outstanding = None;
     }
 
-    /// A packet of new data is sent, as number `seq`; `Some` makes it designated (BDR-33). `rto` is the current timeout:
-    /// after twice that the last designated packet is lost (BDR-27).
+    /// A packet of new data with number `seq` is sent. `Some` makes it designated (BDR-33). `rto`
+    /// is the current timeout; after twice that time the last designated packet counts as lost
+    /// (BDR-27).
     pub fn on_send(&mut self, now: Time, seq: u64, rto: Span, packet_size: Bytes) -> Option<Report> {
         let patience = rto.max(RTO_MIN).scale(2, 1);
         let waiting = self.outstanding.is_some_and(|dp| now.since(dp.sent) < patience);
@@ -110,10 +113,12 @@ impl Designator {
         Some(report)
     }
 
-    /// An ACK, with the echo of the designated packet or without; all before `snd_una` has arrived (BDR-34). An ACK of the
-    /// packet whose echo was lost frees the next one, too: there is none in flight any more.
+    /// An ACK, with the echo of the designated packet or without; everything before `snd_una` has
+    /// arrived (BDR-34). An ACK of a packet whose echo was lost also frees the next designated
+    /// packet, because none is in flight any more.
     ///
-    /// The echo has no number: that of one given up for lost frees the one after it, and then two are in flight.
+    /// The echo has no number. The echo of a packet that was declared lost frees the packet after
+    /// it; then two are in flight.
     pub fn on_ack(&mut self, now: Time, echo: bool, snd_una: u64) {
         let Some(dp) = self.outstanding else { return };
         if echo || dp.seq.is_some_and(|seq| seq < snd_una) {
@@ -124,15 +129,16 @@ impl Designator {
         }
     }
 
-    /// Packet `seq` is sent again. If it was the designated one, the next new packet is (BDR-27).
+    /// Packet `seq` is retransmitted. If it was designated, the next new packet becomes designated
+    /// (BDR-27).
     pub fn on_retransmission(&mut self, seq: u64) {
         if self.outstanding.is_some_and(|dp| dp.seq == Some(seq)) {
             self.outstanding = None;
         }
     }
 
-    /// The last data packet, or a FIN of its own, is sent (BDR-36): designated whatever is outstanding, and the last.
-    /// `None` when it is sent again.
+    /// The last data packet, or a separate FIN, is sent (BDR-36). It is designated even if another
+    /// is outstanding. `None` if it is a retransmission.
     pub fn finish(&mut self, now: Time, packet_size: Bytes) -> Option<Report> {
         if self.finished {
             return None;
@@ -193,7 +199,8 @@ mod tests {
         );
     }
 
-    /// BDR-D4: what the paper reports, the last window's time in the next window's packet and nothing in SYN and FIN.
+    /// BDR-D4: the paper's reports. The last window's time rides in the next window's packet, and
+    /// SYN and FIN report nothing.
     #[test]
     fn tv_d8_literal_reports_miss_the_handshake_and_the_last_window() {
         let [_, first, second, _] = flow();
@@ -202,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn one_packet_per_window_is_designated_and_says_how_large_it_was() {
+    fn one_packet_per_window_is_designated_and_reports_the_windows_size() {
         let mut d = Designator::default();
         d.connect(ms(0), PACKET);
         assert!(d.is_outstanding() && d.on_send(ms(1), 0, RTO, PACKET).is_none(), "before the SYN-ACK");
@@ -238,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_of_nothing_does_not_designate_every_packet() {
+    fn a_timeout_of_zero_does_not_designate_every_packet() {
         let mut d = Designator::default();
         d.connect(ms(0), PACKET);
         d.on_established();
@@ -259,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_once_and_whatever_is_outstanding() {
+    fn the_end_is_reported_once_even_with_a_packet_outstanding() {
         let mut d = Designator::default();
         d.connect(ms(0), PACKET);
         d.connect(ms(1000), PACKET);
@@ -324,8 +331,8 @@ mod tests {
     }
 
     proptest! {
-        /// BDR-20: whatever is designated when, the reports add up to the life time; and only what was acknowledged, sent
-        /// again or given up has a successor.
+        /// BDR-20: the reports add up to the life time, whichever packets are designated. Only a
+        /// packet that was acknowledged, retransmitted or declared lost has a successor.
         #[test]
         fn reports_add_up_to_any_life_time(
             start in 0..1_000_000_000_000u64,
@@ -360,7 +367,7 @@ mod tests {
                             free = true;
                         }
                     }
-                    // A SYN that is sent again because its ACK was lost on the way back.
+                    // A SYN that is retransmitted because its ACK was lost.
                     Step::Connect => {
                         prop_assert_eq!(d.connect(now, PACKET).t_rep, Span::ZERO);
                         d.on_established();

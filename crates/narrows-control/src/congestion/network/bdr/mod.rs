@@ -1,5 +1,5 @@
-//! The BDR sender: one packet per window asks the routers, and the window is what they say (Loureiro, Mascolo and Monteiro;
-//! BDR-30 to BDR-36). [`designator`] decides which packets ask.
+//! The BDR sender: one packet per window asks the routers for a recommendation, which becomes the
+//! window (Loureiro, Mascolo and Monteiro; BDR-30 to BDR-36). [`designator`] chooses the packets.
 
 pub mod designator;
 
@@ -20,7 +20,7 @@ pub struct Bdr {
     packet: Bytes,
     /// The last recommendation (resolved mode).
     advice: Rate,
-    /// Without a BDR router on the path: BDR-32.
+    /// CUBIC, if there is no BDR router on the path (BDR-32).
     fallback: Option<Cubic>,
 }
 
@@ -31,8 +31,8 @@ impl Default for Bdr {
 }
 
 impl Bdr {
-    /// The sender of the paper: gains, no designated packet in SYN and FIN, ten packets in the window that nobody has an
-    /// opinion of (BDR-D6).
+    /// The paper's sender: gains, no designated packet in SYN and FIN, and a first window of ten
+    /// packets (BDR-D6).
     pub fn literal() -> Self {
         Bdr::new("bdr-literal", Mode::Literal)
     }
@@ -53,7 +53,7 @@ impl Bdr {
         self.mode == Mode::Literal
     }
 
-    /// BDR-25: paced over srtt.
+    /// BDR-25: pacing over srtt.
     fn pace(&self, srtt: Span, window: &mut Window) {
         let bytes = Bytes::new(u64::from(window.cwnd).saturating_mul(self.packet.get()));
         window.pacing_rate =
@@ -111,7 +111,8 @@ impl Controller for Bdr {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         match &mut self.fallback {
             Some(cubic) => cubic.on_congestion(event, window),
-            // After a timeout the transport sets the window to 1, and the next echo restores it (BDR-35).
+            // The transport sets the window to 1 after a timeout; the next echo restores it
+            // (BDR-35).
             None if event.signal == Signal::Timeout => {}
             None => window.cwnd = self.backoff.on_loss(event.now, event.srtt, window.cwnd),
         }
@@ -159,8 +160,9 @@ impl Controller for Bdr {
             self.designator.on_retransmission(packet.seq);
             None
         } else if packet.fin && !self.literally() {
-            // BDR-36 puts the last report into the last data packet. It would leave out the time until that is acknowledged, which is
-            // half the life of a flow of one window; the FIN that closes the connection knows it.
+            // BDR-36 puts the last report into the last data packet. That would omit the time until
+            // it is acknowledged, half the life of a flow of one window. The FIN that closes the
+            // connection includes that time.
             self.designator.finish(packet.now, size)
         } else {
             self.designator.on_send(packet.now, packet.seq, packet.rto, size)
