@@ -125,7 +125,7 @@ fn with_number(text: &str, nth: usize, instead: &str) -> String {
 }
 
 #[test]
-fn a_number_that_is_none_is_refused() {
+fn an_invalid_number_is_rejected() {
     let text = serde_json::to_string(&Message::Congestion { kind: None, port: 7 }).unwrap();
     for instead in INSTEAD {
         let broken = with_number(&text, 0, instead);
@@ -142,12 +142,12 @@ proptest! {
     }
 
     #[test]
-    fn any_message_is_survived_by_everybody(messages in vec(message(), 1..30)) {
+    fn no_message_panics_a_receiver(messages in vec(message(), 1..30)) {
         deliver(&messages);
     }
 
     #[test]
-    fn any_bytes_are_a_message_or_none(
+    fn arbitrary_bytes_parse_to_a_message_or_an_error(
         noise in vec(any::<u8>(), 0..200),
         message in message(),
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),

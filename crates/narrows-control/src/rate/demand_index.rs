@@ -1,15 +1,16 @@
 //! Water-filling over a standing set of demands: O(log) per change and O(log) per level (BRF-103).
 //!
-//! Demands are counted in buckets of 1/128 relative width, over which a Fenwick tree keeps count and sum, both
-//! integers, so that a hundred million changes leave no drift. The level is found by descending the tree. Only the
-//! bucket in which the level falls is not known flow by flow: there the mean stands for all. As `min(d, level)` is
-//! concave in d, that overestimates what the bucket uses (Jensen), so the level is never too high; it is exact
-//! when the demands in that bucket are equal, and otherwise low by at most half the bucket's width.
+//! Demands are counted in buckets of 1/128 relative width. A Fenwick tree over the buckets keeps
+//! counts and sums as integers, so they never drift. The level is found by descending the tree.
+//! Only in the bucket of the level are flows not known individually; their mean represents them.
+//! Because `min(d, level)` is concave in d, that overestimates the bucket's use (Jensen), so the
+//! level is never too high. It is exact if the demands in that bucket are equal, and otherwise low
+//! by at most half the bucket's width.
 
-/// Buckets to a doubling: 2^7.
+/// Buckets per doubling: 2^7.
 const PRECISION: u32 = 7;
 const PER_OCTAVE: u64 = 1 << PRECISION;
-/// Demands above are taken as this: 8.8e12 B/s, more than a rate code can say (BRF-5).
+/// Larger demands are clamped to this: 8.8e12 B/s, more than a rate code can represent (BRF-5).
 pub const MAX_DEMAND: u64 = (1 << 43) - 1;
 const BUCKETS: usize = bucket(MAX_DEMAND) + 1;
 
@@ -40,7 +41,7 @@ pub struct DemandIndex {
     buckets: Vec<Node>,
     /// Fenwick tree over `buckets`, one-based.
     tree: Vec<Node>,
-    /// In a bulk change, which leaves the tree for later.
+    /// A bulk change is in progress, which updates the tree at its end.
     bulk: bool,
     total: Node,
     unbounded: u64,
@@ -71,7 +72,7 @@ impl Node {
 }
 
 impl DemandIndex {
-    /// Adds a flow; [`UNBOUNDED`](super::waterfill::UNBOUNDED) for one that no share satisfies.
+    /// Adds a flow. [`UNBOUNDED`](super::waterfill::UNBOUNDED) is a demand that no share satisfies.
     pub fn insert(&mut self, demand: u64) {
         if demand == super::waterfill::UNBOUNDED {
             self.unbounded += 1;
@@ -80,7 +81,7 @@ impl DemandIndex {
         }
     }
 
-    /// Takes out a flow that was inserted with this demand.
+    /// Removes a flow that was inserted with this demand.
     pub fn remove(&mut self, demand: u64) {
         if demand == super::waterfill::UNBOUNDED {
             self.unbounded = self.unbounded.saturating_sub(1);
@@ -103,13 +104,14 @@ impl DemandIndex {
         }
     }
 
-    /// Changes up to [`end_bulk`](DemandIndex::end_bulk) cost O(1) each, and that O(buckets) once. For when most
-    /// flows change. In between [`level`](DemandIndex::level) knows nothing of them.
+    /// Until [`end_bulk`](DemandIndex::end_bulk) each change costs O(1), and the end costs
+    /// O(buckets) once. Use it when most flows change. Meanwhile [`level`](DemandIndex::level) does
+    /// not see the changes.
     pub fn begin_bulk(&mut self) {
         self.bulk = true;
     }
 
-    /// Brings the tree up to date.
+    /// Updates the tree after a bulk change.
     pub fn end_bulk(&mut self) {
         if !core::mem::take(&mut self.bulk) {
             return;
@@ -129,7 +131,7 @@ impl DemandIndex {
         self.total.count + self.unbounded
     }
 
-    /// No flow is in the set.
+    /// Whether the set has no flow.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -139,13 +141,14 @@ impl DemandIndex {
         self.total.sum
     }
 
-    /// The water level for this capacity; `None` when every demand fits.
+    /// The water level for this capacity; `None` if every demand fits.
     pub fn level(&self, capacity: u64) -> Option<u64> {
         let capacity = u128::from(capacity);
         if self.unbounded == 0 && u128::from(self.total.sum) <= capacity {
             return None;
         }
-        // Descend to the last bucket that is satisfied whole: all up to it fit even if the rest gets its edge.
+        // Descend to the last bucket that is satisfied entirely: all buckets up to it fit even if
+        // the rest gets its upper edge.
         let (mut at, mut below) = (0, Node::default());
         let mut step = BUCKETS.next_power_of_two();
         while step > 0 {
@@ -163,7 +166,8 @@ impl DemandIndex {
         let boundary = self.prefix(at + 1);
         let (count, sum) = (boundary.count - below.count, boundary.sum - below.sum);
         let above = u128::from(self.len() - boundary.count);
-        // Either the level clears the boundary bucket's mean, and the bucket costs its sum, or it caps all of it.
+        // Either the level exceeds the mean of the boundary bucket, which then costs its sum, or it
+        // caps the whole bucket.
         let cleared = left.saturating_sub(u128::from(sum)).checked_div(above);
         let level = match cleared {
             Some(level) if level * u128::from(count) >= u128::from(sum) && left >= u128::from(sum) => level,
@@ -210,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_above_the_exact_level_and_close_below(
+        fn the_level_is_never_above_the_exact_one_and_close_below(
             capacity in prop_oneof![0u64..1000, 0u64..100_000_000, 0u64..100_000_000_000_000],
             demands in proptest::collection::vec(demand(), 0..60),
         ) {
@@ -226,7 +230,7 @@ mod tests {
         }
 
         #[test]
-        fn a_bulk_change_is_the_same_as_its_parts(
+        fn a_bulk_change_equals_its_single_changes(
             before in proptest::collection::vec(demand(), 0..20), added in proptest::collection::vec(demand(), 0..20),
         ) {
             let (mut bulk, mut single) = (DemandIndex::default(), DemandIndex::default());
@@ -243,7 +247,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_removed_leaves_no_trace(
+        fn removed_demands_leave_no_trace(
             kept in proptest::collection::vec(demand(), 0..20), gone in proptest::collection::vec(demand(), 0..20),
         ) {
             let (mut with, mut without) = (DemandIndex::default(), DemandIndex::default());

@@ -1,28 +1,29 @@
-//! Controllers of a whole domain: one for all controlled ports of a kind, heard and obeyed over a control network.
+//! Controllers of a whole domain: one for all controlled ports of a kind, connected to them by a
+//! control network.
 
 use super::{FlowKey, Message, PortId};
 use crate::units::{Span, Time};
 
-/// What the scenario, or the operator, says about the domain's controller.
+/// Settings of the domain's controller, from the scenario or the operator.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// How often ports are polled at most, where the controller polls; `None`: its own default.
+    /// Maximum time between polls of a port, if the controller polls; `None` for its default.
     pub poll: Option<Span>,
 }
 
-/// What a domain's controller knows without being told by its ports: it has installed the routes.
+/// Routes, which the domain's controller knows because it has installed them.
 pub trait Topology {
-    /// The controlled ports that the flow's data passes, first to last; empty for a flow that nobody routes.
+    /// The controlled ports on the flow's path, in order; empty if the flow has no route.
     fn path(&self, flow: &FlowKey) -> Vec<PortId>;
 }
 
-/// A controller of all ports of one kind: a pure state machine. What it says and hears is under way for the control network's
-/// delay, and may be lost with the controller or a port.
+/// A controller of all ports of one kind: a pure state machine. Messages take the control network's
+/// delay. They may be lost if the controller or a port fails.
 pub trait DomainController: Send {
-    /// The name of the rate controllers whose ports it has, e.g. `pacec`.
+    /// The name of its rate controllers, e.g. `pacec`.
     fn name(&self) -> &'static str;
 
-    /// A message of a port has arrived. A port speaks for itself only: what says otherwise is ignored.
+    /// A message of a port arrived. Messages about another port are ignored.
     fn on_message(
         &mut self,
         now: Time,
@@ -32,9 +33,9 @@ pub trait DomainController: Send {
         out: &mut Vec<(PortId, Message)>,
     );
 
-    /// The deadline of [`next_timer`](DomainController::next_timer) has come.
+    /// The deadline of [`next_timer`](DomainController::next_timer) has passed.
     fn on_timer(&mut self, now: Time, network: &dyn Topology, out: &mut Vec<(PortId, Message)>);
 
-    /// When `on_timer` wants to be called next.
+    /// When `on_timer` must be called next.
     fn next_timer(&self) -> Time;
 }

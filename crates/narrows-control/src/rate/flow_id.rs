@@ -1,8 +1,8 @@
-//! How a flow table names its records.
+//! Identifiers of records in a flow table.
 
 use super::aggregate::FlowHandle;
 
-/// Names a record while it lives. A slot is used again, its generation is not.
+/// Identifies a record. Slots are reused, but their generation changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FlowId {
     pub(super) slot: u32,

@@ -1,4 +1,4 @@
-//! Handshakes that no answer has been seen to yet, in a bounded table of their own (BRF-104).
+//! Handshakes without an answer so far, in a bounded table of their own (BRF-104).
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::rate::FlowKey;
 use crate::units::{Span, Time};
 
-/// From which side a handshake began, or which side is yet to be heard from.
+/// The side that began a handshake, or that has not been heard from.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::rate) enum Side {
     /// The side that sends the data.
@@ -24,18 +24,18 @@ pub(in crate::rate) struct HalfOpen {
     pub(in crate::rate) opener: Side,
     /// It carried the rate option (BRF-10).
     pub(in crate::rate) permitted: bool,
-    /// It was sent more than once, so what its answer took is anyone's guess (Karn).
+    /// It was retransmitted, so its answer gives no RTT (Karn).
     pub(in crate::rate) repeated: bool,
-    /// When its SYN-ACK passed, if the flow got no record then.
+    /// When its SYN-ACK passed without creating a record.
     pub(in crate::rate) answered: Option<Time>,
 }
 
-/// SYNs without an answer, oldest first. When full the oldest gives way: a flood then outlasts only handshakes that
-/// take longer than it needs to fill the table, and never touches an established flow.
+/// SYNs without an answer, oldest first. A full table discards the oldest. A flood therefore evicts
+/// only handshakes slower than the flood fills the table, and never an established flow.
 #[derive(Debug)]
 pub(in crate::rate) struct HalfOpenTable {
     by_key: FxHashMap<FlowKey, HalfOpen>,
-    /// In the order of arrival; entries of `by_key` removed since are skipped.
+    /// In order of arrival. Entries removed from `by_key` are skipped.
     order: VecDeque<(Time, FlowKey)>,
     max: usize,
     timeout: Span,
@@ -49,12 +49,12 @@ impl HalfOpenTable {
     pub(in crate::rate) fn insert(&mut self, now: Time, key: FlowKey, opener: Side, permitted: bool) {
         self.expire(now);
         if let Some(known) = self.by_key.get_mut(&key) {
-            // The first one's place in the order stays: a SYN repeated for ever is forgotten like any other.
+            // A repeated SYN keeps the place of the first one, so that it expires like any other.
             known.repeated = true;
             known.permitted = permitted;
             return;
         }
-        // Two bounds, as handshakes that completed leave their place in the order behind for a while.
+        // Two bounds, because completed handshakes stay in the order for a while.
         while self.by_key.len() >= self.max || self.order.len() >= 2 * self.max {
             let Some((at, oldest)) = self.order.pop_front() else { break };
             self.forget(at, &oldest);
@@ -71,7 +71,7 @@ impl HalfOpenTable {
         self.by_key.remove(key)
     }
 
-    /// Forgets what is older than the timeout. Amortised O(1).
+    /// Removes entries older than the timeout. Amortised O(1).
     pub(in crate::rate) fn expire(&mut self, now: Time) {
         while let Some((at, key)) = self.order.front().copied()
             && at + self.timeout <= now
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn half_open_flows_are_bounded_and_the_oldest_gives_way() {
+    fn half_open_flows_are_bounded_and_the_oldest_is_discarded() {
         let mut table = HalfOpenTable::new(10, Span::from_secs(3));
         for n in 0..1000 {
             table.insert(Time::from_nanos(u64::from(n)), key(n), Side::Sender, true);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn completed_handshakes_do_not_pile_up() {
+    fn completed_handshakes_do_not_accumulate() {
         let mut table = HalfOpenTable::new(10, Span::from_secs(3));
         for n in 0..1000 {
             table.insert(Time::from_nanos(u64::from(n)), key(n), Side::Sender, true);

@@ -1,5 +1,6 @@
-//! Headers that no sender of ours would write, at a port of every controller that works on headers: nothing panics, what goes on
-//! is what the controller may grant, and other protocols' headers go on as they came.
+//! Headers that no sender of ours would write, at a port of every header-based controller: nothing
+//! panics, the result is what the controller may grant, and headers of other protocols pass
+//! unchanged.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,13 +16,13 @@ fn build(kind: &str, params: &[(&'static str, &'static str)]) -> Box<dyn RateCon
     registry::build(kind, params, 1, Bytes::new(1500)).unwrap()
 }
 
-/// All of them by name, and those that have a mode in the other one.
+/// All of them by name, and their other mode if they have one.
 fn controllers() -> Vec<Box<dyn RateController>> {
     let all = registry::all().iter().map(|(kind, _)| build(kind, &[]));
     all.chain([build("bdr", &[("mode", "literal")])]).filter(|c| c.works_on_headers()).collect()
 }
 
-/// Of the magnitude of the thing, or anything at all.
+/// Plausible values, or arbitrary ones.
 fn number(usual: u64) -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..usual, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
@@ -38,7 +39,7 @@ fn advice() -> impl Strategy<Value = Recommendation> {
     prop_oneof![rate().prop_map(Recommendation::Rate), any::<i32>().prop_map(Recommendation::Gain)]
 }
 
-/// Any words that may come over the wire, and any figures, beyond what words can say.
+/// Arbitrary words as received, and values beyond the range of a word.
 fn header() -> impl Strategy<Value = Header> {
     let of = proptest::option::of::<_>;
     let report = (any::<[bool; 3]>(), span(), any::<u32>(), span(), number(1500)).prop_map(
@@ -96,12 +97,13 @@ fn traced(controller: &dyn RateController, wanted: &str) -> f64 {
     found
 }
 
-/// Not more than the capacity, to the precision of a float.
+/// At most the capacity, to the precision of a float.
 fn fits(rate: Rate, capacity: Rate) -> bool {
     rate.as_f64() <= capacity.as_f64() * (1.0 + 1e-12) + 1.0
 }
 
-/// Whether a port of this capacity, with so much to hand out and to take before, may have written `after` over `before`.
+/// Whether a port with this capacity and these amounts to hand out and take back may replace
+/// `before` by `after`.
 fn granted(before: Header, after: Header, capacity: Rate, (give, take): (f64, f64)) -> bool {
     match (before, after) {
         (Header::Rcp(before), Header::Rcp(after)) => {
@@ -110,7 +112,7 @@ fn granted(before: Header, after: Header, capacity: Rate, (give, take): (f64, f6
         (Header::Obp(before), Header::Obp(after)) => {
             after.own == before.own && after.rate <= before.rate && fits(after.rate, capacity)
         }
-        // XCP-4: who knows no RTT gets nothing.
+        // XCP-4: a packet without an RTT gets nothing.
         (Header::Xcp(before), Header::Xcp(after)) if before.rtt == 0 => after.delta == 0,
         (Header::Xcp(before), Header::Xcp(after)) => {
             let delta = after.delta as f64;
@@ -134,14 +136,14 @@ fn granted(before: Header, after: Header, capacity: Rate, (give, take): (f64, f6
 }
 
 #[test]
-fn all_that_work_on_headers_are_here() {
+fn the_list_has_every_header_based_controller() {
     let names: Vec<&str> = controllers().iter().map(|c| c.name()).collect();
     assert_eq!(names, ["rcp", "xcp", "bdr", "obp", "bdr"]);
 }
 
 proptest! {
     #[test]
-    fn absurd_headers_are_survived_and_answered_within_bounds(steps in vec(step(), 1..100)) {
+    fn absurd_headers_give_bounded_answers(steps in vec(step(), 1..100)) {
         for mut controller in controllers() {
             let name = controller.name();
             let mut port = PortCounters { capacity: Some(Rate::from_bits_per_sec(100_000_000)), ..PortCounters::default() };
@@ -164,7 +166,7 @@ proptest! {
                             if ours { granted(before, header, capacity, residues) } else { header == before },
                             "{name}: {before:?} became {header:?} at {capacity:?} with {residues:?}"
                         );
-                        // What leaves can be said in words, or becomes the most that they can say.
+                        // The result fits into words, or is the largest word.
                         prop_assert_eq!(Header::from_words(header.to_words()).wire_bytes(), before.wire_bytes());
                     }
                     Step::Port { capacity, departed, queued, limit } => {

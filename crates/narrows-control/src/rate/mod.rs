@@ -1,8 +1,10 @@
-//! Rate controllers: in the network, from the packets of a port to the rate that each flow may have.
+//! Rate controllers in the network: they turn the packets of a port into a rate for each flow.
 //!
-//! The contract is [`RateController`]: packets, timers and messages in; a leaf for each packet, a rate to write
-//! and [`Action`]s out. The host (the simulator's switch, the agent on a real one) owns queues, clocks and wires.
-//! What is decided for many ports at once is decided by a [`DomainController`](domain::DomainController), which hears and says [`Message`]s only.
+//! [`RateController`] is the contract. Its inputs are packets, timers and messages. It returns a
+//! leaf for each packet, a rate to write, and [`Action`]s. The host (the simulator's switch, or the
+//! agent on a real one) owns queues, clocks and wires. A
+//! [`DomainController`](domain::DomainController) decides for many ports at once; it exchanges only
+//! [`Message`]s.
 
 pub mod aggregate;
 pub mod bdr;
@@ -35,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use crate::feedback::header::Header;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Names a flow in its data direction.
+/// Identifies a flow in its data direction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FlowKey {
     /// Source address of the data.
@@ -60,7 +62,7 @@ pub enum Proto {
     Udp,
 }
 
-/// TCP flags that matter to a switch.
+/// TCP flags that a switch uses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct TcpFlags {
     /// SYN.
@@ -76,19 +78,19 @@ pub struct TcpFlags {
 /// The rate option of a packet (BRF-9, BRF-10).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum RateOption {
-    /// The packet carries no option.
+    /// The packet has no option.
     #[default]
     Absent,
-    /// The option is there, without a value: "permitted" in a SYN, "not assigned yet" in an ACK.
+    /// The option without a value: "permitted" in a SYN, "not assigned yet" in an ACK.
     Unassigned,
     /// A switch wrote this rate, L3 bytes/s.
     Assigned(Rate),
 }
 
-/// What a switch can read from one packet.
+/// The fields of a packet that a switch can read.
 #[derive(Clone, Debug)]
 pub struct PacketInfo {
-    /// The flow, always in its data direction, also for an ACK.
+    /// The flow in its data direction, also for an ACK.
     pub key: FlowKey,
     /// Size of the IP datagram.
     pub size: Bytes,
@@ -98,7 +100,8 @@ pub struct PacketInfo {
     pub flags: TcpFlags,
     /// The rate option.
     pub option: RateOption,
-    /// The sender's "I am not limited by the application" bit (BRF-100); `None` from a sender that has no such bit.
+    /// Whether the sender says that its application does not limit it (BRF-100); `None` from
+    /// senders that never say so.
     pub unlimited: Option<bool>,
     /// First sequence number of the payload (bytes).
     pub seq: u64,
@@ -108,10 +111,10 @@ pub struct PacketInfo {
     pub header: Header,
 }
 
-/// The controlled port as its host measures it.
+/// Counters of the controlled port, measured by its host.
 #[derive(Clone, Debug, Default)]
 pub struct PortCounters {
-    /// Capacity as told by whoever knows it; `None` when it has to be measured (BRF-101).
+    /// Configured capacity; `None` if it must be measured (BRF-101).
     pub capacity: Option<Rate>,
     /// L3 bytes offered to the port so far, by leaf.
     pub arrived: [Bytes; LEAVES],
@@ -123,11 +126,11 @@ pub struct PortCounters {
     pub queued: [Bytes; LEAVES],
     /// Packets queued now, by leaf.
     pub queued_packets: [u32; LEAVES],
-    /// Queue limit in packets, by leaf; 0: no limit.
+    /// Queue limit in packets, by leaf; 0 for no limit.
     pub limit_packets: [u32; LEAVES],
 }
 
-/// L3 bytes of a full packet, where limits in packets have to be compared with bytes.
+/// L3 bytes of a full packet, to compare limits in packets with bytes.
 const FULL_PACKET: u64 = 1500;
 
 impl PortCounters {
@@ -136,15 +139,15 @@ impl PortCounters {
         self.queued.iter().copied().sum()
     }
 
-    /// Limit of the rated flows' queue, of full packets; `None`: no limit.
+    /// Limit of the rated flows' queue in full packets; `None` for no limit.
     pub fn limit(&self) -> Option<Bytes> {
         let packets = u64::from(self.limit_packets[Leaf::Elephant as usize]);
         (packets > 0).then(|| Bytes::new(packets * FULL_PACKET))
     }
 }
 
-/// How a packet is counted by a controller that does not classify by more than the headers: flows that carry its header are
-/// rated, all others TCP or UDP.
+/// The leaf of a packet for controllers that classify only by headers: flows with a header are
+/// rated, all others are TCP or UDP.
 pub fn plain_leaf(packet: &PacketInfo) -> Leaf {
     match (packet.header, packet.key.proto) {
         (Header::None, Proto::Tcp) => Leaf::OtherTcp,
@@ -156,13 +159,13 @@ pub fn plain_leaf(packet: &PacketInfo) -> Leaf {
 /// Leaves of a controlled port's queue.
 pub const LEAVES: usize = 4;
 
-/// A leaf of the port's queue: explicit-rate flows in two layers (strict priority), other TCP, UDP.
+/// A leaf of the port's queue: rated flows in two layers (strict priority), other TCP, UDP.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum Leaf {
-    /// Flows that obey rates, upper layer (mice).
+    /// Rated flows, upper layer (mice).
     Mouse = 0,
-    /// Flows that obey rates.
+    /// Rated flows.
     Elephant = 1,
     /// All other TCP.
     OtherTcp = 2,
@@ -185,50 +188,50 @@ pub enum Class {
 /// How a controlled port queues.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum Queueing {
-    /// The three classes of BRF-20 to BRF-23: an HTB takes the place of the port's queue.
+    /// The three classes of BRF-20 to BRF-23. An HTB replaces the port's queue.
     #[default]
     Classes,
-    /// As the port would without a controller: the queue and its limit stay.
+    /// The port keeps its queue and its limit.
     Own,
 }
 
-/// What becomes of a packet at the controlled port.
+/// What happens to a packet at the controlled port.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Into this leaf; with [`Queueing::Own`] it says only how the packet is counted.
+    /// It joins this leaf. With [`Queueing::Own`] the leaf only determines how it is counted.
     Queue(Leaf),
-    /// Discarded by the policer.
+    /// The policer drops it.
     Drop,
 }
 
-/// What a rate controller asks of its host.
+/// A request of a rate controller to its host.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Give an HTB class this rate and ceiling.
+    /// Set rate and ceiling of an HTB class.
     SetClass {
         /// The class.
         class: Class,
         /// Guaranteed rate.
         rate: Rate,
-        /// Most it may borrow up to.
+        /// Ceiling for borrowing.
         ceil: Rate,
     },
     /// Send this to the domain's SDN controller.
     ToController(Message),
-    /// Tell the flow's source, by a message of its own rather than in an ACK, the rate that it may have (PAC-3b).
+    /// Send the flow's source its rate in a message of its own, not in an ACK (PAC-3b).
     ToSource {
         /// The flow.
         flow: FlowKey,
         /// Its rate, L3 bytes/s.
         rate: Rate,
     },
-    /// Write this to the log of the run: what happened, to which flow, with which figure.
+    /// Write to the log of the run: an event, the flow and a value.
     Log {
         /// A fixed word, e.g. `congestion-theta1`.
         event: &'static str,
-        /// The flow it is about.
+        /// The flow concerned.
         flow: Option<FlowKey>,
-        /// Figure in SI units (bytes/s, seconds, count).
+        /// Value in SI units (bytes/s, seconds, count).
         value: f64,
     },
 }
@@ -236,22 +239,22 @@ pub enum Action {
 /// Identifies a controlled port in its domain.
 pub type PortId = u32;
 
-/// What switches and the SDN controller say to each other (BRF-63, BRF-73).
+/// Messages between switches and the SDN controller (BRF-63, BRF-73).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Message {
-    /// Controller to switch: read your counters.
+    /// Controller to switch: report your counters.
     Poll,
     /// Switch to controller: the answer to `Poll`.
     Report(Report),
     /// Controller to switch: this port is congested, or no longer.
     Congestion {
-        /// Which kind; `None`: clear.
+        /// The kind; `None` if the congestion is over.
         kind: Option<CongestionKind>,
         /// The port.
         port: PortId,
     },
-    /// A switch that sees a flow's data but no ACKs tells the others what the flow may have (BRF-63).
+    /// A switch that sees a flow's data but no ACKs sends its allocation to the others (BRF-63).
     FlowAdvertisement {
         /// The flow.
         key: FlowKey,
@@ -259,29 +262,29 @@ pub enum Message {
         rate: Rate,
         /// The port that allocated it.
         port: PortId,
-        /// Grows by one with each advertisement of a port.
+        /// Increases by one per advertisement of a port.
         seq: u64,
-        /// How long it is good for without a refresh.
+        /// Lifetime without a refresh.
         valid_for: Span,
     },
-    /// Ingress to controller: a flow has begun or has ended here (PAC-21).
+    /// Ingress to controller: a flow began or ended here (PAC-21).
     Flow {
-        /// The port that says so.
+        /// The reporting port.
         port: PortId,
         /// The flow.
         key: FlowKey,
-        /// It has begun; otherwise it has ended.
+        /// Whether it began; otherwise it ended.
         begun: bool,
-        /// All that it can use, L3 bytes/s, if that was measured to be less than what it was granted.
+        /// Its measured demand, L3 bytes/s, if that is below its grant.
         demand: Option<Rate>,
     },
-    /// Controller to ingress: rates of flows that began there, and of those that may begin until the next word (PAC-22).
+    /// Controller to ingress: rates of its flows, and of newcomers until the next update (PAC-22).
     Grants {
-        /// The port that is told.
+        /// The port addressed.
         port: PortId,
         /// Rates of flows, L3 bytes/s.
         flows: Vec<(FlowKey, Rate)>,
-        /// The rate for a newcomer to a destination, L3 bytes/s.
+        /// Rates for newcomers by destination, L3 bytes/s.
         newcomers: Vec<(IpAddr, Rate)>,
     },
 }
@@ -296,12 +299,12 @@ pub enum CongestionKind {
     Burst,
 }
 
-/// A port's figures as reported to the SDN controller.
+/// A port's counters, as reported to the SDN controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The port.
     pub port: PortId,
-    /// When it was read.
+    /// When the counters were read.
     pub at: Time,
     /// Capacity of the port.
     pub capacity: Rate,
@@ -329,7 +332,7 @@ pub struct Report {
     pub period: Span,
 }
 
-/// A rate controller of one port: a pure state machine. What a controller does not use of it has a default.
+/// A rate controller of one port: a pure state machine. Unused methods have defaults.
 pub trait RateController: Send {
     /// The name in scenarios and results, e.g. `brf`.
     fn name(&self) -> &'static str;
@@ -337,7 +340,7 @@ pub trait RateController: Send {
     /// The port is up. Sets the first class rates.
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>);
 
-    /// A packet of the data direction is about to join the controlled port's queue.
+    /// A data packet is about to join the controlled port's queue.
     fn on_data(
         &mut self,
         _now: Time,
@@ -348,43 +351,46 @@ pub trait RateController: Send {
         Admission::Queue(plain_leaf(packet))
     }
 
-    /// How the port queues: with headers there are no classes of flows to keep apart.
+    /// How the port queues. Header-based controllers need no classes of flows.
     fn queueing(&self) -> Queueing {
         if self.works_on_headers() { Queueing::Own } else { Queueing::Classes }
     }
 
-    /// Whether it works on congestion headers: [`on_arrival`](RateController::on_arrival) and
-    /// [`on_departure`](RateController::on_departure) are then called for each packet of the data direction.
+    /// Whether it uses congestion headers. If so, [`on_arrival`](RateController::on_arrival) and
+    /// [`on_departure`](RateController::on_departure) are called for each data packet.
     fn works_on_headers(&self) -> bool {
         false
     }
 
-    /// A packet of the data direction has arrived for the port, before [`on_data`](RateController::on_data). Its header, which
-    /// may be [`Header::None`], may be rewritten.
+    /// A data packet arrived for the port, before [`on_data`](RateController::on_data). Its header,
+    /// which may be [`Header::None`], may be rewritten.
     fn on_arrival(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _port: &PortCounters) {}
 
-    /// A packet of the data direction begins to leave, and `queued` L3 bytes wait behind it. Its header may be rewritten.
+    /// A data packet starts to leave, with `queued` L3 bytes behind it. Its header may be
+    /// rewritten.
     fn on_departure(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _queued: Bytes) {}
 
-    /// Whether it has to be told the capacity; others measure it if they are not.
+    /// Whether it needs a configured capacity. Others measure the capacity if none is configured.
     fn must_be_told(&self) -> bool {
         self.works_on_headers()
     }
 
-    /// Whether it does nothing without a [`domain::DomainController`].
+    /// Whether it needs a [`domain::DomainController`].
     fn needs_domain(&self) -> bool {
         false
     }
 
-    /// A packet of the opposite direction passes the switch. Returns the rate to write into it, if any.
+    /// A packet of the reverse direction passes the switch. Returns the rate to write into it.
     fn on_reverse(&mut self, _now: Time, _packet: &PacketInfo, _actions: &mut Vec<Action>) -> Option<Rate> {
         None
     }
 
-    /// The rate that the last `on_reverse` of this flow returned did not fit into its packet (BRF-11).
+    /// The rate that the last `on_reverse` of this flow returned did not fit into its packet
+    /// (BRF-11).
     fn on_write_failed(&mut self, _key: &FlowKey) {}
 
-    /// The deadline of [`next_timer`](RateController::next_timer) has come, or the told capacity changed.
+    /// The deadline of [`next_timer`](RateController::next_timer) has passed, or the configured
+    /// capacity changed.
     fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>);
 
     /// A message from the SDN controller has arrived.
@@ -397,15 +403,15 @@ pub trait RateController: Send {
     ) {
     }
 
-    /// When `on_timer` wants to be called next.
+    /// When `on_timer` must be called next.
     fn next_timer(&self) -> Time;
 
-    /// What a flow is allowed now, for traces. `None` if the flow is not in the table, or there is none.
+    /// The flow's current rate, for traces; `None` if the flow is unknown or has none.
     fn allocation(&self, _key: &FlowKey) -> Option<Rate> {
         None
     }
 
-    /// This controller as one that takes counts in place of packets, if it does.
+    /// This controller as one that takes counts instead of packets, if it supports that.
     fn aggregated(&mut self) -> Option<&mut dyn aggregate::Aggregated> {
         None
     }

@@ -1,4 +1,4 @@
-//! A token bucket that says whether a packet conforms (RFC 2697 with one rate and one burst).
+//! A token bucket that tests whether packets conform (RFC 2697 with one rate and one burst).
 
 use crate::units::{Bytes, Rate, Time};
 
@@ -10,13 +10,14 @@ pub struct Policer {
 }
 
 impl Policer {
-    /// Whether `size` conforms to `rate` with this burst, and if so takes its tokens. A new bucket is full.
+    /// Whether `size` conforms to `rate` with this burst. If it does, its tokens are consumed. A
+    /// new bucket is full.
     pub fn conforms(&mut self, now: Time, size: Bytes, rate: Rate, burst: Bytes) -> bool {
         let tokens = match self.filled_at {
             None => burst,
             Some(at) => (self.tokens + rate.bytes_in(now.since(at))).min(burst),
         };
-        // Keep the fraction of a byte for next time: a slow rate polled often must still earn tokens.
+        // Keep the fraction of a byte, so that a low rate polled often still earns tokens.
         if self.filled_at.is_none() || tokens != self.tokens {
             self.filled_at = Some(now);
         }
@@ -35,7 +36,7 @@ mod tests {
     use crate::units::Span;
 
     #[test]
-    fn long_run_is_rate_and_short_run_is_burst() {
+    fn the_long_run_follows_the_rate_and_the_short_run_the_burst() {
         let (rate, burst) = (Rate::from_bytes_per_sec(1_000_000), Bytes::new(3000));
         let mut policer = Policer::default();
         let mut passed = 0;
@@ -43,12 +44,12 @@ mod tests {
             let now = Time::from_nanos(i * 100_000);
             passed += u64::from(policer.conforms(now, Bytes::new(1000), rate, burst));
         }
-        // One second offers ten times the rate: burst and a second's worth pass.
+        // A load of ten times the rate for one second: the burst and one second's worth pass.
         assert!((1002..=1003).contains(&passed), "{passed}");
     }
 
     #[test]
-    fn a_rate_below_a_byte_per_call_still_earns() {
+    fn a_rate_below_a_byte_per_call_still_earns_tokens() {
         let mut policer = Policer::default();
         let (rate, burst) = (Rate::from_bytes_per_sec(100), Bytes::new(100));
         assert!(policer.conforms(Time::ZERO, burst, rate, burst));

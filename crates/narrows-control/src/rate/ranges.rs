@@ -1,8 +1,8 @@
-//! Parameters that are out of their range: which one, what was found, what would do.
+//! Range checks of parameters. Errors state the parameter, what was found and what was expected.
 
 use crate::units::Span;
 
-/// Checks (name, found, least, most); NaN is in no range.
+/// Checks (name, value, minimum, maximum). NaN is out of every range.
 pub(super) fn numbers(given: &[(&str, f64, f64, f64)]) -> Result<(), String> {
     for (name, found, least, most) in given {
         if !(least..=most).contains(&found) {
@@ -12,7 +12,7 @@ pub(super) fn numbers(given: &[(&str, f64, f64, f64)]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks (name, found, least, most).
+/// Checks (name, value, minimum, maximum).
 pub(super) fn spans(given: &[(&str, Span, Span, Span)]) -> Result<(), String> {
     for (name, found, least, most) in given {
         if !(least..=most).contains(&found) {
@@ -23,7 +23,7 @@ pub(super) fn spans(given: &[(&str, Span, Span, Span)]) -> Result<(), String> {
     Ok(())
 }
 
-/// As one would write it in a scenario.
+/// Formats a span as in a scenario.
 fn text(span: Span) -> String {
     let nanos = span.as_nanos();
     let (unit, name) = match nanos {

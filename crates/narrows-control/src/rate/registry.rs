@@ -1,4 +1,4 @@
-//! The rate controllers by name. A new one is one line in the table below.
+//! The table of rate controllers. A new controller adds a line here.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
@@ -8,20 +8,20 @@ use super::uniform::{self, Signal, Uniform};
 use super::{PortId, RateController, bdr, brf, obp, pacec, rcp, sdn, xcp};
 use crate::units::{Bytes, Time};
 
-/// The domain's controller of some ports with their parameters.
+/// Builds the domain's controller for ports with their parameters.
 type BuildDomain<P> = fn(Vec<(PortId, P)>, &Settings, Bytes, Time) -> Box<dyn DomainController>;
 
-/// Declares [`all`], [`build`] and [`build_domain`] from lines of `name, summary: type of parameters => how to build`, and
-/// `with domain` how to build the controller of all such ports, if there is one.
+/// Declares [`all`], [`build`] and [`build_domain`] from lines of `name, summary: parameter type =>
+/// constructor`, and `with domain` the constructor of the domain's controller if there is one.
 macro_rules! controllers {
     ($($name:literal, $summary:literal: $params:ty => $build:expr $(, with domain $domain:expr)?;)*) => {
-        /// All controllers in the order of the table: (name, what it is in a line).
+        /// All controllers in the order of the table: (name, one-line summary).
         pub const fn all() -> &'static [(&'static str, &'static str)] {
             &[$(($name, $summary)),*]
         }
 
-        /// The rate controller called `name` for a port, with parameters from any serde format. Errors name the
-        /// parameter, what was found and what would do.
+        /// Builds the rate controller `name` for a port, with parameters from any serde format.
+        /// Errors state the parameter, what was found and what was expected.
         pub fn build<'de, D: Deserializer<'de>>(
             name: &str, params: D, port: PortId, mtu: Bytes,
         ) -> Result<Box<dyn RateController>, D::Error> {
@@ -38,7 +38,8 @@ macro_rules! controllers {
             }
         }
 
-        /// The domain's controller of all ports of the kind `name`; `None` where the kind has none.
+        /// Builds the domain's controller for all ports of the kind `name`; `None` if the kind has
+        /// none.
         #[allow(clippy::type_complexity)]
         pub fn build_domain<'de, D: Deserializer<'de>>(
             name: &str, ports: Vec<(PortId, D)>, settings: &Settings, mtu: Bytes, now: Time,
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_would_do() {
+    fn errors_state_the_expected_values() {
         let names: Vec<&str> = all().iter().map(|(name, _)| *name).collect();
         assert_eq!(
             built("brv", &[]),

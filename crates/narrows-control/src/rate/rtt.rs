@@ -1,28 +1,30 @@
-//! A flow's RTT as a switch in its middle sees it: two halves, each measured by itself (BRF-17).
+//! A flow's RTT as seen by a switch on its path: two halves, measured separately (BRF-17).
 //!
-//! The receiver's half runs from a data packet at the switch to the ACK that echoes its timestamp, the sender's
-//! half from an ACK to the data packet that echoes the ACK's. The handshake gives a first value of each.
+//! The receiver's half is the time from a data packet to the ACK that echoes its timestamp. The
+//! sender's half is the time from an ACK to the data packet that echoes it. The handshake gives the
+//! first value of each.
 
 use crate::units::{Span, Time};
 
-/// Least RTT that is believed, and so the least time between two updates (ours).
+/// Minimum RTT, and so the minimum time between two updates (ours).
 pub(super) const RTT_MIN: Span = Span::from_micros(100);
-/// Greatest RTT that is believed (ours): two hops over geostationary satellites and a queue. It bounds how far one
-/// sender that writes hours can slow the loop down for all.
+/// Maximum RTT (ours): two hops over geostationary satellites and a queue. It bounds how far one
+/// sender with false timestamps can slow the loop for all.
 pub(super) const RTT_MAX: Span = Span::from_secs(2);
 
-/// Weight of a sample above the estimate, as in TCP's own srtt (RFC 6298). A sample below replaces it: what is asked
-/// for is how long a new rate takes to show, and a queue, which BRF is there to empty, is no part of that.
+/// Weight of a sample above the estimate, as in TCP's srtt (RFC 6298). A sample below replaces the
+/// estimate: the estimate is the time until a new rate takes effect, and queueing delay is not part
+/// of that.
 const WEIGHT: u64 = 8;
-/// Most that one sample counts for, in estimates. An outage of five seconds gives a sample of five seconds, and gates
-/// and periods that wait for as long would keep the flows down for many more.
+/// Maximum weight of one sample, in multiples of the estimate. An outage of five seconds gives a
+/// sample of five seconds; gates and periods of that length would keep flows slow long afterwards.
 const CLIP: u64 = 4;
 
 /// One half: from the switch to one end and back.
 #[derive(Copy, Clone, Debug, Default)]
 struct Half {
     smoothed: Option<Span>,
-    /// The timestamp whose echo is awaited, and when it passed.
+    /// The timestamp whose echo is expected, and the time it passed.
     awaited: Option<(u32, Time)>,
 }
 
@@ -37,13 +39,14 @@ impl Half {
     }
 
     fn departs(&mut self, now: Time, value: u32) {
-        // One at a time. A newer packet replaces one whose echo never came, as its clock has moved on by then.
+        // One timestamp at a time. A newer packet replaces one whose echo never came.
         if self.awaited.is_none_or(|(_, at)| now.since(at) > Span::from_secs(1)) {
             self.awaited = Some((value, now));
         }
     }
 
-    /// The span since the awaited timestamp passed, if `echo` is that one or later (RFC 7323, serial arithmetic).
+    /// The time since the expected timestamp passed, if `echo` equals it or is later (RFC 7323,
+    /// serial arithmetic).
     fn returns(&mut self, now: Time, echo: u32) -> Option<Span> {
         let (value, at) = self.awaited?;
         if (echo.wrapping_sub(value) as i32) < 0 {
@@ -63,7 +66,8 @@ pub(in crate::rate) struct RttEstimate {
 }
 
 impl RttEstimate {
-    /// The RTT, `None` before anything was measured. One half alone is better than nothing.
+    /// The RTT; `None` before the first measurement. One half alone is used if the other is
+    /// missing.
     pub(in crate::rate) fn get(&self) -> Option<Span> {
         match (self.receiver.smoothed, self.sender.smoothed) {
             (None, None) => None,
@@ -81,9 +85,9 @@ impl RttEstimate {
         self.sender.sample(sample);
     }
 
-    /// A data packet with these timestamps (value, echo) passes.
+    /// A data packet passes with these timestamps (value, echo).
     pub(in crate::rate) fn on_data(&mut self, now: Time, (value, echo): (u32, u32)) {
-        // After a pause of the application the span since the ACK is the pause, not the path.
+        // After a pause of the application the time since the ACK measures the pause, not the path.
         let paused =
             self.last_data.is_none_or(|at| now.since(at).scale(2, 1) > self.get().unwrap_or(Span::MAX));
         if let Some(sample) = self.sender.returns(now, echo)
@@ -95,7 +99,7 @@ impl RttEstimate {
         self.receiver.departs(now, value);
     }
 
-    /// A packet of the opposite direction with these timestamps (value, echo) passes.
+    /// A packet of the reverse direction passes with these timestamps (value, echo).
     pub(in crate::rate) fn on_reverse(&mut self, now: Time, (value, echo): (u32, u32)) {
         if let Some(sample) = self.receiver.returns(now, echo) {
             self.receiver.sample(sample);
@@ -118,7 +122,8 @@ mod tests {
         rtt.receiver_half(Span::from_millis(15));
         rtt.sender_half(Span::from_millis(5));
         assert_eq!(rtt.get(), Some(Span::from_millis(20)));
-        // Data every ms, ACKs 15 ms later, data that echoes them 5 ms after that; clocks tick in ms.
+        // Data every ms, ACKs 15 ms later, data that echoes them 5 ms after that. Clocks tick in
+        // ms.
         for t in 100..400u64 {
             rtt.on_data(ms(t), (t as u32, (t - 5) as u32));
             rtt.on_reverse(ms(t), (t as u32, (t - 15) as u32));
@@ -142,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_counts_for_little_and_is_forgotten_with_the_next_sample() {
+    fn an_outage_has_little_weight_and_the_next_sample_replaces_it() {
         let mut rtt = RttEstimate::default();
         rtt.receiver_half(Span::from_millis(40));
         rtt.receiver_half(Span::from_secs(5));

@@ -1,8 +1,9 @@
 //! The SDN controller of a BRF domain: a pure state machine (BRF-63, BRF-73).
 //!
-//! It polls every port, judges what they report by the same [`Detector`] that a switch has for itself, tells a
-//! port that it is congested for as long as it is, and once when it no longer is, and passes advertisements on to
-//! all other ports. The host delivers its messages, each way with the delay `d_ctrl` of the control network.
+//! It polls every port and evaluates the reports with the same [`Detector`] that a switch has. It
+//! tells a port that it is congested while that lasts, and once when it ends. It forwards
+//! advertisements to all other ports. The host delivers messages with the control network's delay
+//! `d_ctrl` each way.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,27 +13,27 @@ use super::domain::{DomainController, Settings, Topology};
 use super::{Message, PortId, Report};
 use crate::units::{Bytes, Span, Time};
 
-/// The least span between two polls of a port, whatever it reports as its period.
+/// Minimum time between two polls of a port, whatever period it reports.
 const POLL_MIN: Span = Span::from_millis(1);
 
 /// Parameters of the controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// How often a port is polled, at most; its period T if that is shorter (BRF-73: 100 ms).
+    /// Maximum time between polls of a port; its period T if that is shorter (BRF-73: 100 ms).
     pub poll: Span,
-    /// What counts as congestion.
+    /// The detector's thresholds.
     pub thresholds: Thresholds,
 }
 
 impl Params {
-    /// The detector's thresholds are those of the switch.
+    /// Parameters with the thresholds of the switch's own detector.
     pub fn of(switch: &brf::Params, settings: &Settings, mtu: Bytes) -> Params {
         Params { poll: settings.poll.unwrap_or(switch.poll), thresholds: Thresholds::of(switch, mtu) }
     }
 }
 
-/// What the controller knows of one port.
+/// The state of one port.
 #[derive(Clone, Debug)]
 struct Port {
     id: PortId,
@@ -67,7 +68,7 @@ pub struct Sdn {
 }
 
 impl Sdn {
-    /// A controller of these ports, which polls them all at once first.
+    /// A controller of these ports. It polls them all at once first.
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, now: Time) -> Self {
         let mut sdn = Sdn::default();
         for (port, params) in ports {
@@ -76,8 +77,8 @@ impl Sdn {
         sdn
     }
 
-    /// A port joins, and is polled at once. One that is there already begins anew: its switch has restarted, and
-    /// its counters with it.
+    /// Adds a port and polls it at once. A known port is reset, because its switch has restarted
+    /// with new counters.
     pub fn attach(&mut self, id: PortId, params: Params, now: Time) {
         let port = Port::new(id, params, now);
         match self.ports.binary_search_by_key(&id, |port| port.id) {
@@ -86,12 +87,12 @@ impl Sdn {
         }
     }
 
-    /// A port leaves, with all that is known of it.
+    /// Removes a port and its state.
     pub fn detach(&mut self, id: PortId) {
         self.ports.retain(|port| port.id != id);
     }
 
-    /// Polls the ports whose turn it is.
+    /// Polls the ports that are due.
     pub fn on_timer(&mut self, now: Time, out: &mut Vec<(PortId, Message)>) {
         for port in self.ports.iter_mut().filter(|port| port.poll_at <= now) {
             port.poll_at = now + port.poll_every;
@@ -99,7 +100,7 @@ impl Sdn {
         }
     }
 
-    /// A message from port `from` has arrived.
+    /// A message from port `from` arrived.
     pub fn on_message(
         &mut self,
         _now: Time,
@@ -117,7 +118,7 @@ impl Sdn {
         }
     }
 
-    /// When [`on_timer`](Sdn::on_timer) wants to be called next.
+    /// When [`on_timer`](Sdn::on_timer) must be called next.
     pub fn next_timer(&self) -> Time {
         self.ports.iter().map(|port| port.poll_at).min().unwrap_or(Time::NEVER)
     }
@@ -128,7 +129,7 @@ impl Sdn {
     }
 
     fn on_report(&mut self, from: PortId, report: &Report, out: &mut Vec<(PortId, Message)>) {
-        // A port reports for itself only.
+        // A port may report only for itself.
         let Some(port) = self.ports.iter_mut().find(|port| port.id == from && report.port == from) else {
             return;
         };
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn says_congested_while_it_lasts_and_clear_once() {
+    fn reports_congestion_while_it_lasts_and_its_end_once() {
         let (mut sdn, mut out) = (sdn(), Vec::new());
         for (i, queued) in [0, 100_000, 90_000, 10_000, 0].into_iter().enumerate() {
             sdn.on_message(ms(i as u64), 2, &report(2, i as u64, queued), &mut out);

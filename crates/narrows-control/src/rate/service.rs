@@ -1,18 +1,20 @@
-//! Services, by which flows are alike (BRF-31): a network and a well-known port.
+//! Services, which group similar flows (BRF-31): a network and a well-known port.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::FlowKey;
 
-/// A port below this names a service; the ports above are handed out to clients (Linux's ephemeral range starts here).
+/// Ports below this identify services. Ports above are assigned to clients (the start of Linux's
+/// ephemeral range).
 pub const FIRST_EPHEMERAL_PORT: u16 = 32_768;
 
-/// The port that names the flow's service; `None`: both are clients'.
+/// The port that identifies the flow's service; `None` if both are client ports.
 pub fn port(key: &FlowKey) -> Option<u16> {
     Some(key.sport.min(key.dport)).filter(|port| *port < FIRST_EPHEMERAL_PORT)
 }
 
-/// The network of the data's destination: its /24. The paper knows IPv4 only; a /48 is a site as a /24 is (RFC 6177).
+/// The network of the data's destination: its /24 for IPv4. The paper has no IPv6; a /48 is a site
+/// as a /24 is (RFC 6177).
 pub fn network(key: &FlowKey) -> IpAddr {
     match key.daddr {
         IpAddr::V4(a) => IpAddr::V4(Ipv4Addr::from_bits(a.to_bits() & !0xff)),

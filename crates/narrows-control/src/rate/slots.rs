@@ -1,4 +1,4 @@
-//! Records in slots that are used again, named by [`FlowId`]s that are not.
+//! Records in reusable slots, identified by unique [`FlowId`]s.
 
 use super::flow_id::FlowId;
 
@@ -22,7 +22,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Slots that a whole walk passes.
+    /// The number of slots that a full walk visits.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_is_used_again_and_its_old_name_is_not() {
+    fn slots_are_reused_and_old_ids_are_not() {
         let mut slots = Slots::default();
         let [a, b] = ["a", "b"].map(|text| slots.insert(text).unwrap());
         assert_eq!((slots.remove(a), slots.remove(a)), (Some("a"), None));

@@ -1,15 +1,16 @@
 //! Max-min water-filling: one capacity, many demands (Bertsekas and Gallager, *Data Networks*, sec. 6.5.2).
 //!
-//! Every flow gets its demand or the *level*, whichever is less, and the level is as high as the capacity allows.
-//! Rates are whole bytes/s; the level is rounded down, so that the sum never exceeds the capacity.
+//! Every flow gets its demand or the *level*, whichever is smaller, and the level is as high as the
+//! capacity allows. Rates are whole bytes/s. The level is rounded down, so the sum never exceeds
+//! the capacity.
 
 /// A demand that no share satisfies.
 pub const UNBOUNDED: u64 = u64::MAX;
 
-/// The level, or `None` when every demand fits. Reorders `demands`. O(n).
+/// The level, or `None` if every demand fits. Reorders `demands`. O(n).
 ///
-/// The median splits the flows in two: either the level is above it, and then the lower half is satisfied, or it
-/// is not, and then the upper half is not; one half is left to look at.
+/// The median splits the flows in two halves. If the level is above it, the lower half is
+/// satisfied; if not, the upper half is not. Only the other half remains.
 pub fn level(capacity: u64, demands: &mut [u64]) -> Option<u64> {
     let mut undecided = demands;
     let mut above = 0u128;
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The reference: the level by bisection, from the definition alone.
+    /// The reference: the level by bisection, directly from the definition.
     fn reference(capacity: u64, demands: &[u64]) -> Vec<u64> {
         let used = |level: u64| demands.iter().map(|d| u128::from((*d).min(level))).sum::<u128>();
         let (mut fits, mut too_much) = (0u64, u64::MAX);
@@ -68,8 +69,8 @@ mod tests {
     }
 
     #[test]
-    fn tv5_tv6_tv7() {
-        // Scaled by 1000; limited demands are 1.1 times what was measured.
+    fn tv_5_to_7() {
+        // Scaled by 1000. Limited demands are 1.1 times the measured use.
         assert_eq!(fill(100_000, &[8_800, UNBOUNDED, UNBOUNDED]), [8_800, 45_600, 45_600]);
         assert_eq!(fill(100_000, &[96_800, UNBOUNDED, UNBOUNDED]), [33_333; 3]);
         assert_eq!(fill(98_000, &[99_000, UNBOUNDED, UNBOUNDED]), [32_666; 3]);

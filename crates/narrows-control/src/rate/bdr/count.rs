@@ -1,7 +1,8 @@
-//! How many flows there are, from what designated packets report: no table, a few words of state.
+//! The number of flows, estimated from the reports of designated packets, with a few words of state
+//! and no table.
 //!
-//! A flow that reports the time since its last report is counted, over its life, for exactly its life. What differs is
-//! the time over which an estimator averages. Readings have no floor here.
+//! Each flow reports the time since its last report, so the reports of a flow add up to its life
+//! time. The estimators differ in the time over which they average. Their values have no floor.
 
 use super::params::{Estimator, Mode, Params};
 use crate::units::{Span, Time};
@@ -9,7 +10,7 @@ use crate::units::{Span, Time};
 /// Buckets of the sliding estimator, each of tau / 2 (BDR-21).
 const BUCKETS: usize = 10;
 
-/// One of the three estimators. Spans are seconds; `tau` is [`Params::tau`].
+/// One of the three estimators. Times are in seconds; `tau` is [`Params::tau`].
 #[derive(Clone, Debug)]
 pub(super) enum Count {
     Lifetime(Lifetime),
@@ -30,7 +31,7 @@ impl Count {
         }
     }
 
-    /// A designated packet that reports `t_rep` arrives.
+    /// A designated packet that reports `t_rep` arrived.
     pub(super) fn report(&mut self, now: Time, t_rep: f64, tau: f64) {
         match self {
             Count::Lifetime(c) => c.total += t_rep,
@@ -45,7 +46,7 @@ impl Count {
         }
     }
 
-    /// The number of flows, with a fraction; at least 0.
+    /// The number of flows, not necessarily an integer; at least 0.
     pub(super) fn read(&self, now: Time, tau: f64) -> f64 {
         match self {
             Count::Lifetime(c) => c.read(now),
@@ -55,7 +56,7 @@ impl Count {
     }
 }
 
-/// Equation (1): the mean since the router was switched on. Follows nothing that changes (BDR-D1).
+/// Equation (1): the mean since the router was started. It cannot follow changes (BDR-D1).
 #[derive(Clone, Debug)]
 pub(super) struct Lifetime {
     /// When `router_time` began.
@@ -84,14 +85,14 @@ impl Exponential {
     }
 }
 
-/// BDR-21, the alternative: the reports of the last ten buckets over their time. Each bucket keeps the length it had,
-/// as tau changes. Buckets from before the beginning are empty.
+/// BDR-21, the alternative: the reports of the last ten buckets over their time. Buckets keep their
+/// length when tau changes. Buckets from before the start are empty.
 #[derive(Clone, Debug)]
 pub(super) struct Sliding {
-    /// The full buckets, in a ring: sum of reports, length.
+    /// The complete buckets in a ring: sum of reports, length.
     full: [(f64, f64); BUCKETS - 1],
     oldest: usize,
-    /// The bucket that is being filled, and when it began.
+    /// The current bucket, and when it began.
     sum: f64,
     began: Time,
 }
@@ -101,10 +102,10 @@ impl Sliding {
         Sliding { full: [(0.0, tau / 2.0); BUCKETS - 1], oldest: 0, sum: 0.0, began: now }
     }
 
-    /// Closes the buckets whose time is over.
+    /// Completes the buckets whose time has passed.
     fn advance(&mut self, now: Time, tau: f64) {
         let length = tau / 2.0;
-        // After so long a silence nothing of the past is left, and the loop below ends within a turn of the ring.
+        // After such a long silence the ring is empty; the loop below then ends within one turn.
         if now.since(self.began).as_secs_f64() >= length * BUCKETS as f64 {
             *self = Sliding::new(now, tau);
         }
@@ -143,7 +144,7 @@ mod tests {
         Time::from_secs_f64(secs)
     }
 
-    /// `flows` flows that report every 0.1 s, evenly staggered, for the time from `from` to `to`.
+    /// `flows` flows that report every 0.1 s, evenly spaced, between `from` and `to`.
     fn steady(count: &mut Count, flows: u32, from: f64, to: f64) {
         let every = 0.1 / f64::from(flows);
         let reports = ((to - from) / every + 0.5) as u32;
@@ -152,9 +153,9 @@ mod tests {
         }
     }
 
-    /// BDR-D1, TV-D2: what the paper's estimator reads ten seconds after a step from 100 to 400 flows.
+    /// BDR-D1, TV-D2: the paper's estimator ten seconds after a step from 100 to 400 flows.
     #[test]
-    fn tv_d2_bdr_d1_the_life_time_average_cannot_follow() {
+    fn tv_d2_the_lifetime_average_cannot_follow_bdr_d1() {
         let mut literal = count(Mode::Literal, Estimator::Exponential);
         steady(&mut literal, 100, 0.0, 100.0);
         assert!((literal.read(at(100.0), 0.5) - 100.0).abs() < 1e-6);
@@ -163,7 +164,7 @@ mod tests {
         assert!((read - 127.27).abs() < 0.005, "{read}");
     }
 
-    /// TV-D2: 400 - 300 exp(-2), a second after the step. A pulse of 0.2 is the ripple of the reports.
+    /// TV-D2: 400 - 300 exp(-2), a second after the step. The reports cause a ripple of 0.2.
     #[test]
     fn tv_d2_the_exponential_window_follows() {
         let mut count = exponential();
@@ -182,12 +183,12 @@ mod tests {
     }
 
     #[test]
-    fn the_sliding_window_reads_the_truth_and_forgets_in_five_tau() {
+    fn the_sliding_window_reads_the_true_number_and_forgets_in_five_tau() {
         let mut count = count(Mode::Resolved, Estimator::Sliding);
         steady(&mut count, 100, 0.0, 5.0);
         assert!((count.read(at(5.0), 0.5) - 100.0).abs() < 0.5);
         steady(&mut count, 400, 5.0, 6.0);
-        // The window is 2.25 s to 2.5 s long, of which a second has four times as many.
+        // The window is 2.25 s to 2.5 s long. One second of it has four times as many flows.
         let read = count.read(at(6.0), 0.5);
         assert!((100.0 + 300.0 / 2.5..100.0 + 300.0 / 2.2).contains(&read), "{read}");
         steady(&mut count, 400, 6.0, 7.5);
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_day_costs_no_loop_and_a_day_of_reports_no_memory() {
+    fn a_day_of_silence_needs_no_loop_and_a_day_of_reports_no_memory() {
         let day = Time::ZERO + Span::from_secs(86_400);
         for mut count in [
             exponential(),
@@ -209,8 +210,8 @@ mod tests {
         }
     }
 
-    /// A finding: a designated packet reads the count just after its own pulse, so a lone flow with tau of five reports
-    /// is seen as 0.2 / (1 - exp(-0.2)) flows. The mean over time is 1.
+    /// A designated packet reads the count just after its own report. So a lone flow, with tau of
+    /// five reports, is seen as 0.2 / (1 - exp(-0.2)) flows. The mean over time is 1.
     #[test]
     fn a_lone_flow_reads_itself_as_a_tenth_more_than_one() {
         let mut count = exponential();

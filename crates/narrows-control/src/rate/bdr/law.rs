@@ -1,5 +1,6 @@
-//! The law of one port: from what designated packets report and what the port carries to what each packet is told
-//! (BDR-40 to BDR-43). A dozen operations per designated packet, two additions for any other.
+//! The law of one port: it computes each packet's recommendation from the reports of designated
+//! packets and the traffic of the port (BDR-40 to BDR-43). It costs a dozen operations per
+//! designated packet and two additions per other packet.
 
 use super::count::Count;
 use super::meter::Meter;
@@ -8,48 +9,51 @@ use super::params::{Mode, Params};
 use super::share::{Port, Redistribution, Usage, gain};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// The least mean time between reports, seconds: reports of nothing must not make the time for a queue to drain nothing.
+/// Minimum of the mean time between reports, seconds. Reports of zero must not make the time to
+/// drain the queue zero.
 const MEAN_MIN: f64 = 1e-4;
 /// Weight of a new report in their mean (BDR-21).
 const MEAN_WEIGHT: f64 = 1.0 / 16.0;
-/// The least span between two timers.
+/// Minimum time between two timers.
 const TICK_MIN: Span = Span::from_millis(1);
-/// The least time over which literal mode measures what is used (BDR-26), seconds.
+/// Minimum time over which literal mode measures the used bandwidth (BDR-26), seconds.
 const USED_MIN: f64 = 0.01;
-/// Fewer flows than this, by the count without its floor, are none at all.
+/// A count below this, without the floor, means no flows.
 const NOBODY: f64 = 0.5;
 
-/// What a designated packet says (BDR-2, BDR-6, BDR-20).
+/// The report of a designated packet (BDR-2, BDR-6, BDR-20).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// It is a SYN: a flow begins, `t_rep` is zero.
+    /// It is a SYN, so a flow begins and `t_rep` is zero.
     pub syn: bool,
-    /// It is the flow's last.
+    /// It is the flow's last report.
     pub fin: bool,
-    /// It is the flow's first after the SYN. A router without a table cannot know; the flags of BDR-6 have bits left.
+    /// It is the flow's first after the SYN. A router without a table cannot know that; the flags
+    /// of BDR-6 have unused bits.
     pub first_data: bool,
     /// Time since this flow's previous designated packet was sent.
     pub t_rep: Span,
-    /// Packets sent from the previous designated packet on, not counting this one. Used by literal mode only.
+    /// Packets since the previous designated packet, including it but not this one. Used only in
+    /// literal mode.
     pub size_cwin: u32,
-    /// Time to send the last window and receive its ACKs. Used by literal mode only.
+    /// Time to send the last window and receive its ACKs. Used only in literal mode.
     pub time_per_cwin: Span,
-    /// Size of the flow's full packets, L3 bytes. Used by literal mode only.
+    /// Size of the flow's full packets, L3 bytes. Used only in literal mode.
     pub packet_size: Bytes,
 }
 
-/// What a router tells a flow.
+/// A router's recommendation to a flow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Recommendation {
     /// Send at this rate, L3 bytes/s (BDR-25).
     Rate(Rate),
-    /// Add so many packets to the window (equation (3), BDR-26).
+    /// Add this many packets to the window (equation (3), BDR-26).
     Gain(i32),
 }
 
 impl Recommendation {
-    /// The min rule of BDR-3: what the packet carries on, when `field` is what earlier routers wrote. A path with routers
-    /// of both modes is a mistake of who set it up; the first one's word then stands.
+    /// The min rule of BDR-3: the new field of a packet that arrived with `field`. Routers of both
+    /// modes on a path are a configuration error; then the first recommendation stands.
     pub fn stamp(self, field: Option<Recommendation>) -> Recommendation {
         match (field, self) {
             (Some(Recommendation::Rate(theirs)), Recommendation::Rate(ours)) => {
@@ -70,7 +74,7 @@ pub struct Law {
     params: Params,
     /// C.
     capacity: Rate,
-    /// q as last told.
+    /// The last known q.
     queued: Bytes,
     /// Its limit, if there is one.
     buffer: Option<Bytes>,
@@ -81,12 +85,12 @@ pub struct Law {
     /// Mean time between reports, seconds; `None` before the first.
     mean: Option<f64>,
     ticked_at: Time,
-    /// The wait between the last timer and the next.
+    /// The time between the last timer and the next.
     wait: Span,
 }
 
 impl Law {
-    /// The law with these parameters (see [`Params::check`]) for a port of this capacity.
+    /// The law for a port of this capacity with valid parameters (see [`Params::check`]).
     pub fn new(params: Params, capacity: Rate, now: Time) -> Self {
         let mut law = Law {
             capacity,
@@ -105,13 +109,13 @@ impl Law {
         law
     }
 
-    /// Bytes that the port has sent since the last call: of flows that speak BDR, and of all others (BDR-42).
+    /// Bytes that the port has sent since the last call: of BDR flows, and of all others (BDR-42).
     pub fn on_bytes(&mut self, own: Bytes, other: Bytes) {
         self.meter.count(own, other);
     }
 
-    /// A designated packet is about to join the queue, which holds `queued` bytes of at most `queue_limit` (BDR-41). What
-    /// is returned goes into its field by [`Recommendation::stamp`].
+    /// A designated packet is about to join the queue, which holds `queued` of at most
+    /// `queue_limit` bytes (BDR-41). The caller writes the result by [`Recommendation::stamp`].
     pub fn on_report(
         &mut self,
         now: Time,
@@ -141,7 +145,8 @@ impl Law {
         }
     }
 
-    /// The deadline of [`next`](Law::next) has come, or the capacity has changed: that is acted on at once (BDR-43).
+    /// The deadline of [`next`](Law::next) has passed, or the capacity changed, which takes effect
+    /// at once (BDR-43).
     pub fn on_timer(&mut self, now: Time, capacity: Rate, queued: Bytes, queue_limit: Option<Bytes>) {
         self.capacity = capacity;
         self.observe(queued, queue_limit);
@@ -150,7 +155,7 @@ impl Law {
         }
         let (elapsed, mean, tau) = (now.since(self.ticked_at).as_secs_f64(), self.mean(), self.tau());
         self.meter.sample(elapsed, mean);
-        // At least one; a wait is never nothing.
+        // At least one. A wait is never zero.
         let waits = elapsed / self.wait.as_secs_f64() + 0.5;
         self.newcomers.age(now, tau, waits as usize);
         if self.params.redistribution && !self.literal() {
@@ -168,13 +173,13 @@ impl Law {
         self.wait = self.period();
     }
 
-    /// When [`on_timer`](Law::on_timer) wants to be called next.
+    /// When [`on_timer`](Law::on_timer) must be called next.
     pub fn next(&self) -> Time {
         self.ticked_at + self.wait
     }
 
-    /// The number of flows that shares are computed with. Resolved mode: at least 1, newcomers included (BDR-21, BDR-22).
-    /// Literal mode: equation (1) as it is.
+    /// The number of flows used for shares. Resolved mode: at least 1, including newcomers (BDR-21,
+    /// BDR-22). Literal mode: equation (1).
     pub fn flows(&self, now: Time) -> f64 {
         let tau = self.tau();
         let counted = self.count.read(now, tau);
@@ -184,13 +189,13 @@ impl Law {
         counted.max(1.0) + if self.params.anticipation { self.newcomers.excess(now, tau) } else { 0.0 }
     }
 
-    /// The rate that any flow may have now, L3 bytes/s: B_fair times g (BDR-23, BDR-24), for packets that are stamped
-    /// without being designated. In literal mode the paper's other reading, C / N (BDR-D3).
+    /// The rate of any flow now, L3 bytes/s: B_fair times g (BDR-23, BDR-24), for packets that are
+    /// stamped but not designated. In literal mode it is the paper's other reading, C / N (BDR-D3).
     pub fn rate(&self, now: Time) -> Rate {
         self.share_of(self.flows(now))
     }
 
-    /// What [`rate`](Law::rate) would be with so many more flows.
+    /// [`rate`](Law::rate) with this many more flows.
     pub fn rate_with(&self, now: Time, more: u64) -> Rate {
         let counted = self.count.read(now, self.tau()).max(0.0);
         let excess = self.flows(now) - counted.max(1.0);
@@ -211,12 +216,12 @@ impl Law {
         Rate::from_f64(port.share(flows, self.redistribution.factor()))
     }
 
-    /// The rate that a packet carries on, when `field` is what earlier switches wrote into it (BDR-3, BDR-25).
+    /// The new rate field of a packet that arrived with `field` (BDR-3, BDR-25).
     pub fn stamp(&self, now: Time, field: Option<Rate>) -> Rate {
         self.rate(now).min(field.unwrap_or(Rate::MAX))
     }
 
-    /// C as last told.
+    /// The last known C.
     pub fn capacity(&self) -> Rate {
         self.capacity
     }
@@ -226,13 +231,13 @@ impl Law {
         self.redistribution.factor()
     }
 
-    /// Measured utilisation u, for traces. Of a link without capacity: full.
+    /// Measured utilisation u, for traces. A link without capacity counts as full.
     pub fn utilisation(&self) -> f64 {
         let capacity = self.capacity.as_f64();
         if capacity > 0.0 { self.meter.load() / capacity } else { 1.0 }
     }
 
-    /// y_bg, what flows that do not speak BDR take, for traces.
+    /// y_bg, the rate of flows without BDR, for traces.
     pub fn background(&self) -> Rate {
         Rate::from_f64(self.meter.background())
     }
@@ -269,7 +274,7 @@ impl Law {
         (self.params.t_q_factor * self.mean()).max(MEAN_MIN)
     }
 
-    /// The first report is the mean, not a sixteenth of it: it is all that is known of the paths.
+    /// The first report sets the mean entirely, because nothing else is known of the paths.
     fn learn_mean(&mut self, said: f64) {
         if said > 0.0 {
             let mean = self.mean.unwrap_or(said);
@@ -284,13 +289,15 @@ impl Law {
         }
     }
 
-    /// The queue is above its threshold (BDR-24). Where no limit is told, what the link sends in T_q stands for it (ours).
+    /// The queue is above its threshold (BDR-24). Without a limit, the data that the link sends in
+    /// T_q replaces it (ours).
     fn has_queue(&self) -> bool {
         let buffer = self.buffer.map_or_else(|| self.capacity.as_f64() * self.drain(), Bytes::as_f64);
         self.queued.as_f64() > self.params.queue_threshold * buffer
     }
 
-    /// Half the mean time between reports (BDR-43); half of what BDR-26 measures over in literal mode.
+    /// Half the mean time between reports (BDR-43). In literal mode, half the measuring time of
+    /// BDR-26.
     fn period(&self) -> Span {
         let whole = if self.literal() { self.mean().max(USED_MIN) } else { self.mean() };
         Span::from_secs_f64(whole / 2.0).max(TICK_MIN)

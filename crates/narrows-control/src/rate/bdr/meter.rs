@@ -1,8 +1,9 @@
-//! What the port carries, by whom: the byte counters of BDR-42 and the rates that the timer makes of them (BDR-43).
+//! The traffic of the port: the byte counters of BDR-42 and the rates that the timer computes from
+//! them (BDR-43).
 
 use crate::units::Bytes;
 
-/// Weight of a new sample of the background traffic (section 5: EWMA 1/8 for rates).
+/// Weight of a new sample of the background traffic (EWMA 1/8 for rates).
 const WEIGHT: f64 = 1.0 / 8.0;
 
 /// Counters and averages; rates are bytes/s.
@@ -12,20 +13,20 @@ pub(super) struct Meter {
     other: Bytes,
     /// y_bg.
     background: f64,
-    /// All traffic, averaged over the mean time between reports: u before it is divided by C (BDR-40).
+    /// All traffic, averaged over the mean time between reports: u times C (BDR-40).
     load: f64,
     /// The last two samples: bytes, seconds.
     last: [(f64, f64); 2],
 }
 
 impl Meter {
-    /// So many bytes of BDR flows and of others have passed.
+    /// This many bytes of BDR flows and of others have passed.
     pub(super) fn count(&mut self, own: Bytes, other: Bytes) {
         self.own += own;
         self.other += other;
     }
 
-    /// `elapsed` seconds since the last call are a sample; reports come `mean` seconds apart.
+    /// Ends a sample of `elapsed` seconds. Reports come `mean` seconds apart.
     pub(super) fn sample(&mut self, elapsed: f64, mean: f64) {
         if elapsed <= 0.0 {
             return;
@@ -44,12 +45,12 @@ impl Meter {
         self.background
     }
 
-    /// What the port carries, averaged.
+    /// The average load of the port.
     pub(super) fn load(&self) -> f64 {
         self.load
     }
 
-    /// What the port carried in the last two samples, not averaged: "used bandwidth" of equation (3) (BDR-26).
+    /// The load in the last two samples, not averaged: "used bandwidth" of equation (3) (BDR-26).
     pub(super) fn used(&self) -> f64 {
         let [(bytes, secs), (more, longer)] = self.last;
         let secs = secs + longer;
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_steady_mix_is_read_as_it_is() {
+    fn a_steady_mix_is_measured_exactly() {
         let mut meter = Meter::default();
         for _ in 0..200 {
             meter.count(Bytes::new(3_000), Bytes::new(1_000));
@@ -73,10 +74,10 @@ mod tests {
         assert!((meter.used() - 80_000.0).abs() < 1e-6);
     }
 
-    /// The load has covered 1 - exp(-1) of a step after the mean time between reports, the background of one sample 1/8,
-    /// and of what was used only two samples are remembered.
+    /// After the mean time between reports the load has covered 1 - exp(-1) of a step. One sample
+    /// covers 1/8 of a step of the background. The used bandwidth has only two samples.
     #[test]
-    fn each_average_has_its_own_time() {
+    fn each_average_has_its_own_time_constant() {
         let mut meter = Meter::default();
         for _ in 0..2 {
             meter.count(Bytes::ZERO, Bytes::new(5_000));

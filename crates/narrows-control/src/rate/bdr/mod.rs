@@ -1,10 +1,11 @@
-//! BDR, per-flow bandwidth distribution in routers: a port counts its flows without a table of them, and tells each
-//! one its share.
+//! BDR, per-flow bandwidth distribution in routers: a port counts its flows without a table and
+//! tells each flow its share.
 //!
-//! After Loureiro, Mascolo and Monteiro, "An Approach for Per-Flow Bandwidth Distribution in Routers (BDR)".
-//! `BDR-n` are the rules of `docs/reference/rules/bdr.md`. One packet per flow and window, the
-//! designated packet (DP), says how long it is since the flow's last one; the sum of what all flows say is the
-//! integral of their number over time. [`Mode`] chooses between what the paper prints and what it has to mean.
+//! After Loureiro, Mascolo and Monteiro, "An Approach for Per-Flow Bandwidth Distribution in
+//! Routers (BDR)". `BDR-n` are the rules of `docs/reference/rules/bdr.md`. One packet per flow and
+//! window, the designated packet (DP), reports the time since the flow's last one. The sum over all
+//! flows is the integral of their number over time. [`Mode`] selects the paper's equations or the
+//! repaired ones.
 //!
 //! | module | idea |
 //! | --- | --- |
@@ -15,8 +16,8 @@
 //! | `share` | the fair share, the gain, and what others leave over |
 //! | `law` | the events of one port (BDR-40 to BDR-43) |
 //!
-//! The sender's side is [`congestion::network::bdr`](crate::congestion::network::bdr). On switches without its header:
-//! [`uniform`](super::uniform).
+//! The sender is [`congestion::network::bdr`](crate::congestion::network::bdr). For switches
+//! without its header see [`uniform`](super::uniform).
 
 mod count;
 mod law;

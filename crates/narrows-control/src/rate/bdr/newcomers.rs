@@ -1,22 +1,24 @@
-//! Flows that have sent a SYN and no data: the count hears of them a round trip and a tau too late (BDR-22).
+//! Flows that have sent a SYN but no data. The count would include them a round trip and a tau too
+//! late (BDR-22).
 //!
-//! Deviation: the rule as first written adds half of them to the count. But their first data packet will report the handshake,
-//! so that in a steady state the count has them already, and where half of a flow's life is its handshake (as in the
-//! paper's own traffic) a quarter more flows would be seen than there are. Added is half of what they are above their
-//! own average over tau, which is nothing in a steady state and all of it in a burst.
+//! Deviation: adding half of all newcomers would count handshakes twice, because a flow's first
+//! data reports its handshake. If half of a flow's life is its handshake, as in the paper's
+//! traffic, that overestimates the count by a quarter. The code adds half of the newcomers above
+//! their own average over tau: nothing in a steady state, and everything in a burst.
 
 use crate::units::Time;
 
-/// What a newcomer counts for before its first report (BDR-22).
+/// Weight of a newcomer before its first report (BDR-22).
 const WEIGHT: f64 = 0.5;
-/// Quarters of the longest wait for its first data, and the one that is going on: with timers every half of the mean time
-/// between reports a newcomer is forgotten after 2 to 2.5 of them (BDR-22: 2).
+/// Age classes: the quarters of the longest wait for its first data, and the current one. With
+/// timers every half of the mean time between reports, a newcomer is forgotten after 2 to 2.5 of
+/// them (BDR-22: 2).
 const AGES: usize = 5;
 
-/// The short counter n_new, and its average.
+/// The counter n_new and its average.
 #[derive(Clone, Debug)]
 pub(super) struct Newcomers {
-    /// By age, the youngest first.
+    /// By age, youngest first.
     ages: [u32; AGES],
     mean: f64,
     at: Time,
@@ -31,7 +33,7 @@ impl Newcomers {
         self.ages.iter().copied().map(f64::from).sum()
     }
 
-    /// The average as of `now`: between events the counter stands still, so this is exact.
+    /// The average at `now`. It is exact, because the counter is constant between events.
     fn mean(&self, now: Time, tau: f64) -> f64 {
         let kept = libm::exp(-now.since(self.at).as_secs_f64() / tau);
         self.mean * kept + self.waiting() * (1.0 - kept)
@@ -50,7 +52,7 @@ impl Newcomers {
         }
     }
 
-    /// The first data of any flow; the oldest newcomer is taken for it.
+    /// The first data of any flow. It is attributed to the oldest newcomer.
     pub(super) fn on_first_data(&mut self, now: Time, tau: f64) {
         self.settle(now, tau);
         if let Some(oldest) = self.ages.iter_mut().rev().find(|n| **n > 0) {
@@ -58,7 +60,7 @@ impl Newcomers {
         }
     }
 
-    /// So many halves of the mean time between reports have passed.
+    /// This many halves of the mean time between reports have passed.
     pub(super) fn age(&mut self, now: Time, tau: f64, halves: usize) {
         self.settle(now, tau);
         let halves = halves.min(AGES);
@@ -66,7 +68,7 @@ impl Newcomers {
         self.ages.iter_mut().take(halves).for_each(|n| *n = 0);
     }
 
-    /// What to add to the count of flows.
+    /// The addition to the count of flows.
     pub(super) fn excess(&self, now: Time, tau: f64) -> f64 {
         WEIGHT * (self.waiting() - self.mean(now, tau)).max(0.0)
     }

@@ -1,4 +1,4 @@
-//! Every constant of BDR in one place, with where it comes from.
+//! The constants of BDR with their sources.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,54 +7,56 @@ use crate::rate::ranges;
 use crate::rate::uniform::{self, Signal};
 use crate::units::Span;
 
-/// How resolved mode counts flows (BDR-21). Literal mode knows only the paper's average over the life of the router.
+/// How resolved mode counts flows (BDR-21). Literal mode has only the paper's average over the
+/// router's life.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Estimator {
-    /// A report counts less the older it is, by e in tau.
+    /// The weight of a report decays by e per tau.
     #[default]
     Exponential,
-    /// A report counts fully for five tau, in ten buckets of tau / 2, and then no more.
+    /// A report has full weight for five tau, in ten buckets of tau / 2.
     Sliding,
 }
 
-/// Parameters of BDR at a port. What a scenario does not name has its default.
+/// Parameters of BDR at a port. Unspecified ones have defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The paper's gains in packets, or absolute rates. Literal mode uses nothing below but `t_rep_*`.
+    /// Use the paper's gains in packets, or absolute rates. Literal mode uses only `t_rep_*` of the
+    /// parameters below.
     pub mode: Mode,
-    /// Part of the link that is handed out (BDR-23).
+    /// Share of the link to allocate (BDR-23).
     pub eta: f64,
-    /// Least time constant tau of the flow count (BDR-21).
+    /// Minimum time constant tau of the flow count (BDR-21).
     pub tau_min: Span,
-    /// Greatest tau (BDR-21).
+    /// Maximum tau (BDR-21).
     pub tau_max: Span,
-    /// tau in mean times between reports (BDR-21).
+    /// tau over the mean time between reports (BDR-21).
     pub tau_factor: f64,
-    /// T_q, in which a queue is to drain, in mean times between reports (BDR-23).
+    /// T_q, the time to drain a queue, over the mean time between reports (BDR-23).
     pub t_q_factor: f64,
-    /// Hand out what flows limited elsewhere leave over (BDR-24).
+    /// Distribute the bandwidth that flows limited elsewhere leave over (BDR-24).
     pub redistribution: bool,
-    /// What the share grows by per mean time between reports while the link is not full (BDR-24).
+    /// Growth of the share per mean time between reports while the link is not full (BDR-24).
     pub redistribution_step: f64,
-    /// Below this part of eta the link is not full (BDR-24).
+    /// Share of eta below which the link is not full (BDR-24).
     pub u_threshold: f64,
-    /// A queue above this part of the buffer ends redistribution at once (BDR-24).
+    /// Share of the buffer above which a queue ends redistribution (BDR-24).
     pub queue_threshold: f64,
-    /// Count flows that have sent a SYN and no data yet, as far as they are more than usual (BDR-22).
+    /// Count flows that have sent a SYN but no data, if there are more than usual (BDR-22).
     pub anticipation: bool,
     /// How flows are counted (BDR-21).
     pub estimator: Estimator,
-    /// The mean time between reports before there is one (ours).
+    /// Mean time between reports before the first one (ours).
     pub t_rep_initial: Span,
-    /// A report counts for no more than this (ours): who reports more was idle, or lies. The greatest tau, so that one
-    /// report cannot be more than a flow for as long as the filter remembers it.
+    /// Maximum of a report (ours). A larger one comes from an idle or a false sender. It equals the
+    /// maximum tau, so that one report never counts as more than a flow.
     pub t_rep_max: Span,
-    /// How the rate gets to the senders: by header, as published, or in ACKs with BRF's option (ours). An ACK carries a
-    /// rate, not a gain: resolved mode only.
+    /// How rates reach senders: in headers, as published, or in ACKs with BRF's option (ours). An
+    /// ACK carries a rate, not a gain, so ACKs require resolved mode.
     pub signal: Signal,
-    /// Most flows that the port reports on; with `signal = "ack"` (ours).
+    /// Maximum number of flows that the port reports on, with `signal = "ack"` (ours).
     pub max_flows: usize,
 }
 
@@ -82,7 +84,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Checks the parameters; an error names the first that will not do, what was found and what would do.
+    /// Checks the parameters. An error states the first invalid one, what was found and what was
+    /// expected.
     pub fn check(&self) -> Result<(), String> {
         ranges::numbers(&[
             ("eta", self.eta, 0.01, 1.0),
@@ -107,8 +110,8 @@ impl Params {
         uniform::check_max_flows(self.max_flows)
     }
 
-    /// The time constant of the flow count where reports come `mean` seconds apart (BDR-21), seconds. Never nothing,
-    /// whatever the parameters.
+    /// The time constant of the flow count for reports `mean` seconds apart (BDR-21), seconds.
+    /// Never zero.
     pub(super) fn tau(&self, mean: f64) -> f64 {
         (self.tau_factor * mean).min(self.tau_max.as_secs_f64()).max(self.tau_min.as_secs_f64()).max(1e-3)
     }
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_overrides_what_it_names() {
+    fn a_scenario_overrides_the_parameters_it_names() {
         assert_eq!(parse(&[]).unwrap(), Params::default());
         let literal = parse(&[("mode", "literal"), ("estimator", "sliding")]).unwrap();
         let (mode, estimator) = (Mode::Literal, Estimator::Sliding);
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_named_with_what_would_do() {
+    fn an_error_names_the_parameter_and_its_range() {
         let said = |params: Params| params.check().unwrap_err();
         let d = Params::default;
         assert_eq!(d().check(), Ok(()));

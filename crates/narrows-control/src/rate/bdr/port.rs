@@ -1,5 +1,5 @@
-//! BDR at a port: the law behind the contract. Designated packets are read and written when they arrive; of all others only
-//! bytes are counted.
+//! BDR at a port: the adapter of the law to [`RateController`](crate::rate::RateController). It
+//! reads and writes designated packets on arrival, and counts the bytes of all others.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
@@ -11,9 +11,9 @@ use crate::units::{Bytes, Rate, Time};
 pub struct BdrPort {
     params: Params,
     law: Law,
-    /// Bytes that had left the port at the last look: of BDR's flows, of all others.
+    /// Bytes that had left the port at the last reading: of BDR flows, of all others.
     seen: (Bytes, Bytes),
-    /// The last look, for traces.
+    /// The last reading, for traces.
     at: Time,
 }
 
@@ -24,7 +24,7 @@ impl BdrPort {
         BdrPort { params, law, seen: (Bytes::ZERO, Bytes::ZERO), at: Time::ZERO }
     }
 
-    /// BDR-42, at the moments that matter instead of at each packet.
+    /// BDR-42, evaluated when needed instead of per packet.
     fn count(&mut self, now: Time, port: &PortCounters) {
         self.at = now;
         let (own, other) = departed(port);
@@ -33,7 +33,7 @@ impl BdrPort {
     }
 }
 
-/// Bytes that have left the port so far: of flows that carry the header, of all others.
+/// Bytes that have left the port so far: of flows with the header, of all others.
 fn departed(port: &PortCounters) -> (Bytes, Bytes) {
     let own = port.departed[Leaf::Mouse as usize] + port.departed[Leaf::Elephant as usize];
     (own, port.departed.iter().copied().sum::<Bytes>() - own)
@@ -50,7 +50,7 @@ impl RateController for BdrPort {
 
     fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
         self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
-        // A router that comes back finds a port that has counted all the while.
+        // After an outage of the router the port's counters have advanced.
         self.seen = departed(port);
     }
 
@@ -59,7 +59,7 @@ impl RateController for BdrPort {
         if let Header::Bdr(header) = header {
             self.count(now, port);
             let ours = self.law.on_report(now, &header.report, port.backlog(), port.limit());
-            // A handshake has no window that a gain could be added to (BDR-D6).
+            // A handshake has no window to add a gain to (BDR-D6).
             if !(header.report.syn && matches!(ours, super::Recommendation::Gain(_))) {
                 header.advice = Some(ours.stamp(header.advice));
             }

@@ -1,4 +1,4 @@
-//! The count against the truth, for flows that come as they like.
+//! The count compared with the true number, for random flows.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -19,14 +19,14 @@ fn pareto(rng: &mut Pcg32) -> f64 {
     12.5 * (0.8 / 1.8) * libm::pow(uniform(rng), -1.0 / 1.8)
 }
 
-/// What happens at the router: a report, or nothing but the end of a flow.
+/// An event at the router: a report, or only the end of a flow.
 struct Event {
     at: Time,
     report: Report,
 }
 
-/// Flows arrive for `secs` seconds, `lambda` per second at random; `rtts` draws the windows of one after its handshake, all
-/// of 0.1 s. What they report is the sender's own doing.
+/// `lambda` flows per second arrive at random for `secs` seconds. `rtts` draws the number of a
+/// flow's windows after its handshake, each of 0.1 s. The sender's own code produces the reports.
 fn poisson(seed: u64, lambda: f64, secs: f64, rtts: impl Fn(&mut Pcg32) -> u32) -> Vec<Event> {
     let mut rng = Pcg32::seed_from_u64(seed);
     let (mut start, mut events) = (0.0, Vec::new());
@@ -49,7 +49,8 @@ fn poisson(seed: u64, lambda: f64, secs: f64, rtts: impl Fn(&mut Pcg32) -> u32) 
     events
 }
 
-/// Mean and standard deviation of Nhat, mean of the truth, and mean of the error's size as a part of it, from 5 s on.
+/// From 5 s on: mean and standard deviation of Nhat, mean of the true number, and mean relative
+/// error.
 struct Outcome {
     mean: f64,
     sd: f64,
@@ -61,7 +62,7 @@ fn run(params: Params, events: &[Event], secs: f64) -> Outcome {
     let mut law = Law::new(params, Rate::from_bits_per_sec(1_000_000_000), Time::ZERO);
     let mut events = events.iter().peekable();
     let (mut active, mut samples) = (0.0, Vec::new());
-    // Not in step with anything the flows do.
+    // Not synchronised with the flows.
     for tick in 1.. {
         let now = Time::from_secs_f64(f64::from(tick) * 0.0137);
         while let Some(event) = events.next_if(|event| event.at <= now) {
@@ -86,8 +87,8 @@ fn run(params: Params, events: &[Event], secs: f64) -> Outcome {
     Outcome { mean, sd, truth, error }
 }
 
-/// BDR-21: the deviation where reports come as a Poisson process, one for each flow that lives for 0.1 s:
-/// sqrt(N T_rep / (2 tau)), 6.3 of 400 and 1.0 of 10.
+/// BDR-21: the standard deviation if reports are a Poisson process, one for each flow that lives
+/// for 0.1 s: sqrt(N T_rep / (2 tau)), 6.3 of 400 and 1.0 of 10.
 #[test]
 fn independent_reports_have_the_deviation_of_the_formula() {
     for (lambda, sd) in [(4000.0, 6.32), (100.0, 1.0)] {
@@ -99,8 +100,9 @@ fn independent_reports_have_the_deviation_of_the_formula() {
     }
 }
 
-/// The paper's traffic at 1 Gbit/s with 30 packets per RTT for each flow. A flow's reports are not independent: with two of
-/// 0.1 s each the variance is 1 + exp(-0.1 / tau) times the formula's (Campbell's theorem), and longer flows add to it.
+/// The paper's traffic at 1 Gbit/s with 30 packets per RTT for each flow. A flow's reports are not
+/// independent: two of 0.1 s each give 1 + exp(-0.1 / tau) times the formula's variance (Campbell's
+/// theorem), and longer flows add to it.
 #[test]
 fn the_papers_traffic_is_counted() {
     let windows = |rng: &mut Pcg32| libm::ceil(pareto(rng) / 30.0) as u32;

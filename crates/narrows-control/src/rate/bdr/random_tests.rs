@@ -1,4 +1,5 @@
-//! Whatever is reported in whatever order: finite figures within their bounds, and no promise beyond the link.
+//! Arbitrary reports in any order give finite values within their bounds, and no allocation beyond
+//! the link.
 
 use proptest::prelude::*;
 
@@ -13,7 +14,7 @@ enum Step {
     Wait(u64),
 }
 
-/// Mostly figures as they occur, sometimes any.
+/// Mostly plausible values, sometimes arbitrary ones.
 fn figure(usual: u64) -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..usual, 1 => Just(0), 1 => any::<u64>()]
 }
@@ -85,7 +86,7 @@ fn run(params: Params, steps: &[Step]) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn resolved_without_redistribution_promises_no_more_than_there_is(
+    fn resolved_without_redistribution_allocates_at_most_the_link(
         steps in proptest::collection::vec(step(), 1..200), anticipation: bool,
     ) {
         run(Params { redistribution: false, anticipation, ..Params::default() }, &steps)?;

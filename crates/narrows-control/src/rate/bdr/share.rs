@@ -1,8 +1,8 @@
-//! What one flow gets: the fair share of resolved mode, the gain of the paper, and what others leave over.
+//! A flow's share: the fair share of resolved mode, the paper's gain, and redistribution.
 
 use crate::units::Time;
 
-/// What there is to share out, as BDR-23 sees the port. Bytes and bytes/s; spans are seconds.
+/// The port for BDR-23. Values are bytes and bytes/s, times in seconds.
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     pub(super) capacity: f64,
@@ -20,16 +20,16 @@ impl Port {
         (self.eta * self.capacity - self.background - self.queued / self.drain).max(0.0)
     }
 
-    /// The share of one of `flows`, at least 1, scaled by `growth`; no flow can use more than all there is.
+    /// The share of one of `flows`, at least 1, scaled by `growth` and limited to the whole.
     pub(super) fn share(&self, flows: f64, growth: f64) -> f64 {
         let all = self.to_share();
         (all / flows.max(1.0) * growth).min(all)
     }
 }
 
-/// Equations (2) and (3) of the paper in its own terms but for bytes: what `flows` flows may each add to their windows,
-/// packets. `available` may be negative, bytes/s. Nothing where the paper divides by nothing: before the first report,
-/// and in a packet that says nothing of its window (BDR-D6).
+/// Equations (2) and (3) of the paper, in bytes: the packets that each of `flows` flows may add to
+/// its window. `available` may be negative, bytes/s. Zero where the paper divides by zero: before
+/// the first report, and for a packet without a window (BDR-D6).
 pub(super) fn gain(available: f64, flows: f64, size_cwin: f64, time_per_cwin: f64, packet: f64) -> f64 {
     if flows <= 0.0 || time_per_cwin <= 0.0 || size_cwin <= 0.0 || packet <= 0.0 {
         return 0.0;
@@ -38,26 +38,27 @@ pub(super) fn gain(available: f64, flows: f64, size_cwin: f64, time_per_cwin: f6
     (available / flows) / (bw_per_flow / size_cwin)
 }
 
-/// The link as redistribution sees it.
+/// The link's state for redistribution.
 #[derive(Clone, Debug)]
 pub(super) struct Usage {
     /// Measured utilisation u.
     pub(super) used: f64,
-    /// Part of the link that is to be used.
+    /// Share of the link to use.
     pub(super) eta: f64,
     /// Part of eta below which the link is not full.
     pub(super) threshold: f64,
-    /// A queue above its threshold.
+    /// The queue is above its threshold.
     pub(super) queue: bool,
-    /// Nobody has reported for long. A port that was idle for a while must not promise its link many times over to those
-    /// who come next (ours; one flow alone has all of it without).
+    /// No report for a long time. A port that was idle must not allocate its link several times
+    /// over to new flows (ours). One flow alone has the whole link anyway.
     pub(super) idle: bool,
 }
 
-/// BDR-24: the factor g by which shares grow while flows that are limited elsewhere leave some of theirs.
+/// BDR-24: the factor g by which shares grow while flows limited elsewhere leave bandwidth over.
 ///
-/// It grows up to eta / u as measured, which contains g already: where the other flows take what they get, the link ends
-/// up fuller than without but not full. It is not taken back while u lies between the threshold and eta.
+/// g is limited by eta / u as measured, which already contains g. If the other flows take their
+/// larger shares, the link ends up fuller but not full. g keeps its value while u is between the
+/// threshold and eta.
 #[derive(Clone, Debug)]
 pub(super) struct Redistribution {
     factor: f64,
@@ -76,12 +77,13 @@ impl Redistribution {
         self.factor
     }
 
-    /// The link is full, or has a queue: everybody back to the fair share.
+    /// The link is full or has a queue: return to the fair share.
     pub(super) fn end(&mut self) {
         *self = Redistribution::default();
     }
 
-    /// The timer, `elapsed` seconds after the last; reports come `mean` seconds apart, and g grows by `step` in that time.
+    /// The timer, `elapsed` seconds after the last one. Reports come `mean` seconds apart; g grows
+    /// by `step` in that time.
     pub(super) fn on_timer(&mut self, now: Time, elapsed: f64, mean: f64, step: f64, usage: &Usage) {
         if usage.used > usage.eta || usage.queue || usage.idle {
             return self.end();
@@ -91,10 +93,10 @@ impl Redistribution {
             return;
         }
         let since = *self.low_since.get_or_insert(now);
-        // A thousandth: the link may be all but unused, and the bound has to be a number.
+        // At least a thousandth, because u may be zero.
         let most = usage.eta / usage.used.max(1e-3);
         if now.since(since).as_secs_f64() >= 2.0 * mean && self.factor < most {
-            // A timer that was late is no reason to leap.
+            // A late timer must not cause a larger step.
             self.factor = (self.factor + step * (elapsed / mean).min(1.0)).min(most);
         }
     }
@@ -119,7 +121,7 @@ mod tests {
 
     #[test]
     fn tv_d1_rate_and_gain_of_a_flow() {
-        // 20 packets of 1000 B in 0.1 s are 1.6 Mbit/s, so a packet is 80 kbit/s.
+        // 20 packets of 1000 B in 0.1 s are 1.6 Mbit/s, so one packet is 80 kbit/s.
         let up = gain(200.0 * MBIT, 400.0, 20.0, 0.1, 1000.0);
         let down = gain(-40.0 * MBIT, 400.0, 20.0, 0.1, 1000.0);
         assert!((up - 6.25).abs() < 1e-12 && (down + 1.25).abs() < 1e-12, "{up} {down}");
@@ -142,7 +144,7 @@ mod tests {
         }
     }
 
-    /// TV-D5: handshake and then a window per round trip, with the window that the share of TV-D3 gives.
+    /// TV-D5: the handshake, then one window per round trip, with TV-D3's window.
     #[test]
     fn tv_d5_round_trips_by_size() {
         let window = packets(port(1000.0, 1.0).share(400.0, 1.0));
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_paper_divides_by_nothing_only_on_paper() {
+    fn a_division_by_zero_in_the_paper_gives_zero() {
         for (flows, size, time, packet) in
             [(0.0, 1.0, 1.0, 1.0), (1.0, 0.0, 1.0, 1.0), (1.0, 1.0, 0.0, 1.0), (1.0, 1.0, 1.0, 0.0)]
         {
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_moment_starts_the_wait_anew() {
+    fn a_busy_moment_restarts_the_wait() {
         let mut g = Redistribution::default();
         run(&mut g, 0, 4, 0.5);
         run(&mut g, 4, 5, 0.95);

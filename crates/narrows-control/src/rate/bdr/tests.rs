@@ -1,4 +1,4 @@
-//! The law as a whole: steps, steady streams of short flows, and two flows in a closed loop.
+//! The whole law: steps, steady streams of short flows, and two flows in a closed loop.
 
 use super::*;
 use crate::congestion::network::bdr::designator::{apply_gain, window};
@@ -33,7 +33,7 @@ fn hear(law: &mut Law, now: Time, report: &Report) -> Recommendation {
     law.on_report(now, report, Bytes::ZERO, None)
 }
 
-/// `flows` flows that report every 0.1 s, evenly staggered.
+/// `flows` flows that report every 0.1 s, evenly spaced.
 fn steady(law: &mut Law, flows: u32, from: f64, to: f64) {
     let every = 0.1 / f64::from(flows);
     for i in 1..=((to - from) / every + 0.5) as u32 {
@@ -52,16 +52,16 @@ fn tv_d2_a_step_from_100_to_400_flows_is_359_after_a_second() {
     assert!((share * flows / 0.98e9 - 1.0).abs() < 1e-5, "{share}");
 }
 
-/// BDR-D1: the same step, the paper's estimator, ten seconds after it.
+/// BDR-D1: the same step with the paper's estimator, ten seconds later.
 #[test]
-fn bdr_d1_the_literal_law_lags_behind_for_ever() {
+fn bdr_d1_the_literal_law_lags_behind() {
     let mut law = law(Params { mode: Mode::Literal, ..Params::default() }, gbit());
     steady(&mut law, 100, 0.0, 100.0);
     steady(&mut law, 400, 100.0, 110.0);
     assert!((law.flows(at(110.0)) - 127.27).abs() < 0.005, "{}", law.flows(at(110.0)));
 }
 
-/// `per_rtt` flows begin in each 0.1 s, and live for so many.
+/// `per_rtt` flows begin in each 0.1 s and live for this many RTTs.
 fn stream(law: &mut Law, per_rtt: u32, rtts: u32, secs: f64) -> Time {
     let mut now = Time::ZERO;
     for k in 0..(f64::from(per_rtt) * 10.0 * secs) as u32 {
@@ -78,9 +78,9 @@ fn stream(law: &mut Law, per_rtt: u32, rtts: u32, secs: f64) -> Time {
     now
 }
 
-/// TV-D4, Little's law, with the newcomers counted as by default, and the windows of TV-D3.
+/// TV-D4, Little's law, with newcomers counted by default, and the windows of TV-D3.
 #[test]
-fn tv_d4_short_flows_are_as_many_as_little_says() {
+fn tv_d4_the_count_of_short_flows_agrees_with_littles_law() {
     for (capacity, per_rtt, rtts, flows, packets) in
         [(gbit(), 200, 2, 400.0, 30), (gbit(), 200, 3, 600.0, 20), (mbit100(), 40, 2, 80.0, 15)]
     {
@@ -95,7 +95,7 @@ fn tv_d4_short_flows_are_as_many_as_little_says() {
     }
 }
 
-/// BDR-22: a burst of SYNs takes the share down before the first of its flows has sent data.
+/// BDR-22: a burst of SYNs lowers the share before the first of its flows has sent data.
 #[test]
 fn a_burst_is_anticipated() {
     let shares = [false, true].map(|anticipation| {
@@ -108,8 +108,9 @@ fn a_burst_is_anticipated() {
     assert!((shares[0] - 100.1).abs() < 0.1 && (shares[1] - 150.1).abs() < 0.1, "{shares:?}");
 }
 
-/// Two flows of a link of 100 packets per RTT, one with 90 of them. Each reports once per RTT, half an RTT after the other;
-/// the link forwards no more than it can, and its queue is not told. Returns the windows after 100 RTTs.
+/// Two flows on a link of 100 packets per RTT, one with 90 of them. Each reports once per RTT, half
+/// an RTT apart. The link forwards at most its capacity, and its queue is not reported. Returns the
+/// windows after 100 RTTs.
 fn two_flows(mode: Mode) -> [u32; 2] {
     let mut law = law(Params { mode, ..Params::default() }, Rate::from_bytes_per_sec(1_000_000));
     let mut windows = [90u32, 10];
@@ -119,7 +120,7 @@ fn two_flows(mode: Mode) -> [u32; 2] {
         law.on_bytes(Bytes::new(sum.min(100) * 500), Bytes::ZERO);
         law.on_timer(now, Rate::from_bytes_per_sec(1_000_000), Bytes::ZERO, None);
         let flow = (half % 2) as usize;
-        // Without a second of measuring first the paper's law would see an empty link.
+        // Without a second of measurements the paper's law would see an empty link.
         if half > 20 {
             let said = hear(&mut law, now, &Report { size_cwin: windows[flow], ..report() });
             windows[flow] = match said {
@@ -131,23 +132,23 @@ fn two_flows(mode: Mode) -> [u32; 2] {
     windows
 }
 
-/// BDR-D2: where the link is used there is nothing to distribute, and whoever has more keeps it.
+/// BDR-D2: on a fully used link there is nothing to distribute, so unequal windows stay unequal.
 #[test]
 fn bdr_d2_the_literal_law_keeps_ninety_to_ten() {
     assert_eq!(two_flows(Mode::Literal), [90, 10]);
 }
 
-/// The resolved law: equal, and nearly all of 98 packets; a designated packet sees two flows as 2.1.
+/// The resolved law: equal shares of almost 98 packets. A designated packet sees two flows as 2.1.
 #[test]
 fn the_resolved_law_gives_both_the_same() {
     let [a, b] = two_flows(Mode::Resolved);
     assert!(a == b && (88..=98).contains(&(a + b)), "{a} {b}");
 }
 
-/// BDR-24, closed loop: of ten flows five cannot send more than a fifth of their share. The rest gets some of it, and the
-/// link is not overrun.
+/// BDR-24 in a closed loop: of ten flows, five send at most a fifth of their share. The others get
+/// part of the rest, and the link is not overloaded.
 #[test]
-fn what_limited_flows_leave_is_handed_out() {
+fn the_rest_of_limited_flows_is_redistributed() {
     let run = |redistribution| {
         let capacity = Rate::from_bytes_per_sec(10_000_000);
         let mut law = law(Params { redistribution, ..Params::default() }, capacity);
@@ -157,7 +158,7 @@ fn what_limited_flows_leave_is_handed_out() {
             let now = Time::ZERO + Span::from_millis(10 * slot);
             let rate = law.rate(now);
             let all = 5.0 * (rate.as_f64() + rate.min(limit).as_f64());
-            // The first second is the count's.
+            // The first second is for the count to settle.
             if slot > 200 {
                 peak = peak.max(all / capacity.as_f64());
             }
@@ -200,9 +201,9 @@ fn a_queue_or_a_full_link_ends_redistribution_at_once() {
     assert_eq!(law.redistribution(), 1.0);
 }
 
-/// An idle port does not save up promises.
+/// An idle port does not accumulate capacity to allocate.
 #[test]
-fn nobody_grows_nothing() {
+fn without_flows_the_share_does_not_grow() {
     let mut law = law(Params::default(), gbit());
     for half in 1..=1_000u64 {
         law.on_timer(Time::ZERO + Span::from_millis(50 * half), gbit(), Bytes::ZERO, None);
@@ -212,10 +213,10 @@ fn nobody_grows_nothing() {
 }
 
 #[test]
-fn other_traffic_is_left_its_rate() {
+fn other_traffic_keeps_its_rate() {
     let mut law = law(Params { redistribution: false, ..Params::default() }, mbit100());
     for half in 1..=200u64 {
-        // 8 Mbit/s of others, as in TV-D10.
+        // 8 Mbit/s of other traffic, as in TV-D10.
         law.on_bytes(Bytes::ZERO, Bytes::new(50_000));
         law.on_timer(Time::ZERO + Span::from_millis(50 * half), mbit100(), Bytes::ZERO, None);
     }
@@ -230,7 +231,7 @@ fn other_traffic_is_left_its_rate() {
 }
 
 #[test]
-fn a_change_of_capacity_is_not_waited_for() {
+fn a_change_of_capacity_takes_effect_at_once() {
     let mut law = law(Params::default(), gbit());
     steady(&mut law, 10, 0.0, 5.0);
     let before = law.next();
@@ -243,7 +244,7 @@ fn a_change_of_capacity_is_not_waited_for() {
 }
 
 #[test]
-fn the_field_only_falls_on_its_way() {
+fn routers_only_lower_the_field() {
     let law = law(Params::default(), mbit100());
     let (rate, slow) = (law.rate(Time::ZERO), Rate::from_bytes_per_sec(5));
     assert_eq!(law.stamp(Time::ZERO, None), rate);
@@ -260,7 +261,7 @@ fn the_field_only_falls_on_its_way() {
     );
 }
 
-/// One flow that was idle for hours, or lies, is no crowd: at most t_rep_max / tau_min.
+/// A flow that was idle for hours, or lies, counts as at most t_rep_max / tau_min flows.
 #[test]
 fn an_absurd_report_counts_for_little() {
     let mut law = law(Params::default(), gbit());
@@ -271,7 +272,8 @@ fn an_absurd_report_counts_for_little() {
     assert!(law.mean_report() < Span::from_millis(250), "{:?}", law.mean_report());
 }
 
-/// The mean between reports sets all times: the first report is all of it, and each after that a sixteenth.
+/// The mean between reports determines all times. The first report sets it, later ones have weight
+/// 1/16.
 #[test]
 fn the_first_report_is_the_mean() {
     let mut law = law(Params::default(), gbit());
@@ -284,9 +286,10 @@ fn the_first_report_is_the_mean() {
     assert_eq!(law.next(), at(0.0605), "half of it");
 }
 
-/// Reports a microsecond apart do not make the port spin, and the paper's law measures over 10 ms at least.
+/// Reports a microsecond apart do not make the timer spin, and the paper's law measures over at
+/// least 10 ms.
 #[test]
-fn timers_have_a_least_wait() {
+fn timers_have_a_minimum_wait() {
     for (mode, wait) in [(Mode::Resolved, 1), (Mode::Literal, 5)] {
         let mut law = law(Params { mode, ..Params::default() }, gbit());
         let (t_rep, time_per_cwin) = (Span::from_micros(1), Span::from_micros(1));
@@ -296,8 +299,8 @@ fn timers_have_a_least_wait() {
     }
 }
 
-/// BDR-22: a flood of SYNs that no data follows counts for no longer than 2.5 mean times between reports, and then not even
-/// in the average that real newcomers are compared with for long.
+/// BDR-22: a flood of SYNs without data counts for at most 2.5 mean times between reports, and soon
+/// leaves the average that newcomers are compared with.
 #[test]
 fn a_flood_of_syns_is_soon_forgotten() {
     let mut law = law(Params::default(), gbit());
@@ -311,9 +314,9 @@ fn a_flood_of_syns_is_soon_forgotten() {
     assert_eq!(law.flows(at(0.25)), 1.0);
 }
 
-/// One flow that leaves most of the link unused may have all of it, and no more.
+/// One flow on an almost unused link may have the whole link, and no more.
 #[test]
-fn one_flow_is_never_given_more_than_there_is() {
+fn one_flow_never_gets_more_than_the_link() {
     let mut law = law(Params::default(), gbit());
     for tenth in 1..=100u64 {
         let now = Time::ZERO + RTT.scale(tenth, 1);
@@ -325,9 +328,9 @@ fn one_flow_is_never_given_more_than_there_is() {
     assert_eq!(law.rate(at(10.0)), gbit().mul_f64(0.98));
 }
 
-/// A host that comes back after a minute's sleep takes one step and not six hundred.
+/// A timer that is a minute late takes one step, not six hundred.
 #[test]
-fn a_late_timer_is_no_leap() {
+fn a_late_timer_takes_one_step() {
     let mut law = law(Params::default(), gbit());
     for half in 1..=5u64 {
         law.on_timer(at(half as f64 * 0.05), gbit(), Bytes::ZERO, None);
@@ -338,7 +341,7 @@ fn a_late_timer_is_no_leap() {
     assert!((law.redistribution() - 1.1).abs() < 1e-9, "{}", law.redistribution());
 }
 
-/// Without a limit a queue is one that takes more than 1 % of T_q = 0.2 s to drain.
+/// Without a limit, a queue is one that takes more than 1 % of T_q = 0.2 s to drain.
 #[test]
 fn a_queue_without_a_limit_is_judged_by_its_delay() {
     let factor = |queued| {

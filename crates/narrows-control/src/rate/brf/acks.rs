@@ -1,18 +1,20 @@
-//! What ACKs of the other direction take of this port.
+//! The share of this port that ACKs of the reverse direction need.
 //!
-//! They share the queue of other TCP but belong to no flow here, so that no count of flows gives them a share. A
-//! flow's ACKs need 1 to 2 % of its rate; where the two directions differ tenfold that is a fifth of the slower one.
+//! They share the queue of other TCP but belong to no flow here, so the counts of flows give them
+//! no share. A flow's ACKs need 1 to 2 % of its rate. If the two directions differ tenfold, that is
+//! a fifth of the slower one.
 
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// More than was seen is set aside, as an ACK that waits delays the feedback in it.
+/// More than measured is reserved, because a delayed ACK delays the feedback in it.
 const HEADROOM: f64 = 1.05;
-/// A figure that differs by less than this part is left alone: every change moves all allocations of the port.
+/// Smaller relative changes are ignored, because every change moves all allocations of the port.
 const SAME: f64 = 0.05;
-/// Weight of a sample below the average. One above replaces it: a queue of ACKs holds up what would shorten it.
+/// Weight of a sample below the average. A sample above replaces the average, because ACKs in a
+/// queue delay the relief.
 const WEIGHT: f64 = 0.25;
 
-/// Meters them: what arrived for the queue of other TCP, less what was sent there from here.
+/// Measures them: arrivals for the queue of other TCP minus the traffic sent there from here.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
     others: Bytes,
@@ -22,17 +24,17 @@ pub(super) struct Acks {
 }
 
 impl Acks {
-    /// A packet of other TCP in this direction has been admitted.
+    /// A packet of other TCP in this direction was admitted.
     pub(super) fn not_one(&mut self, size: Bytes) {
         self.others += size;
     }
 
-    /// The rate to set aside.
+    /// The rate to reserve.
     pub(super) fn rate(&self) -> Rate {
         self.set_aside
     }
 
-    /// `arrived` bytes for the queue of other TCP so far; one sample per `period`.
+    /// `arrived` bytes for the queue of other TCP so far. One sample per `period`.
     pub(super) fn observe(&mut self, now: Time, arrived: Bytes, period: Span) {
         let acks = arrived - self.others;
         let Some((at, before)) = self.last else {
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_tcp_is_told_from_acks() {
+    fn other_tcp_is_distinguished_from_acks() {
         let mut acks = Acks::default();
         let (mut arrived, ms) = (Bytes::ZERO, Span::from_millis);
         for t in 0..1000 {

@@ -1,4 +1,4 @@
-//! Flows whose ACKs take another path: what other switches asked to write into them (BRF-63).
+//! Flows whose ACKs take another path: rates to write at the request of other switches (BRF-63).
 
 use rustc_hash::FxHashMap;
 
@@ -13,12 +13,13 @@ struct Advert {
     from: PortId,
     seq: u64,
     expires: Time,
-    /// Stands for the RTT, which this switch does not know: the advertiser repeats itself every period T.
+    /// Replaces the RTT, which this switch does not know. The advertiser repeats itself every
+    /// period T.
     valid_for: Span,
     gate: Gate,
 }
 
-/// Both sides of the exchange: what this port asks for and what it was asked.
+/// Both directions of the exchange: advertisements of this port and of others.
 #[derive(Debug)]
 pub(super) struct Adverts {
     port: PortId,
@@ -54,7 +55,8 @@ impl Adverts {
         }
         let room = self.heard.len() < self.max;
         match self.heard.get_mut(&key) {
-            // Of two bottlenecks without ACKs the smaller counts, until it falls silent.
+            // Of two bottlenecks without ACKs the smaller rate counts, until its advertiser becomes
+            // silent.
             Some(known) if known.from != from && known.rate < rate && known.expires > now => {}
             Some(known) if known.from == from && known.seq >= seq => {}
             Some(known) => {
@@ -69,12 +71,12 @@ impl Adverts {
         }
     }
 
-    /// What is advertised for this flow.
+    /// The advertised rate of this flow.
     pub(super) fn rate(&self, now: Time, key: &FlowKey) -> Option<Rate> {
         self.standing(now, key).map(|(rate, _)| rate)
     }
 
-    /// The same, and until when it holds.
+    /// The same with its expiry.
     pub(super) fn standing(&self, now: Time, key: &FlowKey) -> Option<(Rate, Time)> {
         if self.heard.is_empty() {
             return None;
@@ -86,7 +88,7 @@ impl Adverts {
         self.heard.is_empty()
     }
 
-    /// BRF-61 with the advertised value, or `own` if that is less.
+    /// BRF-61 with the advertised value; `own` if that is smaller.
     pub(super) fn answer(&mut self, now: Time, packet: &PacketInfo, own: Option<Rate>) -> Option<Rate> {
         let advertised = self.rate(now, &packet.key)?;
         let advert = self.heard.get_mut(&packet.key)?;

@@ -1,8 +1,9 @@
-//! Counts in place of packets, for a data plane that counts for itself.
+//! Counts instead of packets, for a data plane that counts by itself.
 //!
-//! What is decided and how is the same; only measuring differs: bytes that were counted over a span of which a part does
-//! not say anything yet (see `judge::measured_from`) are counted in proportion, as paced flows send evenly. A flow that
-//! is reported often is moved to the end of its list only now and then, so it may be idle a quarter of
+//! Decisions are the same; only measurements differ. If part of a counted span says nothing about
+//! the allocation yet (see `judge::measured_from`), its bytes are counted in proportion, because
+//! paced flows send evenly. A frequently reported flow is moved to the end of its list only
+//! occasionally, so it may become idle a quarter of
 //! [`Params::idle_after`](super::Params::idle_after) early.
 
 use super::cycle::Phase;
@@ -12,7 +13,7 @@ use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing}
 use crate::rate::{Action, Class, FlowKey, Leaf};
 use crate::units::{Bytes, Rate, Time};
 
-/// `bytes` counted from `since` to `now`, as far as they fall behind `from`.
+/// The part of `bytes`, counted from `since` to `now`, that falls after `from`.
 fn part_after(from: Time, since: Time, now: Time, bytes: Bytes) -> Bytes {
     let (valid, whole) = (now.since(from.max(since)).as_nanos(), now.since(since).as_nanos());
     if valid >= whole || bytes == Bytes::ZERO {
@@ -54,7 +55,7 @@ impl Brf {
         meter.enter(windows);
         meter.bytes += part_after(from, counts.since, now, counts.bytes);
         if counts.missing > Bytes::ZERO {
-            // Of the second line, and rare.
+            // Of the second cache line, and rare.
             meter.missing += part_after(from, counts.since, now, counts.missing);
         }
     }
@@ -74,7 +75,7 @@ impl Aggregated for Brf {
     ) -> Standing {
         let id = FlowId::from(flow);
         let Some(list) = self.table.list(id) else { return Standing::Gone };
-        // What an advertisement allows changes with any message and with time.
+        // The rate of an advertisement changes with messages and time.
         let mut changed = !self.adverts.is_empty();
         if (counts.receiver_half.is_some() || counts.sender_half.is_some())
             && let Some(flow) = self.table.get_mut(id)
@@ -139,7 +140,7 @@ impl Aggregated for Brf {
 
     fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Option<Rate> {
         let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
-        // The class may be empty now, and have no share until its first flow comes.
+        // The class may be empty now and get a share only with its first flow.
         let capacity = self.splitter.rated_share_with(flows);
         let predicted = match key {
             Some(key) => self.predictor.predict(key),

@@ -33,8 +33,8 @@ fn allocations(senders: &[Sent], report_every: u64) -> Vec<f64> {
         sender.says = true;
         sender.lose_every = sent.lose_every;
     }
-    // Where a limited flow fills its share for a measurement it is taken for unlimited until the next, in either mode:
-    // medians over a second and more.
+    // A limited flow that fills its share during a measurement counts as unlimited until the next
+    // one, in either mode. So compare medians over a second and more.
     let mut samples = vec![Vec::new(); senders.len()];
     for now in (2000..3500).step_by(20) {
         net.run(now);
@@ -49,7 +49,7 @@ fn allocations(senders: &[Sent], report_every: u64) -> Vec<f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A data plane that counts every 10 ms comes to what one that sees each packet comes to.
+    /// A data plane that counts every 10 ms gives the same result as one that sees each packet.
     #[test]
     fn counts_decide_as_packets_do(
         senders in prop::collection::vec(
@@ -60,20 +60,21 @@ proptest! {
         let senders: Vec<Sent> = senders
             .into_iter()
             .map(|(rtt, start, limit, lose_every)| {
-                // A limited flow's losses leave it at the border between limited and not (BRF-38), in either mode.
+                // Losses keep a limited flow at the border between limited and unlimited (BRF-38),
+                // in either mode.
                 Sent { rtt, start, limit, lose_every: if limit.is_some() { 0 } else { lose_every } }
             })
             .collect();
         let (packets, counts) = (allocations(&senders, 0), allocations(&senders, 10));
         for (a, b) in packets.iter().zip(&counts) {
-            // A limited flow has a tenth of headroom over what was counted of it, a packet more or less.
+            // A limited flow has a tenth of headroom over its count, plus or minus a packet.
             prop_assert!((a - b).abs() <= 0.05 * a.max(*b) + 1.0, "{packets:?} {counts:?}");
         }
     }
 }
 
 #[test]
-fn grants_are_what_newcomers_get() {
+fn newcomers_get_the_grants() {
     let mut net = Net::new(Params::resolved(), mbit(100.0));
     net.report_every = 10;
     for n in 1..=4 {

@@ -1,26 +1,26 @@
-//! Who is limited, and what everyone gets (sections 7.2 and 7.3).
+//! Classification and allocation (BRF-38 to BRF-47).
 
 use crate::rate::demand_index::{DemandIndex, MAX_DEMAND};
 use crate::rate::waterfill::UNBOUNDED;
 use crate::units::{Bytes, Rate, Span};
 
-/// What limits a flow (BRF-38).
+/// The limit of a flow (BRF-38).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum AppClass {
-    /// New, not yet measured.
+    /// New, not measured yet.
     #[default]
     Unknown,
     /// Its application, or another switch.
     Limited,
-    /// Its allocation here: it can fill whatever it gets.
+    /// Its allocation here: it fills its rate.
     Unlimited,
-    /// Another switch: its sender has more to send, and sends less than it may here (BRF-102).
+    /// Another switch: its sender has more to send, but sends less than its rate here (BRF-102).
     Held,
 }
 
-/// BRF-38, or `None` if the count decides it neither way. A window cuts packets off at both ends, so that counts are
-/// uncertain by `tolerance`: nothing in the paper, one packet here. Without it every flow of ten packets a window
-/// would be limited whenever nine of them fall into it.
+/// BRF-38, or `None` if the count is inconclusive. A window cuts packets at both ends, so counts
+/// are uncertain by `tolerance`: zero in the paper, one packet here. Without it, a flow of ten
+/// packets per window would be limited whenever nine of them fall into it.
 pub(super) fn classify(
     measured: Bytes,
     allocated: Rate,
@@ -38,24 +38,26 @@ pub(super) fn classify(
     }
 }
 
-/// Least and greatest headroom of a flow that another switch holds, per mille. With less than its count is uncertain by
-/// a slow flow could never be seen to fill what it has, and two switches would hold it down for each other.
+/// Minimum and maximum headroom of a flow held by another switch, per mille. If the headroom were
+/// below the uncertainty of its count, a slow flow could never fill its rate, and two switches
+/// would keep each other's value low.
 const HELD_HEADROOM: (u16, u16) = (10, 1000);
 
-/// What a flow is found to do whose sender says that it is not limited by its application.
+/// The measured state of a flow whose sender says that its application does not limit it.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) enum Found {
-    /// It fills what it has here.
+    /// It fills its rate here.
     Fills,
-    /// Another switch holds it to `rate`; it is to have `headroom` (per mille) more than that.
+    /// Another switch holds it to `rate`. It gets `headroom` (per mille) above that.
     Held { rate: Rate, headroom: u16 },
 }
 
-/// As [`classify`], for such a flow; `headroom` is what it has if it was found held before.
+/// Like [`classify`] for such a flow. `headroom` is its current headroom if it was held before.
 ///
-/// `B_HEAD` would take a tenth of its rate from those who could have it. A smaller pair of threshold and headroom is
-/// as stable as long as their product exceeds one by more than the count is uncertain (BRF-39), so the headroom is as
-/// small as that allows: four times the uncertainty, and the threshold lies half of it below the allocation.
+/// `B_HEAD` would take a tenth of its rate from flows that can use it. A smaller pair of threshold
+/// and headroom is equally stable if their product exceeds one by more than the uncertainty of the
+/// count (BRF-39). So the headroom is as small as that allows, four times the uncertainty, and the
+/// threshold is half of it below the allocation.
 pub(super) fn classify_held(
     measured: Bytes,
     allocated: Rate,
@@ -77,24 +79,25 @@ pub(super) fn classify_held(
     }
 }
 
-/// Paper eq 14: what each unlimited flow gets. Starves them when the limited ones want nearly all (TV-6), and is
-/// negative when they want more (TV-7).
+/// Paper eq 14: the rate of each unlimited flow. It starves them if the limited ones want almost
+/// everything (TV-6), and is negative if they want more (TV-7).
 pub(super) fn equal_share_literal(capacity: f64, sum_limited: f64, unlimited: u64) -> f64 {
     (capacity - sum_limited) / unlimited.max(1) as f64
 }
 
-/// BRF-47: the least that a flow gets. Without it an idle flow would get nothing and could never show a demand.
+/// BRF-47: the minimum allocation. Without it an idle flow would get nothing and could never show a
+/// demand.
 pub(super) fn floor(packets: f64, share: f64, mtu: Bytes, period: Span, capacity: Rate, flows: u64) -> Rate {
     let least = (packets * mtu.as_f64() / period.as_secs_f64().max(1e-9)).max(share * capacity.as_f64());
     Rate::from_f64(least).min(Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1)))
 }
 
-/// The allocation of all flows of a port, held as a rule rather than as a list.
+/// The allocations of all flows of a port, stored as a rule, not as a list.
 ///
-/// A flow has a demand of its own (bytes/s; [`UNBOUNDED`] if no share satisfies it), and gets
-/// `(min(demand, level) + spread) * reduction`. Level, spread and reduction are the port's, so that a newcomer, a
-/// leaver or a new capacity changes the allocation of a hundred thousand flows in O(log) (BRF-103). In literal mode
-/// the demand is the allocation, and level and spread stay out of it.
+/// A flow has its own demand (bytes/s; [`UNBOUNDED`] if no share satisfies it), and gets
+/// `(min(demand, level) + spread) * reduction`. Level, spread and reduction belong to the port. So
+/// a newcomer, a departure or a new capacity changes the allocations of a hundred thousand flows in
+/// O(log) (BRF-103). In literal mode the demand is the allocation; level and spread are unused.
 pub(super) struct Shares {
     index: DemandIndex,
     capacity: u64,
@@ -120,12 +123,13 @@ impl Shares {
         Rate::from_bytes_per_sec(self.capacity)
     }
 
-    /// A new C_BRF. Allocations follow with [`settle`](Shares::settle) or [`tighten`](Shares::tighten).
+    /// Sets C_BRF. Allocations follow with [`settle`](Shares::settle) or
+    /// [`tighten`](Shares::tighten).
     pub(super) fn set_capacity(&mut self, capacity: Rate) {
         self.capacity = capacity.as_bytes_per_sec().min(MAX_DEMAND);
     }
 
-    /// Flows that hold an allocation.
+    /// Number of flows with an allocation.
     pub(super) fn flows(&self) -> u64 {
         self.index.len()
     }
@@ -138,7 +142,7 @@ impl Shares {
         self.index.remove(demand);
     }
 
-    /// Many demands are about to change; see [`DemandIndex::begin_bulk`].
+    /// Announces a change of many demands; see [`DemandIndex::begin_bulk`].
     pub(super) fn begin_bulk(&mut self) {
         self.index.begin_bulk();
     }
@@ -147,54 +151,56 @@ impl Shares {
         self.index.end_bulk();
     }
 
-    /// The allocation of BRF-40: max-min over all demands, and what is left over spread evenly (BRF-42).
+    /// The allocation of BRF-40: max-min over all demands, with the remainder spread evenly
+    /// (BRF-42).
     pub(super) fn settle(&mut self) {
         self.level = self.index.level(self.capacity).unwrap_or(UNBOUNDED);
         self.spread = if self.spread_residual { self.leftover() } else { 0 };
     }
 
-    /// As [`settle`](Shares::settle), but nobody gets more than before: the resolved newcomer rule of BRF-33.
+    /// Like [`settle`](Shares::settle), but no allocation rises: the resolved newcomer rule of
+    /// BRF-33.
     pub(super) fn tighten(&mut self) {
         self.level = self.level.min(self.index.level(self.capacity).unwrap_or(UNBOUNDED));
         self.spread = self.spread.min(self.leftover());
     }
 
-    /// What each flow can have on top of its demand.
+    /// The amount that each flow gets above its demand.
     fn leftover(&self) -> u64 {
-        // An unlimited flow leaves nothing over. Between two settlements a level kept low does, but `spread` was
-        // zero then and stays so.
+        // An unlimited flow uses everything. Between two settlements a level kept low leaves a
+        // remainder, but `spread` was zero then and stays so.
         if self.level != UNBOUNDED || self.index.is_empty() {
             return 0;
         }
         self.capacity.saturating_sub(self.index.bounded_sum()) / self.index.len()
     }
 
-    /// Scales all allocations by `factor` until [`restore`](Shares::restore) or until another takes its place.
+    /// Scales all allocations by `factor` until [`restore`](Shares::restore) or the next reduction.
     pub(super) fn reduce(&mut self, factor: f64) {
         self.reduction = factor.clamp(0.0, 1.0);
     }
 
-    /// As [`sum`](Shares::sum), without the reduction that may be on.
+    /// Like [`sum`](Shares::sum), without a reduction.
     pub(super) fn full_sum(&self) -> f64 {
         let base = match self.level {
             UNBOUNDED => self.index.bounded_sum() as f64,
-            // Level and demands below it fill the capacity, or did when the level was found.
+            // Level and smaller demands fill the capacity, or did when the level was computed.
             _ => self.capacity as f64,
         };
         base + self.spread as f64 * self.index.len() as f64
     }
 
-    /// Ends a reduction (BRF-82: from stored demands, never by multiplying back).
+    /// Ends a reduction (BRF-82: rates come from stored demands, not from multiplying back up).
     pub(super) fn restore(&mut self) {
         self.reduction = 1.0;
     }
 
-    /// BW_base: a flow's max-min share, which BRF-38 compares with.
+    /// BW_base: a flow's max-min share, the reference of BRF-38.
     pub(super) fn base(&self, demand: u64) -> u64 {
         demand.min(self.level).min(MAX_DEMAND)
     }
 
-    /// As [`base`](Shares::base), with the reduction that may be on.
+    /// Like [`base`](Shares::base), with the current reduction.
     pub(super) fn base_reduced(&self, demand: u64) -> u64 {
         if self.reduction < 1.0 {
             (self.base(demand) as f64 * self.reduction) as u64
@@ -203,34 +209,34 @@ impl Shares {
         }
     }
 
-    /// BW_alloc: what the flow is told.
+    /// BW_alloc: the rate that the flow is told.
     pub(super) fn allocation(&self, demand: u64) -> Rate {
         let full = self.base(demand).saturating_add(self.spread);
         let full = Rate::from_bytes_per_sec(full);
         if self.reduction < 1.0 { full.mul_f64(self.reduction) } else { full }
     }
 
-    /// Sum of what all flows are told.
+    /// The sum of all rates told.
     pub(super) fn sum(&self) -> f64 {
         self.full_sum() * self.reduction
     }
 
-    /// Whatever turns a demand into an allocation: two equal ones allot the same.
+    /// Everything that turns a demand into an allocation. Equal values give equal allocations.
     pub(super) fn rule(&self) -> (u64, u64, u64) {
         (self.level, self.spread, self.reduction.to_bits())
     }
 
-    /// What each flow is told on top of its share, bytes/s (BRF-42).
+    /// The amount told on top of each share, bytes/s (BRF-42).
     pub(super) fn spread(&self) -> u64 {
         self.spread
     }
 
-    /// The factor of a reduction that is on, otherwise 1.
+    /// The factor of the current reduction, or 1.
     pub(super) fn reduction(&self) -> f64 {
         self.reduction
     }
 
-    /// The level, for traces; infinite when every demand fits.
+    /// The level, for traces; infinite if every demand fits.
     pub(super) fn level(&self) -> f64 {
         if self.level == UNBOUNDED { f64::INFINITY } else { self.level as f64 }
     }
@@ -252,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn tv5_to_tv7_as_printed() {
+    fn tv_5_to_7_as_printed() {
         use AppClass::{Limited, Unlimited};
         assert_eq!(classes([40.0, 30.0, 30.0], [8.0, 30.0, 29.5], 0.95), [Limited, Unlimited, Unlimited]);
         assert!((equal_share_literal(100.0, 8.8, 2) - 45.6).abs() < 1e-9);
@@ -262,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn tv8_flips_in_the_papers_corner_and_not_by_default() {
+    fn tv_8_alternates_in_the_papers_corner_and_not_by_default() {
         // One flow that wants 10 of 100.
         let run = |b_head: f64| {
             let mut allocated = 100.0f64;
@@ -282,10 +288,10 @@ mod tests {
         assert_eq!(run(1.10), [100.0, 11.0, 11.0, 11.0, 11.0]);
     }
 
-    /// Whatever the count is off by within its tolerance: a held flow with its headroom is found held again, and one
-    /// that fills what it has is not (BRF-39 for the smaller pair).
+    /// For any error of the count within its tolerance: a held flow with its headroom is classified
+    /// as held again, and one that fills its rate is not (BRF-39 for the smaller pair).
     #[test]
-    fn a_held_flow_does_not_flip() {
+    fn a_held_flow_does_not_change_class() {
         let mtu = Bytes::new(1500);
         let found = |packets: f64, rate: f64, headroom| {
             let (measured, rate) = (Bytes::new((packets * 1500.0) as u64), Rate::from_f64(rate * 1500.0));
@@ -308,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_more_or_less_decides_nothing() {
+    fn a_packet_more_or_less_does_not_change_the_class() {
         // Ten packets in 20 ms are expected.
         let of = |packets: u64| {
             let (rate, span) = (Rate::from_bytes_per_sec(750_000), Span::from_millis(20));
@@ -335,7 +341,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_more_than_there_is_nor_than_is_wanted(
+        fn allocations_exceed_neither_capacity_nor_demand(
             capacity in 1u64..10_000_000_000,
             steps in proptest::collection::vec((0u8..5, prop_oneof![Just(UNBOUNDED), 0u64..5_000_000_000]), 1..60),
             spread in any::<bool>(),
@@ -351,7 +357,8 @@ mod tests {
                         shares.settle();
                         let least = capacity / demands.len().max(1) as u64;
                         for d in &demands {
-                            // Everyone has the fair share or what it wants, but for the index's half bucket.
+                            // Every flow has the fair share or its demand, except for the index's
+                            // half bucket.
                             prop_assert!(shares.base(*d) + 1 + least / 200 >= least.min(*d));
                         }
                     }

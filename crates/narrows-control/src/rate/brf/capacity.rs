@@ -1,32 +1,37 @@
-//! The capacity of a link that nobody tells (BRF-101, `measured`): a radio's.
+//! Estimates the capacity of a link that nobody configures (BRF-101, `measured`), for example a
+//! radio link.
 //!
-//! While packets wait, what leaves is what the link can do; the greatest such rate of the last two periods is the
-//! capacity. When nothing waits the link may be able to do more, so after two periods the estimate is raised by a
-//! probe, and the raise is kept if the flows filled it and still nothing waited.
+//! While packets wait, the drain rate is the link's rate. The capacity is the maximum of that rate
+//! over the last two periods. When nothing waits, the link may be faster. So after two periods a
+//! probe raises the estimate, and the raise is kept if the flows filled it and still nothing
+//! waited.
 //!
-//! That much is BRF-101. A radio's capacity grows tenfold within a second, and probes of 5 % that take
-//! four periods each need ten seconds for it. So (ours; `probe_growth` = 1 is the plain form) a probe that was filled
-//! is followed by one twice as large, up to `probe_max`, without another wait; a queue ends the series.
+//! That much is BRF-101. But a radio's capacity can grow tenfold within a second, and probes of 5 %
+//! with four periods each need ten seconds for that. So (ours; `probe_growth` = 1 disables it) a
+//! filled probe is followed at once by one twice as large, up to `probe_max`. A queue ends the
+//! series.
 
 use std::collections::VecDeque;
 
 use super::params::Params;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Packets that a rate sample spans at least, so that one more or less is 5 % at most.
+/// Minimum packets of a rate sample, so that one more or less is at most 5 %.
 const SAMPLE_PACKETS: u64 = 20;
-/// No longer than this for one sample, on the slowest link.
+/// Maximum length of a sample, on the slowest link.
 const SAMPLE_MAX: Span = Span::from_millis(200);
-/// A probe was filled if arrivals reached this part of what was handed out.
+/// A probe was filled if arrivals reached this share of the allocations.
 const FILLED: f64 = 0.9;
-/// A queue of this many packets is none: a scheduler's grants and the bursts of the senders make that many.
+/// Fewer packets than this are not a queue: a scheduler's grants and bursts of senders cause that
+/// many.
 const NO_QUEUE: u64 = 2;
-/// How long the greatest estimate is remembered: by then it has faded to a third.
+/// Time constant of the decaying maximum estimate.
 const MEMORY: Span = Span::from_secs(5);
-/// Below this part of it the series of probes begins with the largest: what a radio did a moment ago it can do again.
+/// Below this share of the maximum, a series of probes begins with the largest: a radio can return
+/// to a recent rate.
 const FALLEN: f64 = 0.5;
 
-/// What the host reads from the port.
+/// The host's counters of the port.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Reading {
     pub(super) arrived: Bytes,
@@ -36,9 +41,10 @@ pub(super) struct Reading {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Probe {
-    /// Nothing has waited since.
+    /// Nothing has waited since then.
     Idle { empty_since: Time },
-    /// The estimate is raised; arrivals count from the moment when the first can be of the raise.
+    /// The estimate is raised. Arrivals count from the moment at which the raise can have an
+    /// effect.
     Raised { since: Time, counted: Option<(Time, Bytes)> },
 }
 
@@ -48,16 +54,16 @@ pub(super) struct Estimator {
     estimate: Rate,
     /// Drain rates while backlogged, newest last.
     drained: VecDeque<(Time, Rate)>,
-    /// Start of the running sample.
+    /// Start of the current sample.
     sample: Option<(Time, Reading)>,
     probe: Probe,
-    /// When nothing waited last. A radio serves in grants, between which any traffic has to wait: only what does not
-    /// drain within a period is a queue.
+    /// When nothing waited last. A radio serves in grants, and traffic waits between them, so only
+    /// data that does not drain within a period is a queue.
     empty_at: Time,
-    /// Greatest estimate of late, which fades.
+    /// Decaying maximum of the estimate.
     best: f64,
     seen_at: Time,
-    /// Part of the estimate that a probe adds.
+    /// Share of the estimate that a probe adds.
     step: f64,
     first: f64,
     growth: f64,
@@ -86,7 +92,7 @@ impl Estimator {
         }
     }
 
-    /// The capacity to hand out now, a running probe included.
+    /// The capacity to allocate now, including a running probe.
     pub(super) fn capacity(&self) -> Rate {
         match self.probe {
             Probe::Raised { .. } => self.estimate.mul_f64(1.0 + self.step),
@@ -94,7 +100,7 @@ impl Estimator {
         }
     }
 
-    /// Reads the port; to be called a few times per `period` T.
+    /// Reads the counters. Called several times per `period` T.
     pub(super) fn observe(&mut self, now: Time, reading: Reading, period: Span) {
         self.sample_drain(now, reading, period);
         let age = now.since(self.seen_at).as_secs_f64() / MEMORY.as_secs_f64();
@@ -112,9 +118,10 @@ impl Estimator {
         let left = reading.departed - start.departed;
         let rate = Rate::of(left, span);
         let enough = left.get() >= self.mtu.get() * SAMPLE_PACKETS;
-        // Less than a packet waiting may be the one in transmission.
+        // Less than one packet may be the one in transmission.
         if reading.queued <= self.mtu || start.queued <= self.mtu {
-            // It drained on the way, and could have sent more: enough to raise the estimate, not to lower it.
+            // The queue drained during the sample, so the link could have sent more. The sample may
+            // raise the estimate, but not lower it.
             if enough && start.queued > self.mtu && rate > self.estimate {
                 self.estimate = rate;
             }
@@ -131,13 +138,13 @@ impl Estimator {
         while self.drained.front().is_some_and(|(at, _)| now.since(*at) > horizon) {
             self.drained.pop_front();
         }
-        // A stalled radio drains nothing; what it did last is a better guess than zero.
+        // A stalled radio drains nothing. Its last rate is a better guess than zero.
         if let Some(best) = self.drained.iter().map(|(_, rate)| *rate).max().filter(|r| *r > Rate::ZERO) {
             self.estimate = best;
         }
     }
 
-    /// The size of the next probe, after one of `last` that was filled or, without, for the first of a series.
+    /// The size of the next probe, after a filled one of size `last`, or the first of a series.
     fn next_step(&self, last: Option<f64>) -> f64 {
         if self.growth > 1.0 && self.estimate.as_f64() < FALLEN * self.best {
             return self.most;
@@ -150,7 +157,7 @@ impl Estimator {
             self.empty_at = now;
         } else if now.since(self.empty_at) >= period {
             if matches!(self.probe, Probe::Raised { .. }) {
-                // It cannot, after all.
+                // The probe failed.
                 self.best = self.estimate.as_f64();
             }
             self.probe = Probe::Idle { empty_since: now };
@@ -161,7 +168,8 @@ impl Estimator {
                 self.step = self.next_step(None);
                 self.probe = Probe::Raised { since: now, counted: None };
             }
-            // Senders hear of the raise within an RTT, and it takes another until the port sees them all.
+            // Senders learn of the raise within an RTT, and the port sees all of them after
+            // another.
             Probe::Raised { since, counted: None } if now.since(since) >= period => {
                 self.probe = Probe::Raised { since, counted: Some((now, reading.arrived)) };
             }
@@ -191,8 +199,8 @@ mod tests {
 
     const T: Span = Span::from_millis(20);
 
-    /// A link of rate `link(t in ms)` with senders that fill `demand` of what they are told; returns the estimate
-    /// at every ms.
+    /// A link of rate `link(t in ms)` whose senders fill `demand` of their rates. Returns the
+    /// estimate at every ms.
     fn run(initial: u64, ms: u64, link: impl Fn(u64) -> u64, demand: f64) -> Vec<u64> {
         run_with(Params::resolved(), initial, ms, link, demand)
     }
@@ -228,7 +236,7 @@ mod tests {
         assert!(estimates.iter().all(|e| *e <= 5_600_000), "and not past it by more than a probe");
     }
 
-    /// Ten times the rate: probes of 5, 10, 20, 40, 80 and 100 %, of two periods each.
+    /// Ten times the rate: probes of 5, 10, 20, 40, 80 and 100 %, two periods each.
     #[test]
     fn growing_probes_find_ten_times_the_rate_in_twenty_periods() {
         let estimates = run(500_000, 2_000, |_| 5_000_000, 1.0);
@@ -236,7 +244,8 @@ mod tests {
         assert!(estimates[1_000..].iter().all(|e| (4_500_000..=5_600_000).contains(e)));
     }
 
-    /// A radio that stops for two seconds and comes back as it was: the backlog's drain shows it.
+    /// A radio that stops for two seconds and returns at the same rate, which the drain of the
+    /// backlog shows.
     #[test]
     fn an_outage_does_not_leave_a_tiny_estimate() {
         let link = |t| if (1_000..3_000).contains(&t) { 20_000 } else { 5_000_000 };

@@ -1,4 +1,5 @@
-//! Several switches on a path: what each does by itself must add up to max-min fairness of the network (BRF-102).
+//! Several switches on a path: their independent decisions must add up to max-min fairness of the
+//! network (BRF-102).
 
 use std::collections::VecDeque;
 
@@ -23,7 +24,7 @@ impl Switch {
     }
 }
 
-/// A greedy flow over some switches, in the order of its data.
+/// A greedy flow over some switches, in the order of its data's path.
 struct Flow {
     n: u32,
     path: Vec<usize>,
@@ -85,7 +86,8 @@ impl Flow {
     }
 }
 
-/// What the flows are told after `until` ms, Mbit/s. `says`: the bit of BRF-100 in their data.
+/// The rates of the flows after `until` ms, Mbit/s. `says`: whether their data carries the bit of
+/// BRF-100.
 fn run(says: Option<bool>, capacities: &[f64], mut flows: Vec<Flow>, until: u64) -> Vec<f64> {
     let mut switches: Vec<Switch> =
         capacities.iter().zip(1..).map(|(c, id)| Switch::new(Params::resolved(), id, mbit(*c))).collect();
@@ -105,8 +107,9 @@ fn assert_close(found: &[f64], expected: &[f64]) {
     }
 }
 
-/// The flow over both is held to 24.5 by the second switch, and the first gives the rest to its other flow: it reads
-/// in the ACKs what the second allows, so this works for senders that say nothing, too.
+/// The second switch holds the flow over both to 24.5, and the first gives the rest to its other
+/// flow. It reads the second's value in the ACKs, so this works even for senders that do not set
+/// the bit.
 #[test]
 fn two_bottlenecks_reach_the_networks_max_min_rates_in_ten_cycles() {
     for says in [None, Some(true)] {
@@ -116,11 +119,11 @@ fn two_bottlenecks_reach_the_networks_max_min_rates_in_ten_cycles() {
     }
 }
 
-/// The second switch gives its three 19.6 each, the first as much to its two, the third has 98 - 39.2 left. That the
-/// others hold its flows it has to measure. A flow whose sender does not say that it has more to send might need the
-/// full headroom one day, and the last flow pays for it.
+/// The second switch gives its three flows 19.6 each, the first gives its two as much, and the
+/// third has 98 - 39.2 left. It must measure that the others hold its flows. A flow without the bit
+/// might need the full headroom later, at the expense of the last flow.
 #[test]
-fn a_parking_lot_with_unlike_rtts_reaches_them_too() {
+fn a_parking_lot_with_different_rtts_reaches_them_too() {
     for (says, last) in [(Some(true), 58.8), (None, 98.0 - 1.1 * 39.2)] {
         let flows = vec![
             Flow::new(1, &[0, 1, 2], 50),

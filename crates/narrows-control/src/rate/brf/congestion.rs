@@ -1,6 +1,7 @@
-//! Is the port congested, how, and by what factor do rates go down (BRF-70 to BRF-82).
+//! Detection of congestion, its kind, and the factor of the reduction (BRF-70 to BRF-82).
 //!
-//! The detector runs at the SDN controller and, when that is silent, at the switch: same code, same [`Report`].
+//! The detector runs at the SDN controller, and at the switch when the controller is silent, with
+//! the same code and the same [`Report`].
 
 use std::collections::VecDeque;
 
@@ -10,14 +11,14 @@ use super::params::{Mode, Params};
 use crate::rate::{CongestionKind, Report};
 use crate::units::{Bytes, Rate, Span};
 
-/// Reports kept per port, whatever the poll period: a bound, not a tuning.
+/// Maximum reports kept per port, whatever the poll period.
 const HISTORY: usize = 64;
 
-/// What counts as congestion.
+/// The thresholds of the detector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thresholds {
-    /// Which form of the rules.
+    /// The mode of the rules.
     pub mode: Mode,
     /// U_TH, see [`Params::u_th`].
     pub u_th: f64,
@@ -29,7 +30,7 @@ pub struct Thresholds {
     pub q_packets_min: u32,
     /// See [`Params::burst_threshold`].
     pub burst_threshold: f64,
-    /// What the paper takes every packet for (its MSS).
+    /// The paper's packet size (its MSS).
     pub packet: Bytes,
 }
 
@@ -48,20 +49,20 @@ impl Thresholds {
     }
 }
 
-/// What the detector saw.
+/// The detector's result.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
     /// The kind of congestion, if there is any.
     pub kind: Option<CongestionKind>,
-    /// Paper eq 5: departures as part of the capacity. In resolved mode for the log only (BRF-72).
+    /// Paper eq 5: departures over the capacity. In resolved mode only for the log (BRF-72).
     pub netcard_rate: f64,
-    /// Paper eq 6: packets queued as part of the queue limits.
+    /// Paper eq 6: packets queued over the queue limits.
     pub queue_utilisation: f64,
-    /// Arrivals of the rated class as part of its share (BRF-72).
+    /// Arrivals of the rated class over its share (BRF-72).
     pub arrivals: f64,
 }
 
-/// Paper eq 5: packets that left, as part of what the link could have carried in `dt`.
+/// Paper eq 5: departed packets over the link's capacity in `dt`.
 pub fn netcard_rate(packets: u64, packet: Bytes, dt: Span, capacity: Rate) -> f64 {
     let possible = capacity.as_f64() * dt.as_secs_f64();
     if possible > 0.0 { packets as f64 * packet.as_f64() / possible } else { 0.0 }
@@ -75,15 +76,15 @@ pub fn queue_utilisation((queued, limit): (u32, u32)) -> f64 {
 /// The detector of one port.
 #[derive(Clone, Debug, Default)]
 pub struct Detector {
-    /// From one at least T old to the newest.
+    /// Reports from one at least T old to the newest.
     history: VecDeque<Report>,
 }
 
 impl Detector {
-    /// Judges the port by this report and those of the last period T.
+    /// Evaluates the port by this report and those of the last period T.
     pub fn observe(&mut self, report: &Report, thresholds: &Thresholds) -> Verdict {
         if self.history.back().is_some_and(|last| last.at >= report.at) {
-            // Overtaken on its way: rates over a negative time mean nothing.
+            // Overtaken by a later report. Rates over a negative time are meaningless.
             self.history.clear();
         }
         let (mut netcard, mut arrivals) = (0.0, 0.0);
@@ -129,8 +130,8 @@ fn judge(report: &Report, netcard_rate: f64, arrivals: f64, t: &Thresholds) -> V
     Verdict { kind, netcard_rate, queue_utilisation, arrivals }
 }
 
-/// theta1 as printed (eqs 15 to 17), with the signs that it lost: the sum of rates less what drains the queue in
-/// `g`. Negative when the queue is long (TV-9).
+/// theta1 as printed (eqs 15 to 17), with its lost signs restored: the sum of rates minus the rate
+/// that drains the queue in `g`. It is negative for a long queue (TV-9).
 pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -> f64 {
     if sum_allocated <= 0.0 {
         return 1.0;
@@ -138,7 +139,8 @@ pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -
     (sum_allocated - queued.as_f64() / g.as_secs_f64().max(1e-9)) / sum_allocated
 }
 
-/// theta1 resolved (BRF-80): the queue drains at capacity less arrivals, so it is the capacity that counts.
+/// theta1 resolved (BRF-80): the queue drains at capacity minus arrivals, so the capacity is the
+/// reference.
 pub(super) fn queue_factor(
     capacity: f64,
     sum_allocated: f64,
@@ -152,12 +154,12 @@ pub(super) fn queue_factor(
     if sum > 0.0 { (target / sum).min(1.0) } else { 1.0 }
 }
 
-/// theta2 (eq 18): scale arrivals to `a_max` of the capacity. As printed this may scale up.
+/// theta2 (eq 18): scales arrivals to `a_max` of the capacity. As printed, it may scale up.
 pub(super) fn burst_factor_literal(capacity: f64, a_max: f64, sum_real: f64) -> f64 {
     if sum_real > 0.0 { a_max * capacity / sum_real } else { 1.0 }
 }
 
-/// theta2 resolved (BRF-81): never up.
+/// theta2 resolved (BRF-81): it never scales up.
 pub(super) fn burst_factor(capacity: f64, a_max: f64, sum_real: f64) -> f64 {
     burst_factor_literal(capacity, a_max, sum_real).min(1.0)
 }

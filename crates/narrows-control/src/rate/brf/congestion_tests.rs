@@ -8,7 +8,7 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn tv9_standing_queue() {
+fn tv_9_standing_queue() {
     for (packets, g, literal, resolved) in [
         (100, 20, 0.4, 0.4),
         (100, 40, 0.7, 0.7),
@@ -25,7 +25,7 @@ fn tv9_standing_queue() {
 }
 
 #[test]
-fn tv10_burst() {
+fn tv_10_burst() {
     let factor = burst_factor_literal(C, 0.95, 14e6);
     assert_eq!((5e6 * factor).round(), 4_241_071.0);
     assert!(burst_factor_literal(C, 0.95, 6e6) > 1.0, "as printed it raises rates");
@@ -33,7 +33,7 @@ fn tv10_burst() {
 }
 
 #[test]
-fn tv11_netcard_rate() {
+fn tv_11_netcard_rate() {
     let rate = netcard_rate(8167, Bytes::new(1500), Span::from_secs(1), Rate::from_bits_per_sec(100_000_000));
     assert!((rate - 0.98004).abs() < 1e-9 && rate > 0.98);
 }
@@ -74,15 +74,15 @@ fn kinds(mode: Mode, reports: &[Report]) -> Vec<Option<CongestionKind>> {
 }
 
 #[test]
-fn steady_state_at_eta_is_congested_for_the_paper_only() {
-    // 98.1 % of the link leaves, 98 % is what was allocated: TV-11's defect (BRF-41).
+fn the_steady_state_at_eta_is_congested_only_in_literal_mode() {
+    // 98.1 % of the link departs and 98 % was allocated: TV-11's defect (BRF-41).
     let steady: Vec<Report> = (0..5).map(|i| report(i * 20, i * 245_250, i * 164, 1, 0)).collect();
     assert_eq!(kinds(Mode::Literal, &steady)[1..], [Some(CongestionKind::Burst); 4]);
     assert_eq!(kinds(Mode::Resolved, &steady), [None; 5]);
 }
 
 #[test]
-fn cubics_standing_queue_is_not_ours() {
+fn cubics_standing_queue_is_not_congestion_of_the_rated_class() {
     let reports = [report(0, 0, 0, 2, 900), report(20, 100_000, 166, 2, 900)];
     assert_eq!(kinds(Mode::Literal, &reports)[1], Some(CongestionKind::Queue));
     assert_eq!(kinds(Mode::Resolved, &reports), [None, None]);
@@ -99,9 +99,9 @@ fn five_milliseconds_of_queue_and_two_percent_of_excess_are_congestion() {
     assert_eq!(kinds(Mode::Resolved, &after(1.03)), [None, Some(CongestionKind::Burst)]);
 }
 
-/// 5 ms of a slow link are a packet or two, which any two senders make.
+/// 5 ms of a slow link are one or two packets, which any two senders cause.
 #[test]
-fn a_few_packets_are_no_standing_queue_on_a_slow_link() {
+fn a_few_packets_are_not_a_standing_queue_on_a_slow_link() {
     let slow = |queued| {
         let capacity = Rate::from_bits_per_sec(3_000_000);
         Report { capacity, rated_share: capacity, ..report(0, 0, 0, queued, 0) }
@@ -112,7 +112,7 @@ fn a_few_packets_are_no_standing_queue_on_a_slow_link() {
 
 #[test]
 fn arrivals_count_over_the_last_period_however_often_it_is_polled() {
-    // Polled every ms, a burst of 15 packets in one of them is nothing over 20 ms.
+    // With polls every ms, a burst of 15 packets in one of them is negligible over 20 ms.
     let mut arrived = 0;
     let reports: Vec<Report> = (0..60)
         .map(|ms| {
@@ -124,7 +124,7 @@ fn arrivals_count_over_the_last_period_however_often_it_is_polled() {
 }
 
 #[test]
-fn a_report_out_of_order_judges_the_queue_only() {
+fn a_report_out_of_order_counts_only_for_the_queue() {
     let reports = [report(100, 5_000_000, 0, 0, 0), report(50, 0, 0, 0, 0), report(50, 1 << 40, 0, 0, 0)];
     assert_eq!(kinds(Mode::Resolved, &reports), [None; 3]);
 }

@@ -1,4 +1,5 @@
-//! The phases of a port (BRF-30 to BRF-42): settle, measure, allocate; and, when the controller says so, reduce.
+//! The phases of a port (BRF-30 to BRF-42): settle, measure, allocate, and reduce on the
+//! controller's request.
 
 use super::allocate::{AppClass, equal_share_literal, floor};
 use super::capacity::Reading;
@@ -9,22 +10,24 @@ use super::{Brf, STALE, TICK_MIN, obedience};
 use crate::rate::{Action, Class, CongestionKind, Leaf, Message, PacketInfo, PortCounters, Report};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// A queue of this many packets is empty enough to leave congestion.
+/// A queue of this many packets ends congestion.
 const EMPTY_QUEUE: u32 = 2;
-/// From this many flows on their demands are changed in bulk, which costs as much as a few hundred changes.
+/// From this number of flows on, demands are changed in bulk, which costs as much as a few hundred
+/// single changes.
 const BULK_FLOWS: u64 = 1000;
-/// Marks of the arrivals kept, whatever the tick: a bound.
+/// Maximum marks of the arrivals kept, whatever the tick.
 const MARKS: usize = 64;
 
-/// Where a port is in its cycle. INIT is `on_start`, BW_INIT happens in an instant, and ALLOC between two phases.
+/// The phase of a port. INIT is `on_start`, BW_INIT is instantaneous, and ALLOC happens between two
+/// phases.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Senders are hearing of the last allocation (BRF-36).
+    /// Senders learn the last allocation (BRF-36).
     Settle {
         /// When measuring begins.
         until: Time,
     },
-    /// Arrivals are counted flow by flow.
+    /// Arrivals are counted per flow.
     Measure {
         /// When it began.
         from: Time,
@@ -101,9 +104,9 @@ impl Brf {
         }
     }
 
-    /// BW_real of every active flow, its class, and what it will ask for (BRF-38, BRF-40, BRF-100).
+    /// BW_real of every active flow, its class, and its demand (BRF-38, BRF-40, BRF-100).
     fn end_window(&mut self, from: Time, now: Time, actions: &mut Vec<Action>) {
-        // One look at each meter: with 100,000 of them it is memory that takes the time.
+        // Each meter is read once, because with 100,000 of them memory access dominates.
         let judge = Judge {
             params: &self.params,
             mtu: self.mtu,
@@ -133,7 +136,7 @@ impl Brf {
         }
     }
 
-    /// ALLOC (7.3), and the next cycle.
+    /// ALLOC (BRF-40), and the next cycle.
     fn allocate(&mut self, now: Time, actions: &mut Vec<Action>) {
         self.update_split(now, actions);
         let (p, flows) = (&self.params, self.shares.flows());
@@ -149,7 +152,7 @@ impl Brf {
         self.begin_cycle(now);
     }
 
-    /// Paper eq 14. A flow that has not been measured keeps what it has.
+    /// Paper eq 14. A flow without a measurement keeps its allocation.
     fn allocate_literally(&mut self) {
         let ids = self.active();
         let headroom = self.params.b_head;
@@ -172,7 +175,7 @@ impl Brf {
         self.scratch = ids;
     }
 
-    /// The flows that hold an allocation, in a buffer to be handed back to `scratch`.
+    /// The flows with an allocation, in a buffer to return to `scratch`.
     fn active(&mut self) -> Vec<FlowId> {
         let mut ids = core::mem::take(&mut self.scratch);
         ids.clear();
@@ -180,7 +183,7 @@ impl Brf {
         ids
     }
 
-    /// Everything that is looked at now and then: silent flows, the detector, the capacity, advertisements.
+    /// Periodic work: silent flows, the detector, the capacity, advertisements.
     pub(super) fn tick(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
         if let Some(estimator) = &mut self.estimator {
             let [arrived, departed, queued] =
@@ -201,7 +204,7 @@ impl Brf {
         self.update_split(now, actions);
         self.advertise(now, actions);
 
-        // No controller, or none any more: the switch looks for itself (BRF-73, BRF-105).
+        // Without a controller the switch runs its own detector (BRF-73, BRF-105).
         if self.polled_at.is_none_or(|at| now.since(at) > self.params.controller_timeout) {
             let report = self.report(now, port);
             let verdict = self.detector.observe(&report, &self.thresholds);
@@ -216,7 +219,7 @@ impl Brf {
         }
     }
 
-    /// The controller's or the own detector's verdict (BRF-73).
+    /// The verdict of the controller or of the switch's detector (BRF-73).
     pub(super) fn on_verdict(
         &mut self,
         now: Time,
@@ -229,19 +232,20 @@ impl Brf {
             if congested {
                 let value = rated(&port.queued).as_f64();
                 actions.push(Action::Log { event: "congestion-end", flow: None, value });
-                // From stored demands, never by multiplying back up (BRF-82).
+                // From stored demands, not by multiplying back up (BRF-82).
                 self.allocate(now, actions);
             }
             return;
         };
-        // Arrivals of the time when the link was faster say nothing about allocations that were lowered with it:
-        // scaling those again would halve them twice. A queue counts, whatever it is from.
+        // Arrivals from the time when the link was faster do not apply to allocations that were
+        // lowered with it: scaling those again would halve them twice. A queue counts, whatever its
+        // cause.
         let slowed = self.slowed_at.is_some_and(|at| now.since(at) < self.period.scale(2, 1));
         if kind == CongestionKind::Burst && slowed && !self.literal() {
             return;
         }
         self.phase = Phase::Congested;
-        // At most one reduction per T: the last one has not shown its effect yet.
+        // At most one reduction per T, because the last one has not taken effect yet.
         if self.reduced_at.is_some_and(|at| now.since(at) < self.period) {
             return;
         }
@@ -268,8 +272,9 @@ impl Brf {
             .front()
             .map_or(Rate::ZERO, |(at, bytes)| Rate::of(rated(&port.arrived) - *bytes, now.since(*at)));
         if !self.literal() {
-            // Of full allocations, not of reduced ones: it takes two T until a reduction shows at the port, and if each
-            // were taken off the last a queue that one of them drains would throttle everybody several times.
+            // Relative to full allocations, not reduced ones. A reduction takes two T to take
+            // effect at the port. If each were relative to the last, a queue that one of them
+            // drains would reduce all rates several times.
             let factor = match kind {
                 CongestionKind::Queue => {
                     let allocated = self.shares.full_sum();
@@ -294,7 +299,7 @@ impl Brf {
         factor
     }
 
-    /// The port's figures for the detector.
+    /// The port's counters for the detector.
     pub(super) fn report(&self, now: Time, port: &PortCounters) -> Report {
         let sum = |of: &[u32]| of.iter().copied().fold(0, u32::saturating_add);
         Report {
@@ -314,7 +319,7 @@ impl Brf {
         }
     }
 
-    /// Tells the other switches of flows whose ACKs do not come this way, every T (BRF-63).
+    /// Advertises flows whose ACKs take another path to the other switches, every T (BRF-63).
     fn advertise(&mut self, now: Time, actions: &mut Vec<Action>) {
         if self.adverts.own.is_empty() || now < self.adverts.next_at {
             return;
@@ -345,7 +350,7 @@ impl Brf {
     }
 }
 
-/// Keeps track of the sequence and returns what this packet shows to be missing before it.
+/// Tracks the sequence numbers and returns the bytes missing before this packet.
 fn note_sequence(flow: &mut Flow, packet: &PacketInfo) -> Bytes {
     let end = packet.seq.saturating_add(packet.payload.get());
     let expected = flow.next_seq.unwrap_or(packet.seq);

@@ -1,4 +1,4 @@
-//! Which ACK carries a rate, and whose (BRF-60 to BRF-64).
+//! Which ACK carries a rate, and which rate (BRF-60 to BRF-64).
 
 use crate::feedback::code::as_heard;
 use crate::rate::RateOption;
@@ -7,22 +7,22 @@ use crate::units::{Rate, Span, Time};
 /// A decrease by more than this may pass the gate once (BRF-64).
 const URGENT: f64 = 0.9;
 
-/// The gate of one flow: at most one feedback per RTT of it (BRF-60). A new gate is open.
+/// The gate of one flow: at most one feedback per RTT of the flow (BRF-60). A new gate is open.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Gate {
     next: Time,
-    /// What `next` was before the last write, should that fail to fit.
+    /// The value of `next` before the last write, in case that does not fit.
     previous: Time,
-    /// What was written last.
+    /// The last written value.
     said: Option<Rate>,
 }
 
 impl Gate {
-    /// The rate to write into an ACK with this option, if any: the smallest on the path (BRF-61).
+    /// The rate to write into an ACK with this option: the smallest on the path (BRF-61).
     ///
-    /// Lowering a value is not gated, and any value that passes closes the gate for one and a half RTT (BRF-62):
-    /// so the switch nearest to the receiver speaks first and all others only lower what it says. With gates that
-    /// do not know of each other the sender would hear A's and B's rates in turn.
+    /// Lowering a value is not gated, and any value that passes closes the gate for one and a half
+    /// RTT (BRF-62). So the switch nearest to the receiver writes first and all others only lower
+    /// its value. With independent gates the sender would get A's and B's rates alternately.
     pub(super) fn answer(
         &mut self,
         now: Time,
@@ -34,7 +34,7 @@ impl Gate {
         self.previous = self.next;
         if let RateOption::Assigned(value) = option {
             self.next = now + rtt.scale(3, 2);
-            // Compared as rates, and as what the code can say of them (BRF-8).
+            // Compared as rates, at the precision of the code (BRF-8).
             let replace = as_heard(allocated) <= value;
             if replace {
                 self.said = Some(allocated);
@@ -50,7 +50,7 @@ impl Gate {
         Some(allocated)
     }
 
-    /// The last write did not fit into its packet: the gate stays open (BRF-11).
+    /// The last write did not fit into its packet, so the gate stays open (BRF-11).
     pub(super) fn reopen(&mut self) {
         self.next = self.previous;
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn comparison_is_of_decoded_values() {
-        // 6559 B/s is heard as 6550 B/s.
+        // 6559 B/s decodes to 6550 B/s.
         let mut gate = Gate::default();
         assert_eq!(
             gate.answer(ms(0), RTT, rate(6559), RateOption::Assigned(rate(6550)), false),
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn two_switches_do_not_alternate() {
-        // A is nearer to the receiver and allows more; an ACK passes A, then B, every ms.
+        // A is nearer to the receiver and permits more. An ACK passes A, then B, every ms.
         let (mut a, mut b) = (Gate::default(), Gate::default());
         let mut heard = Vec::new();
         for t in 0..200 {
@@ -110,7 +110,7 @@ mod tests {
                 Some(value) => RateOption::Assigned(value),
                 None => RateOption::Unassigned,
             };
-            // B's clock is off by half an RTT: without the reset its gate would open between A's.
+            // B's gate is off by half an RTT. Without the reset it would open between A's.
             match (b.answer(ms(t + 10), RTT, rate(1000), option, false), option) {
                 (Some(value), _) | (None, RateOption::Assigned(value)) => heard.push(value),
                 _ => {}

@@ -1,4 +1,4 @@
-//! A port with paced senders around it, in steps of a millisecond, for the tests of the controller.
+//! A port and paced senders in steps of a millisecond, for the tests of the controller.
 
 use core::net::{IpAddr, Ipv4Addr};
 use std::collections::VecDeque;
@@ -44,22 +44,22 @@ pub(in crate::rate) const ACK: TcpFlags = TcpFlags { syn: false, ack: true, fin:
 pub(in crate::rate) const FIN: TcpFlags = TcpFlags { syn: false, ack: true, fin: true, rst: false };
 pub(in crate::rate) const RST: TcpFlags = TcpFlags { syn: false, ack: false, fin: false, rst: true };
 
-/// A sender right before the switch; the way from there to its receiver and back takes `rtt`.
+/// A sender directly before the switch. The way to its receiver and back takes `rtt`.
 pub(super) struct Sender {
     pub(super) n: u32,
     pub(super) rtt: u64,
     pub(super) start: u64,
     /// The application's limit.
     pub(super) limit: Rate,
-    /// It sends at this rate whatever it is told.
+    /// It sends at this rate, whatever it is told.
     pub(super) insists: Option<Rate>,
-    /// Every so many packets get lost before the switch; 0: none.
+    /// Every n-th packet is lost before the switch; 0 for none.
     pub(super) lose_every: u64,
-    /// It says whether it is limited.
+    /// Whether it reports its limit.
     pub(super) says: bool,
-    /// What it was told last; 0: not yet.
+    /// The last rate it was told; 0 before the first.
     pub(super) told: Rate,
-    /// L3 bytes sent, and how often it was told a rate.
+    /// L3 bytes sent, and the number of rates it was told.
     pub(super) sent: u64,
     pub(super) feedbacks: Vec<u64>,
     credit: f64,
@@ -67,15 +67,15 @@ pub(super) struct Sender {
     acks: VecDeque<(u64, TcpFlags)>,
     counts: Counts,
     expected: u64,
-    /// What a data plane that counts would write into ACKs.
+    /// The rate that a counting data plane would write into ACKs.
     code: Option<Rate>,
     leaf: Leaf,
-    /// Of the controller when it was asked last.
+    /// The controller's version at the last query.
     version: Option<u64>,
 }
 
 pub(super) struct Net {
-    /// Packets are counted and reported every so many ms, as a data plane does; 0: each is shown.
+    /// Interval of reports in ms, as from a data plane; 0 shows each packet.
     pub(super) report_every: u64,
     pub(super) brf: Brf,
     pub(super) now: u64,
@@ -97,7 +97,7 @@ impl Net {
         Net { report_every: 0, brf, now: 0, port, senders: Vec::new(), actions }
     }
 
-    /// A greedy sender unless the returned one is changed.
+    /// A greedy sender. The caller may change the returned one.
     pub(super) fn sender(&mut self, n: u32, rtt: u64, start: u64) -> &mut Sender {
         self.senders.push(Sender {
             n,
@@ -171,7 +171,8 @@ impl Net {
             self.step_sender(sender);
         }
         self.senders.extend(senders);
-        // Resolved, the promise holds at every moment; the paper's does not (TV-4).
+        // In resolved mode the sum stays below the capacity at every moment. The paper's does not
+        // (TV-4).
         if !self.brf.literal() {
             let (sum, capacity) = (self.allocated_sum(), self.brf.shares.capacity());
             assert!(sum <= capacity.as_bytes_per_sec(), "{sum} of {capacity:?} at {} ms", self.now);
@@ -179,7 +180,7 @@ impl Net {
         self.now += 1;
     }
 
-    /// What a data plane has counted, and what it is to do.
+    /// A data plane's counts, and the decision it applies.
     fn report(&mut self) {
         let now = ms(self.now);
         for s in &mut self.senders {
@@ -188,7 +189,7 @@ impl Net {
             let counts = core::mem::replace(&mut s.counts, next);
             let standing = self.brf.on_counts(now, handle, &counts, &mut self.actions);
             let version = self.brf.version();
-            // As a host must: only then, and now and then.
+            // As a host must: only then, and occasionally.
             let anew = s.version != Some(version) || self.now.is_multiple_of(200);
             if standing == Standing::Same && !anew {
                 continue;

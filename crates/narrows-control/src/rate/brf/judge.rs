@@ -1,4 +1,4 @@
-//! What the packets of a measurement window say about a flow: its class, and what it will ask for (BRF-38, BRF-39).
+//! Evaluates a flow's measurement window: its class and its demand (BRF-38, BRF-39).
 
 use super::allocate::{AppClass, Found, classify, classify_held};
 use super::obedience;
@@ -7,32 +7,32 @@ use super::table::Meter;
 use crate::rate::waterfill::UNBOUNDED;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// A flow that is to be classified was measured for at least this part of the window.
+/// Minimum share of the window for which a flow must be measured to be classified.
 const LEAST_WINDOW: u64 = 4;
-/// Part of a period that a flow must have been measured for before its need is known.
+/// Minimum share of a period for which a flow must be measured to know its need.
 const LEAST_EVIDENCE: (u64, u64) = (3, 4);
-/// Windows that are added up for a flow of few packets before it starts over.
+/// Maximum windows added up for a flow of few packets.
 const EVIDENCE_WINDOWS: u8 = 16;
-/// Windows without a smaller value from another switch after which the flow is its own again.
+/// Windows without a smaller value from another switch after which the flow counts as unheld.
 const HELD_WINDOWS: u8 = 3;
-/// Two windows of a held flow differ by no more than this part.
+/// Maximum relative difference of two windows of a held flow.
 const STEADY: f64 = 0.05;
-/// A held flow has what it was to have, but for this part: smaller changes of what it was told are not noted.
+/// Tolerance for a held flow's rate, because smaller changes of its rate are not recorded.
 const TOLD_CUT: f64 = 0.01;
-/// Most headroom of a flow that switches hold for each other, per mille.
+/// Maximum headroom of a flow that switches hold for each other, per mille.
 const RELEASED_HEADROOM: u16 = 250;
 
-/// From when the flow's arrivals say something about its allocation: in resolved mode its sender has known it
-/// for an RTT, and has begun to send (BRF-36, BRF-37).
+/// From when the flow's arrivals reflect its allocation. In resolved mode its sender must have
+/// known it for an RTT and begun to send (BRF-36, BRF-37).
 pub(super) fn measured_from(mode: Mode, meter: &Meter, from: Time) -> Time {
     if mode == Mode::Literal {
         return from.max(meter.joined);
     }
-    // "Never" stays never, as times saturate.
+    // "Never" stays never, because times saturate.
     from.max(meter.told_at + meter.rtt).max(meter.first_data)
 }
 
-/// What all flows of a port are judged by at the end of a window.
+/// The port's values for the evaluation of all flows at the end of a window.
 pub(super) struct Judge<'p> {
     pub(super) params: &'p Params,
     pub(super) mtu: Bytes,
@@ -42,12 +42,12 @@ pub(super) struct Judge<'p> {
     pub(super) period: Span,
     /// Number of the window.
     pub(super) window: u32,
-    /// What each flow is told on top of its share, bytes/s (BRF-42).
+    /// The amount told on top of each share, bytes/s (BRF-42).
     pub(super) spread: u64,
 }
 
 impl Judge<'_> {
-    /// The window that began at `from` is over.
+    /// Ends the window that began at `from`.
     pub(super) fn end_window(&self, meter: &mut Meter, from: Time, now: Time) {
         let mode = self.params.mode;
         let span = now.since(measured_from(mode, meter, from));
@@ -58,7 +58,7 @@ impl Judge<'_> {
         self.judge(meter, span);
     }
 
-    /// Decides a flow's class and demand if what was counted decides them.
+    /// Decides a flow's class and demand if the counts are conclusive.
     fn judge(&self, meter: &mut Meter, span: Span) {
         let p = self.params;
         meter.measured += meter.bytes;
@@ -102,8 +102,8 @@ impl Judge<'_> {
     fn judge_by_use(&self, meter: &mut Meter, evidence: &Evidence) {
         let p = self.params;
         let class = classify(evidence.sent, meter.told, evidence.span, p.a_cls, self.mtu);
-        // What is left over is spread, so that a flow may send more than its base; one whose base was counted too low
-        // in half a window would seem to want everything in the next.
+        // The remainder is spread, so a flow may send more than its base. A flow whose base was
+        // underestimated in half a window would seem to want everything in the next.
         if class == Some(AppClass::Limited)
             && evidence.span < self.period.scale(LEAST_EVIDENCE.0, LEAST_EVIDENCE.1)
         {
@@ -112,7 +112,8 @@ impl Judge<'_> {
         let was_limited = meter.app_class == AppClass::Limited;
         let class = match class {
             Some(class) => class,
-            // Its base was counted too low, perhaps, and with more evidence it would seem to fill it.
+            // Its base may be underestimated, and with more evidence the flow would seem to fill
+            // it.
             None if was_limited && evidence.windows > 1 => AppClass::Limited,
             None => return,
         };
@@ -121,8 +122,8 @@ impl Judge<'_> {
             AppClass::Limited => {
                 let sent = Rate::of(evidence.sent, evidence.span);
                 let wanted = sent.mul_f64(p.b_head).max(self.floor).as_bytes_per_sec();
-                // A packet more or less in the window is no change of what the flow needs, but a new allocation would
-                // make the next measurement a shorter one and the count even coarser.
+                // One packet more or less in the window does not change the flow's need. But a new
+                // allocation would shorten the next measurement and make the count even coarser.
                 let coarse = Rate::of(self.mtu, evidence.span).mul_f64(p.b_head).as_bytes_per_sec();
                 let same = was_limited && evidence.windows == 1 && wanted.abs_diff(meter.demand) <= coarse;
                 if same { meter.demand.max(self.floor.as_bytes_per_sec()) } else { wanted }
@@ -133,16 +134,17 @@ impl Judge<'_> {
         meter.drop_evidence();
     }
 
-    /// A flow whose sender has more to send (BRF-100): if it fills less than it may, another switch holds it (BRF-102).
+    /// A flow whose sender has more to send (BRF-100). If it fills less than its rate, another
+    /// switch holds it (BRF-102).
     fn judge_greedy(&self, meter: &mut Meter, last: Rate, evidence: &Evidence) {
         let was_held = meter.app_class == AppClass::Held;
         let tolerance = evidence.uncertainty(self.mtu);
-        // Where the level is less than the headroom would allow, it is the level that the flow does not fill.
+        // If the level is below the rate with headroom, the flow does not fill the level.
         let has_it = was_held && meter.told.mul_f64(1.0 + TOLD_CUT).as_bytes_per_sec() >= meter.demand;
         let headroom = has_it.then_some(meter.headroom);
         let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
-        // A sender that doubles per RTT towards a new rate falls short of it, too, but not evenly. One that was not heard
-        // at all waits in a queue upstream.
+        // A sender that doubles per RTT towards a new rate falls short too, but not evenly. A
+        // sender that was not heard at all has its data in a queue upstream.
         let (before, after) =
             (last.bytes_in(self.period).as_f64(), meter.real.bytes_in(self.period).as_f64());
         let steady = before > 0.0 && (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();
@@ -154,7 +156,7 @@ impl Judge<'_> {
                 meter.demand = with.as_bytes_per_sec().min(meter.held);
             }
             None if was_held => {}
-            // In doubt it is believed.
+            // If in doubt, believe the sender.
             _ => {
                 if !was_held {
                     meter.headroom /= 2;
@@ -169,17 +171,19 @@ impl Judge<'_> {
     }
 }
 
-/// The headroom of a flow that is found held, `before` being what it had when it filled that and was let go.
+/// The headroom of a flow that is held again. `before` is its headroom when it filled its rate and
+/// counted as unheld.
 ///
-/// Two switches can hold a flow for each other, in turn: while one lets it go, the other measures what the first had
-/// allowed. Each turn is worth one headroom, a few per cent, so from turn to turn it doubles.
+/// Two switches can hold a flow for each other in turn: while one releases it, the other measures
+/// the first one's limit. Each turn gains one headroom, a few per cent, so the headroom doubles
+/// from turn to turn.
 fn after_release(before: u16, wanted: u16) -> u16 {
     wanted.max(before.saturating_mul(2).min(RELEASED_HEADROOM))
 }
 
-/// What a flow was seen to send.
+/// The measured traffic of a flow.
 struct Evidence {
-    /// L3 bytes, those that were lost on the way here included.
+    /// L3 bytes, including those lost on the way here.
     sent: Bytes,
     lost: Bytes,
     span: Span,
@@ -187,8 +191,9 @@ struct Evidence {
 }
 
 impl Evidence {
-    /// By how much it may be wrong: at the ends of a window a paced flow's count is off by a packet at most, by 0.4 in
-    /// the root mean square; and three standard deviations of the number that got lost (Poisson).
+    /// Its uncertainty. A paced flow's count is off by at most a packet at the ends of a window, by
+    /// 0.4 in the root mean square. Three standard deviations of the number of lost packets
+    /// (Poisson) are added.
     fn uncertainty(&self, mtu: Bytes) -> Bytes {
         let ends = (0.4 * libm::sqrt(f64::from(self.windows))).max(1.0);
         let lost = self.lost.as_f64() / mtu.as_f64().max(1.0);
@@ -196,8 +201,9 @@ impl Evidence {
     }
 }
 
-/// Bytes that were sent for `bytes` that arrived here, but lost on the way (BRF-100). The gaps show lost packets that
-/// were new; of the retransmissions, which show no gap, as large a part is lost. No more than as much again is believed.
+/// The bytes sent for `bytes` that arrived, given losses on the way (BRF-100). Gaps show lost new
+/// packets. Retransmissions show no gap, but the same share of them is lost. At most as much again
+/// is assumed.
 fn lost_upstream(bytes: Bytes, missing: Bytes) -> Bytes {
     let p = (missing.as_f64() / bytes.as_f64().max(1.0)).min(0.5);
     Bytes::new((bytes.as_f64() * p / (1.0 - p)) as u64)

@@ -4,14 +4,15 @@ use crate::rate::Leaf;
 use crate::rate::policer::Policer;
 use crate::units::{Bytes, Rate, Time};
 
-/// A flow below this part of the fair share becomes a mouse (BRF-50).
+/// A flow below this share of the fair share becomes a mouse (BRF-50).
 const ENTER: f64 = 0.5;
-/// A mouse above this part of the fair share becomes an elephant; the gap keeps flows from changing queues, which
-/// reorders their packets.
+/// A mouse above this share of the fair share becomes an elephant. The gap prevents frequent
+/// changes of queues, which reorder packets.
 const LEAVE: f64 = 0.75;
 
-/// Whether a flow with this base allocation is a mouse, if it was one or was not; `fair` is C_BRF / N_BRF. Only a limited
-/// flow or a newcomer may be one: a flow that takes all it gets would take it from the rest of its layer, too.
+/// Whether a flow with this base allocation is a mouse, given whether it was one. `fair` is C_BRF /
+/// N_BRF. Only limited flows and newcomers can be mice: a flow that takes all it gets would take it
+/// from its layer.
 pub(super) fn is_mouse(was: bool, base: Rate, fair: Rate, unlimited: bool) -> bool {
     !unlimited && base <= fair.mul_f64(if was { LEAVE } else { ENTER })
 }
@@ -24,7 +25,7 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// The flow has this base allocation now, see [`is_mouse`].
+    /// Sets the flow's base allocation, see [`is_mouse`].
     pub(super) fn assign(&mut self, base: Rate, fair: Rate, unlimited: bool) {
         let mouse = is_mouse(self.mouse, base, fair, unlimited);
         if mouse != self.mouse {
@@ -32,9 +33,9 @@ impl Layer {
         }
     }
 
-    /// The queue for a packet. A mouse that exceeds its allocation by more than `headroom` and two packets is
-    /// policed by demotion rather than by a drop (BRF-51 leaves it open; RFC 2475 allows both): the elephants'
-    /// queue is where its excess does no harm, and what it sent before cannot be overtaken there.
+    /// The queue for a packet. A mouse that exceeds its allocation by more than `headroom` and two
+    /// packets is policed by demotion, not by a drop (BRF-51; RFC 2475 allows both): in the
+    /// elephants' queue its excess does no harm, and cannot overtake its earlier packets.
     pub(super) fn leaf(
         &mut self,
         now: Time,
@@ -46,7 +47,7 @@ impl Layer {
         if !self.mouse {
             return Leaf::Elephant;
         }
-        // A millisecond's worth on top is what pacing in bursts of two packets and a busy link may bunch up.
+        // Plus a millisecond's worth, for pacing in bursts of two packets and a busy link.
         let rate = allocated.mul_f64(headroom);
         let burst = mtu + mtu + rate.bytes_in(crate::units::Span::from_millis(1));
         if self.policer.conforms(now, size, rate, burst) {

@@ -1,4 +1,4 @@
-//! Flows begin, are confirmed, fall silent and end (BRF-12 to BRF-17).
+//! The life of a flow: begin, confirmation, idle time and end (BRF-12 to BRF-17).
 
 use super::allocate::AppClass;
 use super::newcomer::{initial, literal_factor};
@@ -10,23 +10,25 @@ use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, FlowKey, PacketInfo, RateOption};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Flows heard from one side only may be as many as those heard from both, and at least this many: a switch that
-/// was restarted gets its table back in a few RTTs, and a flood of forged packets gets nothing (BRF-104, BRF-105).
+/// Flows heard from one side only may be as many as confirmed ones, and at least this many. So a
+/// restarted switch rebuilds its table within a few RTTs, and a flood of forged packets gains
+/// nothing (BRF-104, BRF-105).
 pub const UNCONFIRMED_MIN: usize = 64;
-/// No path is shorter; a figure below is a broken clock.
+/// Shorter RTTs are clock errors.
 const RTT_MIN: Span = Span::from_micros(100);
-/// A change of allocation by less than this leaves a measurement valid.
+/// A smaller change of the allocation leaves a measurement valid.
 const SAME: f64 = 0.01;
-/// A held rate that changes by less than this changes nothing.
+/// A smaller change of a held rate is ignored.
 const HELD_CHANGE: f64 = 0.002;
 
-/// The packet shows that its sender obeys rates, even if its SYN was not seen (BRF-10, BRF-105).
+/// Whether the packet shows that its sender obeys rates, even if its SYN was not seen (BRF-10,
+/// BRF-105).
 pub(super) fn speaks_brf(packet: &PacketInfo) -> bool {
     packet.option != RateOption::Absent || packet.unlimited.is_some()
 }
 
 impl Brf {
-    /// Brings the table up to date for a TCP packet from this side, and returns the packet's flow.
+    /// Updates the table for a TCP packet from this side, and returns the packet's flow.
     pub(super) fn on_tcp(
         &mut self,
         now: Time,
@@ -44,7 +46,8 @@ impl Brf {
             return None;
         }
         if flags.syn && !flags.ack {
-            // A known flow is left alone: whether this is a new one or a forgery shows with the answer.
+            // A known flow stays unchanged. The answer will show whether this is a new flow or a
+            // forgery.
             self.half_open.insert(now, packet.key, from, packet.option != RateOption::Absent);
             return None;
         }
@@ -66,7 +69,7 @@ impl Brf {
         actions: &mut Vec<Action>,
     ) -> Option<FlowId> {
         let Some(half) = self.half_open.get_mut(&packet.key).filter(|half| half.opener != from) else {
-            // Sent again: it carries the initial rate once more, whatever the gate says (BRF-60).
+            // A repetition: it carries the initial rate again, whatever the gate says (BRF-60).
             let flow = found.and_then(|id| self.table.get_mut(id))?;
             if !flow.confirmed {
                 flow.gate = Default::default();
@@ -97,7 +100,7 @@ impl Brf {
         Some(id)
     }
 
-    /// A packet of a flow without a record: its handshake got none, or was not seen.
+    /// A packet of a flow without a record, because its handshake got none or was not seen.
     fn adopt(
         &mut self,
         now: Time,
@@ -116,7 +119,7 @@ impl Brf {
                 flow.syn_ack_at = half.answered;
                 flow
             }
-            // Data behind a SYN whose answer took another path, or from before this switch began.
+            // Data after a SYN whose answer took another path, or from before this switch started.
             _ if from == Side::Sender && packet.payload > Bytes::ZERO => {
                 let rated = half.map_or(speaks_brf(packet), |half| half.permitted);
                 let class = if rated { Class::Rated } else { Class::OtherTcp };
@@ -133,9 +136,10 @@ impl Brf {
         self.add(now, flow, actions)
     }
 
-    /// A flow that was taken for other TCP, because its first packet seen did not carry the option (one data segment
-    /// per RTT does, and none of a sender with little to send), and that now turns out to speak BRF: it begins anew.
-    /// ACKs tell, too, as a receiver leaves room for a rate when the SYN asked for it (BRF-9).
+    /// A flow that counted as other TCP, because its first packet seen did not carry the option,
+    /// and that now proves to speak BRF: it starts again. (One data segment per RTT carries the
+    /// option, and none from senders with little data.) ACKs show it too, because a receiver leaves
+    /// room for a rate if the SYN asked for one (BRF-9).
     fn correct_class(
         &mut self,
         now: Time,
@@ -224,7 +228,8 @@ impl Brf {
     /// The flow's RTT estimate may have changed.
     pub(super) fn note_rtt(&mut self, id: FlowId) {
         let rtt = self.table.get(id).and_then(|flow| flow.rtt.get());
-        // Hosts have a say in their samples: nobody may put off for longer than T can be what he is judged by.
+        // Hosts can influence their samples. The bound keeps them from postponing their own
+        // evaluation by more than T.
         let most = self.params.period_max.max(RTT_MIN);
         if let (Some(meter), Some(rtt)) = (self.table.meter_mut(id), rtt) {
             meter.rtt = rtt.max(RTT_MIN).min(most);
@@ -234,7 +239,7 @@ impl Brf {
         }
     }
 
-    /// A packet of the data direction: activity, and bytes for the measurement.
+    /// A data packet: activity, and bytes for the measurement.
     pub(super) fn count(&mut self, now: Time, id: FlowId, packet: &PacketInfo, actions: &mut Vec<Action>) {
         if packet.payload > Bytes::ZERO {
             self.has_data(now, id, actions);
@@ -242,7 +247,7 @@ impl Brf {
         }
     }
 
-    /// The flow has data now.
+    /// The flow has its first data.
     pub(super) fn has_data(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action>) {
         let list = self.table.list(id);
         let Some(flow) = self.table.get_mut(id) else { return };
@@ -267,12 +272,13 @@ impl Brf {
         }
     }
 
-    /// What a newcomer with this key would get (BRF-31, BRF-32), `n` being the flows that share with it included.
+    /// The rate of a newcomer with this key (BRF-31, BRF-32). `n` is the number of flows that
+    /// share, including it.
     fn initial(&self, key: &FlowKey, n: u64) -> Rate {
         initial(self.predictor.predict(key), self.shares.capacity(), n)
     }
 
-    /// The rate to offer in a SYN-ACK whose flow gets no record now because too many are unconfirmed.
+    /// The rate to offer in a SYN-ACK whose flow gets no record, because too many are unconfirmed.
     pub(super) fn offer(&mut self, packet: &PacketInfo) -> Option<Rate> {
         if !(packet.flags.syn && packet.flags.ack) {
             return None;
@@ -283,10 +289,11 @@ impl Brf {
         (half.permitted && half.opener == Side::Sender).then_some(offer)
     }
 
-    /// BW_INIT: gives a flow its first allocation, now or again after it was idle (BRF-16, BRF-31 to BRF-33).
+    /// BW_INIT: the first allocation of a flow, at its start or after idle time (BRF-16, BRF-31 to
+    /// BRF-33).
     pub(super) fn newcomer(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action>) {
         self.table.move_to(id, List::Rated);
-        // The split first: the class may have been empty until now.
+        // Update the split first, because the class may have been empty.
         self.update_split(now, actions);
         let Some(key) = self.table.get(id).map(|f| f.key) else { return };
         let flows = self.table.len(List::Rated) as u64;
@@ -333,7 +340,7 @@ impl Brf {
         }
     }
 
-    /// Multiplies allocations, as the paper does; less than nothing becomes nothing.
+    /// Multiplies allocations, as the paper does. Negative results become zero.
     pub(super) fn scale_literally(&mut self, flows: &[FlowId], factor: f64) {
         self.allotments += 1;
         for id in flows {
@@ -345,15 +352,15 @@ impl Brf {
         }
     }
 
-    /// The rate for an ACK of a flow that holds an allocation (BRF-60 to BRF-64).
+    /// The rate for an ACK of a flow with an allocation (BRF-60 to BRF-64).
     pub(super) fn answer(&mut self, now: Time, id: FlowId, packet: &PacketInfo) -> Option<Rate> {
         let rtt = self.rtt(id);
         let urgent = self.params.urgent_decrease;
         let demand = self.table.meter(id)?.demand;
         let mut rate = self.told(demand);
         if !matches!(packet.option, RateOption::Assigned(_)) {
-            // A value that was lower is repeated. Gates of two switches never agree for long, and the sender would
-            // hear the greater one's rate whenever that speaks first (BRF-62).
+            // A lowered value is repeated. The gates of two switches drift apart, and the sender
+            // would get the larger rate whenever that switch writes first (BRF-62).
             let held = self.table.meter(id)?.held;
             rate = rate.min(Rate::from_bytes_per_sec(held));
         }
@@ -370,8 +377,9 @@ impl Brf {
         answer
     }
 
-    /// Another switch has written `value` into the flow's ACK: what it leaves of its share here others can have, and
-    /// to the byte, as nothing has to be measured (BRF-102). Returns whether that is news.
+    /// Another switch wrote `value` into the flow's ACK. The flow's unused share is free for
+    /// others, exactly, because nothing must be measured (BRF-102). Returns whether the value is
+    /// new.
     pub(super) fn hold(&mut self, id: FlowId, value: Rate) -> bool {
         if self.literal() {
             return false;
@@ -383,7 +391,7 @@ impl Brf {
         let mut news = meter.held != held;
         (meter.held, meter.held_age) = (held, 0);
         let old = meter.demand;
-        // A demand that was measured and is less stands.
+        // A smaller measured demand stands.
         let new = match meter.app_class {
             AppClass::Unknown | AppClass::Limited | AppClass::Held => old.min(held),
             AppClass::Unlimited => held,
@@ -399,21 +407,21 @@ impl Brf {
         news
     }
 
-    /// Remembers which base allocation the sender knows, and since when.
+    /// Records the base allocation that the sender knows, and since when.
     pub(super) fn note_told(&mut self, now: Time, id: FlowId) {
         let Some(meter) = self.table.meter_mut(id) else { return };
         let base = Rate::from_bytes_per_sec(self.shares.base_reduced(meter.demand));
         let same = (meter.told.as_f64() - base.as_f64()).abs() <= SAME * meter.told.as_f64();
         if meter.told_at == Time::NEVER || !same {
             (meter.told, meter.told_at) = (base, now);
-            // What a flow sends that is held elsewhere does not depend on what it may send here.
+            // The traffic of a flow that is held elsewhere does not depend on its rate here.
             if meter.app_class != AppClass::Held {
                 meter.drop_evidence();
             }
         }
     }
 
-    /// Takes a flow off the lists of active ones.
+    /// Removes a flow from the lists of active ones.
     pub(super) fn deactivate(&mut self, now: Time, id: FlowId, to: List, actions: &mut Vec<Action>) {
         if self.table.list(id) == Some(List::Rated)
             && let Some(meter) = self.table.meter_mut(id)
@@ -447,7 +455,7 @@ impl Brf {
             match due {
                 Due::Confirmation if !flow.confirmed => self.remove(now, id, actions),
                 Due::FirstAck if !flow.ack_seen_here && sent && !flow.closed() => {
-                    // Data for so long and never an ACK: the ACKs take another path (BRF-63).
+                    // Data for this time without an ACK: the ACKs take another path (BRF-63).
                     self.table.confirm(id);
                     match (class, list) {
                         (Class::Rated, Some(List::Waiting)) => self.newcomer(now, id, actions),
@@ -464,7 +472,7 @@ impl Brf {
         }
     }
 
-    /// Flows that fell silent: idle after a while, forgotten after a longer one. Amortised O(1) per flow.
+    /// Silent flows become idle after a while, and are removed later. Amortised O(1) per flow.
     pub(super) fn sweep(&mut self, now: Time, actions: &mut Vec<Action>) {
         let idle_after = self.idle_after();
         for list in [List::Rated, List::Other] {
@@ -475,7 +483,7 @@ impl Brf {
             }
         }
         let forget_after = self.params.forget_after;
-        // Bounded: idle flows that still exchange ACKs go around once.
+        // Bounded: idle flows that still exchange ACKs move to the end once.
         for _ in 0..self.table.len(List::Idle) {
             let Some(id) = self.table.front(List::Idle) else { break };
             let Some(flow) = self.table.get(id) else { break };

@@ -1,8 +1,9 @@
-//! BRF, bottleneck routing feedback: a switch gives each flow a rate and writes it into the flow's ACKs.
+//! BRF, bottleneck routing feedback: a switch computes a rate for each flow and writes it into the
+//! flow's ACKs.
 //!
-//! After "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks", Sensors 24(3):749, 2024.
-//! `BRF-n` are the rules of `docs/reference/rules/brf.md`. The paper contradicts itself in
-//! places; [`Mode`] chooses between what it prints and what it has to mean.
+//! After "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks", Sensors
+//! 24(3):749, 2024. `BRF-n` are the rules of `docs/reference/rules/brf.md`. The paper contradicts
+//! itself in places; [`Mode`] selects its printed form or the repaired one.
 //!
 //! | module | idea |
 //! | --- | --- |
@@ -21,8 +22,9 @@
 //! | `aggregate` | counts in place of packets, for a data plane that counts |
 //! | `capacity` | a link whose rate nobody tells |
 //!
-//! A change of the told capacity takes effect at once: in resolved mode class rates and all allocations are computed
-//! anew in the same call (O(log) for any number of flows), and each flow hears of it with its next feedback.
+//! A new configured capacity takes effect at once. In resolved mode the same call recomputes class
+//! rates and all allocations (O(log) for any number of flows), and each flow learns its rate with
+//! its next feedback.
 
 mod acks;
 mod advert;
@@ -69,9 +71,9 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// The least span between two looks at the port, whatever the parameters say.
+/// Minimum time between two readings of the port, whatever the parameters.
 const TICK_MIN: Span = Span::from_millis(1);
-/// A flow is moved to the end of its list after this part of the span that makes it idle.
+/// A flow is moved to the end of its list after this share of the time that makes it idle.
 const STALE: (u64, u64) = (1, 4);
 
 /// BRF at one port (DEV_INFO_BRF of the paper, BRF-3).
@@ -87,10 +89,10 @@ pub struct Brf {
     adverts: Adverts,
 
     shares: Shares,
-    /// BRF-47 as of the last allocation.
+    /// BRF-47 at the last allocation.
     floor: Rate,
     splitter: Splitter,
-    /// C_link, told or measured.
+    /// C_link, configured or measured.
     link: Rate,
     estimator: Option<Estimator>,
     acks: Acks,
@@ -100,16 +102,16 @@ pub struct Brf {
     phase: Phase,
     /// T.
     period: Span,
-    /// Greatest RTT seen in this cycle.
+    /// Largest RTT in this cycle.
     rtt_max: Span,
     /// Number of measurement windows so far.
     windows: u32,
-    /// How often demands have changed for many flows at once.
+    /// Number of changes of many demands at once.
     allotments: u64,
-    /// How long a flow that is reported may stay where it is in its list (`aggregate`).
+    /// Maximum time a reported flow may keep its place in its list (`aggregate`).
     patience: Span,
     tick_at: Time,
-    /// Bytes offered to the rated class at each tick of the last period.
+    /// Bytes offered to the rated class, at each tick of the last period.
     arrivals: VecDeque<(Time, Bytes)>,
     thresholds: Thresholds,
     detector: Detector,
@@ -121,7 +123,8 @@ pub struct Brf {
 }
 
 impl Brf {
-    /// BRF with these parameters (see [`Params::check`]) at this port, whose full packets are `mtu` long.
+    /// BRF at this port with valid parameters (see [`Params::check`]). Full packets are `mtu` bytes
+    /// long.
     pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
         let period = params.rtt_default.max(params.period_min).min(params.period_max);
         Brf {
@@ -166,7 +169,7 @@ impl Brf {
         self.params.mode == Mode::Literal
     }
 
-    /// How long a flow may be without data before it is idle (BRF-16).
+    /// Maximum time without data before a flow is idle (BRF-16).
     fn idle_after(&self) -> Span {
         self.period.scale(2, 1).max(self.params.idle_after)
     }
@@ -178,7 +181,7 @@ impl Brf {
         tick.max(TICK_MIN)
     }
 
-    /// Reads the capacity of the link and acts on a change of it at once.
+    /// Reads the capacity of the link and applies a change at once.
     fn refresh_link(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
         let link = match (port.capacity, &self.estimator) {
             (Some(told), _) => told,
@@ -191,14 +194,14 @@ impl Brf {
             }
             self.link = link;
             self.update_split(now, actions);
-            // What a queue asks for depends on how fast it drains.
+            // The need of a queue depends on its drain rate.
             if self.phase == Phase::Congested && !self.literal() {
                 self.reduce(now, CongestionKind::Queue, port);
             }
         }
     }
 
-    /// Brings the split between the classes up to date, and the allocations with it.
+    /// Updates the split between the classes, and the allocations.
     fn update_split(&mut self, now: Time, actions: &mut Vec<Action>) {
         let udp = self.udp_seen.is_some_and(|at| now.since(at) < self.idle_after());
         let (rated, other) = (self.table.len(List::Rated) as u64, self.table.len(List::Other) as u64);
@@ -208,12 +211,12 @@ impl Brf {
             Basis { link: self.link, rated, other, udp, acks: self.acks.rate() },
         ) {
             self.shares.set_capacity(self.splitter.current().rated);
-            // The paper changes allocations in its ALLOC phase only.
+            // The paper changes allocations only in its ALLOC phase.
             if !self.literal() {
                 self.shares.settle();
             }
         }
-        // A measured link must not be shaped to its own estimate, or the estimate could never rise.
+        // Shaping a measured link to its own estimate would keep the estimate from rising.
         let ceil = if self.estimator.is_some() { Rate::MAX } else { self.link };
         self.splitter.push(ceil, actions);
     }
@@ -229,7 +232,8 @@ impl Brf {
         }
     }
 
-    /// What a flow that holds an allocation is told: never nothing in resolved mode (BRF-7, BRF-47).
+    /// The rate told to a flow with an allocation. In resolved mode it is never zero (BRF-7,
+    /// BRF-47).
     fn told(&self, demand: u64) -> Rate {
         let allocation = self.shares.allocation(demand);
         if self.literal() {
@@ -243,8 +247,8 @@ impl Brf {
         self.table.meter(id).map_or(self.params.rtt_default, |meter| meter.rtt)
     }
 
-    /// The queue of a packet of this flow. Layers are reassigned at ALLOC (BRF-50); each flow's when its next packet
-    /// comes, as nobody asks before.
+    /// The queue for a packet of this flow. Layers change at ALLOC (BRF-50); each flow's is updated
+    /// with its next packet.
     fn leaf(&mut self, now: Time, id: FlowId, size: Bytes) -> Leaf {
         let active = self.table.list(id) == Some(List::Rated);
         let Some(flow) = self.table.get(id) else { return Leaf::OtherTcp };
@@ -314,7 +318,7 @@ impl RateController for Brf {
         if packet.key.proto == Proto::Udp {
             return None;
         }
-        // The answer to a SYN that got no record: an offer, without a reservation.
+        // The answer to a SYN without a record: an offer without a reservation.
         let offer = self.offer(packet);
         let found = self.on_tcp(now, Side::Receiver, packet, actions);
         match found {

@@ -1,17 +1,19 @@
-//! What a new flow gets, and what the others give for it (BRF-31 to BRF-33).
+//! The rate of a new flow, and what the others give up for it (BRF-31 to BRF-33).
 
 use crate::units::Rate;
 
-/// Paper eqs 9 and 10: the least of prediction and equal share among `flows`, which include the newcomer (BRF-32).
+/// Paper eqs 9 and 10: the smaller of the prediction and the equal share of `flows`, which include
+/// the newcomer (BRF-32).
 pub(super) fn initial(predicted: Option<Rate>, capacity: Rate, flows: u64) -> Rate {
     let average = Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1));
     predicted.map_or(average, |predicted| predicted.min(average))
 }
 
-/// Paper eqs 11 to 13: the factor by which the others are scaled, `None` when what is left over suffices.
+/// Paper eqs 11 to 13: the factor for the others; `None` if the remainder suffices.
 ///
-/// As printed it divides by what is used while it scales what is allocated; where the two differ the sum of
-/// allocations exceeds the capacity (TV-4). The resolved rule is [`Shares::tighten`](super::allocate::Shares).
+/// As printed, it divides by used rates but scales allocations. If the two differ, the sum of
+/// allocations exceeds the capacity (TV-4). The resolved rule is
+/// [`Shares::tighten`](super::allocate::Shares).
 pub(super) fn literal_factor(capacity: f64, initial: f64, sum_real: f64) -> Option<f64> {
     let residual = capacity - sum_real;
     if residual >= initial { None } else { Some(((capacity - initial) / sum_real).max(0.0)) }
@@ -36,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn tv4_literal() {
+    fn tv_4_literal() {
         let init = initial_of_tv4() as f64;
         let full = literal_factor(100e6, init, 100e6).unwrap();
         assert!((50.0 * full - 33.33).abs() < 0.01);
@@ -47,7 +49,7 @@ mod tests {
         assert!((init / 1e6 + 100.0 - 133.33).abs() < 0.01, "and here too");
     }
 
-    /// The others' allocations after the newcomer, before it [50, 50].
+    /// The others' allocations after the newcomer; before it they are [50, 50].
     fn resolved(demands: [u64; 2]) -> [u64; 2] {
         let mut shares = Shares::new(false);
         shares.set_capacity(Rate::from_bytes_per_sec(100 * M));
@@ -59,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn tv4_resolved() {
+    fn tv_4_resolved() {
         assert_eq!(resolved([UNBOUNDED, UNBOUNDED]).map(|r| r / 1000), [33_333, 33_333]);
         // TV-4: 44.67 = 100 - 33.33 - 22.
         assert_eq!(resolved([mega(50.0), mega(22.0)]).map(|r| r / 1000), [44_666, 22_000]);

@@ -1,36 +1,38 @@
-//! Flows that say they obey rates and do not.
+//! Detects flows that claim to obey rates but do not.
 //!
-//! The option in a SYN is a claim (BRF-10): a host can announce BRF and run something else, and fill the queue of those who
-//! obey. A flow that sends more than it may in window after window is moved to other TCP, where its excess is its own
-//! class's trouble, and stays there for its life. Ours; the paper trusts its senders.
+//! The option in a SYN is only a claim (BRF-10): a host can announce BRF, run another controller,
+//! and fill the queue of flows that obey. A flow that exceeds its rate in consecutive windows moves
+//! to other TCP, where its excess harms only its own class, for the rest of its life. Ours; the
+//! paper trusts its senders.
 
 use super::Brf;
 use super::table::{FlowId, List, Meter};
 use crate::rate::{Action, Class};
 use crate::units::{Bytes, Span, Time};
 
-/// More than this part above what it may send is a strike: the margin by which a mouse may exceed its rate (BRF-51).
+/// An excess above this share is a strike. A mouse may exceed its rate by the same margin (BRF-51).
 const MARGIN: f64 = 1.25;
-/// So many in a row and it is out. A sender that drains a queue it built up before it heard of a lower rate needs a few.
+/// Consecutive strikes that demote a flow. A sender that drains a queue from before a reduction
+/// needs a few.
 const STRIKES: u8 = 8;
-/// What bursts and the ends of a window add, packets.
+/// Allowance for bursts and for the ends of a window, packets.
 const TOLERANCE: f64 = 2.0;
 
-/// A window of `span` is over, in which the flow might send `may` bytes/s.
+/// A window of `span` ended, in which the flow was permitted `may` bytes/s.
 pub(super) fn watch(meter: &mut Meter, span: Span, may: u64, mtu: Bytes) {
     let may = may as f64;
     let limit = MARGIN * may * span.as_secs_f64() + TOLERANCE * mtu.as_f64();
     meter.strikes = if meter.bytes.as_f64() > limit { meter.strikes.saturating_add(1) } else { 0 };
 }
 
-/// The flow is to be demoted.
+/// Whether the flow is to be demoted.
 pub(super) fn is_out(meter: &Meter) -> bool {
     meter.strikes >= STRIKES
 }
 
 impl Brf {
-    /// While the port is congested rates change with every look at its queue, and nobody can be held to the last one; but
-    /// no flow needs more than its whole share. `since` the last reduction.
+    /// During congestion rates change with every reading of the queue, so the last rate is not
+    /// binding. But no flow needs more than its whole share. `since` the last reduction.
     pub(super) fn watch_congested(&mut self, since: Time, now: Time, actions: &mut Vec<Action>) {
         let (span, mtu, windows, mut disobeyed) = (now.since(since), self.mtu, self.windows, false);
         let (shares, table) = (&self.shares, &mut self.table);
@@ -44,7 +46,7 @@ impl Brf {
         }
     }
 
-    /// Moves all flows that are out to other TCP. Rare, so it may look at every flow.
+    /// Moves all such flows to other TCP. It is rare, so it may visit every flow.
     pub(super) fn demote(&mut self, now: Time, actions: &mut Vec<Action>) {
         let out: Vec<FlowId> =
             self.table.ids(List::Rated).filter(|id| self.table.meter(*id).is_some_and(is_out)).collect();
@@ -67,7 +69,7 @@ mod tests {
     use super::super::harness::{Net, key, mbit};
     use crate::units::Rate;
 
-    /// Two flows of a 100 Mbit/s port; the second sends at a rate of its own.
+    /// Two flows on a port of 100 Mbit/s. The second ignores its rate.
     fn with_a_cheat(mbits: f64, report_every: u64) -> Net {
         let mut net = Net::new(Params::resolved(), mbit(100.0));
         net.report_every = report_every;
@@ -78,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_does_as_it_likes_loses_its_class() {
+    fn a_flow_that_ignores_its_rate_loses_its_class() {
         for (mbits, report_every) in [(80.0, 0), (80.0, 10), (200.0, 0), (200.0, 10)] {
             let net = with_a_cheat(mbits, report_every);
             assert_eq!(net.logged("flow-demoted"), 1, "{mbits} Mbit/s, reports every {report_every} ms");
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_more_is_forgiven() {
+    fn an_excess_of_a_tenth_is_tolerated() {
         for report_every in [0, 10] {
             assert_eq!(with_a_cheat(53.9, report_every).logged("flow-demoted"), 0);
         }

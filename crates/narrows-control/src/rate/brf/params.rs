@@ -1,33 +1,34 @@
-//! Every constant of BRF in one place, with where it comes from.
+//! The constants of BRF with their sources.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::units::{Rate, Span};
 
-/// The paper as it is printed, or as it has to be read to work.
+/// The paper's printed rules, or the repaired ones.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// The paper wherever it can be computed, contradictions included.
+    /// The printed rules wherever they can be computed, contradictions included.
     Literal,
     /// The contradictions resolved.
     #[default]
     Resolved,
 }
 
-/// A value that is there. Not by `Option`'s own rule, which takes a null for nothing and hides the type in errors.
+/// A present value. `Option`'s own deserializer accepts null and hides the type in errors.
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
-/// Declares [`Params`], both presets, and the form in which a scenario may override single values.
+/// Declares [`Params`], both presets, and the form in which a scenario overrides single values.
 macro_rules! params {
     ($($(#[$doc:meta])* $name:ident: $unit:ty = $literal:expr, $resolved:expr;)*) => {
-        /// Parameters of BRF. In a scenario `mode` picks the preset and what else is named overrides it.
+        /// Parameters of BRF. In a scenario `mode` selects the preset, and other keys override it.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(from = "Overrides")]
         pub struct Params {
-            /// Which form of the newcomer, allocation and congestion rules is used, and the preset of all else.
+            /// Form of the newcomer, allocation and congestion rules, and preset of all other
+            /// parameters.
             pub mode: Mode,
             $($(#[$doc])* pub $name: $unit,)*
         }
@@ -51,7 +52,7 @@ macro_rules! params {
         }
 
         impl Params {
-            /// The paper's values, or the middle of the range that it gives.
+            /// The paper's values, or the middle of its ranges.
             pub fn literal() -> Self {
                 Params { mode: Mode::Literal, $($name: $literal,)* }
             }
@@ -64,83 +65,91 @@ macro_rules! params {
 }
 
 params! {
-    /// Part of the link that is handed out. Literal: all of it, as the paper's sum of rates is the NIC's (BRF-21, BRF-41).
+    /// Share of the link to allocate. Literal mode allocates all, because the paper's sum of rates
+    /// is the NIC's (BRF-21, BRF-41).
     eta: f64 = 1.0, 0.98;
-    /// A_CLS: a flow that uses less than this part of its allocation is limited (BRF-38; paper 0.95 to 1.0).
+    /// A_CLS: a flow that uses less than this share of its allocation is limited (BRF-38; paper
+    /// 0.95 to 1.0).
     a_cls: f64 = 0.95, 0.95;
-    /// B_HEAD: a limited flow gets this multiple of what it uses (BRF-38; paper 1.05 to 1.10, but see [`Params::check`]).
+    /// B_HEAD: a limited flow gets this multiple of its use (BRF-38; paper 1.05 to 1.10, but see
+    /// [`Params::check`]).
     b_head: f64 = 1.10, 1.10;
-    /// U_TH: utilisation above which the detector sees congestion (paper 0.98).
+    /// U_TH: utilisation above which the detector reports congestion (paper 0.98).
     u_th: f64 = 0.98, 0.98;
-    /// Q_TH: part of the queue limit above which the detector sees congestion (paper 0.1).
+    /// Q_TH: share of the queue limit above which the detector reports congestion (paper 0.1).
     q_th: f64 = 0.1, 0.1;
-    /// Delay of the queued bytes at link rate that is congestion, too; zero: off (BRF-74).
+    /// Queueing delay at link rate that counts as congestion; zero disables it (BRF-74).
     q_delay_max: Span = Span::ZERO, Span::from_millis(5);
-    /// Fewer packets than this are no standing queue, whatever their delay (ours): on a slow link two bursts of the
-    /// senders are more than `q_delay_max`.
+    /// Fewer packets than this are not a standing queue, whatever their delay (ours). On a slow
+    /// link two bursts exceed `q_delay_max`.
     q_packets_min: u32 = 0, 8;
     /// Arrivals above this multiple of C_BRF are a burst (BRF-72).
     burst_threshold: f64 = 1.02, 1.02;
-    /// A_MAX: what a burst is scaled down to, as part of C_BRF (BRF-81; paper 0.95 to 1.0).
+    /// A_MAX: target of a burst's reduction over C_BRF (BRF-81; paper 0.95 to 1.0).
     a_max: f64 = 0.95, 0.98;
-    /// G: time in which a standing queue is to drain, in periods T (BRF-80; paper "one or two max RTT").
+    /// G: time to drain a standing queue, in periods T (BRF-80; paper "one or two max RTT").
     g_periods: f64 = 1.0, 2.0;
-    /// Least that a reduction leaves, as part of C_BRF (BRF-80).
+    /// Minimum that a reduction leaves, as a share of C_BRF (BRF-80).
     f_floor: f64 = 0.0, 0.05;
-    /// Least allocation in full packets per period T (BRF-47).
+    /// Minimum allocation in full packets per period T (BRF-47).
     floor_packets: f64 = 0.0, 2.0;
-    /// Least allocation as part of C_BRF (BRF-47).
+    /// Minimum allocation as a share of C_BRF (BRF-47).
     floor_share: f64 = 0.0, 0.001;
-    /// Least period T (BRF-30). The literal mode has no clamp; a millisecond keeps its timer from spinning.
+    /// Minimum period T (BRF-30). Literal mode has no clamp; a millisecond keeps its timer from
+    /// spinning.
     period_min: Span = Span::from_millis(1), Span::from_millis(10);
-    /// Greatest period T (BRF-30).
+    /// Maximum period T (BRF-30).
     period_max: Span = Span::from_secs(3600), Span::from_secs(1);
-    /// Leave one period T unmeasured after an allocation (BRF-36).
+    /// Skip one period T after an allocation before measuring (BRF-36).
     settle: bool = false, true;
-    /// How often the detector looks, at most; T if that is shorter (BRF-73).
+    /// Maximum time between runs of the detector; T if that is shorter (BRF-73).
     poll: Span = Span::from_millis(100), Span::from_millis(100);
-    /// A controller that has not polled for this long is gone, and the switch's own detector takes over (BRF-105).
+    /// Time without a poll after which the controller counts as failed and the switch uses its own
+    /// detector (BRF-105).
     controller_timeout: Span = Span::from_millis(500), Span::from_millis(500);
-    /// Share out what limited flows leave over (BRF-42).
+    /// Distribute the capacity that limited flows leave over (BRF-42).
     spread_residual: bool = false, true;
-    /// Mice before elephants (BRF-50). The paper announces the layers and then does not use them.
+    /// Serve mice before elephants (BRF-50). The paper announces the layers but does not use them.
     layers: bool = false, true;
     /// A mouse that exceeds this multiple of its allocation, and two packets, becomes an elephant (BRF-51).
     mouse_headroom: f64 = 1.25, 1.25;
     /// Let a decrease of more than 10 % pass the gate once (BRF-64).
     urgent_decrease: bool = false, false;
-    /// Believe a sender that says it is not limited by its application, and count gaps in the sequence as sent
-    /// (BRF-100). Such a flow that still sends less than it may is held by another switch (BRF-102).
+    /// Believe a sender that says its application does not limit it, and count gaps in the sequence
+    /// numbers as sent (BRF-100). If such a flow still sends less than its rate, another switch
+    /// holds it (BRF-102).
     believe_senders: bool = false, true;
-    /// Share of the link that UDP is policed to while there is any (BRF-21).
+    /// UDP's share of the link while there is any UDP (BRF-21).
     udp_share: f64 = 0.05, 0.05;
     /// Weight of a new sample in the predictor (BRF-31).
     predictor_weight: f64 = 0.25, 0.25;
-    /// Samples before a predictor's level is used (BRF-31).
+    /// Samples that a level of the predictor needs (BRF-31).
     predictor_samples: u32 = 3, 3;
-    /// Most keys that the predictor remembers.
+    /// Maximum number of keys in the predictor.
     predictor_entries: usize = 65_536, 65_536;
     /// RTT of a flow whose handshake was not seen (ours).
     rtt_default: Span = Span::from_millis(100), Span::from_millis(100);
     /// A flow without data for this long, and two periods, is idle (BRF-16).
     idle_after: Span = Span::from_millis(200), Span::from_millis(200);
-    /// A handshake without an answer is forgotten after this (BRF-15).
+    /// A handshake without an answer is removed after this (BRF-15).
     handshake_timeout: Span = Span::from_secs(3), Span::from_secs(3);
-    /// T_gc: a flow without packets is forgotten after this (BRF-15).
+    /// T_gc: a flow without packets is removed after this (BRF-15).
     forget_after: Span = Span::from_secs(60), Span::from_secs(60);
-    /// Least wait for the first ACK before a flow is advertised to other switches (BRF-63).
+    /// Minimum wait for the first ACK before a flow is advertised to other switches (BRF-63).
     ack_timer_min: Span = Span::from_secs(1), Span::from_secs(1);
-    /// Most flows in the table; half a kilobyte each (ours).
+    /// Maximum number of flows in the table; half a kilobyte each (ours).
     max_flows: usize = 262_144, 262_144;
-    /// Most half-open handshakes; the oldest gives way (BRF-104).
+    /// Maximum number of half-open handshakes; a full table discards the oldest (BRF-104).
     max_half_open: usize = 4_096, 4_096;
-    /// Capacity to begin with where it has to be measured (BRF-101). 10 Mbit/s, ours.
+    /// Initial capacity if it must be measured (BRF-101). 10 Mbit/s, ours.
     capacity_initial: Rate = Rate::from_bits_per_sec(10_000_000), Rate::from_bits_per_sec(10_000_000);
-    /// How far above the measured capacity a first probe goes (BRF-101).
+    /// Size of a first probe, as a multiple of the measured capacity (BRF-101).
     probe_gain: f64 = 1.05, 1.05;
-    /// What a probe after a successful one is larger by; 1: all are alike and come two periods apart (BRF-101, ours).
+    /// Growth of a probe after a successful one; 1 makes all alike, two periods apart (BRF-101,
+    /// ours).
     probe_growth: f64 = 1.0, 2.0;
-    /// How far above the measured capacity any probe goes (ours: a sender cannot more than double per RTT, BRF-104).
+    /// Maximum size of a probe, as a multiple of the measured capacity (ours: a sender can at most
+    /// double per RTT, BRF-104).
     probe_max: f64 = 1.05, 2.0;
 }
 
@@ -150,10 +159,10 @@ impl Default for Params {
     }
 }
 
-/// What is wrong with a set of parameters.
+/// An error in a set of parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trouble {
-    /// `name` must lie in the range given as text.
+    /// `name` is outside the range given as text.
     OutOfRange {
         /// The parameter.
         name: &'static str,
@@ -162,7 +171,7 @@ pub enum Trouble {
         /// What would do.
         range: &'static str,
     },
-    /// A_CLS * B_HEAD <= 1: limited flows would be taken for unlimited in every other cycle (BRF-39).
+    /// A_CLS * B_HEAD <= 1: limited flows would count as unlimited in every other cycle (BRF-39).
     Flips {
         /// The product.
         product: f64,
@@ -185,10 +194,10 @@ impl core::fmt::Display for Trouble {
 impl std::error::Error for Trouble {}
 
 impl Params {
-    /// Checks the parameters. `Ok` may hold a warning: in literal mode the flipping corner of BRF-39, which lies
-    /// within the paper's ranges, is allowed.
+    /// Checks the parameters. `Ok` may hold a warning: literal mode permits the unstable corner of
+    /// BRF-39, which lies within the paper's ranges.
     pub fn check(&self) -> Result<Option<Trouble>, Trouble> {
-        // (name, value, least (exclusive when zero is absurd), most, range as text)
+        // (name, value, minimum (exclusive where zero is absurd), maximum, range as text)
         let ranges: [(&'static str, f64, f64, f64, &'static str); 16] = [
             ("eta", self.eta, 0.01, 1.0, "from 0.01 to 1"),
             ("a_cls", self.a_cls, 0.01, 1.0, "from 0.01 to 1"),
@@ -244,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn mode_picks_the_preset() {
+    fn mode_selects_the_preset() {
         assert_eq!(parse(&[]).unwrap(), Params::resolved());
         assert_eq!(parse(&[("mode", "literal")]).unwrap(), Params::literal());
         assert!(parse(&[("etta", "1")]).unwrap_err().to_string().contains("etta"));
@@ -258,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_own_corner_is_refused_or_warned_of() {
+    fn the_papers_unstable_corner_is_rejected_or_warned_of() {
         let corner = Params { b_head: 1.05, ..Params::resolved() };
         assert!(matches!(corner.check(), Err(Trouble::Flips { .. })));
         let corner = Params { b_head: 1.05, ..Params::literal() };
@@ -268,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_values_are_refused_with_name_and_range() {
+    fn absurd_values_are_rejected_with_name_and_range() {
         for bad in [
             Params { eta: f64::NAN, ..Params::resolved() },
             Params { eta: 2.0, ..Params::resolved() },

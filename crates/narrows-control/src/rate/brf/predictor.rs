@@ -1,8 +1,8 @@
-//! What a new flow will probably use, from what flows like it used (BRF-31).
+//! Predicts a new flow's use from that of similar flows (BRF-31).
 //!
-//! The paper says "machine learning model" in one place and "average bandwidth of streams with that quintuple" in
-//! another, and discloses no model. This is the second: averages, from the most particular key that has been seen
-//! often enough.
+//! The paper says "machine learning model" in one place and "average bandwidth of streams with that
+//! quintuple" in another, and discloses no model. This is the second: averages, from the most
+//! specific key with enough samples.
 
 use core::net::IpAddr;
 
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::rate::{FlowKey, Proto, service};
 use crate::units::Rate;
 
-/// From the particular to the general; the four are tried in this order.
+/// From specific to general. The four are tried in this order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Kin {
     Network(IpAddr, u16, Proto),
@@ -52,26 +52,26 @@ impl Predictor {
         Predictor { averages: FxHashMap::default(), weight, samples, entries }
     }
 
-    /// A flow has ended; `mean` is its mean rate over its measurement windows.
+    /// A flow has ended. `mean` is its mean rate over its measurement windows.
     pub(super) fn learn(&mut self, key: &FlowKey, mean: Rate) {
         for kin in Kin::of(key) {
             if let Some(average) = self.averages.get_mut(&kin) {
                 average.rate += self.weight * (mean.as_f64() - average.rate);
                 average.samples = average.samples.saturating_add(1);
             } else if self.averages.len() < self.entries {
-                // A full memory learns no new keys: those seen first are the busy ones, and a scan of addresses
-                // must not push them out.
+                // A full table accepts no new keys. The first keys are the busy ones, and an
+                // address scan must not displace them.
                 self.averages.insert(kin, Average { rate: mean.as_f64(), samples: 1 });
             }
         }
     }
 
-    /// What a flow with this key will use, or `None` if too little is known.
+    /// The predicted use of a flow with this key; `None` if there are too few samples.
     pub(super) fn predict(&self, key: &FlowKey) -> Option<Rate> {
         self.first_known(&Kin::of(key))
     }
 
-    /// The same of a TCP flow of which nothing else is known.
+    /// The same for a TCP flow of which nothing else is known.
     pub(super) fn predict_any(&self) -> Option<Rate> {
         self.first_known(&[Kin::Protocol(Proto::Tcp), Kin::Any])
     }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn tv14_average_with_weight_a_quarter() {
+    fn tv_14_average_with_weight_a_quarter() {
         let mut predictor = Predictor::new(0.25, 1, 100);
         let k = key([10, 0, 0, 1], 443);
         for (sample, average) in [(100_000, 100_000), (140_000, 110_000), (60_000, 97_500), (100_000, 98_125)]
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_particular_key_with_enough_samples_decides() {
+    fn the_most_specific_key_with_enough_samples_decides() {
         let mut predictor = Predictor::new(0.25, 3, 100);
         let rate = Rate::from_bytes_per_sec;
         for _ in 0..3 {

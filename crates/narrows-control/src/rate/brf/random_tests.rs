@@ -1,4 +1,5 @@
-//! Whatever comes in whatever order: no panic, no promise beyond the capacity, no table beyond its bounds.
+//! Arbitrary events in any order: no panic, no allocation beyond the capacity, no table beyond its
+//! bounds.
 
 use proptest::prelude::*;
 
@@ -121,7 +122,7 @@ fn run(mode: Mode, steps: &[Step], told: bool) -> Result<(), TestCaseError> {
         let held = brf.table.ids(List::Rated).filter_map(|id| brf.table.meter(id));
         let sum: Rate = held.map(|m| brf.told(m.demand)).sum();
         let flows = brf.table.len(List::Rated) as u64;
-        // At least a byte per second each, whatever there is.
+        // At least a byte per second each, whatever the capacity.
         let most = brf.shares.capacity().as_bytes_per_sec().max(flows);
         prop_assert!(mode == Mode::Literal || sum.as_bytes_per_sec() <= most, "{:?} of {}", sum, most);
         prop_assert_eq!(brf.shares.flows(), flows);

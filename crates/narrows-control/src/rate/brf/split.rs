@@ -1,12 +1,13 @@
-//! The link between the three classes (BRF-20 to BRF-24).
+//! The link's division into three classes (BRF-20 to BRF-24).
 
 use crate::rate::{Action, Class};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// HTB refuses a rate of zero; an empty class keeps a packet per second and borrows when it wakes.
+/// HTB rejects a rate of zero. An empty class keeps a packet per second and borrows when it becomes
+/// active.
 pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
-/// ACKs take no more of the link than this part, whatever is seen of them.
+/// Maximum share of the link for ACKs, whatever is measured.
 const ACKS_MOST: f64 = 0.5;
 
 /// Shares of the three classes.
@@ -17,8 +18,9 @@ pub(super) struct Split {
     pub(super) udp: Rate,
 }
 
-/// BRF-20 and BRF-21: UDP's share off first, and what ACKs of the other direction need, then by the number of active
-/// flows. With none at all everything is the rated class's, as the next flow may be one.
+/// BRF-20 and BRF-21: UDP's share and the need of the reverse direction's ACKs come first. The rest
+/// follows the numbers of active flows. Without any flow the rated class gets all, for the next
+/// flow.
 pub(super) fn split(link: Rate, eta: f64, udp_share: f64, acks: Rate, rated: u64, other: u64) -> Split {
     let acks = acks.min(link.mul_f64(ACKS_MOST));
     let shared = link.mul_f64(eta * (1.0 - udp_share)) - acks;
@@ -27,7 +29,7 @@ pub(super) fn split(link: Rate, eta: f64, udp_share: f64, acks: Rate, rated: u64
         0 => shared,
         _ => {
             let part = u128::from(shared.as_bytes_per_sec()) * u128::from(rated) / u128::from(flows);
-            // At most `shared`, as the number of rated flows is at most that of all.
+            // At most `shared`, because the rated flows are part of all flows.
             Rate::from_bytes_per_sec(part as u64)
         }
     };
@@ -39,7 +41,7 @@ pub fn burst(rate: Rate, mtu: Bytes) -> Bytes {
     (mtu + mtu).max(rate.bytes_in(Span::from_millis(1)))
 }
 
-/// What a split is computed from. A change of any of it makes the split stale.
+/// The inputs of a split. Any change makes the split outdated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Basis {
     /// C_link.
@@ -50,19 +52,20 @@ pub(super) struct Basis {
     pub(super) other: u64,
     /// There is UDP.
     pub(super) udp: bool,
-    /// Rate of what belongs to no flow of this direction: ACKs of the other one (ours; the paper's bottleneck has
-    /// traffic one way only). Without it two-way traffic starves its own ACKs, and the feedback in them.
+    /// Rate of traffic that belongs to no flow of this direction: ACKs of the reverse one (ours;
+    /// the paper's bottleneck has one-way traffic). Without it, two-way traffic starves its own
+    /// ACKs and the feedback in them.
     pub(super) acks: Rate,
 }
 
 impl Basis {
-    /// Which classes have flows at all.
+    /// Which classes have flows.
     fn occupied(self) -> (bool, bool, bool) {
         (self.rated > 0, self.other > 0, self.udp)
     }
 }
 
-/// Keeps the split up to date, and says when HTB has to change.
+/// Updates the split, and determines when HTB must change.
 #[derive(Debug)]
 pub(super) struct Splitter {
     eta: f64,
@@ -83,7 +86,7 @@ impl Splitter {
         self.current
     }
 
-    /// The rated class's share if it had so many active flows.
+    /// The rated class's share with this many active flows.
     pub(super) fn rated_share_with(&self, rated: u64) -> Rate {
         let Some(basis) = self.basis else { return Rate::ZERO };
         self.split(Basis { rated, ..basis }).rated
@@ -94,10 +97,11 @@ impl Splitter {
         split(basis.link, self.eta, udp_share, basis.acks, basis.rated, basis.other)
     }
 
-    /// Brings the split up to date and returns whether it changed.
+    /// Updates the split and returns whether it changed.
     ///
-    /// At most once per `period` (BRF-24), with two exceptions of ours that must not wait: the link's rate changed,
-    /// or a class got its first flow or lost its last, which with the old split would have nothing or waste it.
+    /// At most once per `period` (BRF-24), with two exceptions (ours): a new rate of the link, and
+    /// a class that gets its first flow or loses its last. The old split would give that class
+    /// nothing, or waste its share.
     pub(super) fn update(&mut self, now: Time, period: Span, basis: Basis) -> bool {
         let urgent =
             self.basis.is_none_or(|old| old.link != basis.link || old.occupied() != basis.occupied());
@@ -110,8 +114,8 @@ impl Splitter {
         core::mem::replace(&mut self.current, new) != new
     }
 
-    /// Class rates for HTB if they are not what it has. `ceil` is the link's rate, so that what one class leaves
-    /// another borrows (BRF-22); UDP may not borrow (BRF-23).
+    /// Class rates for HTB if they have changed. `ceil` is the link's rate, so that classes borrow
+    /// unused shares (BRF-22). UDP may not borrow (BRF-23).
     pub(super) fn push(&mut self, ceil: Rate, actions: &mut Vec<Action>) {
         if self.told == Some((self.current, ceil)) {
             return;
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn tv3() {
+    fn tv_3_split_by_number_of_flows() {
         assert_eq!([shares(1, 1), shares(3, 1), shares(5, 0)], [(50, 50), (75, 25), (100, 0)]);
         assert_eq!(shares(0, 2), (0, 100));
         assert_eq!(shares(0, 0), (100, 0));
@@ -147,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn udp_comes_off_first() {
+    fn udps_share_comes_first() {
         let s = split(Rate::from_bytes_per_sec(100_000), 0.98, 0.05, Rate::ZERO, 1, 1);
         let expected = [46_550, 46_550, 5_000].map(Rate::from_bytes_per_sec);
         assert_eq!([s.rated, s.other, s.udp], expected);
@@ -180,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn htb_hears_of_changes_only_and_never_of_zero() {
+    fn htb_gets_only_changes_and_never_zero() {
         let (mut s, mut actions) = (Splitter::new(1.0, 0.05), Vec::new());
         let link = Rate::from_bytes_per_sec(1_000_000);
         s.update(Time::ZERO, Span::ZERO, Basis { link, rated: 1, other: 0, udp: false, acks: Rate::ZERO });

@@ -1,4 +1,4 @@
-//! The flow table: records, and lists by which nothing is ever searched (BRF-12 to BRF-16).
+//! The flow table: records, and lists that avoid searches (BRF-12 to BRF-16).
 
 use rustc_hash::FxHashMap;
 
@@ -12,33 +12,35 @@ use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Class, FlowKey};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Which list a record is on; every record is on one.
+/// The list of a record. Every record is on one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum List {
-    /// Explicit-rate flows that hold an allocation, least recent data first: N_BRF.
+    /// Rated flows with an allocation, least recent data first: N_BRF.
     Rated = 0,
     /// Other TCP flows with data, least recent first: N_CUBIC.
     Other = 1,
     /// Flows without data for a while, longest first.
     Idle = 2,
-    /// Flows not yet seen from both sides, and flows closed from both.
+    /// Flows not yet heard from both sides, and flows closed by both.
     Waiting = 3,
 }
 
-/// What a flow is allocated and what it is seen to use.
+/// A flow's allocation and measured use.
 ///
-/// Apart from [`Flow`], and no larger than two cache lines: this is what ALLOC walks over, and with 100,000 flows
-/// nothing but memory counts there. Reports and decisions, which are more frequent, need the first line only.
+/// Separate from [`Flow`], and at most two cache lines: ALLOC walks over these, and with 100,000
+/// flows memory access dominates. Reports and decisions, which are more frequent, need only the
+/// first line.
 #[derive(Copy, Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Meter {
-    /// bytes/s, `UNBOUNDED` if no share satisfies it; in literal mode the allocation. See `Shares`.
+    /// bytes/s, `UNBOUNDED` if no share satisfies it. In literal mode the allocation. See `Shares`.
     pub(super) demand: u64,
-    /// What another switch holds the flow to, by an ACK that passed here; `UNBOUNDED` if none does (BRF-102).
+    /// The rate to which another switch holds the flow, from an ACK that passed here; `UNBOUNDED`
+    /// if none does (BRF-102).
     pub(super) held: u64,
-    /// Base allocation that the sender was told last.
+    /// The base allocation that the sender was told last.
     pub(super) told: Rate,
-    /// Since when; never, if it was told nothing yet.
+    /// Since when; never, before the first one.
     pub(super) told_at: Time,
     /// First data since `joined`.
     pub(super) first_data: Time,
@@ -47,35 +49,38 @@ pub(super) struct Meter {
     pub(super) bytes: Bytes,
     /// Number of the measurement window that `bytes` belongs to.
     pub(super) window: u32,
-    /// The sender said in this cycle that its application does not limit it (BRF-100), and that it does. A paced
-    /// flow says both: the application has something to send for as long as it takes to pace out what it wrote.
+    /// In this cycle the sender said that its application does not limit it (BRF-100), and that it
+    /// does. A paced flow says both: the application has data for as long as it takes to pace out
+    /// its last write.
     pub(super) unlimited: bool,
     pub(super) limited: bool,
     pub(super) app_class: AppClass,
-    /// Upper layer, for hosts that count (`aggregate`); packets ask [`Flow::layer`].
+    /// Whether it is in the upper layer, for hosts that count (`aggregate`). For packets see
+    /// [`Flow::layer`].
     pub(super) mouse: bool,
 
     // The second line.
     /// When the flow was last given a rate as a newcomer.
     pub(super) joined: Time,
-    /// Payload bytes that the sequence numbers skip in the evidence: sent, but lost before this switch (BRF-100).
+    /// Payload bytes that the sequence numbers skip in the evidence: sent, but lost before this
+    /// switch (BRF-100).
     pub(super) missing: Bytes,
-    /// L3 bytes that arrived in windows since the class was last decided, under one and the same allocation.
+    /// L3 bytes that arrived in windows since the last classification, under one allocation.
     pub(super) evidence: Bytes,
-    /// The time that the evidence covers.
+    /// The time covered by the evidence.
     pub(super) evidence_span: Span,
     /// BW_real: rate in the last window.
     pub(super) real: Rate,
     /// Sums over all windows, for the predictor.
     pub(super) measured: Bytes,
     pub(super) measured_span: Span,
-    /// Headroom of a flow that was found held, per mille.
+    /// Headroom of a held flow, per mille.
     pub(super) headroom: u16,
-    /// Windows since `held` was seen last.
+    /// Windows since `held` was last seen.
     pub(super) held_age: u8,
-    /// Windows that the evidence is from.
+    /// Windows covered by the evidence.
     pub(super) evidence_windows: u8,
-    /// Windows in a row in which it sent more than it may (see `obedience`).
+    /// Consecutive windows in which it exceeded its rate (see `obedience`).
     pub(super) strikes: u8,
 }
 
@@ -110,20 +115,20 @@ impl Meter {
         }
     }
 
-    /// Starts counting anew if the counts are of an earlier window.
+    /// Resets the counts if they belong to an earlier window.
     pub(super) fn enter(&mut self, window: u32) {
         if self.window != window {
             (self.window, self.bytes) = (window, Bytes::ZERO);
         }
     }
 
-    /// The class was decided, or what was gathered is of another allocation.
+    /// Discards the evidence: the class was decided, or the allocation changed.
     pub(super) fn drop_evidence(&mut self) {
         (self.evidence, self.missing) = (Bytes::ZERO, Bytes::ZERO);
         (self.evidence_span, self.evidence_windows) = (Span::ZERO, 0);
     }
 
-    /// Old evidence counts for less than new.
+    /// Reduces the weight of old evidence.
     pub(super) fn fade_evidence(&mut self) {
         self.evidence = Bytes::new(self.evidence.get() / 2);
         self.missing = Bytes::new(self.missing.get() / 2);
@@ -142,20 +147,20 @@ impl Meter {
 pub(super) struct Flow {
     pub(super) key: FlowKey,
     pub(super) class: Class,
-    /// The handshake was not seen, and the class is what the packets so far suggest.
+    /// The handshake was not seen, and the class is inferred from its packets.
     pub(super) guessed: bool,
-    /// Both sides have been heard: not a forged packet.
+    /// Both sides were heard, so it is not a forged packet.
     pub(super) confirmed: bool,
     /// The side whose next packet confirms the flow.
     pub(super) awaited: Side,
-    /// When the SYN-ACK passed, while the last packet of the handshake is awaited.
+    /// When the SYN-ACK passed, while the last packet of the handshake is expected.
     pub(super) syn_ack_at: Option<Time>,
     pub(super) rtt: RttEstimate,
     pub(super) gate: Gate,
     pub(super) next_seq: Option<u64>,
     pub(super) last_data: Time,
     pub(super) last_seen: Time,
-    /// An ACK came back through this switch; otherwise the flow has to be advertised (BRF-63).
+    /// An ACK passed this switch. Otherwise the flow must be advertised (BRF-63).
     pub(super) ack_seen_here: bool,
     pub(super) fin: (bool, bool),
     pub(super) layer: Layer,
@@ -184,7 +189,7 @@ impl Flow {
         }
     }
 
-    /// Both sides have said that they are done.
+    /// Both sides have sent FIN.
     pub(super) fn closed(&self) -> bool {
         self.fin == (true, true)
     }
@@ -196,7 +201,7 @@ const NIL: u32 = u32::MAX;
 struct Link {
     generation: u32,
     list: List,
-    /// When the flow was last moved to the end of its list, ms (wraps); see [`Table::stale`].
+    /// When the flow was last moved to the end of its list, ms (wraps). See [`Table::stale`].
     moved_ms: u16,
     prev: u32,
     next: u32,
@@ -211,12 +216,13 @@ struct Ends {
     len: usize,
 }
 
-/// A slab of flows with four doubly linked lists through it. Everything but [`Table::ids`] is O(1).
+/// A slab of flows with four doubly linked lists. Everything but [`Table::ids`] is O(1).
 ///
-/// Keys are hashed without a secret, so that runs repeat; who can complete handshakes at will can collide them.
+/// Keys are hashed without a secret so that runs are reproducible. A host that completes many
+/// handshakes can cause collisions.
 #[derive(Debug)]
 pub(super) struct Table {
-    // Three arrays by slot: which is read how often differs.
+    // Three arrays by slot, because they are read at different rates.
     links: Vec<Link>,
     meters: Vec<Meter>,
     flows: Vec<Option<Flow>>,
@@ -251,7 +257,7 @@ impl Table {
         self.by_key.len() >= self.max
     }
 
-    /// Records of flows that have been heard from one side only, and of those heard from both.
+    /// The numbers of records heard from one side only, and from both.
     pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
         (self.unconfirmed, self.by_key.len() - self.unconfirmed)
     }
@@ -330,7 +336,7 @@ impl Table {
         self.unlink(id.slot);
         let link = &mut self.links[id.slot as usize];
         link.generation = link.generation.wrapping_add(1);
-        // It is on no list now; `each_rated` must not take it for one of its own.
+        // It is on no list now. `each_rated` must not count it.
         link.list = List::Waiting;
         let flow = self.flows[id.slot as usize].take()?;
         self.free.push(id.slot);
@@ -339,7 +345,7 @@ impl Table {
         Some(flow)
     }
 
-    /// Both sides of the flow have been heard.
+    /// Both sides of the flow were heard.
     pub(super) fn confirm(&mut self, id: FlowId) {
         if let Some(flow) = self.get_mut(id)
             && !flow.confirmed
@@ -357,8 +363,9 @@ impl Table {
         }
     }
 
-    /// For hosts that count (`aggregate`): whether a flow that is active anew should be moved to the end of its list.
-    /// With 100,000 flows moving each at each report would cost more than all else, so it is done now and then.
+    /// For hosts that count (`aggregate`): whether an active flow should be moved to the end of its
+    /// list. With 100,000 flows, moving each at each report would dominate the cost, so it is done
+    /// occasionally.
     pub(super) fn stale(&mut self, id: FlowId, now: Time, patience: Span) -> bool {
         let ms = (now.as_nanos() / 1_000_000) as u16;
         let Some(link) = self.links.get_mut(id.slot as usize).filter(|l| l.generation == id.generation)
@@ -384,8 +391,8 @@ impl Table {
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
-    /// Shows every meter on [`List::Rated`] to `visit`, in no particular order: that of memory, unless it is mostly
-    /// others that are there.
+    /// Passes every meter on [`List::Rated`] to `visit`, in no particular order: that of memory,
+    /// unless most records there are on other lists.
     pub(super) fn each_rated(&mut self, mut visit: impl FnMut(&mut Meter)) {
         if self.len(List::Rated) >= self.links.len() / 4 {
             let slots = self.links.iter().zip(&mut self.meters);
@@ -400,7 +407,7 @@ impl Table {
         }
     }
 
-    /// All records on `list`, in its order. O(n): for once a period, not once a packet.
+    /// All records on `list`, in order. O(n): for once a period, not once a packet.
     pub(super) fn ids(&self, list: List) -> impl Iterator<Item = FlowId> + '_ {
         core::iter::successors(self.front(list), |id| self.after(*id))
     }

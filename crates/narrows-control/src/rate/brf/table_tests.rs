@@ -19,7 +19,7 @@ fn on_list(table: &Table, list: List) -> Vec<FlowKey> {
 }
 
 #[test]
-fn a_slot_is_used_again_but_a_name_is_not() {
+fn slots_are_reused_but_ids_are_not() {
     let mut table = Table::new(1, Span::from_millis(100));
     let first = table.insert(flow(1)).unwrap();
     assert!(table.insert(flow(2)).is_none(), "full");

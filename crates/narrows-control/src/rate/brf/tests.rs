@@ -8,12 +8,12 @@ fn resolved() -> Net {
     Net::new(Params::resolved(), LINK)
 }
 
-/// `a` is within `part` of `b`.
+/// Whether `a` is within `part` of `b`.
 fn near(a: Rate, b: Rate, part: f64) -> bool {
     (a.as_f64() - b.as_f64()).abs() <= part * b.as_f64()
 }
 
-/// TCP flow `n` from handshake to its first full packet.
+/// TCP flow `n` from its handshake to its first full packet.
 fn establish(net: &mut Net, n: u32) -> Option<Rate> {
     net.offer(&packet(n, 0, SYN, RateOption::Unassigned));
     net.now += 20;
@@ -37,10 +37,10 @@ fn the_first_flow_gets_the_link_and_each_newcomer_its_share_in_the_syn_ack() {
         net.run(start + 21);
         let share = mbit(98.0 / n as f64);
         assert!(near(net.senders[n - 1].told, share, 0.01), "flow {n}: {:?}", net.senders[n - 1].told);
-        // The others hear of it within one RTT, the paper's convergence.
+        // The others learn of it within one RTT, the paper's convergence.
         net.run(start + 42);
         assert!(net.senders[..n].iter().all(|s| s.told <= share.mul_f64(1.02)), "{n} flows");
-        // What they sent too much until then (TV-12) has drained, and all have the same.
+        // The excess sent until then (TV-12) has drained, and all have the same rate.
         net.run(start + 300);
         assert!(net.senders[..n].iter().all(|s| near(s.told, share, 0.02)), "{n} flows");
     }
@@ -63,7 +63,7 @@ fn at_most_one_feedback_per_rtt() {
 }
 
 #[test]
-fn a_limited_flow_keeps_what_it_needs_and_the_rest_goes_to_who_can_use_it() {
+fn a_limited_flow_keeps_what_it_needs_and_others_get_the_rest() {
     let mut net = resolved();
     net.sender(1, 20, 0).limit = mbit(8.0);
     net.sender(2, 20, 0);
@@ -78,7 +78,7 @@ fn a_limited_flow_keeps_what_it_needs_and_the_rest_goes_to_who_can_use_it() {
 }
 
 #[test]
-fn what_limited_flows_leave_over_is_there_when_demand_jumps() {
+fn the_rest_of_limited_flows_is_available_when_demand_jumps() {
     let mut net = resolved();
     net.sender(1, 20, 0).limit = mbit(10.0);
     net.sender(2, 20, 0).limit = mbit(10.0);
@@ -105,7 +105,7 @@ fn loss_before_the_switch_does_not_look_like_an_application_limit() {
             assert!(sent >= mbit(0.95 * 49.0), "says: {says}, {sent:?}");
         }
     }
-    // The paper's rule shrinks them: what BRF-100 is there for.
+    // The paper's rule shrinks them, which BRF-100 prevents.
     let mut net =
         Net::new(Params { believe_senders: false, spread_residual: false, ..Params::resolved() }, LINK);
     net.sender(1, 20, 0).lose_every = 5;
@@ -115,7 +115,7 @@ fn loss_before_the_switch_does_not_look_like_an_application_limit() {
 }
 
 #[test]
-fn a_capacity_that_halves_is_obeyed_in_the_same_instant() {
+fn a_halved_capacity_takes_effect_at_once() {
     let mut net = resolved();
     net.sender(1, 20, 0);
     net.sender(2, 20, 0);
@@ -131,7 +131,7 @@ fn a_capacity_that_halves_is_obeyed_in_the_same_instant() {
 }
 
 #[test]
-fn a_flood_of_syns_costs_established_flows_nothing() {
+fn a_flood_of_syns_does_not_affect_established_flows() {
     let mut net = Net::new(Params { max_half_open: 100, ..Params::resolved() }, LINK);
     net.sender(1, 20, 0);
     net.sender(2, 20, 0);
@@ -142,7 +142,8 @@ fn a_flood_of_syns_costs_established_flows_nothing() {
     }
     assert_eq!(net.brf.table.len(List::Rated), 2);
     assert!(near(net.allocated(1), mbit(49.0), 0.01));
-    // Nor does one that gets answers, beyond the bound on unconfirmed flows, and that only for seconds.
+    // A flood with answers evicts none either, beyond the bound on unconfirmed flows, and that only
+    // for seconds.
     for n in 100_000..110_000 {
         net.offer(&packet(n, 0, SYN, RateOption::Unassigned));
         net.reverse(&packet(n, 0, SYN_ACK, RateOption::Unassigned));
@@ -155,7 +156,7 @@ fn a_flood_of_syns_costs_established_flows_nothing() {
 }
 
 #[test]
-fn a_switch_that_comes_back_finds_its_flows_again() {
+fn a_restarted_switch_finds_its_flows_again() {
     let mut net = resolved();
     net.sender(1, 20, 0).says = true;
     net.sender(2, 20, 0).says = true;
@@ -228,7 +229,7 @@ fn flows_end_by_reset_by_both_fins_and_by_silence() {
 }
 
 #[test]
-fn a_passive_opener_that_sends_is_told_with_the_third_packet() {
+fn a_passive_opener_that_sends_gets_its_rate_in_the_third_packet() {
     let mut net = resolved();
     assert_eq!(net.reverse(&packet(1, 0, SYN, RateOption::Unassigned)), None);
     net.now += 5;
@@ -241,7 +242,7 @@ fn a_passive_opener_that_sends_is_told_with_the_third_packet() {
 }
 
 #[test]
-fn a_write_that_did_not_fit_is_made_up_for_by_the_next_ack() {
+fn a_write_that_did_not_fit_is_repeated_in_the_next_ack() {
     let mut net = resolved();
     establish(&mut net, 1);
     net.now += 200;
@@ -253,7 +254,7 @@ fn a_write_that_did_not_fit_is_made_up_for_by_the_next_ack() {
 }
 
 #[test]
-fn a_flow_whose_acks_go_elsewhere_is_advertised_and_answered_there() {
+fn a_flow_whose_acks_take_another_path_is_advertised_and_told_there() {
     let (mut here, mut there) = (resolved(), resolved());
     here.offer(&packet(1, 0, SYN, RateOption::Unassigned));
     for t in 20..1_600 {
@@ -272,7 +273,7 @@ fn a_flow_whose_acks_go_elsewhere_is_advertised_and_answered_there() {
     let Message::FlowAdvertisement { rate, valid_for, .. } = adverts[0] else { unreachable!() };
     assert_eq!((rate, valid_for), (mbit(98.0), Span::from_millis(300)));
 
-    // The other switch has another port id, or it would take the message for its own.
+    // The other switch has another port id; otherwise it would take the message for its own.
     there.brf = Brf::new(Params::resolved(), 2, Bytes::new(MTU));
     there.brf.on_start(Time::ZERO, &there.port, &mut there.actions);
     let ack = packet(1, 0, ACK, RateOption::Unassigned);
@@ -322,7 +323,7 @@ fn congestion_reduces_once_a_period_and_ends_with_the_queue() {
 }
 
 #[test]
-fn without_a_controller_the_switch_looks_for_itself_and_with_one_it_does_not() {
+fn the_switch_runs_its_own_detector_only_without_a_controller() {
     for (polled, congested) in [(false, true), (true, false)] {
         let mut net = resolved();
         net.sender(1, 20, 0);
@@ -342,10 +343,10 @@ fn without_a_controller_the_switch_looks_for_itself_and_with_one_it_does_not() {
 }
 
 #[test]
-fn literal_flips_in_its_corner_of_the_parameters() {
+fn literal_alternates_in_its_corner_of_the_parameters() {
     for (b_head, flips) in [(1.05, true), (1.10, false)] {
         let mut net = Net::new(Params { b_head, ..Params::literal() }, LINK);
-        // Of 200 ms, so that one packet more or less in a window is not what flips it.
+        // With windows of 200 ms one packet more or less does not change the class.
         net.sender(1, 200, 0).limit = mbit(10.0);
         net.run(3_000);
         let mut seen = Vec::new();
@@ -374,8 +375,8 @@ fn an_unknown_capacity_is_found() {
 }
 
 #[test]
-fn tv12_and_tv13_formulas() {
-    // TV-12: a newcomer of 50 Mbit/s that the others hear of 40 ms late.
+fn tv_12_and_13_formulas() {
+    // TV-12: a newcomer of 50 Mbit/s that the others learn of 40 ms late.
     let queue = mbit(50.0).bytes_in(Span::from_millis(40));
     assert_eq!((queue, queue.get().div_ceil(MTU)), (Bytes::new(250_000), 167));
     // TV-13: Jain's index (sum x)^2 / (n sum x^2) of two flows.

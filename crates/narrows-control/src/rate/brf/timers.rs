@@ -11,13 +11,13 @@ use crate::units::Time;
 pub(super) enum Due {
     /// The flow should have been heard from both sides by now (BRF-15).
     Confirmation,
-    /// An ACK should have come back through this switch by now (BRF-63).
+    /// An ACK should have passed this switch by now (BRF-63).
     FirstAck,
-    /// A closed flow's late retransmissions have passed (BRF-15).
+    /// Late retransmissions of a closed flow have passed (BRF-15).
     Removal,
 }
 
-/// Deadlines in order; those of flows that are gone are dropped when they come up.
+/// Deadlines in order. Those of removed flows are dropped when they expire.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Time, FlowId, Due)>>,

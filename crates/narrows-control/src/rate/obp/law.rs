@@ -1,9 +1,10 @@
-//! The law of an OBP router's port: what is left of the link, and the rate that follows for the packet at hand.
+//! The law of an OBP router's port: the bandwidth left on the link, and the resulting rate of a
+//! packet.
 //!
-//! Each of N flows takes all that is left at the same time. From one RTT to the next their sum S becomes a' (N C - (N - 1) S):
-//! it comes to rest, at N C a' / (1 + (N - 1) a'), with equal shares, if (N - 1) a' < 1. More flows swing, and as what swings
-//! above the capacity drains by 1 - a' of it per RTT only, they queue up whatever there is of a buffer. OBP-1 has nothing
-//! against it, and we add nothing.
+//! Each of N flows takes all that is left at the same time. From one RTT to the next their sum S
+//! becomes a' (N C - (N - 1) S). It settles at N C a' / (1 + (N - 1) a') with equal shares if (N -
+//! 1) a' < 1. With more flows it oscillates. The excess drains by only 1 - a' per RTT, so it fills
+//! any buffer. OBP-1 has no remedy, and we add none.
 
 use super::params::Params;
 use crate::feedback::header::Obp;
@@ -14,23 +15,23 @@ use crate::units::{Bytes, Rate, Span, Time};
 pub struct Law {
     params: Params,
     capacity: Rate,
-    /// AB. All of the capacity before the first measurement.
+    /// AB. The whole capacity before the first measurement.
     available: Rate,
-    /// The last measurement, and bytes that had left by then.
+    /// The time of the last measurement, and the bytes departed by then.
     measured: Option<(Time, Bytes)>,
 }
 
 impl Law {
-    /// A port that nothing has passed yet. The first [`on_interval`](Law::on_interval) starts its clock.
+    /// A new port. The first [`on_interval`](Law::on_interval) starts its clock.
     pub fn new(params: Params) -> Self {
         Law { params, capacity: Rate::ZERO, available: Rate::ZERO, measured: None }
     }
 
-    /// The deadline of [`next`](Law::next) has come, or the capacity has changed, which counts at once. `departed` L3 bytes have
-    /// left the port so far, and `queued` wait.
+    /// The deadline of [`next`](Law::next) has passed, or the capacity changed, which takes effect
+    /// at once. `departed` L3 bytes have left the port so far, and `queued` wait.
     ///
-    /// AB is what the link could have sent besides in the time gone by, and what waits would have been sent first (ours): so
-    /// there is nothing left as long as there is a queue, however the departures fall into the interval.
+    /// AB is what the link could have sent in addition in the elapsed time, minus the queue (ours).
+    /// So nothing is left while there is a queue, however the departures fall into the interval.
     pub fn on_interval(&mut self, now: Time, departed: Bytes, queued: Bytes, capacity: Rate) {
         if self.measured.is_none() {
             self.available = capacity;
@@ -48,13 +49,13 @@ impl Law {
         self.measured = Some((now, departed));
     }
 
-    /// What is left, AB.
+    /// AB, the bandwidth left.
     pub fn available(&self) -> Rate {
         self.available
     }
 
-    /// OBP-1, with what the routers before wrote: AB and CB are the least of the path, and so is the rate, which never exceeds
-    /// CB. A sender that tells no rate of its own is a newcomer.
+    /// OBP-1, given the values of earlier routers: AB, CB and the rate are minima over the path,
+    /// and the rate never exceeds CB. A sender without a rate of its own is a newcomer.
     pub fn stamp(&self, header: &mut Obp) {
         header.available = header.available.min(self.available);
         header.capacity = header.capacity.min(self.capacity);

@@ -13,7 +13,7 @@ fn asking(own: Option<Rate>) -> Obp {
     Obp { own, available: Rate::MAX, capacity: Rate::MAX, rate: Rate::MAX }
 }
 
-/// A port of this capacity that has carried so much in the last 10 ms.
+/// A port of this capacity that carried this much in the last 10 ms.
 fn port(capacity: Rate, carried: u64, queued: u64) -> Law {
     let mut law = Law::new(Params::default());
     let start = Time::from_nanos(1_700_000_000_000_000_000);
@@ -33,7 +33,7 @@ fn answer(law: &Law, own: Option<Rate>) -> Rate {
     header.rate
 }
 
-/// 100 Mbit/s send 125,000 bytes in 10 ms; 100,000 of them used leave a fifth.
+/// 100 Mbit/s send 125,000 bytes in 10 ms. 100,000 bytes used leave a fifth.
 #[test]
 fn obp_1_by_hand() {
     let law = port(C, 100_000, 0);
@@ -45,9 +45,9 @@ fn obp_1_by_hand() {
     assert_eq!(answer(&port(C, 0, 0), None), C);
 }
 
-/// The queue goes first: what the link could send besides is less by it, and never negative.
+/// The queue is subtracted first, and the rest is never negative.
 #[test]
-fn what_waits_is_not_left() {
+fn the_queue_is_subtracted_from_the_bandwidth_left() {
     assert_eq!(port(C, 100_000, 15_000).available(), rate(1_000_000));
     assert_eq!(port(C, 124_000, 1_500).available(), Rate::ZERO);
     let full = port(C, 125_000, 500_000);
@@ -55,9 +55,9 @@ fn what_waits_is_not_left() {
     assert_eq!(answer(&full, Some(rate(1_000_000))), rate(900_000));
 }
 
-/// AB of one link and CB of another: the tightest need not be the narrowest.
+/// AB of one link and CB of another: the tightest link need not be the narrowest.
 #[test]
-fn of_several_ports_the_least_of_each_counts() {
+fn the_minimum_over_ports_counts_for_each_field() {
     let (wide, narrow) = (port(C, 120_000, 0), port(rate(5_000_000), 10_000, 0));
     assert_eq!((wide.available(), narrow.available()), (rate(500_000), rate(4_000_000)));
     for path in [[&wide, &narrow], [&narrow, &wide]] {
@@ -81,16 +81,16 @@ fn a_change_of_capacity_counts_at_once_and_a_measurement_takes_its_time() {
     assert_eq!((answer(&law, None), answer(&law, Some(C))), (Rate::ZERO, Rate::ZERO));
 }
 
-/// Of the magnitude of the thing, or anything at all.
+/// Plausible values, or arbitrary ones.
 fn number(usual: u64) -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..usual, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
 
 proptest! {
-    /// Over any number of ports, whatever the sender claims: never above the narrowest link, never above what the tightest one
-    /// grants alone, and whatever a router adds to a path lowers the rate or leaves it.
+    /// For any number of ports and any claim of the sender, the rate never exceeds the narrowest
+    /// link or the grant of the tightest one, and an additional router never raises it.
     #[test]
-    fn the_rate_is_the_least_of_the_path(
+    fn the_rate_is_the_minimum_of_the_path(
         ports in proptest::collection::vec((number(1_000_000_000), number(10_000_000), number(1_000_000)), 1..6),
         own in proptest::option::of(number(1_000_000_000)),
     ) {
@@ -109,9 +109,10 @@ proptest! {
         prop_assert!(stamped.rate <= stamped.capacity && stamped.available <= stamped.capacity);
     }
 
-    /// In any order of calls with any figures there is something between nothing and the capacity, and an update to come.
+    /// For any order of calls with any values, AB is between zero and the capacity, and an update
+    /// is due.
     #[test]
-    fn what_is_left_is_part_of_the_capacity_whatever_is_fed(
+    fn the_bandwidth_left_is_within_the_capacity_for_any_input(
         steps in proptest::collection::vec(
             (number(50_000_000), number(10_000_000), number(10_000_000), number(1_000_000_000)), 1..100),
     ) {

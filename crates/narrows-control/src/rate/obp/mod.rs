@@ -1,9 +1,10 @@
-//! OBP, the open box protocol, as far as it is known: routers tell senders what is left of a path, and senders take it.
+//! OBP, the open box protocol, as far as it is known: routers tell senders the bandwidth left on a
+//! path, and senders take it.
 //!
-//! After what the PACEC paper (IJECE 8(6), 2018, eq. 4) quotes of it: W(t0) = a AB(t0) + b CB(t0), AB the bandwidth left on the
-//! tightest link, CB the capacity of the narrowest. Neither a and b nor the rule for later ACKs stand there, and OBP's own
-//! publication was not at hand: what is not in that line is our resolution (OBP-1). An optional
-//! baseline, not a reproduction.
+//! After the PACEC paper's quotation (IJECE 8(6), 2018, eq. 4): W(t0) = a AB(t0) + b CB(t0), with
+//! AB the bandwidth left on the tightest link and CB the capacity of the narrowest. It gives
+//! neither a and b nor the rule for later ACKs, and OBP's own publication was not available. The
+//! rest is ours (OBP-1). It is an optional baseline, not a reproduction.
 //!
 //! | module | idea |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! The constants of OBP in one place, with where they come from.
+//! The constants of OBP with their sources.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,14 +9,16 @@ use crate::units::Span;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// a: part of what is left that a newcomer takes (OBP-1). 1, ours.
+    /// a: share of the bandwidth left that a newcomer takes (OBP-1). 1, ours.
     pub a: f64,
-    /// b: part of the narrowest link's capacity that a newcomer takes besides (OBP-1). 0.1, ours.
+    /// b: share of the narrowest link's capacity that a newcomer takes in addition (OBP-1). 0.1,
+    /// ours.
     pub b: f64,
-    /// a': part of its own rate and of what is left that a flow has from then on (OBP-1). Below 1, or a full link stays as
-    /// unequally shared as it became full; (N - 1) a' must be below 1 for N flows to come to rest. 0.9, ours: two do.
+    /// a': share of its own rate plus the bandwidth left that a flow takes later (OBP-1). With 1 a
+    /// full link keeps unequal shares. N flows settle only if (N - 1) a' < 1. 0.9, ours: two flows
+    /// settle.
     pub a_later: f64,
-    /// Time over which a port measures what it carries. 10 ms, ours, as RCP's.
+    /// Length of a port's measurements. 10 ms, ours, as RCP's.
     pub interval: Span,
 }
 
@@ -27,7 +29,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Checks the parameters; an error names the first that will not do, what was found and what would do.
+    /// Checks the parameters. An error states the first invalid one, what was found and what was
+    /// expected.
     pub fn check(&self) -> Result<(), String> {
         ranges::numbers(&[
             ("a", self.a, 0.0, 1.0),
@@ -48,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_is_the_default_and_what_is_absurd_is_refused() {
+    fn unnamed_parameters_have_defaults_and_absurd_ones_are_rejected() {
         assert_eq!(parse(&[]).unwrap(), Params::default());
         assert!(parse(&[("c", 0.4)]).unwrap_err().to_string().contains("unknown field `c`"));
         assert_eq!(Params::default().check(), Ok(()));

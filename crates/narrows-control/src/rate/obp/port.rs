@@ -1,4 +1,5 @@
-//! OBP at a port: the law behind the contract. No table of flows.
+//! OBP at a port: the adapter of the law to [`RateController`](crate::rate::RateController),
+//! without a flow table.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
@@ -36,7 +37,7 @@ impl RateController for ObpPort {
         self.update(now, port);
     }
 
-    /// OBP-1, with what is left when the packet leaves.
+    /// OBP-1, with the bandwidth left when the packet departs.
     fn on_departure(&mut self, _now: Time, _size: Bytes, header: &mut Header, _queued: Bytes) {
         if let Header::Obp(header) = header {
             self.law.stamp(header);

@@ -1,4 +1,4 @@
-//! Counts in place of packets, for a data plane that counts for itself.
+//! Counts instead of packets, for a data plane that counts by itself.
 
 use super::ingress::PacecPort;
 use super::table::{FlowId, State};
@@ -6,7 +6,7 @@ use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing}
 use crate::rate::{Action, FlowKey, Leaf};
 use crate::units::{Bytes, Rate, Time};
 
-/// No option can say less, and a flow that is told nothing is not bounded.
+/// The lowest rate that the option can express. A flow without a value would not be limited.
 const LEAST: Rate = Rate::from_bytes_per_sec(1);
 
 impl Aggregated for PacecPort {
@@ -36,7 +36,7 @@ impl Aggregated for PacecPort {
         Standing::Changed
     }
 
-    /// The time between two words to a source is Tc (PAC-3a), not its RTT.
+    /// The time between two updates to a source is Tc (PAC-3a), not its RTT.
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision> {
         let flow = self.table.at(FlowId::from(flow))?;
         let tells = self.params.edge && self.is_guided(now);
@@ -52,7 +52,8 @@ impl Aggregated for PacecPort {
         None
     }
 
-    /// The first takes all that was offered, as it does when its SYN is seen. What begins elsewhere gets nothing here.
+    /// The first newcomer takes the whole grant, as when its SYN is seen. Flows that begin
+    /// elsewhere get nothing here.
     fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Option<Rate> {
         let rate = match newcomers {
             _ if !self.params.edge || !self.is_guided(self.at) => return None,

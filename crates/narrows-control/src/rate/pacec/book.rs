@@ -1,4 +1,4 @@
-//! The flows of the domain, their paths, and the destinations that the next ones may have.
+//! The flows of the domain, their paths, and the destinations of future flows.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::fill::{Paths, UNBOUNDED};
 use crate::rate::FlowKey;
 use crate::units::{Rate, Span, Time};
 
-/// Destinations kept for each ingress; newcomers to others begin at the floor.
+/// Destinations kept per ingress. Newcomers to others begin at the floor.
 const DESTINATIONS: usize = 1024;
 /// A destination without flows is forgotten after this.
 const DESTINATION_KEPT: Span = Span::from_secs(60);
@@ -19,25 +19,25 @@ const DESTINATION_KEPT: Span = Span::from_secs(60);
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Flow {
     pub(super) key: FlowKey,
-    /// The number of the link whose port tells the source.
+    /// The link whose port tells the source.
     pub(super) ingress: u32,
     pub(super) path: u32,
-    /// Bytes/s; [`UNBOUNDED`] if it takes what it gets.
+    /// Demand, bytes/s; [`UNBOUNDED`] for a greedy flow.
     pub(super) demand: u64,
-    /// By the last update, bytes/s.
+    /// The rate of the last update, bytes/s.
     pub(super) granted: u64,
-    /// What its ingress was told last, bytes/s, and in which period.
+    /// The rate last sent to its ingress, bytes/s, and the period of that message.
     pub(super) said: Option<u64>,
     pub(super) said_in: u64,
     /// Announced last.
     heard: Time,
 }
 
-/// Where a flow of some ingress may go.
+/// A destination of flows from some ingress.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Destination {
     pub(super) path: u32,
-    /// What the ingress was told last that a newcomer may have.
+    /// The rate for newcomers last sent to the ingress.
     pub(super) said: Option<u64>,
     heard: Time,
 }
@@ -48,12 +48,12 @@ pub(super) struct Book {
     flows: Vec<Flow>,
     index: FxHashMap<FlowKey, usize>,
     most: usize,
-    /// As many as the network has routes; none is ever forgotten.
+    /// One per route of the network. They are kept forever.
     pub(super) paths: Paths,
     numbers: FxHashMap<Vec<u32>, u32>,
     /// By link.
     pub(super) destinations: Vec<BTreeMap<IpAddr, Destination>>,
-    /// By link: a flow began there since the last update, which may have taken of what was left.
+    /// By link: a flow began there since the last update, and may have taken part of the remainder.
     pub(super) begun: Vec<bool>,
 }
 
@@ -70,7 +70,7 @@ impl Book {
         }
     }
 
-    /// A flow begins on these links, or is announced again: it may have moved.
+    /// A flow begins on these links, or is announced again, perhaps with a new path.
     pub(super) fn announce(
         &mut self,
         now: Time,
@@ -124,7 +124,7 @@ impl Book {
         }
     }
 
-    /// Forgets the flows that were not announced for longer than this.
+    /// Removes flows that were not announced for longer than this.
     pub(super) fn expire(&mut self, now: Time, kept: Span) {
         for at in (0..self.flows.len()).rev() {
             if self.flows.get(at).is_some_and(|flow| now.since(flow.heard) > kept) {
@@ -133,7 +133,7 @@ impl Book {
         }
     }
 
-    /// Forgets destinations without flows.
+    /// Removes destinations without flows.
     pub(super) fn expire_destinations(&mut self, now: Time) {
         for destinations in &mut self.destinations {
             destinations.retain(|_, destination| now.since(destination.heard) < DESTINATION_KEPT);

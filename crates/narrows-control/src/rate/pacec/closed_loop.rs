@@ -1,4 +1,4 @@
-//! Ports, controller and sources together, on links of fluid.
+//! Ports, controller and sources together, on fluid links.
 
 use super::harness::{Network, mbit};
 use super::{Mode, Params, Signal};
@@ -18,7 +18,7 @@ fn two_flows(params: Params, delay: Span) -> Network {
     network
 }
 
-/// Rates of the first flow after each of so many periods, in Mbit/s.
+/// The first flow's rate after each of this many periods, in Mbit/s.
 fn course(network: &mut Network, periods: usize) -> Vec<f64> {
     (0..periods)
         .map(|_| {
@@ -45,9 +45,10 @@ fn tv_p3_literal_oscillates_with_period_two() {
     assert!(course.chunks(2).all(|rates| rates == [50.0, 0.0]), "{course:?}");
 }
 
-/// What section 2.1 leaves out: when new rates reach the link a part f of Tc after the update, the next one sees a mean of
-/// old and new, r(s+1) = C / N - (1 - f) r(s) - f r(s-1). Its eigenvalues have the magnitude sqrt(f) or less: for any f
-/// below 1 the oscillation dies out, and what is left of the literal law is half the capacity, unused. Here f = 2 / 5.
+/// With a delay: if new rates reach the link a part f of Tc after the update, the next update sees
+/// a mean of old and new, r(s+1) = C / N - (1 - f) r(s) - f r(s-1). Its eigenvalues have a
+/// magnitude of at most sqrt(f), so for any f below 1 the oscillation decays, and the literal law
+/// leaves half the capacity unused. Here f = 2 / 5.
 #[test]
 fn literal_with_delays_settles_at_half_the_capacity() {
     let mut network = two_flows(params(Mode::Literal), Span::from_millis(10));
@@ -65,22 +66,22 @@ fn literal_with_a_period_of_delay_oscillates_with_period_four() {
     assert!(course[4..8].contains(&0.0) && course[4..8].contains(&50.0), "{course:?}");
 }
 
-/// PAC-19: 25, 37.5, 43.75 Mbit/s and on to 50, each half the way, and no further.
+/// PAC-19: 25, 37.5, 43.75 Mbit/s, each half of the way to 50, and never beyond.
 #[test]
-fn tv_p3_incremental_goes_half_the_way() {
+fn tv_p3_incremental_covers_half_of_the_distance() {
     let mut network =
         two_flows(Params { eta: 1.0, floor_packets: Some(0.0), ..params(Mode::Incremental) }, Span::ZERO);
     let course = course(&mut network, 20);
     assert_eq!(course[..3], [25.0, 37.5, 43.75]);
     for (s, rate) in course.iter().enumerate() {
         let expected = 50.0 * (1.0 - libm::pow(0.5, s as f64 + 1.0));
-        // A step of less than a thousandth is not told.
+        // A change of less than a thousandth is not sent.
         assert!((rate - expected).abs() < 0.06, "{s}: {rate}, not {expected}");
     }
 }
 
 #[test]
-fn resolved_is_there_with_the_first_update_and_stays() {
+fn resolved_converges_with_the_first_update() {
     let mut network = two_flows(params(Mode::Resolved), Span::ZERO);
     assert_eq!(course(&mut network, 20), [49.0; 20]);
     assert_eq!(network.queued(), Bytes::ZERO);
@@ -101,7 +102,7 @@ fn settles_with_delays_in_both_modes_and_by_both_signals() {
 }
 
 #[test]
-fn what_background_takes_is_not_handed_out_and_its_queue_drains() {
+fn background_traffic_is_not_allocated_and_its_queue_drains() {
     for mode in MODES {
         let mut network = two_flows(params(mode), Span::from_millis(5));
         course(&mut network, 20);
@@ -114,7 +115,8 @@ fn what_background_takes_is_not_handed_out_and_its_queue_drains() {
     }
 }
 
-/// TV-P4 end to end, with eta: flow b takes both links. In literal mode each path divides the residual for itself.
+/// TV-P4 end to end, with eta. Flow b uses both links. In literal mode each path divides the
+/// residual for itself.
 #[test]
 fn pac_20_links_that_paths_share() {
     for mode in MODES {
@@ -133,8 +135,8 @@ fn pac_20_links_that_paths_share() {
 }
 
 #[test]
-fn pac_22_a_newcomer_between_updates_gets_what_nobody_has() {
-    // Flows 0 and 100 have the same destination, which the ingress hears of with the first.
+fn pac_22_a_newcomer_between_updates_gets_the_unallocated_rate() {
+    // Flows 0 and 100 have the same destination. The ingress learns its rate with the first.
     let paths: Vec<&[u32]> = vec![&[1]; 102];
     let mut network = Network::new(params(Mode::Resolved), &[100.0], &paths, Span::from_millis(5));
     network.begin(0);
@@ -142,7 +144,7 @@ fn pac_22_a_newcomer_between_updates_gets_what_nobody_has() {
     network.sources[0].demand = mbit(20.0);
     course(&mut network, 20);
     network.begin(100);
-    // 98 Mbit/s without what the first one, which is limited, asked for.
+    // 98 Mbit/s minus the demand of the first flow, which is limited.
     let left = 98.0 - 22.0;
     assert_near(&network.rates()[100..101], &[left], 0.02);
     network.begin(101);
@@ -153,7 +155,7 @@ fn pac_22_a_newcomer_between_updates_gets_what_nobody_has() {
 }
 
 #[test]
-fn what_a_limited_flow_leaves_goes_to_the_other_and_comes_back() {
+fn the_rest_of_a_limited_flow_goes_to_the_other_and_returns() {
     for mode in MODES {
         let mut network = two_flows(params(mode), Span::from_millis(5));
         network.sources[1].demand = mbit(12.5);
@@ -173,13 +175,13 @@ fn a_flow_that_ended_makes_room() {
     course(&mut network, 3);
     assert_near(&network.rates()[..1], &[98.0], 0.01);
     assert_eq!(network.domain.flows(), 1);
-    // By silence (PAC-21): after one second, and what it takes to say so.
+    // By silence (PAC-21): after one second, plus the time to report it.
     network.sources[0].off = true;
     course(&mut network, 19);
     assert_eq!(network.domain.flows(), 1);
     course(&mut network, 3);
     assert_eq!(network.domain.flows(), 0);
-    // It goes on: at once at what is left, all of it.
+    // It resumes, at once with all that is left.
     network.sources[0].off = false;
     network.sources[0].rate = mbit(1.0);
     network.step();
@@ -202,7 +204,7 @@ fn pac_24_without_reports_the_flows_share_the_link() {
 }
 
 #[test]
-fn a_controller_that_comes_back_asks_who_is_here() {
+fn a_restarted_controller_asks_for_the_flows() {
     for mode in MODES {
         let mut network = two_flows(params(mode), Span::from_millis(5));
         course(&mut network, 30);
@@ -224,13 +226,13 @@ fn without_a_controller_the_rates_stand() {
     let mut network = two_flows(params(Mode::Resolved), Span::ZERO);
     course(&mut network, 10);
     let before = network.rates();
-    // The control network is cut.
+    // The control network fails.
     network.domain = super::Pacec::new([], super::harness::MTU, network.now);
     course(&mut network, 100);
     assert_eq!(network.rates(), before);
 }
 
-/// Every port announces the flow and only the first may speak.
+/// Every port announces the flow, but only the first may tell its source.
 #[test]
 fn the_ports_behind_the_first_are_told_that_they_do_not_limit() {
     let paths: [&[u32]; 1] = [&[1, 2, 3]];

@@ -1,18 +1,18 @@
-//! What a flow was seen to use of its grant. One that clearly uses less asks for a tenth more than it uses, so that the
-//! rest can go to others; one that fills its grant asks for no limit.
+//! The measured use of a flow's grant. A flow that clearly uses less requests a tenth more than it
+//! uses, so that others can use the rest. A flow that fills its grant requests no limit.
 
 use crate::units::{Bytes, Rate, Span};
 
-/// Windows that are looked at together: "several periods".
+/// Number of windows evaluated together.
 const WINDOWS: u32 = 4;
-/// Who never uses this part of the grant in any of them is limited by something else.
+/// A flow that uses less than this share in all of them is limited elsewhere.
 const LIMITED: f64 = 0.9;
-/// Who uses this part in one of them is not. It must lie above 1 / [`HEADROOM`], or a limited flow would be taken for an
-/// unlimited one as soon as it has got what it asked for (the same trap as BRF-39).
+/// A flow that uses this share in one of them is not limited. It must exceed 1 / [`HEADROOM`];
+/// otherwise a limited flow would count as unlimited as soon as it got its request (as in BRF-39).
 const FULL: f64 = 0.95;
-/// What a limited flow asks for, as a multiple of what it uses.
+/// A limited flow's request over its use.
 const HEADROOM: f64 = 1.1;
-/// A demand that changed by less is the same.
+/// Smaller changes of a demand are ignored.
 const SAME: f64 = 0.1;
 
 /// Measures one flow.
@@ -20,25 +20,26 @@ const SAME: f64 = 0.1;
 pub(super) struct Meter {
     sent: Bytes,
     windows: u32,
-    /// Of these windows: greatest use, and least grant.
+    /// Over these windows: maximum use, and minimum grant.
     peak: Rate,
     least: Rate,
-    /// What the flow asks for, if not for all that it can get.
+    /// The flow's request; `None` if it has no limit.
     demand: Option<Rate>,
 }
 
 impl Meter {
-    /// The flow sent this.
+    /// The flow sent this much.
     pub(super) fn count(&mut self, size: Bytes) {
         self.sent += size;
     }
 
-    /// `None`: no limit known.
+    /// `None` if no limit is known.
     pub(super) fn demand(&self) -> Option<Rate> {
         self.demand
     }
 
-    /// A window of this length ends, in which the flow might have sent at `granted`. Returns whether the demand is new.
+    /// Ends a window of this length in which the flow could send at `granted`. Returns whether the
+    /// demand changed.
     pub(super) fn end_window(&mut self, window: Span, granted: Option<Rate>) -> bool {
         let used = Rate::of(core::mem::take(&mut self.sent), window);
         let Some(granted) = granted else {
@@ -58,7 +59,7 @@ impl Meter {
         }
         let (peak, least) = (self.peak, self.least);
         *self = Meter { demand: self.demand, ..Meter::default() };
-        // Against the least grant: after a raise the sender needs an RTT to know of it.
+        // Use the minimum grant, because after an increase the sender needs an RTT to learn it.
         if self.demand.is_none() && peak >= least.mul_f64(LIMITED) {
             return false;
         }
@@ -82,7 +83,7 @@ mod tests {
         Rate::from_bytes_per_sec(r)
     }
 
-    /// Windows with this use of this grant; which of them ended with a new demand.
+    /// Windows with this use of this grant. Returns those that ended with a new demand.
     fn run(meter: &mut Meter, windows: usize, used: u64, granted: u64) -> Vec<usize> {
         let told = |_: &usize| {
             meter.count(rate(used).bytes_in(TC));
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_uses_clearly_less_asks_for_a_tenth_more_than_it_uses() {
+    fn a_flow_that_uses_clearly_less_requests_a_tenth_more_than_it_uses() {
         let mut meter = Meter::default();
         assert_eq!(run(&mut meter, 10, 500_000, 1_000_000), [3]);
         assert_eq!(meter.demand(), Some(rate(550_000)));
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_nearly_fills_its_grant_is_not_limited() {
+    fn a_flow_that_almost_fills_its_grant_is_not_limited() {
         let mut meter = Meter::default();
         assert_eq!(run(&mut meter, 20, 920_000, 1_000_000), []);
         for _ in 0..20 {
@@ -119,10 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn a_raise_that_the_sender_has_not_heard_of_does_not_count_against_it() {
+    fn an_increase_unknown_to_the_sender_does_not_count_against_it() {
         let mut meter = Meter::default();
         for step in 0..8 {
-            // Each window at what was granted in the one before.
+            // Each window uses the grant of the previous one.
             assert_eq!(run(&mut meter, 1, 100_000 << step, 200_000 << step), []);
         }
         assert_eq!(run(&mut meter, 4, 100_000, 0), [], "without a grant everything fills it");

@@ -1,5 +1,6 @@
-//! The controller of a PACEC domain: hears reports of all ports and of the flows that begin at them, and once per control
-//! period Tc computes every flow's rate and tells it to the flow's first port (PAC-1, PAC-11).
+//! The controller of a PACEC domain. It receives reports of all ports and of the flows that begin
+//! at them. Once per control period Tc it computes every flow's rate and sends it to the flow's
+//! first port (PAC-1, PAC-11).
 
 use core::net::IpAddr;
 
@@ -12,18 +13,19 @@ use crate::rate::domain::{DomainController, Topology};
 use crate::rate::{FlowKey, Message, PortId};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Periods after which a rate is told again although it is the same: the message may have been lost.
+/// Periods after which an unchanged rate is sent again, because the message may have been lost.
 const REFRESH: u64 = 5;
-/// A rate that changed by less than a thousandth is not told.
+/// A change of a rate below a thousandth is not sent.
 const SAME: u64 = 1000;
-/// A flow is announced again every `idle_after`. When it was missed this often it is gone, or its ingress is.
+/// A flow is announced every `idle_after`. After this many missed announcements the flow, or its
+/// ingress, is gone.
 const MISSED: u64 = 4;
-/// Periods between two looks for destinations that nobody has gone to for long.
+/// Periods between two removals of unused destinations.
 const FORGET: u64 = 100;
-/// Periods that the utilisation matrix goes back.
+/// Periods that the utilisation matrix holds.
 const MEMORY: usize = 20;
 
-/// Rates of flows, and what newcomers may have.
+/// Rates of flows and newcomers.
 type Grants = (Vec<(FlowKey, Rate)>, Vec<(IpAddr, Rate)>);
 
 /// The controller.
@@ -33,9 +35,9 @@ pub struct Pacec {
     period: Span,
     /// r_min, bytes/s.
     floor: u64,
-    /// A flow that was not announced for this long is forgotten.
+    /// A flow that was not announced for this long is removed.
     kept: Span,
-    /// The ports in order; everything else has the same order.
+    /// The ports, sorted. Other vectors have the same order.
     ports: Vec<PortId>,
     links: Vec<Link>,
     matrix: Matrix,
@@ -52,27 +54,28 @@ pub struct Pacec {
     next: Time,
 }
 
-/// What an update adds up for a path.
+/// Sums over the flows of a path.
 #[derive(Copy, Clone, Debug, Default)]
 struct OfPath {
-    /// All of its links are known, so its flows may be told.
+    /// All of its links are known, so its flows may get rates.
     known: bool,
-    /// Flows without a bound, and all.
+    /// Greedy flows, and all flows.
     greedy: u64,
     flows: u64,
-    /// Number of the greedy ones' claim.
+    /// Index of the greedy flows' claim.
     claim: usize,
     /// Sum of their last rates, bytes/s.
     granted: u64,
-    /// r_max for each flow of it in literal mode, bytes/s.
+    /// r_max of each of its flows in literal mode, bytes/s.
     literal: u64,
 }
 
 impl Pacec {
-    /// A controller of these ports, whose full packets are `mtu` long. It knows no flow yet.
+    /// A controller of these ports, without flows. Full packets are `mtu` bytes long.
     ///
-    /// Which law it has, and when it acts, is its first port's to say. Not so between the two laws that fill: a port whose counters do not
-    /// tell classes of traffic apart is [`Mode::Incremental`] beside others that are [`Mode::Resolved`].
+    /// The first port determines the period and literal mode for all. The other two modes may
+    /// differ: a port whose counters do not separate classes of traffic is [`Mode::Incremental`]
+    /// beside [`Mode::Resolved`] ones.
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, mtu: Bytes, now: Time) -> Self {
         let mut ports: Vec<_> = ports.into_iter().collect();
         ports.sort_by_key(|(port, _)| *port);
@@ -121,7 +124,7 @@ impl Pacec {
         self.matrix.get(self.link(port)? as usize, ago)
     }
 
-    /// A of a port's link by the last update (PAC-18), in literal mode what was left over.
+    /// A of a port's link at the last update (PAC-18). In literal mode, the residual capacity.
     pub fn available(&self, port: PortId) -> Option<Rate> {
         self.available.get(self.link(port)? as usize).map(|rate| Rate::from_bytes_per_sec(*rate))
     }
@@ -142,13 +145,13 @@ impl Pacec {
             return self.book.end(&key, from);
         }
         let hops: Vec<u32> = network.path(&key).into_iter().filter_map(|port| self.link(port)).collect();
-        // Links of which there is only a count, or at which nothing begins, may come before it.
+        // Links without an agent, or without sources, may precede it.
         let begins = |hop: &&u32| self.links.get(**hop as usize).is_some_and(Link::is_edge);
         let ingress = hops.iter().find(begins).copied();
         if ingress == Some(from) {
             self.book.announce(now, key, from, hops, demand);
         } else if let Some(port) = self.ports.get(from as usize) {
-            // Passes there only, or goes who knows where: no limit of that port's making.
+            // The flow only passes there, or its route is unknown: that port does not limit it.
             let (flows, newcomers) = (vec![(key, Rate::MAX)], Vec::new());
             out.push((*port, Message::Grants { port: *port, flows, newcomers }));
         }
@@ -170,7 +173,7 @@ impl Pacec {
         self.collect();
     }
 
-    /// What there is on each link, and who is on each path.
+    /// The capacity of each link, and the flows of each path.
     fn add_up(&mut self) {
         let (book, links) = (&self.book, &self.links);
         self.paths.clear();
@@ -204,7 +207,7 @@ impl Pacec {
     /// PAC-18 and PAC-19: max-min fair shares of what is available.
     fn fill(&mut self) {
         self.claims.clear();
-        // The greedy flows of a path are one claim, every other flow is one.
+        // All greedy flows of a path form one claim. Every other flow is a claim.
         for (at, path) in self.paths.iter_mut().enumerate().filter(|(_, path)| path.greedy > 0) {
             path.claim = self.claims.len();
             self.claims.push(Claim { path: at as u32, demand: UNBOUNDED, flows: path.greedy });
@@ -224,7 +227,8 @@ impl Pacec {
         }
     }
 
-    /// Equation 9: every path divides the least residual of its links (PAC-13, PAC-14), and knows of no other path.
+    /// Equation 9: every path divides the smallest residual of its links (PAC-13, PAC-14),
+    /// independently of other paths.
     fn divide(&mut self) {
         let mut flows_on = vec![0u64; self.links.len()];
         for (at, path) in self.paths.iter().enumerate() {
@@ -235,7 +239,7 @@ impl Pacec {
             }
         }
         for (at, path) in self.paths.iter_mut().enumerate() {
-            // A link without figures is shared by all flows on it (PAC-24).
+            // A link without reports is shared by all flows on it (PAC-24).
             let share = |hop: &u32| {
                 let at = *hop as usize;
                 let link = self.links.get(at)?;
@@ -251,7 +255,8 @@ impl Pacec {
         }
     }
 
-    /// What a newcomer on this path may have until the next update: min(r_max of its path, unallocated remainder) (PAC-22).
+    /// The rate for a newcomer on this path until the next update: min(r_max of its path,
+    /// unallocated remainder) (PAC-22).
     fn for_newcomer(&self, path: u32) -> u64 {
         let spare = match self.mode {
             Mode::Literal => self.paths.get(path as usize).map_or(0, |path| path.literal),
@@ -260,7 +265,7 @@ impl Pacec {
         spare.max(self.floor)
     }
 
-    /// Fills the outbox with what is new, or was not said for long.
+    /// Fills the outbox with changed rates, and with those not sent for a long time.
     fn collect(&mut self) {
         let (turn, paths) = (self.periods, &self.paths);
         let known = |path: u32| paths.get(path as usize).is_some_and(|path| path.known);
@@ -294,7 +299,7 @@ impl Pacec {
         if let Some(begun) = self.book.begun.get_mut(at) {
             new |= core::mem::take(begun);
         }
-        // All or none: an ingress that hears anything starts to count anew what it has given.
+        // All or none: an ingress that gets a message restarts its count of grants.
         if new
             && let Some(destinations) = self.book.destinations.get_mut(at)
             && let Some((_, newcomers)) = self.outbox.get_mut(at)
@@ -309,7 +314,7 @@ impl Pacec {
     }
 }
 
-/// The new rate is not the one that was said.
+/// Whether the new rate differs from the one sent.
 fn differs(rate: u64, said: Option<u64>) -> bool {
     said.is_none_or(|said| rate.abs_diff(said) > said / SAME)
 }
@@ -332,7 +337,7 @@ impl DomainController for Pacec {
             Message::Report(report) if report.port == from => {
                 let Some(link) = self.links.get_mut(at as usize) else { return };
                 if !link.is_known() {
-                    // Either of the two has just begun: what flows are there?
+                    // One of the two has just started, so ask for the flows.
                     out.push((from, Message::Poll));
                 }
                 link.on_report(report);

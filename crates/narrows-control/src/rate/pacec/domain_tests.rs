@@ -1,4 +1,4 @@
-//! The controller by itself.
+//! The controller without ports.
 
 use core::net::IpAddr;
 
@@ -58,7 +58,7 @@ impl Domain {
     }
 }
 
-/// All rates that were told, in Mbit/s.
+/// All rates that were sent, in Mbit/s.
 fn told(out: &[(PortId, Message)]) -> Vec<(PortId, FlowKey, f64)> {
     let mut told = Vec::new();
     for (port, message) in out {
@@ -100,7 +100,7 @@ fn flows_count_from_their_first_port_only() {
 }
 
 #[test]
-fn what_did_not_change_is_told_every_fifth_period() {
+fn unchanged_rates_are_sent_every_fifth_period() {
     let mut domain = Domain::new(&[1], &[&[1]]);
     domain.reports(&[(1, 100.0)]);
     domain.flow(ms(1), 1, 0);
@@ -109,7 +109,7 @@ fn what_did_not_change_is_told_every_fifth_period() {
 }
 
 #[test]
-fn nothing_is_promised_across_a_link_of_which_nothing_is_known() {
+fn nothing_is_granted_across_an_unknown_link() {
     let mut domain = Domain::new(&[1, 2], &[&[1, 2], &[1]]);
     domain.reports(&[(1, 100.0)]);
     domain.flow(ms(1), 1, 0);
@@ -122,7 +122,7 @@ fn nothing_is_promised_across_a_link_of_which_nothing_is_known() {
 }
 
 #[test]
-fn a_port_that_is_heard_of_first_is_asked_for_its_flows() {
+fn a_new_port_is_asked_for_its_flows() {
     let mut domain = Domain::new(&[1], &[]);
     let first = Message::Report(report(1, mbit(1.0)));
     assert_eq!(domain.hear(ms(0), 1, first.clone()), [(1, Message::Poll)]);
@@ -133,7 +133,7 @@ fn a_port_that_is_heard_of_first_is_asked_for_its_flows() {
 }
 
 #[test]
-fn a_flow_that_takes_another_way_is_granted_there() {
+fn a_flow_on_a_new_path_is_granted_there() {
     let mut domain = Domain::new(&[1, 2], &[&[1]]);
     domain.reports(&[(1, 100.0), (2, 100.0)]);
     domain.flow(ms(1), 1, 0);
@@ -145,7 +145,7 @@ fn a_flow_that_takes_another_way_is_granted_there() {
 }
 
 #[test]
-fn a_flow_of_which_nothing_is_heard_is_forgotten() {
+fn a_flow_without_announcements_is_removed() {
     let mut domain = Domain::new(&[1], &[&[1]]);
     domain.flow(ms(0), 1, 0);
     while domain.pacec.next_timer() <= ms(4000) {
@@ -157,7 +157,7 @@ fn a_flow_of_which_nothing_is_heard_is_forgotten() {
 }
 
 #[test]
-fn newcomers_are_told_by_destination_when_something_changed() {
+fn rates_for_newcomers_are_sent_by_destination_when_changed() {
     let mut domain = Domain::new(&[1, 2], &[&[1], &[1, 2]]);
     domain.reports(&[(1, 100.0), (2, 40.0)]);
     for n in [0, 1] {
@@ -179,7 +179,7 @@ fn newcomers_are_told_by_destination_when_something_changed() {
 }
 
 #[test]
-fn a_destination_to_which_nobody_went_for_a_minute_is_forgotten() {
+fn a_destination_unused_for_a_minute_is_removed() {
     let mut domain = Domain::new(&[1], &[&[1]]);
     domain.reports(&[(1, 100.0)]);
     domain.flow(ms(0), 1, 0);
@@ -193,7 +193,8 @@ fn a_destination_to_which_nobody_went_for_a_minute_is_forgotten() {
     assert!(last > ms(59_500) && last < ms(65_500), "{last:?}");
 }
 
-/// PAC-24 and PAC-16 in literal mode: three flows on two paths, then a link that leaves nothing over.
+/// PAC-24 and PAC-16 in literal mode: three flows on two paths, then a link without residual
+/// capacity.
 #[test]
 fn literal_without_reports_is_a_share_of_the_link_and_a_floor_can_be_set() {
     let params = Params { mode: Mode::Literal, floor_packets: Some(2.0), ..Params::default() };
@@ -216,7 +217,7 @@ fn literal_without_reports_is_a_share_of_the_link_and_a_floor_can_be_set() {
 }
 
 #[test]
-fn a_late_timer_does_not_make_up_for_lost_periods() {
+fn a_late_timer_does_not_repeat_lost_periods() {
     let mut domain = Domain::new(&[1], &[]);
     let mut out = Vec::new();
     assert_eq!(domain.pacec.next_timer(), ms(50));
@@ -227,9 +228,10 @@ fn a_late_timer_does_not_make_up_for_lost_periods() {
     assert_eq!(Pacec::new([], Bytes::ZERO, ms(0)).next_timer(), Time::NEVER);
 }
 
-/// A switch that only counts packets, as OpenFlow's do, beside one that tells its flows' traffic from other traffic.
+/// A switch that only counts packets, as OpenFlow's do, beside one that separates its flows'
+/// traffic from other traffic.
 #[test]
-fn a_link_whose_counters_know_no_classes_is_shared_all_the_same() {
+fn a_link_without_counters_by_class_is_shared_too() {
     let by_class = Params::default();
     let plain = Params { mode: Mode::Incremental, ..Params::default() };
     let mut domain = Domain::of([(1, by_class), (2, plain)], &[&[1, 2], &[1]]);
@@ -255,9 +257,10 @@ fn a_link_whose_counters_know_no_classes_is_shared_all_the_same() {
     assert!((rates[0] - 39.2).abs() < 0.2 && (rates[1] - 58.8).abs() < 0.4, "{rates:?}");
 }
 
-/// The port that tells the source need not be the first on the way: links without an agent are limits all the same.
+/// The port that tells the source need not be the first on the path. Links without an agent limit
+/// flows too.
 #[test]
-fn a_link_where_nothing_begins_may_come_first() {
+fn a_link_without_sources_may_come_first() {
     let (inner, edge) = (Params { edge: false, ..Params::default() }, Params::default());
     let mut domain = Domain::of([(1, inner), (2, edge)], &[&[1, 2]]);
     domain.reports(&[(1, 10.0), (2, 100.0)]);

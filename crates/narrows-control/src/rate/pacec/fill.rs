@@ -1,25 +1,26 @@
 //! Max-min fair rates across many links: progressive filling (PAC-18; Bertsekas and Gallager, *Data Networks*, sec. 6.5.2).
 //!
-//! The rate of all flows rises together from the floor. A flow stops at its demand, or when one of its links is full; that
-//! link is its bottleneck. The *level* of a link is what an open flow would get if it were the next link to be full. It
-//! never falls while others stop below it, so a heap of levels may hold old ones: they are brought up to date when they come
-//! up. Rates are whole bytes/s and levels are rounded down, so that the sum on a link exceeds its capacity only where the
-//! floors alone do.
+//! All rates rise together from the floor. A flow stops at its demand, or when one of its links,
+//! its bottleneck, is full. The *level* of a link is the rate at which it would be full if it were
+//! next. A level never falls while flows stop below it, so the heap may hold outdated levels; they
+//! are updated when they reach the top. Rates are whole bytes/s and levels are rounded down, so the
+//! sum on a link exceeds its capacity only if the floors alone do.
 //!
-//! O(claims * (log claims + hops) + stops * log links). What depends on a changed link is often most of the network, so the
-//! level rises from the floor every time. What it needs in order (claims by path, paths by link, demands by size) stays from
-//! the last time where claims and paths are the same, or few claims ask for other amounts; where capacities are the same,
-//! too, the rates stand (`benches/pacec.rs`).
+//! O(claims * (log claims + hops) + stops * log links). A change of one link often affects most of
+//! the network, so the level always rises from the floor. The sorted lists (claims by path, paths
+//! by link, demands by size) are reused if claims and paths are unchanged or few demands changed.
+//! If capacities are unchanged too, so are the rates (`benches/pacec.rs`).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 pub use crate::rate::waterfill::UNBOUNDED;
 
-/// Claims that may ask for something else before everything is put in order anew: each costs a move in a sorted list.
+/// Maximum number of changed demands before everything is sorted again. Each costs a move in a
+/// sorted list.
 const FEW: usize = 16;
 
-/// Paths by number, each the links that it takes.
+/// Paths by number, each with its links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
     links: usize,
@@ -33,7 +34,7 @@ impl Paths {
         Paths { links, ..Paths::default() }
     }
 
-    /// The number of a further path. A link counts once, and one that there is not does not count.
+    /// Adds a path and returns its number. Repeated and unknown links are ignored.
     pub fn push(&mut self, path: &[u32]) -> u32 {
         let start = self.hops.len();
         for link in path {
@@ -45,7 +46,7 @@ impl Paths {
         (self.ends.len() - 1) as u32
     }
 
-    /// The links of a path; none for a path that there is not.
+    /// The links of a path; none for an unknown path.
     pub fn get(&self, path: u32) -> &[u32] {
         let path = path as usize;
         let start = path.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
@@ -63,27 +64,27 @@ impl Paths {
     }
 }
 
-/// What flows of one path and one demand ask for.
+/// The demand of the flows of one path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Their path.
     pub path: u32,
-    /// What each can use, bytes/s; [`UNBOUNDED`]: anything.
+    /// Demand of each, bytes/s; [`UNBOUNDED`] if greedy.
     pub demand: u64,
-    /// How many they are.
+    /// Number of flows.
     pub flows: u64,
 }
 
 /// Numbers in groups.
 #[derive(Debug, Default)]
 struct Groups {
-    /// Where each group begins in `items`, and after the last where that ends.
+    /// The start of each group in `items`, and the end of the last.
     starts: Vec<u32>,
     items: Vec<u32>,
 }
 
 impl Groups {
-    /// From (group, number) with groups below `groups`: a counting sort.
+    /// Builds it from (group, number) with groups below `groups`: a counting sort.
     fn build(&mut self, groups: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) {
         self.starts.clear();
         self.starts.resize(groups + 1, 0);
@@ -112,11 +113,11 @@ impl Groups {
     }
 }
 
-/// What is known while the level rises.
+/// State while the level rises.
 #[derive(Debug, Default)]
 struct Progress {
     least: u64,
-    /// By link: capacity that nobody has yet, and flows that have not stopped.
+    /// By link: unallocated capacity, and flows that have not stopped.
     left: Vec<u64>,
     open: Vec<u64>,
     /// By claim.
@@ -138,14 +139,14 @@ impl Progress {
         let taken = rate.saturating_mul(claim.flows);
         for link in hops {
             let (left, open) = (&mut self.left[*link as usize], &mut self.open[*link as usize]);
-            // Both are exact but where floors exceed the capacity.
+            // Both are exact unless floors exceed the capacity.
             *left = left.saturating_sub(taken);
             *open = open.saturating_sub(claim.flows);
         }
     }
 }
 
-/// What was asked for last.
+/// The last claims.
 #[derive(Debug, Default)]
 struct Asked {
     capacities: Vec<u64>,
@@ -155,7 +156,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// The claims that are not as they were; `None` if these are more than a few, or stand elsewhere.
+    /// The claims with changed demands; `None` if they are more than a few, or the paths changed.
     fn changed(&self, paths: &Paths, claims: &[Claim], least: u64) -> Option<Vec<u32>> {
         if self.least != least || self.claims.len() != claims.len() || self.paths != *paths {
             return None;
@@ -168,29 +169,30 @@ impl Asked {
     }
 }
 
-/// The demand of a claim with its number, if it has a bound by demand.
+/// The demand and number of a claim, if its flows are bounded by demand.
 fn bound(claim: &Claim, at: u32, least: u64) -> Option<(u64, u32)> {
     (claim.demand != UNBOUNDED).then(|| (claim.demand.max(least), at))
 }
 
-/// The filling, with the room that it works in.
+/// The filling algorithm with its buffers.
 #[derive(Debug, Default)]
 pub struct Filler {
     asked: Asked,
     progress: Progress,
-    /// By link: flows on it.
+    /// By link: number of flows.
     flows_on: Vec<u64>,
     paths_of: Groups,
     claims_of: Groups,
     /// Claims with a bound by demand.
     bounded: Vec<(u64, u32)>,
-    /// Level and number of links, some levels too low.
+    /// Level and number of links. Some levels are too low.
     levels: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 impl Filler {
-    /// Shares out `capacities` (bytes/s by link; a link without one has no limit). Nobody gets less than `least`: on every
-    /// link the sum is at most the capacity, or `least` for each where that is more.
+    /// Divides `capacities` (bytes/s by link; a link without an entry has no limit). Nobody gets
+    /// less than `least`. On every link the sum is at most the capacity, or the sum of the floors
+    /// if that is larger.
     pub fn fill(&mut self, capacities: &[u64], paths: &Paths, claims: &[Claim], least: u64) {
         match self.asked.changed(paths, claims, least) {
             Some(changed) if changed.is_empty() && self.asked.capacities == capacities => return,
@@ -202,7 +204,7 @@ impl Filler {
         self.begin(capacities, paths, claims, least);
         let mut bounded = self.bounded.iter().copied().peekable();
         while let Some(Reverse((level, link))) = self.levels.peek().copied() {
-            // No link is full before `level`, so what asks for less has it.
+            // No link is full below `level`, so smaller demands are satisfied.
             if let Some((demand, at)) = bounded.next_if(|(demand, _)| *demand <= level) {
                 let claim = &claims[at as usize];
                 self.progress.stop(at, claim, paths.get(claim.path), demand);
@@ -220,7 +222,7 @@ impl Filler {
                 }
             }
         }
-        // Who is still open has no link that limits.
+        // The remaining flows have no limiting link.
         for (at, claim) in claims.iter().enumerate() {
             if !self.progress.stopped[at] {
                 self.progress.rates[at] = claim.demand.max(least);
@@ -228,7 +230,7 @@ impl Filler {
         }
     }
 
-    /// Other amounts of claims that stay where they are in the groups.
+    /// Changes demands of claims that stay in their groups.
     fn put_few_in_order(&mut self, changed: &[u32], paths: &Paths, claims: &[Claim]) {
         for at in changed {
             let (old, new) = (self.asked.claims[*at as usize], claims[*at as usize]);
@@ -302,8 +304,9 @@ impl Filler {
         &self.progress.rates
     }
 
-    /// What a further flow on this path could have without taking from others, bytes/s. On a full link that is less than a
-    /// byte/s for each of its flows, so it is never more than what they have.
+    /// The rate that another flow on this path could have without taking from others, bytes/s. On a
+    /// full link less than a byte/s per flow is left, so the result never exceeds the other flows'
+    /// rates.
     pub fn spare(&self, hops: &[u32]) -> u64 {
         let left = |link: &u32| self.progress.left.get(*link as usize).copied();
         hops.iter().filter_map(left).min().unwrap_or(UNBOUNDED)

@@ -31,7 +31,7 @@ fn tv_p4_water_filling() {
 }
 
 #[test]
-fn what_a_limited_flow_leaves_goes_to_the_others() {
+fn the_rest_of_a_limited_flow_goes_to_the_others() {
     let (rates, _) = filled(&[100], &[&[0]], &[(0, 10, 1), (0, UNBOUNDED, 2)], 0);
     assert_eq!(rates, [10, 45]);
     let (rates, filler) = filled(&[100], &[&[0]], &[(0, 10, 1), (0, 20, 2)], 0);
@@ -40,21 +40,21 @@ fn what_a_limited_flow_leaves_goes_to_the_others() {
 }
 
 #[test]
-fn a_newcomer_is_offered_what_is_left() {
+fn a_newcomer_is_offered_the_rest() {
     let (_, filler) = filled(&[100, 41, 1000], &[&[0, 1]], &[(0, UNBOUNDED, 2)], 0);
     assert_eq!([&[0][..], &[1], &[0, 2], &[2], &[]].map(|p| filler.spare(p)), [60, 1, 60, 1000, UNBOUNDED]);
 }
 
 #[test]
 fn floors_come_first() {
-    // Ten flows of at least 20 do not fit into 100; what they take elsewhere is gone.
+    // Ten flows of at least 20 exceed 100, so the bandwidth they use elsewhere is lost.
     let paths: [&[u32]; 2] = [&[0, 1], &[1]];
     let (rates, _) = filled(&[100, 1000], &paths, &[(0, UNBOUNDED, 10), (1, UNBOUNDED, 1), (1, 5, 1)], 20);
     assert_eq!(rates, [20, 780, 20]);
 }
 
 #[test]
-fn nobody_and_nowhere() {
+fn no_flows_and_no_links() {
     assert_eq!(filled(&[], &[], &[], 0).0, []);
     assert_eq!(
         filled(&[5], &[&[]], &[(0, 7, 1), (9, UNBOUNDED, 1), (u32::MAX, 1, 1)], 2).0,
@@ -64,7 +64,7 @@ fn nobody_and_nowhere() {
     assert_eq!(filled(&[5], &[&[0]], &[(0, UNBOUNDED, u64::MAX), (0, 3, u64::MAX)], 1).0, [1, 1]);
 }
 
-/// The same by looking at all that is open at every step.
+/// The reference: examine all open flows and links at every step.
 fn reference(capacities: &[u64], paths: &Paths, claims: &[Claim], least: u64) -> Vec<u64> {
     let mut rates: Vec<Option<u64>> = vec![None; claims.len()];
     while rates.contains(&None) {
@@ -121,7 +121,7 @@ proptest! {
         prop_assert_eq!(filler.rates(), reference(&capacities, &paths, &claims, least));
     }
 
-    /// What makes rates max-min fair, whole bytes aside.
+    /// The conditions of max-min fairness, except for rounding to whole bytes.
     #[test]
     fn feasible_and_everyone_satisfied_or_first_at_a_bottleneck((capacities, paths, claims, least) in network()) {
         let mut filler = Filler::default();
@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn room_that_was_used_before_leaves_no_trace(a in network(), b in network()) {
+    fn reused_buffers_do_not_change_results(a in network(), b in network()) {
         let (mut used, mut fresh) = (Filler::default(), Filler::default());
         used.fill(&a.0, &a.1, &a.2, a.3);
         used.fill(&b.0, &b.1, &b.2, b.3);
@@ -160,7 +160,7 @@ proptest! {
         }
     }
 
-    /// What stays in order from the last time changes no rate: step by step the same as from scratch.
+    /// Reused lists do not change rates: every step equals a computation from scratch.
     #[test]
     fn step_by_step_equals_from_scratch((capacities, paths, claims, least) in network(), steps in steps()) {
         let (mut capacities, mut paths, mut claims, mut least) = (capacities, paths, claims, least);
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// One change of what is asked for.
+/// One change of a demand.
 #[derive(Clone, Debug)]
 enum Step {
     Nothing,

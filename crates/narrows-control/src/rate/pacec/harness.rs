@@ -1,5 +1,6 @@
-//! A network of fluid: ports of the real kind under the real controller, sources that obey at once, and messages that take
-//! their time or get lost. Time goes in samples Ts; a link passes what it can and queues the rest.
+//! A fluid network: real ports under the real controller, sources that obey at once, and messages
+//! with delay and loss. Time advances in samples Ts. A link carries its capacity and queues the
+//! rest.
 
 use core::net::{IpAddr, Ipv4Addr};
 
@@ -77,16 +78,16 @@ impl Topology for Routes {
 pub(super) struct Port {
     pub(super) control: PacecPort,
     pub(super) counters: PortCounters,
-    /// What else sends here, and does not obey.
+    /// Other traffic here, which does not obey rates.
     pub(super) background: Rate,
-    /// Its reports do not arrive.
+    /// Its reports are lost.
     pub(super) lost: bool,
 }
 
 pub(super) struct Source {
     pub(super) key: FlowKey,
     pub(super) rate: Rate,
-    /// What it has to send.
+    /// The data it has to send.
     pub(super) demand: Rate,
     /// It has not begun, or has ended.
     pub(super) off: bool,
@@ -100,14 +101,14 @@ pub(super) struct Network {
     pub(super) ports: Vec<Port>,
     pub(super) sources: Vec<Source>,
     pub(super) routes: Routes,
-    /// What a message of either way takes.
+    /// Delay of a message in either direction.
     delay: Span,
     to_domain: Vec<(Time, PortId, Message)>,
     to_port: Vec<(Time, PortId, Message)>,
 }
 
 impl Network {
-    /// Links of these Mbit/s and flows that take these ports; none has begun.
+    /// Links of these Mbit/s, and flows over these ports that have not begun.
     pub(super) fn new(params: Params, links: &[f64], paths: &[&[PortId]], delay: Span) -> Self {
         let port = |(at, capacity): (usize, &f64)| Port {
             control: PacecPort::new(params.clone(), at as u32 + 1, MTU),
@@ -137,7 +138,7 @@ impl Network {
         network
     }
 
-    /// The controller dies, and one that knows nothing takes its place.
+    /// The controller fails, and a new one without state replaces it.
     pub(super) fn restart_controller(&mut self) {
         let ports = (1..=self.ports.len() as u32).map(|p| (p, self.params.clone()));
         self.domain = Pacec::new(ports, MTU, self.now);
@@ -148,7 +149,7 @@ impl Network {
         self.routes.path(&self.sources[n].key)
     }
 
-    /// A handshake that takes no time and has no weight.
+    /// A handshake without delay and without bytes.
     pub(super) fn begin(&mut self, n: usize) {
         self.sources[n].off = false;
         self.data(n, SYN, Bytes::ZERO);
@@ -225,7 +226,7 @@ impl Network {
         (0..self.params.samples).for_each(|_| self.step());
     }
 
-    /// What the sources may send.
+    /// The permitted rates of the sources.
     pub(super) fn rates(&self) -> Vec<u64> {
         self.sources.iter().map(|source| source.rate.as_bytes_per_sec()).collect()
     }
@@ -258,7 +259,7 @@ impl Network {
         self.to_port.extend(out.into_iter().map(|(port, message)| (due, port, message)));
     }
 
-    /// Everything that is due, and what follows from it at once.
+    /// Handles everything that is due, and its immediate consequences.
     fn deliver(&mut self) {
         loop {
             if let Some(at) = self.to_domain.iter().position(|(due, ..)| *due <= self.now) {
@@ -279,7 +280,7 @@ impl Network {
 }
 
 impl Port {
-    /// A sample of the link: what it can, of every leaf as much as its part of the queue.
+    /// A sample of the link: it serves every leaf in proportion to its queue.
     fn pass(&mut self, ts: Span) {
         let counters = &mut self.counters;
         let other = self.background.bytes_in(ts);

@@ -1,10 +1,12 @@
-//! PACEC at one port: reports every Ts (PAC-2), keeps the flows that pass, and, where they begin here, announces them to
-//! the controller and tells their sources what it says (PAC-3, PAC-21, PAC-22).
+//! PACEC at one port. It reports every Ts (PAC-2) and keeps its flows. It announces flows that
+//! begin here to the controller, and tells their sources the controller's rates (PAC-3, PAC-21,
+//! PAC-22).
 //!
-//! A port does not know whether a flow begins at its switch or came from another one. With `edge` it announces all, and
-//! the controller, which knows the routes, answers for those of others that this port does not limit them
-//! ([`Rate::MAX`]). Until that word is there both ports write into a SYN-ACK, the smaller value stands, and a flow may
-//! begin at the floor; `edge = false` where no host is attached avoids it.
+//! A port does not know whether a flow begins at its switch. With `edge` it announces all flows.
+//! The controller knows the routes and answers for flows of other ports that this port does not
+//! limit them ([`Rate::MAX`]). Until that answer arrives both ports write into a SYN-ACK, the
+//! smaller value stands, and a flow may begin at the floor. `edge = false` avoids that at ports
+//! without hosts.
 
 use core::net::IpAddr;
 
@@ -21,13 +23,15 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// A flow that has fallen silent is known to obey rates for this long.
+/// A flow that becomes silent is known to obey rates for this long.
 const REMEMBERED: Span = Span::from_secs(60);
-/// Periods after which what newcomers may have is too old: the controller tells it anew every fifth.
+/// Periods after which the rate for newcomers is too old. The controller repeats it every fifth
+/// period.
 const OFFERS_KEPT: u64 = 10;
 
-/// Without a word of the controller for this long it is taken for gone, and nothing more is written into ACKs: senders are
-/// CUBIC's then, until it speaks again (ours). It repeats every rate five periods after it said it last.
+/// After this time without a message the controller counts as failed, and nothing is written into
+/// ACKs: senders use CUBIC until it returns (ours). The controller repeats every rate five periods
+/// after the last message.
 const ABANDONED: Span = Span::from_secs(2);
 
 /// PACEC at a port.
@@ -36,18 +40,19 @@ pub struct PacecPort {
     port: PortId,
     pub(super) floor: Rate,
     pub(super) table: Table,
-    /// What a newcomer to each destination may have, by the controller's last word, and what newcomers have got since.
+    /// The rate for newcomers to each destination from the controller's last message, and the
+    /// amount newcomers have taken since.
     offers: FxHashMap<IpAddr, Rate>,
-    /// The least of them: of a newcomer whose destination is not known.
+    /// The smallest of them, for a newcomer with an unknown destination.
     least_offer: Rate,
     offered_at: Time,
     taken: Rate,
-    /// The controller's last word, and the last announcement of all flows because it asked.
+    /// The controller's last message, and the last announcement of all flows at its request.
     heard: Time,
     asked: Option<Time>,
-    /// Of the last news of any flow's rate.
+    /// The time of the last change of any flow's rate.
     pub(super) version: u64,
-    /// The last moment that was heard of.
+    /// The last known time.
     pub(super) at: Time,
     capacity: Option<Rate>,
     sample_at: Time,
@@ -55,13 +60,14 @@ pub struct PacecPort {
     window_from: Time,
 }
 
-/// The packet shows that its sender obeys rates, even if its SYN was not seen.
+/// Whether the packet shows that its sender obeys rates, even if its SYN was not seen.
 fn speaks(packet: &PacketInfo) -> bool {
     packet.option != RateOption::Absent || packet.unlimited.is_some()
 }
 
 impl PacecPort {
-    /// PACEC with these parameters (see [`Params::check`]) at this port, whose full packets are `mtu` long.
+    /// PACEC at this port with valid parameters (see [`Params::check`]). Full packets are `mtu`
+    /// bytes long.
     pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
         PacecPort {
             floor: params.floor(mtu),
@@ -83,15 +89,16 @@ impl PacecPort {
         }
     }
 
-    /// What a newcomer may have at once (PAC-22). Two that begin between the same updates pass this port at least, and what
-    /// the first got is not there for the second, whatever their destinations. Newcomers elsewhere are not known here.
+    /// The rate for a newcomer (PAC-22). Two newcomers between the same updates share at least this
+    /// port, so the first one's rate is subtracted for the second, whatever their destinations.
+    /// Newcomers at other ports are not known here.
     fn offer(&mut self, now: Time, to: &IpAddr) -> Rate {
         let rate = self.ready(now, Some(to));
         self.taken += rate;
         rate
     }
 
-    /// What the next newcomer would get.
+    /// The rate that the next newcomer would get.
     pub(super) fn ready(&self, now: Time, to: Option<&IpAddr>) -> Rate {
         let fresh = now.since(self.offered_at) < self.params.period().scale(OFFERS_KEPT, 1);
         let offered = match to {
@@ -102,14 +109,15 @@ impl PacecPort {
         (offered - self.taken).max(self.floor)
     }
 
-    /// The controller is there, or may be: a flow that has its rate by messages keeps it anyway (PAC-4).
+    /// Whether the controller works, or may work. A flow that gets its rate by messages keeps it in
+    /// any case (PAC-4).
     pub(super) fn is_guided(&self, now: Time) -> bool {
         self.params.signal == Signal::OutOfBand || now.since(self.heard) < ABANDONED
     }
 
-    /// A flow begins, or begins again. With a rate if this is its beginning for certain.
+    /// A flow begins, or resumes. It gets a rate if this is certainly its beginning.
     pub(super) fn begin(&mut self, now: Time, key: FlowKey, anew: bool, actions: &mut Vec<Action>) {
-        // What was told of an earlier one does not hold.
+        // Rates told to an earlier flow do not apply.
         self.close(&key, actions);
         if self.table.is_full() && self.table.get(&key).is_none() {
             return;
@@ -125,7 +133,7 @@ impl PacecPort {
         }
     }
 
-    /// FIN, RST: it does not count any more.
+    /// FIN or RST: the flow no longer counts.
     fn close(&mut self, key: &FlowKey, actions: &mut Vec<Action>) {
         let Some(flow) = self.table.get_mut(key) else { return };
         let was = core::mem::replace(&mut flow.state, State::Closed);
@@ -134,7 +142,7 @@ impl PacecPort {
         }
     }
 
-    /// A data packet of TCP. Whether it belongs to a flow that obeys rates.
+    /// A TCP data packet. Returns whether it belongs to a flow that obeys rates.
     fn on_tcp(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> bool {
         let (key, flags) = (packet.key, packet.flags);
         let opens = flags.syn && !flags.ack;
@@ -150,7 +158,8 @@ impl PacecPort {
             // The same SYN again.
             Some((State::Active, None)) if opens && speaks(packet) => {}
             _ if opens && speaks(packet) => self.begin(now, key, true, actions),
-            // The addresses and ports of a flow that obeyed, opened by one who does not.
+            // A new flow with the addresses and ports of one that obeyed, but from a sender that
+            // does not.
             Some(_) if opens => {
                 self.close(&key, actions);
                 self.table.remove(&key);
@@ -170,7 +179,7 @@ impl PacecPort {
         true
     }
 
-    /// Tells the source its rate by a message, if it is new, or was said long ago and may have been lost.
+    /// Sends the source its rate if it is new, or was sent long ago and may have been lost.
     fn tell(&mut self, now: Time, key: &FlowKey, actions: &mut Vec<Action>) {
         let (signal, again) = (self.params.signal, self.params.idle_after);
         let Some(flow) = self.table.get_mut(key) else { return };
@@ -181,12 +190,12 @@ impl PacecPort {
         }
     }
 
-    /// Silent flows end, the others are measured, and announced again when it is time.
+    /// Ends silent flows. Measures the others and announces them when due.
     fn end_window(&mut self, now: Time, actions: &mut Vec<Action>) {
         let window = now.since(self.window_from);
         self.window_from = now;
         let (idle_after, floor) = (self.params.idle_after, self.floor);
-        // Who has fallen silent makes room for newcomers.
+        // Silent flows make room for newcomers.
         let remembered = if self.table.is_full() { idle_after } else { REMEMBERED.max(idle_after) };
         for slot in 0..self.table.slots() {
             let Some(flow) = self.table.in_slot(slot).and_then(|id| self.table.at_mut(id)) else { continue };
@@ -227,7 +236,7 @@ impl PacecPort {
         }
     }
 
-    /// Of a port whose capacity nobody knows there is nothing to say: PACEC has no means to measure it.
+    /// A port of unknown capacity sends no report, because PACEC cannot measure capacity.
     fn report(&self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
         let Some(capacity) = port.capacity else { return };
         let rated = |of: &[Bytes]| of.iter().take(2).copied().sum::<Bytes>();
@@ -287,7 +296,7 @@ impl RateController for PacecPort {
         true
     }
 
-    /// In band it is what a real switch is: one with classes.
+    /// In-band signalling models a real switch, which has classes.
     fn queueing(&self) -> Queueing {
         match self.params.signal {
             Signal::InBand => Queueing::Classes,
@@ -305,7 +314,7 @@ impl RateController for PacecPort {
         self.sample_at = now + self.params.sample;
         self.window_at = now + self.params.period();
         self.window_from = now;
-        // What the next sample is compared with.
+        // The next sample is compared with these.
         self.report(now, port, actions);
         if port.capacity.is_none() {
             actions.push(Action::Log { event: "no-capacity-told", flow: None, value: f64::from(self.port) });
@@ -326,7 +335,8 @@ impl RateController for PacecPort {
         })
     }
 
-    /// The smaller of two values stands, as with BRF-61: who wrote the other one may limit the flow by other means.
+    /// The smaller of two values stands, as in BRF-61. The other writer may limit the flow in
+    /// another way.
     fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate> {
         if packet.flags.rst {
             self.close(&packet.key, actions);
@@ -366,7 +376,7 @@ impl RateController for PacecPort {
         if now >= self.sample_at || changed {
             self.report(now, port, actions);
         }
-        // On a grid, so that a late call does not shift the following ones.
+        // Aligned to a grid, so that a late call does not shift later ones.
         let next = |at: Time, every: Span| if now < at + every { at + every } else { now + every };
         if now >= self.sample_at {
             self.sample_at = next(self.sample_at, self.params.sample);
@@ -382,7 +392,7 @@ impl RateController for PacecPort {
             Message::Grants { port, flows, newcomers } if *port == self.port => {
                 self.on_grants(now, flows, newcomers, actions);
             }
-            // The controller has just begun and asks who is here.
+            // The controller has just started and asks for the flows.
             Message::Poll if self.asked.is_none_or(|at| now.since(at) >= self.params.idle_after) => {
                 self.asked = Some(now);
                 for flow in self.table.iter().filter(|flow| flow.state == State::Active) {
@@ -412,7 +422,7 @@ impl RateController for PacecPort {
         flow.rate().filter(|_| flow.state == State::Active)
     }
 
-    /// Real switches write into ACKs, and into nothing else.
+    /// Real switches write only into ACKs.
     fn aggregated(&mut self) -> Option<&mut dyn Aggregated> {
         match self.params.signal {
             Signal::InBand => Some(self),

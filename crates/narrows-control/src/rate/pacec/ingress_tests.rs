@@ -1,4 +1,4 @@
-//! A port by itself.
+//! A port without a controller.
 
 use super::harness::{ACK, FIN, MTU, SYN, SYN_ACK, key, mbit, packet};
 use super::{PacecPort, Params, Signal};
@@ -56,14 +56,14 @@ impl Port {
         self.pacec.on_message(ms(at), &message, &self.counters, &mut self.actions);
     }
 
-    /// Timers up to then.
+    /// Runs the timers until a time.
     fn until(&mut self, at: u64) {
         while self.pacec.next_timer() <= ms(at) {
             self.pacec.on_timer(self.pacec.next_timer(), &self.counters, &mut self.actions);
         }
     }
 
-    /// Announcements since: (flow, begun, demand).
+    /// Announcements since the last call: (flow, begun, demand).
     fn announced(&mut self) -> Vec<(FlowKey, bool, Option<Rate>)> {
         let announced = |action| match action {
             Action::ToController(Message::Flow { key, begun, demand, .. }) => Some((key, begun, demand)),
@@ -115,7 +115,7 @@ fn reports_every_ts_and_at_once_when_the_capacity_changes() {
 }
 
 #[test]
-fn of_a_port_whose_capacity_nobody_knows_it_says_so_once() {
+fn a_port_of_unknown_capacity_logs_that_once() {
     let counters = PortCounters::default();
     let (mut pacec, mut actions) = (PacecPort::new(Params::default(), 7, MTU), Vec::new());
     pacec.on_start(ms(0), &counters, &mut actions);
@@ -148,31 +148,31 @@ fn pac_21_a_flow_is_from_syn_to_fin_or_rst_or_a_second_of_silence() {
 }
 
 #[test]
-fn a_flow_whose_beginning_was_not_seen_begins_with_the_first_packet_that_speaks() {
+fn a_flow_without_a_seen_syn_begins_with_its_first_rated_packet() {
     let mut port = Port::new(Params::default());
     assert_eq!(port.data(0, key(1), ACK, RateOption::Absent), Leaf::OtherTcp);
     assert_eq!(port.announced(), []);
     assert_eq!(port.data(1, key(1), ACK, UNASSIGNED), Leaf::Elephant);
     assert_eq!(port.data(2, key(1), ACK, RateOption::Absent), Leaf::Elephant);
     assert_eq!(port.announced(), [(key(1), true, None)]);
-    // It has a rate from before, which stands until the controller speaks.
+    // It keeps its earlier rate until the controller answers.
     assert_eq!(port.pacec.allocation(&key(1)), None);
     assert_eq!(port.reverse(3, 1, ACK, UNASSIGNED), None);
 }
 
 #[test]
-fn others_are_background() {
+fn other_flows_are_background() {
     let mut port = Port::new(Params::default());
     assert_eq!(port.data(0, key(1), SYN, RateOption::Absent), Leaf::OtherTcp);
     assert_eq!(port.data(1, key(1), ACK, RateOption::Absent), Leaf::OtherTcp);
     let udp = FlowKey { proto: Proto::Udp, ..key(2) };
     assert_eq!(port.data(1, udp, TcpFlags::default(), RateOption::Absent), Leaf::Udp);
-    // ACKs and SYN-ACKs of flows of the opposite direction are no data of this one.
+    // ACKs and SYN-ACKs of flows in the opposite direction are not data of this one.
     assert_eq!(port.data(2, key(3), SYN_ACK, UNASSIGNED), Leaf::OtherTcp);
     let ack = packet(key(3), Bytes::ZERO, ACK, UNASSIGNED);
     let admission = port.pacec.on_data(ms(2), &ack, &port.counters, &mut port.actions);
     assert_eq!(admission, Admission::Queue(Leaf::OtherTcp));
-    // One that obeyed, and a new one from the same port that does not.
+    // One flow that obeyed, and a new one from the same port that does not.
     port.data(3, key(4), SYN, UNASSIGNED);
     assert_eq!(port.data(4, key(4), SYN, RateOption::Absent), Leaf::OtherTcp);
     assert_eq!(port.data(5, key(4), ACK, RateOption::Absent), Leaf::OtherTcp);
@@ -201,14 +201,14 @@ fn pac_22_the_syn_ack_carries_the_initial_grant() {
 }
 
 #[test]
-fn out_of_band_a_source_is_told_each_change() {
+fn out_of_band_a_source_gets_each_change() {
     let mut port = Port::new(Params::default());
     port.data(0, key(1), SYN, UNASSIGNED);
     port.actions.clear();
     for (at, rate) in [(50, 40.0), (100, 40.0), (150, 49.0), (400, 49.0), (1150, 49.0)] {
         port.grant(at, 1, mbit(rate));
     }
-    // Again after a second, as the message may have been lost.
+    // Again after a second, because the message may have been lost.
     assert_eq!(port.told(), [40.0, 49.0, 49.0].map(|rate| (key(1), mbit(rate))));
     assert_eq!(port.reverse(1160, 1, ACK, UNASSIGNED), None);
     assert_eq!(port.pacec.allocation(&key(1)), Some(mbit(49.0)));
@@ -233,7 +233,7 @@ fn in_band_once_per_tc_and_the_smaller_value_stands() {
 }
 
 #[test]
-fn a_flow_that_begins_elsewhere_is_left_alone() {
+fn a_flow_that_begins_elsewhere_is_not_limited() {
     for params in [Params::default(), in_band()] {
         let mut port = Port::new(params);
         port.data(0, key(1), SYN, UNASSIGNED);
@@ -259,7 +259,7 @@ fn where_no_flow_begins_nothing_is_announced_or_written_but_flows_are_known() {
 }
 
 #[test]
-fn a_flow_that_uses_less_asks_for_less() {
+fn a_flow_that_uses_less_requests_less() {
     let mut port = Port::new(Params::default());
     port.data(0, key(1), SYN, UNASSIGNED);
     port.data(0, key(2), SYN, UNASSIGNED);
@@ -284,7 +284,7 @@ fn a_flow_that_uses_less_asks_for_less() {
 }
 
 #[test]
-fn a_flow_that_goes_on_after_a_pause_begins_anew() {
+fn a_flow_that_resumes_after_a_pause_begins_again() {
     let mut port = Port::new(Params::default());
     port.data(0, key(1), SYN, UNASSIGNED);
     port.data(1, key(1), ACK, RateOption::Absent);
@@ -312,7 +312,7 @@ fn the_same_addresses_and_ports_again_are_a_new_flow() {
 }
 
 #[test]
-fn a_syn_without_data_is_not_remembered_and_silent_flows_make_room() {
+fn a_syn_without_data_is_not_kept_and_silent_flows_make_room() {
     let mut port = Port::new(Params { max_flows: 2, ..Params::default() });
     port.data(0, key(1), SYN, UNASSIGNED);
     port.data(0, key(2), SYN, UNASSIGNED);
@@ -327,7 +327,7 @@ fn a_syn_without_data_is_not_remembered_and_silent_flows_make_room() {
 }
 
 #[test]
-fn a_full_table_counts_by_what_packets_say() {
+fn with_a_full_table_packets_are_classified_by_their_contents() {
     let mut port = Port::new(Params { max_flows: 1, ..Params::default() });
     port.data(0, key(1), SYN, UNASSIGNED);
     assert_eq!(port.data(1, key(2), SYN, UNASSIGNED), Leaf::Elephant);
@@ -337,7 +337,7 @@ fn a_full_table_counts_by_what_packets_say() {
     assert_eq!(port.reverse(4, 2, SYN_ACK, UNASSIGNED), None);
 }
 
-/// What a data plane is told of a flow: (rate, leaf, pause).
+/// The data plane's decision on a flow: (rate, leaf, pause).
 fn decided(port: &mut Port, at: u64, n: u32) -> Option<(Option<Rate>, Leaf, Span)> {
     let of = port.pacec.aggregated().unwrap();
     let handle = of.handle(&key(n))?;
@@ -352,7 +352,7 @@ fn counted(port: &mut Port, at: u64, n: u32, bytes: u64) -> Standing {
 }
 
 #[test]
-fn counts_stand_for_packets() {
+fn counts_replace_packets() {
     let (mut port, tc) = (Port::new(in_band()), Params::default().period());
     port.data(0, key(1), SYN, UNASSIGNED);
     port.reverse(10, 1, SYN_ACK, UNASSIGNED);
@@ -364,7 +364,8 @@ fn counts_stand_for_packets() {
     port.grant(70, 1, mbit(40.0));
     assert_eq!(port.pacec.version(), version + 1, "nothing new");
     assert_eq!(decided(&mut port, 70, 1), Some((Some(mbit(40.0)), Leaf::Elephant, tc)));
-    // Half of what it may have: measured from counts as from packets (here 20 Mbit/s in windows of Tc).
+    // Half of its permitted rate: counts measure it as packets do (here 20 Mbit/s in windows of
+    // Tc).
     port.announced();
     for at in (80..=400).step_by(10) {
         port.until(at - 1);
@@ -373,7 +374,7 @@ fn counts_stand_for_packets() {
     port.until(500);
     let demands: Vec<_> = port.announced().into_iter().map(|(_, _, demand)| demand).collect();
     assert_eq!(demands, [Some(mbit(22.0))]);
-    // A second of silence, and on.
+    // A second of silence, then data.
     port.until(1_399);
     port.announced();
     port.until(1_400);
@@ -391,9 +392,9 @@ fn counts_stand_for_packets() {
     assert_eq!(standing, Standing::Gone);
 }
 
-/// PAC-22, handed out before the controller hears of anybody.
+/// PAC-22, granted before the controller learns of the flow.
 #[test]
-fn the_first_newcomer_gets_what_is_left_and_others_the_floor() {
+fn the_first_newcomer_gets_the_rest_and_others_the_floor() {
     let mut port = Port::new(in_band());
     let floor = Params::default().floor(MTU);
     for (n, rate) in [(1, 30.0), (2, 10.0)] {
@@ -415,14 +416,14 @@ fn the_first_newcomer_gets_what_is_left_and_others_the_floor() {
     assert_eq!(port.pacec.allocation(&key(9)), Some(mbit(50.0)));
 }
 
-/// Nobody is bound for ever to what a controller said that is gone.
+/// Rates of a controller that has failed expire.
 #[test]
 fn in_band_a_port_falls_silent_two_seconds_after_its_controller() {
     let mut port = Port::new(in_band());
     port.data(0, key(1), SYN, UNASSIGNED);
     port.grant(100, 1, mbit(40.0));
     let mut told = |at| {
-        // Data go on, or the flow would end.
+        // Data continues; otherwise the flow would end.
         port.data(at - 1, key(1), ACK, RateOption::Absent);
         port.until(at);
         let newcomer = port.pacec.grant(None, 1).is_some();

@@ -1,15 +1,16 @@
-//! What a port's reports say about its link: samples, and from them once per Tc what there is to hand out.
+//! The controller's view of a link: samples from the port's reports, and once per Tc the available
+//! capacity.
 
 use super::params::{Mode, Params};
 use super::utilisation::{Sample, Samples, residual};
 use crate::rate::Report;
 use crate::units::{Bytes, Rate, Time};
 
-/// Periods, or reports if these come more rarely, for which the last samples stand in for those that did not come
-/// (PAC-24); and what a sample may span, as a report may be lost.
+/// Periods (or reports, if those are rarer) for which the last samples replace missing ones
+/// (PAC-24). Also the maximum length of a sample, because reports may be lost.
 const STALE: u32 = 3;
 
-/// The counters that the next report is compared with.
+/// The counters of the last report.
 #[derive(Copy, Clone, Debug)]
 struct Base {
     at: Time,
@@ -17,17 +18,17 @@ struct Base {
     rated: Bytes,
 }
 
-/// A link as the controller knows it.
+/// A link in the controller's view.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     params: Params,
     capacity: Rate,
     base: Option<Base>,
-    /// Of the period that is under way.
+    /// Samples of the current period.
     coming: Samples,
-    /// Of the last period that had any.
+    /// Samples of the last period that had any.
     samples: Samples,
-    /// Periods since, the one that just ended included.
+    /// Periods since then, including the one that just ended.
     silent: u32,
     /// Periods between two reports, at least one.
     every: u32,
@@ -46,13 +47,14 @@ impl Link {
         }
     }
 
-    /// Something was heard of it: of a link that is quite unknown nothing is promised.
+    /// Whether there has been a report. Unknown links get no allocation.
     pub(super) fn is_known(&self) -> bool {
         self.base.is_some()
     }
 
-    /// Takes a report. One that is older than the last is ignored, unless the port was silent for so long that its clock may
-    /// have begun anew. Counters that went back, or that span more than two periods, are a new beginning and no sample.
+    /// Processes a report. An outdated one is ignored, unless the port was silent so long that its
+    /// clock may have restarted. Counters that decreased, or that span more than two periods,
+    /// restart the measurement and give no sample.
     pub(super) fn on_report(&mut self, report: &Report) {
         if self.base.is_some_and(|base| report.at <= base.at) && self.silent <= self.patience() {
             return;
@@ -73,7 +75,7 @@ impl Link {
         self.coming.add(Sample { passed, background, queued: report.queued, span });
     }
 
-    /// The period ends. Returns I_i(s).
+    /// Ends the period. Returns I_i(s).
     pub(super) fn end_period(&mut self) -> f64 {
         if self.coming.is_empty() {
             self.silent = self.silent.saturating_add(1);
@@ -84,7 +86,7 @@ impl Link {
         self.samples.utilisation(self.capacity, self.params.queue_weight(), self.params.sample)
     }
 
-    /// There is nothing to go by: the link's flows share eta * C (PAC-24).
+    /// There are no recent samples: the link's flows share eta * C (PAC-24).
     pub(super) fn is_blind(&self) -> bool {
         self.silent > self.patience() || self.samples.is_empty()
     }
@@ -93,12 +95,12 @@ impl Link {
         STALE * self.every
     }
 
-    /// Flows may begin at its port's switch.
+    /// Whether flows may begin at its port's switch.
     pub(super) fn is_edge(&self) -> bool {
         self.params.edge
     }
 
-    /// By which law the link is shared out.
+    /// The law for this link.
     pub(super) fn mode(&self) -> Mode {
         self.params.mode
     }
@@ -108,7 +110,7 @@ impl Link {
         self.capacity.mul_f64(self.params.eta)
     }
 
-    /// What the flows may have together, whose rates so far, on this link, add up to `granted`.
+    /// The total rate available to its flows, whose current rates on this link add up to `granted`.
     pub(super) fn available(&self, utilisation: f64, granted: u64) -> u64 {
         let available = match self.params.mode {
             _ if !self.is_known() => Rate::MAX,
@@ -118,7 +120,7 @@ impl Link {
                 let Params { eta, drain, .. } = self.params;
                 self.samples.available(self.capacity, eta, drain, self.params.period())
             }
-            // PAC-19 by link. Flows that leave their rates unused must not raise it for ever.
+            // PAC-19 per link. Rates that flows leave unused must not raise it without bound.
             Mode::Incremental => {
                 let step = self.params.kappa * self.capacity.as_f64() * (self.params.eta - utilisation);
                 Rate::from_f64(granted as f64 + step).min(self.target())
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn background_and_queue_are_taken_off() {
+    fn background_and_queue_are_subtracted() {
         let mut link = Link::new(Params::default());
         assert!(!link.is_known());
         for i in 0..=5 {
@@ -187,7 +189,8 @@ mod tests {
             link.on_report(&report(at, departed, 0, 0));
         }
         assert_eq!(available(&mut link), 780_000);
-        // From the future, as a broken clock has it: what is in order again is not heard for some periods.
+        // A report from the future, from a faulty clock: valid reports are then ignored for some
+        // periods.
         link.on_report(&Report { at: Time::NEVER, ..report(0, 8_000, 0, 0) });
         for i in 1..=8 {
             for j in 0..5 {
@@ -199,9 +202,9 @@ mod tests {
         assert_eq!(link.available(0.0, 0), 880_000);
     }
 
-    /// Counters that are read every 20 ms in a domain that decides every 5 ms.
+    /// Counters read every 20 ms in a domain with a period of 5 ms.
     #[test]
-    fn reports_that_come_more_rarely_than_periods_are_samples_too() {
+    fn reports_rarer_than_periods_are_samples_too() {
         let mut link = Link::new(Params { sample: Span::from_millis(5), samples: 1, ..Params::default() });
         for at in (0..=200).step_by(20) {
             let period = Span::from_millis(20);
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_began_anew_is_a_new_beginning() {
+    fn a_restarted_port_restarts_the_measurement() {
         let mut link = Link::new(Params::default());
         link.on_report(&report(0, 1_000_000, 0, 0));
         link.on_report(&report(10, 1_003_000, 0, 0));
@@ -224,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_use_little_do_not_raise_what_is_available_above_the_target() {
+    fn unused_rates_do_not_raise_the_available_rate_above_the_target() {
         let mut link = Link::new(Params { mode: Mode::Incremental, ..Params::default() });
         link.on_report(&report(0, 0, 0, 0));
         link.on_report(&report(10, 1_000, 1_000, 0));

@@ -1,9 +1,11 @@
-//! PACEC, path associativity centralized explicit congestion control: one controller knows all links and all flows of a
-//! domain, computes what each flow may send, and tells the flow's source through its first switch.
+//! PACEC, path associativity centralized explicit congestion control: one controller knows all
+//! links and flows of a domain, computes each flow's rate, and sends it to the flow's source
+//! through its first switch.
 //!
-//! After Hertiana, Kurniawan, Hendrawan and Pasaribu, "Effective Router Assisted Congestion Control for SDN", IJECE 8(6),
-//! 2018. `PAC-n` are the rules of `docs/reference/rules/pacec.md`. What the paper prints shares out only what
-//! is left over, and oscillates; [`Mode`] chooses between that and what its results must have come from.
+//! After Hertiana, Kurniawan, Hendrawan and Pasaribu, "Effective Router Assisted Congestion Control
+//! for SDN", IJECE 8(6), 2018. `PAC-n` are the rules of `docs/reference/rules/pacec.md`. The
+//! printed law divides only residual capacity and oscillates. [`Mode`] selects that law or one that
+//! can explain the paper's results.
 //!
 //! | module | idea |
 //! | --- | --- |

@@ -1,70 +1,73 @@
-//! Every constant of PACEC in one place, with where it comes from. The paper gives none of them (PAC-23).
+//! The constants of PACEC with their sources. The paper gives none of them (PAC-23).
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::rate::ranges;
 use crate::units::{Bytes, Rate, Span};
 
-/// Which law turns reports into rates.
+/// The law that computes rates from reports.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Equations 5 to 9 as printed: what is left over, divided by the flows of the path. It oscillates (PAC-18).
+    /// Equations 5 to 9 as printed: the residual capacity over the number of flows of the path. It
+    /// oscillates (PAC-18).
     Literal,
-    /// Max-min fair shares of what other traffic leaves (PAC-18).
+    /// Max-min fair shares of the capacity that other traffic leaves (PAC-18).
     #[default]
     Resolved,
-    /// The same shares of a capacity that is approached in steps, from counters of all traffic alone (PAC-19).
+    /// The same shares, of a capacity that is approached in steps and needs only counters of all
+    /// traffic (PAC-19).
     Incremental,
 }
 
-/// How a rate gets from the ingress to the source (PAC-3).
+/// How the ingress sends a rate to the source (PAC-3).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Signal {
-    /// Written into a packet of the opposite direction, at most once per Tc (PAC-3a).
+    /// In a packet of the reverse direction, at most once per Tc (PAC-3a).
     InBand,
-    /// By a message of its own (PAC-3b).
+    /// In a message of its own (PAC-3b).
     #[default]
     OutOfBand,
 }
 
-/// A value that is there. `Option`'s own rule would take a null for nothing and hide the type in errors.
+/// A present value. `Option`'s own deserializer accepts null and hides the type in errors.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     f64::deserialize(deserializer).map(Some)
 }
 
-/// Parameters of PACEC. Sample and samples hold for the domain, and so does the mode if it is literal: its
-/// controller takes those of its first port.
+/// Parameters of PACEC. Sample and samples apply to the domain, and so does literal mode: the
+/// controller uses its first port's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     /// Which law.
     pub mode: Mode,
-    /// Ts: how often a port reports (PAC-2, PAC-23). 10 ms.
+    /// Ts: time between a port's reports (PAC-2, PAC-23). 10 ms.
     pub sample: Span,
-    /// m: samples to a control period Tc = m * Ts (PAC-11, PAC-23). 5. Tc should not be below the greatest RTT and both
-    /// ways to the controller, so that an update sees the effect of the one before.
+    /// m: samples per control period Tc = m * Ts (PAC-11, PAC-23). 5. Tc should be at least the
+    /// longest RTT plus both ways to the controller, so that an update sees the effect of the
+    /// previous one.
     pub samples: u32,
-    /// Part of the link that is handed out (PAC-18). 0.98. The literal mode hands out all.
+    /// Share of the link to allocate (PAC-18). 0.98. Literal mode allocates all.
     pub eta: f64,
-    /// w_q: weight of the queue in the utilisation (PAC-15). Ts / Tc, in literal mode 1.
+    /// w_q: weight of the queue in the utilisation (PAC-15). Default: Ts / Tc, in literal mode 1.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub queue_weight: Option<f64>,
-    /// w_q': part of the mean queue to be drained in one Tc, in resolved mode (PAC-18). 1.
+    /// w_q': share of the mean queue to drain in one Tc, in resolved mode (PAC-18). 1.
     pub drain: f64,
     /// Step of the incremental mode (PAC-19). 0.5.
     pub kappa: f64,
-    /// Least rate of an active flow in full packets per Tc (PAC-16). 2, in literal mode 0.
+    /// Minimum rate of an active flow in full packets per Tc (PAC-16). 2, in literal mode 0.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub floor_packets: Option<f64>,
     /// A flow without data for this long has ended (PAC-21). 1 s.
     pub idle_after: Span,
-    /// How sources hear of their rates.
+    /// How sources receive their rates.
     pub signal: Signal,
-    /// Flows may begin at this port's switch. Where that is known not to be so the port announces and tells nothing.
+    /// Whether flows may begin at this port's switch. If not, the port announces and tells nothing.
     pub edge: bool,
-    /// Most flows that a port keeps (ours). The domain keeps four times as many.
+    /// Maximum number of flows that a port keeps (ours). The domain keeps four times as many.
     pub max_flows: usize,
 }
 
@@ -88,7 +91,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Checks the parameters; an error names the first that will not do, what was found and what would do.
+    /// Checks the parameters. An error states the first invalid one, what was found and what was
+    /// expected.
     pub fn check(&self) -> Result<(), String> {
         ranges::numbers(&[
             ("eta", self.eta, 0.01, 1.0),
@@ -116,13 +120,13 @@ impl Params {
         self.queue_weight.unwrap_or(by_mode)
     }
 
-    /// Least rate of an active flow in full packets per Tc.
+    /// Minimum rate of an active flow in full packets per Tc.
     fn floor_packets(&self) -> f64 {
         let by_mode = if self.mode == Mode::Literal { 0.0 } else { 2.0 };
         self.floor_packets.unwrap_or(by_mode)
     }
 
-    /// r_min (PAC-16) where full packets are `mtu` long.
+    /// r_min (PAC-16) for full packets of `mtu` bytes.
     pub fn floor(&self, mtu: Bytes) -> Rate {
         Rate::of(mtu, self.period()).mul_f64(self.floor_packets())
     }
@@ -141,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_is_the_default() {
+    fn unnamed_parameters_have_defaults() {
         assert_eq!(parse::<f64>(&[]).unwrap(), Params::default());
         assert_eq!(parse(&[("queue_weight", 0.5)]).unwrap().queue_weight(), 0.5);
         let literal = parse(&[("mode", "literal"), ("signal", "in-band")]).unwrap();
@@ -150,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn mode_decides_the_weight_of_the_queue_and_the_floor() {
+    fn mode_determines_the_weight_of_the_queue_and_the_floor() {
         let (mtu, resolved) = (Bytes::new(1500), Params::default());
         assert_eq!(resolved.period(), Span::from_millis(50));
         assert_eq!(resolved.queue_weight(), 0.2);
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_values_are_refused_with_name_and_range() {
+    fn absurd_values_are_rejected_with_name_and_range() {
         assert_eq!(Params::default().check(), Ok(()));
         for (bad, text) in [
             (Params { eta: 2.0, ..Params::default() }, "eta is 2, but must be from 0.01 to 1"),

@@ -1,4 +1,5 @@
-//! Whatever comes in whatever order: no panic, no grant beyond what a link has, no table beyond its bounds.
+//! Arbitrary events in any order: no panic, no grant beyond a link's capacity, no table beyond its
+//! bounds.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -12,7 +13,7 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Of the magnitude of the thing, or anything at all.
+/// Plausible values, or arbitrary ones.
 fn number(usual: u64) -> impl Strategy<Value = u64> {
     prop_oneof![6 => 0..usual, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
@@ -64,7 +65,7 @@ fn mode() -> impl Strategy<Value = Mode> {
     prop_oneof![Just(Mode::Literal), Just(Mode::Resolved), Just(Mode::Incremental)]
 }
 
-/// Ports 0 to 5, of which the controller has 1 to 5, and routes of up to four of any.
+/// Ports 0 to 5, of which the controller has 1 to 5, and routes of up to four of them.
 fn routes() -> impl Strategy<Value = Routes> {
     vec(vec(0..7u32, 0..5), 0..30).prop_map(|paths| {
         Routes(paths.into_iter().enumerate().map(|(n, path)| (key(n as u32), path)).collect())
@@ -73,7 +74,7 @@ fn routes() -> impl Strategy<Value = Routes> {
 
 proptest! {
     #[test]
-    fn the_controller_survives_garbage_and_stays_within_its_bounds(
+    fn the_controller_stays_within_its_bounds_for_any_input(
         mode in mode(),
         routes in routes(),
         messages in vec((0..7u32, number(100_000_000), proptest::option::of(message())), 1..200),
@@ -134,7 +135,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn a_port_survives_garbage_and_stays_within_its_bounds(
+    fn a_port_stays_within_its_bounds_for_any_input(
         in_band: bool,
         edge: bool,
         mode in mode(),
@@ -189,7 +190,7 @@ proptest! {
 /// Capacity; background and queue of a sample.
 type Link = (u64, u64, u64);
 
-/// Routes over the first ports of some, each at most once.
+/// Routes over some of the first ports, each at most once.
 fn tidy_routes() -> impl Strategy<Value = (Vec<Link>, Vec<Vec<PortId>>)> {
     (2usize..9).prop_flat_map(|links| {
         let path =
@@ -204,9 +205,9 @@ fn tidy_routes() -> impl Strategy<Value = (Vec<Link>, Vec<Vec<PortId>>)> {
 }
 
 proptest! {
-    /// PAC-14: on no link is more granted than there is, but for the floors where those alone are more (PAC-16).
+    /// PAC-14: on no link do the grants exceed the capacity, except for the floors (PAC-16).
     #[test]
-    fn the_sum_on_every_link_is_at_most_what_is_available(
+    fn the_sum_on_every_link_is_at_most_the_available_rate(
         (links, paths) in tidy_routes(),
         incremental: bool,
         demands in vec(proptest::option::of(number(10_000_000)), 40),

@@ -11,9 +11,9 @@ use crate::units::{Rate, Time};
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Active,
-    /// Nothing came for `idle_after`.
+    /// No data for `idle_after`.
     Idle,
-    /// FIN was seen; what still comes is retransmitted.
+    /// FIN was seen. Later data is retransmitted.
     Closed,
 }
 
@@ -22,25 +22,25 @@ pub(super) enum State {
 pub(super) struct Flow {
     pub(super) key: FlowKey,
     pub(super) state: State,
-    /// It had data: a SYN alone is not remembered.
+    /// It had data. A SYN alone is not kept.
     pub(super) had_data: bool,
     /// Last data.
     pub(super) heard: Time,
     pub(super) announced: Time,
-    /// Until the controller speaks; none for a flow that was there before this port.
+    /// The rate until the controller answers; none for a flow older than this port's state.
     pub(super) initial: Option<Rate>,
-    /// By the controller; [`Rate::MAX`]: it begins elsewhere.
+    /// The controller's rate; [`Rate::MAX`] if the flow begins elsewhere.
     pub(super) granted: Option<Rate>,
-    /// What the source was told last out of band, and when.
+    /// The rate last sent to the source out of band, and when.
     pub(super) told: Option<(Rate, Time)>,
-    /// In band: when the next may be written, and what that was before the last.
+    /// In band: when the next rate may be written, and the value before the last write.
     pub(super) gate: Time,
     pub(super) gate_before: Time,
     pub(super) meter: Meter,
 }
 
 impl Flow {
-    /// One that begins, is announced, and may have `initial` until the controller speaks.
+    /// A flow that begins and is announced, with `initial` until the controller answers.
     pub(super) fn new(now: Time, key: FlowKey, initial: Option<Rate>) -> Self {
         Flow {
             key,
@@ -57,12 +57,12 @@ impl Flow {
         }
     }
 
-    /// It begins at another port, says the controller.
+    /// The controller says that it begins at another port.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.granted == Some(Rate::MAX)
     }
 
-    /// What its source may be told here.
+    /// The rate to tell its source here.
     pub(super) fn rate(&self) -> Option<Rate> {
         match self.granted {
             Some(Rate::MAX) => None,
@@ -93,7 +93,7 @@ impl Table {
         self.flows.iter()
     }
 
-    /// Slots that a whole walk passes.
+    /// The number of slots of a full scan.
     pub(super) fn slots(&self) -> usize {
         self.flows.len()
     }
@@ -123,7 +123,7 @@ impl Table {
         self.at_mut(self.find(key)?)
     }
 
-    /// Takes the place of the one of the same key, if there is one. Otherwise there must be room.
+    /// Replaces the flow with the same key, if there is one. Otherwise there must be room.
     pub(super) fn insert(&mut self, flow: Flow) {
         let key = flow.key;
         if let Some(old) = self.get_mut(&key) {

@@ -1,23 +1,24 @@
-//! From samples of a link to its utilisation, and from the links of a path to its rate (PAC-10 to PAC-18).
+//! The utilisation of a link from its samples, and the rate of a path from its links (PAC-10 to
+//! PAC-18).
 //!
-//! Everything is in bytes, where the paper has bits and packets.
+//! All values are in bytes. The paper has bits and packets.
 
 use crate::units::{Bytes, Rate, Span};
 
-/// What a link did in one sample.
+/// One sample of a link.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Y: what left the port, all traffic.
+    /// Y: bytes that left the port, all traffic.
     pub passed: Bytes,
-    /// What of it does not obey rates.
+    /// The part of it that does not obey rates.
     pub background: Bytes,
-    /// Q: what is queued at the end.
+    /// Q: bytes queued at the end.
     pub queued: Bytes,
-    /// How long it took: Ts, or more if reports were lost.
+    /// Length: Ts, or more if reports were lost.
     pub span: Span,
 }
 
-/// The samples of one control period, added up.
+/// The sums of one control period.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Samples {
     passed: f64,
@@ -29,7 +30,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Adds one. A sample that took no time says nothing.
+    /// Adds a sample. One of zero length is ignored.
     pub fn add(&mut self, sample: Sample) {
         if sample.span == Span::ZERO {
             return;
@@ -46,8 +47,9 @@ impl Samples {
         self.count == 0.0
     }
 
-    /// I_i(s) of equation 6 in the units of PAC-15, for samples of `ts` each and the weight w_q of the queue; above 1 when
-    /// the link has more to do than it can. Samples of unequal length count by their length. A link without capacity is full.
+    /// I_i(s) of equation 6 in the units of PAC-15, for samples of `ts` each and the weight w_q of
+    /// the queue. It exceeds 1 if the link is overloaded. Samples have weight by length. A link
+    /// without capacity is full.
     pub fn utilisation(&self, capacity: Rate, queue_weight: f64, ts: Span) -> f64 {
         if capacity == Rate::ZERO || ts == Span::ZERO {
             return 1.0;
@@ -59,23 +61,26 @@ impl Samples {
         (self.passed / self.span + queue) / capacity.as_f64()
     }
 
-    /// A_i(s) of PAC-18: what the link has for flows that obey rates, when the mean queue is to drain at `drain` per `tc`.
+    /// A_i(s) of PAC-18: the capacity for rated flows, when `drain` of the mean queue is to drain
+    /// per `tc`.
     pub fn available(&self, capacity: Rate, eta: f64, drain: f64, tc: Span) -> Rate {
         let mut left = eta * capacity.as_f64();
         if !self.is_empty() {
             left -= self.background / self.span + drain * self.queued / self.count / tc.as_secs_f64();
         }
-        // What is negative becomes nothing.
+        // A negative value becomes zero.
         Rate::from_f64(left)
     }
 }
 
-/// What a link has left over, to the nearest byte/s: C_i * (1 - I_i), or nothing (PAC-10, PAC-16).
+/// The residual capacity of a link, to the nearest byte/s: C_i * (1 - I_i), at least 0 (PAC-10,
+/// PAC-16).
 pub fn residual(capacity: Rate, utilisation: f64) -> Rate {
     Rate::from_f64(capacity.as_f64() * (1.0 - utilisation) + 0.5)
 }
 
-/// R_p of equations 5 and 7 from capacity and utilisation of the path's links; `None` for a path without links.
+/// R_p of equations 5 and 7 from capacity and utilisation of the path's links; `None` without
+/// links.
 pub fn path_rate(links: impl IntoIterator<Item = (Rate, f64)>) -> Option<Rate> {
     links.into_iter().map(|(capacity, utilisation)| residual(capacity, utilisation)).min()
 }
@@ -85,7 +90,7 @@ pub fn flow_rate(path: Rate, flows: u64) -> Rate {
     Rate::from_bytes_per_sec(path.as_bytes_per_sec() / flows.max(1))
 }
 
-/// The utilisation matrix (PAC-17): I_i(s) of every link for some periods back.
+/// The utilisation matrix (PAC-17): I_i(s) of every link for the last periods.
 #[derive(Clone, Debug)]
 pub struct Matrix {
     periods: usize,
@@ -96,13 +101,13 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Of this many links and periods, all idle.
+    /// For this many links and periods, all idle.
     pub fn new(links: usize, periods: usize) -> Self {
         let periods = periods.max(1);
         Matrix { periods, cells: vec![0.0; links.saturating_mul(periods)], ended: 0 }
     }
 
-    /// The next period: one figure for each link in turn.
+    /// Adds a period with one value per link.
     pub fn push(&mut self, figures: impl IntoIterator<Item = f64>) {
         let column = self.ended % self.periods;
         for (row, figure) in self.cells.chunks_exact_mut(self.periods).zip(figures) {
@@ -113,7 +118,7 @@ impl Matrix {
         self.ended += 1;
     }
 
-    /// I of this link, `ago` periods before the last. `None` for a link, or from a time, that it does not have.
+    /// I of this link, `ago` periods before the last; `None` if it is out of range.
     pub fn get(&self, link: usize, ago: usize) -> Option<f64> {
         if ago >= self.periods {
             return None;
@@ -183,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_that_took_twice_as_long_counts_twice() {
+    fn a_sample_of_twice_the_length_counts_twice() {
         let mut lost = Samples::default();
         lost.add(Sample { passed: Bytes::new(50_000), span: TS, ..Sample::default() });
         lost.add(Sample { passed: Bytes::new(200_000), span: TS + TS, ..Sample::default() });
@@ -201,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn pac_17_the_matrix_remembers_as_far_as_it_is_wide() {
+    fn pac_17_the_matrix_holds_as_many_periods_as_it_is_wide() {
         let mut matrix = Matrix::new(2, 3);
         assert_eq!(matrix.get(0, 0), None);
         for s in 0..5 {

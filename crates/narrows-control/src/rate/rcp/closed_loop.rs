@@ -1,18 +1,20 @@
-//! The laws of RCP and XCP in a closed loop without packets: N flows of equal RTT d send what they were told d ago over
-//! one link of 10 Gbit/s, whose queue has no limit.
+//! The laws of RCP and XCP in a closed loop without packets: N flows of equal RTT d send at the
+//! rate they were told d ago, over one link of 10 Gbit/s with an unlimited queue.
 //!
-//! Time goes in slots, ten to an update (RCP) or to an RTT (XCP). In each the flows send, the queue takes what the link
-//! does not, and what is told in a slot takes effect at the port d later. The queue does not lengthen the RTT, and d is
-//! told to the port beforehand: what is looked at is the law, not its estimate of d. RCP's flows begin with what the
-//! port says (0.05 * C each: a flash crowd if they are many), XCP's at 0.05 and 0.95 of C / N in turns.
+//! Time advances in slots, ten per update (RCP) or per RTT (XCP). In each slot the flows send, the
+//! queue holds what the link cannot carry, and a told rate reaches the port d later. The queue does
+//! not lengthen the RTT, and the port knows d: the test examines the law, not its estimate of d.
+//! RCP's flows start with the port's first rate (0.05 * C each, a flash crowd if there are many).
+//! XCP's start alternately at 0.05 and 0.95 of C / N.
 //!
-//! What becomes of it is judged by the last quarter of 200 RTTs:
+//! The last quarter of 200 RTTs decides the result:
 //!
 //! * *settles*: the rate of every flow stays within 5 % of C / N;
-//! * *diverges*: else, and the queue grows: its maximum in the second half of that quarter is more than 5 % above that
-//!   in the first, and above C * d;
-//! * *rings*: else, and a rate crosses C / N: an oscillation that is bounded, or dies out too slowly;
-//! * *creeps*: else: on the way still.
+//! * *diverges*: otherwise, if the queue grows: its maximum in the second half of that quarter
+//!   exceeds that of the first by more than 5 %, and exceeds C * d;
+//! * *rings*: otherwise, if a rate crosses C / N: an oscillation that is bounded or decays too
+//!   slowly;
+//! * *creeps*: otherwise: still approaching.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -21,13 +23,13 @@ use super::{Law, Params, margin};
 use crate::rate::xcp;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// What the link carries, bytes/s.
+/// The link's capacity, bytes/s.
 const C: f64 = 1.25e9;
 const RTTS: usize = 200;
-/// Slots of an update, or of an RTT.
+/// Slots per update, or per RTT.
 const SLOTS: u64 = 10;
 
-/// A loop: the RTT, how many flows, and what the port believes that the link carries as a multiple of what it does.
+/// A loop: the RTT, the number of flows, and the port's assumed capacity over the actual one.
 #[derive(Copy, Clone, Debug)]
 struct Setting {
     rtt: Span,
@@ -47,21 +49,21 @@ impl Setting {
     }
 }
 
-/// The link, and what was seen of the flows on it.
+/// The link, and statistics of the flows on it.
 #[derive(Debug)]
 struct Link {
     setting: Setting,
     slot: f64,
-    /// Slots in all, and gone by.
+    /// Total slots, and slots so far.
     slots: usize,
     at: usize,
     queued: f64,
-    /// Parts of bytes that the laws, which count whole ones, have not heard of yet.
+    /// Fractions of bytes that the laws, which count whole bytes, have not seen yet.
     rest: f64,
-    /// The last slot in which a rate was not within 5 %.
+    /// The last slot with a rate outside 5 %.
     unsettled: usize,
     peak: f64,
-    /// Of the last quarter: rates as multiples of C / N, greatest queue of its two halves, bytes carried.
+    /// For the last quarter: rates over C / N, maximum queue of its two halves, bytes carried.
     least: f64,
     most: f64,
     queue: [f64; 2],
@@ -86,7 +88,7 @@ impl Link {
         }
     }
 
-    /// The bytes of a flow, or of some, in this slot as the port counts them.
+    /// The bytes of one or several flows in this slot, as the port counts them.
     fn whole(&mut self, bytes: f64) -> Bytes {
         self.rest += bytes;
         let whole = self.rest as u64;
@@ -94,7 +96,7 @@ impl Link {
         Bytes::new(whole)
     }
 
-    /// The next slot: flows that send `sum` together, between `least` and `most` each.
+    /// The next slot. The flows send `sum` together, each between `least` and `most`.
     fn pass(&mut self, sum: f64, least: f64, most: f64) {
         let there = self.queued + sum * self.slot;
         self.queued = (there - C * self.slot).max(0.0);
@@ -126,8 +128,8 @@ impl Link {
         }
     }
 
-    /// The word; RTTs until it settled; greatest queue, in C * d. Of the last quarter: least and greatest rate, in
-    /// C / N, greatest queue, and utilisation.
+    /// The result; RTTs until it settled; maximum queue, in C * d. For the last quarter: minimum
+    /// and maximum rate, in C / N, maximum queue, and utilisation.
     fn row(&self) -> String {
         let word = self.word();
         let bdp = self.setting.bdp();
@@ -151,7 +153,7 @@ fn rcp(params: Params, setting: Setting) -> Link {
     let slot = rtt.min(params.interval_max).scale(1, SLOTS);
     let mut law = Law::new(Params { rtt, ..params }, setting.capacity());
     let (mut now, mut link) = (Time::ZERO, Link::new(setting, slot));
-    // What was stamped and is on its way. At first nothing: a flow hears of its first rate after an RTT.
+    // Rates in flight. At first nothing: a flow learns its first rate after an RTT.
     let mut under_way: VecDeque<f64> = core::iter::repeat_n(0.0, link.slots / RTTS).collect();
     for _ in 0..link.slots {
         if now >= law.next() {
@@ -168,8 +170,8 @@ fn rcp(params: Params, setting: Setting) -> Link {
     link
 }
 
-/// Every flow sends one "packet" per slot, of as many bytes as its rate allows. A window may fall below the segment of
-/// XCP-5, or 1000 flows of 1 ms would be more than the link by themselves.
+/// Every flow sends one "packet" per slot with as many bytes as its rate allows. Windows may fall
+/// below the segment of XCP-5; otherwise 1000 flows of 1 ms would exceed the link.
 fn xcp(setting: Setting) -> Link {
     let Setting { rtt, flows, .. } = setting;
     let slot = rtt.scale(1, SLOTS);
@@ -229,27 +231,29 @@ fn table(flows: &[usize], told: f64) -> String {
     table
 }
 
-/// Behaviour as a reviewed artefact: any change of it shows as a change of this table. Every cell settles, that of
-/// constants without a margin, too, where RCP-6 expects ringing for long RTTs: the equilibrium is an empty queue, at
-/// which the term with beta is gone, and alpha by itself is stable up to pi/2. (Packets, whose bursts leave a queue
-/// behind, are not looked at here.) The price is paid before: a flash crowd queues up for many C * d (RCP-7).
+/// A behaviour snapshot: any change of behaviour changes this table. Every cell settles, even with
+/// constants without a margin, where RCP-6 predicts ringing for long RTTs. At rest the queue is
+/// empty, so the term with beta vanishes, and alpha alone is stable up to pi/2. (Real packets leave
+/// a queue behind their bursts; they are not modelled.) The cost comes earlier: a flash crowd
+/// builds a queue of many C * d (RCP-7).
 #[test]
-fn on_the_capacity_that_there_is() {
+fn with_the_true_capacity() {
     let table = table(&[1, 10, 100, 1000], 1.0);
     assert_eq!(table, TOLD_RIGHT, "\n{table}");
 }
 
-/// A port that believes in more than the link carries (framing that nobody counted) aims at a queue that is never
-/// empty, and there the linear theory holds. Where 1000 flows of the default law ring at T = d it is the tail of the
-/// flash crowd: the queue takes 130 RTTs to drain, and what is left then fades by half a per cent per RTT.
+/// A port that overestimates the link (for example by uncounted framing) never reaches an empty
+/// queue, so linear theory applies. Where 1000 flows of the default law ring at T = d, that is the
+/// tail of the flash crowd: the queue takes 130 RTTs to drain, and the rest decays by half a per
+/// cent per RTT.
 #[test]
-fn told_a_tenth_more_than_there_is() {
+fn with_a_tenth_more_than_the_true_capacity() {
     let table = table(&[1, 1000], 1.1);
     assert_eq!(table, TOLD_TOO_MUCH, "\n{table}");
 }
 
 #[test]
-fn with_a_lasting_queue_that_rings_which_linear_theory_says() {
+fn with_a_persistent_queue_ringing_agrees_with_linear_theory() {
     for law in LAWS {
         for rtt in RTT_MS {
             let link = run(law, Setting { rtt: Span::from_millis(rtt), flows: 1, told: 1.1 });

@@ -1,14 +1,14 @@
-//! The law of an RCP router's port: one rate for all flows, moved by what is left of the capacity and by the queue.
+//! The law of an RCP router's port: one rate for all flows, driven by spare capacity and queue.
 //!
-//! Bounds, as the figures come from strangers: an RTT counts as at least `RTT_MIN` and at most `RTT_MAX`, and one
-//! of zero is no measurement; the rate stays within [`Law::bounds`]; an update counts for one RTT at most, however
-//! late it comes.
+//! Packet fields are untrusted, so their values are bounded. An RTT counts as at least `RTT_MIN`
+//! and at most `RTT_MAX`; zero is no measurement. The rate stays within [`Law::bounds`]. An update
+//! counts for at most one RTT, however late it is.
 
 use super::params::Params;
 use crate::rate::rtt::{RTT_MAX, RTT_MIN};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// The least rate is this many bytes per RTT (RCP-3: 0.01 packets of 1000 bytes).
+/// The minimum rate is this many bytes per RTT (RCP-3: 0.01 packets of 1000 bytes).
 const FLOOR: f64 = 10.0;
 
 /// The state of one port.
@@ -16,7 +16,7 @@ const FLOOR: f64 = 10.0;
 pub struct Law {
     params: Params,
     capacity: Rate,
-    /// R, bytes/s: not in whole bytes, of which the steps of a slow link are fractions.
+    /// R, bytes/s. Not an integer, because steps on a slow link are below one byte/s.
     rate: f64,
     /// d in seconds.
     rtt: f64,
@@ -24,7 +24,7 @@ pub struct Law {
     updated: Option<Time>,
     /// Arrived since then.
     arrived: Bytes,
-    /// RTTs told since then, in seconds, times the bytes that told them; and those bytes.
+    /// RTTs reported since then, in seconds, weighted by bytes, and the sum of those bytes.
     told: f64,
     told_by: f64,
     /// y and q of the last update, for traces.
@@ -33,7 +33,7 @@ pub struct Law {
 }
 
 impl Law {
-    /// A port that nothing has passed yet. The first [`on_interval`](Law::on_interval) starts its clock.
+    /// A new port. The first [`on_interval`](Law::on_interval) starts its clock.
     pub fn new(params: Params, capacity: Rate) -> Self {
         let rtt = bounded(params.rtt);
         let mut law = Law {
@@ -52,7 +52,7 @@ impl Law {
         law
     }
 
-    /// A packet of `size` L3 bytes has arrived for the port; its header tells this RTT.
+    /// A packet of `size` L3 bytes arrived for the port. Its header carries this RTT.
     pub fn on_packet(&mut self, size: Bytes, rtt: Option<Span>) {
         self.on_bytes(size);
         if let Some(rtt) = rtt {
@@ -60,12 +60,12 @@ impl Law {
         }
     }
 
-    /// This many L3 bytes have arrived since the last call.
+    /// This many L3 bytes arrived since the last call.
     pub fn on_bytes(&mut self, bytes: Bytes) {
         self.arrived += bytes;
     }
 
-    /// Packets of `weight` bytes together told this RTT (RCP-2).
+    /// Packets of `weight` bytes in total reported this RTT (RCP-2).
     pub fn on_rtt(&mut self, sample: Span, weight: Bytes) {
         if sample > Span::ZERO {
             self.told += bounded(sample) * weight.as_f64();
@@ -73,8 +73,8 @@ impl Law {
         }
     }
 
-    /// The update (RCP-1 to RCP-3). T is the time since the last one, so a call before or after [`next`](Law::next)
-    /// is in order; one without any time in between only takes the capacity over.
+    /// The update (RCP-1 to RCP-3). T is the actual time since the last update, so calls before or
+    /// after [`next`](Law::next) are valid. A call without time in between only sets the capacity.
     pub fn on_interval(&mut self, now: Time, queued: Bytes, capacity: Rate) {
         self.set_capacity(capacity);
         let elapsed = self.updated.map(|at| now.since(at));
@@ -82,7 +82,7 @@ impl Law {
             return;
         }
         self.updated = Some(now);
-        // Of what arrived before the clock ran nobody knows how long it took.
+        // The time that bytes before the clock started took is unknown.
         let arrived = core::mem::take(&mut self.arrived);
         let Some(elapsed) = elapsed else { return };
         let elapsed = elapsed.as_secs_f64();
@@ -92,8 +92,8 @@ impl Law {
         if target >= 1.0 {
             let p = &self.params;
             let spare = p.alpha * (target - self.input) - p.beta * queued.as_f64() / self.rtt;
-            // The law is a step of a differential equation and means nothing beyond an RTT; what is negative is
-            // raised to the least rate below.
+            // The law is one step of a differential equation, so a step counts for at most one RTT.
+            // Negative rates are raised to the minimum below.
             self.rate *= 1.0 + (elapsed / self.rtt).min(1.0) * spare / target;
         }
         self.clip();
@@ -104,8 +104,8 @@ impl Law {
         Rate::from_f64(self.rate + 0.5)
     }
 
-    /// The rate field of a packet that departs, where it came with `field` (RCP-4): a router only lowers it.
-    /// [`Rate::MAX`] is a sender's "no wish", which ns-2 writes as a negative number.
+    /// The rate field of a departing packet that arrived with `field` (RCP-4). A router only lowers
+    /// it. [`Rate::MAX`] means no request; ns-2 uses a negative number.
     pub fn stamp(&self, field: Rate) -> Rate {
         field.min(self.rate())
     }
@@ -120,7 +120,7 @@ impl Law {
         self.updated.map_or(Time::ZERO, |at| at + self.rtt().min(self.params.interval_max))
     }
 
-    /// Least and greatest rate now, bytes/s (RCP-3). Where the capacity is below the least, it decides.
+    /// Minimum and maximum rate, bytes/s (RCP-3). A capacity below the minimum is the rate.
     pub fn bounds(&self) -> (f64, f64) {
         let most = self.target();
         ((FLOOR / self.rtt).min(most), most)
@@ -139,7 +139,7 @@ impl Law {
         self.capacity.mul_f64(self.params.eta).as_f64()
     }
 
-    /// A port that had no capacity has no rate to start from, and begins anew (RCP-3).
+    /// A port without capacity has no initial rate. It restarts when it gets one (RCP-3).
     fn set_capacity(&mut self, capacity: Rate) {
         let had_none = self.target() < 1.0;
         self.capacity = capacity;
@@ -149,14 +149,14 @@ impl Law {
         self.clip();
     }
 
-    /// In this order a rate that is no number becomes the least.
+    /// In this order NaN becomes the minimum.
     fn clip(&mut self) {
         let (least, most) = self.bounds();
         self.rate = self.rate.max(least).min(most);
     }
 
-    /// RCP-2. A longer average is taken over within an RTT; a shorter one the slower, the smaller the rate: among
-    /// many flows that of a few short ones.
+    /// RCP-2. A longer average is adopted within an RTT. A shorter one is adopted more slowly the
+    /// smaller the rate is, because it may come from a few of many flows.
     fn learn_rtt(&mut self, elapsed: f64) {
         let (told, by) = (core::mem::take(&mut self.told), core::mem::take(&mut self.told_by));
         if by <= 0.0 {

@@ -8,7 +8,7 @@ fn ms(millis: u64) -> Span {
     Span::from_millis(millis)
 }
 
-/// A port at a rate of 1e6 bytes/s and d = 50 ms whose clock runs, and the time.
+/// A port at a rate of 1e6 bytes/s and d = 50 ms with a running clock, and the time.
 fn port(params: Params) -> (Law, Time) {
     let mut law = Law::new(Params { first_share: 0.08, rtt: ms(50), ..params }, C);
     let start = Time::from_nanos(1_700_000_000_000_000_000);
@@ -34,7 +34,7 @@ fn tv_p5_rcp() {
 }
 
 #[test]
-fn what_arrived_before_the_clock_ran_does_not_count() {
+fn arrivals_before_the_clock_started_do_not_count() {
     let mut law = Law::new(Params::default(), C);
     assert_eq!((law.rate(), law.next()), (Rate::from_bytes_per_sec(625_000), Time::ZERO));
     law.on_bytes(Bytes::MAX);
@@ -53,9 +53,9 @@ fn a_router_only_lowers_the_rate_field() {
     assert_eq!(law.stamp(rate(999)), rate(999));
 }
 
-/// RCP-2: two packets of 1000 bytes and one of 500 tell 60, 80 and 150 ms, 86 ms by bytes.
+/// RCP-2: two packets of 1000 bytes and one of 500 report 60, 80 and 150 ms: 86 ms by bytes.
 #[test]
-fn a_longer_rtt_is_learnt_within_an_rtt_and_a_shorter_one_by_the_rate() {
+fn a_longer_rtt_is_adopted_within_an_rtt_and_a_shorter_one_by_the_rate() {
     let (mut law, start) = port(Params::default());
     for (size, told) in [(1000, 60), (1000, 80), (500, 150), (1500, 0)] {
         law.on_packet(Bytes::new(size), Some(ms(told)));
@@ -67,14 +67,14 @@ fn a_longer_rtt_is_learnt_within_an_rtt_and_a_shorter_one_by_the_rate() {
     let (mut law, start) = port(Params::default());
     law.on_rtt(ms(25), Bytes::new(1500));
     law.on_interval(start + ms(10), Bytes::ZERO, C);
-    // 0.08 of the capacity, half of d, a fifth of d gone by: 0.008 of the way of 25 ms.
+    // 0.08 of the capacity, half of d, a fifth of d elapsed: 0.008 of 25 ms.
     assert_eq!(law.rtt(), Span::from_micros(49_800));
 }
 
-/// The reverse of RCP-2's caution: with 1000 flows a port that began at 100 ms does not believe 1 ms within seconds,
-/// and until it does the loop is as slow as at 100 ms. With one flow it is there after five.
+/// The cost of RCP-2's caution: with 1000 flows a port that began at 100 ms does not adopt 1 ms
+/// within seconds. Until then the loop is as slow as at 100 ms. With one flow it takes five.
 #[test]
-fn among_many_flows_a_too_long_first_rtt_stays_for_long() {
+fn with_many_flows_a_too_long_first_rtt_persists() {
     let d_after = |seconds: u64, flows: f64| {
         let (mut law, mut now) = (Law::new(Params::default(), C), Time::ZERO);
         for _ in 0..seconds * 100 {
@@ -91,7 +91,7 @@ fn among_many_flows_a_too_long_first_rtt_stays_for_long() {
 }
 
 #[test]
-fn a_call_without_time_in_between_takes_the_capacity_over_and_loses_nothing() {
+fn a_call_without_elapsed_time_only_sets_the_capacity() {
     let (mut law, start) = port(Params::default());
     law.on_bytes(Bytes::new(130_000));
     law.on_interval(start, Bytes::MAX, Rate::from_bytes_per_sec(500_000));
@@ -102,7 +102,7 @@ fn a_call_without_time_in_between_takes_the_capacity_over_and_loses_nothing() {
 }
 
 #[test]
-fn a_port_that_had_no_capacity_begins_anew() {
+fn a_port_that_had_no_capacity_restarts() {
     let (mut law, start) = port(Params::default());
     law.on_interval(start + ms(10), Bytes::new(1500), Rate::ZERO);
     assert_eq!(law.rate(), Rate::ZERO);
@@ -112,7 +112,7 @@ fn a_port_that_had_no_capacity_begins_anew() {
 }
 
 #[test]
-fn an_update_that_comes_late_counts_for_one_rtt() {
+fn a_late_update_counts_for_one_rtt() {
     let (mut law, start) = port(Params::default());
     law.on_interval(start + Span::from_secs(3600), Bytes::ZERO, C);
     assert_eq!(law.rate(), Rate::from_bytes_per_sec(1_400_000));
@@ -124,7 +124,7 @@ enum Step {
     Interval(u64, u64, u64),
 }
 
-/// Of the magnitude of the thing, or anything at all.
+/// Plausible values, or arbitrary ones.
 fn number(usual: u64) -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..usual, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
@@ -140,7 +140,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn the_rate_stays_within_its_bounds_whatever_is_fed(
+    fn the_rate_stays_within_its_bounds_for_any_input(
         first in number(1_000_000_000),
         steps in proptest::collection::vec(step(), 1..200),
     ) {
@@ -153,7 +153,7 @@ proptest! {
                     now += Span::from_nanos(after);
                     law.on_interval(now, Bytes::new(queued), Rate::from_bytes_per_sec(capacity));
                     prop_assert!(law.next() > now || now == Time::NEVER, "an update that is due again at once");
-                    // As floats: beyond 2^53 a capacity is rounded.
+                    // As floats: capacities above 2^53 are rounded.
                     prop_assert!(law.rate().as_f64() <= Rate::from_bytes_per_sec(capacity).as_f64());
                 }
             }

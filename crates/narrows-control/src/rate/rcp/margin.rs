@@ -1,18 +1,20 @@
-//! How far the loop of RCP and XCP is from ringing, by linear theory (RCP-6, XCP-6).
+//! The phase margin of RCP's and XCP's loop in linear theory (RCP-6, XCP-6).
 //!
-//! N flows of equal RTT d on one link, the queue never empty: with x = omega * d the loop is
-//! L = exp(-jx) * (alpha * jx + beta) / (jx)^2, in which neither d nor N nor the capacity is left.
+//! N flows of equal RTT d on one link with a queue that is never empty. With x = omega * d the loop
+//! is L = exp(-jx) * (alpha * jx + beta) / (jx)^2, which depends on neither d nor N nor the
+//! capacity.
 
 use core::f64::consts::{FRAC_PI_2, PI, SQRT_2};
 
-/// Phase margin in radians for updates all the time (T -> 0); negative: small disturbances grow.
+/// Phase margin in radians for continuous updates (T -> 0). If it is negative, small disturbances
+/// grow.
 pub(super) fn margin(alpha: f64, beta: f64) -> f64 {
     let square = alpha * alpha;
     let crossover = ((square + (square * square + 4.0 * beta * beta).sqrt()) / 2.0).sqrt();
     libm::atan2(alpha * crossover, beta) - crossover
 }
 
-/// The beta at which the margin is gone.
+/// The beta at which the margin is zero.
 pub(super) fn beta_max(alpha: f64) -> f64 {
     let (mut stable, mut unstable) = (0.0, 2.0);
     for _ in 0..60 {
@@ -22,12 +24,13 @@ pub(super) fn beta_max(alpha: f64) -> f64 {
     stable
 }
 
-/// Whether a disturbance dies out where one update is made per RTT (T = d; ours).
+/// Whether a disturbance decays with one update per RTT (T = d; ours).
 ///
-/// With y of interval k as a multiple of C and q at its end of C * d, both as differences from the equilibrium, the
-/// update is F(k) = -alpha * y(k) - beta * q(k), and q(k) = q(k-1) + y(k). What is told at once goes out during the
-/// next interval and arrives during the one after: y(k) = y(k-1) + F(k-2). That is RCP below T_max. XCP deals F out
-/// over the next interval, so that half of it arrives an interval `later`: y(k) = y(k-1) + (F(k-2) + F(k-3)) / 2.
+/// Let y be the rate of interval k over C and q its final queue over C * d, both relative to the
+/// equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1) + y(k). A rate
+/// that is told at once is sent during the next interval and arrives during the one after: y(k) =
+/// y(k-1) + F(k-2). That is RCP below T_max. XCP distributes F over the next interval, so half of
+/// it arrives one interval later: y(k) = y(k-1) + (F(k-2) + F(k-3)) / 2.
 fn dies_out(alpha: f64, beta: f64, later: f64) -> bool {
     let (mut input, mut queue, mut updates) = (1.0f64, 0.0f64, [0.0f64; 2]);
     let energy = |input: f64, queue: f64, updates: [f64; 2]| {
@@ -46,7 +49,7 @@ fn dies_out(alpha: f64, beta: f64, later: f64) -> bool {
     false
 }
 
-/// The beta at which it no longer does.
+/// The largest beta with decaying disturbances.
 fn beta_max_by_recursion(alpha: f64, later: f64) -> f64 {
     let (mut stable, mut unstable) = (0.0, 2.0);
     for _ in 0..16 {
@@ -56,8 +59,8 @@ fn beta_max_by_recursion(alpha: f64, later: f64) -> f64 {
     stable
 }
 
-/// For RCP with T = d. The roots of z^3 - 2 z^2 + (1 + alpha + beta) z - alpha lie within the unit circle, by Jury's
-/// criterion, while beta < alpha * (1 - alpha).
+/// For RCP with T = d. By Jury's criterion the roots of z^3 - 2 z^2 + (1 + alpha + beta) z - alpha
+/// lie within the unit circle while beta < alpha * (1 - alpha).
 pub(super) fn beta_max_once_per_rtt(alpha: f64) -> f64 {
     alpha * (1.0 - alpha)
 }
@@ -94,7 +97,8 @@ fn rcp_6_margins_of_the_constants() {
     assert!(margin(FRAC_PI_2 - 0.001, 0.0) > 0.0 && margin(FRAC_PI_2 + 0.001, 0.0) < 0.0);
 }
 
-/// XCP-6: Katabi's bound, alpha < pi / (4 sqrt 2) with beta = alpha^2 sqrt 2, is the margin's zero.
+/// XCP-6: at Katabi's bound, alpha < pi / (4 sqrt 2) with beta = alpha^2 sqrt 2, the margin is
+/// zero.
 #[test]
 fn xcp_6_is_the_same_loop() {
     let alpha = PI / (4.0 * SQRT_2);
@@ -102,17 +106,18 @@ fn xcp_6_is_the_same_loop() {
 }
 
 #[test]
-fn once_per_rtt_the_criterion_is_what_the_recursion_does() {
+fn once_per_rtt_the_criterion_agrees_with_the_recursion() {
     for alpha in [0.1, 0.2, 0.3, 0.4, 0.5] {
         let (found, expected) = (beta_max_by_recursion(alpha, 0.0), beta_max_once_per_rtt(alpha));
         assert!((found - expected).abs() < 0.001, "alpha {alpha}: {found}, not {expected}");
     }
 }
 
-/// RCP's defaults are stable by both criteria, the published constants by neither. XCP's own are stable by Katabi's
-/// bound, which takes the loop for continuous, but not when the control interval is taken into account.
+/// RCP's defaults are stable by both criteria, the published constants by neither. XCP's constants
+/// are stable by Katabi's bound for the continuous loop, but not with the discrete control
+/// interval.
 #[test]
-fn what_the_constants_are_by_either_criterion() {
+fn stability_of_the_constants_by_both_criteria() {
     assert!(beta_max_once_per_rtt(0.4) > 0.226 && beta_max(0.4) > 0.226);
     assert!(beta_max_once_per_rtt(0.4) < 0.4 && beta_max(0.4) < 0.4);
     let dealt_out = beta_max_dealt_out(0.4);

@@ -1,4 +1,4 @@
-//! The constants of RCP in one place, with where they come from.
+//! The constants of RCP with their sources.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,22 +11,22 @@ use crate::units::Span;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Gain on the capacity that is left over (RCP-1). 0.4, as published.
+    /// Gain on the spare capacity (RCP-1). 0.4, as published.
     pub alpha: f64,
-    /// Gain on the queue (RCP-1). 0.226 = alpha^2 * sqrt(2), as in XCP (XCP-6); the published 0.4 lies outside the
-    /// linear region (RCP-6).
+    /// Gain on the queue (RCP-1). 0.226 = alpha^2 * sqrt(2), as in XCP (XCP-6). The published 0.4
+    /// is outside the linear region (RCP-6).
     pub beta: f64,
-    /// Part of the capacity that is aimed at (RCP-3). 1: ns-2.
+    /// Share of the capacity to use (RCP-3). 1: ns-2.
     pub eta: f64,
-    /// T_max: most time between two updates (RCP-1). 10 ms: ns-2.
+    /// T_max: maximum time between two updates (RCP-1). 10 ms: ns-2.
     pub interval_max: Span,
-    /// The first rate as part of the capacity (RCP-3). 0.05: ns-2.
+    /// The first rate as a share of the capacity (RCP-3). 0.05: ns-2.
     pub first_share: f64,
-    /// d before the first packet has told an RTT. 100 ms, ours.
+    /// d before the first packet with an RTT. 100 ms, ours.
     pub rtt: Span,
-    /// How the rate gets to the senders: by header, as published, or in ACKs with BRF's option (ours).
+    /// How rates reach senders: in headers, as published, or in ACKs with BRF's option (ours).
     pub signal: Signal,
-    /// Most flows whose RTTs the port measures; with `signal = "ack"` (ours).
+    /// Maximum number of flows whose RTTs the port measures, with `signal = "ack"` (ours).
     pub max_flows: usize,
 }
 
@@ -51,7 +51,8 @@ impl Params {
         Params { beta: 0.4, ..Params::default() }
     }
 
-    /// Checks the parameters; an error names the first that will not do, what was found and what would do.
+    /// Checks the parameters. An error states the first invalid one, what was found and what was
+    /// expected.
     pub fn check(&self) -> Result<(), String> {
         ranges::numbers(&[
             ("alpha", self.alpha, 0.01, 2.0),
@@ -77,14 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_is_the_default() {
+    fn unnamed_parameters_have_defaults() {
         assert_eq!(parse(&[]).unwrap(), Params::default());
         assert_eq!(parse(&[("beta", 0.4)]).unwrap(), Params::published());
         assert!(parse(&[("betta", 0.4)]).unwrap_err().to_string().contains("unknown field `betta`"));
     }
 
     #[test]
-    fn absurd_values_are_refused_with_name_and_range() {
+    fn absurd_values_are_rejected_with_name_and_range() {
         assert_eq!(Params::default().check(), Ok(()));
         assert_eq!(Params::published().check(), Ok(()));
         for (bad, text) in [

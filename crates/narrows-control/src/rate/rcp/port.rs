@@ -1,4 +1,5 @@
-//! RCP at a port: the law behind the contract. One rate for all flows, no table of them.
+//! RCP at a port: the adapter of the law to [`RateController`](crate::rate::RateController). One
+//! rate for all flows, without a flow table.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
@@ -35,7 +36,7 @@ impl RateController for RcpPort {
         self.update(now, port);
     }
 
-    /// RCP-2: all bytes count, RTTs of those who tell them.
+    /// RCP-2: all bytes count, but only packets with an RTT count for the average.
     fn on_arrival(&mut self, _now: Time, size: Bytes, header: &mut Header, _port: &PortCounters) {
         let rtt = if let Header::Rcp(header) = header { header.rtt } else { None };
         self.law.on_packet(size, rtt);

@@ -1,9 +1,10 @@
-//! Counts in place of packets, for a data plane that counts for itself.
+//! Counts instead of packets, for a data plane that counts by itself.
 //!
-//! The laws do not notice the difference but in two points: a flow's reports fall on looks at the counts, so that the time
-//! between them is a whole number of those, and all of a port's flows may report at once. And what is decided stands until
-//! the next look, while a count that was just reported to fades: it is read as of the middle of that time (without, BDR's
-//! rates were 2.5 % low with looks every 10 ms and tau = 200 ms).
+//! The laws see two differences. A flow's reports coincide with readings of the counts, so the time
+//! between them is a multiple of the reading interval, and all flows of a port may report at once.
+//! And a decision stands until the next reading, while BDR's count decays. It is therefore read as
+//! of the middle of that time. (Otherwise BDR's rates were 2.5 % low with readings every 10 ms and
+//! tau = 200 ms.)
 
 use super::table::FlowId;
 use super::{Law, Uniform};
@@ -12,11 +13,11 @@ use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing}
 use crate::rate::{Action, FlowKey, Leaf};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// No host looks more rarely than this.
+/// Maximum time between a host's readings.
 const LOOK_MAX: Span = Span::from_millis(200);
 
 impl<L: Law> Uniform<L> {
-    /// The middle of the time for which a decision of now will stand.
+    /// The middle of the time for which a decision made now will stand.
     fn ahead(&self, now: Time) -> Time {
         now + self.between_looks.scale(1, 2)
     }
@@ -42,7 +43,7 @@ impl<L: Law> Aggregated for Uniform<L> {
         counts.receiver_half.into_iter().for_each(|sample| flow.rtt.receiver_half(sample));
         counts.sender_half.into_iter().for_each(|sample| flow.rtt.sender_half(sample));
         let mut changed = flow.rtt() != before;
-        // What another switch wrote stands if it is less: the data plane sees to that in each ACK.
+        // The data plane keeps another switch's lower rate in each ACK.
         if counts.bytes > Bytes::ZERO {
             changed |= self.sends(now, id, counts.bytes);
         }
@@ -58,7 +59,7 @@ impl<L: Law> Aggregated for Uniform<L> {
         Some(Decision { rate, leaf, rtt: known.unwrap_or(self.ageing.rtt_default) })
     }
 
-    /// What all are told is all that can change for many.
+    /// Only the common rate can change for many flows.
     fn version(&self) -> u64 {
         RateCode::encode(self.law.rate(self.ahead(self.at))).to_bits().into()
     }

@@ -1,6 +1,6 @@
-//! BDR fed by what a port counts: the port itself says of each flow what its designated packets would.
+//! BDR based on the port's own counts: the port produces the reports of designated packets itself.
 //!
-//! The estimators do not change, but they could: a port that has a table of its flows could count them.
+//! The estimators are the same, although a port with a flow table could simply count its flows.
 
 use super::{Law, Passed, Port};
 use crate::rate::bdr::{self, Report};
@@ -15,7 +15,7 @@ pub struct Bdr {
 }
 
 impl Bdr {
-    /// With these parameters (see [`bdr::Params::check`]) where full packets are `mtu` long.
+    /// BDR with valid parameters (see [`bdr::Params::check`]) for full packets of `mtu` bytes.
     pub fn new(params: bdr::Params, mtu: Bytes) -> Self {
         let law = bdr::Law::new(params.clone(), Rate::ZERO, Time::ZERO);
         Bdr { params, law, mtu }
@@ -55,7 +55,8 @@ impl Law for Bdr {
         self.law.rate_with(now, newcomers)
     }
 
-    /// BDR-25's least window of one packet, as a rate: a flow that sends nothing hears nothing.
+    /// BDR-25's minimum window of one packet, as a rate. A flow that sends nothing receives no
+    /// feedback.
     fn least(&self, rtt: Span) -> Rate {
         Rate::of(self.mtu, rtt).min(self.law.capacity()).max(Rate::from_bytes_per_sec(1))
     }

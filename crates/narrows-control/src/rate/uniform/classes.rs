@@ -1,19 +1,22 @@
-//! The link between the three classes: fixed shares, as these laws do not divide it by the number of flows.
+//! The link's division into three classes. The shares are fixed, because these laws do not divide
+//! it by numbers of flows.
 //!
-//! The shares are guarantees: 5 % each for other TCP and for UDP, the part that BRF keeps for UDP (BRF-21), the rest for those
-//! who obey. All may borrow up to the link, UDP too (not as BRF-23).
+//! The shares are guarantees: 5 % each for other TCP and for UDP (BRF-21's share for UDP), and the
+//! rest for rated flows. All may borrow up to the link, UDP too (unlike BRF-23).
 //!
-//! What the others send beyond their guarantee they borrow, and have to give back when somebody who obeys wants it. So the
-//! law does not see it: a law that did would take a queue of CUBIC's for its own flows', and give them nothing.
+//! Traffic of other flows beyond their guarantee is borrowed, and returns to rated flows on demand.
+//! The law must not see it: it would take CUBIC's queue for that of its own flows and give them
+//! nothing.
 
 use crate::rate::brf::{LEAST_RATE, Params};
 use crate::rate::{Action, Class};
 use crate::units::{Bytes, Rate, Span};
 
-/// So much of a guarantee that was not used can be used at once later: bursts that are within it on average count whole.
+/// Unused guarantee that may be used later at once, so that bursts within the guarantee on average
+/// count fully.
 const SAVED: Span = Span::from_millis(100);
 
-/// What other TCP and UDP are guaranteed, each.
+/// The guarantee of other TCP and of UDP, each.
 fn share(link: Rate) -> Rate {
     link.mul_f64(Params::resolved().udp_share)
 }
@@ -28,14 +31,14 @@ pub(in crate::rate) fn set(link: Rate, actions: &mut Vec<Action>) {
     }
 }
 
-/// Tells what a class sends within its guarantee from what it borrows.
+/// Separates a class's traffic within its guarantee from borrowed traffic.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Guarantee {
     unused: Bytes,
 }
 
 impl Guarantee {
-    /// How much of what passed in `elapsed` was within the guarantee.
+    /// The traffic within the guarantee out of what passed in `elapsed`.
     pub(super) fn within(&mut self, link: Rate, elapsed: Span, passed: Bytes) -> Bytes {
         let share = share(link);
         let saved = self.unused.min(share.bytes_in(SAVED));
@@ -57,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_borrowed_does_not_count() {
+    fn borrowed_traffic_does_not_count() {
         let mut of = Guarantee::default();
         assert_eq!(within(&mut of, 10, 4_000), 4_000, "of 10,000");
         assert_eq!(within(&mut of, 10, 15_000), 15_000, "6,000 were saved");
@@ -68,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guarantees_are_the_link_and_all_may_borrow_it() {
+    fn the_guarantees_add_up_to_the_link_and_all_may_borrow() {
         let mut actions = Vec::new();
         set(LINK, &mut actions);
         let classes: Vec<_> = actions

@@ -1,4 +1,4 @@
-//! A port with paced senders around it, in steps of a millisecond: shown packet by packet, or counted and reported.
+//! A port and paced senders in steps of a millisecond. The controller sees each packet, or counts.
 
 use std::collections::VecDeque;
 
@@ -8,13 +8,13 @@ use crate::rate::brf::harness::{ACK, FIN, MTU, SYN, SYN_ACK, key, ms, packet};
 use crate::rate::{Action, LEAVES, Leaf, PacketInfo, PortCounters, RateController, RateOption};
 use crate::units::{Bytes, Rate, Span};
 
-/// A sender right before the switch; the way from there to its receiver and back takes `rtt`.
+/// A sender directly before the switch. The way to its receiver and back takes `rtt`.
 #[derive(Clone, Debug)]
 pub(super) struct Sender {
     pub(super) n: u32,
     pub(super) rtt: u64,
     pub(super) start: u64,
-    /// It says FIN then.
+    /// When it sends FIN.
     pub(super) end: u64,
     pub(super) told: Rate,
     credit: f64,
@@ -25,7 +25,7 @@ pub(super) struct Sender {
 }
 
 pub(super) struct Net {
-    /// Packets are counted and reported every so many ms, as a data plane does; 0: each is shown.
+    /// Interval of reports in ms, as from a data plane; 0 shows each packet.
     report_every: u64,
     pub(super) controller: Box<dyn RateController>,
     pub(super) now: u64,

@@ -1,8 +1,9 @@
-//! Flows begin, are confirmed, report, fall idle and end: BRF's rules (BRF-12 to BRF-16), for one rate.
+//! The life of a flow: begin, confirmation, reports, idle time and end. BRF's rules apply (BRF-12
+//! to BRF-16), with one rate for all.
 //!
-//! A flow's life is reported once per RTT of it, by the first data that comes when an RTT is over. The SYN is its beginning
-//! (BDR-20: the first data reports the handshake), FIN, RST and idleness are its end, or the last ACK
-//! of its data, if that is later (spec. section 8 of BDR: active until the FIN is acknowledged).
+//! A flow reports once per RTT, with the first data after an RTT has passed. It begins with the SYN
+//! (BDR-20: the first data reports the handshake). It ends with FIN, RST, idle time, or the last
+//! ACK of its data if that is later (BDR counts a flow until its FIN is acknowledged).
 
 use super::table::{Flow, FlowId};
 use super::{Law, Uniform, speaks};
@@ -11,11 +12,11 @@ use crate::rate::half_open::Side;
 use crate::rate::{PacketInfo, RateOption};
 use crate::units::{Bytes, Span, Time};
 
-/// The whole table is looked at this often, a part of it at each timer.
+/// The table is scanned this often, a part of it at each timer.
 const SWEEP_EVERY: Span = Span::from_millis(200);
 
 impl<L: Law> Uniform<L> {
-    /// Brings the table up to date for a TCP packet from this side, and returns the packet's flow.
+    /// Updates the table for a TCP packet from this side, and returns the packet's flow.
     pub(super) fn on_tcp(&mut self, now: Time, from: Side, packet: &PacketInfo) -> Option<FlowId> {
         let flags = packet.flags;
         let found = self.table.find(&packet.key);
@@ -27,7 +28,8 @@ impl<L: Law> Uniform<L> {
             return None;
         }
         if flags.syn && !flags.ack {
-            // A known flow is left alone: whether this is a new one or a forgery shows with the answer.
+            // A known flow stays unchanged. The answer will show whether this is a new flow or a
+            // forgery.
             self.half_open.insert(now, packet.key, from, packet.option != RateOption::Absent);
             return None;
         }
@@ -47,7 +49,7 @@ impl<L: Law> Uniform<L> {
         packet: &PacketInfo,
         found: Option<FlowId>,
     ) -> Option<FlowId> {
-        // Sent again, otherwise: it is told the rate like any other.
+        // Otherwise it is a repetition, and gets the rate like any other.
         let Some(half) = self.half_open.get_mut(&packet.key).filter(|half| half.opener != from) else {
             return found;
         };
@@ -75,15 +77,15 @@ impl<L: Law> Uniform<L> {
         self.table.insert(flow)
     }
 
-    /// A packet of a flow without a record: its handshake got none, or was not seen.
+    /// A packet of a flow without a record, because its handshake got none or was not seen.
     fn adopt(&mut self, now: Time, from: Side, packet: &PacketInfo) -> Option<FlowId> {
         let half = self.half_open.get_mut(&packet.key).copied();
         let flow = match half {
-            // Its handshake is complete; there was no room for it before.
+            // Its handshake was complete, but the table was full.
             Some(half) if half.answered.is_some() && half.opener == from => {
                 Flow::new(now, packet.key, half.permitted, None)
             }
-            // Data behind a SYN whose answer took another path, or from before this switch began.
+            // Data after a SYN whose answer took another path, or from before this switch started.
             _ if from == Side::Sender && packet.payload > Bytes::ZERO && !packet.flags.fin => {
                 let rated = half.map_or(speaks(packet), |half| half.permitted);
                 let mut flow = Flow::new(now, packet.key, rated, Some(Side::Receiver));
@@ -99,8 +101,8 @@ impl<L: Law> Uniform<L> {
         self.table.insert(flow)
     }
 
-    /// For one more that was heard from one side only: no more of them than of others, so that a flood of forged packets
-    /// gets nothing (BRF-104, BRF-105).
+    /// Whether one more flow heard from one side only may join: at most as many as confirmed flows,
+    /// so that a flood of forged packets gains nothing (BRF-104, BRF-105).
     fn has_room(&self) -> bool {
         let (unconfirmed, confirmed) = self.table.unconfirmed_and_confirmed();
         unconfirmed < confirmed.max(UNCONFIRMED_MIN)
@@ -113,7 +115,8 @@ impl<L: Law> Uniform<L> {
         if from == Side::Sender && packet.payload > Bytes::ZERO {
             flow.last_data = now;
         }
-        // One data segment per RTT says so, and none of a sender with little to send; ACKs leave room for a rate.
+        // One data segment per RTT carries this, and none from senders with little data. ACKs leave
+        // room for a rate.
         flow.speaks |= flow.guessed && speaks(packet);
         match (from, packet.timestamps) {
             (Side::Sender, Some(stamps)) if packet.payload > Bytes::ZERO => flow.rtt.on_data(now, stamps),
@@ -146,7 +149,7 @@ impl<L: Law> Uniform<L> {
         }
     }
 
-    /// Data of a known flow has arrived. Returns whether it was idle.
+    /// Data of a known flow arrived. Returns whether the flow was idle.
     pub(super) fn sends(&mut self, now: Time, id: FlowId, bytes: Bytes) -> bool {
         let Some(flow) = self.table.get_mut(id) else { return false };
         (flow.last_data, flow.last_seen) = (now, now);
@@ -155,7 +158,7 @@ impl<L: Law> Uniform<L> {
         }
         let rtt = flow.rtt();
         self.law.on_data(bytes, rtt);
-        // What comes behind a FIN was sent before it.
+        // Data after a FIN was sent before it.
         if flow.fin.0 {
             return false;
         }
@@ -173,13 +176,14 @@ impl<L: Law> Uniform<L> {
         false
     }
 
-    /// When the ACK of the flow's last data is back at its sender: until then it lives, although it sends nothing.
+    /// When the ACK of the flow's last data reaches its sender. Until then the flow lives without
+    /// sending.
     fn acknowledged(&self, id: FlowId) -> Time {
         let Some(flow) = self.table.get(id) else { return Time::ZERO };
         flow.last_data + flow.rtt().unwrap_or(self.ageing.rtt_default)
     }
 
-    /// The flow's last report: it lived until then.
+    /// The flow's last report, at its end.
     fn finish(&mut self, now: Time, id: FlowId, until: Time) {
         let Some(flow) = self.table.get_mut(id) else { return };
         let counted = flow.is_counted();
@@ -196,7 +200,7 @@ impl<L: Law> Uniform<L> {
         self.table.remove(id);
     }
 
-    /// Ageing, for the part of the table that is due.
+    /// Ages the part of the table that is due.
     pub(super) fn sweep(&mut self, now: Time) {
         let slots = self.table.slots();
         let passed = now.since(self.swept).min(SWEEP_EVERY);
@@ -217,7 +221,7 @@ impl<L: Law> Uniform<L> {
         let rtt = flow.rtt().unwrap_or(self.ageing.rtt_default);
         let (unseen, last_data) = (now.since(flow.last_seen), flow.last_data);
         let over = self.acknowledged(id);
-        // What comes in the RTT after is repeated, or an ACK of it.
+        // Packets within the next RTT are repetitions, or ACKs.
         let closed = flow.closed_at.is_some_and(|at| now.since(at) >= rtt);
         let unanswered = flow.awaited.is_some() && now.since(flow.opened) >= self.ageing.handshake_timeout;
         if unanswered || unseen >= self.ageing.forget_after || closed {

@@ -1,9 +1,9 @@
 //! Laws that give every flow of a port the same rate, on switches that see no congestion headers.
 //!
-//! RCP's and BDR's routers read and write a header in each packet ("the header form"). Stock hosts send none. In "the
-//! stamped form" the port finds out by itself what the headers would have told it, and the rate goes into the flows' ACKs
-//! with BRF's option, by the rules that BRF has for it (sender `brf`, the smallest value on the path stands, BRF-61). It
-//! goes into every ACK: there is no gate, as a rate that is everybody's needs none.
+//! RCP's and BDR's routers use a header in each packet ("the header form"), which stock hosts do
+//! not send. In "the stamped form" the port measures what the headers would contain, and writes the
+//! rate into the flows' ACKs with BRF's option and rules (sender `brf`; the smallest value on the
+//! path stands, BRF-61). Every ACK carries it: a common rate needs no gate.
 //!
 //! | module | idea |
 //! | --- | --- |
@@ -14,8 +14,9 @@
 //! | `aggregate` | counts in place of packets |
 //! | `classes` | the link between the three classes |
 //!
-//! What is not done, and BRF does: flows whose ACKs take another path cannot be told, are not advertised to other switches,
-//! and count as other TCP; what another switch holds a flow to is not redistributed but by the law itself.
+//! Two features of BRF are missing. Flows whose ACKs take another path cannot be told; they are not
+//! advertised to other switches and count as other TCP. Bandwidth left over by flows limited at
+//! another switch is redistributed only by the law itself.
 
 mod aggregate;
 pub mod bdr;
@@ -38,20 +39,20 @@ use super::{
 use crate::feedback::code::as_heard;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// How a port's rate gets to the senders.
+/// How a port's rate reaches the senders.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Signal {
-    /// In the headers of data packets, as published; receivers return them. Simulator only.
+    /// In headers of data packets, as published; receivers echo them. Simulator only.
     #[default]
     Header,
-    /// In the ACKs, with BRF's option: what stock hosts and a real switch can do.
+    /// In ACKs with BRF's option, which works with stock hosts and real switches.
     Ack,
 }
 
-/// Flows that a port knows unless its parameters say otherwise; a third of a kilobyte each.
+/// Default number of flows that a port keeps; a third of a kilobyte each.
 pub(super) const MAX_FLOWS: usize = 131_072;
-/// What `max_flows` may be.
+/// The range of `max_flows`.
 pub(super) const MAX_FLOWS_RANGE: &str = "from 1 to 2^31";
 
 /// Checks the parameter `max_flows`.
@@ -62,14 +63,14 @@ pub(super) fn check_max_flows(found: usize) -> Result<(), String> {
     Err(format!("max_flows is {found}, but must be {MAX_FLOWS_RANGE}"))
 }
 
-/// The port as a law sees it.
+/// The port's state for a law.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Port {
     /// Capacity as told.
     pub capacity: Rate,
-    /// L3 bytes queued of flows that obey rates; what others queue does not hold them up.
+    /// L3 bytes queued of rated flows. The queues of others do not delay them.
     pub queued: Bytes,
-    /// Limit of the queue, if there is one, for full packets.
+    /// Limit of the queue in full packets, if there is one.
     pub limit: Option<Bytes>,
 }
 
@@ -83,14 +84,14 @@ impl Port {
     }
 }
 
-/// L3 bytes that passed a port since the last look: all of flows that obey rates, and of others what they are guaranteed.
+/// L3 bytes since the last reading: all of rated flows, and of others up to their guarantee.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Offered to it.
     pub arrived: Bytes,
-    /// Sent, of flows that obey rates.
+    /// Sent by rated flows.
     pub own: Bytes,
-    /// Sent, of all others.
+    /// Sent by all others.
     pub other: Bytes,
 }
 
@@ -101,22 +102,22 @@ pub trait Law: Send {
 
     /// The port is up.
     fn start(&mut self, now: Time, port: &Port);
-    /// A flow begins, or sends again after it was idle.
+    /// A flow begins, or resumes after idle time.
     fn on_begin(&mut self, _now: Time, _port: &Port) {}
-    /// L3 bytes of a flow's data have arrived; its RTT, if it is known.
+    /// L3 bytes of a flow's data arrived. The RTT is given if known.
     fn on_data(&mut self, _bytes: Bytes, _rtt: Option<Span>) {}
-    /// A flow has lived for so long since it began or since this was called for it; called once per RTT of it, and with
-    /// `last` when it ends or falls idle.
+    /// A flow has lived for this time since it began or since the last call for it. Called once per
+    /// RTT of the flow, and with `last` when it ends or becomes idle.
     fn on_report(&mut self, _now: Time, _lived: Span, _first: bool, _last: bool, _port: &Port) {}
-    /// The deadline of [`next`](Law::next) has come, or the capacity has changed.
+    /// The deadline of [`next`](Law::next) has passed, or the capacity changed.
     fn on_timer(&mut self, now: Time, port: &Port, passed: Passed);
-    /// When [`on_timer`](Law::on_timer) wants to be called next.
+    /// When [`on_timer`](Law::on_timer) must be called next.
     fn next(&self) -> Time;
     /// The rate of any flow now, L3 bytes/s.
     fn rate(&self, now: Time) -> Rate;
-    /// The rate that the `newcomers`-th flow from now would have.
+    /// The rate that the `newcomers`-th newcomer from now on would have.
     fn grant(&self, now: Time, newcomers: u64) -> Rate;
-    /// The least that a flow with this RTT is told.
+    /// The minimum rate that a flow with this RTT is told.
     fn least(&self, _rtt: Span) -> Rate {
         Rate::from_bytes_per_sec(1)
     }
@@ -124,7 +125,7 @@ pub trait Law: Send {
     fn trace(&self, now: Time, trace: &mut dyn FnMut(&'static str, f64));
 }
 
-/// Bytes that a port had counted at the last look, by leaf.
+/// Bytes that a port had counted at the last reading, by leaf.
 #[derive(Clone, Debug)]
 struct Seen {
     at: Time,
@@ -132,12 +133,12 @@ struct Seen {
     departed: [Bytes; LEAVES],
 }
 
-/// Makes [`Passed`] of counters.
+/// Converts counters into [`Passed`].
 #[derive(Clone, Debug, Default)]
 struct Meter {
-    /// `None` before the first look: nobody knows how long what was counted until then took.
+    /// `None` before the first reading, because the time of the counts until then is unknown.
     seen: Option<Seen>,
-    /// Of other TCP and of UDP: what arrived, what left.
+    /// Of other TCP and of UDP: arrivals and departures.
     guarantees: [[classes::Guarantee; 2]; 2],
 }
 
@@ -168,19 +169,19 @@ pub struct Uniform<L> {
     ageing: Ageing,
     table: Table,
     half_open: HalfOpenTable,
-    /// As of the last look.
+    /// At the last reading.
     port: Port,
     meter: Meter,
-    /// The link's rate that the classes were computed from.
+    /// The link's rate for which the classes were computed.
     shaped: Option<Rate>,
-    /// The last moment that was heard of.
+    /// The last known time.
     at: Time,
     swept: Time,
-    /// Between the last two looks of a host that counts.
+    /// The time between the last two readings of a host that counts.
     between_looks: Span,
 }
 
-/// When flows are forgotten. BRF's own figures (BRF-15, BRF-16).
+/// Timeouts of flows. The values are BRF's (BRF-15, BRF-16).
 #[derive(Clone, Debug)]
 struct Ageing {
     idle_after: Span,
@@ -190,8 +191,8 @@ struct Ageing {
 }
 
 impl<L: Law> Uniform<L> {
-    /// A port under `law` that knows at most so many flows. Those above it are told their rate as all others, but the law
-    /// hears nothing of them.
+    /// A port under `law` that keeps at most this many flows. Further flows are told the rate too,
+    /// but the law does not see them.
     pub fn new(law: L, max_flows: usize) -> Self {
         let p = brf::Params::resolved();
         Uniform {
@@ -225,14 +226,14 @@ impl<L: Law> Uniform<L> {
         }
     }
 
-    /// What this flow may be told now.
+    /// The rate to tell this flow now.
     fn told(&self, now: Time, rtt: Option<Span>) -> Rate {
         self.law.rate(now).max(self.law.least(rtt.unwrap_or(self.ageing.rtt_default)))
     }
 }
 
-/// What the port writes into an ACK that has this option, if it may have `rate` here (BRF-61): compared as rates, and as
-/// what the code can say of them (BRF-8).
+/// The rate that the port writes into an ACK with this option when `rate` is its own (BRF-61).
+/// Values are compared as rates, at the code's precision (BRF-8).
 fn stamp(rate: Rate, option: RateOption) -> Option<Rate> {
     match option {
         RateOption::Assigned(value) if as_heard(rate) > value => None,
@@ -240,7 +241,8 @@ fn stamp(rate: Rate, option: RateOption) -> Option<Rate> {
     }
 }
 
-/// The packet shows that its sender obeys rates, even if its SYN was not seen (BRF-10, BRF-105).
+/// Whether the packet shows that its sender obeys rates, even if its SYN was not seen (BRF-10,
+/// BRF-105).
 fn speaks(packet: &PacketInfo) -> bool {
     packet.option != RateOption::Absent || packet.unlimited.is_some()
 }
@@ -290,13 +292,13 @@ impl<L: Law> RateController for Uniform<L> {
             return None;
         }
         self.at = self.at.max(now);
-        // Asked before the law hears of the flow, as a data plane does that hands out what is ready.
+        // Asked before the law sees the flow, as a data plane with ready grants does.
         let answers = packet.flags.syn && packet.flags.ack;
         let granted = answers.then(|| self.law.grant(now, 1).max(Rate::from_bytes_per_sec(1)));
         let found = self.on_tcp(now, Side::Receiver, packet);
         let (rated, rtt) = match found.and_then(|id| self.table.get(id)) {
             Some(flow) => (flow.is_rated(), flow.rtt()),
-            // Too many to remember, but everybody's rate is the same.
+            // The table is full, but all flows have the same rate.
             None => (packet.option != RateOption::Absent && !packet.flags.rst, None),
         };
         let rate = granted.unwrap_or_else(|| self.told(now, rtt));

@@ -1,4 +1,4 @@
-//! Anything may happen in any order, and figures may be garbage: nothing panics, and what is given out stays in bounds.
+//! Arbitrary events with arbitrary values: nothing panics, and rates stay within bounds.
 
 use proptest::prelude::*;
 
@@ -45,7 +45,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn garbage_is_survived_and_rates_stay_in_bounds(
+    fn rates_stay_in_bounds_for_any_input(
         law in prop::sample::select(vec!["rcp", "bdr"]),
         steps in prop::collection::vec(any_step(), 1..200),
     ) {

@@ -1,8 +1,10 @@
-//! RCP fed by what a port counts: y from its own counters, d from the RTTs that the table measures.
+//! RCP based on the port's own counts: y from its counters, d from the RTTs that the table
+//! measures.
 //!
-//! Where the header form weights RTTs by the packets that tell them (RCP-2), this one weights each flow's by its bytes:
-//! the same, as every packet of a flow tells its RTT. What the port measures is a path's RTT without most of the queue
-//! (a smaller sample replaces the estimate), where senders tell their smoothed one.
+//! The header form weights RTTs by the packets that carry them (RCP-2). This form weights each
+//! flow's RTT by its bytes, which is the same, because every packet carries its flow's RTT. But the
+//! port measures the path's RTT without most of the queue (a smaller sample replaces the estimate),
+//! while senders report their smoothed RTT.
 
 use super::{Law, Passed, Port};
 use crate::rate::rcp;
@@ -15,7 +17,7 @@ pub struct Rcp {
 }
 
 impl Rcp {
-    /// With these parameters (see [`rcp::Params::check`]).
+    /// RCP with valid parameters (see [`rcp::Params::check`]).
     pub fn new(params: rcp::Params) -> Self {
         Rcp { law: rcp::Law::new(params, Rate::ZERO) }
     }
@@ -45,7 +47,7 @@ impl Law for Rcp {
         self.law.rate()
     }
 
-    /// A newcomer begins with what all have; the law sees its bytes when they come.
+    /// A newcomer gets the common rate. The law sees its bytes when they arrive.
     fn grant(&self, _now: Time, _newcomers: u64) -> Rate {
         self.law.rate()
     }

@@ -1,4 +1,4 @@
-//! The flows of a port: bounded, found by key, walked round and round by their ageing.
+//! The flows of a port: a bounded table with access by key and continuous ageing.
 
 use rustc_hash::FxHashMap;
 
@@ -13,16 +13,16 @@ use crate::units::{Span, Time};
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub(super) key: FlowKey,
-    /// It speaks the rate option.
+    /// It uses the rate option.
     pub(super) speaks: bool,
-    /// Its handshake was not seen, and `speaks` is what its packets so far suggest.
+    /// Its handshake was not seen. `speaks` is then inferred from its packets.
     pub(super) guessed: bool,
-    /// The side whose next packet shows that this is no forgery; `None`: both have been heard.
+    /// The side whose next packet proves that the flow is genuine; `None` if both were heard.
     pub(super) awaited: Option<Side>,
-    /// When the SYN-ACK passed, while the last packet of the handshake is awaited.
+    /// When the SYN-ACK passed, while the last packet of the handshake is expected.
     pub(super) syn_ack_at: Option<Time>,
     pub(super) rtt: RttEstimate,
-    /// Until when its life has been reported; `None` while it is idle, or has said that it ends.
+    /// The end of its reported life; `None` while it is idle or has announced its end.
     pub(super) reported: Option<Time>,
     /// It has not been reported since it began.
     pub(super) fresh: bool,
@@ -31,7 +31,7 @@ pub(super) struct Flow {
     pub(super) last_seen: Time,
     /// FIN of sender and receiver.
     pub(super) fin: (bool, bool),
-    /// When both had said that they are done.
+    /// When both sides had sent FIN.
     pub(super) closed_at: Option<Time>,
 }
 
@@ -54,30 +54,31 @@ impl Flow {
         }
     }
 
-    /// It obeys, and can be told: something of its receiver has passed here.
+    /// It obeys rates and can be told: a packet of its receiver has passed here.
     pub(super) fn is_rated(&self) -> bool {
         self.speaks && self.awaited != Some(Side::Receiver)
     }
 
-    /// The law hears of it.
+    /// The law sees it.
     pub(super) fn is_counted(&self) -> bool {
         self.speaks && self.awaited.is_none()
     }
 
-    /// RTT within what is believed: hosts have a say in their samples.
+    /// The RTT within its limits, because hosts can influence their samples.
     pub(super) fn rtt(&self) -> Option<Span> {
         self.rtt.get().map(|rtt| rtt.max(RTT_MIN).min(RTT_MAX))
     }
 }
 
-/// All flows. Keys are hashed without a secret, so that runs repeat; who can complete handshakes at will can collide them.
+/// All flows. Keys are hashed without a secret so that runs are reproducible. A host that completes
+/// many handshakes can cause collisions.
 #[derive(Debug)]
 pub(super) struct Table {
     slots: Slots<Flow>,
     by_key: FxHashMap<FlowKey, FlowId>,
     unconfirmed: usize,
     max: usize,
-    /// The slot at which the next walk goes on.
+    /// The slot at which the next scan continues.
     hand: usize,
 }
 
@@ -96,12 +97,12 @@ impl Table {
         self.by_key.len()
     }
 
-    /// Slots that a whole walk passes.
+    /// The number of slots of a full scan.
     pub(super) fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Records of flows that one side only was heard of, and of those heard from both.
+    /// The numbers of records heard from one side only, and from both.
     pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
         (self.unconfirmed, self.len().saturating_sub(self.unconfirmed))
     }
@@ -137,7 +138,7 @@ impl Table {
         Some(flow)
     }
 
-    /// The flow has been heard from the side that was awaited.
+    /// The flow was heard from the expected side.
     pub(super) fn confirm(&mut self, id: FlowId) {
         if let Some(flow) = self.get_mut(id)
             && flow.awaited.take().is_some()
@@ -146,7 +147,7 @@ impl Table {
         }
     }
 
-    /// The next slot of an endless walk; `None` if nobody has it.
+    /// The next slot of the continuous scan; `None` if it is empty.
     pub(super) fn walk(&mut self) -> Option<FlowId> {
         let at = if self.hand < self.slots.len() { self.hand } else { 0 };
         self.hand = at + 1;

@@ -20,7 +20,7 @@ fn net(kind: &str, report_every: u64) -> Net {
 }
 
 #[test]
-fn signal_chooses_the_form() {
+fn signal_selects_the_form() {
     use crate::rate::registry::build;
     use serde::de::value::{Error, MapDeserializer};
     for kind in LAWS {
@@ -42,9 +42,9 @@ fn signal_chooses_the_form() {
     assert_eq!(wrong.to_string(), "max_flows is 0, but must be from 1 to 2^31");
 }
 
-/// N flows have a Nth each, and without a queue worth the name; so has everybody else when one ends.
+/// N flows get 1/N each with almost no queue, and so do the others when one ends.
 #[test]
-fn flows_share_equally_whoever_counts() {
+fn flows_share_equally_with_packets_and_with_counts() {
     for (kind, near) in [("rcp", 0.04), ("bdr", 0.12)] {
         for report_every in [0, 10] {
             let mut net = net(kind, report_every);
@@ -67,9 +67,10 @@ fn flows_share_equally_whoever_counts() {
     }
 }
 
-/// BDR-20: what a port reports of a flow adds up to its life, from the SYN until the last data is acknowledged.
+/// BDR-20: a port's reports of a flow add up to its life, from the SYN until the last data is
+/// acknowledged.
 #[test]
-fn reports_add_up_to_lives() {
+fn reports_add_up_to_life_times() {
     #[derive(Default)]
     struct Ear {
         lived: Span,
@@ -126,7 +127,7 @@ fn reports_add_up_to_lives() {
 }
 
 #[test]
-fn an_idle_flow_is_not_counted_and_begins_anew() {
+fn an_idle_flow_is_not_counted_and_begins_again() {
     let mut net = net("bdr", 0);
     net.sender(1, 20, 10, 2_000);
     net.sender(2, 20, 20, 2_000);
@@ -158,9 +159,10 @@ fn handshake(net: &mut Net, n: u32, option: RateOption) -> Option<Rate> {
     granted
 }
 
-/// Who does not ask gets no rate, and who does gets one in each ACK, even if the table is full.
+/// A flow that does not ask gets no rate. One that asks gets it in each ACK, even if the table is
+/// full.
 #[test]
-fn every_ack_of_those_who_ask_has_a_rate() {
+fn every_ack_of_a_flow_that_asks_has_a_rate() {
     for kind in LAWS {
         let mut net = Net::new(controller(kind, 2), mbit(100.0), 0);
         assert!(handshake(&mut net, 1, RateOption::Unassigned).is_some());
@@ -177,9 +179,9 @@ fn every_ack_of_those_who_ask_has_a_rate() {
     }
 }
 
-/// BRF-104: forged SYNs and data, however many, are not counted, and the table forgets them.
+/// BRF-104: any number of forged SYNs and data is not counted, and the table forgets them.
 #[test]
-fn forged_packets_take_little_and_not_for_long() {
+fn forged_packets_have_a_small_and_short_effect() {
     let mut net = net("bdr", 0);
     net.sender(1, 20, 10, 60_000);
     net.run(1_000);
@@ -188,7 +190,7 @@ fn forged_packets_take_little_and_not_for_long() {
         net.offer(&packet(n + 5_000, 0, SYN, RateOption::Unassigned));
     }
     assert!(net.traced("flows_known") <= 65.0, "{}", net.traced("flows_known"));
-    // The burst made a queue, but the count of flows is what it was.
+    // The burst made a queue, but the count of flows is unchanged.
     assert!((0.9..1.2).contains(&net.traced("flows")), "{}", net.traced("flows"));
     net.run(5_500);
     assert_eq!((net.traced("flows_known"), net.traced("half_open")), (1.0, 0.0));
@@ -203,7 +205,7 @@ fn a_reset_ends_a_flow_and_its_handle() {
         net.offer(&packet(1, 0, RST, RateOption::Absent));
         let controller = net.controller.aggregated().unwrap();
         assert_eq!(controller.decide(ms(1), handle), None);
-        // The slot is another's now.
+        // Another flow has the slot now.
         handshake(&mut net, 2, RateOption::Unassigned);
         let controller = net.controller.aggregated().unwrap();
         assert_eq!(controller.decide(ms(2), handle), None);
@@ -211,9 +213,10 @@ fn a_reset_ends_a_flow_and_its_handle() {
     }
 }
 
-/// What is granted in a handshake is what the next SYN-ACK gets, and does not grow with those who come.
+/// A grant in a handshake equals the rate in the next SYN-ACK and does not grow with further
+/// newcomers.
 #[test]
-fn grants_are_what_newcomers_get() {
+fn newcomers_get_the_grants() {
     for kind in LAWS {
         let mut net = net(kind, 10);
         for n in 1..=4 {
@@ -251,7 +254,7 @@ fn classes_follow_the_link() {
     }
 }
 
-/// A flow that cannot be told is other TCP: its ACKs take another path.
+/// A flow that cannot be told counts as other TCP, because its ACKs take another path.
 #[test]
 fn a_flow_without_acks_here_is_other_tcp() {
     for kind in LAWS {
@@ -269,11 +272,12 @@ fn a_flow_without_acks_here_is_other_tcp() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A data plane that counts every 10 ms comes to what one that sees each packet comes to.
+    /// A data plane that counts every 10 ms gives the same result as one that sees each packet.
     #[test]
     fn counts_decide_as_packets_do(
         law in 0..2usize,
-        // A step of this network is a millisecond, and its bursts are a queue to flows with RTTs of a few.
+        // A step is a millisecond, and its bursts are a queue for flows with RTTs of a few
+        // milliseconds.
         flows in prop::collection::vec((20..80u64, 0..1000u64, prop::option::of(1500..2500u64)), 2..7),
     ) {
         let mean_told = |report_every| {
@@ -281,7 +285,7 @@ proptest! {
             for (n, (rtt, start, end)) in (1..).zip(&flows) {
                 net.sender(n, *rtt, *start, end.unwrap_or(60_000));
             }
-            // The last one stays, so that there is somebody to ask.
+            // The last flow stays, to have one to ask.
             if let Some(last) = net.senders.last_mut() {
                 last.end = 60_000;
             }
@@ -291,7 +295,8 @@ proptest! {
             told.iter().sum::<f64>() / told.len() as f64
         };
         let (packets, counts) = (mean_told(0), mean_told(10));
-        // A count of one flow ripples by a tenth, and is not read below one: who looks when decides a part of that.
+        // The count of one flow ripples by a tenth and is never read below one, so the time of
+        // reading matters.
         prop_assert!((counts / packets - 1.0).abs() < 0.05, "{}: {packets} and {counts}", LAWS[law]);
     }
 }

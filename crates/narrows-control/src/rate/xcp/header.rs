@@ -1,21 +1,20 @@
-//! What a packet tells the routers on its way, and they its sender.
+//! The congestion header that packets carry to routers and routers change.
 
 use crate::units::Span;
 
-/// The congestion header (draft-falk-xcp-spec-03 section 2), in plain numbers.
+/// The congestion header (draft-falk-xcp-spec-03, section 2) as plain numbers.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The sender's RTT in microseconds; 0: not known yet.
+    /// The sender's RTT in microseconds; 0 if unknown.
     pub rtt: u32,
-    /// X: the sender's inter-packet time in nanoseconds, packet size by throughput.
+    /// X: the sender's inter-packet time in nanoseconds, packet size over throughput.
     pub x: u32,
-    /// Delta_Throughput in bytes/s: on its way down the path what the sender wishes, lowered by each router to what
-    /// it grants.
+    /// Delta_Throughput in bytes/s: the sender's request, which each router lowers to its grant.
     pub delta: i64,
 }
 
 impl Header {
-    /// The RTT, or `None` if the sender does not know it.
+    /// The RTT; `None` if the sender does not know it.
     pub fn rtt(&self) -> Option<Span> {
         (self.rtt > 0).then(|| Span::from_micros(u64::from(self.rtt)))
     }

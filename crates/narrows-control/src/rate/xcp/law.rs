@@ -1,10 +1,12 @@
-//! The law of an XCP router's port. Once per average RTT it computes by how much all flows together shall change
-//! (efficiency), and then deals that out packet by packet so that they become alike (fairness).
+//! The law of an XCP router's port. Once per average RTT it computes the change of the aggregate
+//! rate (efficiency). It then distributes the change over packets so that flows become equal
+//! (fairness).
 //!
-//! Bounds, as headers come from strangers: an RTT counts as `rtt_max` at most, and a header without one takes no part
-//! but in the traffic; no more is handed out in an interval than was computed, either way; what no integer can hold
-//! is the greatest that it can. The law itself trusts its senders: one that asks for a great negative Delta takes all
-//! of res_neg (XCP-4), and one that tells a great X gets all of res_pos.
+//! Headers are untrusted, so their values are bounded. An RTT counts as at most `rtt_max`, and a
+//! packet without one counts only as traffic. An interval hands out, or takes back, no more than
+//! was computed. Values that no integer can hold saturate. Within these bounds the law trusts its
+//! senders: a large negative Delta takes all of res_neg (XCP-4), and a large X takes all of
+//! res_pos.
 
 use super::header::Header;
 use super::params::Params;
@@ -16,28 +18,28 @@ use crate::units::{Bytes, Rate, Span, Time};
 struct Sums {
     /// L3 bytes.
     bytes: Bytes,
-    /// Sum of X, seconds: how many flows' worth of throughput, times the interval.
+    /// Sum of X, seconds: the number of flows' throughputs times the interval.
     x: f64,
-    /// Sum of X * RTT, seconds^2: every flow's RTT counts alike, whatever it sends.
+    /// Sum of X * RTT, seconds^2. Every flow's RTT has equal weight, whatever its rate.
     x_rtt: f64,
 }
 
-/// What is left to hand out in one direction, and how it is dealt.
+/// The amount left to distribute in one direction, and the factor of each packet.
 #[derive(Copy, Clone, Debug, Default)]
 struct Residue {
     /// Bytes/s.
     left: f64,
-    /// A packet's part: per second of X, or per byte.
+    /// A packet's share: per second of X, or per byte.
     per: f64,
 }
 
 impl Residue {
-    /// `total` over all there was of `base`; nothing without any.
+    /// `total` divided by all of `base`; zero if that is empty.
     fn new(total: f64, base: f64) -> Self {
         Residue { left: total, per: if base > 0.0 { total / base } else { 0.0 } }
     }
 
-    /// The part of a packet that has this much of the base.
+    /// The share of a packet with this much of the base.
     fn part(&self, of: f64) -> f64 {
         self.left.min(self.per * of)
     }
@@ -56,7 +58,7 @@ pub struct Law {
     params: Params,
     capacity: Rate,
     queue: Queue,
-    /// The control interval: its start, its length Te, what has arrived in it.
+    /// The control interval: its start, its length Te, and the sums over its arrivals.
     started: Time,
     interval: Span,
     sums: Sums,
@@ -72,7 +74,7 @@ pub struct Law {
 }
 
 impl Law {
-    /// A port that nothing has passed yet. It grants nothing until it has seen a first interval.
+    /// A new port. It grants nothing before the end of its first interval.
     pub fn new(params: Params, capacity: Rate, now: Time) -> Self {
         let interval = params.te_first.max(params.te_min);
         Law {
@@ -91,18 +93,19 @@ impl Law {
         }
     }
 
-    /// A packet of `size` L3 bytes has arrived for the port (XCP-1). One without a header counts with a default one.
+    /// A packet of `size` L3 bytes arrived for the port (XCP-1). Pass a default header for a packet
+    /// without one.
     pub fn on_arrival(&mut self, size: Bytes, header: &Header) {
         self.sums.bytes += size;
-        // Its X would make the average RTT too small and take a share that it cannot be given (XCP-4).
+        // Its X would lower the average RTT and take a share that it cannot be given (XCP-4).
         let Some(rtt) = header.rtt() else { return };
         let x = header.x_secs();
         self.sums.x += x;
         self.sums.x_rtt += x * rtt.min(self.params.rtt_max).as_secs_f64();
     }
 
-    /// A packet departs and leaves `queued` bytes behind: looks at the queue (XCP-3), and lowers what the header asks
-    /// for to the packet's part (XCP-4).
+    /// A packet departs and leaves `queued` bytes behind. Updates the queue measurement (XCP-3) and
+    /// lowers the request in the header to the packet's share (XCP-4).
     pub fn on_departure(&mut self, header: &mut Header, size: Bytes, queued: Bytes, now: Time) {
         self.queue.on_departure(queued);
         self.queue.on_timer(now, self.rtt(), self.capacity);
@@ -115,10 +118,11 @@ impl Law {
         let feedback = positive - negative;
         let asked = header.delta as f64;
         if asked >= feedback {
-            // Towards zero, so that whole bytes/s hand out no more than there is.
+            // Truncation towards zero, so that whole bytes/s never hand out more than there is.
             header.delta = feedback as i64;
         } else {
-            // Another router grants less: so much more is taken here, which leaves it for others.
+            // Another router grants less. Take back the difference here, which leaves it for
+            // others.
             negative = self.negative.left.min(negative + feedback - asked);
             positive = (asked + negative).max(0.0);
         }
@@ -126,8 +130,8 @@ impl Law {
         self.negative.take(negative);
     }
 
-    /// Does what is due: the queue's look (XCP-3), the control interval (XCP-2), both or neither. From now on the
-    /// link has this capacity.
+    /// Ends the queue measurement (XCP-3) and the control interval (XCP-2) if they are due. Sets
+    /// the link's capacity.
     pub fn on_interval(&mut self, now: Time, capacity: Rate) {
         self.capacity = capacity;
         self.queue.on_timer(now, self.rtt(), capacity);
@@ -146,7 +150,7 @@ impl Law {
         Span::from_secs_f64(self.rtt)
     }
 
-    /// res_pos and res_neg: what is left to hand out in this interval, bytes/s.
+    /// res_pos and res_neg: the amounts left to distribute in this interval, bytes/s.
     pub fn residues(&self) -> (f64, f64) {
         (self.positive.left, self.negative.left)
     }
@@ -164,7 +168,7 @@ impl Law {
         trace("c_neg", self.negative.per);
     }
 
-    /// XCP-2, with the time that the interval really took.
+    /// XCP-2, with the actual length of the interval.
     fn control(&mut self, now: Time) {
         let elapsed = now.since(self.started).as_secs_f64();
         if elapsed <= 0.0 {
@@ -173,7 +177,7 @@ impl Law {
         self.started = now;
         let sums = core::mem::take(&mut self.sums);
         if sums.x > 0.0 {
-            // A header's unit, the microsecond, is the least.
+            // The minimum is the header's unit, a microsecond.
             self.rtt = (sums.x_rtt / sums.x).min(self.params.rtt_max.as_secs_f64());
         }
         self.interval = self.rtt().max(self.params.te_min);
@@ -182,7 +186,7 @@ impl Law {
         self.feedback = p.alpha * (self.capacity.as_f64() - self.input)
             - p.beta * self.queue.lasting().as_f64() / self.rtt.max(1e-6);
         self.shuffled = (p.shuffle * self.input - self.feedback.abs()).max(0.0);
-        // What was not handed out is void.
+        // The undistributed rest is discarded.
         self.positive = Residue::new(self.feedback.max(0.0) + self.shuffled, sums.x);
         self.negative = Residue::new((-self.feedback).max(0.0) + self.shuffled, sums.bytes.as_f64());
     }

@@ -19,8 +19,8 @@ fn figure(law: &Law, name: &str) -> f64 {
     found
 }
 
-/// A port after 50 ms of 500 packets of two flows with an RTT of 50 ms, `size` bytes each, and a queue that was never
-/// below 30,000 bytes.
+/// A port after 50 ms with 500 packets of two flows with an RTT of 50 ms, `size` bytes each, and a
+/// queue of at least 30,000 bytes.
 fn port(size: u64) -> Law {
     let mut law = Law::new(Params::default(), C, START);
     for n in 0..500 {
@@ -60,7 +60,7 @@ fn tv_p6_xcp() {
 
 /// XCP-4 by hand after TV-P6: X = 200 us is worth 2288.8 bytes/s, 1240 bytes cost 2480.
 #[test]
-fn a_packet_gets_its_part_and_no_more_than_another_router_granted() {
+fn a_packet_gets_its_share_and_at_most_another_routers_grant() {
     let after = |delta| {
         let mut law = port(1240);
         let mut header = Header { rtt: 50_000, x: 200_000, delta };
@@ -71,11 +71,11 @@ fn a_packet_gets_its_part_and_no_more_than_another_router_granted() {
     let (granted, positive, negative) = after(i64::MAX);
     assert_eq!(granted, -191);
     assert!((positive - 2288.8).abs() < 1e-6 && (negative - 2480.0).abs() < 1e-6, "{positive} {negative}");
-    // Another router took 1000 bytes/s: 808.8 more are counted as taken here.
+    // Another router took back 1000 bytes/s, so 808.8 more are subtracted here.
     let (granted, positive, negative) = after(-1000);
     assert_eq!(granted, -1000);
     assert!((positive - 2288.8).abs() < 1e-6 && (negative - 3288.8).abs() < 1e-6, "{positive} {negative}");
-    // More than is to be taken here at all: then nothing is to be given either.
+    // More than the amount to take back here, so nothing is given either.
     let (granted, positive, negative) = after(i64::MIN);
     assert_eq!((granted, negative), (i64::MIN, 1_240_000.0));
     assert!(positive.abs() < 1e-6, "{positive}");
@@ -103,7 +103,8 @@ fn the_control_interval_is_the_average_rtt_within_its_bounds() {
         law.on_interval(START + ms(50), C);
         assert_eq!(law.interval, expected);
     }
-    // XCP-1 weighs by X: a flow of 10 ms that sends a packet each ms counts as much as one of 30 ms at 0.1 ms.
+    // XCP-1 weights by X: a flow of 10 ms that sends a packet each ms counts as much as one of 30
+    // ms at 0.1 ms.
     let mut law = Law::new(Params::default(), C, START);
     for n in 0..110 {
         let header = if n % 11 == 0 { (10_000, 1_000_000) } else { (30_000, 100_000) };
@@ -114,7 +115,7 @@ fn the_control_interval_is_the_average_rtt_within_its_bounds() {
 }
 
 #[test]
-fn an_early_call_only_takes_the_capacity_over() {
+fn an_early_call_only_sets_the_capacity() {
     let mut law = port(1240);
     let before = law.residues();
     law.on_interval(START + ms(51), Rate::ZERO);
@@ -132,7 +133,7 @@ enum Step {
     Interval(u64),
 }
 
-/// Of the magnitude of the thing, or anything at all.
+/// Plausible values, or arbitrary ones.
 fn number(usual: u64) -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..usual, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
@@ -157,11 +158,11 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Within an interval, what all packets together are told to speed up by is at most res_pos at its start, and
-    /// what this router tells them to slow down by at most res_neg. A packet that came with a negative Delta was told
-    /// that by another.
+    /// Within an interval the total increase of all packets is at most res_pos at its start, and
+    /// this router's total decrease at most res_neg. A packet that arrived with a negative Delta
+    /// got that from another router.
     #[test]
-    fn no_more_is_handed_out_than_there_is(steps in proptest::collection::vec(step(), 1..200)) {
+    fn at_most_the_computed_change_is_distributed(steps in proptest::collection::vec(step(), 1..200)) {
         let mut law = Law::new(Params::default(), C, Time::ZERO);
         let (mut now, mut most, mut given, mut taken) = (Time::ZERO, law.residues(), 0.0, 0.0);
         for step in steps {
@@ -186,7 +187,7 @@ proptest! {
                     }
                 }
             }
-            // Floats: a part in 10^9 of sums of up to 10^19.
+            // Floats have an error of one part in 10^9 for sums of up to 10^19.
             prop_assert!(given <= most.0 * (1.0 + 1e-9), "gave {given} of {}", most.0);
             prop_assert!(taken <= most.1 * (1.0 + 1e-9), "took {taken} of {}", most.1);
             let (positive, negative) = law.residues();

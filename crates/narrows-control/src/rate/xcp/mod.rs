@@ -1,8 +1,8 @@
-//! XCP, the explicit control protocol: a port tells each packet by how much its flow shall speed up or slow down.
+//! XCP, the explicit control protocol: a port tells each packet the change of its flow's rate.
 //!
-//! After D. Katabi, M. Handley and C. Rohrs, "Congestion Control for High Bandwidth-Delay Product Networks", SIGCOMM
-//! 2002, in the form of draft-falk-xcp-spec-03 (2007), which writes throughputs in place of windows. `XCP-n` are the
-//! rules of `docs/reference/rules/explicit.md`.
+//! After D. Katabi, M. Handley and C. Rohrs, "Congestion Control for High Bandwidth-Delay Product
+//! Networks", SIGCOMM 2002, in the form of draft-falk-xcp-spec-03 (2007), which uses throughputs
+//! instead of windows. `XCP-n` are the rules of `docs/reference/rules/explicit.md`.
 //!
 //! | module | idea |
 //! | --- | --- |

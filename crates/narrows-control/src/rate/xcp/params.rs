@@ -1,4 +1,4 @@
-//! The constants of XCP in one place, with where they come from.
+//! The constants of XCP with their sources.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,17 +9,18 @@ use crate::units::Span;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Gain on the capacity that is left over (XCP-2). 0.4: the paper, section 3.5.
+    /// Gain on the spare capacity (XCP-2). 0.4: the paper, section 3.5.
     pub alpha: f64,
-    /// Gain on the queue that stays (XCP-2). 0.226 = alpha^2 * sqrt(2) (XCP-6).
+    /// Gain on the persistent queue (XCP-2). 0.226 = alpha^2 * sqrt(2) (XCP-6).
     pub beta: f64,
-    /// Part of the traffic that is taken from all and given back by shares, so that flows become alike (XCP-2).
+    /// Share of the traffic that is redistributed to make flows equal (XCP-2).
     pub shuffle: f64,
-    /// Greatest RTT that is believed (XCP-1), and so the longest control interval. 1 s: the draft.
+    /// Maximum RTT (XCP-1), and so the longest control interval. 1 s: the draft.
     pub rtt_max: Span,
     /// Shortest control interval (XCP-2).
     pub te_min: Span,
-    /// The first control interval, and the average RTT before a packet has told one (XCP-2). 50 ms, ours.
+    /// The first control interval, and the average RTT before the first packet with one (XCP-2). 50
+    /// ms, ours.
     pub te_first: Span,
 }
 
@@ -37,7 +38,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Checks the parameters; an error names the first that will not do, what was found and what would do.
+    /// Checks the parameters. An error states the first invalid one, what was found and what was
+    /// expected.
     pub fn check(&self) -> Result<(), String> {
         ranges::numbers(&[
             ("alpha", self.alpha, 0.01, 2.0),
@@ -62,14 +64,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_is_the_default() {
+    fn unnamed_parameters_have_defaults() {
         assert_eq!(parse(&[]).unwrap(), Params::default());
         assert_eq!(parse(&[("shuffle", 0.2)]).unwrap(), Params { shuffle: 0.2, ..Params::default() });
         assert!(parse(&[("gamma", 0.2)]).unwrap_err().to_string().contains("unknown field `gamma`"));
     }
 
     #[test]
-    fn absurd_values_are_refused_with_name_and_range() {
+    fn absurd_values_are_rejected_with_name_and_range() {
         assert_eq!(Params::default().check(), Ok(()));
         for (bad, text) in [
             (Params { shuffle: -0.1, ..Params::default() }, "shuffle is -0.1, but must be from 0 to 1"),

@@ -1,4 +1,5 @@
-//! XCP at a port: the law behind the contract. Every packet's header is read when it arrives and written when it leaves.
+//! XCP at a port: the adapter of the law to [`RateController`](crate::rate::RateController). It
+//! reads every packet's header on arrival and writes it on departure.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
@@ -32,7 +33,7 @@ impl RateController for XcpPort {
         self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
     }
 
-    /// XCP-1. What speaks no XCP counts as traffic without a wish.
+    /// XCP-1. Packets without XCP count as traffic without a request.
     fn on_arrival(&mut self, _now: Time, size: Bytes, header: &mut Header, _port: &PortCounters) {
         match header {
             Header::Xcp(header) => self.law.on_arrival(size, header),

@@ -1,19 +1,20 @@
-//! The queue that stays (XCP-3): the least that departing packets left behind within about half an RTT.
+//! The persistent queue (XCP-3): the minimum queue behind departing packets within about half an
+//! RTT.
 
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Shortest time over which the least is taken: a queue of this much delay may come and go (the draft's
+/// Minimum length of the measurement. A shorter queueing delay may vary freely (the draft's
 /// ALLOWED_QUEUE).
 const LOOK_MIN: Span = Span::from_millis(2);
 
-/// Finds the least queue of each look.
+/// Measures the minimum queue per interval.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
-    /// What the last departing packet left behind.
+    /// The queue behind the last departed packet.
     last: Bytes,
-    /// Least so far in this look; `None`: nothing has departed.
+    /// Minimum of the current measurement; `None` before a departure.
     least: Option<Bytes>,
-    /// Qmin, the least of the last whole look.
+    /// Qmin, the minimum of the last complete measurement.
     lasting: Bytes,
     due: Time,
 }
@@ -24,18 +25,19 @@ impl Queue {
         Queue { last: Bytes::ZERO, least: None, lasting: Bytes::ZERO, due }
     }
 
-    /// A packet has departed and left this much behind.
+    /// A packet departed and left this much behind.
     pub(super) fn on_departure(&mut self, queued: Bytes) {
         self.last = queued;
         self.least = Some(self.least.map_or(queued, |least| least.min(queued)));
     }
 
-    /// Ends the look if it is time.
+    /// Ends the measurement if it is due.
     pub(super) fn on_timer(&mut self, now: Time, rtt: Span, capacity: Rate) {
         if now < self.due {
             return;
         }
-        // Without a departure the queue is what the last one left behind, or longer behind a link that stands still.
+        // Without a departure the queue is what the last one left behind, or longer if the link is
+        // stopped.
         self.lasting = self.least.take().unwrap_or(self.last);
         self.due = now + look(rtt, capacity.time_for(self.last));
     }
@@ -50,7 +52,7 @@ impl Queue {
     }
 }
 
-/// Tq for this average RTT, of which the queue takes `waiting`.
+/// Tq for this average RTT, with `waiting` the queueing delay in it.
 fn look(rtt: Span, waiting: Span) -> Span {
     (rtt - waiting).scale(1, 2).max(LOOK_MIN)
 }
@@ -66,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_no_lasting_queue() {
+    fn a_burst_is_not_a_persistent_queue() {
         let start = Time::from_nanos(7);
         let mut queue = Queue::new(start, ms(50));
         assert_eq!(queue.due(), start + ms(25));
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_takes_two_milliseconds_at_least() {
+    fn a_measurement_takes_at_least_two_milliseconds() {
         let start = Time::ZERO;
         for (queued, capacity) in [(0, C), (1 << 40, C), (u64::MAX, Rate::ZERO), (0, Rate::ZERO)] {
             let mut queue = Queue::new(start, Span::ZERO);
