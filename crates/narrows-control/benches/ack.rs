@@ -1,9 +1,9 @@
-//! What each congestion controller costs for each ACK.
+//! The cost of each congestion controller per ACK.
 //!
-//! Every second segment of 100 Mbit/s at an RTT of 20 ms and more is acknowledged; the queue fills and empties, one segment of 5000
-//! is lost and repaired for a round. All controllers see the same ACKs, whatever window they ask for: the cost of a decision, not
-//! its quality. `cargo bench -p narrows-control --bench ack`; a name as argument runs that one only, for callgrind. Prints medians of
-//! batches, which last some microseconds, so that most of them have a processor for themselves on a busy machine too; asserts nothing.
+//! Every second segment of 100 Mbit/s at an RTT of 20 ms and more is acknowledged. The queue fills and empties, and one segment of
+//! 5000 is lost and repaired for a round. All controllers see the same ACKs, whatever window they set: the benchmark measures the cost
+//! of a decision, not its quality. `cargo bench -p narrows-control --bench ack` runs all; a name as argument runs one, for callgrind.
+//! It prints medians of batches of some microseconds, so that most batches are undisturbed on a busy machine. It asserts nothing.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use narrows_control::congestion::{
 use narrows_control::units::{Rate, Span, Time};
 
 const ACKS: u64 = 200_000;
-/// ACKs of a batch; they are made outside of what is measured.
+/// ACKs of a batch. They are made outside of the measured time.
 const BATCH: u64 = 250;
 /// Segments per ACK, and the time between two ACKs.
 const SEGMENTS: u32 = 2;
@@ -61,7 +61,7 @@ fn ack(n: u64) -> Ack {
     ack
 }
 
-/// What comes before an ACK: a loss and its episode, or the end of one.
+/// The events before an ACK: a loss and its episode, or the end of one.
 fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
     if ack.lost > 0 {
         let mut lost = Lost::new(ack.now, ack.in_flight);
@@ -76,7 +76,7 @@ fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
     }
 }
 
-/// Nanoseconds for each ACK, by batch, and the windows' sum, which keeps the work from being left out.
+/// Nanoseconds for each ACK, by batch, and the sum of the windows, which keeps the compiler from removing the work.
 fn run(cc: &mut dyn Controller) -> (Vec<f64>, u64) {
     let mut window = Window::new(10);
     let mut connection = Connection::new(Time::ZERO + RTT, 1500, Some(RTT));

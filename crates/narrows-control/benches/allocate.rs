@@ -1,4 +1,4 @@
-//! What BRF costs at scale (BRF-103): one allocation over 100,000 flows, a change of one flow, and one packet.
+//! The cost of BRF at scale (BRF-103): one allocation over 100,000 flows, a change of one flow, and one packet.
 //!
 //! `cargo bench -p narrows-control --bench allocate`. Prints the median and the worst of some runs; asserts nothing.
 
@@ -22,7 +22,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs `work` on fresh `input` some times and prints what one of `per` operations took.
+/// Runs `work` on fresh `input` some times and prints the time of one of `per` operations.
 fn report<I>(what: &str, per: u32, mut input: impl FnMut() -> I, mut work: impl FnMut(I)) {
     let mut times: Vec<Duration> = (0..11)
         .map(|_| {
@@ -36,7 +36,7 @@ fn report<I>(what: &str, per: u32, mut input: impl FnMut() -> I, mut work: impl 
     println!("{what:<52} median {:>10.3?}  worst {:>10.3?}", times[5], times[10]);
 }
 
-/// Demands as they come: most flows small, some of any size, one in ten greedy.
+/// Typical demands: most flows small, some of any size, one in ten greedy.
 fn demands() -> Vec<u64> {
     let mut state = 1u64;
     (0..FLOWS)
@@ -151,7 +151,7 @@ fn main() {
     let mut port = Port::new();
     report("packet of 100,000 flows in turn, data and ACK", 2 * FLOWS, || (), |()| port.round(&packets));
 
-    // The timer that ends a window is the one that takes long: all others are a thousandth of it.
+    // Only the timer that ends a window is slow. All others take a thousandth of its time.
     let mut worst = Vec::new();
     for _ in 0..5 {
         let mut longest = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! What PACEC's controller costs at scale: 1,000 links, 100,000 flows on paths of 2 to 8 links.
+//! The cost of PACEC's controller at scale: 1,000 links, 100,000 flows on paths of 2 to 8 links.
 //!
 //! `cargo bench -p narrows-control --bench pacec`. Prints the median and the worst of some runs; asserts nothing.
 
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// Every flow's path. Of `routes` different ones, each of 2 to 8 links.
+/// Every flow's path, out of `routes` different ones of 2 to 8 links.
 struct Routes(Vec<Vec<PortId>>);
 
 impl Routes {
@@ -78,7 +78,7 @@ fn fill(routes: u32, greedy: u32) {
     let mut filler = Filler::default();
     let times = (0..21).map(|n| {
         let start = now();
-        // Another floor: nothing of the last time will do.
+        // With another floor nothing can be reused.
         filler.fill(&capacities, &paths, &claims, 60_000 + n);
         std::hint::black_box(filler.rates());
         start.elapsed()
@@ -87,14 +87,14 @@ fn fill(routes: u32, greedy: u32) {
     print(&what, times.collect());
 }
 
-/// What happens between two updates.
+/// The change between two updates.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Change {
     /// Nothing.
     Nothing,
-    /// Every link carries more or less than before.
+    /// The capacity of every link changes.
     Links,
-    /// One flow can use more or less than before.
+    /// The demand of one flow changes.
     OneFlow,
 }
 

@@ -1,7 +1,6 @@
-//! What each rate controller costs a port for each packet, and for each update, with a hundred flows.
+//! The cost of each rate controller per packet and per update, at a port with a hundred flows.
 //!
-//! Those that work on headers see a packet of the data direction arrive and leave; the others see it arrive, and an ACK of every second
-//! one. `cargo bench -p narrows-control --bench port`. Prints the median and the worst of some runs; asserts nothing.
+//! Header-based controllers see each data packet arrive and leave. The others see it arrive, and an ACK of every second one. `cargo bench -p narrows-control --bench port`. Prints the median and the worst of some runs; asserts nothing.
 
 use std::time::{Duration, Instant};
 

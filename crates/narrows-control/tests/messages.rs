@@ -1,5 +1,5 @@
-//! What ports and a domain's controller say to each other goes over a wire as JSON: any bytes are a message or none, and any
-//! message is survived by everybody who may hear it.
+//! Messages between ports and a domain's controller are sent as JSON. Arbitrary bytes parse to a
+//! message or an error, and no message panics a receiver.
 #![allow(missing_docs)]
 
 use core::net::IpAddr;
@@ -16,7 +16,7 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 
 const MTU: Bytes = Bytes::new(1500);
 
-/// Of the magnitude of the thing, or anything at all.
+/// Plausible values, or arbitrary ones.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..1_000_000u64, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
@@ -83,7 +83,7 @@ impl Topology for Anywhere {
     }
 }
 
-/// Everybody who may hear a message hears it.
+/// Passes the messages to every receiver.
 fn deliver(messages: &[Message]) {
     let none = || MapDeserializer::<_, Error>::new(core::iter::empty::<(&str, f64)>());
     let capacity = Some(Rate::from_bits_per_sec(100_000_000));
@@ -107,7 +107,7 @@ fn deliver(messages: &[Message]) {
     }
 }
 
-/// What stands where a number stood.
+/// Replacements of a number.
 const INSTEAD: [&str; 8] = ["-1", "1e999", "NaN", "18446744073709551616", "null", "\"\"", "1.5", "[]"];
 
 /// The `nth` number of a text is replaced.

@@ -20,7 +20,7 @@ use crate::units::{Rate, Span, Time};
 /// Linux's TCP_INFINITE_SSTHRESH: slow start until the first congestion.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// What a controller decides.
+/// The decision of a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
     /// Congestion window, segments, at least 1.
@@ -298,7 +298,7 @@ pub enum Signal {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Congestion {
-    /// What happened.
+    /// The kind of event.
     pub signal: Signal,
     /// Now.
     pub now: Time,
@@ -319,7 +319,7 @@ impl Congestion {
     }
 }
 
-/// Who moves the window during recovery.
+/// The owner of the window during recovery.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// The transport, by PRR towards `ssthresh` (RFC 6937). It does not call `on_ack` meanwhile.
@@ -371,7 +371,7 @@ pub trait Controller: Send {
     /// since the last transmission; `app_limited` is the rate sampler's state.
     fn on_restart(&mut self, _now: Time, _idle: Span, _app_limited: bool, _window: &mut Window) {}
 
-    /// Who moves the window during recovery. The answer may change during a connection.
+    /// The owner of the window during recovery. The answer may change during a connection.
     fn recovery(&self) -> Recovery {
         Recovery::Transport
     }

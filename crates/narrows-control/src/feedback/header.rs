@@ -70,7 +70,7 @@ pub struct Obp {
 /// The fields of a designated packet (BDR-6, BDR-20).
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Bdr {
-    /// What it reports.
+    /// Its report.
     pub report: Report,
     /// The routers' recommendation so far.
     pub advice: Option<Recommendation>,
@@ -168,7 +168,7 @@ impl Header {
     }
 
     /// The echo that a receiver owes after this packet, given the one it has not sent yet. XCP's
-    /// changes add up over the packets that one ACK acknowledges. Of rates, the newest counts.
+    /// changes add up over the packets that one ACK acknowledges. The newest rate counts.
     pub fn echo(&self, unsent: Option<Echo>) -> Option<Echo> {
         match self {
             Header::None | Header::Member => unsent,

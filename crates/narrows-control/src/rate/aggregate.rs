@@ -34,7 +34,7 @@ pub struct Counts {
     pub passed: Option<Rate>,
 }
 
-/// What the data plane does with a flow's packets.
+/// The treatment of a flow's packets in the data plane.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Decision {
     /// The rate to write into its ACKs; `None` to write nothing.
@@ -71,7 +71,7 @@ pub trait Aggregated: RateController {
         actions: &mut Vec<Action>,
     ) -> Standing;
 
-    /// What to do with the flow from now on; `None` if the controller has removed it. The host
+    /// The treatment of the flow from now on; `None` if the controller has removed it. The host
     /// applies it at once.
     ///
     /// The host asks when a report or a new [`version`](Aggregated::version) may have changed the

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::rate::FlowKey;
 use crate::units::{Span, Time};
 
-/// The side that began a handshake, or that has not been heard from.
+/// The side that began a handshake, or that has not been seen from.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::rate) enum Side {
     /// The side that sends the data.
@@ -20,7 +20,7 @@ pub(in crate::rate) enum Side {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::rate) struct HalfOpen {
     pub(in crate::rate) syn_at: Time,
-    /// Who sent it.
+    /// The side that sent it.
     pub(in crate::rate) opener: Side,
     /// It carried the rate option (BRF-10).
     pub(in crate::rate) permitted: bool,

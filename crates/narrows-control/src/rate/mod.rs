@@ -195,7 +195,7 @@ pub enum Queueing {
     Own,
 }
 
-/// What happens to a packet at the controlled port.
+/// The treatment of a packet at the controlled port.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It joins this leaf. With [`Queueing::Own`] the leaf only determines how it is counted.

@@ -18,7 +18,7 @@ use crate::units::{Span, Time};
 pub struct Params {
     /// End a probe with 1.25 BDP in flight or a loss, whatever the gain, and after at most two
     /// propagation times, because a gain near 1 never reaches that level. Default: end it as BBR-16
-    /// does, with the gain in place of 1.25.
+    /// does, with the gain instead of 1.25.
     pub exit_125: bool,
     /// Drain only after a loss in the probe, otherwise cruise: the paper's "inflight is greater
     /// than 1.25 BDP and packet loss occurs". Default: always drain, because behind a deep buffer

@@ -6,7 +6,7 @@ pub(super) const LINK: Rate = Rate::from_bits_per_sec(100_000_000);
 
 /// Results of a closed loop.
 pub(super) struct Outcome {
-    /// Of the link.
+    /// Share of the link.
     pub(super) share: f64,
     /// Mean queueing delay, ms.
     pub(super) delay: f64,

@@ -1,10 +1,12 @@
 //! CUBIC: the window is a cubic function of the time since the last congestion, independent of the
 //! RTT.
 //!
-//! Source: RFC 9438. The integers are those of Linux `tcp_cubic.c`, with HyStart. Deviations from
-//! Linux: time is in nanoseconds, not jiffies, so results do not depend on HZ; the cube root is
-//! exact (Linux uses a table and one Newton step, about 0.2 % off); the growth rate is recomputed
-//! on each ACK (Linux keeps it within a jiffy to save a division).
+//! Source: RFC 9438. The integers are those of Linux `tcp_cubic.c`, with HyStart.
+//!
+//! Deviations from Linux:
+//! * Time is in nanoseconds, not jiffies, so results do not depend on HZ.
+//! * The cube root is exact. Linux uses a table and one Newton step, about 0.2 % off.
+//! * The growth rate is recomputed on each ACK. Linux keeps it within a jiffy to save a division.
 
 use super::hystart::{self, Hystart};
 use super::hystartpp::{self, HystartPlusPlus};
@@ -141,7 +143,7 @@ impl Cubic {
         }
     }
 
-    /// CUBIC with RFC 9406's slow start in place of Linux's: `cubic-hystartpp`.
+    /// CUBIC with RFC 9406's slow start instead of Linux's: `cubic-hystartpp`.
     pub fn with_hystartpp(params: hystartpp::Params) -> Self {
         let cubic = Cubic::new(Params { hystart: None, ..Params::default() });
         Cubic { hystartpp: Some(Box::new(HystartPlusPlus::new(params))), ..cubic }

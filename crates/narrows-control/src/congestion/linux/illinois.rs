@@ -2,11 +2,11 @@
 //! to grow.
 //!
 //! Source: Liu, Basar and Srikant, "TCP-Illinois: a loss- and delay-based congestion control
-//! algorithm for high-speed networks" (Performance Evaluation 65, 2008); Linux `tcp_illinois.c`,
-//! with its integers: the least alpha is 38/128 where the paper has 0.3. As in Linux, the largest
-//! RTT is never forgotten, and segments count when they are acknowledged in order, SACKed before or
-//! not (`pkts_acked` of `tcp_clean_rtx_queue`). So the ACK that ends a recovery counts for a whole
-//! window. No deviation is known.
+//! algorithm for high-speed networks" (Performance Evaluation 65, 2008); Linux `tcp_illinois.c`.
+//! The integers are Linux's: the least alpha is 38/128 where the paper has 0.3. As in Linux, the
+//! largest RTT is never forgotten. Segments count when they are acknowledged in order, SACKed
+//! before or not (`pkts_acked` of `tcp_clean_rtx_queue`). So the ACK that ends a recovery counts
+//! for a whole window. No deviation is known.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};

@@ -22,10 +22,12 @@
 //!   never separate the same two ACKs, there is no estimate and no delay.
 //!
 //! A cut leaves `ssthresh` unchanged, so before the first loss slow start follows. At a window of
-//! one segment the receiver's delayed ACKs look like a queue. Deviations from Linux: a cut caused
-//! by an ACK without progress waits for the next ACK with progress; a cut caused by the ACK that
-//! begins recovery is left out, because the transport has handled that ACK before (Linux cuts
-//! first, and recovery halves the rest).
+//! one segment the receiver's delayed ACKs look like a queue.
+//!
+//! Deviations from Linux:
+//! * A cut caused by an ACK without progress waits for the next ACK with progress.
+//! * A cut caused by the ACK that begins recovery is left out, because the transport has handled
+//!   that ACK before. Linux cuts first, and recovery halves the rest.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Timestamps, Window};
@@ -431,7 +433,7 @@ mod tests {
         assert!(queue < 0.005 && lost == 0, "{share:.3} of the link, {queue:.4} s in the queue, {lost} lost");
     }
 
-    /// What Linux does.
+    /// Linux's behaviour.
     #[test]
     fn without_synchronised_clocks_it_fills_the_queue_as_reno_does() {
         let (share, queue, lost) = alone(1 << 30);

@@ -2,24 +2,24 @@
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`reno`] | a segment per round trip, half on congestion |
-//! | [`cubic`] | a cube of the time since the last congestion |
+//! | [`reno`] | adds a segment per round trip, halves on congestion |
+//! | [`cubic`] | a cubic function of the time since the last congestion |
 //! | [`bic`] | a binary search for the window of the last congestion |
 //! | [`highspeed`] | Reno with a table of increases and decreases by window |
-//! | [`htcp`] | the longer since congestion, the faster; backs off as the queue is deep |
-//! | [`hybla`] | a long path grows as one of 25 ms would |
-//! | [`scalable`] | a hundredth of a segment per ACKed segment, an eighth off on congestion |
-//! | [`dctcp`] | less in proportion to the share of marks |
-//! | [`vegas`] | two to four packets in the queue |
-//! | [`veno`] | Reno that gives up a fifth when the queue was short |
-//! | [`westwood`] | after congestion, the window that the path carried of late |
+//! | [`htcp`] | grows faster with time since congestion; backs off by the depth of the queue |
+//! | [`hybla`] | grows on a long path as on one of 25 ms |
+//! | [`scalable`] | adds 1 % of the ACKed segments, removes an eighth on congestion |
+//! | [`dctcp`] | backs off in proportion to the share of marks |
+//! | [`vegas`] | keeps two to four packets in the queue |
+//! | [`veno`] | Reno that removes only a fifth if the queue was short |
+//! | [`westwood`] | sets the window after congestion from the measured bandwidth |
 //! | [`yeah`] | Scalable while the queue is short, Reno while it is not |
-//! | [`illinois`] | growth and decrease by the delay, at losses |
-//! | [`lp`] | gives way to a rising one-way delay, where clocks let it |
-//! | [`slow_start`] | what they share: slow start, additive increase |
-//! | [`rounds`] | RTTs per round trip, of Vegas and its kin |
-//! | [`hystart`] | when CUBIC leaves slow start |
-//! | [`hystartpp`] | another slow start, of CUBIC and Reno, by RFC 9406 |
+//! | [`illinois`] | backs off on losses; the delay sets growth and decrease |
+//! | [`lp`] | yields to a rising one-way delay, if clocks permit |
+//! | [`slow_start`] | shared parts: slow start, additive increase |
+//! | [`rounds`] | RTTs per round trip, for Vegas, Veno and YeAH |
+//! | [`hystart`] | the end of CUBIC's slow start |
+//! | [`hystartpp`] | RFC 9406's slow start for CUBIC and Reno |
 
 pub mod bic;
 pub mod cubic;

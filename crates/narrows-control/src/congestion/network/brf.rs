@@ -121,7 +121,7 @@ enum Mode {
     /// CUBIC, because feedback stopped or has not begun (BRF-93), although both ends speak BRF.
     /// Perhaps the ACKs cross a switch that has not yet been told of the flow (BRF-63), or the
     /// switch was down during the handshake (BRF-105). Feedback may come at any time, because a
-    /// switch treats every BRF flow as one that obeys.
+    /// switch treats every BRF flow as one that follows.
     Orphaned(Cubic),
 }
 
@@ -221,7 +221,7 @@ impl Brf {
     /// The lowest rate that feedback can cause (BRF-104).
     ///
     /// The floor of BRF-92 would be too high: if the fair share is less than two packets per RTT,
-    /// senders that stop there overload the port forever. An honest switch is obeyed. A forged rate
+    /// senders that stop there overload the port forever. An honest switch is followed. A forged rate
     /// of zero leaves the flow as slow as repeated timeouts would.
     fn least(&self) -> Rate {
         self.floor().min(Rate::of(self.segments(1), self.params.slowest_segment))

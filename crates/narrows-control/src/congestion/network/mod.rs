@@ -2,10 +2,10 @@
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`brf`] | a rate from ACKs, CUBIC where there is none: senders of BRF and PACEC |
+//! | [`brf`] | a rate from ACKs, or CUBIC without one: senders of BRF and PACEC |
 //! | [`stamped`] | the same with the rate in a header of each packet: RCP and OBP |
 //! | [`xcp`] | a change of the window for each packet |
-//! | [`bdr`] | a share, asked for once per window |
+//! | [`bdr`] | a share, requested once per window |
 
 pub mod bdr;
 pub mod brf;

@@ -9,11 +9,11 @@
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`params`] | every constant and its source |
+//! | [`params`] | the constants with their sources |
 //! | `count` | the number of flows, by three estimators |
 //! | `newcomers` | flows that have begun and not reported yet |
-//! | `meter` | what the port carries, by whom |
-//! | `share` | the fair share, the gain, and what others leave over |
+//! | `meter` | the traffic of the port, BDR and other |
+//! | `share` | the fair share, the gain, and redistribution |
 //! | `law` | the events of one port (BDR-40 to BDR-43) |
 //!
 //! The sender is [`congestion::network::bdr`](crate::congestion::network::bdr). For switches

@@ -55,7 +55,7 @@ impl Adverts {
         }
         let room = self.heard.len() < self.max;
         match self.heard.get_mut(&key) {
-            // Of two bottlenecks without ACKs the smaller rate counts, until its advertiser becomes
+            // With two bottlenecks without ACKs the smaller rate counts, until its advertiser becomes
             // silent.
             Some(known) if known.from != from && known.rate < rate && known.expires > now => {}
             Some(known) if known.from == from && known.seq >= seq => {}

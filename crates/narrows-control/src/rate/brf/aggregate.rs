@@ -55,7 +55,7 @@ impl Brf {
         meter.enter(windows);
         meter.bytes += part_after(from, counts.since, now, counts.bytes);
         if counts.missing > Bytes::ZERO {
-            // Of the second cache line, and rare.
+            // In the second cache line, and rare.
             meter.missing += part_after(from, counts.since, now, counts.missing);
         }
     }

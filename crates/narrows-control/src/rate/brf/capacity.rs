@@ -1,4 +1,4 @@
-//! Estimates the capacity of a link that nobody configures (BRF-101, `measured`), for example a
+//! Estimates the capacity of a link without a configured capacity (BRF-101, `measured`), for example a
 //! radio link.
 //!
 //! While packets wait, the drain rate is the link's rate. The capacity is the maximum of that rate

@@ -144,7 +144,7 @@ impl Judge<'_> {
         let headroom = has_it.then_some(meter.headroom);
         let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
         // A sender that doubles per RTT towards a new rate falls short too, but not evenly. A
-        // sender that was not heard at all has its data in a queue upstream.
+        // sender that was not seen at all has its data in a queue upstream.
         let (before, after) =
             (last.bytes_in(self.period).as_f64(), meter.real.bytes_in(self.period).as_f64());
         let steady = before > 0.0 && (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();

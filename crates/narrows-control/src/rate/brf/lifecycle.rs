@@ -10,7 +10,7 @@ use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, FlowKey, PacketInfo, RateOption};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Flows heard from one side only may be as many as confirmed ones, and at least this many. So a
+/// Flows seen from one side only may be as many as confirmed ones, and at least this many. So a
 /// restarted switch rebuilds its table within a few RTTs, and a flood of forged packets gains
 /// nothing (BRF-104, BRF-105).
 pub const UNCONFIRMED_MIN: usize = 64;
@@ -21,7 +21,7 @@ const SAME: f64 = 0.01;
 /// A smaller change of a held rate is ignored.
 const HELD_CHANGE: f64 = 0.002;
 
-/// Whether the packet shows that its sender obeys rates, even if its SYN was not seen (BRF-10,
+/// Whether the packet shows that its sender follows rates, even if its SYN was not seen (BRF-10,
 /// BRF-105).
 pub(super) fn speaks_brf(packet: &PacketInfo) -> bool {
     packet.option != RateOption::Absent || packet.unlimited.is_some()

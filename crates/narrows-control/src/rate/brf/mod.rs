@@ -7,20 +7,20 @@
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`params`] | every constant and its source |
-//! | `table`, `rate::half_open` | who is here; bounded, and nothing is searched per packet |
+//! | [`params`] | the constants with their sources |
+//! | `table`, `rate::half_open` | the flows: bounded tables without a search per packet |
 //! | `lifecycle` | packets that begin, confirm and end flows |
-//! | `newcomer`, `predictor` | the rate of a flow nobody knows yet |
+//! | `newcomer`, `predictor` | the rate of a new flow |
 //! | `cycle` | the port's phases: settle, measure, allocate, reduce |
-//! | `judge` | what a flow was seen to send, and so will ask for |
-//! | `allocate`, `layers`, `split` | who gets what, in which queue, of which class |
+//! | `judge` | the measured use of a flow, and its demand |
+//! | `allocate`, `layers`, `split` | the rate, queue and class of each flow |
 //! | [`congestion`] | the detector, here and at the controller |
 //! | `feedback`, `rate::rtt` | which ACK carries a rate |
-//! | `acks` | what ACKs of the other direction need |
-//! | `obedience` | flows that claim to obey and do not |
+//! | `acks` | the share of the reverse direction's ACKs |
+//! | `obedience` | flows that claim to follow their rate but do not |
 //! | `advert` | flows whose ACKs take another path |
-//! | `aggregate` | counts in place of packets, for a data plane that counts |
-//! | `capacity` | a link whose rate nobody tells |
+//! | `aggregate` | counts instead of packets, for a data plane that counts |
+//! | `capacity` | estimates a link's rate that is not configured |
 //!
 //! A new configured capacity takes effect at once. In resolved mode the same call recomputes class
 //! rates and all allocations (O(log) for any number of flows), and each flow learns its rate with

@@ -1,7 +1,7 @@
-//! Detects flows that claim to obey rates but do not.
+//! Detects flows that claim to follow rates but do not.
 //!
 //! The option in a SYN is only a claim (BRF-10): a host can announce BRF, run another controller,
-//! and fill the queue of flows that obey. A flow that exceeds its rate in consecutive windows moves
+//! and fill the queue of flows that follow. A flow that exceeds its rate in consecutive windows moves
 //! to other TCP, where its excess harms only its own class, for the rest of its life. Ours; the
 //! paper trusts its senders.
 

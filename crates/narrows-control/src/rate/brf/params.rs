@@ -166,9 +166,9 @@ pub enum Trouble {
     OutOfRange {
         /// The parameter.
         name: &'static str,
-        /// What was found.
+        /// The value found.
         found: f64,
-        /// What would do.
+        /// The expected range.
         range: &'static str,
     },
     /// A_CLS * B_HEAD <= 1: limited flows would count as unlimited in every other cycle (BRF-39).

@@ -21,7 +21,7 @@ pub(super) enum List {
     Other = 1,
     /// Flows without data for a while, longest first.
     Idle = 2,
-    /// Flows not yet heard from both sides, and flows closed by both.
+    /// Flows not yet seen from both sides, and flows closed by both.
     Waiting = 3,
 }
 
@@ -149,7 +149,7 @@ pub(super) struct Flow {
     pub(super) class: Class,
     /// The handshake was not seen, and the class is inferred from its packets.
     pub(super) guessed: bool,
-    /// Both sides were heard, so it is not a forged packet.
+    /// Both sides were seen, so it is not a forged packet.
     pub(super) confirmed: bool,
     /// The side whose next packet confirms the flow.
     pub(super) awaited: Side,
@@ -257,7 +257,7 @@ impl Table {
         self.by_key.len() >= self.max
     }
 
-    /// The numbers of records heard from one side only, and from both.
+    /// The numbers of records seen from one side only, and from both.
     pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
         (self.unconfirmed, self.by_key.len() - self.unconfirmed)
     }
@@ -345,7 +345,7 @@ impl Table {
         Some(flow)
     }
 
-    /// Both sides of the flow were heard.
+    /// Both sides of the flow were seen.
     pub(super) fn confirm(&mut self, id: FlowId) {
         if let Some(flow) = self.get_mut(id)
             && !flow.confirmed

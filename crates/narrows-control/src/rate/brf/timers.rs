@@ -6,10 +6,10 @@ use std::collections::BinaryHeap;
 use super::table::FlowId;
 use crate::units::Time;
 
-/// What is due.
+/// The kind of a deadline.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
-    /// The flow should have been heard from both sides by now (BRF-15).
+    /// The flow should have been seen from both sides by now (BRF-15).
     Confirmation,
     /// An ACK should have passed this switch by now (BRF-63).
     FirstAck,

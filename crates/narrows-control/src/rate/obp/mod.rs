@@ -8,8 +8,8 @@
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`params`] | every constant and its source |
-//! | [`law`] | what is left of a link, and the rate that follows from it |
+//! | [`params`] | the constants with their sources |
+//! | [`law`] | the bandwidth left on a link, and the resulting rate |
 
 pub mod law;
 pub mod params;

@@ -75,7 +75,7 @@ impl Pacec {
     ///
     /// The first port determines the period and literal mode for all. The other two modes may
     /// differ: a port whose counters do not separate classes of traffic is [`Mode::Incremental`]
-    /// beside [`Mode::Resolved`] ones.
+    /// next to [`Mode::Resolved`] ones.
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, mtu: Bytes, now: Time) -> Self {
         let mut ports: Vec<_> = ports.into_iter().collect();
         ports.sort_by_key(|(port, _)| *port);

@@ -228,7 +228,7 @@ fn a_late_timer_does_not_repeat_lost_periods() {
     assert_eq!(Pacec::new([], Bytes::ZERO, ms(0)).next_timer(), Time::NEVER);
 }
 
-/// A switch that only counts packets, as OpenFlow's do, beside one that separates its flows'
+/// A switch that only counts packets, as OpenFlow's do, next to one that separates its flows'
 /// traffic from other traffic.
 #[test]
 fn a_link_without_counters_by_class_is_shared_too() {

@@ -53,7 +53,7 @@ impl Paths {
         self.ends.get(path).and_then(|end| self.hops.get(start..*end)).unwrap_or(&[])
     }
 
-    /// How many.
+    /// The count.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -190,7 +190,7 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Divides `capacities` (bytes/s by link; a link without an entry has no limit). Nobody gets
+    /// Divides `capacities` (bytes/s by link; a link without an entry has no limit). No flow gets
     /// less than `least`. On every link the sum is at most the capacity, or the sum of the floors
     /// if that is larger.
     pub fn fill(&mut self, capacities: &[u64], paths: &Paths, claims: &[Claim], least: u64) {

@@ -1,4 +1,4 @@
-//! A fluid network: real ports under the real controller, sources that obey at once, and messages
+//! A fluid network: real ports under the real controller, sources that follow at once, and messages
 //! with delay and loss. Time advances in samples Ts. A link carries its capacity and queues the
 //! rest.
 
@@ -78,7 +78,7 @@ impl Topology for Routes {
 pub(super) struct Port {
     pub(super) control: PacecPort,
     pub(super) counters: PortCounters,
-    /// Other traffic here, which does not obey rates.
+    /// Other traffic here, which does not follow rates.
     pub(super) background: Rate,
     /// Its reports are lost.
     pub(super) lost: bool,

@@ -23,7 +23,7 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// A flow that becomes silent is known to obey rates for this long.
+/// A flow that becomes silent is known to follow rates for this long.
 const REMEMBERED: Span = Span::from_secs(60);
 /// Periods after which the rate for newcomers is too old. The controller repeats it every fifth
 /// period.
@@ -60,7 +60,7 @@ pub struct PacecPort {
     window_from: Time,
 }
 
-/// Whether the packet shows that its sender obeys rates, even if its SYN was not seen.
+/// Whether the packet shows that its sender follows rates, even if its SYN was not seen.
 fn speaks(packet: &PacketInfo) -> bool {
     packet.option != RateOption::Absent || packet.unlimited.is_some()
 }
@@ -142,7 +142,7 @@ impl PacecPort {
         }
     }
 
-    /// A TCP data packet. Returns whether it belongs to a flow that obeys rates.
+    /// A TCP data packet. Returns whether it belongs to a flow that follows rates.
     fn on_tcp(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> bool {
         let (key, flags) = (packet.key, packet.flags);
         let opens = flags.syn && !flags.ack;
@@ -158,7 +158,7 @@ impl PacecPort {
             // The same SYN again.
             Some((State::Active, None)) if opens && speaks(packet) => {}
             _ if opens && speaks(packet) => self.begin(now, key, true, actions),
-            // A new flow with the addresses and ports of one that obeyed, but from a sender that
+            // A new flow with the addresses and ports of one that followed, but from a sender that
             // does not.
             Some(_) if opens => {
                 self.close(&key, actions);

@@ -172,7 +172,7 @@ fn other_flows_are_background() {
     let ack = packet(key(3), Bytes::ZERO, ACK, UNASSIGNED);
     let admission = port.pacec.on_data(ms(2), &ack, &port.counters, &mut port.actions);
     assert_eq!(admission, Admission::Queue(Leaf::OtherTcp));
-    // One flow that obeyed, and a new one from the same port that does not.
+    // One flow that followed, and a new one from the same port that does not.
     port.data(3, key(4), SYN, UNASSIGNED);
     assert_eq!(port.data(4, key(4), SYN, RateOption::Absent), Leaf::OtherTcp);
     assert_eq!(port.data(5, key(4), ACK, RateOption::Absent), Leaf::OtherTcp);

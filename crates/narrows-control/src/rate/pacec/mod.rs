@@ -9,15 +9,15 @@
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`params`] | every constant and its source |
+//! | [`params`] | the constants with their sources |
 //! | [`ingress`] | a port: reports, the flows that begin here, and their sources |
-//! | `aggregate` | counts in place of packets, on a real switch |
+//! | `aggregate` | counts instead of packets, on a real switch |
 //! | `table` | the flows of a port |
-//! | `demand` | what a flow was seen to use, and so will ask for |
-//! | [`domain`] | the controller: once per Tc from reports to rates |
-//! | `link` | what a port's reports say about its link |
-//! | `book` | the flows of the domain, their paths, and where the next ones may go |
-//! | [`utilisation`] | equations 5 to 9, and what is available instead |
+//! | `demand` | the measured use of a flow, and its demand |
+//! | [`domain`] | the controller: computes rates from reports once per Tc |
+//! | `link` | a link as its port's reports show it |
+//! | `book` | the flows of the domain, their paths, and destinations of newcomers |
+//! | [`utilisation`] | equations 5 to 9, and the available capacity of PAC-18 |
 //! | [`fill`] | max-min fair rates across many links |
 
 mod aggregate;

@@ -1,4 +1,4 @@
-//! The flows of a port that obey rates.
+//! The flows of a port that follow rates.
 
 use rustc_hash::FxHashMap;
 
@@ -17,7 +17,7 @@ pub(super) enum State {
     Closed,
 }
 
-/// A flow that obeys rates.
+/// A flow that follows rates.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Flow {
     pub(super) key: FlowKey,

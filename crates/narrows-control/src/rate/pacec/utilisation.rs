@@ -10,7 +10,7 @@ use crate::units::{Bytes, Rate, Span};
 pub struct Sample {
     /// Y: bytes that left the port, all traffic.
     pub passed: Bytes,
-    /// The part of it that does not obey rates.
+    /// The part of it that does not follow rates.
     pub background: Bytes,
     /// Q: bytes queued at the end.
     pub queued: Bytes,

@@ -7,8 +7,8 @@
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`params`] | every constant and its source |
-//! | [`law`] | the router's law: from bytes, RTTs and the queue to the rate |
+//! | [`params`] | the constants with their sources |
+//! | [`law`] | the router's law: the rate from bytes, RTTs and the queue |
 
 pub mod law;
 pub mod params;

@@ -101,7 +101,7 @@ impl<L: Law> Uniform<L> {
         self.table.insert(flow)
     }
 
-    /// Whether one more flow heard from one side only may join: at most as many as confirmed flows,
+    /// Whether one more flow seen from one side only may join: at most as many as confirmed flows,
     /// so that a flood of forged packets gains nothing (BRF-104, BRF-105).
     fn has_room(&self) -> bool {
         let (unconfirmed, confirmed) = self.table.unconfirmed_and_confirmed();

@@ -7,12 +7,12 @@
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`Law`] | what a law is asked and told |
-//! | [`rcp`], [`bdr`] | the two laws, fed by what a port counts |
-//! | `table` | who is here: bounded, with each flow's RTT and last report |
+//! | [`Law`] | the interface of a law |
+//! | [`rcp`], [`bdr`] | the two laws, based on a port's counts |
+//! | `table` | the flows: bounded, each with its RTT and last report |
 //! | `lifecycle` | packets that begin, confirm and end flows; ageing |
-//! | `aggregate` | counts in place of packets |
-//! | `classes` | the link between the three classes |
+//! | `aggregate` | counts instead of packets |
+//! | `classes` | the link's division into three classes |
 //!
 //! Two features of BRF are missing. Flows whose ACKs take another path cannot be told; they are not
 //! advertised to other switches and count as other TCP. Bandwidth left over by flows limited at
@@ -138,7 +138,7 @@ struct Seen {
 struct Meter {
     /// `None` before the first reading, because the time of the counts until then is unknown.
     seen: Option<Seen>,
-    /// Of other TCP and of UDP: arrivals and departures.
+    /// Arrivals and departures of other TCP and of UDP.
     guarantees: [[classes::Guarantee; 2]; 2],
 }
 
@@ -241,7 +241,7 @@ fn stamp(rate: Rate, option: RateOption) -> Option<Rate> {
     }
 }
 
-/// Whether the packet shows that its sender obeys rates, even if its SYN was not seen (BRF-10,
+/// Whether the packet shows that its sender follows rates, even if its SYN was not seen (BRF-10,
 /// BRF-105).
 fn speaks(packet: &PacketInfo) -> bool {
     packet.option != RateOption::Absent || packet.unlimited.is_some()

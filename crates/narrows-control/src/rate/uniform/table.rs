@@ -17,7 +17,7 @@ pub(super) struct Flow {
     pub(super) speaks: bool,
     /// Its handshake was not seen. `speaks` is then inferred from its packets.
     pub(super) guessed: bool,
-    /// The side whose next packet proves that the flow is genuine; `None` if both were heard.
+    /// The side whose next packet proves that the flow is genuine; `None` if both were seen.
     pub(super) awaited: Option<Side>,
     /// When the SYN-ACK passed, while the last packet of the handshake is expected.
     pub(super) syn_ack_at: Option<Time>,
@@ -54,7 +54,7 @@ impl Flow {
         }
     }
 
-    /// It obeys rates and can be told: a packet of its receiver has passed here.
+    /// It follows rates and can be told: a packet of its receiver has passed here.
     pub(super) fn is_rated(&self) -> bool {
         self.speaks && self.awaited != Some(Side::Receiver)
     }
@@ -102,7 +102,7 @@ impl Table {
         self.slots.len()
     }
 
-    /// The numbers of records heard from one side only, and from both.
+    /// The numbers of records seen from one side only, and from both.
     pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
         (self.unconfirmed, self.len().saturating_sub(self.unconfirmed))
     }
@@ -138,7 +138,7 @@ impl Table {
         Some(flow)
     }
 
-    /// The flow was heard from the expected side.
+    /// The flow was seen from the expected side.
     pub(super) fn confirm(&mut self, id: FlowId) {
         if let Some(flow) = self.get_mut(id)
             && flow.awaited.take().is_some()

@@ -6,10 +6,10 @@
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`params`] | every constant and its source |
-//! | [`header`] | what packet and router tell each other |
-//! | [`law`] | the router's law: what there is to hand out, and to whom |
-//! | `queue` | the queue that stays, as against one that comes and goes |
+//! | [`params`] | the constants with their sources |
+//! | [`header`] | the congestion header |
+//! | [`law`] | the router's law: the total change, and each packet's share |
+//! | `queue` | the persistent queue |
 
 pub mod header;
 pub mod law;

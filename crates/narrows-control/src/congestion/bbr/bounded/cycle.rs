@@ -39,7 +39,7 @@ enum Acks {
     Stopping,
 }
 
-/// What an ACK says about the end of a probe.
+/// The meaning of an ACK for the end of a probe.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Feedback {
     /// Nothing particular.

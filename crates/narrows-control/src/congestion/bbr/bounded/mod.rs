@@ -6,7 +6,7 @@
 //! with v1's `model` and `pacing`.
 //!
 //! Deviations from the draft:
-//! * Drain obeys the long-term bound, as in the draft's table but not in its pseudocode.
+//! * Drain follows the long-term bound, as in the draft's table but not in its pseudocode.
 //! * The aggregation filter has two periods of five rounds and grants at most 100 ms, as in the
 //!   module.
 //! * In Startup, ACKs that report losses stand for lost ranges, as in the module.
