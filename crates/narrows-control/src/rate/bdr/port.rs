@@ -1,4 +1,4 @@
-//! BDR at a port: the adapter of the law to [`RateController`](crate::rate::RateController). It
+//! BDR at a port: the adapter of the law to [`RateController`]. It
 //! reads and writes designated packets on arrival, and counts the bytes of all others.
 
 use super::{Law, Params};

@@ -1,4 +1,4 @@
-//! OBP at a port: the adapter of the law to [`RateController`](crate::rate::RateController),
+//! OBP at a port: the adapter of the law to [`RateController`],
 //! without a flow table.
 
 use super::{Law, Params};

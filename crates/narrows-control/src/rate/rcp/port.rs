@@ -1,4 +1,4 @@
-//! RCP at a port: the adapter of the law to [`RateController`](crate::rate::RateController). One
+//! RCP at a port: the adapter of the law to [`RateController`]. One
 //! rate for all flows, without a flow table.
 
 use super::{Law, Params};

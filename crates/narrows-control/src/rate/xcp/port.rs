@@ -1,4 +1,4 @@
-//! XCP at a port: the adapter of the law to [`RateController`](crate::rate::RateController). It
+//! XCP at a port: the adapter of the law to [`RateController`]. It
 //! reads every packet's header on arrival and writes it on departure.
 
 use super::{Law, Params};
