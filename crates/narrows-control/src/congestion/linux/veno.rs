@@ -163,8 +163,8 @@ mod tests {
     }
 
     /// W = 30 on a path of 50 ms. For 55 ms the vector has 2.73 packets and hence 24; Linux's
-    /// integers have 60 - floor(54.55) halves = three packets and hence 15. For 54 ms they have 60
-    /// - 55 halves and 24.
+    /// integers have 60 - floor(54.55) halves = three packets and hence 15. For 54 ms they have
+    /// 60 - 55 halves and 24.
     #[test]
     fn tv_s6_a_loss_with_fewer_than_three_queued_packets_takes_a_fifth() {
         for (rtt, halves, ssthresh) in [(50, 0, 24), (54, 5, 24), (55, 6, 15), (58, 9, 15)] {

@@ -2,9 +2,9 @@
 //! packet.
 //!
 //! Each of N flows takes all that is left at the same time. From one RTT to the next their sum S
-//! becomes a' (N C - (N - 1) S). It settles at N C a' / (1 + (N - 1) a') with equal shares if (N -
-//! 1) a' < 1. With more flows it oscillates. The excess drains by only 1 - a' per RTT, so it fills
-//! any buffer. OBP-1 has no remedy, and we add none.
+//! becomes a' (N C - (N - 1) S). It settles at N C a' / (1 + (N - 1) a') with equal shares if
+//! (N - 1) a' < 1. With more flows it oscillates. The excess drains by only 1 - a' per RTT, so it
+//! fills any buffer. OBP-1 has no remedy, and we add none.
 
 use super::params::Params;
 use crate::feedback::header::Obp;
