@@ -13,6 +13,7 @@ from narrows import extras
 ROOT = Path(__file__).parents[2]
 OPTIONAL = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
+FOR_DEVELOPERS = ("dev", "docs")
 IMPORTED_AS = {"os-ken": "os_ken", "vl-convert-python": "vl_convert"}
 # pyarrow looks for pandas itself and takes an entry without a module for a broken one.
 ALL = sorted({module for modules in extras.MODULES.values() for module in modules} - {"pandas"})
@@ -53,13 +54,15 @@ def names(requirements):
 
 
 def test_the_table_of_extras_is_that_of_the_package():
-    listed = {name: names(OPTIONAL[name]) for name in OPTIONAL if name not in ("all", "dev", "kernel")}
+    listed = {
+        name: names(OPTIONAL[name]) for name in OPTIONAL if name not in {"all", "kernel", *FOR_DEVELOPERS}
+    }
     known = {name: set(modules) for name, modules in extras.MODULES.items()}
     assert {name: {IMPORTED_AS.get(one, one) for one in found} for name, found in listed.items()} == known
 
 
 def test_all_has_every_extra_but_that_of_developers():
-    assert OPTIONAL["all"] == [f"narrows[{','.join(sorted(OPTIONAL.keys() - {'all', 'dev'}))}]"]
+    assert OPTIONAL["all"] == [f"narrows[{','.join(sorted(OPTIONAL.keys() - {'all', *FOR_DEVELOPERS}))}]"]
 
 
 def test_the_agent_of_the_extra_kernel_has_the_version_of_the_workspace():
