@@ -7,10 +7,38 @@ results = narrows.run(scenario, seeds=10)
 print(results.pandas("flows"))
 """
 
-from narrows.errors import NarrowsError, OutputError, ScenarioError
-from narrows.results.results import Results
-from narrows.scenario.load import load, loads
-from narrows.scenario.model import Scenario
-from narrows.sweep import run
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from narrows.errors import NarrowsError, OutputError, ScenarioError
+    from narrows.results.results import Results
+    from narrows.scenario.load import load, loads
+    from narrows.scenario.model import Scenario
+    from narrows.sweep import run
 
 __all__ = ["NarrowsError", "OutputError", "Results", "Scenario", "ScenarioError", "load", "loads", "run"]
+
+_MODULES = {
+    "NarrowsError": "narrows.errors",
+    "OutputError": "narrows.errors",
+    "Results": "narrows.results.results",
+    "Scenario": "narrows.scenario.model",
+    "ScenarioError": "narrows.errors",
+    "load": "narrows.scenario.load",
+    "loads": "narrows.scenario.load",
+    "run": "narrows.sweep",
+}
+"""Where each public name lives. The module is imported at first use, so that the command starts fast."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'narrows' has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

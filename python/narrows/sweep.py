@@ -6,14 +6,13 @@ import json
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from importlib.metadata import PackageNotFoundError, version
 from os import cpu_count
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from narrows.backends import BY_AGENT, Backend
+from narrows.backends import BY_AGENT, Backend, HasClock
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import tables
 from narrows.results.results import SOUNDNESS, Results, is_finished
@@ -25,9 +24,12 @@ from narrows.scenario.model import Scenario
 from narrows.scenario.parts import Plan
 from narrows.scenario.resolve import resolve, survey
 from narrows.signals import undisturbed
+from narrows.version import release
 
 Progress = Callable[[int, int], None]
-"""Called with how many runs are finished, and of how many."""
+"""Called with the number of finished runs and the number of all runs."""
+Clock = Callable[[float], None]
+"""Called several times a second with the simulated seconds of all active runs, summed."""
 
 RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
 """Scalars of a run that every backend counts, in the table of runs."""
@@ -56,6 +58,7 @@ def run(
     backend: Backend | None = None,
     formats: tuple[Format, ...] = FORMATS,
     progress: Progress | None = None,
+    clock: Clock | None = None,
     resume: bool = False,
 ) -> Results:
     """Run a scenario with all its variations and seeds.
@@ -68,7 +71,8 @@ def run(
         jobs: how many runs at a time, if the backend can; one per core if left out.
         backend: what runs them; the simulator if left out.
         formats: of the tables on disk.
-        progress: told of each finished run.
+        progress: called after each finished run.
+        clock: called with the simulated time of active runs, if the backend knows it.
         resume: do not run again what a sweep of the same scenario and version finished in `out`, also if
             that was interrupted or killed.
 
@@ -87,7 +91,7 @@ def run(
         return whole
     store = Memory(metadata) if out is None else Folder(Path(out), metadata, formats, resume=resume)
     most = min(jobs or cpu_count() or 1, backend.most_jobs or MAX_JOBS)
-    return _run_all(runs, resolver, backend, store, most, progress)
+    return _run_all(runs, resolver, backend, store, most, progress, clock)
 
 
 def _whole(folder: Path, metadata: dict[str, Any]) -> Results | None:
@@ -149,14 +153,6 @@ def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
     return first
 
 
-def release() -> str:
-    """The version of Narrows."""
-    try:
-        return version("narrows")
-    except PackageNotFoundError:
-        return "unknown"
-
-
 def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) -> dict[str, Any]:
     """What was run, as `metadata.json` holds it: nothing in it differs between two identical sweeps."""
     factors = list(dict.fromkeys(name for item in runs for name in item.factors))
@@ -186,7 +182,13 @@ def _entries(runs: list[Run]) -> list[str]:
 
 
 def _run_all(
-    runs: list[Run], resolver: Resolver, backend: Backend, store: Store, jobs: int, progress: Progress | None
+    runs: list[Run],
+    resolver: Resolver,
+    backend: Backend,
+    store: Store,
+    jobs: int,
+    progress: Progress | None,
+    clock: Clock | None,
 ) -> Results:
     done = len(store.kept)
     if done and progress is not None:
@@ -207,6 +209,8 @@ def _run_all(
             while not finished:
                 # Ctrl-C while another thread starts a program does not always wake this one (1 of 12 tries).
                 finished, active = wait(active, _NAP_SECONDS, FIRST_COMPLETED)
+                if clock is not None and isinstance(backend, HasClock):
+                    clock(backend.active_seconds())
             for future in finished:
                 future.result()
                 done += 1

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from importlib.metadata import version
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 from narrows import sweep
 from narrows.cli import listing
+from narrows.cli.commands.shared import On
+from narrows.cli.folders import results_folder
 from narrows.matrix.plan import HELP
 from narrows.results.results import Results
 from narrows.scenario import schema
@@ -65,7 +68,7 @@ def test_run_takes_overrides(narrows):
         ),
         (["run", "demo.toml", "--no-sim"], "--no-sim: found --on sim, expected --on kernel or vm\n"),
         (["run", "demo.toml", "--set", "x"], "--set: found 'x', expected key=value\n"),
-        (["run"], "narrows run: Missing argument 'scenario'; see narrows run -h\n"),
+        (["run"], "narrows run: Missing argument 'SCENARIO'; see narrows run -h\n"),
         (["walk"], "narrows: No such command 'walk'; see narrows -h\n"),
         (["run", "demo.toml", "--set"], "narrows: Option '--set' requires an argument; see narrows -h\n"),
         (
@@ -127,12 +130,12 @@ def test_a_report_goes_with_the_results_that_it_is_of(narrows, tmp_path):
     narrows("report", "results/demo")
     page = tmp_path / "results/demo/report.html"
     assert page.exists()
-    narrows("run", "demo.toml", "--set", "flows.0.cc=reno")
+    narrows("run", "demo.toml", "--set", "flows.0.cc=reno", "--out", "results/demo")
     assert not page.exists()
 
 
 def test_figures_of_a_report_can_be_had_as_files(narrows, tmp_path):
-    sweep = ("--set", "sweep.vary={'flows.0.cc' = ['cubic', 'reno']}")
+    sweep = ("--set", "sweep.vary={'flows.0.cc' = ['cubic', 'reno']}", "--out", "results/demo")
     narrows("run", "demo.toml", *sweep)
     code, out, _ = narrows("report", "results/demo", "--figures", "pictures")
     assert (code, out) == (0, "report in results/demo/report.html, figures in pictures\n")
@@ -145,6 +148,36 @@ def test_figures_of_a_report_can_be_had_as_files(narrows, tmp_path):
     (tmp_path / "file").write_text("")
     code, _, err = narrows("report", "results/demo", "--figures", "file")
     assert code == 2 and err.startswith("file: ") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("on", "overrides", "expected"),
+    [
+        (On.SIM, {}, "my"),
+        (On.KERNEL, {}, "my-kernel"),
+        (On.SIM, {"name": "my"}, "my"),
+        (On.SIM, {"seed": 5}, "my-seed=5"),
+        (On.VM, {"topology.rate": "20mbit"}, "my-vm-topology.rate=20mbit"),
+        (On.SIM, {"flows.*.cc": "reno", "flows.0.ecn": True}, "my-flows.-.cc=reno-flows.0.ecn=true"),
+    ],
+)
+def test_the_default_folder_names_the_options_of_a_run(on, overrides, expected):
+    assert results_folder("my", on, overrides) == Path("results") / expected
+
+
+def test_long_or_nested_overrides_are_hashed_in_the_folders_name():
+    tables = [{"sweep.vary": {"flows.0.cc": [cc]}} for cc in ("reno", "cubic")]
+    folders = {results_folder("my", On.SIM, table).name for table in tables}
+    assert len(folders) == 2
+    assert all(re.fullmatch(r"my-set-[0-9a-f]{8}", name) for name in folders)
+    assert len(results_folder("my", On.SIM, {"topology.trace": "x" * 500}).name) < 40
+
+
+def test_overrides_do_not_replace_the_results_of_another_run(narrows):
+    narrows("run", "demo.toml")
+    out = narrows("run", "demo.toml", "--set", "flows.0.cc=reno")[1]
+    assert out.endswith("tables in results/demo-flows.0.cc=reno\n")
+    assert Results.read("results/demo").flows["cc"].to_pylist() == ["cubic", "bbr"]
 
 
 def test_replacing_results_is_said(narrows):
@@ -308,6 +341,27 @@ def test_list(narrows):
     assert code == 0
     for name in ("cubic", "brf", "fq-codel", "parking-lot", "gilbert-elliott"):
         assert name in out
+
+
+def test_list_and_check_print_json(narrows):
+    queues = json.loads(narrows("list", "queues", "--json")[1])
+    assert list(queues) == ["queues"]
+    assert {"name", "summary"} == set(queues["queues"][0])
+    everything = json.loads(narrows("list", "--json")[1])
+    assert list(everything) == list(listing.KINDS)
+    assert {"name": "brf", "summary": "f", "family": "by the network"} in everything["controllers"]
+    code, out, _ = narrows("check", "demo.toml", "--set", "flows.0.cc=brf", "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert len(told.pop("notes")) == 1
+    assert told == {
+        "scenario": "demo.toml",
+        "runs": 1,
+        "duration_s": 30.0,
+        "nodes": 6,
+        "links": 5,
+        "flows": 2,
+    }
 
 
 def test_list_puts_linuxs_controllers_first_and_each_on_a_line_when_piped(narrows, monkeypatch):

@@ -83,12 +83,18 @@ def test_soundness_is_in_the_metadata(backend, tmp_path):
 def test_the_command(narrows, backend, tmp_path):
     both(backend, 0.9, 1, a=tmp_path / "a", b=tmp_path / "b")
     code, out, _ = narrows("compare", tmp_path / "a", tmp_path / "b")
-    assert code == 0
+    assert code == 1
     assert "-10.0<" in out
     assert "2 of 4 judged figures differ by more" in out
     code, out, _ = narrows("compare", tmp_path / "a", tmp_path / "b", "--json")
+    assert code == 1
     figures = json.loads(out)["figures"]
     assert {f["flow"] for f in figures if f.get("beyond_tolerance")} == {"cubic", "bbr"}
+
+
+def test_figures_within_their_tolerances_exit_with_0(narrows, backend, tmp_path):
+    both(backend, 0.99, 1, a=tmp_path / "a", b=tmp_path / "b")
+    assert narrows("compare", tmp_path / "a", tmp_path / "b")[0] == 0
 
 
 def test_a_folder_without_results_is_one_line(narrows, tmp_path):

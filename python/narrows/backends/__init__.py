@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from narrows.scenario.parts import Plan
 
@@ -51,3 +51,11 @@ class Backend(Protocol):
 
     def rate_controllers(self) -> list[tuple[str, str]]:
         """Names that a controller's `kind` may take, each with a line about it."""
+
+
+@runtime_checkable
+class HasClock(Protocol):
+    """A backend that knows how far its active runs are."""
+
+    def active_seconds(self) -> float:
+        """Simulated seconds of all active runs, summed; from any thread."""

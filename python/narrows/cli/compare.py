@@ -1,11 +1,11 @@
-"""`narrows compare`: two folders of results side by side."""
+"""The work of `narrows compare`."""
 
 from __future__ import annotations
 
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -18,22 +18,26 @@ from narrows.results.compare import compare as compare_results
 from narrows.results.results import Results
 
 MARK = "<"
-"""Behind a difference beyond its tolerance."""
+"""Marks a difference beyond its tolerance."""
+BEYOND_TOLERANCE = 1
+"""Exit code if a judged figure is beyond its tolerance."""
 
 
-def compare(
-    a: Annotated[Path, typer.Argument(help="A folder of results.", show_default=False)],
-    b: Annotated[Path, typer.Argument(help="Another one.", show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
-) -> None:
-    """Print two folders of results side by side, e.g. a simulation and the same scenario on real stacks."""
+def compare(a: Path, b: Path, *, as_json: bool) -> None:
+    """Print the comparison; exit with 1 if a figure is beyond its tolerance."""
     first, second = Results.read(a), Results.read(b)
     comparison = compare_results(first, second)
     if not comparison.pairs:
         raise NarrowsError(f"{a}, {b}: found no flow or tight link in common")
     if as_json:
         print(json.dumps(as_data(comparison), indent=2, allow_nan=False))
-        return
+    else:
+        _print(a, b, first, second, comparison)
+    if comparison.large:
+        raise typer.Exit(BEYOND_TOLERANCE)
+
+
+def _print(a: Path, b: Path, first: Results, second: Results, comparison: Comparison) -> None:
     print(f"A: {a} ({first.metadata.get('backend')}), B: {b} ({second.metadata.get('backend')})")
     show(comparison, ("A", "B"), Console(width=WIDEST))
 

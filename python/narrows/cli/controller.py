@@ -12,29 +12,64 @@ from narrows import extras
 
 def controller(
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="Configuration (TOML).", show_default=False)
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="Configuration (TOML) (default: none).",
+            show_default=False,
+        ),
     ] = None,
     openflow_host: Annotated[
-        str | None, typer.Option(help="Where switches connect.", show_default="127.0.0.1")
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address for switches (default: 127.0.0.1).",
+            show_default=False,
+        ),
     ] = None,
-    openflow_port: Annotated[int | None, typer.Option(show_default="6653")] = None,
+    openflow_port: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", help="Port for switches (default: 6653).", show_default=False),
+    ] = None,
     agents_host: Annotated[
-        str | None, typer.Option(help="Where agents connect.", show_default="127.0.0.1")
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address for agents (default: 127.0.0.1).",
+            show_default=False,
+        ),
     ] = None,
-    agents_port: Annotated[int | None, typer.Option(show_default="6690")] = None,
+    agents_port: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Port for agents (default: 6690).", show_default=False)
+    ] = None,
     secret: Annotated[
         Path | None,
         typer.Option(
-            help="File with the secret shared with the agents, 64 hexadecimal digits.", show_default=False
+            metavar="FILE",
+            help="File with the secret shared with the agents: 64 hexadecimal digits (default: none).",
+            show_default=False,
         ),
     ] = None,
     http_host: Annotated[
-        str | None, typer.Option(help="Where the page is.", show_default="127.0.0.1")
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address of the web page (default: 127.0.0.1).",
+            show_default=False,
+        ),
     ] = None,
-    http_port: Annotated[int | None, typer.Option(show_default="6680")] = None,
+    http_port: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", help="Port of the web page (default: 6680).", show_default=False),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Check the configuration and stop.")] = False,
 ) -> None:
-    """Run the OpenFlow controller: forwarding, congestion detection, a page."""
+    """Run the OpenFlow controller.
+
+    It forwards, detects congestion and serves a web page. Options replace values of the configuration.
+    """
     extras.require("controller", "controller")
     from narrows.controller import config as configuration  # noqa: PLC0415 (needs what was just looked for)
 
@@ -49,7 +84,7 @@ def controller(
     }
     loaded = configuration.load(config, {key: value for key, value in given.items() if value is not None})
     if check:
-        print(f"{config or 'controller'}: in order")
+        print(f"{config or 'controller'}: valid")
         return
     from narrows.controller.serve import serve  # noqa: PLC0415
 

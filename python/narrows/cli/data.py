@@ -9,10 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
+from narrows.cli.commands.values import beginning
 from narrows.data.catalogue import DATA_SETS, DataSet
 from narrows.data.folder import VARIABLE, State, data_folder, state
 
-data = typer.Typer(help="List the data sets of recorded traces, and download them.")
+data = typer.Typer(
+    help="List the data sets of recorded traces, and download them.",
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
 Folder = Annotated[
     Path | None,
@@ -48,7 +53,14 @@ def _list(
 @data.command()
 def fetch(
     context: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Data sets, by name.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...",
+            autocompletion=beginning(lambda: [one.name for one in DATA_SETS]),
+            help="Data sets, by name.",
+        ),
+    ],
     folder: Folder = None,
 ) -> None:
     """Download data sets into the data folder, and verify their SHA-256."""

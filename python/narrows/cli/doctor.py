@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -22,10 +22,8 @@ MOST_NAMED = 4
 """Of what dead runs left; `--json` has all."""
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
-) -> None:
-    """Say what works here: the simulator, the kernel backend, the deployment; and what the others lack."""
+def doctor(*, as_json: bool) -> None:
+    """Print the findings; exit with 1 if the simulator does not work."""
     findings = examine()
     ready = readiness(findings)
     controls = features.congestion_controls()

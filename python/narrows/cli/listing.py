@@ -1,13 +1,12 @@
-"""`narrows list`: the names that a scenario may use."""
+"""The work of `narrows list`."""
 
 from __future__ import annotations
 
 import inspect
+import json
 from collections import Counter
 from collections.abc import Callable
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -45,6 +44,11 @@ def _family(name: str) -> str:
     return linux if name in LINUX else network if name in HELP else beyond
 
 
+def _entry(kind: str, name: str, about: str) -> dict[str, str]:
+    entry = {"name": name, "summary": about}
+    return entry | {"family": _family(name)} if kind == "controllers" else entry
+
+
 KINDS: dict[str, Callable[[], Rows]] = {
     "controllers": lambda: sweep.simulator().congestion_controllers(),
     "rate-controllers": lambda: sweep.simulator().rate_controllers(),
@@ -55,12 +59,18 @@ KINDS: dict[str, Callable[[], Rows]] = {
 }
 
 
-def list_names(
-    kind: Annotated[str | None, typer.Argument(help=f"One of: {', '.join(KINDS)}; all if left out.")] = None,
-) -> None:
-    """List controllers, queues, topologies and losses."""
+def list_names(kind: str | None, *, as_json: bool) -> None:
+    """Print the names of one kind, or of all.
+
+    Raises:
+        ScenarioError: for an unknown kind.
+    """
     if kind is not None and kind not in KINDS:
         raise ScenarioError(choice(kind, KINDS), "list")
+    if as_json:
+        names = {name: [_entry(name, *row) for row in KINDS[name]()] for name in ([kind] if kind else KINDS)}
+        print(json.dumps(names, indent=2))
+        return
     console = Console()
     if not console.is_terminal:
         console = Console(width=_PIPED)  # a line for each, for grep

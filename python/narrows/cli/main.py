@@ -2,35 +2,70 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from typing import Annotated, Any
 
 import typer
 
 from narrows import extras
-from narrows.cli.cc import cc
-from narrows.cli.check import check, schema
-from narrows.cli.compare import compare
-from narrows.cli.controller import controller
-from narrows.cli.data import data
-from narrows.cli.doctor import doctor
-from narrows.cli.listing import list_names
-from narrows.cli.matrix import matrix
-from narrows.cli.plot import plot
-from narrows.cli.report import report
-from narrows.cli.run import run
-from narrows.cli.show import show
-from narrows.cli.validate import validate
-from narrows.cli.vm import vm
+from narrows.cli.lazy import Entry, LazyGroup
 from narrows.errors import NarrowsError, one_line
-from narrows.sweep import release
+from narrows.version import release
 
+COMMANDS = (
+    Entry("run", "narrows.cli.commands.run", "run", "Run a scenario, write its tables and print a summary."),
+    Entry(
+        "report", "narrows.cli.commands.report", "report", "Write one HTML page about a folder of results."
+    ),
+    Entry("compare", "narrows.cli.commands.compare", "compare", "Compare two folders of results."),
+    Entry(
+        "validate",
+        "narrows.cli.commands.validate",
+        "validate",
+        "Measure the simulator's errors against Linux.",
+    ),
+    Entry("check", "narrows.cli.commands.check", "check", "Check a scenario without running it."),
+    Entry(
+        "show", "narrows.cli.commands.show", "show", "Show a scenario's network and the paths of its flows."
+    ),
+    Entry(
+        "matrix",
+        "narrows.cli.commands.matrix",
+        "matrix",
+        "Run each pair of congestion controllers in one queue.",
+    ),
+    Entry("plot", "narrows.cli.plot", "plot", "Plot the JSON output of iperf3."),
+    Entry("list", "narrows.cli.commands.listing", "list_names", "List the names that a scenario may use."),
+    Entry("schema", "narrows.cli.commands.check", "schema", "Print the JSON schema of scenario files."),
+    Entry("controller", "narrows.cli.controller", "controller", "Run the OpenFlow controller."),
+    Entry("doctor", "narrows.cli.commands.doctor", "doctor", "Check what this machine supports."),
+    Entry("data", "narrows.cli.data", "data", "List the data sets of recorded traces, and download them."),
+    Entry("vm", "narrows.cli.commands.vm", "vm", "Prepare the guest of --on vm."),
+    Entry("cc", "narrows.cli.commands.cc", "cc", "Load congestion controllers into this kernel."),
+    Entry(
+        "study", "narrows.cli.commands.study", "study", "Run the experiments of a paper and judge its claims."
+    ),
+)
+
+
+class _Commands(LazyGroup):
+    """The commands of `narrows`."""
+
+    entries = COMMANDS
+
+
+EXIT_CODES = """Exit codes: 0 success; 1 a check failed (compare beyond tolerances, validate with failed
+cells, doctor or vm status not ready); 2 wrong usage or input; 130 interrupted."""
+
+# Without markup, help needs no rich, which takes as long to import as everything else together.
 app = typer.Typer(
     name="narrows",
+    cls=_Commands,
     help="Simulate, verify, deploy and study congestion control.",
+    epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -51,44 +86,14 @@ def _narrows(
     """Simulate, verify, deploy and study congestion control."""
 
 
-app.command()(run)
-app.command()(report)
-app.command()(compare)
-app.command()(validate)
-app.command()(check)
-app.command()(show)
-app.command()(matrix)
-app.command()(plot)
-app.command(name="list")(list_names)
-app.command()(schema)
-app.command()(controller)
-app.command()(doctor)
-app.add_typer(data, name="data")
-app.add_typer(vm, name="vm")
-app.add_typer(cc, name="cc")
-
 USAGE_ERROR = 2
 UsageError: Any = typer.BadParameter.__mro__[1]
 """click's class, which is in click or in typer, depending on typer's version."""
 
 
-def _add_studies() -> None:
-    """`narrows study` lives with the studies; an installation without them lacks the command only."""
-    if importlib.util.find_spec("narrows.studies") and importlib.util.find_spec("narrows.studies.cli"):
-        from narrows.studies.cli import study  # noqa: PLC0415
-
-        if isinstance(study, typer.Typer):
-            app.add_typer(study, name="study")
-        else:
-            app.command(name="study")(study)
-
-
-_add_studies()
-
-
 def _usage(error: Any) -> str:
-    """A mistake in the command line as one line; of the command alone, which is none, the help."""
-    # pydantic puts its own words before a sentence of ours.
+    """A usage error as one line, or the help if the command was called without arguments."""
+    # pydantic adds a prefix to our message.
     text: str = error.format_message().replace("Value error, ", "")
     if "\n" in text or not text:
         return text
@@ -99,7 +104,7 @@ def _usage(error: Any) -> str:
 def main() -> None:
     """Entry point of the console script."""
     try:
-        code = app(standalone_mode=False)  # by itself it would frame its errors in a box
+        code = app(standalone_mode=False, prog_name="narrows")  # standalone, typer prints errors in a box
         raise SystemExit(code if isinstance(code, int) else 0)
     except UsageError as error:
         print(_usage(error), file=sys.stderr)
@@ -113,11 +118,11 @@ def main() -> None:
         print(line, file=sys.stderr)
         raise SystemExit(USAGE_ERROR) from None
     except BrokenPipeError:
-        # `narrows ... | head`: the reader has what it wanted.
+        # `narrows ... | head` has closed the pipe.
         sys.stderr.close()
         raise SystemExit(0) from None
     except OSError as error:
-        # A file or a folder that nobody looked at before: in the way, not ours to write, or on a full disk.
+        # A path that no earlier check covers: it exists, is not writable, or its disk is full.
         where = f"{error.filename}: " if error.filename is not None else ""
         print(one_line(f"{where}{error.strerror or error}"), file=sys.stderr)
         raise SystemExit(USAGE_ERROR) from None

@@ -1,65 +1,40 @@
-"""`narrows matrix`: every congestion controller beside every other, as heat maps."""
+"""The work of `narrows matrix`."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from narrows import extras, sweep, units
+from narrows.cli.commands.shared import INTERRUPTED
 from narrows.cli.options import checked_seed, parsed, positive, some_rate
-from narrows.cli.run import INTERRUPTED, progress_of
+from narrows.cli.progress import progress_of
 from narrows.errors import Expected
-from narrows.matrix.plan import BUFFERS, VARIANTS, Ask, choose, scenario
-from narrows.scenario.served import MARKED
+from narrows.matrix.plan import Ask, choose, scenario
 from narrows.signals import terminable
 
 
 def matrix(
-    controllers: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Congestion controllers. If left out all but those that need the network's help, variants "
-            f"({', '.join(VARIANTS)}) and, without --mark, {', '.join(MARKED)}.",
-            show_default=False,
-        ),
-    ] = None,
-    everyone: Annotated[
-        bool,
-        typer.Option("--all", help="All of them; those that need the network's help get it."),
-    ] = False,
-    rate: Annotated[str, typer.Option(help="L3 rate of the bottleneck.")] = "100mbit",
-    rtt: Annotated[str, typer.Option(help="Two-way propagation delay.")] = "40ms",
-    buffer: Annotated[
-        list[str] | None,
-        typer.Option(
-            help=f"Queue of the bottleneck; may be repeated. {', '.join(BUFFERS)} if left out.",
-            show_default=False,
-        ),
-    ] = None,
-    mark: Annotated[
-        str | None,
-        typer.Option(
-            help="Mark packets above this queue length, e.g. 0.17bdp, for controllers that heed ECN (dctcp).",
-            show_default=False,
-        ),
-    ] = None,
-    loss: Annotated[str, typer.Option(help="Random loss behind the queue.")] = "0%",
-    duration: Annotated[str, typer.Option(help="Length of a run.")] = "60s",
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds per cell.")] = 5,
-    seed: Annotated[int, typer.Option(help="The first.")] = 1,
-    out: Annotated[Path, typer.Option(help="Folder for tables, page and pictures.")] = Path("results/matrix"),
-    jobs: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Runs at a time; one per core if left out.")
-    ] = None,
-    reuse: Annotated[
-        bool, typer.Option("--reuse", help="Take the finished runs of an earlier, interrupted one.")
-    ] = False,
-    figures: Annotated[bool, typer.Option(help="Write figures as SVG, PNG and PDF too.")] = True,
+    controllers: Sequence[str],
+    *,
+    everyone: bool,
+    rate: str,
+    rtt: str,
+    buffer: Sequence[str],
+    mark: str | None,
+    loss: str,
+    duration: str,
+    seeds: int,
+    seed: int,
+    out: Path,
+    jobs: int | None,
+    reuse: bool,
+    figures: bool,
 ) -> None:
-    """Run every congestion controller beside every other, and say who takes what from whom."""
+    """Run a matrix, write its page and print a summary."""
     extras.require("report", "matrix")
     # Drawing libraries are slow to import, and `narrows --help` should not be.
     from narrows.matrix.cells import cells  # noqa: PLC0415
@@ -69,17 +44,17 @@ def matrix(
         ("--rate", rate, some_rate),
         ("--rtt", rtt, units.parse_duration),
         ("--duration", duration, positive),
-        *(("--buffer", item, units.parse_limit) for item in buffer or ()),
+        *(("--buffer", item, units.parse_limit) for item in buffer),
         *((("--mark", mark, _some_length),) if mark is not None else ()),
         ("--loss", loss, units.parse_probability),
     ):
         parsed(option, value, parse)
     known = [name for name, _ in sweep.simulator().congestion_controllers()]
     lengths: dict[units.Limit, str] = {}
-    for item in buffer or BUFFERS:
+    for item in buffer:
         lengths.setdefault(units.parse_limit(item), item)  # "1bdp" and "1.0bdp" are one
     ask = Ask(
-        choose(known, controllers or (), everyone=everyone, marks=mark is not None),
+        choose(known, controllers, everyone=everyone, marks=mark is not None),
         rate,
         rtt,
         tuple(lengths.values()),
@@ -89,7 +64,7 @@ def matrix(
         units.parse_probability(loss),
         mark,
     )
-    with progress_of("matrix") as progress, terminable():
+    with progress_of("matrix", units.parse_duration(duration)) as progress, terminable():
         try:
             results = sweep.run(
                 scenario(ask),
@@ -97,6 +72,7 @@ def matrix(
                 jobs=jobs,
                 formats=("parquet",),
                 progress=progress,
+                clock=progress.clock,
                 resume=reuse,
             )
         except sweep.Interrupted as stopped:

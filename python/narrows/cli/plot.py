@@ -1,4 +1,4 @@
-"""`narrows plot`: iperf3's JSON as pictures."""
+"""`narrows plot`: plot the JSON output of iperf3."""
 
 from __future__ import annotations
 
@@ -17,18 +17,23 @@ if TYPE_CHECKING:
 
 def plot(
     files: Annotated[
-        list[Path], typer.Argument(help="Files that iperf3 --json has written.", show_default=False)
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Files that iperf3 --json wrote.", show_default=False),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="A folder for the pictures; beside each file if left out.", show_default=False
+            "--out",
+            metavar="FOLDER",
+            help="Folder for the figures (default: the folder of each file).",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Draw iperf3's JSON: throughput, data, window, retransmissions, RTT, its variance.
+    """Plot the JSON output of iperf3.
 
-    As PDF, PNG and SVG, with the Vega-Lite specification beside them.
+    The panels are throughput, data, window, retransmissions, RTT and its variance. Each figure is written as
+    PDF, PNG and SVG, with its Vega-Lite specification.
     """
     extras.require("report", "plot")
     from narrows.report import export  # noqa: PLC0415 (charts take a second to load)

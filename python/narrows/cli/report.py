@@ -1,29 +1,17 @@
-"""`narrows report`: one HTML page of any folder of results."""
+"""The work of `narrows report`."""
 
 from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from narrows import extras
 from narrows.errors import OutputError
 from narrows.results.results import REPORT, Results
 
 
-def report(
-    results: Annotated[Path, typer.Argument(help="A folder that `narrows run` wrote.", show_default=False)],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="The file; report.html in that folder if left out.")
-    ] = None,
-    figures: Annotated[
-        Path | None,
-        typer.Option(help="A folder for the figures as SVG, PDF and PNG, too.", show_default=False),
-    ] = None,
-) -> None:
-    """Draw rates, windows, RTTs and queues of a run as one HTML page that needs no network."""
+def report(results: Path, out: Path | None, figures: Path | None) -> None:
+    """Write the page, and the figures as files if `figures` is a folder."""
     extras.require("report", "report")
     from narrows.report import single  # noqa: PLC0415 (charts take a second to load)
 

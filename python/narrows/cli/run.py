@@ -1,4 +1,4 @@
-"""`narrows run`: run a scenario, write its tables, print a summary."""
+"""The work of `narrows run`."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import json
 import math
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from narrows import sweep
 from narrows.backends import Backend
 from narrows.backends.kernel import soundness
 from narrows.cli import compare as comparison
+from narrows.cli.commands.shared import INTERRUPTED, On
 from narrows.cli.figures import HEADINGS, WIDEST, digits, number
+from narrows.cli.folders import results_folder
 from narrows.cli.options import checked_seed
+from narrows.cli.progress import progress_of
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import summary
 from narrows.results.compare import compare
@@ -32,62 +32,27 @@ from narrows.scenario.model import Scenario
 from narrows.scenario.served import notes
 from narrows.signals import terminable
 
-INTERRUPTED = 130
-
-
-class On(StrEnum):
-    """What runs a scenario."""
-
-    SIM = "sim"
-    KERNEL = "kernel"
-    VM = "vm"
-
-
-DEFAULT_FOLDER = Path("results")
-
 
 def run(
-    scenario: Annotated[Path, typer.Argument(help="A scenario file (TOML).", show_default=False)],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the tables; results/<name> if left out.", show_default=False),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed in place of the scenario's.", show_default=False)
-    ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="Number of seeds per point.", show_default=False)
-    ] = None,
-    override: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Replace a value, e.g. topology.rate=20mbit; may be repeated."
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Runs at a time; one per core if left out.")
-    ] = None,
-    on: Annotated[
-        On,
-        typer.Option(
-            "--on",
-            help="sim: simulate; kernel: real Linux TCP stacks, in real time, as root; vm: those of Debian's "
-            "kernel in a guest, in virtual time (narrows vm prepare).",
-        ),
-    ] = On.SIM,
-    no_sim: Annotated[
-        bool, typer.Option("--no-sim", help="With --on kernel or vm: do not simulate and compare afterwards.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    scenario: Path,
+    out: Path | None,
+    seed: int | None,
+    seeds: int | None,
+    override: list[str],
+    jobs: int | None,
+    on: On,
+    *,
+    no_sim: bool,
+    as_json: bool,
 ) -> None:
-    """Run a scenario and print what came of it."""
+    """Run a scenario, write its tables and print a summary."""
     if no_sim and on is On.SIM:
         raise NarrowsError(f"--no-sim: found --on {on}, expected --on kernel or vm")
-    overrides = dict(parse_override(text) for text in override or [])
+    overrides = dict(parse_override(text) for text in override)
     if seed is not None:
         overrides["seed"] = checked_seed(seed)
     loaded = load(scenario, overrides)
-    folder = out if out is not None else DEFAULT_FOLDER / loaded.name
+    folder = out if out is not None else results_folder(loaded.name, on, overrides)
     replaced = (folder / METADATA).exists()
     backend = real_stacks(on)
     results = _results(loaded, folder, seeds, jobs, backend)
@@ -120,9 +85,17 @@ def _results(
     loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None, backend: Backend | None
 ) -> Results:
     """Run all; an interruption says what is left of it and ends the command."""
-    with progress_of(loaded.name) as progress, terminable():
+    with progress_of(loaded.name, loaded.duration) as progress, terminable():
         try:
-            return sweep.run(loaded, out=folder, seeds=seeds, jobs=jobs, backend=backend, progress=progress)
+            return sweep.run(
+                loaded,
+                out=folder,
+                seeds=seeds,
+                jobs=jobs,
+                backend=backend,
+                progress=progress,
+                clock=progress.clock,
+            )
         except sweep.Interrupted as stopped:
             left = f"readable in {stopped.results.folder}" if stopped.done else "nothing is written"
             earlier = holds_runs(folder) and stopped.results.folder != folder
@@ -158,23 +131,6 @@ def real_stacks(on: On) -> Backend | None:
         print(line, file=sys.stderr)
 
     return Kernel(say) if on is On.KERNEL else Vm(say)
-
-
-@contextmanager
-def progress_of(name: str) -> Iterator[sweep.Progress]:
-    """A bar on a terminal; elsewhere a line per tenth of the runs. A single run has neither."""
-    if sys.stderr.isatty():
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(name, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
-        return
-
-    def line(done: int, total: int) -> None:
-        if total > 1 and (done == total or done * 10 // total > (done - 1) * 10 // total):
-            print(f"{name}: {done} of {total} runs", file=sys.stderr)
-
-    yield line
 
 
 def show(results: Results, console: Console) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -25,27 +23,11 @@ MOST_ROWS = 200
 """Links, and flows, that get a row."""
 
 
-def show(
-    scenario: Annotated[Path, typer.Argument(help="A scenario file (TOML).", show_default=False)],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Draw it into this file (.svg, .png, .pdf).", show_default=False),
-    ] = None,
-    results: Annotated[
-        Path | None,
-        typer.Option("--results", help="A folder of results of it: the links' loads.", show_default=False),
-    ] = None,
-    override: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Replace a value, e.g. topology.rate=20mbit; may be repeated."
-        ),
-    ] = None,
-) -> None:
-    """Show a scenario's network, its flows' paths and RTTs, and with results how loaded its links were."""
+def show(scenario: Path, out: Path | None, results: Path | None, override: list[str]) -> None:
+    """Print the tables of a scenario's network, or draw it."""
     if out is not None:
         extras.require("report", "show --out")
-    loaded = load(scenario, dict(parse_override(text) for text in override or []))
+    loaded = load(scenario, dict(parse_override(text) for text in override))
     first = expand(loaded, 1)[0].scenario
     seen = survey(first)
     backend = _simulator()

@@ -1,13 +1,11 @@
-"""`narrows validate`: the simulator beside real stacks, over a grid of networks."""
+"""The work of `narrows validate`."""
 
 from __future__ import annotations
 
 import math
 import sys
-from enum import StrEnum
 from os import cpu_count
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -15,11 +13,12 @@ from rich.table import Table
 
 from narrows import extras, sweep
 from narrows.backends import Backend
+from narrows.cli.commands.shared import INTERRUPTED, On
+from narrows.cli.commands.validate import DURATION, Real
 from narrows.cli.figures import WIDEST
 from narrows.cli.options import parsed, positive
-from narrows.cli.run import INTERRUPTED, On, real_stacks
+from narrows.cli.run import real_stacks
 from narrows.errors import NarrowsError
-from narrows.scenario.model import MAX_SEEDS
 from narrows.signals import terminable
 from narrows.validate import causes, grid, judge, ns3, page, runner, store
 from narrows.validate import recording as recordings
@@ -28,90 +27,30 @@ from narrows.validate.kept import Kept
 from narrows.validate.measures import Side
 from narrows.validate.recording import Recording
 from narrows.validate.runner import Ask, Finding, Outcome
+from narrows.version import release
 
-_DURATION = "30s"
 _FEW = 60
 """Most flows that are printed one by one."""
 
 
-class Real(StrEnum):
-    """Whose stacks."""
-
-    KERNEL = "kernel"
-    VM = "vm"
-    RECORDED = "recorded"
-
-
 def validate(
-    on: Annotated[
-        Real,
-        typer.Option(
-            "--on",
-            help="kernel: this machine's stacks, as root; vm: those of a guest (narrows vm prepare); "
-            "recorded: runs nothing there, compares with a recording.",
-        ),
-    ] = Real.KERNEL,
-    algorithms: Annotated[
-        str | None,
-        typer.Option(
-            help="Names, with commas between; all that both sides have if left out.", show_default=False
-        ),
-    ] = None,
-    cells: Annotated[
-        str,
-        typer.Option(
-            help="full (108 cells), core (18), ci (3), names, or patterns such as '100mbit-*', with commas "
-            "between."
-        ),
-    ] = "core",
-    repetitions: Annotated[
-        int, typer.Option(min=1, max=MAX_SEEDS, help="Runs of a cell on real stacks.")
-    ] = 3,
-    seeds: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=MAX_SEEDS,
-            help="Simulated runs of a cell where both sides do not lose the same packets.",
-        ),
-    ] = 25,
-    duration: Annotated[
-        str | None,
-        typer.Option(help=f"Length of a run [{_DURATION}; a recording's own].", show_default=False),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for scenarios, tables and figures.")] = Path(
-        "results/validation"
-    ),
-    kept: Annotated[
-        bool, typer.Option("--kept", help="Run nothing on real stacks: compare what earlier calls left.")
-    ] = False,
-    recording: Annotated[
-        Path,
-        typer.Option(
-            help="The one of --on recorded; that of Linux 6.1 which comes along if left out.",
-            show_default=False,
-        ),
-    ] = recordings.FILE,
-    record: Annotated[
-        Path | None,
-        typer.Option(help="Put the runs on real stacks into this recording, too.", show_default=False),
-    ] = None,
-    beside: Annotated[
-        bool, typer.Option("--ns3", help="Run ns-3 on the same cells, too (g++ and libns3-dev).")
-    ] = False,
-    write: Annotated[
-        Path | None, typer.Option(help="Write the page of the docs to this file.", show_default=False)
-    ] = None,
-    figures: Annotated[bool, typer.Option(help="Draw figures.")] = True,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Simulations at a time; one per core if left out.")
-    ] = None,
+    *,
+    on: Real,
+    algorithms: str | None,
+    cells: str,
+    repetitions: int,
+    seeds: int,
+    duration: str | None,
+    out: Path,
+    kept: bool,
+    recording: Path | None,
+    record: Path | None,
+    beside: bool,
+    write: Path | None,
+    figures: bool,
+    jobs: int | None,
 ) -> None:
-    """Run algorithms on a grid of networks, simulated and on real stacks; print the simulator's errors.
-
-    Each cell is run for each algorithm, --repetitions times. Cells that are finished are kept, so that an
-    interrupted call goes on where it was. Runs that were disturbed (busy processors) are left out.
-    """
+    """Run a validation, write its tables and print errors and verdicts; exit with 1 if a cell failed."""
     if figures or write is not None:
         extras.require("report", "validate (or try --no-figures)" if write is None else "validate --write")
     chosen = tuple(grid.choose(word for word in cells.split(",") if word))
@@ -129,7 +68,7 @@ def validate(
     simulator = sweep.simulator()
     real = None if kept or source is not None else real_stacks(On(on))
     names = _algorithms(algorithms, real, simulator)
-    ask = Ask(out, names, chosen, repetitions, seeds, duration or _DURATION)
+    ask = Ask(out, names, chosen, repetitions, seeds, duration or DURATION)
     backend = on.value if source is None else source.backend
     try:
         with terminable():
@@ -162,21 +101,21 @@ def validate(
         raise typer.Exit(1)
 
 
-def _recording(on: Real, file: Path, record: Path | None) -> Recording | None:
+def _recording(on: Real, file: Path | None, record: Path | None) -> Recording | None:
     """The one to compare with, if it is one.
 
     Raises:
         NarrowsError: if it cannot be read, or an option says the contrary.
     """
     if on is not Real.RECORDED:
-        if file != recordings.FILE:
+        if file is not None:
             raise NarrowsError(
                 f"--recording: found --on {on.value}, expected --on recorded; --record writes one"
             )
         return None
     if record is not None:
         raise NarrowsError("--record: found --on recorded, expected --on kernel or --on vm")
-    return Recording(file)
+    return Recording(file or recordings.FILE)
 
 
 def _nothing(outcome: Outcome) -> str:
@@ -203,7 +142,7 @@ def _write(page_file: Path, outcome: Outcome, other: str) -> None:
         if figure is not None
     }
     overview = pictures["-errors"]
-    text = page.render(outcome, causes.read(), sweep.release(), other, pictures.get(""), overview)
+    text = page.render(outcome, causes.read(), release(), other, pictures.get(""), overview)
     for name, picture in pictures.items():
         (page_file.parent / "img").mkdir(exist_ok=True)
         if (figure := drawn[name]) is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
 import typer
 
@@ -11,15 +10,11 @@ from narrows.backends.vm import image, package
 from narrows.backends.vm.errors import VmError
 from narrows.signals import terminable
 
-vm = typer.Typer(help="Prepare guests: a distribution's kernel in virtual time.", no_args_is_help=True)
 NOT_READY = 1
 
 
-@vm.command()
-def prepare(
-    again: Annotated[bool, typer.Option("--again", help="Get the kernel package anew.")] = False,
-) -> None:
-    """Get the guests' kernel, install what they need of this machine (as root), boot one and save it."""
+def prepare(*, again: bool) -> None:
+    """Prepare the guest; a signal that ends the program cleans up first."""
     with terminable():
         _prepare(again)
 
@@ -43,7 +38,6 @@ def _prepare(again: bool) -> None:
         print("everything was there already")
 
 
-@vm.command()
 def status() -> None:
     """Say what is prepared."""
     kernel, lacking = package.found(), package.missing()

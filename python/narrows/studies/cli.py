@@ -1,17 +1,17 @@
-"""`narrows study`: run a paper's experiments, judge its claims and write the report."""
+"""The work of `narrows study`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from narrows import extras, sweep
-from narrows.cli.run import INTERRUPTED, On, real_stacks
+from narrows.cli.commands.shared import INTERRUPTED, On
+from narrows.cli.run import real_stacks
 from narrows.data.folder import existing_folder
 from narrows.signals import terminable
 from narrows.studies.judge import Finding, Verdict
@@ -24,52 +24,18 @@ _STYLE = {Verdict.REPRODUCED: "green", Verdict.NOT_REPRODUCED: "red", Verdict.UN
 
 
 def study(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            help="Study, by name (e.g. brf) or folder (default: list the studies).", show_default=False
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for tables and report (default: results/NAME, with the suffix -kernel, -vm or "
-            "-quick if it applies).",
-            show_default=False,
-        ),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Run fewer seeds, shorter runs and fewer points.")
-    ] = False,
-    only: Annotated[
-        list[str] | None, typer.Option(help="Experiment to run, e.g. E1; repeat the option for several.")
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Number of parallel runs (default: one per core).")
-    ] = None,
-    on: Annotated[
-        On,
-        typer.Option(
-            "--on",
-            help="sim: simulate. kernel: run a shortened study on real Linux TCP stacks and in the simulator "
-            "(needs root). vm: the same with Debian's kernel in virtual time.",
-        ),
-    ] = On.SIM,
-    reuse: Annotated[
-        bool, typer.Option("--reuse", help="Reuse the tables of an earlier run where they exist.")
-    ] = False,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Data folder of recorded traces (default: NARROWS_DATA if set, else the user data folder; "
-            "see narrows data).",
-            show_default=False,
-        ),
-    ] = None,
-    figures: Annotated[bool, typer.Option(help="Also write the figures as SVG, PNG and PDF.")] = True,
+    name: str | None,
+    out: Path | None,
+    only: list[str],
+    jobs: int | None,
+    on: On,
+    data: Path | None,
+    *,
+    quick: bool,
+    reuse: bool,
+    figures: bool,
 ) -> None:
-    """Run every experiment of a paper, judge its claims and write one HTML report."""
+    """Run a study, write its report and print the verdicts; list the studies if `name` is None."""
     if name is None:
         for known in known_studies():
             print(f"{known}: {load_study(find_study(known)).title}")
@@ -83,7 +49,7 @@ def study(
     folder = out if out is not None else Path("results") / _folder(loaded, quick, on)
     try:
         with terminable():
-            outcome = _run(loaded, folder, quick, only or [], jobs, reuse, on, existing_folder(data))
+            outcome = _run(loaded, folder, quick, only, jobs, reuse, on, existing_folder(data))
     except KeyboardInterrupt as stopped:  # or sweep.Interrupted, which tells the progress
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
         print(f"interrupted{came}; --reuse continues after the finished experiments", file=sys.stderr)

@@ -1,0 +1,39 @@
+"""`narrows check` and `narrows schema`: their parameters."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from narrows.cli.commands.shared import Backend, Json, On, Overrides, ScenarioFile
+
+
+def check(
+    scenario: ScenarioFile,
+    override: Overrides = None,
+    on: Backend = On.SIM,
+    show: Annotated[
+        bool,
+        typer.Option("--show", help="Print the scenario with all defaults and the plan of its first run."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Check a scenario without running it.
+
+    With --on kernel or vm, features that only the simulator has are errors.
+    """
+    from narrows.cli import check as work  # noqa: PLC0415
+
+    work.check(scenario, override or [], on, show=show, as_json=as_json)
+
+
+def schema(
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the reference as Markdown instead.")
+    ] = False,
+) -> None:
+    """Print the JSON schema of scenario files."""
+    from narrows.cli import check as work  # noqa: PLC0415
+
+    work.schema(markdown=markdown)

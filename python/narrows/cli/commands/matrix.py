@@ -1,0 +1,112 @@
+"""`narrows matrix`: its parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows.cli.commands.shared import Jobs
+from narrows.cli.commands.values import beginning, congestion_controllers
+
+BUFFERS = ("0.5bdp", "1bdp", "4bdp")
+"""Default lengths of the bottleneck's queue."""
+
+
+def matrix(
+    controllers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            autocompletion=beginning(congestion_controllers),
+            show_default=False,
+            help="Congestion controllers (default: all that need no help of the network, without variants: "
+            "names that end in -literal, -recent or -hystartpp; dctcp only with --mark).",
+        ),
+    ] = None,
+    everyone: Annotated[
+        bool,
+        typer.Option("--all", help="All congestion controllers, with the network's help where they need it."),
+    ] = False,
+    rate: Annotated[
+        str,
+        typer.Option(
+            metavar="RATE", show_default=False, help="L3 rate of the bottleneck (default: 100mbit)."
+        ),
+    ] = "100mbit",
+    rtt: Annotated[
+        str,
+        typer.Option(metavar="TIME", show_default=False, help="Two-way propagation delay (default: 40ms)."),
+    ] = "40ms",
+    buffer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LENGTH",
+            show_default=False,
+            help=f"Queue of the bottleneck (default: {', '.join(BUFFERS)}). May be repeated.",
+        ),
+    ] = None,
+    mark: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LENGTH",
+            show_default=False,
+            help="Queue length above which packets are marked, e.g. 0.17bdp, for controllers with ECN "
+            "such as dctcp (default: no marks).",
+        ),
+    ] = None,
+    loss: Annotated[
+        str,
+        typer.Option(
+            metavar="PERCENT", show_default=False, help="Random loss after the queue (default: 0%)."
+        ),
+    ] = "0%",
+    duration: Annotated[
+        str, typer.Option(metavar="TIME", show_default=False, help="Length of a run (default: 60s).")
+    ] = "60s",
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, show_default=False, help="Seeds per cell (default: 5).")
+    ] = 5,
+    seed: Annotated[int, typer.Option(metavar="N", show_default=False, help="First seed (default: 1).")] = 1,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER",
+            show_default=False,
+            help="Folder for tables, page and figures (default: results/matrix).",
+        ),
+    ] = Path("results/matrix"),
+    jobs: Jobs = None,
+    reuse: Annotated[
+        bool, typer.Option("--reuse", help="Keep the finished runs of an interrupted call.")
+    ] = False,
+    figures: Annotated[
+        bool,
+        typer.Option(
+            show_default=False, help="Also write the figures as SVG, PNG and PDF (default: figures)."
+        ),
+    ] = True,
+) -> None:
+    """Run each pair of congestion controllers in one queue.
+
+    The page has heat maps of each pair's shares and fairness.
+    """
+    from narrows.cli import matrix as work  # noqa: PLC0415
+
+    work.matrix(
+        controllers or [],
+        everyone=everyone,
+        rate=rate,
+        rtt=rtt,
+        buffer=buffer or BUFFERS,
+        mark=mark,
+        loss=loss,
+        duration=duration,
+        seeds=seeds,
+        seed=seed,
+        out=out,
+        jobs=jobs,
+        reuse=reuse,
+        figures=figures,
+    )

@@ -1,0 +1,48 @@
+"""`narrows run`: its parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows.cli.commands.shared import Backend, Jobs, Json, On, Overrides, ScenarioFile
+
+
+def run(
+    scenario: ScenarioFile,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            show_default=False,
+            help="Folder for the tables (default: results/NAME; --on, --set and --seed extend the name, "
+            "e.g. results/my-kernel or results/my-topology.rate=20mbit).",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", show_default=False, help="First seed (default: the scenario's)."),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, show_default=False, help="Seeds per point (default: the scenario's)."
+        ),
+    ] = None,
+    override: Overrides = None,
+    jobs: Jobs = None,
+    on: Backend = On.SIM,
+    no_sim: Annotated[
+        bool, typer.Option("--no-sim", help="With --on kernel or vm: skip the simulation for comparison.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a scenario, write its tables and print a summary.
+
+    Results of an earlier run in the same folder are replaced when the new run is complete.
+    """
+    from narrows.cli import run as work  # noqa: PLC0415
+
+    work.run(scenario, out, seed, seeds, override or [], jobs, on, no_sim=no_sim, as_json=as_json)

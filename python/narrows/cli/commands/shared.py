@@ -1,0 +1,53 @@
+"""Parameters that several commands have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows.cli.commands.values import scenario_keys
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells count it: 128 + SIGINT."""
+
+
+class On(StrEnum):
+    """Backend of a run."""
+
+    SIM = "sim"
+    KERNEL = "kernel"
+    VM = "vm"
+
+
+ON_HELP = (
+    "Backend: sim (simulator), kernel (TCP stacks of this machine, in real time, as root) or vm (TCP stacks "
+    "of Debian's kernel in a guest, in virtual time; see narrows vm prepare)"
+)
+
+Backend = Annotated[On, typer.Option("--on", show_default=False, help=f"{ON_HELP} (default: sim).")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, max=1024, show_default=False, help="Concurrent runs (default: one per core)."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        autocompletion=scenario_keys,
+        show_default=False,
+        help="Replace a value of the scenario, e.g. topology.rate=20mbit. May be repeated.",
+    ),
+]
+ScenarioFile = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False)
+]
+ResultsFolder = Annotated[
+    Path, typer.Argument(metavar="RESULTS", help="Folder that narrows run wrote.", show_default=False)
+]

@@ -1,0 +1,71 @@
+"""`narrows study`: its parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows.cli.commands.shared import ON_HELP, Jobs, On
+from narrows.cli.commands.values import beginning, studies
+
+
+def study(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            autocompletion=beginning(studies),
+            show_default=False,
+            help="Study, e.g. brf, or a folder with one (default: list the studies).",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            show_default=False,
+            help="Folder for tables and report (default: results/NAME; --on and --quick extend the name).",
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer seeds, shorter runs, fewer points.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID", show_default=False, help="Experiment, e.g. E1 (default: all). May be repeated."
+        ),
+    ] = None,
+    jobs: Jobs = None,
+    on: Annotated[
+        On,
+        typer.Option(
+            "--on",
+            show_default=False,
+            help=f"{ON_HELP}. kernel and vm run shorter experiments and simulate the same (default: sim).",
+        ),
+    ] = On.SIM,
+    reuse: Annotated[bool, typer.Option("--reuse", help="Keep the tables of an earlier call.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            show_default=False,
+            help="Data folder of recorded traces (default: NARROWS_DATA if set, else the user data folder; "
+            "see narrows data).",
+        ),
+    ] = None,
+    figures: Annotated[
+        bool,
+        typer.Option(
+            show_default=False, help="Also write the figures as SVG, PNG and PDF (default: figures)."
+        ),
+    ] = True,
+) -> None:
+    """Run the experiments of a paper and judge its claims.
+
+    The result is one HTML report.
+    """
+    from narrows.studies import cli as work  # noqa: PLC0415
+
+    work.study(name, out, only or [], jobs, on, data, quick=quick, reuse=reuse, figures=figures)

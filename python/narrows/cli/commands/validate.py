@@ -1,0 +1,145 @@
+"""`narrows validate`: its parameters."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows.cli.commands.shared import Jobs
+from narrows.cli.commands.values import CELL_SETS, comma_separated, congestion_controllers
+
+MAX_SEEDS = 100_000
+DURATION = "30s"
+
+
+class Real(StrEnum):
+    """Source of the runs on real stacks."""
+
+    KERNEL = "kernel"
+    VM = "vm"
+    RECORDED = "recorded"
+
+
+def validate(
+    on: Annotated[
+        Real,
+        typer.Option(
+            "--on",
+            show_default=False,
+            help="Real stacks: kernel (this machine's, as root), vm (a guest's; see narrows vm prepare) or "
+            "recorded (runs from a recording) (default: kernel).",
+        ),
+    ] = Real.KERNEL,
+    algorithms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            autocompletion=comma_separated(congestion_controllers),
+            show_default=False,
+            help="Comma-separated names (default: all that both backends support).",
+        ),
+    ] = None,
+    cells: Annotated[
+        str,
+        typer.Option(
+            metavar="CELLS",
+            autocompletion=comma_separated(lambda: CELL_SETS),
+            show_default=False,
+            help="Comma-separated: full (108 cells), core (18), ci (3), names, or patterns such as "
+            "'100mbit-*' (default: core).",
+        ),
+    ] = "core",
+    repetitions: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, max=MAX_SEEDS, show_default=False, help="Real runs per cell (default: 3)."
+        ),
+    ] = 3,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=MAX_SEEDS,
+            show_default=False,
+            help="Simulated runs per cell where the two sides lose different packets (default: 25).",
+        ),
+    ] = 25,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            show_default=False,
+            help=f"Length of a run (default: {DURATION}; with --on recorded, the recording's).",
+        ),
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER",
+            show_default=False,
+            help="Folder for scenarios, tables and figures (default: results/validation).",
+        ),
+    ] = Path("results/validation"),
+    kept: Annotated[
+        bool, typer.Option("--kept", help="Compare the real runs of earlier calls; run no others.")
+    ] = False,
+    recording: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Recording for --on recorded (default: the one of Linux 6.1 in the package).",
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Also add the real runs to this recording (default: none).",
+        ),
+    ] = None,
+    beside: Annotated[
+        bool, typer.Option("--ns3", help="Also run the cells in ns-3 (needs g++ and libns3-dev).")
+    ] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Also write the documentation's page to this file (default: none).",
+        ),
+    ] = None,
+    figures: Annotated[
+        bool, typer.Option(show_default=False, help="Also draw figures (default: figures).")
+    ] = True,
+    jobs: Jobs = None,
+) -> None:
+    """Measure the simulator's errors against Linux.
+
+    Each algorithm runs in each cell of a grid of networks, simulated and --repetitions times on real stacks.
+    An interrupted call continues where it stopped. Runs that busy processors disturbed are left out.
+    Exit codes: 0 if all cells were measured, 1 if one failed.
+    """
+    from narrows.cli import validate as work  # noqa: PLC0415
+
+    work.validate(
+        on=on,
+        algorithms=algorithms,
+        cells=cells,
+        repetitions=repetitions,
+        seeds=seeds,
+        duration=duration,
+        out=out,
+        kept=kept,
+        recording=recording,
+        record=record,
+        beside=beside,
+        write=write,
+        figures=figures,
+        jobs=jobs,
+    )

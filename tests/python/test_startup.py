@@ -1,0 +1,135 @@
+"""Help, version and tab completion import only what they need; the table of commands states the truth."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from narrows import _native
+from narrows.cli.commands import matrix as matrix_parameters
+from narrows.cli.commands import validate as validate_parameters
+from narrows.cli.commands import values
+from narrows.cli.listing import KINDS
+from narrows.cli.main import COMMANDS
+from narrows.matrix.plan import BUFFERS
+from narrows.scenario.model import MAX_SEEDS
+from narrows.studies.load import known_studies
+
+SLOW = {"altair", "jsonschema", "numpy", "pandas", "pyarrow", "pydantic", "rich"}
+REPORT = """
+import sys, json, io, contextlib
+from narrows.cli.main import main
+with contextlib.redirect_stdout(io.StringIO()) as out:
+    try:
+        main()
+    except SystemExit:
+        pass
+print(json.dumps({"out": out.getvalue(), "modules": sorted({name.split(".")[0] for name in sys.modules})}))
+"""
+
+
+def call(*words, **environment):
+    """Runs the command in an interpreter of its own; gives its output and its top-level modules."""
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT, *words],
+        env={**os.environ, **environment},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    told = json.loads(done.stdout)
+    return told["out"], set(told["modules"])
+
+
+def completions(line):
+    words = line.split(" ")
+    variables = {
+        "_NARROWS_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    out, modules = call(**variables)
+    return out.split(), modules
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], *([name.name, "--help"] for name in COMMANDS)])
+def test_version_and_help_import_no_slow_module(words):
+    out, modules = call(*words)
+    assert "narrows" in out
+    assert not modules & SLOW
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("narrows ru", {"run"}),
+        ("narrows matrix cu", {"cubic", "cubic-hystartpp"}),
+        ("narrows matrix cubic re", {"reno", "reno-hystartpp"}),
+        ("narrows study b", {"brf", "bdr", "bbr-gain"}),
+        ("narrows list q", {"queues"}),
+        ("narrows run my.toml --on k", {"kernel"}),
+        ("narrows run my.toml --set topology.rt", {"topology.rtt=", "topology.rtts="}),
+        ("narrows run my.toml --set flows.*.cc", {"flows.*.cc="}),
+        ("narrows validate --cells core,c", {"core,core", "core,ci"}),
+        ("narrows validate --algorithms cubic,ren", {"cubic,reno", "cubic,reno-hystartpp"}),
+        ("narrows cc load bbr-", {"bbr-a", "bbr-b", "bbr-c"}),
+    ],
+)
+def test_completion_offers_values_and_imports_no_slow_module(line, expected):
+    offered, modules = completions(line)
+    assert set(offered) == expected
+    assert not modules & SLOW
+
+
+def test_a_run_does_not_import_the_drawing_library(tmp_path):
+    (tmp_path / "a.toml").write_text(
+        'duration = "1s"\n[topology]\nkind = "dumbbell"\nrate = "10mbit"\nrtt = "20ms"\n[[flows]]\n'
+    )
+    out, modules = call("run", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"))
+    assert "cubic" in out
+    assert not modules & {"altair", "jsonschema"}
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "narrows", "walk"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (2, "narrows: No such command 'walk'; see narrows -h\n")
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_the_table_of_commands_has_the_first_line_of_each_help(entry):
+    assert entry.load().help.splitlines()[0] == entry.help
+
+
+def _options():
+    for entry in COMMANDS:
+        command = entry.load()
+        below = getattr(command, "commands", {})
+        for part in (command, *below.values()):
+            for option in part.params:
+                if option.param_type_name == "option" and option.name not in ("help", "version"):
+                    yield pytest.param(option, id=f"{entry.name} {part.name} {option.opts[0]}")
+
+
+@pytest.mark.parametrize("option", _options())
+def test_every_option_with_a_value_states_its_default(option):
+    if (option.is_flag and not option.secondary_opts) or option.required:
+        return
+    if option.multiple and "May be repeated." in option.help and "default" not in option.help:
+        return  # nothing is replaced by default
+    assert "(default: " in option.help
+    if isinstance(option.default, str | int) and not isinstance(option.default, bool):
+        assert f"(default: {option.default}" in option.help
+
+
+def test_completion_knows_the_names_that_the_work_knows():
+    assert tuple(KINDS) == values.KINDS
+    assert values.studies() == known_studies()
+    assert values.congestion_controllers() == [name for name, _ in _native.congestion_controllers()]
+
+
+def test_constants_of_the_declarations_are_those_of_the_work():
+    assert matrix_parameters.BUFFERS == BUFFERS
+    assert validate_parameters.MAX_SEEDS == MAX_SEEDS
