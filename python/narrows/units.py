@@ -120,6 +120,14 @@ def parse_probability(value: object) -> float:
     return p
 
 
+def parse_loss(value: object) -> float:
+    """``0.1%`` or 0.001, but not a bare 1, which is more often meant as 1 % than as 100 %."""
+    p = parse_probability(value)
+    if p == 1 and not (isinstance(value, str) and "%" in value):
+        raise Expected("a loss such as '1%' or 0.01 ('100%' loses every packet)")
+    return p
+
+
 @dataclass(frozen=True)
 class Limit:
     """How long a queue may get: packets, bytes or bandwidth-delay products; all None: without limit."""

@@ -14,7 +14,7 @@ from narrows.cli.commands.shared import On
 from narrows.cli.folders import results_folder
 from narrows.matrix.plan import HELP
 from narrows.results.results import Results
-from narrows.scenario import schema
+from narrows.scenario import reference, schema
 from narrows.scenario.load import expand, load
 from narrows.scenario.served import SERVED_BY, unmarked, unserved
 
@@ -362,6 +362,34 @@ def test_list_and_check_print_json(narrows):
         "links": 5,
         "flows": 2,
     }
+
+
+@pytest.mark.parametrize("value", ["1", "1.0", '"1"'])
+def test_a_bare_loss_of_one_is_refused(narrows, value):
+    code, out, err = narrows("check", "demo.toml", "--set", f"topology.loss={value}")
+    assert (code, out) == (2, "")
+    assert err.startswith("demo.toml: topology.loss: found ")
+    assert err.endswith("expected a loss such as '1%' or 0.01 ('100%' loses every packet)\n")
+    assert narrows("check", "demo.toml", "--set", "topology.loss=100%")[0] == 0
+    assert narrows("check", "demo.toml", "--set", "topology.loss=0.01")[0] == 0
+
+
+def test_flows_have_their_names_in_results_as_keys(narrows, tmp_path):
+    path = tmp_path / "many.toml"
+    path.write_text(TEXT + '[[flows]]\ncc = "bbr"\n[[flows]]\nname = "mine"\n')
+    keys = ("flows.cubic.cc=reno", "flows.bbr-2.mss=1000", "flows.mine.ecn=true")
+    words = [word for key in keys for word in ("--set", key)]
+    shown = json.loads(narrows("check", path, "--show", *words)[1])["scenario"]["flows"]
+    assert [flow["cc"] for flow in shown] == ["reno", "bbr", "bbr", "cubic"]
+    assert [flow["mss"] for flow in shown] == [1448, 1448, 1000, 1448]
+    assert [flow["ecn"] for flow in shown] == [False, False, False, True]
+    message = "many.toml: flows.bbr: found 'bbr', expected an entry from 0 to 3; nearest is 'bbr-1'"
+    assert message in narrows("check", path, "--set", "flows.bbr.cc=reno")[2]
+
+
+def test_the_reference_does_not_call_the_name_of_a_file_scenario():
+    assert "| `name` | name | the file's stem |" in reference.markdown()
+    assert "default" not in json.loads(schema.text())["properties"]["name"]
 
 
 def test_list_puts_linuxs_controllers_first_and_each_on_a_line_when_piped(narrows, monkeypatch):

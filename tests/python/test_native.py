@@ -23,6 +23,17 @@ from narrows.scenario.resolve import resolve
 translate = pytest.importorskip("narrows.backends.sim").translate
 native = pytest.importorskip("narrows._native")
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
+FULL = """
+duration = "1s"
+warmup = "WARMUP"
+[topology]
+kind = "dumbbell"
+rate = "9.7mbit"
+rtt = "20ms"
+[[flows]]
+transport = "udp"
+rate = "20mbit"
+"""
 SHORT = """
 duration = "2s"
 [topology]
@@ -82,6 +93,19 @@ def test_a_run_does_not_depend_on_other_runs_in_parallel(tmp_path):
     for path in sorted((tmp_path / "a").iterdir()):
         if path.name != "timing.csv":
             assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+
+
+def test_a_full_link_counts_at_most_one_packet_beyond_its_capacity():
+    """A packet counts when its transmission begins: the throughput shows it, the utilisation is at most 1."""
+    beyond = []
+    for warmup in ("100ms", "100.3ms", "100.6ms", "100.9ms", "101.2ms"):
+        results = sweep.run(loads(FULL.replace("WARMUP", warmup)))
+        link = next(row for row in results.links.to_pylist() if row["name"] == "bottleneck")
+        assert link["utilisation"] <= 1
+        seconds = 1 - float(warmup.removesuffix("ms")) / 1000
+        beyond.append((link["throughput_bps"] - link["capacity_bps"]) * seconds / 8)
+    assert 0 < max(beyond) <= 1500
+    assert min(beyond) >= -1500
 
 
 def test_different_seeds_give_different_results():

@@ -25,6 +25,7 @@ from narrows.report.kinds.time import single_run
 from narrows.report.results_page import MOST_POINTS
 from narrows.report.series import rows, short, thin
 from narrows.report.shade import contrast
+from narrows.report.spread import spread
 from narrows.report.study import figures
 from narrows.report.style import INK, LOOKS, dark_of, look, order, shades
 from narrows.results import summary
@@ -281,7 +282,8 @@ def test_the_overview_has_every_point_that_is_not_drawn_over_time() -> None:
     results = swept(f'"topology.rate" = {rates}')
     page = single(results)
     assert page.count('class="chart"') == 2 + MOST_POINTS * 5
-    assert f"The first {MOST_POINTS} points are drawn over time" in page
+    assert f"{MOST_POINTS} of the points are drawn over time; the tables have all of them." in page
+    assert "more points" not in page
     (overall,) = overview(summary.flows(results), summary.links(results))
     for panel in overall.specs():
         assert {row["x"] for row in data_of(panel)[0]} == set(range(10, 30))
@@ -448,3 +450,13 @@ def test_unknown_names_have_a_look() -> None:
 )
 def test_numbers_in_the_table(value: float, text: str) -> None:
     assert number(value) == text
+
+
+def test_a_selection_of_points_has_every_level_of_every_factor() -> None:
+    points = [{"a": a, "b": b} for a in range(4) for b in range(100)]
+    for most in (16, 80):
+        chosen = [points[i] for i in spread(points, most)]
+        assert len(chosen) == most
+        assert {point["a"] for point in chosen} == set(range(4))
+        assert len({point["b"] for point in chosen}) >= most - 4
+    assert spread(points[:3], 16) == [0, 1, 2]

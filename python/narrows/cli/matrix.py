@@ -46,7 +46,7 @@ def matrix(
         ("--duration", duration, positive),
         *(("--buffer", item, units.parse_limit) for item in buffer),
         *((("--mark", mark, _some_length),) if mark is not None else ()),
-        ("--loss", loss, units.parse_probability),
+        ("--loss", loss, units.parse_loss),
     ):
         parsed(option, value, parse)
     known = [name for name, _ in sweep.simulator().congestion_controllers()]
@@ -61,7 +61,7 @@ def matrix(
         duration,
         seeds,
         checked_seed(seed),
-        units.parse_probability(loss),
+        units.parse_loss(loss),
         mark,
     )
     with progress_of("matrix", units.parse_duration(duration)) as progress, terminable():

@@ -12,6 +12,7 @@ from narrows.report.figure import Figure
 from narrows.report.kinds.completion import completion
 from narrows.report.kinds.points import overview
 from narrows.report.kinds.time import single_run
+from narrows.report.spread import spread
 from narrows.results import summary
 from narrows.results.results import Results
 from narrows.studies.model import Experiment
@@ -19,8 +20,8 @@ from narrows.studies.run import Run
 from narrows.studies.runner import read_runs
 
 MOST_POINTS = 16
-"""Points of a sweep that are drawn over time, enough for Linux's fifteen algorithms. The tables and the
-overview have all of them."""
+"""Points of a sweep that are drawn over time, enough for Linux's fifteen algorithms. The tables have all of
+them."""
 
 
 def single(results: Results, title: str | None = None, files: Path | None = None) -> str:
@@ -32,6 +33,7 @@ def single(results: Results, title: str | None = None, files: Path | None = None
         files: folder that also gets each figure as SVG, PDF and PNG.
     """
     points = _points(results)
+    drawn_points = spread([point for point, _ in points], MOST_POINTS)
     flows, links = summary.flows(results), summary.links(results)
     alike = summary.same_runs(results, flows + links)
     first = page.Section(
@@ -47,7 +49,7 @@ def single(results: Results, title: str | None = None, files: Path | None = None
         ],
     )
     sections = [first] if first.figures or first.tables else []
-    for i, (point, runs) in enumerate(points[:MOST_POINTS]):
+    for i, (point, runs) in enumerate([points[k] for k in drawn_points]):
         name = ", ".join(f"{key} {tables.point_text(value)}" for key, value in point.items())
         run = min(runs, key=lambda run: run.seed)
         drawn = [replace(figure, id=f"{figure.id}-{i}") for figure in _figures(run, runs)]
@@ -83,7 +85,7 @@ def _lead(results: Results, points: Sequence[Any]) -> str:
         text += f", {len(points):,} points of a sweep over {' and '.join(results.factors)}"
     text += "."
     if len(points) > MOST_POINTS:
-        text += f" The first {MOST_POINTS} points are drawn over time; tables and overview have all."
+        text += f" {MOST_POINTS} of the points are drawn over time; the tables have all of them."
     return text
 
 

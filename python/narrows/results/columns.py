@@ -106,7 +106,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         link | u32 | | Number of the directed link.
         name | str | | Its name.
         capacity_bps | float | bit/s | Mean L3 capacity in the measurement interval.
-        utilisation | float | 0..1 | L3 bits carried over the capacity (MET-5), measurement interval.
+        utilisation | float | 0..1 | L3 bits over capacity, at most 1 (MET-5), measurement interval.
         throughput_bps | float | bit/s | L3 rate carried (MET-1), measurement interval.
         offered_packets | u64 | packets | Packets offered to the queue, whole run.
         dropped_packets | u64 | packets | Packets that the queue dropped, whole run.

@@ -15,6 +15,8 @@ from typing import Any
 
 from narrows.errors import ScenarioError, found, hint
 from narrows.scenario.model import Scenario, Sweep
+from narrows.scenario.parts import result_names
+from narrows.scenario.traffic import Flow
 
 MAX_FILE_BYTES = 64 << 20
 MAX_POINTS = 10_000
@@ -22,6 +24,7 @@ MAX_POINTS = 10_000
 MAX_RUNS = 100_000
 """Maximum number of runs: points times seeds."""
 _DEEPEST = 64
+DEFAULT_CC = str(Flow.model_fields["cc"].default)
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ def override(data: dict[str, Any], key: str, value: Any) -> None:
     """Set a dotted key in place.
 
     Parts of the key name tables. In a list a part is an entry's number or name, or ``*`` for all entries.
+    The name of a flow is its name in results, e.g. ``bbr`` if the flow has no name of its own.
 
     Raises:
         ScenarioError: if the key names nothing.
@@ -147,12 +151,25 @@ def _entries(entries: list[Any], part: str, key: str) -> Iterable[int]:
         return range(len(entries))
     if part.isascii() and part.isdigit() and len(part) < 10 and int(part) < len(entries):
         return [int(part)]
-    names = [str(e["name"]) for e in entries if isinstance(e, dict) and "name" in e]
-    matching = [i for i, e in enumerate(entries) if isinstance(e, dict) and e.get("name") == part]
+    tables = {i: entry for i, entry in enumerate(entries) if isinstance(entry, dict)}
+    if key == f"flows.{part}":
+        names = dict(zip(tables, _flow_names(tables.values()), strict=True))
+    else:
+        names = {i: str(table["name"]) for i, table in tables.items() if "name" in table}
+    matching = [i for i, name in names.items() if name == part]
     if not matching:
         what = f"an entry from 0 to {len(entries) - 1}" if entries else "an entry (there is none)"
-        raise ScenarioError(f"found {found(part)}, expected {what}{hint(part, names)}", key)
+        raise ScenarioError(f"found {found(part)}, expected {what}{hint(part, names.values())}", key)
     return matching
+
+
+def _flow_names(flows: Iterable[dict[str, Any]]) -> list[str]:
+    """Names of flows in results, from tables that are not checked yet."""
+    kinds = [
+        (flow.get("name"), "udp" if flow.get("transport") == "udp" else flow.get("cc", DEFAULT_CC))
+        for flow in flows
+    ]
+    return result_names([(None if name is None else str(name), str(kind)) for name, kind in kinds])
 
 
 def expand(scenario: Scenario, seeds: int | None = None) -> list[Run]:

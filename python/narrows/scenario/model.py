@@ -196,7 +196,7 @@ class Scenario(Table):
     """
 
     name: FileName = "scenario"
-    """Name of the results folder; from a file, its stem is the default."""
+    """Name of the results folder."""
     duration: PositiveDuration = 30_000_000_000
     """Length of a run."""
     seed: Annotated[Int, Field(ge=0, le=MAX_SEED)] = 1

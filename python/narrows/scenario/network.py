@@ -212,7 +212,7 @@ def _queue(value: object) -> object:
 def _loss(value: object) -> object:
     """A bare probability means independent losses."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return {"model": "bernoulli", "p": units.parse_probability(value)}
+        return {"model": "bernoulli", "p": units.parse_loss(value)}
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from narrows import units
@@ -52,13 +53,18 @@ def _loss(model: Bernoulli | GilbertElliott) -> Plan:
 
 def names(flows: list[Flow]) -> list[str]:
     """Names of flows: as given, or the congestion controller's name, numbered if several share it."""
-    unnamed = Counter(flow.kind for flow in flows if flow.name is None)
+    return result_names([(flow.name, flow.kind) for flow in flows])
+
+
+def result_names(flows: Sequence[tuple[str | None, str]]) -> list[str]:
+    """Names in results of flows with these given names and kinds (congestion controller or ``udp``)."""
+    unnamed = Counter(kind for name, kind in flows if name is None)
     numbers: Counter[str] = Counter()
     result = []
-    for flow in flows:
-        numbers[flow.kind] += flow.name is None
-        alone = flow.kind if unnamed[flow.kind] == 1 else f"{flow.kind}-{numbers[flow.kind]}"
-        result.append(flow.name or alone)
+    for name, kind in flows:
+        numbers[kind] += name is None
+        alone = kind if unnamed[kind] == 1 else f"{kind}-{numbers[kind]}"
+        result.append(name or alone)
     return result
 
 

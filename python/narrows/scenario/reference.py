@@ -272,6 +272,8 @@ def _plural(words: str) -> str:
 
 
 def _default(table: type[fields.Table], name: str) -> str:
+    if (table, name) == (model.Scenario, "name"):
+        return "the file's stem"
     field = table.model_fields[name]
     if field.is_required():
         return "required"

@@ -14,6 +14,8 @@ FILE = Path(__file__).with_name("schema.json")
 def text() -> str:
     """The schema as printed."""
     schema = _in_lines(Scenario.model_json_schema(by_alias=True, mode="validation"))
+    # The model's own default is for scenarios without a file.
+    del schema["properties"]["name"]["default"]
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "Narrows scenario"
     return json.dumps(schema, indent=2, ensure_ascii=False, sort_keys=True) + "\n"

@@ -19,6 +19,7 @@ from narrows.report.encode import LEAST_FOR_A_BAND, NO_BANDS, axis, bands, colou
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.intervals import CUT_WHISKERS, Frame, reach
 from narrows.report.series import rows
+from narrows.report.spread import spread
 from narrows.report.style import DARK_OF, FAINT, GREY, Look, look, looks_of
 from narrows.report.tables import point_text
 from narrows.results.summary import Figure as Mean
@@ -214,8 +215,10 @@ def _over_factor(named: list[tuple[str, list[_Mark]]], x: _Axis) -> Figure:
 
 def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
     """A row per point of the sweep, a dot per flow or link."""
-    order = list(dict.fromkeys(_label(mark.factors) for _, marks in named for mark in marks))
-    left_out, order = len(order) - MOST_POINTS, order[:MOST_POINTS]
+    points = {_label(mark.factors): mark.factors for _, marks in named for mark in marks}
+    every = list(points)
+    order = [every[i] for i in spread(list(points.values()), MOST_POINTS)]
+    left_out = len(every) - len(order)
     panels: list[Panel] = []
     legend: dict[str, Key] = {}
     alike: dict[int, list[str]] = {}
@@ -282,7 +285,7 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
             for fill in sorted(alike)
         }
     if left_out > 0:
-        caption += f" {left_out:,} more points are in the table."
+        caption += f" The figure shows {len(order)} of {len(every):,} points; the table has all of them."
     return Figure("points", "All points", caption, panels, list(legend.values()))
 
 
