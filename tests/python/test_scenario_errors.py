@@ -130,7 +130,7 @@ def attempt(text):
         (BASE.replace("20ms", "1h"), "topology.rtt: found '1h', expected a time from 1ns to 1000s"),
         (BASE.replace("[[flows]]", "queue = {kind = 'codel', target = '1s'}\n[[flows]]"), "topology.queue: expected a target of at most the interval"),
         (BASE + "[sweep.vary]\n'topology.queue' = ['1x']", "sweep.vary: topology.queue: found '1x', expected a queue length such as '1000p', '150kB', '1bdp' or 'infinite'"),
-        (BASE + "[sweep.vary]\n'flows.1.cc' = ['reno']", "sweep.vary: flows.1: found '1', expected an entry from 0 to 0"),
+        (BASE + "[sweep.vary]\n'flows.1.cc' = ['reno']", "sweep.vary: flows.1: found '1', expected an entry from 0 to 0: cubic"),
         (BASE + "[sweep]\nseeds = 100000\n[sweep.vary]\nseed = [1, 2]", "sweep: found 200000 runs, expected at most 100000"),
         (BASE + "class = 1", "flows.0.class: found 1, expected 0: no queue on the flow's path has classes"),
         (BASE.replace("[[flows]]", HTB + "[[flows]]") + "class = 2", "flows.0.class: found 2, expected 0 to 1 (the queue of 'bottleneck' has 2)"),

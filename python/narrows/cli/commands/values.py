@@ -9,7 +9,7 @@ from typing import Any
 
 PACKAGE = Path(__file__).parents[2]
 KINDS = ("controllers", "rate-controllers", "queues", "topologies", "networks", "loss")
-"""What `narrows list` can list."""
+"""Kinds of names that `narrows list` prints."""
 CELL_SETS = ("full", "core", "ci")
 """Sets of cells that `narrows validate` knows by name."""
 KERNEL_CONTROLLERS = ("all", "bbr", "bbr-a", "bbr-b", "bbr-c")
