@@ -105,7 +105,7 @@ def _recording(on: Real, file: Path | None, record: Path | None) -> Recording | 
     """The one to compare with, if it is one.
 
     Raises:
-        NarrowsError: if it cannot be read, or an option says the contrary.
+        NarrowsError: if the file cannot be read or contradicts an option.
     """
     if on is not Real.RECORDED:
         if file is not None:

@@ -119,7 +119,7 @@ pub(super) struct HostArgs {
 pub(super) trait Configured {
     /// The configuration file, if one was given.
     fn file(&self) -> Option<&PathBuf>;
-    /// The content of the file that would say the same as the options.
+    /// The configuration file that is equivalent to the options.
     fn table(&self, role: &str) -> Result<Table, Problem>;
     /// Applies the options that override the file.
     fn amend(&self, _table: &mut Table) {}

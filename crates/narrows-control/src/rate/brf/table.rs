@@ -62,8 +62,8 @@ pub(super) struct Meter {
     // The second line.
     /// When the flow was last given a rate as a newcomer.
     pub(super) joined: Time,
-    /// Payload bytes that the sequence numbers skip in the evidence: sent, but lost before this
-    /// switch (BRF-100).
+    /// Payload bytes that were sent and then lost before this switch, by gaps in the sequence numbers
+    /// (BRF-100).
     pub(super) missing: Bytes,
     /// L3 bytes that arrived in windows since the last classification, under one allocation.
     pub(super) evidence: Bytes,

@@ -254,7 +254,7 @@ fn classes_follow_the_link() {
     }
 }
 
-/// A flow that cannot be told counts as other TCP, because its ACKs take another path.
+/// A flow whose ACKs take another path cannot be told its rate, so it counts as other TCP.
 #[test]
 fn a_flow_without_acks_here_is_other_tcp() {
     for kind in LAWS {
