@@ -51,7 +51,7 @@ def placed(plan, forwarding):
             {"controllers.0.params": {"signal": "out-of-band"}},
             "found 'out-of-band', which stock hosts do not know, expected 'in-band'",
         ),
-        ({"kernel.forwarding": "route"}, "found 'route', expected 'ovs': 'pacec' has to know"),
+        ({"kernel.forwarding": "route"}, "found 'route', expected 'ovs': 'pacec' must know"),
     ],
 )
 def test_what_real_switches_cannot_do_is_said(changes, complaint):
