@@ -82,4 +82,4 @@ def test_the_command_prints_the_error_and_exits_with_2(tmp_path):
     done = subprocess.run(
         [*command, "--http-port", "8080", "--check"], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout) == (0, "controller: in order\n")
+    assert (done.returncode, done.stdout) == (0, "controller: valid\n")
