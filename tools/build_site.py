@@ -33,6 +33,16 @@ CRATES = ("narrows-control", "narrows-sim")
 """Libraries whose documentation is part of the site; a link to one of their folders leads to it."""
 COMMANDS = "<!-- commands -->"
 """Stands for the reference of the command line."""
+PAGE = '{% extends "base.html" %}{% block libs %}{% endblock %}\n'
+"""The template of all pages, without a script that the generator would load from a content network."""
+BLOB_WORKER = """
+window.Worker = class extends Worker {
+  constructor() {
+    super(URL.createObjectURL(new Blob([%s], { type: "text/javascript" })));
+  }
+};
+"""
+"""Starts the search from its source, as browsers do not start workers from file:// addresses."""
 
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")
 _CODE = re.compile(r"^(`{3,}).*?^\1`*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
@@ -195,8 +205,11 @@ def stage(folder: Path, out: Path, with_rust: bool) -> Path:
         "site_url": project["urls"]["Documentation"],
     }
     # Not `repo_url`: with it, each page asks GitHub for the number of stars.
-    site["extra"]["social"] = [{"icon": "fontawesome/brands/github", "link": source, "name": "Source"}]
+    site["extra"] = {"social": [{"icon": "fontawesome/brands/github", "link": source, "name": "Source"}]}
     site["plugins"]["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT / "python")]
+    site["theme"]["custom_dir"] = "overrides"
+    (folder / "overrides").mkdir()
+    (folder / "overrides/main.html").write_text(PAGE, encoding="utf-8")
     # The generator's older form is YAML, hence JSON: Python writes that by itself.
     path = folder / "mkdocs.yml"
     path.write_text(json.dumps(site), encoding="utf-8")
@@ -208,6 +221,16 @@ def _title(page: Path) -> str:
     if title is None:
         raise SiteError(f"{page.relative_to(ROOT)}: has no title")
     return title[1]
+
+
+def search_from_files(out: Path) -> None:
+    """Makes search work without a server.
+
+    Pages load search.js, which holds the index, only from the file system, and before they start the worker.
+    """
+    (worker,) = out.glob("assets/javascripts/workers/search.*.js")
+    with (out / "search.js").open("a", encoding="utf-8") as index:
+        index.write(BLOB_WORKER % json.dumps(worker.read_text(encoding="utf-8")))
 
 
 def rustdoc(out: Path) -> None:
@@ -230,6 +253,7 @@ def build(out: Path, with_rust: bool) -> None:
         done = subprocess.run(generator, cwd=scratch, check=False)
         if done.returncode:
             raise SiteError("the generator found faults in the pages (above)")
+        search_from_files(fresh)
         if with_rust:
             rustdoc(fresh)
         if out.exists():
