@@ -12,7 +12,8 @@ export PATH := $(abspath $(BIN)):$(PATH)
 .PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9_ -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' \
+	  '{ n = split($$1, names, " "); for (i = 1; i <= n; i++) printf "  make %-13s %s\n", names[i], $$2 }'
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -125,7 +126,7 @@ REMAP = --remap-path-prefix=$(CURDIR)=narrows --remap-path-prefix=$${CARGO_HOME:
 
 wheels: wheel-x86_64 wheel-aarch64 ## Build the wheels of the Python package into dist/: x86_64 and aarch64
 
-wheel-x86_64 wheel-aarch64: wheel-%: $(VENV)/zig
+wheel-x86_64 wheel-aarch64: wheel-%: $(VENV)/zig ## Build the wheel for this processor into dist/
 	@! command -v rustup >/dev/null || rustup --quiet target add $*-unknown-linux-gnu
 	RUSTFLAGS="$(REMAP)" maturin build --release --locked --quiet --strip --zig --target $*-unknown-linux-gnu \
 	  --compatibility manylinux2014 --target-dir target/wheels-zig --out dist

@@ -1,6 +1,7 @@
 """The version and the URLs of every package agree with the workspace's."""
 
 import re
+import subprocess
 import tomllib
 from importlib.metadata import metadata, version
 from pathlib import Path
@@ -77,3 +78,10 @@ def test_a_workflow_calls_targets_of_the_makefile_and_pins_its_actions(workflow)
     assert called <= targets
     assert all((ROOT / script).exists() for script in scripts)
     assert all(re.fullmatch(r"v\d+\.\d+\.\d+", pin) for pin in re.findall(r"uses: [^@\s]+@(\S+)", text))
+
+
+def test_make_help_lists_every_public_target():
+    (phony,) = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.M)
+    out = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    listed = {line.split()[1] for line in out.splitlines() if line.startswith("  make ")}
+    assert listed == set(phony.split()) - {"prepare", "try-agent", "try-guest"}
