@@ -20,6 +20,7 @@ from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve
 
 ROOT = Path(__file__).parents[2]
+SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
 PAGES = [*sorted((ROOT / "docs").glob("**/*.md")), *sorted(ROOT.glob("*.md")), ROOT / "studies/README.md"]
 LENGTH = {"duration": "6s"}
 """Duration of a run: a second more than the latest start in the example."""
@@ -131,15 +132,23 @@ def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         text = page.read_text()
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
-            if target.startswith("http"):
+            in_repository = re.match(rf"{re.escape(SOURCE)}/(?:blob|raw|tree)/main/", target)
+            if target.startswith("http") and not in_repository:
                 continue
-            path, _, anchor = target.partition("#")
-            file = page.parent / path if path else page
+            folder, local = (ROOT, target[in_repository.end() :]) if in_repository else (page.parent, target)
+            path, _, anchor = local.partition("#")
+            file = folder / path if path else page
             assert file.exists(), f"{page.name}: {target}"
             if anchor:
                 headings = re.findall(r"^#+ (.+)$", file.read_text(), re.MULTILINE)
                 slugs = [re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings]
                 assert anchor in slugs, f"{page.name}: {target}"
+
+
+def test_links_of_the_readme_also_work_on_pypi():
+    targets = re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text())
+    assert targets
+    assert [target for target in targets if not target.startswith("https://")] == []
 
 
 # Examples on the pages
