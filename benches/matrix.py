@@ -92,7 +92,7 @@ def in_ns3(program: Path) -> dict[tuple[str, str], tuple[Cost, float]]:
     """Each of the three cells in ns-3: its cost, and the first flow's share."""
     found = {}
     for pair, types in CELLS.items():
-        progress(f"{' beside '.join(pair)} in ns-3 ...")
+        progress(f"{' and '.join(pair)} in ns-3 ...")
         cost = timed([str(program), *types, f"--packets={PACKETS}"])
         rates = json.loads(cost.printed)
         found[pair] = cost, rates["first_bps"] / (rates["first_bps"] + rates["second_bps"])
@@ -119,7 +119,7 @@ def report() -> str:
     mean = statistics.mean(cost.cpu for cost, _ in theirs.values())
     header = ["cell", "", "CPU s in ns-3", "share in ns-3, %", "share here, %"]
     rows = [
-        [f"{a} beside {b}", "", f"{ns3.cpu:.1f}", f"{100 * share:.0f}", f"{100 * shares[a, b]:.0f}"]
+        [f"{a} and {b}", "", f"{ns3.cpu:.1f}", f"{100 * share:.0f}", f"{100 * shares[a, b]:.0f}"]
         for (a, b), (ns3, share) in theirs.items()
     ]
     lines += [

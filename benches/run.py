@@ -30,9 +30,9 @@ ROOT = Path(__file__).resolve().parent.parent
 NS3_SOURCE = ROOT / "benches" / "ns3" / "narrows_bench.cc"
 CONTROLLER_BENCHES = {
     "allocate": "One allocation over 100,000 flows (BRF-103):",
-    "ack": "Each congestion controller for an ACK (of every second segment, and now and then a loss):",
+    "ack": "Each congestion controller, time per ACK (one ACK for two segments, with occasional losses):",
     "port": "Each rate controller at a port with a hundred flows (a tenth of BDR's packets are designated):",
-    "pacec": "PACEC's controller with 1,000 links and 100,000 flows:",
+    "pacec": "PACEC's controller with 1,000 links and 100,000 flows (`fill` reuses no earlier result):",
 }
 PACING = "CPU time of K for each packet delivered over that of J"
 DOCUMENT = ROOT / "docs" / "explanation" / "performance.md"
@@ -365,7 +365,7 @@ def tables(costs: Sequence[Cost]) -> list[str]:
     completing = [c for c in costs if c.scenario.completions]
     parts = []
     if speed:
-        parts += [speed_table(speed), "What was simulated:", fidelity_table(speed)]
+        parts += [speed_table(speed), "Simulated traffic:", fidelity_table(speed)]
     if completing:
         same_flows(completing)
         parts += ["Completion times:", completion_table(completing)]

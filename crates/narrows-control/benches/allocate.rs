@@ -132,7 +132,7 @@ fn main() {
     let mut index = DemandIndex::default();
     demands.iter().for_each(|d| index.insert(*d));
     report(
-        "one demand changed and the level found anew",
+        "one demand changed and the level found again",
         1000,
         || (),
         |()| {
