@@ -30,23 +30,11 @@ fn link(from: u32, to: u32, mbit: u64, delay: Span, packets: Option<u32>) -> Lin
 }
 
 fn flow(from: u32, to: u32, transport: TransportPlan, app: AppPlan) -> FlowPlan {
-    FlowPlan {
-        name: format!("{from}-{to}"),
-        from,
-        to,
-        return_path: None,
-        start: Time::ZERO,
-        stop: None,
-        count: 1,
-        spacing: Span::ZERO,
-        class: 0,
-        transport,
-        app,
-    }
+    FlowPlan { transport, app, ..FlowPlan::bulk(format!("{from}-{to}"), (from, to), "") }
 }
 
-fn tcp(cc: &str) -> TransportPlan {
-    TransportPlan::Tcp { cc: cc.into(), ecn: false, pacing: false, receive_window: None, mss: 1448 }
+fn tcp(cc: &str, mss: u32) -> TransportPlan {
+    TransportPlan::Tcp { cc: cc.into(), ecn: false, pacing: false, receive_window: None, mss }
 }
 
 /// `pairs` senders and receivers at one bottleneck; each packet takes three hops.
@@ -73,16 +61,15 @@ fn dumbbell(pairs: u32, mbit: u64, rtt: Span, packets: u32, seconds: u64) -> Pla
 
 fn bulk(cc: &str, pairs: u32, mbit: u64, packets: u32, seconds: u64) -> Plan {
     let mut plan = dumbbell(pairs, mbit, Span::from_millis(40), packets, seconds);
-    plan.flows = (0..pairs).map(|i| flow(i, pairs + i, tcp(cc), AppPlan::Bulk)).collect();
+    plan.flows =
+        (0..pairs).map(|i| FlowPlan::bulk(format!("{i}-{}", pairs + i), (i, pairs + i), cc)).collect();
     plan
 }
 
 fn short_flows(per_sec: f64, seconds: u64) -> Plan {
     let mut plan = dumbbell(1, 1_000, Span::from_millis(100), 8_000, seconds);
     let size = SizePlan::Pareto { mean: 12_500.0, shape: 1.8 };
-    let cc =
-        TransportPlan::Tcp { cc: "reno".into(), ecn: false, pacing: false, receive_window: None, mss: 1000 };
-    plan.flows = vec![flow(0, 1, cc, AppPlan::Poisson { per_sec, size })];
+    plan.flows = vec![flow(0, 1, tcp("reno", 1000), AppPlan::Poisson { per_sec, size })];
     plan
 }
 
@@ -96,8 +83,6 @@ fn b3(cc: &str) -> Plan {
     let half_way = Span::from_millis(25);
     let limit = LimitPlan { packets: deep, bytes: None };
     let size = SizePlan::Pareto { mean: 11_850.0, shape: 1.8 };
-    let transport =
-        TransportPlan::Tcp { cc: cc.into(), ecn: false, pacing: false, receive_window: None, mss: B3_MSS };
     Plan {
         seed: 1,
         duration: Span::from_secs(30),
@@ -113,7 +98,7 @@ fn b3(cc: &str) -> Plan {
             [link(a, b, mbit, delay, packets), link(b, a, mbit, delay, packets)]
         })
         .collect(),
-        flows: vec![flow(0, 3, transport, AppPlan::Poisson { per_sec: 2_000.0, size })],
+        flows: vec![flow(0, 3, tcp(cc, B3_MSS), AppPlan::Poisson { per_sec: 2_000.0, size })],
         controllers: (cc == "bdr").then(|| controller(cc, B3_BOTTLENECK, limit)).into_iter().collect(),
         probes: ProbePlan {
             interval: Span::from_millis(100),
@@ -165,10 +150,12 @@ fn chain(hops: u32, delay: Span) -> Plan {
 fn many_flows() -> Plan {
     let mut plan = dumbbell(1, 10_000, Span::from_millis(20), 100_000, 3);
     let app = AppPlan::Limited { rate: Rate::from_bytes_per_sec(1448), on: None, off: None };
-    let mut flows = flow(0, 1, tcp("cubic"), app);
-    flows.count = 100_000;
-    flows.spacing = Span::from_micros(10);
-    plan.flows = vec![flows];
+    plan.flows = vec![FlowPlan {
+        count: 100_000,
+        spacing: Span::from_micros(10),
+        app,
+        ..FlowPlan::bulk("0-1", (0, 1), "cubic")
+    }];
     plan.probes.flows = false;
     plan
 }

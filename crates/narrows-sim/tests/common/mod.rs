@@ -64,35 +64,23 @@ pub fn path(rate: Rate, rtt: Span, queue: QueuePlan, seconds: u64) -> Plan {
 }
 
 pub fn tcp(cc: &str) -> TransportPlan {
-    TransportPlan::Tcp { cc: cc.into(), ecn: false, pacing: false, receive_window: None, mss: 1448 }
+    bulk(cc).transport
 }
 
 pub fn ecn(cc: &str) -> TransportPlan {
     TransportPlan::Tcp { cc: cc.into(), ecn: true, pacing: false, receive_window: None, mss: 1448 }
 }
 
-pub fn flow(transport: TransportPlan, app: AppPlan) -> FlowPlan {
-    FlowPlan {
-        name: "f".into(),
-        from: 0,
-        to: 1,
-        return_path: None,
-        start: Time::ZERO,
-        stop: None,
-        count: 1,
-        spacing: Span::ZERO,
-        class: 0,
-        transport,
-        app,
-    }
+pub fn bulk(cc: &str) -> FlowPlan {
+    FlowPlan::bulk("f", (0, 1), cc)
 }
 
-pub fn bulk(cc: &str) -> FlowPlan {
-    flow(tcp(cc), AppPlan::Bulk)
+pub fn flow(transport: TransportPlan, app: AppPlan) -> FlowPlan {
+    FlowPlan { transport, app, ..bulk("") }
 }
 
 pub fn sized(cc: &str, bytes: u64) -> FlowPlan {
-    flow(tcp(cc), AppPlan::Size { bytes: Bytes::new(bytes) })
+    FlowPlan { app: AppPlan::Size { bytes: Bytes::new(bytes) }, ..bulk(cc) }
 }
 
 /// A constant stream of 1500-byte packets.
