@@ -15,6 +15,7 @@ import pyarrow as pa
 from narrows.backends import BY_AGENT, Backend, HasClock
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import tables
+from narrows.results.arrow import array
 from narrows.results.results import SOUNDNESS, Results, is_finished
 from narrows.results.store import Folder, Memory, Store
 from narrows.results.tables import FORMATS, Format
@@ -256,9 +257,9 @@ def _run_one(item: Run, resolver: Resolver, backend: Backend, store: Store) -> N
 
 def _row(item: Run, counts: dict[str, Any]) -> pa.Table:
     """The run's row in the table of runs: number, factors, seed, counts."""
-    columns: dict[str, Any] = {"run": pa.array([item.id], pa.uint32())}
-    columns |= {name: [value] for name, value in item.factors.items()}
-    columns["seed"] = pa.array([item.scenario.seed], pa.uint64())
+    columns: dict[str, Any] = {"run": array([item.id], pa.uint32())}
+    columns |= {name: array([value]) for name, value in item.factors.items()}
+    columns["seed"] = array([item.scenario.seed], pa.uint64())
     names = [*RUN_COUNTS, *(name for name in counts if name not in RUN_COUNTS)]
-    columns |= {name: [counts.get(name)] for name in names}
+    columns |= {name: array([counts[name]]) if name in counts else pa.nulls(1) for name in names}
     return pa.table(columns)

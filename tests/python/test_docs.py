@@ -15,6 +15,7 @@ import pytest
 from narrows import metrics, sweep
 from narrows.results import columns
 from narrows.scenario import network, reference
+from narrows.scenario.docstrings import docstrings
 from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve
@@ -78,8 +79,9 @@ def test_the_reference_has_every_table_and_key():
     assert set(listed) == reference.reachable()
     text = reference.markdown()
     for table in listed:
-        for field in table.model_fields.values():
-            assert field.description or field.annotation.__name__ == "Literal", (table, field)
+        texts = docstrings(table)
+        for name, field in table.model_fields.items():
+            assert texts.get(name) or field.annotation.__name__ == "Literal", (table, field)
     for heading in reference.TABLES:
         assert f"\n### {heading}\n" in f"\n{text}"
     assert "None" not in text and "Annotated" not in text and "anyOf" not in text

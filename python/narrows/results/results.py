@@ -123,14 +123,13 @@ class Results:
         return path if path.exists() else None
 
     def _read(self, name: str) -> pa.Table:
-        empty = tables.SCHEMAS.get(name, pa.schema([("run", pa.uint32())])).empty_table()
         if self.folder is None:
-            return empty
+            return tables.empty(name)
         whole = self._whole(name)
         if whole is not None:
             return self._complete(whole, name)
         parts = [self._complete(path, name) for path in finished(self.folder, f"{name}.parquet")]
-        return pa.concat_tables(parts, promote_options="default") if parts else empty
+        return pa.concat_tables(parts, promote_options="default") if parts else tables.empty(name)
 
     def _complete(self, path: Path, name: str) -> pa.Table:
         """The table in a file, checked for missing columns."""

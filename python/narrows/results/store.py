@@ -249,7 +249,11 @@ class Folder:
         for name in (*tables.SCHEMAS, "runs"):
             parts = finished(self._part, f"{name}.parquet")
             for suffix in self._formats:
-                tables.write_all(self._part / f"{name}.{suffix}", (tables.read(part) for part in parts))
+                path = self._part / f"{name}.{suffix}"
+                if len(parts) == 1 and suffix == "parquet":
+                    shutil.copyfile(parts[0], path)
+                else:
+                    tables.write_all(path, (tables.read(part) for part in parts))
         shutil.rmtree(self._part / "runs")
 
     def _put(self, complete: bool) -> Path:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
-
 from narrows.errors import OutputError
 from narrows.results.results import Results
 
@@ -271,7 +269,7 @@ def totals(results: Results) -> dict[str, int]:
     """Sums of the runs' counters."""
     runs = results.runs
     return {
-        name: int(pc.sum(runs[name]).as_py() or 0)
+        name: sum(count for count in runs[name].to_pylist() if count is not None)
         for name in ("events", "packet_hops")
         if name in runs.column_names
     }

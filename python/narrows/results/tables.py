@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from narrows.errors import OutputError
+from narrows.results.arrow import array
 from narrows.results.columns import COLUMNS, RUN
 
 Format = Literal["parquet", "csv"]
@@ -40,18 +42,22 @@ def table(name: str, run: int, columns: Mapping[str, Any]) -> pa.Table:
     """
     schema = SCHEMAS[name]
     length = max((len(values) for values in columns.values()), default=0)
-    arrays: dict[str, Any] = {"run": pa.array([run] * length, pa.uint32())}
+    arrays: dict[str, Any] = {"run": array(np.full(length, run, np.uint32))}
     for field in schema:
         if field.name == "run":
             continue
         values = columns.get(field.name)
-        arrays[field.name] = (
-            pa.nulls(length, field.type) if values is None else pa.array(values).cast(field.type)
-        )
+        arrays[field.name] = pa.nulls(length, field.type) if values is None else array(values, field.type)
     for extra in columns:
         if extra not in arrays:
-            arrays[extra] = pa.array(columns[extra])
+            arrays[extra] = array(columns[extra])
     return pa.table(arrays)
+
+
+def empty(name: str) -> pa.Table:
+    """A table without rows. `Schema.empty_table` would import pandas."""
+    schema = SCHEMAS.get(name, pa.schema([RUN.field]))
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def tables(run: int, output: Mapping[str, Any]) -> dict[str, pa.Table]:
@@ -121,7 +127,8 @@ def read(path: Path, columns: list[str] | None = None) -> pa.Table:
         OutputError: if it is not a Parquet table.
     """
     try:
-        return pq.read_table(path, columns=columns, partitioning=None)
+        with pq.ParquetFile(path) as file:  # read_table would import pyarrow.dataset
+            return file.read(columns)
     except (OSError, pa.ArrowException) as error:
         raise _cannot_read(path, error) from None
 

@@ -19,6 +19,12 @@ from narrows import units
 from narrows.errors import Expected
 
 
+def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    from narrows.scenario.docstrings import describe  # noqa: PLC0415 (needed for the JSON schema only)
+
+    describe(schema, model)
+
+
 class Table(BaseModel):
     """A TOML table: unknown keys are errors."""
 
@@ -27,7 +33,10 @@ class Table(BaseModel):
         populate_by_name=True,
         allow_inf_nan=False,
         frozen=True,
-        use_attribute_docstrings=True,
+        # Docstrings of fields are read for the JSON schema, and validators are built at first use. Doing both
+        # for every model would add 0.1 s to every command.
+        json_schema_extra=_describe,
+        defer_build=True,
     )
 
 

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from narrows.scenario import fields, model, named, network, topologies, traffic
+from narrows.scenario.docstrings import docstrings
 
 TABLES: dict[str, list[type[fields.Table]]] = {
     "Top level": [model.Scenario],
@@ -134,7 +135,7 @@ def reachable() -> set[type[fields.Table]]:
 
 def rows(table: type[fields.Table]) -> list[Row]:
     """The keys of a table, its own before inherited ones; of a topology those that not every link has."""
-    hints, shared = _hints(table), set(_shared(table))
+    hints, shared, texts = _hints(table), set(_shared(table)), docstrings(table)
     names = [name for name in table.model_fields if name not in shared and name != _tag(table)]
     names.sort(key=lambda name: name not in inspect.get_annotations(table))
     return [
@@ -142,7 +143,7 @@ def rows(table: type[fields.Table]) -> list[Row]:
             key=table.model_fields[name].alias or name,
             takes=_type(hints[name]),
             default=_default(table, name),
-            meaning=" ".join((table.model_fields[name].description or "").split()),
+            meaning=" ".join(texts.get(name, "").split()),
         )
         for name in names
     ]

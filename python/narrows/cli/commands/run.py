@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +44,8 @@ def run(
 
     Results of an earlier run in the same folder are replaced when the new run is complete.
     """
+    # numpy would start a thread per core for linear algebra, which a run does not use.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from narrows.cli import run as work  # noqa: PLC0415
 
     work.run(scenario, out, seed, seeds, override or [], jobs, on, no_sim=no_sim, as_json=as_json)

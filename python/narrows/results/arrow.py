@@ -1,0 +1,93 @@
+"""Makes Arrow arrays without pandas. `pyarrow.array` imports pandas if it is installed, which takes 0.4 s."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+_LARGEST_TEXT = 2**31 - 1
+"""Most bytes of text in an array: offsets have 32 bits."""
+_NUMBERS = "bBhHiIlLqQd"
+"""Type codes of the numpy types that are converted here: integers, and floats of 64 bits."""
+_EXACT = (-(2**53), 2**53)
+"""Integers that a float of 64 bits represents exactly."""
+
+
+def array(values: Any, kind: pa.DataType | None = None) -> pa.Array[Any]:
+    """An array as `pyarrow.array(values).cast(kind)` makes it.
+
+    Args:
+        values: a numpy array, or a list.
+        kind: type of the array; by default that of the values.
+    """
+    if len(values) == 0 and kind is not None:
+        return pa.nulls(0, kind)  # type: ignore[no-any-return,call-overload]
+    made = _texts(values)
+    if made is None:
+        made = _numbers(_plain(values), kind)
+    if made is None:
+        made = pa.array(values)
+    return made if kind is None or made.type == kind else made.cast(kind)
+
+
+def _plain(values: Any) -> Any:
+    """A list of integers or of floats as a numpy array; everything else as it is."""
+    kinds = set(map(type, values)) if isinstance(values, list) else set()
+    if kinds in ({int}, {float}):
+        try:
+            return np.array(values, np.int64 if kinds == {int} else np.float64)
+        except OverflowError:
+            pass
+    return values
+
+
+def _numbers(values: Any, kind: pa.DataType | None) -> pa.Array[Any] | None:
+    """An array of integers or floats; None for other types, and for integers outside the range of `kind`."""
+    if not isinstance(values, np.ndarray) or values.ndim != 1:
+        return None
+    if values.dtype.char not in _NUMBERS or not values.dtype.isnative:
+        return None
+    if kind is not None and values.dtype.kind in "iu" and len(values) > 0:
+        target: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        if target.char not in _NUMBERS:
+            return None
+        least, most = _EXACT if target.kind == "f" else _range(target)
+        if int(values.min()) < least or int(values.max()) > most:
+            return None
+        values = values.astype(target, copy=False)
+    plain = np.ascontiguousarray(values)
+    made: pa.Array[Any] = pa.Array.from_buffers(
+        pa.from_numpy_dtype(plain.dtype), len(plain), [None, _buffer(plain)], 0
+    )
+    return made
+
+
+def _range(target: np.dtype[Any]) -> tuple[int, int]:
+    """The smallest and largest integer of a type."""
+    limits: Any = np.iinfo(np.dtype(target.str))
+    return limits.min, limits.max
+
+
+def _buffer(values: Any) -> pa.Buffer:
+    """The memory of a numpy array, without a copy."""
+    return pa.py_buffer(values)
+
+
+def _texts(values: Any) -> pa.Array[Any] | None:
+    """An array of strings; None if `values` is not a list of strings."""
+    if not isinstance(values, list) or set(map(type, values)) != {str}:
+        return None
+    encoded = [value.encode() for value in values]
+    ends = [0, *accumulate(map(len, encoded))]
+    if ends[-1] > _LARGEST_TEXT:
+        return None
+    made: pa.Array[Any] = pa.Array.from_buffers(
+        pa.string(),
+        len(values),
+        [None, _buffer(np.array(ends, np.int32)), pa.py_buffer(b"".join(encoded))],
+        0,
+    )
+    return made
