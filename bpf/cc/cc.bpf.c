@@ -8,18 +8,20 @@
  * possible, its names (docs/reference/rules/bbr.md). crates/narrows-control/src/congestion/bbr is
  * the simulator's implementation.
  *
- *   state.h        state of a connection, constants of a variant
- *   filter.h       windowed maximum
- *   model.h        bandwidth, propagation time, rounds, BDP
- *   aggregation.h  ACK aggregation
- *   gains.h        the gain model of A, B and C
- *   omega.h        input of the gain model
- *   phases.h       Startup, Drain, ProbeBW
- *   policer.h      detection of token buckets
- *   probe_rtt.h    ProbeRTT
- *   output.h       pacing rate and window, loss recovery
- *   bbr.h          struct_ops: the callbacks
- *   gains_run.h    the gain model alone, for tests
+ * The files:
+ *
+ * - state.h: state of a connection, constants of a variant
+ * - filter.h: windowed maximum
+ * - model.h: bandwidth, propagation time, rounds, BDP
+ * - aggregation.h: ACK aggregation
+ * - gains.h: the gain model of A, B and C
+ * - omega.h: input of the gain model
+ * - phases.h: Startup, Drain, ProbeBW
+ * - policer.h: detection of token buckets
+ * - probe_rtt.h: ProbeRTT
+ * - output.h: pacing rate and window, loss recovery
+ * - bbr.h: struct_ops: the callbacks
+ * - gains_run.h: the gain model alone, for tests
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the switch program and the agent share. crates/narrows-agent/src/dataplane/layout.rs mirrors
+ * The memory that the switch program and the agent share. crates/narrows-agent/src/dataplane/layout.rs mirrors
  * these structures, and both sides assert their sizes. The program measures, classifies and stamps.
  * The agent decides every rate.
  *
@@ -38,8 +38,8 @@ struct nrw_key {
 #define NRW_F_GUESSED		(1U << 1)	/* the handshake was not seen */
 #define NRW_F_OPENED_BY_RECEIVER (1U << 2)	/* the receiver of the data sent the SYN */
 #define NRW_F_SYN_REPEATED	(1U << 3)	/* the SYN was seen twice: the handshake gives no RTT */
-#define NRW_F_SENDER_HEARD	(1U << 4)	/* a packet of the data direction was seen after the handshake's SYN and SYN-ACK */
-#define NRW_F_RECEIVER_HEARD	(1U << 5)	/* the same for the other direction */
+#define NRW_F_SENDER_SEEN	(1U << 4)	/* a packet of the data direction was seen after the handshake's SYN and SYN-ACK */
+#define NRW_F_RECEIVER_SEEN	(1U << 5)	/* the same for the other direction */
 #define NRW_F_FIN_SENDER	(1U << 6)
 #define NRW_F_FIN_RECEIVER	(1U << 7)
 #define NRW_F_RST		(1U << 8)
@@ -69,7 +69,7 @@ struct nrw_slot {
 	__u32 missing;		/* P payload bytes that the sequence numbers skipped (wraps) */
 	__u64 last_ns;		/* P last packet of either direction, with a resolution of NRW_TOUCH_NS */
 	__u8 paired;		/* P the other direction has a slot as well, or had one since this one was taken */
-	__u8 heard;		/* P NRW_HEARD: the flags say that packets of the receiver were seen */
+	__u8 receiver_seen;	/* P NRW_SEEN: the flags say that packets of the receiver were seen */
 	__u16 pad;
 	__u32 pad2;
 	__u32 rtt_receiver_us;	/* P last RTT sample of switch - receiver - switch */

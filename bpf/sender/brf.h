@@ -27,7 +27,7 @@ static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64
 		return 0;
 	conn->word = 0;
 	if (word & NRW_WORD_NO_ROOM)
-		conn->excused_us = now;
+		conn->no_room_us = now;
 	*rate = nrw_decode(word & 0xffff);
 	return !!(word & NRW_WORD_RATE);
 }
@@ -151,7 +151,7 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 	struct nrw_conn *conn = nrw_conn_get(sk, 0);
 	__u64 now = tp->tcp_mstamp;
 	__u64 rate = 0;
-	int heard;
+	int has_rate;
 
 	if (!conn)
 		return;
@@ -160,9 +160,9 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 	nrw_judge_application(conn, tp, rs);
 	conn->acked_us = now;
 
-	heard = conn->possible && nrw_take_word(conn, now, &rate);
+	has_rate = conn->possible && nrw_take_word(conn, now, &rate);
 	if (conn->mode == NRW_MODE_RATED) {
-		if (heard)
+		if (has_rate)
 			nrw_on_feedback(conn, now, rate);
 		else
 			nrw_on_silence(conn, now);
@@ -171,7 +171,7 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 	if (nrw_ca_state(tp) <= NRW_CA_DISORDER) {
 		if (conn->mode == NRW_MODE_RATED && conn->halvings > NRW_HALVINGS)
 			nrw_orphan(conn, tp);
-		else if (conn->mode == NRW_MODE_ORPHANED && heard)
+		else if (conn->mode == NRW_MODE_ORPHANED && has_rate)
 			nrw_adopt(conn, tp, now, rate);
 	}
 	if (conn->mode == NRW_MODE_RATED) {
@@ -201,10 +201,10 @@ static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock 
 		return;
 	}
 	/*
-	 * No feedback arrives while nothing is sent. Only that time is excused
+	 * No feedback arrives while nothing is sent. Only that time does not count
 	 * (congestion/network/brf.rs, on_restart).
 	 */
-	conn->heard_us = nrw_min(conn->heard_us + idle, now);
+	conn->feedback_us = nrw_min(conn->feedback_us + idle, now);
 	if (idle > (__u64)conn->srtt + NRW_RTO_FLOOR_US) {
 		conn->restart = nrw_max(nrw_segments_in(tp, NRW_RESTART_SEGMENTS, conn->recent), 1);
 		nrw_apply(conn, tp);

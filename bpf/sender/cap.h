@@ -37,7 +37,7 @@ static __always_inline void nrw_cap_follow(struct bpf_sock_ops *ctx, struct nrw_
 	if (!(word & NRW_WORD_RATE))
 		return;
 	conn->word = 0;
-	conn->heard_us = bpf_ktime_get_ns() / 1000;
+	conn->feedback_us = bpf_ktime_get_ns() / 1000;
 	rate = nrw_decode(word & 0xffff);
 	least = nrw_packet_bytes(tp) * 1000000ULL / NRW_SLOWEST_SEGMENT_US;
 	if (rate > nrw_max_rate)
@@ -66,7 +66,7 @@ static __always_inline void nrw_cap_silence(struct bpf_sock_ops *ctx, struct nrw
 
 	if (patience < NRW_CAP_SILENCE_US)
 		patience = NRW_CAP_SILENCE_US;
-	if (bpf_ktime_get_ns() / 1000 - conn->heard_us > patience)
+	if (bpf_ktime_get_ns() / 1000 - conn->feedback_us > patience)
 		nrw_cap_set(ctx, conn, ~0ULL);
 }
 

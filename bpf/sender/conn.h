@@ -38,7 +38,7 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_LONGEST_RTT		8	/* a sample counts for at most so many times the least RTT */
 
 /*
- * The window is the rate times (twice the least RTT plus this), plus so many packets. It bounds the
+ * The window is the rate times (twice the least RTT plus the first), plus the second in packets. It bounds the
  * data in flight (BRF-91) but must not limit the rate, also where the RTT is shorter than the
  * timer's jitter and a TSO burst. Measured from 6 us to 20 ms.
  */
@@ -51,15 +51,15 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_MODE_ORPHANED	2	/* CUBIC, until feedback arrives */
 #define NRW_MODE_UNRATED	3	/* CUBIC for the whole connection: no option in the handshake (BRF-93, BRF-104) */
 
-/* nrw_conn.word, beside a code in the low half */
+/* flags of nrw_conn.word, whose low half is a code */
 #define NRW_WORD_RATE		(1U << 16) /* the code is a rate that was not applied yet */
 #define NRW_WORD_NO_ROOM	(1U << 17) /* since the last call, an ACK had no room for the option */
 
 struct nrw_conn {
 	/*
 	 * From the programs that see headers to the congestion control, in one word, because the
-	 * padding's program runs without the socket's lock. Of two rates that arrive at the same
-	 * time the later one stays; losing one delays the rate by an ACK.
+	 * padding's program runs without the socket's lock. If two rates arrive at the same time,
+	 * the later one stays. A lost rate is delayed by one ACK.
 	 */
 	__u32 word;
 	__u8 possible;		/* the handshake carried the option */
@@ -75,8 +75,8 @@ struct nrw_conn {
 
 	/* tcp_mstamp, us */
 	__u64 base_us;
-	__u64 heard_us;		/* last feedback, or restart from idle */
-	__u64 excused_us;	/* last ACK that had no room for feedback */
+	__u64 feedback_us;		/* last feedback, or restart from idle */
+	__u64 no_room_us;	/* last ACK that had no room for feedback */
 	__u64 halved_us;
 	__u64 acked_us;
 
@@ -85,8 +85,8 @@ struct nrw_conn {
 	__u32 recent;		/* last RTT, limited */
 
 	/*
-	 * CUBIC: has the meaning of tp->prr_delivered, which the kernel does not update beside a
-	 * cong_control
+	 * CUBIC: has the meaning of tp->prr_delivered, which the kernel does not update if there is
+	 * a cong_control
 	 */
 	__u32 prr_delivered;
 

@@ -7,7 +7,7 @@
 #ifndef NRW_LISTENERS_H
 #define NRW_LISTENERS_H
 
-#include "promise.h"
+#include "announce.h"
 
 /* <linux/bpf.h> of 6.12 */
 #define NRW_TCP_BPF_SOCK_OPS_CB_FLAGS	1008
@@ -23,7 +23,7 @@ int nrw_listeners(struct bpf_iter__tcp *ctx)
 	if (!skc || skc->skc_state != NRW_TCP_LISTEN)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(skc);
-	if (!tp || !nrw_will_obey(tp, tp))
+	if (!tp || !nrw_will_apply_rates(tp, tp))
 		return 0;
 	bpf_setsockopt(tp, IPPROTO_TCP, TCP_SAVE_SYN, &save, sizeof(save));
 	if (bpf_getsockopt(tp, IPPROTO_TCP, NRW_TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))

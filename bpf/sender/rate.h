@@ -60,7 +60,7 @@ static __always_inline void nrw_observe_rtt(struct nrw_conn *conn, const struct 
 
 static __always_inline void nrw_on_feedback(struct nrw_conn *conn, __u64 now, __u64 rate)
 {
-	conn->heard_us = now;
+	conn->feedback_us = now;
 	conn->halvings = 0;
 	conn->restart = 0;
 	conn->target = nrw_min(rate, nrw_max_rate);
@@ -81,17 +81,17 @@ static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struc
 }
 
 /*
- * BRF-92. ACKs without room for feedback excuse its absence, but not for ever: with heavy loss and
- * a dead switch there would be no other ACKs. (The simulated receiver reserves room instead.
+ * BRF-92. While ACKs have no room for feedback, its absence does not count, but not for ever: with heavy
+ * loss and a dead switch all ACKs may be of this kind. (The simulated receiver reserves room instead.
  * Linux's cannot be configured to.)
  */
 static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 {
 	__u64 patience = nrw_max(NRW_SILENCE_SRTTS * (__u64)conn->srtt, NRW_SILENCE_LEAST_US);
-	__u64 since = now - nrw_max(conn->heard_us, conn->excused_us);
+	__u64 since = now - nrw_max(conn->feedback_us, conn->no_room_us);
 	__u64 since_halved = conn->halvings ? now - conn->halved_us : conn->srtt;
 
-	if ((since > patience || now - conn->heard_us > 4 * patience) && since_halved >= conn->srtt) {
+	if ((since > patience || now - conn->feedback_us > 4 * patience) && since_halved >= conn->srtt) {
 		conn->halvings++;
 		conn->halved_us = now;
 	}

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The sender of rate feedback on a stock kernel, in one object, so that all its programs share one
- * map of connections:
+ * map of connections.
  *
- *   promise.h  which connections apply rates
- *   hear.h     cgroup sock_ops: SYNs and SYN-ACKs ask for feedback, reads rates from the headers of ACKs
- *   listeners.h
- *              iterator: the same for listeners that are older than the program
- *   brf.h      struct_ops: the congestion control, on rate.h (the rate in force) and cubic.h (CUBIC without one)
- *   cap.h      instead of brf.h: the kernel's own congestion control under a cap
- *   mark.h     tcx egress: states whether the application limits the flow
- *   padding.h  tcx ingress: the paper's wire format
+ * The files:
+ *
+ * - announce.h: which connections apply rates
+ * - feedback.h: cgroup sock_ops: SYNs and SYN-ACKs ask for feedback, reads rates from ACKs
+ * - listeners.h: iterator: the same for listeners that are older than the program
+ * - brf.h: struct_ops: the congestion control
+ * - rate.h: the rate in force, for brf.h
+ * - cubic.h: CUBIC without a rate, for brf.h
+ * - cap.h: instead of brf.h: the kernel's own congestion control under a cap
+ * - mark.h: tcx egress: states whether the application limits the flow
+ * - padding.h: tcx ingress: the paper's wire format
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
@@ -18,7 +21,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* From <linux/tcp.h>, <linux/in.h> and <asm/socket.h>, which cannot be included beside the kernel's own structures. */
+/* From <linux/tcp.h>, <linux/in.h> and <asm/socket.h>, which conflict with the kernel's own structures. */
 #define IPPROTO_TCP		6
 #define TCP_CONGESTION		13
 #define SOL_SOCKET		1
@@ -31,8 +34,8 @@
 
 #include "conn.h"
 #include "cap.h"
-#include "promise.h"
-#include "hear.h"
+#include "announce.h"
+#include "feedback.h"
 #include "listeners.h"
 #include "rate.h"
 #include "cubic.h"

@@ -68,11 +68,11 @@ static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *s
 		return;
 	}
 	nrw_touch(slot, h->now);
-	if (!(slot->flags & (NRW_F_SENDER_HEARD | NRW_F_OPENED_BY_RECEIVER | NRW_F_ADOPTED))) {
+	if (!(slot->flags & (NRW_F_SENDER_SEEN | NRW_F_OPENED_BY_RECEIVER | NRW_F_ADOPTED))) {
 		nrw_rtt_third(h, slot);
 		nrw_confirm(h->port, slot);
 	}
-	nrw_flag(slot, NRW_F_SENDER_HEARD | (nrw_speaks_brf(p) ? NRW_F_SPEAKS_BRF : 0));
+	nrw_flag(slot, NRW_F_SENDER_SEEN | (nrw_speaks_brf(p) ? NRW_F_SPEAKS_BRF : 0));
 	if (p->payload)
 		nrw_note_payload(h, slot);
 	if (p->flags & NRW_TCP_RST)
@@ -81,21 +81,21 @@ static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *s
 		nrw_flag(slot, NRW_F_FIN_SENDER);
 }
 
-#define NRW_HEARD		1
-#define NRW_HEARD_BRF		2	/* with the rate option */
+#define NRW_SEEN		1
+#define NRW_SEEN_BRF		2	/* with the rate option */
 
 /* Runs for the first packet of the receiver, and for the first one with the option. */
-static __always_inline void nrw_hear_receiver(struct nrw_here *h, struct nrw_slot *slot, struct nrw_port *port)
+static __always_inline void nrw_note_receiver(struct nrw_here *h, struct nrw_slot *slot, struct nrw_port *port)
 {
 	int speaks = h->packet->options.has_rate;
 
-	if (!(slot->flags & NRW_F_RECEIVER_HEARD) && (slot->flags & (NRW_F_OPENED_BY_RECEIVER | NRW_F_ADOPTED))) {
+	if (!(slot->flags & NRW_F_RECEIVER_SEEN) && (slot->flags & (NRW_F_OPENED_BY_RECEIVER | NRW_F_ADOPTED))) {
 		if (!(slot->flags & NRW_F_ADOPTED))
 			nrw_rtt_third(h, slot);
 		nrw_confirm(port, slot);
 	}
-	nrw_flag(slot, NRW_F_RECEIVER_HEARD | (speaks ? NRW_F_SPEAKS_BRF : 0));
-	slot->heard = speaks ? NRW_HEARD_BRF : NRW_HEARD;
+	nrw_flag(slot, NRW_F_RECEIVER_SEEN | (speaks ? NRW_F_SPEAKS_BRF : 0));
+	slot->receiver_seen = speaks ? NRW_SEEN_BRF : NRW_SEEN;
 }
 
 /* A packet of the other direction, at whichever port it leaves. */
@@ -107,8 +107,8 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 	if (!port)
 		return;
 	nrw_touch(slot, h->now);
-	if (!slot->heard || (p->options.has_rate && slot->heard != NRW_HEARD_BRF))
-		nrw_hear_receiver(h, slot, port);
+	if (!slot->receiver_seen || (p->options.has_rate && slot->receiver_seen != NRW_SEEN_BRF))
+		nrw_note_receiver(h, slot, port);
 	if (p->flags & NRW_TCP_RST) {
 		nrw_flag(slot, NRW_F_RST);
 		return;

@@ -3,10 +3,14 @@
  * The switch's data plane: one program at the egress of every port. It sees each packet once, when
  * the packet leaves.
  *
- * A packet can be three things: data of a flow whose bottleneck is this port (counted, put into a
- * leaf), a packet of the other direction of a flow whose bottleneck is another port (its timestamps
- * are read, a rate is written), or part of a handshake. The program decides nothing: the agent
- * decides rates, leaves and class priorities (maps.h).
+ * There are three kinds of packets:
+ *
+ * - data of a flow whose bottleneck is this port: counted, and put into a leaf
+ * - packets of the other direction of a flow whose bottleneck is another port: their timestamps are
+ *   read, and a rate is written
+ * - packets of a handshake
+ *
+ * The program decides nothing: the agent decides rates, leaves and class priorities (maps.h).
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>

@@ -1,9 +1,11 @@
-//! What a turn of the switch agent's loop costs: the real loop and the real controller over a flow table in plain memory,
-//! laid out as the mapped one (128 bytes a slot).
+//! The cost of a turn of the switch agent's loop. It runs the real loop and the real controller over a flow table in
+//! plain memory, with the layout of the mapped one (128 bytes a slot).
 //!
-//! `cargo bench -p narrows-agent --bench agent_loop [-- FLOWS...]`. All flows are active in every tick of 10 ms: their
-//! bytes grow at the rate that they were ordered, in whole packets, every tenth flow's at half of that, and both halves of
-//! the RTT (20 ms in all) are sampled anew. Prints one line of JSON for each number of flows; asserts nothing. Times are CPU times.
+//! `cargo bench -p narrows-agent --bench agent_loop [-- FLOWS...]` prints one line of JSON for each number of flows.
+//! It asserts nothing. Times are CPU times.
+//!
+//! All flows are active in every tick of 10 ms. Their bytes grow at the ordered rate, in whole packets, and those of
+//! every tenth flow at half of it. Each tick has new samples of both halves of the RTT (20 ms in all).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -29,7 +31,7 @@ const BYTES_PER_SEC_PER_FLOW: u64 = 200_000;
 const WARM_UP: Span = Span::from_secs(2);
 const MEASURED: Span = Span::from_secs(6);
 
-/// Bytes that the program holds now.
+/// Bytes that are allocated now.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
@@ -39,12 +41,12 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees it.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees it.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -52,7 +54,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// CPU time of this thread: what others do on the machine counts only as far as they take its caches.
+/// CPU time of this thread. Other programs affect it only through shared caches.
 fn clock() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
@@ -69,7 +71,7 @@ struct Slot {
     missing: Cell<u32>,
     // Second line.
     last_ns: Cell<u64>,
-    paired_heard: Cell<[u8; 8]>,
+    paired_seen: Cell<[u8; 8]>,
     rtt_receiver_us: Cell<u32>,
     rtt_sender_us: Cell<u32>,
     rtt_n: Cell<[u16; 2]>,
@@ -97,7 +99,7 @@ impl Plane {
     /// The handshake of the flow in this slot passed.
     fn open(&self, slot: u32, grant: RateCode) {
         let s = self.slot(slot);
-        s.flags.set(Flags::LIVE.0 | Flags::RATED.0 | Flags::SENDER_HEARD.0 | Flags::RECEIVER_HEARD.0);
+        s.flags.set(Flags::LIVE.0 | Flags::RATED.0 | Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0);
         s.rtt_receiver_us.set(HALF_RTT_US);
         s.rtt_sender_us.set(HALF_RTT_US);
         s.rtt_n.set([1, 1]);
@@ -167,10 +169,10 @@ impl FlowTable for Plane {
     }
 }
 
-/// The turn's time, and whether allocations were decided in it.
+/// The time of a turn, and whether it decided allocations.
 type Turn = (Duration, bool);
 
-/// What of `turns` is in the middle, and at 99 %, in microseconds.
+/// Median and 99th percentile of `turns`, in microseconds.
 fn figures(turns: &[Duration]) -> [f64; 2] {
     let mut sorted = turns.to_vec();
     sorted.sort();
@@ -178,8 +180,8 @@ fn figures(turns: &[Duration]) -> [f64; 2] {
     [at(50), at(99)]
 }
 
-/// A permutation of the slots, so that the controller's records are not in the slots' order: as after some hours of
-/// flows that come and go.
+/// A permutation of the slots, so that the controller's records are not in the slots' order. After some hours of
+/// arriving and ending flows they are not either.
 fn shuffled(flows: u32) -> Vec<u32> {
     let mut slots: Vec<u32> = (0..flows).collect();
     let mut state = 1u64;
@@ -202,7 +204,7 @@ fn measure(flows: u32, order: &[u32], name: &str) {
     let mut switch = Switch::new(plane.clone(), vec![port]);
     let (mut now, mut asked) = (Time::from_nanos(5_000_000_000), Vec::new());
     switch.start(now, &mut asked);
-    // Unconfirmed flows may be as many as confirmed ones, so it takes some rounds to get all in (BRF-104).
+    // There may be as many unconfirmed flows as confirmed ones, so opening all of them takes some rounds (BRF-104).
     let mut waiting = order;
     while !waiting.is_empty() {
         let (some, rest) = waiting.split_at(switch.work().live.max(32).min(waiting.len()));

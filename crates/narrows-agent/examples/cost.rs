@@ -1,8 +1,9 @@
-//! What the eBPF programs cost: ns for each run under live traffic, by the kernel's own statistics; what the verifier had
-//! to look at; and the throughput of a plain Linux bridge with and without the switch's program. Root.
+//! The cost of the eBPF programs: ns for each run under live traffic by the kernel's own statistics, the number of
+//! instructions that the verifier checked, and the throughput of a plain Linux bridge with and without the switch's
+//! program. Needs root.
 //!
-//! `cargo run --release -p narrows-agent --example cost [-- SECONDS REPETITIONS]`: two hosts and a bridge between them
-//! in network namespaces, offloads on, one iperf3 connection at a time. Prints one line of JSON.
+//! `cargo run --release -p narrows-agent --example cost [-- SECONDS REPETITIONS]` prints one line of JSON. Two hosts
+//! and a bridge between them are in network namespaces, with offloads on. One iperf3 connection runs at a time.
 
 use std::error::Error;
 use std::fs::File;
@@ -21,9 +22,9 @@ use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// More than the bridge can do: the cost of being told, without being slowed.
-const TOLD: Rate = Rate::from_bits_per_sec(100_000_000_000);
-/// What carries a plain connection.
+/// More than the bridge can carry, so that the cost of feedback is measured without a limit.
+const ALLOCATED: Rate = Rate::from_bits_per_sec(100_000_000_000);
+/// The congestion control algorithm of a plain connection.
 const PLAIN: Option<&str> = Some("cubic");
 const RECEIVER: &str = "10.77.0.2";
 
@@ -79,8 +80,8 @@ impl Net {
         command
     }
 
-    /// bit/s that arrive, of one connection. With `algorithm` it is that one's, not the host's default: a default of BBR would
-    /// be bounded by its own pacing rather than by what a packet costs.
+    /// Goodput of one connection, bit/s. `algorithm` replaces the host's default: with BBR, the connection's own pacing
+    /// and not the cost of a packet would limit it.
     fn throughput(&self, seconds: u32, algorithm: Option<&str>) -> Outcome<f64> {
         let server: Child =
             self.command("b", "iperf3 -s -1").stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
@@ -91,17 +92,17 @@ impl Net {
             let algorithm = algorithm.map(|name| format!("-C {name}")).unwrap_or_default();
             let line = format!("iperf3 -J -t {seconds} -O 1 -c {RECEIVER} {algorithm}");
             let client = self.command("a", &line).output()?;
-            let told: Value = serde_json::from_slice(&client.stdout)?;
-            if let Some(rate) = told["end"]["sum_received"]["bits_per_second"].as_f64() {
+            let report: Value = serde_json::from_slice(&client.stdout)?;
+            if let Some(rate) = report["end"]["sum_received"]["bits_per_second"].as_f64() {
                 server.0.wait()?;
                 return Ok(rate);
             }
-            last = told["error"].as_str().unwrap_or("no result").to_owned();
+            last = report["error"].as_str().unwrap_or("no result").to_owned();
         }
         Err(format!("iperf3: {last}").into())
     }
 
-    /// Puts the program on both ports, told that its agent lives and that there is plenty for all.
+    /// Attaches the program to both ports, with a heartbeat that never expires and grants that limit no flow.
     fn attach(&self, switch: &Switch) -> Outcome<Vec<Attachment>> {
         // Interfaces are looked up in the namespace of the thread.
         let home = File::open("/proc/thread-self/ns/net")?;
@@ -114,7 +115,7 @@ impl Net {
             port.beat(Time::from_nanos(u64::MAX));
             port.set_mode(MODE_CONTROLLED);
             port.set_unconfirmed_max(1024);
-            port.set_grants([RateCode::encode(TOLD); GRANTS]);
+            port.set_grants([RateCode::encode(ALLOCATED); GRANTS]);
             attached.push(switch.attach(index)?);
         }
         setns(home, CloneFlags::CLONE_NEWNET)?;
@@ -130,7 +131,7 @@ impl Drop for Net {
     }
 }
 
-/// A process that does not outlive this one's interest in it.
+/// A child process that ends when this value is dropped.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -140,7 +141,7 @@ impl Drop for Ended {
     }
 }
 
-/// What of `work` has loaded, by id, and what it returned.
+/// Runs `work`; returns its result and the ids of the programs that it loaded.
 fn loaded_by<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Vec<u32>)> {
     let before = cost::loaded();
     let made = work()?;
@@ -149,7 +150,7 @@ fn loaded_by<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Vec<u32>)> {
     Ok((made, new))
 }
 
-/// The programs' figures under traffic of hosts that obey.
+/// The programs' figures under traffic of hosts that apply rates.
 fn programs(net: &Net, seconds: u32) -> Outcome<Vec<Value>> {
     let name = format!("nrwc{}", std::process::id() % 1_000_000);
     let options = SenderOptions { scope: net.scope("a"), name, ..SenderOptions::default() };
@@ -195,7 +196,7 @@ fn run() -> Outcome<Value> {
 
 fn main() {
     match run() {
-        Ok(told) => println!("{told}"),
+        Ok(report) => println!("{report}"),
         Err(error) => {
             eprintln!("cost: {error}");
             std::process::exit(1);

@@ -21,14 +21,14 @@ pub const PATH: &str = "/sys/fs/bpf";
 
 /// The lock of every process that mounts, unmounts, loads or unloads.
 ///
-/// Only root can create files in `/run`, so nobody else can put a symbolic link there, and only root can open the
-/// file. A lock on a folder such as `/sys/fs` would not do: any user may open it, and may then hold the lock for ever.
+/// Only root can create files in `/run`, so other users can neither put a symbolic link there nor open the file. A lock
+/// on a folder such as `/sys/fs` is not sufficient: any user may open the folder and hold the lock for ever.
 const LOCK: &str = "/run/narrows-cc.lock";
 
 /// Files that the kernel itself puts into every bpffs (`populate_bpffs()` in kernel/bpf/inode.c).
 const PRELOADED: [&str; 2] = ["maps.debug", "progs.debug"];
 
-/// More mounts on one folder than anyone has made by accident.
+/// Upper bound of mounts on one folder that are examined.
 const DEEPEST: usize = 64;
 
 /// Why bpffs could not be mounted or locked.
@@ -104,7 +104,7 @@ pub fn covered() -> io::Result<usize> {
     Stack::read().map(|stack| stack.hidden)
 }
 
-/// One line for a person, if mounts hide pins: what was found, and what repairs it.
+/// If mounts hide pins, one line that names them and the remedy.
 pub fn warning() -> Option<String> {
     let covered = covered().ok().filter(|covered| *covered > 0)?;
     Some(format!(
@@ -122,8 +122,8 @@ pub fn uncover() -> usize {
     (0..DEEPEST).take_while(|_| can_go() && umount2(PATH, MntFlags::UMOUNT_NOFOLLOW).is_ok()).count()
 }
 
-/// Does `work` in each bpffs that is hidden at [`PATH`], from the top, until it says that it is done. Returns whether it
-/// said so. The mounts themselves stay: `work` runs in a mount namespace of its own.
+/// Runs `work` in each bpffs that is hidden at [`PATH`], from the top, until it returns true. Returns whether it did. The
+/// mounts themselves stay: `work` runs in a mount namespace of its own.
 ///
 /// # Errors
 /// If the kernel refuses a mount namespace, and what `work` returns.
@@ -154,12 +154,12 @@ pub fn below<E: From<io::Error> + Send>(work: impl Fn() -> Result<bool, E> + Syn
 /// Whether a path is in a bpffs that another mount hides.
 ///
 /// # Errors
-/// If the kernel does not let this process look.
+/// If the kernel does not give this process access.
 pub fn is_hidden(path: &Path) -> io::Result<bool> {
     below(|| path.try_exists())
 }
 
-/// Whether something is pinned below a folder: anything but folders.
+/// Whether something is pinned below a folder. Folders do not count.
 fn has_pins(folder: &Path, is_root: bool) -> bool {
     // An unreadable entry counts as a pin.
     let Ok(entries) = fs::read_dir(folder) else { return true };
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_elsewhere_and_nonsense_do_not_count() {
+    fn other_mounts_and_invalid_lines_are_ignored() {
         let elsewhere = "41 23 0:41 / /mnt rw - bpf none rw\nnonsense\n".to_owned();
         assert_eq!(stack(&[elsewhere], 23), (0, false));
         assert_eq!(Stack::parse("", 1), Stack { hidden: 0, is_cover: false });
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_symbolic_link_is_no_lock_file() {
+    fn a_symbolic_link_is_refused_as_a_lock_file() {
         let folder = tempfile::tempdir().unwrap();
         let (target, link) = (folder.path().join("target"), folder.path().join("lock"));
         std::os::unix::fs::symlink(&target, &link).unwrap();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_for_a_removed_lock_file_locks_the_new_one() {
+    fn a_waiter_on_a_removed_lock_file_locks_the_new_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let held = lock_file(&path).unwrap();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_folders_and_the_kernels_own_files_are_no_pins() {
+    fn empty_folders_and_the_kernels_files_do_not_count_as_pins() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("narrows-cc/empty")).unwrap();
         fs::write(folder.path().join("maps.debug"), "").unwrap();

@@ -16,7 +16,7 @@ pub fn now() -> Time {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn it_does_not_go_back() {
+    fn the_clock_does_not_go_back() {
         let first = super::now();
         assert!(first > narrows_control::units::Time::ZERO && super::now() >= first);
     }

@@ -46,16 +46,16 @@ pub struct Repetitions(BTreeMap<&'static str, (Time, u64)>);
 impl Repetitions {
     /// Whether an event may be logged now. Returns the number of suppressed ones of its kind.
     fn admit(&mut self, now: Time, event: &'static str) -> Option<u64> {
-        let Some((last, untold)) = self.0.get_mut(event) else {
+        let Some((last, suppressed)) = self.0.get_mut(event) else {
             self.0.insert(event, (now, 0));
             return Some(0);
         };
         if now.since(*last) < SAME_EVERY {
-            *untold += 1;
+            *suppressed += 1;
             return None;
         }
         *last = now;
-        Some(core::mem::take(untold))
+        Some(core::mem::take(suppressed))
     }
 }
 
@@ -64,7 +64,7 @@ impl Repetitions {
 pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
     match action {
         Action::Log { event, flow: None, value } => match repetitions.admit(clock::now(), event) {
-            Some(untold) => tracing::info!(port, event, value, untold),
+            Some(suppressed) => tracing::info!(port, event, value, suppressed),
             None => tracing::debug!(port, event, value),
         },
         Action::Log { event, flow: Some(flow), value } => {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happens_again_and_again_is_told_now_and_then_with_its_number() {
+    fn repeated_events_are_logged_at_intervals_with_their_count() {
         let mut repetitions = Repetitions::default();
         let at = |s| Time::ZERO + Span::from_secs(s);
         assert_eq!(repetitions.admit(at(1), "congestion-burst"), Some(0));

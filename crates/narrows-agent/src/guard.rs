@@ -2,7 +2,7 @@
 //!
 //! eBPF links end with the process that holds them. Qdiscs and sysctls belong to the network namespace and
 //! stay. A second, small process of the same program therefore waits for the end of a pipe from the agent,
-//! and then removes what it was charged with. It ignores the signals that end an agent, and has a process
+//! and then removes the objects that the agent has registered. It ignores the signals that end an agent, and has a process
 //! group of its own, so that Ctrl-C at a terminal does not reach it. (It is a new process and no `fork`:
 //! after a fork a program with threads must not take locks.)
 

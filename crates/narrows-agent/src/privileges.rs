@@ -57,7 +57,7 @@ mod tests {
 
     /// Runs in a thread of its own, because it cannot be undone.
     #[test]
-    fn what_is_not_kept_is_gone_for_good() {
+    fn dropped_capabilities_cannot_be_regained() {
         std::thread::spawn(|| {
             let had = caps::read(None, CapSet::Permitted).unwrap();
             drop_to(&RUNNING).unwrap();

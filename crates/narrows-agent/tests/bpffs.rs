@@ -29,7 +29,7 @@ fn load(variant: Variant, place: &Place) -> Result<(), CcError> {
     cc::load(variant, Options::default(), place).map(drop)
 }
 
-/// Which are loaded, and whether their pins are visible.
+/// The loaded algorithms, and whether their pins are visible.
 fn listed(place: &Place) -> Vec<(Variant, bool)> {
     cc::list(place).unwrap().iter().map(|loaded| (loaded.variant, loaded.pin_is_visible)).collect()
 }
@@ -92,7 +92,7 @@ fn as_a_process() {
 }
 
 #[test]
-fn where_there_is_no_bpffs_load_mounts_one_and_unload_none() {
+fn load_mounts_a_missing_bpffs_and_unload_does_not() {
     own("none", |place| {
         assert!(matches!(cc::unload(Variant::A, place), Err(CcError::Absent(_))));
         assert_eq!(mounts(), 0);
@@ -121,7 +121,7 @@ fn a_bpffs_that_is_mounted_is_used() {
 }
 
 #[test]
-fn a_pin_below_another_mount_is_found_and_unloaded_and_the_mount_goes() {
+fn a_hidden_pin_is_unloaded_and_the_mount_removed() {
     own("two", |place| {
         mount_bpffs();
         load(Variant::A, place).unwrap();
@@ -178,7 +178,7 @@ fn a_covering_mount_with_pins_stays_and_what_it_hides_is_unloaded() {
 }
 
 #[test]
-fn of_many_processes_that_load_at_once_one_mounts_and_one_loads_each() {
+fn concurrent_loads_mount_once_and_load_each_algorithm_once() {
     own("many", |place| {
         let loaders: Vec<_> = [Variant::ALL, Variant::ALL]
             .concat()
@@ -224,7 +224,7 @@ fn a_loader_that_is_killed_between_mount_and_pin_leaves_a_mount_that_the_next_on
 }
 
 #[test]
-fn one_that_is_pinned_in_another_mount_namespace_is_found_and_unloaded() {
+fn an_algorithm_pinned_in_another_mount_namespace_is_unloaded() {
     own("away", |place| {
         load(Variant::A, place).unwrap();
         // Runs in a further mount namespace, which does not share the pins of this one.

@@ -207,7 +207,7 @@ fn a_deleted_interface_ends_the_agent() {
     vanishes(|_, said| said.contains("event=\"ready\""));
 }
 
-/// Any call may be the first to fail, while queues are built and programs attached.
+/// During the start, while queues are built and programs attached, any call may be the first to fail.
 #[test]
 fn an_interface_deleted_during_the_start_ends_the_agent() {
     vanishes(|lab, _| root_is_ours(lab));

@@ -22,7 +22,7 @@ use net::{DELAY_NS, Net, can_run, greedy};
 use switch::{Behaviour, Seen, must};
 
 /// 20 Mbit/s.
-const TOLD: u64 = 2_500_000;
+const WRITTEN: u64 = 2_500_000;
 const SECOND: Duration = Duration::from_secs(1);
 const NS: f64 = 1e9;
 
@@ -30,7 +30,7 @@ fn code(bytes_per_sec: u64) -> Option<u16> {
     Some(RateCode::encode(Rate::from_bytes_per_sec(bytes_per_sec)).to_bits())
 }
 
-fn told(bytes_per_sec: u64) -> Behaviour {
+fn writing(bytes_per_sec: u64) -> Behaviour {
     Behaviour { handshake: code(bytes_per_sec), acks: code(bytes_per_sec), ..Behaviour::default() }
 }
 
@@ -64,19 +64,19 @@ fn the_rate_applies_from_the_first_packets_on() {
         if !can_run() {
             return;
         }
-        let net = Net::new(told(TOLD));
+        let net = Net::new(writing(WRITTEN));
         let sender = must(Sender::load(&sender(&net, "a", "obey")));
         net.transfer(2 * SECOND, false, greedy);
         let seen = net.switch.seen();
         let syn = seen.iter().find(|s| s.is_syn()).expect("a SYN");
         assert_eq!(syn.option, RateOption::Unassigned, "the SYN asks");
         let packets = data(&net, true);
-        assert_near("rate", rate(&packets, 0.5, 1.9), TOLD as f64, 0.03);
+        assert_near("rate", rate(&packets, 0.5, 1.9), WRITTEN as f64, 0.03);
         // The kernel does not pace a connection's first ten packets (tcp_update_skb_after_send()).
         let unpaced = 10.0 * 1500.0 / 0.1;
         let first = rate(&packets, 0.0, 0.1);
         assert!(
-            first > 0.9 * TOLD as f64 && first < 1.05 * TOLD as f64 + unpaced,
+            first > 0.9 * WRITTEN as f64 && first < 1.05 * WRITTEN as f64 + unpaced,
             "first 100 ms: {first:.0} bytes/s"
         );
         let counters = sender.counters();
@@ -106,7 +106,7 @@ fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
         if !can_run() {
             return;
         }
-        let net = Net::new(told(TOLD));
+        let net = Net::new(writing(WRITTEN));
         let sender = must(Sender::load(&sender(&net, "a", "silent")));
         let mut orphaned_in_time = false;
         std::thread::scope(|scope| {
@@ -117,17 +117,17 @@ fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
             std::thread::sleep(SECOND + Duration::from_nanos(8 * DELAY_NS));
             orphaned_in_time = sender.counters().orphaned == 1;
             std::thread::sleep(SECOND / 2);
-            net.switch.change(|b| b.acks = code(TOLD));
+            net.switch.change(|b| b.acks = code(WRITTEN));
         });
         let counters = sender.counters();
         assert!(orphaned_in_time, "{counters:?}");
         assert_eq!((counters.rated, counters.orphaned, counters.adopted), (1, 1, 1), "{counters:?}");
         let packets = data(&net, true);
         let alone = rate(&packets, 2.0, 2.5);
-        assert!(alone > 1.3 * TOLD as f64, "CUBIC grows: {alone:.0} bytes/s");
+        assert!(alone > 1.3 * WRITTEN as f64, "CUBIC grows: {alone:.0} bytes/s");
         // CUBIC has left a queue at the test's switch. It drains first, and a recovery in progress ends by
         // CUBIC's rules.
-        assert_near("rate after all", rate(&packets, 6.0, 7.8), TOLD as f64, 0.03);
+        assert_near("rate after all", rate(&packets, 6.0, 7.8), WRITTEN as f64, 0.03);
     });
 }
 
@@ -137,10 +137,10 @@ fn losses_do_not_change_the_rate() {
         if !can_run() {
             return;
         }
-        let net = Net::new(Behaviour { lose_each: 20, ..told(TOLD) });
+        let net = Net::new(Behaviour { lose_each: 20, ..writing(WRITTEN) });
         let sender = must(Sender::load(&sender(&net, "a", "lossy")));
         net.transfer(3 * SECOND, false, greedy);
-        assert_near("rate before the loss", rate(&data(&net, true), 0.5, 2.9), TOLD as f64, 0.05);
+        assert_near("rate before the loss", rate(&data(&net, true), 0.5, 2.9), WRITTEN as f64, 0.05);
         let counters = sender.counters();
         assert_eq!((counters.rated, counters.orphaned), (1, 0), "{counters:?}");
     });
@@ -153,7 +153,7 @@ fn the_application_limit_is_stated_once_per_rtt() {
             return;
         }
         let marks = |write: fn(&mut std::net::TcpStream), name| {
-            let net = Net::new(told(TOLD));
+            let net = Net::new(writing(WRITTEN));
             let sender = must(Sender::load(&sender(&net, "a", name)));
             net.transfer(2 * SECOND, false, write);
             let packets = data(&net, true);
@@ -181,7 +181,7 @@ fn the_receiver_reserves_room_only_for_senders_that_ask() {
         if !can_run() {
             return;
         }
-        let net = Net::new(Behaviour { only_reserved: true, ..told(TOLD) });
+        let net = Net::new(Behaviour { only_reserved: true, ..writing(WRITTEN) });
         let receiver = must(Receiver::load(&ReceiverOptions { scope: net.scope("b"), ask: false }));
         net.transfer(SECOND / 5, false, greedy);
         assert!(net.switch.seen().iter().all(|s| s.option == RateOption::Absent), "no SYN asked");
@@ -210,7 +210,7 @@ fn the_receiver_reserves_room_only_for_senders_that_ask() {
         let third = seen.iter().find(|s| s.forth && s.flags & 0x12 == 0x10).expect("a third packet");
         assert_eq!(third.option, RateOption::Unassigned, "so has the handshake's third packet");
         let packets: Vec<_> = seen.iter().filter(|s| s.forth && s.payload > 0).cloned().collect();
-        assert_near("rate", rate(&packets, 0.5, 1.9), TOLD as f64, 0.03);
+        assert_near("rate", rate(&packets, 0.5, 1.9), WRITTEN as f64, 0.03);
         assert_eq!((receiver.counters().reserving, receiver_too.counters().reserving), (1, 1));
         assert_eq!(sender.counters().rated, 1);
     });
@@ -222,10 +222,10 @@ fn a_cap_limits_the_kernels_own_congestion_control() {
         if !can_run() {
             return;
         }
-        let net = Net::new(told(TOLD));
+        let net = Net::new(writing(WRITTEN));
         let _sender = must(Sender::load(&SenderOptions { mode: Mode::Cap, ..sender(&net, "a", "cap") }));
         net.transfer(3 * SECOND, false, greedy);
-        assert_near("rate", rate(&data(&net, true), 1.5, 2.9), TOLD as f64, 0.05);
+        assert_near("rate", rate(&data(&net, true), 1.5, 2.9), WRITTEN as f64, 0.05);
     });
 }
 
@@ -235,14 +235,14 @@ fn the_papers_padding_is_read_and_restored() {
         if !can_run() {
             return;
         }
-        let net = Net::new(Behaviour { padding: true, ..told(TOLD) });
+        let net = Net::new(Behaviour { padding: true, ..writing(WRITTEN) });
         let options = SenderOptions { format: Format::Padding, ..sender(&net, "a", "padding") };
         let sender = must(Sender::load(&options));
         net.transfer(3 * SECOND, false, greedy);
         let counters = sender.counters();
         assert_eq!((counters.awaiting, counters.adopted), (1, 1), "{counters:?}");
         assert!(counters.restored > 100, "{counters:?}");
-        assert_near("rate", rate(&data(&net, true), 1.0, 2.9), TOLD as f64, 0.03);
+        assert_near("rate", rate(&data(&net, true), 1.0, 2.9), WRITTEN as f64, 0.03);
     });
 }
 
@@ -253,7 +253,7 @@ fn iperf3_applies_the_rate_with_any_congestion_control_that_it_asks_for() {
             eprintln!("SKIPPED: iperf3 is needed");
             return;
         }
-        let net = Net::new(told(TOLD));
+        let net = Net::new(writing(WRITTEN));
         let options = SenderOptions { choice: Choice::All, ..sender(&net, "a", "iperf") };
         let sender = must(Sender::load(&options));
         let mut server = net
@@ -268,7 +268,7 @@ fn iperf3_applies_the_rate_with_any_congestion_control_that_it_asks_for() {
         let _ = server.wait();
         assert!(client.status.success(), "{}", String::from_utf8_lossy(&client.stdout));
         // The control connection starts with the first packet, the data connection a moment later.
-        assert_near("rate", rate(&data(&net, true), 0.8, 1.8), TOLD as f64, 0.03);
+        assert_near("rate", rate(&data(&net, true), 0.8, 1.8), WRITTEN as f64, 0.03);
         assert_eq!(sender.counters().rated, 2, "{:?}", sender.counters());
     });
 }

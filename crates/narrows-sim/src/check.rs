@@ -69,7 +69,7 @@ impl Plan {
             require(
                 &format!("controllers[{i}].told"),
                 is_configured,
-                is_configured || !controller.must_be_told(),
+                is_configured || !controller.needs_configured_capacity(),
                 "true: this kind cannot measure the capacity",
             )?;
             let needs_sdn = self.sdn.is_none() && controller.needs_domain();

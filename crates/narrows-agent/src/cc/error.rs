@@ -22,7 +22,7 @@ pub enum CcError {
     /// It is loaded already.
     #[error("{0} is loaded already; unload it first to load it with other options")]
     Loaded(String),
-    /// One of this name is registered, but not pinned in the folder.
+    /// An algorithm of this name is registered, but not pinned in the folder.
     #[error(
         "{name} is registered already, but not pinned in {}; `narrows-agent cc unload {name}` removes it, \
          unless it is the default of a network namespace",

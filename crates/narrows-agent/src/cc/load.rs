@@ -54,7 +54,7 @@ pub(super) fn check() -> Result<(), CcError> {
     })
 }
 
-/// Checks whether [`load`] would start. Callers check all of several before they load the first.
+/// Checks whether [`load`] would start. Callers check every algorithm before they load the first.
 ///
 /// # Errors
 /// One line.
@@ -87,10 +87,10 @@ pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded,
     let _lock = bpffs::lock()?;
     place.mount()?;
     loadable(variant, options, place)?;
-    let folder = place.make_anew(variant)?;
+    let folder = place.make_empty(variant)?;
     let loaded = register(variant, options, &name, &folder);
     if loaded.is_err() {
-        // An incomplete one is of no use.
+        // An incomplete algorithm is useless.
         let _ = fs::remove_dir_all(&folder);
     }
     loaded?;
@@ -142,13 +142,13 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
     .map_err(CcError::refused(pinning, remedy))
 }
 
-/// The congestion control, if it is loaded, wherever it is pinned.
+/// The congestion control, if it is loaded. Its pin may be anywhere.
 ///
 /// # Errors
 /// One line, if this cannot be determined.
 pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> {
     let name = place.registered(variant);
-    // A pin may be left of one that was detached from another mount namespace.
+    // The algorithm of this pin may have been detached from another mount namespace.
     if !is_registered(&name)? {
         return Ok(None);
     }
@@ -182,7 +182,7 @@ pub fn list(place: &Place) -> Result<Vec<Loaded>, CcError> {
     Ok(found?.into_iter().flatten().collect())
 }
 
-/// Checks whether [`unload`] would start. Callers check all of several before they unload the first.
+/// Checks whether [`unload`] would start. Callers check every algorithm before they unload the first.
 ///
 /// # Errors
 /// One line, if it is not loaded, is in use or is the default.
@@ -211,7 +211,7 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     let _lock = bpffs::lock()?;
     unloadable(variant, place)?;
     let was_visible = place.unpin(variant)?;
-    // Also if it was visible: one that was detached before may have left pins there.
+    // Also if it was visible: an algorithm that was detached before may have left pins there.
     let was_hidden = bpffs::below(|| place.unpin(variant));
     if !was_visible && !matches!(was_hidden, Ok(true)) {
         detach(&place.registered(variant))?;

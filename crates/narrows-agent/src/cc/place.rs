@@ -83,7 +83,7 @@ impl Place {
     }
 
     /// Makes the folder of a variant that is not loaded, without the pins that a killed process left there.
-    pub(super) fn make_anew(&self, variant: Variant) -> Result<PathBuf, CcError> {
+    pub(super) fn make_empty(&self, variant: Variant) -> Result<PathBuf, CcError> {
         let folder = self.of(variant);
         match fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -119,7 +119,7 @@ impl Key {
         to_hex(&self.over(role, seq, body).finalize().into_bytes())
     }
 
-    /// Whether `mac` is the MAC of this line. Takes the same time wherever they differ.
+    /// Whether `mac` is the MAC of this line, in constant time.
     pub fn verify(&self, role: Role, seq: u64, body: &str, mac: &str) -> bool {
         from_hex(mac).is_some_and(|mac| self.over(role, seq, body).verify_slice(&mac).is_ok())
     }

@@ -66,7 +66,7 @@ fn macs_are_those_of_the_python_side() {
 }
 
 #[test]
-fn messages_arrive_however_the_bytes_are_cut() {
+fn messages_arrive_for_any_division_of_the_bytes() {
     let text = [greeting(&THEIRS), line(&secret(), 0, POLL), line(&secret(), 1, QUEUE)].concat();
     for cut in 1..text.len() {
         let (mut session, mut out) = (Session::new(secret(), "a", OURS), Vec::new());
@@ -79,7 +79,7 @@ fn messages_arrive_however_the_bytes_are_cut() {
 }
 
 #[test]
-fn a_line_that_came_already_is_refused() {
+fn a_repeated_line_is_refused() {
     let (mut session, mut out) = (opened(), Vec::new());
     let first = line(&secret(), 0, POLL);
     session.receive(first.as_bytes(), &mut out).unwrap();
@@ -104,7 +104,7 @@ fn another_secret_is_refused() {
 }
 
 #[test]
-fn a_name_that_was_changed_on_the_way_is_refused() {
+fn a_modified_name_is_refused() {
     // A man in the middle changes this agent's name for the controller, or the controller's name for this
     // agent.
     for (agent, controller) in [("b", "c"), ("a", "d"), ("ac", ""), ("", "a\0c")] {
@@ -118,7 +118,7 @@ fn a_name_that_was_changed_on_the_way_is_refused() {
 }
 
 #[test]
-fn our_own_lines_are_not_taken_back() {
+fn own_lines_sent_back_are_refused() {
     let mut session = opened();
     let own = session.seal(&Message::Poll).unwrap();
     assert_eq!(session.receive(own.as_bytes(), &mut Vec::new()), Err(Refusal::WrongMac(0)));
@@ -150,7 +150,7 @@ fn an_endless_line_is_given_up() {
 }
 
 #[test]
-fn nothing_is_said_before_the_greeting() {
+fn nothing_is_sent_before_the_greeting() {
     assert_eq!(Session::new(secret(), "a", OURS).seal(&Message::Poll), None);
 }
 
@@ -166,7 +166,7 @@ fn secrets_are_checked_and_never_shown() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_refused_or_ignored(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn random_bytes_never_yield_a_message(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut out = Vec::new();
         let _ = Session::new(secret(), "a", OURS).receive(&bytes, &mut out);
         let _ = opened().receive(&bytes, &mut out);
@@ -189,7 +189,7 @@ proptest! {
 
 /// The whole channel against a listener: it greets, sends its ports, queues bodies and reconnects.
 #[test]
-fn connects_and_comes_back() {
+fn the_channel_connects_and_reconnects() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = ChannelConfig { controller: listener.local_addr().unwrap(), name: "a".into(), secret: None };
     let channel = Channel::start(config, Vec::new()).unwrap();
@@ -225,7 +225,7 @@ fn connects_and_comes_back() {
 }
 
 #[test]
-fn old_bodies_go_when_nobody_takes_them() {
+fn a_full_queue_drops_the_oldest_bodies() {
     // Nothing listens on port 1 of this address.
     let config = ChannelConfig { controller: "127.0.0.1:1".parse().unwrap(), name: "a".into(), secret: None };
     let channel = Channel::start(config, Vec::new()).unwrap();
@@ -236,7 +236,7 @@ fn old_bodies_go_when_nobody_takes_them() {
 }
 
 #[test]
-fn a_controller_elsewhere_needs_a_secret() {
+fn a_controller_on_another_host_requires_a_secret() {
     let config =
         ChannelConfig { controller: "192.0.2.1:6690".parse().unwrap(), name: "a".into(), secret: None };
     let refused = Channel::start(config, Vec::new()).unwrap_err().to_string();

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_the_terms_of_the_file() {
+    fn errors_of_options_use_the_keys_of_the_file() {
         let wrong = config("narrows-agent switch --port eth1=100").unwrap_err();
         assert_eq!(wrong, "command line: ports[0].rate: found \"100\", expected a rate such as \"100mbit\"");
         let wrong = config("narrows-agent switch --port eth1").unwrap_err();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn clap_finds_no_fault_in_the_definition() {
+    fn clap_accepts_the_definition() {
         <Args as clap::CommandFactory>::command().debug_assert();
     }
 }

@@ -242,7 +242,7 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
                 let text =
                     format!("found {controller:?}, which real switches do not support, expected {kinds}");
                 table.problem("controller", text);
-            } else if built.must_be_told() && measured {
+            } else if built.needs_configured_capacity() && measured {
                 let text = format!("found \"measured\", expected `rate`: {controller} needs it");
                 table.problem("capacity", text);
             }

@@ -21,7 +21,7 @@ fn the_shipped_examples_are_valid() {
 }
 
 #[test]
-fn a_switch_of_four_lines_has_sane_defaults() {
+fn a_minimal_switch_has_defaults() {
     let content = "[switch]\n[[ports]]\ninterface = 'eth1'\nrate = '100mbit'";
     let Config::Switch(switch) = Config::parse(content, "f").unwrap() else { panic!() };
     assert_eq!((switch.tick, switch.watchdog), (Span::from_millis(10), Span::from_secs(1)));
@@ -35,7 +35,7 @@ fn a_switch_of_four_lines_has_sane_defaults() {
 }
 
 #[test]
-fn all_that_is_wrong_is_said_at_once_each_in_one_line() {
+fn all_errors_are_reported_one_line_each() {
     let content = r#"
         [switch]
         tick = 10
@@ -69,7 +69,7 @@ fn all_that_is_wrong_is_said_at_once_each_in_one_line() {
 }
 
 #[test]
-fn parameters_of_brf_take_unit_words_and_need_them() {
+fn times_in_brfs_parameters_require_units() {
     let with =
         |params: &str| format!("[switch]\n[[ports]]\ninterface='a'\nrate='1gbit'\n[ports.params]\n{params}");
     assert_eq!(problems(&with("poll = '50ms'\neta = '95%'\nmode = 'literal'")), [""; 0]);
@@ -105,7 +105,7 @@ fn the_share_of_syns_is_a_part_of_the_link() {
 }
 
 #[test]
-fn what_cannot_be_together_is_refused() {
+fn contradicting_keys_are_refused() {
     let twice = "[switch]\ninterfaces=['a']\n[[ports]]\ninterface='a'\nrate='1mbit'";
     assert_eq!(problems(twice), ["f.toml: ports[0].interface: found \"a\", which is named twice"]);
     let both = "[switch]\n[[ports]]\ninterface='a'\nrate='1mbit'\ncapacity='measured'";
@@ -123,7 +123,7 @@ fn what_cannot_be_together_is_refused() {
 
 /// RCP and BDR on real switches: rates in ACKs, and a configured capacity.
 #[test]
-fn other_laws_than_brf() {
+fn rcp_and_bdr_are_configured() {
     let port = |rest: &str| format!("[switch]\nmax_flows = 99\n[[ports]]\ninterface = 'a'\n{rest}");
     for (kind, time) in [("rcp", "rtt"), ("bdr", "tau_max")] {
         let content =
@@ -161,7 +161,7 @@ fn other_laws_than_brf() {
     );
 }
 
-/// The port does what its controller says.
+/// The port follows its controller.
 #[test]
 fn pacec_is_signalled_in_band_and_needs_its_controller() {
     let own = port_of("pacec", "params = { sample = '20ms', edge = false }");
@@ -194,7 +194,7 @@ fn port_problem(content: &str) -> String {
 }
 
 #[test]
-fn a_receiver_needs_nothing() {
+fn a_receiver_has_no_required_keys() {
     assert_eq!(problems("[receiver]"), [""; 0]);
     let Config::Receiver(receiver) = Config::parse("[receiver]\ncgroup='/sys/fs/cgroup/x'", "f").unwrap()
     else {
@@ -204,7 +204,7 @@ fn a_receiver_needs_nothing() {
 }
 
 #[test]
-fn a_measured_port_may_be_shaped_and_a_told_one_is_anyway() {
+fn shape_is_accepted_only_with_a_measured_capacity() {
     let port = "[switch]\n[[ports]]\ninterface = 'eth1'\n";
     let content = format!("{port}capacity = 'measured'\nshape = '50mbit'");
     let Config::Switch(switch) = Config::parse(&content, "f").unwrap() else { panic!() };
@@ -219,7 +219,7 @@ fn a_measured_port_may_be_shaped_and_a_told_one_is_anyway() {
 }
 
 #[test]
-fn a_congestion_control_needs_a_name_that_linux_has_room_for() {
+fn a_congestion_control_name_longer_than_linux_allows_is_refused() {
     let Config::Sender(sender) = Config::parse("[sender]\nalgorithm = 'brf2'", "f").unwrap() else {
         panic!()
     };

@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_reads_the_same(n in 1u64..100_000_000_000_000) {
+        fn printed_values_parse_to_the_same_value(n in 1u64..100_000_000_000_000) {
             let (time, speed, size) = (Span::from_nanos(n), Rate::from_bytes_per_sec(n), Bytes::new(n));
             prop_assert_eq!(span(&show_span(time)), Ok(time));
             prop_assert_eq!(rate(&show_rate(speed)), Ok(speed));
@@ -179,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn strangers_text_is_read_or_refused(text in "\\PC{0,20}", unit in "[0-9.]{0,30}[a-zA-Z/%]{0,6}") {
+        fn no_text_makes_the_parsers_panic(text in "\\PC{0,20}", unit in "[0-9.]{0,30}[a-zA-Z/%]{0,6}") {
             for text in [text, unit] {
                 let _ = (span(&text), rate(&text), bytes(&text), packets(&text), probability(&text));
             }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_scenarios_are_understood() {
+    fn units_of_scenarios_are_parsed() {
         let mbit = |n: u64| Ok(Rate::from_bits_per_sec(n * 1_000_000));
         for (text, expected) in [
             ("100mbit", mbit(100)),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_do_is_said() {
+    fn errors_state_the_expected_value() {
         assert_eq!(rate("100"), Err("a rate such as \"100mbit\"".into()));
         assert!(rate("2MB").unwrap_err().contains("bytes per second are written \"MB/s\""));
         assert!(rate("1bit").unwrap_err().contains("at least one byte per second"));

@@ -24,9 +24,9 @@ pub const OPENED_BY_RECEIVER: u32 = 1 << 2;
 /// The SYN was seen twice: the handshake gives no RTT.
 pub const SYN_REPEATED: u32 = 1 << 3;
 /// A packet of the data direction was seen after the handshake's SYN and SYN-ACK.
-pub const SENDER_HEARD: u32 = 1 << 4;
+pub const SENDER_SEEN: u32 = 1 << 4;
 /// The same for the other direction.
-pub const RECEIVER_HEARD: u32 = 1 << 5;
+pub const RECEIVER_SEEN: u32 = 1 << 5;
 /// FIN of the sender.
 pub const FIN_SENDER: u32 = 1 << 6;
 /// FIN of the receiver.
@@ -165,7 +165,7 @@ pub(super) struct RawSlot {
     pub(super) missing: AtomicU32,
     pub(super) last_ns: AtomicU64,
     pub(super) paired: AtomicU8,
-    pub(super) heard: AtomicU8,
+    pub(super) receiver_seen: AtomicU8,
     pub(super) pad: AtomicU16,
     pub(super) pad2: AtomicU32,
     pub(super) rtt_receiver_us: AtomicU32,
@@ -262,7 +262,7 @@ impl RawSlot {
         ] {
             half.store(0, Relaxed);
         }
-        for byte in [&self.paired, &self.heard, &self.leaf, &self.port] {
+        for byte in [&self.paired, &self.receiver_seen, &self.leaf, &self.port] {
             byte.store(0, Relaxed);
         }
     }

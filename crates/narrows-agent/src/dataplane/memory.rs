@@ -27,7 +27,7 @@ pub(super) struct Memory<T: Shared> {
     mapped: usize,
 }
 
-// SAFETY: nothing but atomics is reached through it, and the mapping belongs to the process.
+// SAFETY: only atomics are accessed through it, and the mapping belongs to the process.
 unsafe impl<T: Shared> Send for Memory<T> {}
 // SAFETY: as above.
 unsafe impl<T: Shared> Sync for Memory<T> {}
@@ -51,8 +51,8 @@ impl<T: Shared> Memory<T> {
 
     /// The values.
     pub(super) fn as_slice(&self) -> &[T] {
-        // SAFETY: the mapping is that long and lives as long as self; pages are aligned better than any T; `Shared`
-        // says that any bytes will do and that others may write.
+        // SAFETY: the mapping has this length and lives as long as self. The alignment of a page suffices for any T.
+        // `Shared` guarantees that any bytes are valid and that other writers are allowed.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
     }
 }

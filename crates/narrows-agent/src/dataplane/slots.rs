@@ -12,8 +12,8 @@ use super::memory::Memory;
 use super::ports::Ports;
 use super::{Error, bpf};
 
-/// The slot that the program announces: a flow took it. Losing an announcement delays the flow by a tick or
-/// some.
+/// The slot that a flow took, as the program announces it. If an announcement is lost, the flow is delayed by one or
+/// more ticks.
 pub fn announced_slot(bell: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(bell.get(..4)?.try_into().ok()?))
 }

@@ -104,7 +104,7 @@ impl DefaultBefore {
         fs::write(CONGESTION_CONTROL, &self.own)
     }
 
-    /// Restores it; false: somebody has chosen another one since.
+    /// Restores it. Returns false if another default was chosen in the meantime.
     ///
     /// # Errors
     /// If the kernel refuses.

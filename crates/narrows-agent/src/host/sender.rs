@@ -48,7 +48,7 @@ pub struct SenderCounters {
 #[derive(Debug)]
 pub struct Sender {
     counters: Words,
-    // Restored before the congestion control is unregistered: as somebody's default it would stay.
+    // Restored before the congestion control is unregistered, which would stay registered as a default.
     defaults: Vec<DefaultChanged>,
     links: Links,
 }

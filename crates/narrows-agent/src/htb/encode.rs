@@ -154,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_class_says_both_rates_both_bursts_and_a_quantum(
+        fn a_class_encodes_rates_bursts_and_quantum(
             rate in 1u64..=100_000_000_000, above in 0u64..=100_000_000_000, mtu in 68u64..=65_535,
         ) {
             let (rate, ceil) = (Rate::from_bytes_per_sec(rate), Rate::from_bytes_per_sec(rate + above));

@@ -98,8 +98,7 @@ impl Node {
 ///
 /// HTB sends a leaf within its own rate before any leaf that borrows, regardless of priorities, and does not
 /// limit the leaves' sum to their parent's rate. So the sum of the leaves' rates must equal the class's rate.
-/// Strict priority (BRF-50) needs all of it at the mice's leaf: elephants borrow from the inner class what
-/// mice leave.
+/// Strict priority (BRF-50) needs all of it at the mice's leaf. Elephants borrow the rest from the inner class.
 pub(super) fn nodes_of(class: Class, rate: Rate, ceil: Rate) -> impl Iterator<Item = (usize, Rate, Rate)> {
     let rate = rate.max(LEAST_RATE);
     let ceil = ceil.max(rate);
@@ -119,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaves_together_have_no_more_than_their_parent() {
+    fn the_leaves_sum_does_not_exceed_the_parent() {
         for rate in [1500, 4_000, 12_500_000, 12_500_000_000] {
             let rate = Rate::from_bytes_per_sec(rate);
             let nodes: Vec<_> = nodes_of(Class::Rated, rate, rate).collect();
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_nothing_is_a_packet_per_second_and_the_ceiling_never_below_the_rate() {
+    fn a_zero_rate_is_a_packet_per_second_and_the_ceiling_is_at_least_the_rate() {
         for class in [Class::Rated, Class::OtherTcp, Class::Udp] {
             for (_, rate, ceil) in nodes_of(class, Rate::ZERO, Rate::ZERO) {
                 assert_eq!((rate, ceil), (LEAST_RATE, LEAST_RATE));

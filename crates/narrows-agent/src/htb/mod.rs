@@ -14,7 +14,7 @@
 //! ([`Htb::priority`]). The major number is "NW", not the usual 1, to distinguish our HTB from an
 //! administrator's.
 //!
-//! **What a rate counts.** HTB counts frames: the IP datagram and 14 bytes of Ethernet header, and for a GSO
+//! **Units of rates.** HTB counts frames: the IP datagram and 14 bytes of Ethernet header, and for a GSO
 //! packet each segment with its headers. An [`Layout::overhead`] other than 14 needs a size table
 //! (`TCA_STAB`). With one, Linux counts a GSO packet as *one* datagram (`__qdisc_calculate_pkt_len`). On a
 //! port with segmentation offload it then counts 1448 bytes instead of 1500 for each full segment (measured),

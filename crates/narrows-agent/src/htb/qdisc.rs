@@ -11,7 +11,7 @@ use super::rtnl::{Error, Object, Rtnl, attribute, value};
 const CAN_BE_RESTORED: [&str; 10] =
     ["pfifo", "bfifo", "fq", "fq_codel", "fq_pie", "codel", "pie", "sfq", "tbf", "cake"];
 
-/// A root qdisc that was configured by somebody.
+/// A root qdisc that was configured, unlike the default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Previous {
     /// Kind, e.g. `fq`.

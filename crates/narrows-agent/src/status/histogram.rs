@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_in_the_first_bucket_whose_bound_is_not_lower() {
+    fn a_duration_falls_into_the_first_bucket_with_a_sufficient_bound() {
         let mut times = LoopTimes::default();
         for us in [1, 10, 11, 900, 99_999] {
             times.record(Span::from_micros(us));

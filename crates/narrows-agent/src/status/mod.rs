@@ -96,7 +96,7 @@ pub struct FlowStatus {
     pub class: String,
     /// Leaf of the port's queue, one of [`LEAF_NAMES`].
     pub leaf: String,
-    /// Rate allocated to the flow; `None` if it was told none.
+    /// Rate allocated to the flow; `None` if it has none.
     pub allocation: Option<Rate>,
     /// Rate at which the flow sends.
     pub rate: Rate,

@@ -17,8 +17,8 @@ use super::shadow::{Keys, Shadow};
 use super::story::Teller;
 use super::table::{Flags, FlowTable, Orders};
 
-/// Every slot is examined this often, a part of them in each tick: an announcement may be lost, a controller
-/// may have removed a flow, and its decisions may change with time alone.
+/// Every slot is examined this often, a part of the table in each tick. An announcement may be lost, a controller may
+/// have removed a flow, and decisions may change with time alone.
 const SCAN_EVERY: Span = Span::from_millis(200);
 /// A flow that its controller does not accept frees its slot.
 const UNKNOWN_FOR: Span = Span::from_secs(5);
@@ -251,7 +251,7 @@ impl<T: FlowTable> Switch<T> {
             }
         }
         self.inheriting = false;
-        // Walking the table in order is what makes it fast.
+        // A walk in the order of the table is fast.
         if from == 0 && core::mem::take(&mut self.unsorted) {
             self.live.sort_unstable();
         }
@@ -286,8 +286,8 @@ impl<T: FlowTable> Switch<T> {
         self.live.push(slot);
     }
 
-    /// Reports a flow's events since the last tick, at `since`. With `look` it asks for the decision in any
-    /// case. `false`: the slot must be freed.
+    /// Reports a flow's events since the last tick, at `since`. With `look` it always asks for the decision.
+    /// Returns `false` if the slot must be freed.
     fn report(&mut self, now: Time, since: Time, slot: u32, look: bool, asked: &mut Vec<Asked>) -> bool {
         let Some(Some(shadow)) = self.shadows.get_mut(slot as usize) else { return false };
         let number = shadow.port();

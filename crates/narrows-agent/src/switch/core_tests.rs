@@ -96,7 +96,7 @@ impl Net {
         change(&mut self.plane.slots.borrow_mut()[slot]);
     }
 
-    fn told(&self, slot: usize) -> f64 {
+    fn ordered(&self, slot: usize) -> f64 {
         mbit(self.plane.slots.borrow()[slot].orders)
     }
 
@@ -150,27 +150,27 @@ impl Net {
         self.open(slot, number, Flags::RATED, true);
         self.run(1);
         self.set(slot, |s| s.tail.rtt_sender = (100, 1));
-        self.flag(slot, Flags(Flags::SENDER_HEARD.0 | Flags::RECEIVER_HEARD.0));
+        self.flag(slot, Flags(Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0));
     }
 }
 
 #[test]
-fn two_flows_share_and_the_first_hears_of_the_second_at_once() {
+fn a_new_flow_reduces_the_first_ones_rate_without_a_tick() {
     let mut net = Net::new();
     net.handshake(0, 1);
     net.run(500);
-    assert!((net.told(0) - 98.0).abs() < 0.5, "{}", net.told(0));
+    assert!((net.ordered(0) - 98.0).abs() < 0.5, "{}", net.ordered(0));
     net.open(1, 2, Flags::RATED, true);
-    assert!((net.told(0) - 49.0).abs() < 0.5, "no tick was needed: {}", net.told(0));
-    net.flag(1, Flags(Flags::SENDER_HEARD.0 | Flags::RECEIVER_HEARD.0));
+    assert!((net.ordered(0) - 49.0).abs() < 0.5, "no tick was needed: {}", net.ordered(0));
+    net.flag(1, Flags(Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0));
     net.run(500);
-    assert!((net.told(0) - 49.0).abs() < 0.5 && (net.told(1) - 49.0).abs() < 0.5);
+    assert!((net.ordered(0) - 49.0).abs() < 0.5 && (net.ordered(1) - 49.0).abs() < 0.5);
     let classes = net.asked.iter().filter(|a| matches!(a.action, Action::SetClass { .. })).count();
     assert!(classes > 0, "HTB gets the split");
 }
 
 #[test]
-fn a_flow_that_nobody_rang_for_is_found() {
+fn a_flow_without_a_notification_is_found() {
     let mut net = Net::new();
     net.run(50);
     net.open(3, 1, Flags::RATED, false);
@@ -196,7 +196,7 @@ fn ends_give_slots_back() {
 }
 
 #[test]
-fn a_handshake_that_nobody_completes_gives_its_slot_back() {
+fn an_incomplete_handshake_frees_its_slot() {
     let mut net = Net::new();
     net.open(0, 1, Flags::RATED, true);
     // It sends nothing: it is forged.
@@ -215,16 +215,16 @@ fn flows_from_before_the_agent_are_adopted() {
     let guessed = Flags(Flags::GUESSED.0 | Flags::RATED.0);
     net.open(0, 1, guessed, false);
     net.run(250);
-    net.flag(0, Flags(Flags::RECEIVER_HEARD.0 | Flags::SENDER_HEARD.0));
+    net.flag(0, Flags(Flags::RECEIVER_SEEN.0 | Flags::SENDER_SEEN.0));
     net.run(250);
-    assert!((net.told(0) - 98.0).abs() < 0.5, "{}", net.told(0));
+    assert!((net.ordered(0) - 98.0).abs() < 0.5, "{}", net.ordered(0));
 }
 
 #[test]
-fn a_flow_whose_answer_was_not_seen_is_advertised() {
+fn a_flow_without_acks_here_is_advertised() {
     let mut net = Net::new();
     net.open(0, 1, Flags(Flags::RATED.0 | Flags::ADOPTED.0), true);
-    net.flag(0, Flags::SENDER_HEARD);
+    net.flag(0, Flags::SENDER_SEEN);
     net.run(2000);
     let advertised: Vec<_> = net
         .asked
@@ -236,7 +236,7 @@ fn a_flow_whose_answer_was_not_seen_is_advertised() {
         .collect();
     assert!(advertised.last().is_some_and(|rate| (rate - 98.0).abs() < 0.5), "{advertised:?}");
     let before = advertised.len();
-    net.flag(0, Flags::RECEIVER_HEARD);
+    net.flag(0, Flags::RECEIVER_SEEN);
     net.run(1000);
     let after = net.asked.iter().filter(|a| matches!(a.action, Action::ToController(_))).count();
     assert!(after <= before + 1, "its ACKs take this path now: {before}, then {after}");
@@ -246,14 +246,14 @@ fn a_flow_whose_answer_was_not_seen_is_advertised() {
 fn other_tcp_gets_no_rate_and_its_own_leaf() {
     let mut net = Net::new();
     net.open(0, 1, Flags::default(), true);
-    net.flag(0, Flags(Flags::SENDER_HEARD.0 | Flags::RECEIVER_HEARD.0));
+    net.flag(0, Flags(Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0));
     net.set(0, |s| s.head.bytes = 3000);
     net.run(20);
     let slot = net.plane.slots.borrow()[0];
     assert!(slot.orders.is_none_or(|o| o.code == RateCode::UNASSIGNED && o.leaf == Leaf::OtherTcp));
     net.handshake(1, 2);
     net.run(50);
-    assert!((net.told(1) - 49.0).abs() < 0.5, "half for each class: {}", net.told(1));
+    assert!((net.ordered(1) - 49.0).abs() < 0.5, "half for each class: {}", net.ordered(1));
 }
 
 fn stamped(kind: &str) -> Net {
@@ -262,35 +262,35 @@ fn stamped(kind: &str) -> Net {
 }
 
 #[test]
-fn a_law_of_one_rate_shares_out_too() {
+fn rcp_and_bdr_give_equal_shares() {
     for (kind, near) in [("rcp", 0.03), ("bdr", 0.15)] {
         let mut net = stamped(kind);
         let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < near;
         net.handshake(0, 1);
         net.run(3000);
-        assert!(near(net.told(0), 100.0), "{kind}: {}", net.told(0));
+        assert!(near(net.ordered(0), 100.0), "{kind}: {}", net.ordered(0));
         net.handshake(1, 2);
         net.run(3000);
         assert!(
-            near(net.told(0), 50.0) && near(net.told(1), 50.0),
+            near(net.ordered(0), 50.0) && near(net.ordered(1), 50.0),
             "{kind}: {} {}",
-            net.told(0),
-            net.told(1)
+            net.ordered(0),
+            net.ordered(1)
         );
         net.flag(0, Flags(Flags::FIN_SENDER.0 | Flags::FIN_RECEIVER.0));
         net.run(3000);
-        assert!(near(net.told(1), 100.0), "{kind}: {}", net.told(1));
+        assert!(near(net.ordered(1), 100.0), "{kind}: {}", net.ordered(1));
         assert_eq!((net.plane.released.get(), net.switch.work().live), (1, 1), "{kind}");
     }
 }
 
 #[test]
-fn a_law_of_one_rate_knows_forged_and_other_flows() {
+fn rcp_and_bdr_release_forged_flows_and_keep_other_tcp() {
     for kind in ["rcp", "bdr"] {
         let mut net = stamped(kind);
         net.open(0, 1, Flags::RATED, true);
         net.open(1, 2, Flags::default(), true);
-        net.flag(1, Flags(Flags::SENDER_HEARD.0 | Flags::RECEIVER_HEARD.0));
+        net.flag(1, Flags(Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0));
         net.set(0, |s| s.tail.code = RateCode::UNASSIGNED.to_bits());
         net.plane.slots.borrow_mut()[0].orders = None;
         for _ in 0..80 {

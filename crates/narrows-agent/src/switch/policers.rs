@@ -3,8 +3,8 @@
 use narrows_control::rate::brf::burst;
 use narrows_control::units::{Bytes, Rate, Span};
 
-/// For UDP whose class may have `rate`, including what it borrows (BRF-22; BRF lets it borrow nothing,
-/// BRF-23).
+/// The bucket of UDP. `rate` is the rate that its class may have, with borrowed bandwidth (BRF-22). BRF lets it borrow
+/// nothing (BRF-23).
 ///
 /// The controller gives UDP a share once it has seen some. Until the next tick the first datagrams must not
 /// all be lost, so a hundredth of the link always passes.
@@ -16,10 +16,10 @@ pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
 /// Connections that may start at once on the slowest link, each with the longest SYN: IPv6 and a header full
 /// of options.
 const SYNS_AT_ONCE: Bytes = Bytes::new(128 * 100);
-/// On a fast link, the SYNs of this time.
+/// On a fast link, the bucket holds the SYNs of this time.
 const SYN_BURST: Span = Span::from_millis(100);
 
-/// For SYNs, which may use this share of a link.
+/// The bucket of SYNs, which may use this share of a link.
 pub(super) fn syn(link: Rate, share: f64) -> (Rate, Bytes) {
     let rate = link.mul_f64(share);
     (rate, SYNS_AT_ONCE.max(rate.bytes_in(SYN_BURST)))
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn udp_has_a_hundredth_of_the_link_before_its_class_has_anything() {
+    fn udp_gets_a_hundredth_of_the_link_before_it_has_a_share() {
         let (link, mtu) = (Rate::from_bytes_per_sec(1_000_000), Bytes::new(1500));
         assert_eq!(udp(Rate::ZERO, link, mtu), (Rate::from_bytes_per_sec(10_000), Bytes::new(3_000)));
         let share = Rate::from_bytes_per_sec(5_000_000);

@@ -31,7 +31,7 @@ use crate::status::Snapshot;
 
 /// How often the interfaces are checked.
 const LOOK_FOR_INTERFACES: Span = Span::from_secs(1);
-/// Least time between two turns of the loop. Newcomers are answered at once, but also no more often.
+/// Least time between two turns of the loop. Newcomers start a turn at once, but not more often than this.
 const LEAST_PAUSE: Span = Span::from_millis(1);
 /// Counters and clock must be read within this time, or they are read again.
 const PROMPT: Span = Span::from_micros(100);
@@ -67,7 +67,7 @@ struct Controlled {
     shaped: bool,
     /// The share of the link that SYNs may use.
     syn_share: f64,
-    /// Newcomers refused so far, and since when none was.
+    /// Newcomers refused so far, and the time of the last refusal.
     refused: (u64, Option<Time>),
 }
 
@@ -140,7 +140,7 @@ impl Runner {
             if waiting.borrow().is_empty() {
                 sleep_until(due, &[services.stop.as_fd(), bell_fd])?;
             } else {
-                // New announcements can wait as well.
+                // New announcements can also wait until then.
                 sleep_until(due.min(answered + LEAST_PAUSE), &[services.stop.as_fd()])?;
             }
             bells.consume()?;
@@ -169,7 +169,7 @@ impl Runner {
         self.set_rates(services.board.take_rates())?;
         let now = self.refresh()?;
         while let Some(message) = self.link.as_ref().and_then(Link::try_recv) {
-            self.hear(now, &message);
+            self.apply_message(now, &message);
         }
         self.switch.tick(now, &mut self.asked);
         self.carry_out()?;
@@ -225,7 +225,7 @@ impl Runner {
         ((0u8..).take(self.ports.len()).map(|port| arrived(port).map(Bytes::new)).collect(), at)
     }
 
-    fn hear(&mut self, now: Time, message: &Message) {
+    fn apply_message(&mut self, now: Time, message: &Message) {
         let ports = 0..self.ports.len();
         match message {
             Message::Congestion { port, .. } | Message::Grants { port, .. } => {
@@ -418,14 +418,14 @@ impl Runner {
     }
 }
 
-/// Waits until then, or until one of these can be read.
+/// Waits until this time, or until one of these descriptors can be read.
 fn sleep_until(then: Time, readable: &[BorrowedFd<'_>]) -> Result<(), Failure> {
     let now = clock::now();
     if now >= then {
         return Ok(());
     }
     let mut fds: Vec<_> = readable.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
-    // Rounded up: before this time nothing is due.
+    // Rounded up, because nothing is due before this time.
     let ms = u16::try_from(then.since(now).as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
     match poll(&mut fds, PollTimeout::from(ms)) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),

@@ -55,9 +55,9 @@ impl Services {
         mut grant: impl FnMut(usize, &FlowKey) -> Option<RateCode>,
     ) -> Vec<(Service, Option<RateCode>)> {
         let mut changes = Vec::new();
-        for (service, (key, told)) in &mut self.known {
+        for (service, (key, last)) in &mut self.known {
             let now = grant(service.port, key);
-            if core::mem::replace(told, now) != now {
+            if core::mem::replace(last, now) != now {
                 changes.push((*service, now));
             }
         }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_changes_are_told_and_memory_is_bounded() {
+    fn only_changed_grants_are_returned_and_memory_is_bounded() {
         let mut services = Services::new(2);
         for port in [443, 80, 22] {
             services.note(0, &key(1, port));

@@ -7,8 +7,8 @@ use narrows_control::units::{Bytes, Span, Time};
 
 use super::table::{Flags, Head, Orders, Tail};
 
-/// A flow's RTT is sampled in every n-th report: the estimate changes slowly, and each sample needs a record
-/// that counts do not need.
+/// A flow's RTT is sampled in every n-th report. The estimate changes slowly, and each sample needs a cache line that
+/// counts do not need.
 const RTT_EVERY: u8 = 8;
 
 /// One slot: the data that every tick reads, in one cache line. Its key is stored separately.

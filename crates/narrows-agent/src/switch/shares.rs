@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_may_exceed_the_link() {
+    fn no_class_exceeds_the_link() {
         let [link, none] = [1000, 0].map(Rate::from_bytes_per_sec);
         let wanted = [(Rate::from_bytes_per_sec(990), Rate::MAX), (none, Rate::MAX), (none, none)];
         let classes = FRAMING.classes(&wanted, link);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_that_were_made_for_a_faster_link_shrink_in_proportion() {
+    fn classes_of_a_faster_link_are_scaled_down_in_proportion() {
         let framing = Framing { mtu: 1500, overhead: 0 };
         let wanted = [600, 300, 100].map(|rate| (Rate::from_bytes_per_sec(rate), Rate::MAX));
         let classes = framing.classes(&wanted, Rate::from_bytes_per_sec(500));

@@ -94,13 +94,13 @@ impl Teller<'_> {
             0 => now,
             _ => (shadow.opened + Span::from_micros(u64::from(us))).min(now),
         };
-        if news.has(Flags::SENDER_HEARD) {
+        if news.has(Flags::SENDER_SEEN) {
             let at = if by_receiver { now } else { completed(tail.rtt_sender) };
             self.sent(at, &plain);
         } else if news.has(Flags::SPEAKS_BRF) {
             self.sent(now, &plain);
         }
-        if news.has(Flags::RECEIVER_HEARD) {
+        if news.has(Flags::RECEIVER_SEEN) {
             let at = if by_receiver { completed(tail.rtt_receiver) } else { now };
             let ack = self.packet(ACK, false);
             self.returned(at, &ack);

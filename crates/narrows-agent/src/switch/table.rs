@@ -21,9 +21,9 @@ impl Flags {
     /// The SYN was seen more than once.
     pub const SYN_REPEATED: Flags = Flags(layout::SYN_REPEATED);
     /// A packet of the data direction passed after the first two of the handshake.
-    pub const SENDER_HEARD: Flags = Flags(layout::SENDER_HEARD);
+    pub const SENDER_SEEN: Flags = Flags(layout::SENDER_SEEN);
     /// A packet of the other direction passed.
-    pub const RECEIVER_HEARD: Flags = Flags(layout::RECEIVER_HEARD);
+    pub const RECEIVER_SEEN: Flags = Flags(layout::RECEIVER_SEEN);
     /// FIN of the data direction.
     pub const FIN_SENDER: Flags = Flags(layout::FIN_SENDER);
     /// FIN of the other direction.

@@ -10,7 +10,7 @@ use narrows_lab::patiently;
 
 use super::net::{Net, can_run, greedy};
 use super::switch::{Behaviour, Seen, must};
-use super::{SECOND, TOLD, assert_near, code, data, rate, sender, told};
+use super::{SECOND, WRITTEN, assert_near, code, data, rate, sender, writing};
 
 /// Host A asks for feedback on behalf of the servers that it downloads from.
 fn asking(net: &Net) -> Receiver {
@@ -27,16 +27,16 @@ fn a_sending_server_gets_its_first_rate_with_the_third_packet() {
         if !can_run() {
             return;
         }
-        let net = Net::new(told(TOLD));
+        let net = Net::new(writing(WRITTEN));
         let server = must(Sender::load(&sender(&net, "b", "server")));
         let _client = asking(&net);
         net.transfer(2 * SECOND, true, greedy);
         assert_eq!(syn_ack(&net).option, RateOption::Unassigned, "it asks");
         let packets = data(&net, false);
-        assert_near("rate", rate(&packets, 0.5, 1.9), TOLD as f64, 0.03);
+        assert_near("rate", rate(&packets, 0.5, 1.9), WRITTEN as f64, 0.03);
         // As for clients, the kernel does not pace a connection's first ten packets.
         let first = rate(&packets, 0.0, 0.1);
-        assert!(first < 1.05 * TOLD as f64 + 10.0 * 1500.0 / 0.1, "first 100 ms: {first:.0} bytes/s");
+        assert!(first < 1.05 * WRITTEN as f64 + 10.0 * 1500.0 / 0.1, "first 100 ms: {first:.0} bytes/s");
         assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
     });
 }
@@ -47,13 +47,13 @@ fn a_server_that_listened_before_also_asks() {
         if !can_run() {
             return;
         }
-        let net = Net::new(told(TOLD));
+        let net = Net::new(writing(WRITTEN));
         let listener = net.listen();
         let server = must(Sender::load(&sender(&net, "b", "older")));
         let _client = asking(&net);
         net.transfer_at(listener, 2 * SECOND, true, greedy);
         assert_eq!(syn_ack(&net).option, RateOption::Unassigned, "it asks");
-        assert_near("rate", rate(&data(&net, false), 0.5, 1.9), TOLD as f64, 0.03);
+        assert_near("rate", rate(&data(&net, false), 0.5, 1.9), WRITTEN as f64, 0.03);
         assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
     });
 }
@@ -66,7 +66,7 @@ fn reversed_iperf3_applies_the_rate() {
             eprintln!("SKIPPED: iperf3 is needed");
             return;
         }
-        let net = Net::new(told(TOLD));
+        let net = Net::new(writing(WRITTEN));
         let mut iperf3 =
             net.command("b", "iperf3", &["-s", "-1"]).stdout(Stdio::null()).spawn().expect("iperf3 runs");
         std::thread::sleep(SECOND / 2);
@@ -78,7 +78,7 @@ fn reversed_iperf3_applies_the_rate() {
         let _ = iperf3.wait();
         assert!(client.status.success(), "{}", String::from_utf8_lossy(&client.stdout));
         // The control connection starts with the first packet, the data connection a moment later.
-        assert_near("rate", rate(&data(&net, false), 0.8, 1.8), TOLD as f64, 0.03);
+        assert_near("rate", rate(&data(&net, false), 0.8, 1.8), WRITTEN as f64, 0.03);
         assert_eq!(server.counters().rated, 2, "{:?}", server.counters());
     });
 }
@@ -90,14 +90,14 @@ fn a_server_without_a_saved_syn_is_rated_by_the_third_packet() {
         if !can_run() {
             return;
         }
-        let net = Net::new(told(TOLD));
+        let net = Net::new(writing(WRITTEN));
         let always = net.command("b", "sh", &["-c", "echo 2 > /proc/sys/net/ipv4/tcp_syncookies"]).status();
         assert!(always.is_ok_and(|status| status.success()));
         let server = must(Sender::load(&sender(&net, "b", "cookie")));
         let _client = asking(&net);
         net.transfer(SECOND, true, greedy);
         assert_eq!(syn_ack(&net).option, RateOption::Unassigned, "it asks");
-        assert_near("rate", rate(&data(&net, false), 0.3, 0.9), TOLD as f64, 0.05);
+        assert_near("rate", rate(&data(&net, false), 0.3, 0.9), WRITTEN as f64, 0.05);
         assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
     });
 }
@@ -111,7 +111,7 @@ fn a_server_can_be_sender_and_receiver() {
             return;
         }
         for receiver_first in [true, false] {
-            let net = Net::new(told(TOLD));
+            let net = Net::new(writing(WRITTEN));
             let receive = || must(Receiver::load(&ReceiverOptions { scope: net.scope("b"), ask: false }));
             let early = receiver_first.then(receive);
             let server = must(Sender::load(&sender(&net, "b", "both")));
@@ -120,7 +120,7 @@ fn a_server_can_be_sender_and_receiver() {
             net.transfer(SECOND, true, greedy);
             assert_eq!(syn_ack(&net).option, RateOption::Unassigned);
             assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
-            assert_near("rate", rate(&data(&net, false), 0.3, 0.9), TOLD as f64, 0.05);
+            assert_near("rate", rate(&data(&net, false), 0.3, 0.9), WRITTEN as f64, 0.05);
 
             let before = net.switch.seen().len();
             net.transfer(SECOND / 2, false, greedy);
@@ -159,7 +159,7 @@ fn a_client_that_does_not_ask_gets_cubic() {
     });
 }
 
-/// A server that uses another congestion control, or would have to choose ours and does not, must not ask.
+/// A server must not ask if it uses another congestion control, or if it would have to choose ours and does not.
 #[test]
 fn a_server_that_will_not_apply_rates_does_not_ask() {
     patiently(|| {

@@ -133,9 +133,9 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     let on = 1i32;
-    // A buffer large enough that a delayed thread loses nothing: otherwise the machine would be tested.
+    // A buffer large enough that a delayed thread loses nothing. Otherwise the test would depend on the machine's load.
     let room = 64i32 << 20;
-    // SAFETY: as above. Without the first the socket would hear what it sends itself.
+    // SAFETY: as above. Without the first option the socket would receive its own packets.
     unsafe {
         libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, (&raw const room).cast(), 4);
         libc::setsockopt(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, (&raw const on).cast(), 4);

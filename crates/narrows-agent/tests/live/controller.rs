@@ -58,7 +58,7 @@ fn until_connected(switch: &Agent, connected: bool) -> Span {
 fn the_agent_continues_without_its_controller() {
     patiently(|| {
         let Some(python) = python() else {
-            // A Python environment is not what NARROWS_REQUIRE_KERNEL is about.
+            // NARROWS_REQUIRE_KERNEL does not require a Python environment.
             eprintln!("SKIPPED: no Python with the controller; make setup, or NARROWS_PYTHON");
             return;
         };

@@ -86,7 +86,8 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     let (on, room) = (1i32, 64i32 << 20);
-    // SAFETY: option values of four bytes that outlive the calls. Without the first the socket would hear itself.
+    // SAFETY: option values of four bytes that outlive the calls. Without the first option the socket would receive
+    // its own packets.
     #[allow(unsafe_code)]
     unsafe {
         let fd = socket.as_raw_fd();
@@ -163,7 +164,7 @@ pub(crate) fn tcp_in(d: &[u8]) -> Option<&[u8]> {
 }
 
 /// Whether both checksums are correct.
-pub(crate) fn sums_are_right(d: &[u8]) -> bool {
+pub(crate) fn checksums_are_correct(d: &[u8]) -> bool {
     checksum::compute(&d[..20]) == 0 && tcp_sum(d) == 0
 }
 

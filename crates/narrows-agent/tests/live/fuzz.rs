@@ -1,5 +1,5 @@
 //! Segments with random options, in both directions of a live flow. A packet with correct checksums keeps
-//! them, and nothing but the rate changes.
+//! them, and only the rate changes.
 
 use narrows_lab::{patiently, says};
 use std::net::Ipv4Addr;
@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::agent::Agent;
-use super::frames::{ACK, ASKS, Dice, Port, SYN, Segment, sums_are_right, tcp_in};
+use super::frames::{ACK, ASKS, Dice, Port, SYN, Segment, checksums_are_correct, tcp_in};
 use super::net::{Forwarding, Net};
 
 const A: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 99, 0, 1), 4000);
@@ -91,9 +91,9 @@ fn checksums_stay_correct_with_any_options() {
                         continue;
                     };
                     counts[0] += 1;
-                    let right = sums_are_right(was);
+                    let right = checksums_are_correct(was);
                     counts[1] += u64::from(!right);
-                    assert_eq!(right, sums_are_right(got), "in {was:02x?}\nout {got:02x?}");
+                    assert_eq!(right, checksums_are_correct(got), "in {was:02x?}\nout {got:02x?}");
                     if got.len() == was.len() {
                         let differ: Vec<_> = (20..got.len()).filter(|i| got[*i] != was[*i]).collect();
                         counts[2] += u64::from(!differ.is_empty());

@@ -1,7 +1,7 @@
-//! The whole at work: the real binary, namespaces, veth, a path of 20 ms, plain programs, and everything that may go wrong
-//! with them. As root; else skipped, or failed with NARROWS_REQUIRE_KERNEL=1.
+//! Tests of the whole system: the real binary, namespaces, veth, a path of 20 ms, plain programs, and their failure
+//! modes. They need root. Without it they are skipped, or fail with NARROWS_REQUIRE_KERNEL=1.
 //!
-//! All tests print the figures that they judge. They run one at a time: each takes a core or two.
+//! All tests print the figures that they judge. They run one at a time, because each uses one or two cores.
 
 mod agent;
 mod beside;

@@ -10,7 +10,7 @@ use crate::rig::*;
 
 /// A bridge that has not learned the way yet floods a SYN: copies that leave by another port change nothing.
 #[test]
-fn a_flooded_syn_belongs_to_the_controlled_port() {
+fn a_syn_copied_to_other_ports_counts_at_the_controlled_one() {
     let Some(rig) = rig() else { return };
     rig.grant(&[12_500_000]);
     for (n, ports) in (0..).zip([[DATA, ACKS], [ACKS, DATA]]) {
@@ -35,9 +35,9 @@ fn a_flow_gets_its_rate_in_the_syn_ack_and_in_each_ack() {
         let flow = Packet::new(shape, 40_000 + n);
         let answer = rig.open(&flow);
         let (l3, l4) = flow.offsets();
-        assert!(sums_are_right(&answer.packet, (l3, l4)), "{shape:?}");
-        let heard = read(&answer.packet[l4..], Format::Experimental).option;
-        assert_eq!(heard, RateOption::Assigned(Rate::from_bytes_per_sec(12_500_000)), "{shape:?}");
+        assert!(checksums_are_correct(&answer.packet, (l3, l4)), "{shape:?}");
+        let received = read(&answer.packet[l4..], Format::Experimental).option;
+        assert_eq!(received, RateOption::Assigned(Rate::from_bytes_per_sec(12_500_000)), "{shape:?}");
         let index = rig.slot_of(&flow).expect("a slot");
         let slot = rig.switch.slots.get(index).unwrap();
         assert_eq!(slot.key(), flow.key());
@@ -59,12 +59,12 @@ fn a_flow_gets_its_rate_in_the_syn_ack_and_in_each_ack() {
         slot.set_code(code(3_000_000));
         let ack = flow.clone().reversed().options(&stamps(50, 10));
         let tried = rig.send(ACKS, &ack);
-        assert!(sums_are_right(&tried.packet, (l3, l4)));
-        let heard = read(&tried.packet[l4..], Format::Experimental).option;
-        assert_eq!(heard, RateOption::Assigned(Rate::from_bytes_per_sec(3_000_000)));
+        assert!(checksums_are_correct(&tried.packet, (l3, l4)));
+        let received = read(&tried.packet[l4..], Format::Experimental).option;
+        assert_eq!(received, RateOption::Assigned(Rate::from_bytes_per_sec(3_000_000)));
         assert_eq!(tried.packet[l4 + 28..], ack.bytes()[l4 + 20..]);
         assert_eq!(slot.rtt_receiver_n(), 2, "the echo of data");
-        assert_ne!(slot.flags() & layout::RECEIVER_HEARD, 0);
+        assert_ne!(slot.flags() & layout::RECEIVER_SEEN, 0);
     }
 }
 
@@ -108,8 +108,8 @@ fn the_passive_opener_sends() {
     assert_ne!(slot.flags() & layout::OPENED_BY_RECEIVER, 0);
     assert_eq!((slot.rtt_sender_n(), slot.rtt_receiver_n()), (1, 0));
     let third = rig.send(ACKS, &data.clone().reversed());
-    let heard = read(&third.packet[34..], Format::Experimental).option;
-    assert_eq!(heard, RateOption::Assigned(Rate::from_bytes_per_sec(1_000_000)));
+    let received = read(&third.packet[34..], Format::Experimental).option;
+    assert_eq!(received, RateOption::Assigned(Rate::from_bytes_per_sec(1_000_000)));
     assert_eq!((slot.rtt_receiver_n(), rig.data_port().counters().unconfirmed), (1, 0));
 }
 
@@ -154,13 +154,13 @@ fn newcomers_get_successive_grants_and_too_many_are_refused() {
     let Some(rig) = rig() else { return };
     rig.grant(&[9_000_000, 5_000_000, 3_000_000]);
     rig.data_port().set_unconfirmed_max(4);
-    let heard: Vec<_> = (0..6)
+    let received: Vec<_> = (0..6)
         .map(|n| {
             read(&rig.open(&Packet::new(Shape::V4, 40_000 + n)).packet[34..], Format::Experimental).option
         })
         .collect();
     let rate = |r| RateOption::Assigned(Rate::from_bytes_per_sec(r));
-    assert_eq!(heard, [9, 5, 3, 3, 3, 3].map(|m| rate(m * 1_000_000)));
+    assert_eq!(received, [9, 5, 3, 3, 3, 3].map(|m| rate(m * 1_000_000)));
     let counters = rig.data_port().counters();
     assert_eq!((counters.unconfirmed, counters.refused), (4, 2));
     rig.data_port().set_unconfirmed_max(32);
@@ -353,16 +353,16 @@ fn a_pinned_program_keeps_its_ports_and_drops_its_services() {
     std::fs::remove_file(folder.join("program")).unwrap();
     rig.switch.pin(&folder).unwrap();
     rig.grant(&[9_000_000]);
-    let heard = |rig: &Rig, sport| {
+    let received = |rig: &Rig, sport| {
         read(&rig.open(&Packet::new(Shape::V4, sport)).packet[34..], Format::Experimental).option
     };
     let rate = |r| RateOption::Assigned(Rate::from_bytes_per_sec(r));
     rig.switch.set_service(DATA, [10, 0, 0, 9].into(), 443, Some(code(2_000_000))).unwrap();
-    assert_eq!(heard(&rig, 40_000), rate(2_000_000));
+    assert_eq!(received(&rig, 40_000), rate(2_000_000));
 
     let taken = Rig { switch: Switch::open_pinned(&folder).unwrap(), ifindex: rig.ifindex };
     // The other interface's port is not controlled.
     assert_eq!(taken.switch.controlled().unwrap().into_iter().collect::<Vec<_>>(), [(DATA, rig.ifindex[0])]);
-    assert_eq!(heard(&taken, 40_001), rate(9_000_000));
+    assert_eq!(received(&taken, 40_001), rate(9_000_000));
     assert_eq!(taken.switch.slots.live().count(), 2);
 }

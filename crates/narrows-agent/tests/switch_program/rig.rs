@@ -307,7 +307,7 @@ fn tcp_sum(frame: &[u8], l3: usize, l4: usize, end: usize) -> u64 {
 }
 
 /// Whether both checksums are correct. `Packet` must have made the frame; it may be modified.
-pub(crate) fn sums_are_right(frame: &[u8], (l3, l4): (usize, usize)) -> bool {
+pub(crate) fn checksums_are_correct(frame: &[u8], (l3, l4): (usize, usize)) -> bool {
     let word = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
     let (end, ip) = if frame[l3] >> 4 == 6 {
         (l3 + 40 + word(l3 + 4), true)

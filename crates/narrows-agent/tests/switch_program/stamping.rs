@@ -39,7 +39,7 @@ fn the_smallest_rate_on_the_path_stays() {
     ] {
         let ack = flow.clone().reversed().options(&option(there));
         let tried = rig.send(ACKS, &ack);
-        assert!(sums_are_right(&tried.packet, ack.offsets()));
+        assert!(checksums_are_correct(&tried.packet, ack.offsets()));
         assert_eq!(tried.packet[40 + 20..42 + 20], u16::to_be_bytes(leaves), "{there}");
         // The mark of a data packet's sender stays (BRF-100).
         if there >= 65534 {
@@ -61,7 +61,7 @@ fn each_format_writes_only_where_it_may() {
     assert_eq!(rig.send(ACKS, &plain).packet, plain.bytes());
     rig.data_port().set_format(WireFormat::Padding);
     let tried = rig.send(ACKS, &plain);
-    assert!(sums_are_right(&tried.packet, plain.offsets()));
+    assert!(checksums_are_correct(&tried.packet, plain.offsets()));
     assert_eq!(
         read(&tried.packet[34..], Format::Padding).option,
         RateOption::Assigned(Rate::from_bytes_per_sec(1_250_000))
@@ -124,7 +124,7 @@ fn random_headers_give_the_reference_result() {
         let (l3, l4) = ack.offsets();
         let tried = rig.send_bytes(ACKS, 0, &whole);
         prop_assert_eq!(tried.verdict, PASS);
-        prop_assert!(sums_are_right(&tried.packet, (l3, l4)));
+        prop_assert!(checksums_are_correct(&tried.packet, (l3, l4)));
         let header = usize::from(whole[l4 + 12] >> 4) * 4;
         if header < 20 || l4 + header > whole.len() {
             prop_assert_eq!(&tried.packet, &whole, "a header that lies");

@@ -371,7 +371,7 @@ pub trait RateController: Send {
     fn on_departure(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _queued: Bytes) {}
 
     /// Whether it needs a configured capacity. Others measure the capacity if none is configured.
-    fn must_be_told(&self) -> bool {
+    fn needs_configured_capacity(&self) -> bool {
         self.works_on_headers()
     }
 

@@ -53,7 +53,7 @@ impl Runner {
             found.push((port.interface.clone(), link.index));
             let claim = claim(&link)?;
             let mtu = port.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
-            // Charged first, as missing objects are skipped. A pinned data plane keeps its queues.
+            // The guardian is charged first: it skips missing objects. A pinned data plane keeps its queues.
             if config.pin.is_none() {
                 services.guardian.charge(&Charge::Htb(htb::Remains::before(&mut rtnl, link.index)?))?;
             }

@@ -304,7 +304,7 @@ impl RateController for PacecPort {
         }
     }
 
-    fn must_be_told(&self) -> bool {
+    fn needs_configured_capacity(&self) -> bool {
         true
     }
 

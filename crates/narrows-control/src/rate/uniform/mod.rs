@@ -252,7 +252,7 @@ impl<L: Law> RateController for Uniform<L> {
         L::NAME
     }
 
-    fn must_be_told(&self) -> bool {
+    fn needs_configured_capacity(&self) -> bool {
         true
     }
 

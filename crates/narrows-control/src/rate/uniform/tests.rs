@@ -29,7 +29,7 @@ fn signal_selects_the_form() {
             let mut built = build(kind, params, 0, MTU).unwrap();
             assert_eq!((built.name(), built.works_on_headers()), (kind, !stamped));
             assert_eq!(built.aggregated().is_some(), stamped);
-            assert!(built.must_be_told());
+            assert!(built.needs_configured_capacity());
         }
         let params = MapDeserializer::<_, Error>::new([("signal", "smoke")].into_iter());
         assert!(build(kind, params, 0, MTU).err().unwrap().to_string().contains("smoke"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Asks for feedback and reads it: the cgroup's sock_ops program. */
-#ifndef NRW_HEAR_H
-#define NRW_HEAR_H
+#ifndef NRW_FEEDBACK_H
+#define NRW_FEEDBACK_H
 
 #include "accept.h"
 
@@ -29,7 +29,7 @@ static __always_inline void nrw_choose(struct bpf_sock_ops *ctx)
 	bpf_setsockopt(ctx, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name));
 }
 
-static __always_inline void nrw_hear(struct nrw_conn *conn, int code)
+static __always_inline void nrw_store_code(struct nrw_conn *conn, int code)
 {
 	if (code >= 0 && nrw_is_rate(code))
 		conn->word = NRW_WORD_RATE | code;
@@ -40,9 +40,8 @@ static __always_inline void nrw_hear(struct nrw_conn *conn, int code)
  * connection (BRF-104).
  *
  * Runs before the congestion control's init(), which then finds the first rate
- * (tcp_init_transfer()). The init() of a congestion control algorithm that was chosen in SYN_SENT has run
- * already; see nrw_begin().
- * chosen while in SYN_SENT has had its init() already; see nrw_begin().
+ * (tcp_init_transfer()). If the congestion control was chosen in SYN_SENT, its init() has run already;
+ * see nrw_begin().
  */
 static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passive)
 {
@@ -52,7 +51,7 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 
 	if (!conn)
 		return;
-	nrw_hear(conn, code);
+	nrw_store_code(conn, code);
 	conn->possible = code != NRW_NO_OPTION;
 	/*
 	 * The accepting side gets the first rate with the handshake's third packet (BRF-14), if a
@@ -111,7 +110,7 @@ static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
 			conn->word |= NRW_WORD_NO_ROOM;
 		return;
 	}
-	nrw_hear(conn, code);
+	nrw_store_code(conn, code);
 	if (nrw_cap_only) {
 		tp = nrw_tcp_of(ctx);
 		if (tp)
@@ -120,7 +119,7 @@ static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Whether this SYN is one of this program's that asks, or this SYN-ACK answers a SYN that asked.
+ * Whether this is a SYN of this program that asks, or a SYN-ACK that answers a SYN that asked.
  * Another program may have set the callback's flag. A SYN has its storage by then, if it asks. A
  * SYN-ACK has none, and its flag can only be the receiver's, which asks on every connection that
  * will apply rates.
@@ -140,11 +139,11 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
-		if (nrw_in_scope(ctx) && nrw_will_obey(ctx, nrw_tcp_of(ctx)))
+		if (nrw_in_scope(ctx) && nrw_will_apply_rates(ctx, nrw_tcp_of(ctx)))
 			nrw_answer_syns(ctx);
 		break;
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
-		if (nrw_in_scope(ctx) && nrw_will_obey(ctx, nrw_tcp_of(ctx))) {
+		if (nrw_in_scope(ctx) && nrw_will_apply_rates(ctx, nrw_tcp_of(ctx))) {
 			nrw_conn_of(ctx, BPF_SK_STORAGE_GET_F_CREATE);
 			nrw_callbacks_add(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 			nrw_count(asked);
@@ -166,7 +165,7 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
 		if (!nrw_in_scope(ctx))
 			break;
-		if (nrw_will_obey(ctx, nrw_tcp_of(ctx)))
+		if (nrw_will_apply_rates(ctx, nrw_tcp_of(ctx)))
 			nrw_established(ctx, 1);
 		/* the listener's flag, inherited */
 		if (!nrw_syn_asks(ctx))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Which connections apply rates. A SYN or SYN-ACK that asks for feedback announces it. */
-#ifndef NRW_PROMISE_H
-#define NRW_PROMISE_H
+#ifndef NRW_ANNOUNCE_H
+#define NRW_ANNOUNCE_H
 
 /*
  * Whether the socket uses our congestion control, by name. `ctx` is what bpf_getsockopt() takes
@@ -26,7 +26,7 @@ static __always_inline int nrw_is_ours(void *ctx)
  * Whether this connection will apply rates, as a SYN or SYN-ACK that asks for feedback announces.
  * For a listener: whether the connections that it accepts will, which inherit its choice.
  */
-static __always_inline int nrw_will_obey(void *ctx, struct tcp_sock *tp)
+static __always_inline int nrw_will_apply_rates(void *ctx, struct tcp_sock *tp)
 {
 	if (nrw_cap_only || nrw_choice == NRW_CHOICE_ALL)
 		return 1;
