@@ -1,7 +1,6 @@
 """The matrix of controllers: its runs, its cells, its page."""
 
 import csv
-import importlib
 import json
 import math
 import re
@@ -15,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from narrows import sweep
+from narrows.matrix.ask import Ask
 from narrows.matrix.cells import FIGURES, Cell, cells, table
 from narrows.matrix.page import maps, notes, summary, write
-from narrows.matrix.plan import HELP, VARIANTS, Ask, choose, pairs, scenario
+from narrows.matrix.plan import HELP, VARIANTS, choose, pairs, scenario
 from narrows.metrics.statistics import Interval
 from narrows.report.kinds.heat import COLUMN_WIDTH, HARM, SHARE
 from narrows.report.shade import contrast, text_on
@@ -86,9 +86,8 @@ def by_hand(monkeypatch):
             run_of("reno+vegas", met),
             run_of("vegas+vegas", {"vegas-1": (40e6, 0.040, steady), "vegas-2": (40e6, 0.040, steady)}),
         ]
-        module = importlib.import_module("narrows.matrix.cells")  # whose name in the package is a function
-        monkeypatch.setattr(module, "read_runs", lambda *_: Runs(every))
-        monkeypatch.setattr(module, "factor", str)
+        monkeypatch.setattr("narrows.matrix.cells.read_runs", lambda *_: Runs(every))
+        monkeypatch.setattr("narrows.matrix.cells.factor", str)
         return cells(SimpleNamespace(metadata={"warmup_s": warmup}), ask)
 
     return make

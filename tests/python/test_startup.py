@@ -7,13 +7,9 @@ import sys
 
 import pytest
 from narrows import _native
-from narrows.cli.commands import matrix as matrix_parameters
-from narrows.cli.commands import validate as validate_parameters
 from narrows.cli.commands import values
 from narrows.cli.listing import KINDS
 from narrows.cli.main import COMMANDS
-from narrows.matrix.plan import BUFFERS
-from narrows.scenario.model import MAX_SEEDS
 from narrows.studies.load import known_studies
 
 SLOW = {"altair", "jsonschema", "numpy", "pandas", "pyarrow", "pydantic", "rich"}
@@ -131,7 +127,7 @@ def _options():
                     yield pytest.param(option, id=f"{entry.name} {part.name} {option.opts[0]}")
 
 
-@pytest.mark.parametrize("option", _options())
+@pytest.mark.parametrize("option", list(_options()))
 def test_every_option_with_a_value_states_its_default(option):
     if (option.is_flag and not option.secondary_opts) or option.required:
         return
@@ -146,8 +142,3 @@ def test_completion_knows_the_names_that_the_work_knows():
     assert tuple(KINDS) == values.KINDS
     assert values.studies() == known_studies()
     assert values.congestion_controllers() == [name for name, _ in _native.congestion_controllers()]
-
-
-def test_constants_of_the_declarations_are_those_of_the_work():
-    assert matrix_parameters.BUFFERS == BUFFERS
-    assert validate_parameters.MAX_SEEDS == MAX_SEEDS

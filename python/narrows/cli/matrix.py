@@ -13,7 +13,8 @@ from narrows.cli.commands.shared import INTERRUPTED
 from narrows.cli.options import checked_seed, parsed, positive, some_rate
 from narrows.cli.progress import progress_of
 from narrows.errors import Expected
-from narrows.matrix.plan import Ask, choose, scenario
+from narrows.matrix.ask import Ask
+from narrows.matrix.plan import choose, scenario
 from narrows.signals import terminable
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from narrows import units
 from narrows.errors import Expected, NarrowsError, found
-from narrows.scenario.model import MAX_SEED
+from narrows.scenario.limits import MAX_SEED
 
 T = TypeVar("T")
 

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from narrows import metrics
-from narrows.matrix.plan import BUFFER, TIGHT, Ask, case, pairs
+from narrows.matrix.ask import Ask
+from narrows.matrix.plan import BUFFER, TIGHT, case, pairs
 from narrows.metrics.statistics import Interval
 from narrows.results.results import Results
 from narrows.studies.model import Experiment

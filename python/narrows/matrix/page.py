@@ -8,8 +8,9 @@ from itertools import combinations
 from pathlib import Path
 
 from narrows import metrics, units
+from narrows.matrix.ask import Ask
 from narrows.matrix.cells import Cell, table
-from narrows.matrix.plan import HELP, Ask, pairs
+from narrows.matrix.plan import HELP, pairs
 from narrows.metrics.statistics import Interval
 from narrows.report import export, page
 from narrows.report.figure import Figure

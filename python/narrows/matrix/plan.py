@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
 
 from narrows import units
 from narrows.errors import NarrowsError, one_of
+from narrows.matrix.ask import Ask
 from narrows.report.style import order
 from narrows.scenario.model import Scenario
 from narrows.scenario.served import MARKED
@@ -17,8 +17,6 @@ TIGHT = "tight"
 """Name of the bottleneck."""
 BUFFER = f"links.{TIGHT}.queue.limit"
 """The varied key."""
-BUFFERS = ("0.5bdp", "1bdp", "4bdp")
-"""Default lengths of its queue."""
 ACCESS_FACTOR = 10
 """Rate of access links over that of the bottleneck. They never drop."""
 FULL_PACKET = 1500
@@ -44,26 +42,6 @@ HELP: dict[str, dict[str, Any]] = {
 """Controllers that follow the network's rates, and the rate controller that they need."""
 VARIANTS = ("-literal", "-recent", "-hystartpp")
 """Suffixes of variants of other controllers. A matrix has them only on request."""
-
-
-@dataclass(frozen=True)
-class Ask:
-    """The request for a matrix."""
-
-    controllers: tuple[str, ...]
-    rate: str = "100mbit"
-    """L3 rate of the bottleneck."""
-    rtt: str = "40ms"
-    """Two-way propagation delay of all flows."""
-    buffers: tuple[str, ...] = BUFFERS
-    """Lengths of the bottleneck's queue."""
-    duration: str = "60s"
-    seeds: int = 5
-    seed: int = 1
-    loss: str | float = 0.0
-    """Random loss after the bottleneck's queue."""
-    mark: str | None = None
-    """Queue length above which packets are marked, for controllers that use ECN (None: no marks)."""
 
 
 def choose(

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from narrows.errors import ScenarioError, found, hint
 from narrows.scenario import traces
-from narrows.scenario.model import MAX_LINKS, Controller, Scenario
+from narrows.scenario.limits import MAX_LINKS
+from narrows.scenario.model import Controller, Scenario
 from narrows.scenario.named import Named
 from narrows.scenario.network import Change, Link, Traits
 from narrows.scenario.routes import Routes

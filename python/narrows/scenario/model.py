@@ -25,16 +25,11 @@ from narrows.scenario.fields import (
     ReceiveBuffer,
     Table,
 )
+from narrows.scenario.limits import MAX_LINKS, MAX_SEED, MAX_SEEDS
 from narrows.scenario.network import Link, Node
 from narrows.scenario.problems import translate
 from narrows.scenario.topologies import Topology
 from narrows.scenario.traffic import Flow
-
-MAX_SEEDS = 100_000
-MAX_SEED = 2**63 - 1
-"""Maximum number of seeds of a sweep."""
-MAX_LINKS = 50_000
-"""Maximum number of links."""
 
 Outage = Annotated[list[Duration], Field(min_length=2, max_length=2)]
 """From and to."""

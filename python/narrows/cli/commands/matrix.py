@@ -7,11 +7,9 @@ from typing import Annotated
 
 import typer
 
-from narrows.cli.commands.shared import Jobs
+from narrows.cli.commands.shared import Figures, Jobs
 from narrows.cli.commands.values import beginning, congestion_controllers
-
-BUFFERS = ("0.5bdp", "1bdp", "4bdp")
-"""Default lengths of the bottleneck's queue."""
+from narrows.matrix.ask import Ask
 
 
 def matrix(
@@ -32,19 +30,21 @@ def matrix(
     rate: Annotated[
         str,
         typer.Option(
-            metavar="RATE", show_default=False, help="L3 rate of the bottleneck (default: 100mbit)."
+            metavar="RATE", show_default=False, help=f"L3 rate of the bottleneck (default: {Ask.rate})."
         ),
-    ] = "100mbit",
+    ] = Ask.rate,
     rtt: Annotated[
         str,
-        typer.Option(metavar="TIME", show_default=False, help="Two-way propagation delay (default: 40ms)."),
-    ] = "40ms",
+        typer.Option(
+            metavar="TIME", show_default=False, help=f"Two-way propagation delay (default: {Ask.rtt})."
+        ),
+    ] = Ask.rtt,
     buffer: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LENGTH",
             show_default=False,
-            help=f"Queue of the bottleneck (default: {', '.join(BUFFERS)}). May be repeated.",
+            help=f"Queue of the bottleneck (default: {', '.join(Ask.buffers)}). May be repeated.",
         ),
     ] = None,
     mark: Annotated[
@@ -63,12 +63,16 @@ def matrix(
         ),
     ] = "0%",
     duration: Annotated[
-        str, typer.Option(metavar="TIME", show_default=False, help="Length of a run (default: 60s).")
-    ] = "60s",
+        str,
+        typer.Option(metavar="TIME", show_default=False, help=f"Length of a run (default: {Ask.duration})."),
+    ] = Ask.duration,
     seeds: Annotated[
-        int, typer.Option(metavar="N", min=1, show_default=False, help="Seeds per cell (default: 5).")
-    ] = 5,
-    seed: Annotated[int, typer.Option(metavar="N", show_default=False, help="First seed (default: 1).")] = 1,
+        int,
+        typer.Option(metavar="N", min=1, show_default=False, help=f"Seeds per cell (default: {Ask.seeds})."),
+    ] = Ask.seeds,
+    seed: Annotated[
+        int, typer.Option(metavar="N", show_default=False, help=f"First seed (default: {Ask.seed}).")
+    ] = Ask.seed,
     out: Annotated[
         Path,
         typer.Option(
@@ -81,12 +85,7 @@ def matrix(
     reuse: Annotated[
         bool, typer.Option("--reuse", help="Keep the finished runs of an interrupted call.")
     ] = False,
-    figures: Annotated[
-        bool,
-        typer.Option(
-            show_default=False, help="Also write the figures as SVG, PNG and PDF (default: figures)."
-        ),
-    ] = True,
+    figures: Figures = True,
 ) -> None:
     """Run each pair of congestion controllers in one queue.
 
@@ -99,7 +98,7 @@ def matrix(
         everyone=everyone,
         rate=rate,
         rtt=rtt,
-        buffer=buffer or BUFFERS,
+        buffer=buffer or Ask.buffers,
         mark=mark,
         loss=loss,
         duration=duration,

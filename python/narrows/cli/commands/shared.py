@@ -34,6 +34,10 @@ Jobs = Annotated[
         metavar="N", min=1, max=1024, show_default=False, help="Concurrent runs (default: one per core)."
     ),
 ]
+Figures = Annotated[
+    bool,
+    typer.Option(show_default=False, help="Also write the figures as SVG, PNG and PDF (default: figures)."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Overrides = Annotated[
     list[str] | None,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from narrows.cli.commands.shared import ON_HELP, Jobs, On
+from narrows.cli.commands.shared import ON_HELP, Figures, Jobs, On
 from narrows.cli.commands.values import beginning, studies
 
 
@@ -55,12 +55,7 @@ def study(
             "see narrows data).",
         ),
     ] = None,
-    figures: Annotated[
-        bool,
-        typer.Option(
-            show_default=False, help="Also write the figures as SVG, PNG and PDF (default: figures)."
-        ),
-    ] = True,
+    figures: Figures = True,
 ) -> None:
     """Run the experiments of a paper and judge its claims.
 

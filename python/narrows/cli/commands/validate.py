@@ -10,8 +10,8 @@ import typer
 
 from narrows.cli.commands.shared import Jobs
 from narrows.cli.commands.values import CELL_SETS, comma_separated, congestion_controllers
+from narrows.scenario.limits import MAX_SEEDS
 
-MAX_SEEDS = 100_000
 DURATION = "30s"
 
 

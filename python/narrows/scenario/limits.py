@@ -1,0 +1,8 @@
+"""Limits of a scenario. Declarations of commands import this module, so it imports nothing slow."""
+
+MAX_SEEDS = 100_000
+"""Maximum number of seeds of a sweep."""
+MAX_SEED = 2**63 - 1
+"""Highest seed."""
+MAX_LINKS = 50_000
+"""Maximum number of links."""
