@@ -19,7 +19,7 @@ ROWS = (
     ("R3", "short flows, 60 %"),
     ("R4", "RTT 10 and 200 ms"),
     ("R5", "two bottlenecks"),
-    ("R6", "limited flows beside"),
+    ("R6", "with limited flows"),
     ("R7", "2 % random loss"),
     ("R8", "radio link"),
     ("R9", "capacity halved for 10 s"),
