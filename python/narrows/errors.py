@@ -1,4 +1,4 @@
-"""Errors that a user can put right; each is one line."""
+"""Errors that a user can fix. Each is one line."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 _LONGEST_FOUND = 60
 _ALIKE = 0.6
-"""Ratio of difflib's from which a name is near: 'brv' is to 'brf' (0.67), 'copa' is not to 'xcp' (0.57)."""
+"""Smallest difflib ratio of near names: 'brv' is near 'brf' (0.67), 'copa' is not near 'xcp' (0.57)."""
 
 
 class NarrowsError(Exception):
-    """Something that the user can put right. Its text is one line; the CLI prints it and exits with 2."""
+    """An error that the user can fix. Its text is one line. The CLI prints it and exits with 2."""
 
     left: Results | None = None
-    """Finished runs of the sweep that this error ended, if they are on disk."""
+    """Finished runs of the sweep that this error stopped, if they are on disk."""
 
 
 class ScenarioError(NarrowsError):
-    """A scenario that cannot be run: location (file and key), what was found, what was expected.
+    """A scenario that is not valid: location (file and key), what was found, what was expected.
 
     Args:
-        message: what is wrong, e.g. ``found '10 apples', expected a rate such as '100mbit'``.
+        message: the problem, e.g. ``found '10 apples', expected a rate such as '100mbit'``.
         key: dotted path in the scenario, e.g. ``links.0.rate``.
-        source: the file, or another name of where the scenario comes from.
+        source: path of the file, or another name of the source.
     """
 
     def __init__(self, message: str, key: str = "", source: str = "") -> None:
@@ -37,11 +37,11 @@ class ScenarioError(NarrowsError):
         super().__init__(": ".join(part for part in (self.source, self.key, self.message) if part))
 
     def at(self, key: str) -> ScenarioError:
-        """The same error, seen from the table that holds its key."""
+        """The same error with `key` in front of its key, for the table that contains it."""
         return ScenarioError(self.message, f"{key}.{self.key}" if self.key else key, self.source)
 
     def in_source(self, source: str) -> ScenarioError:
-        """The same error with its file, unless it names one already (a trace does)."""
+        """The same error with `source` as its file, unless it already names a file, e.g. a trace."""
         return self if self.source else ScenarioError(self.message, self.key, source)
 
 
@@ -49,8 +49,8 @@ class OutputError(NarrowsError):
     """Results that cannot be written or read."""
 
 
-class Expected(ValueError):  # noqa: N818 (reads as what it says: raise Expected("a rate"))
-    """A value of the wrong form; the text completes "found X, expected ..."."""
+class Expected(ValueError):  # noqa: N818 (read it aloud: raise Expected("a rate"))
+    """A value of the wrong form. Its text completes "found X, expected ..."."""
 
 
 def one_line(text: str) -> str:
@@ -59,7 +59,7 @@ def one_line(text: str) -> str:
 
 
 def found(value: object) -> str:
-    """`value` as an error message shows it: short, and in TOML's spelling."""
+    """`value` as an error message shows it: short, and as TOML writes it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -79,7 +79,7 @@ def found(value: object) -> str:
 
 
 def one_of(value: object, names: Iterable[str], what: str, listing: str = "") -> str:
-    """``found X, expected <what>``, with the nearest name or, where none is near, the names; see `hint`."""
+    """``found X, expected <what>``, with the nearest name, or all names if none is near; see `hint`."""
     known = list(names)
     return f"found {found(value)}, expected {what}{hint(value, known, listing=listing)}"
 
@@ -91,7 +91,7 @@ def choice(value: object, names: Iterable[str]) -> str:
 
 
 def _nearest(value: object, known: list[str]) -> str:
-    """``; nearest is 'x'``, whatever the case, or nothing: half alike is no correction."""
+    """``; nearest is 'x'``, ignoring case, or nothing if no name is near."""
     folded = {name.lower(): name for name in reversed(known)}
     near = difflib.get_close_matches(str(value)[:_LONGEST_FOUND].lower(), folded, n=1, cutoff=_ALIKE)
     return f"; nearest is {folded[near[0]]!r}" if near else ""
@@ -101,10 +101,10 @@ def hint(value: object, names: Iterable[str], most: int = 16, listing: str = "")
     """``; nearest is 'x'``, or the list of names, or nothing.
 
     Args:
-        value: what was found.
-        names: what would have done.
-        most: names in a list.
-        listing: what `narrows list` calls them, to be named where they are more.
+        value: the value found.
+        names: the valid names.
+        most: maximum number of names in the list.
+        listing: their kind in `narrows list`, which is mentioned if there are more than `most`.
     """
     known = list(names)
     nearest = _nearest(value, known)

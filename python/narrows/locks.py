@@ -1,4 +1,4 @@
-"""Locks between processes: on files, and gone with the process that holds them."""
+"""File locks between processes. The kernel releases them when the process ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals that end a command: what they end, and what they must not break off."""
+"""Handles the signals that end a command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Handler = Callable[[int, FrameType | None], None]
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a run as Ctrl-C does, so that it cleans up behind itself."""
+    """Let SIGTERM and SIGHUP end the block as Ctrl-C does, so that it cleans up."""
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 (a handler's arguments)
         raise KeyboardInterrupt
@@ -24,10 +24,10 @@ def terminable() -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ctrl-C, SIGTERM and SIGHUP do nothing: for a clean-up that must not be left half done."""
+    """Ignore Ctrl-C, SIGTERM and SIGHUP during a clean-up that must be complete."""
 
     def ignore(number: int, frame: FrameType | None) -> None:
-        """Unlike SIG_IGN this is not handed on to programs that are started meanwhile."""
+        """Do nothing. Unlike SIG_IGN, programs that are started meanwhile do not inherit this."""
 
     with _handled(ignore, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         yield
@@ -36,7 +36,7 @@ def undisturbed() -> Iterator[None]:
 @contextmanager
 def _handled(handler: _Handler, *numbers: signal.Signals) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
+        yield  # only the main thread can set handlers
         return
     before = {number: signal.signal(number, handler) for number in numbers}
     try:

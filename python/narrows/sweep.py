@@ -1,4 +1,4 @@
-"""Running all runs of a scenario side by side."""
+"""Runs all runs of a scenario, several at a time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from narrows import extras
 from narrows.backends import BY_AGENT, Backend, HasClock
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import tables
@@ -30,20 +31,20 @@ from narrows.version import release
 Progress = Callable[[int, int], None]
 """Called with the number of finished runs and the number of all runs."""
 Clock = Callable[[float], None]
-"""Called several times a second with the simulated seconds of all active runs, summed."""
+"""Called several times a second with the sum of the simulated seconds of all active runs."""
 
 RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
-"""Scalars of a run that every backend counts, in the table of runs."""
+"""Counters of a run in the table of runs, for every backend."""
 
 MAX_JOBS = 1024
-"""Most runs at a time."""
+"""Maximum number of concurrent runs."""
 
 _NAP_SECONDS = 0.2
-"""Longest wait of the main thread for a run, before it looks at signals."""
+"""Longest time that the main thread waits for a run before it handles signals."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user stopped a sweep; `results` has the finished runs."""
+    """The user stopped the sweep. `results` has its finished runs."""
 
     def __init__(self, results: Results, done: int, total: int) -> None:
         super().__init__(f"{done} of {total} runs finished")
@@ -65,23 +66,23 @@ def run(
     """Run a scenario with all its variations and seeds.
 
     Args:
-        scenario: what to run.
-        out: folder for the tables; in memory if left out. Earlier results there are replaced at the end of
-            a sweep that is complete, and not before.
-        seeds: number of seeds in place of the sweep's.
-        jobs: how many runs at a time, if the backend can; one per core if left out.
-        backend: what runs them; the simulator if left out.
-        formats: of the tables on disk.
+        scenario: the scenario.
+        out: folder for the tables (default: tables in memory only). Earlier results in the folder are
+            replaced when the sweep is complete.
+        seeds: number of seeds (default: the scenario's).
+        jobs: number of concurrent runs, at most the backend's maximum (default: one per core).
+        backend: the backend (default: the simulator).
+        formats: formats of the tables on disk.
         progress: called after each finished run.
-        clock: called with the simulated time of active runs, if the backend knows it.
-        resume: do not run again what a sweep of the same scenario and version finished in `out`, also if
-            that was interrupted or killed.
+        clock: called with the simulated time of active runs, if the backend reports it.
+        resume: keep the runs that an earlier sweep of the same scenario and version finished in `out`, even
+            if that sweep was interrupted or killed.
 
     Raises:
-        ScenarioError: before anything is written, if any of the runs is not possible.
+        ScenarioError: if a run is not possible. Nothing is written then.
         OutputError: if `out` cannot be written.
         Interrupted: on Ctrl-C, with the finished runs.
-        NarrowsError: if a run fails; its `left` has those that were finished, if there is a folder.
+        NarrowsError: if a run fails. Its `left` has the finished runs, if they are on disk.
     """
     backend = backend or simulator()
     runs = expand(scenario, seeds)
@@ -96,7 +97,7 @@ def run(
 
 
 def _whole(folder: Path, metadata: dict[str, Any]) -> Results | None:
-    """The results in a folder, if they are all of these runs."""
+    """The results in a folder, if they are complete and of the same runs."""
     if not is_finished(folder):
         return None
     results = Results.read(folder)
@@ -114,11 +115,11 @@ def simulator() -> Backend:
 
 
 _KERNELS = {"kernel": "this kernel", "vm": "the guest's kernel"}
-"""Backends whose congestion controllers are a kernel's, and how it is called in messages."""
+"""Name in messages of the kernel whose congestion controllers a backend uses."""
 
 
 class Resolver:
-    """Resolves scenarios with the names that a backend knows."""
+    """Resolves scenarios with the controllers of a backend."""
 
     def __init__(self, backend: Backend) -> None:
         offered = backend.congestion_controllers()
@@ -126,7 +127,7 @@ class Resolver:
         self._rate_controllers = [name for name, _ in backend.rate_controllers()]
         self._kernel = _KERNELS.get(backend.name, "")
         if self._kernel and not any(about == BY_AGENT for _, about in offered):
-            self._kernel += ", without narrows-agent (make agent),"
+            self._kernel += f", without narrows-agent ({extras.remedy('kernel')}),"
 
     def __call__(self, scenario: Scenario) -> Plan:
         """The plan of a run."""
@@ -134,14 +135,14 @@ class Resolver:
 
 
 def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
-    """Resolve and check all runs before any of them begins; the plan of the first.
+    """Resolve and check all runs, and return the plan of the first.
 
     Raises:
-        ScenarioError: if one of them cannot be run.
+        ScenarioError: if one of them is not valid.
     """
     first: Plan | None = None
     for item in runs:
-        # Seeds differ in nothing else, so one of them stands for all.
+        # Runs of a point differ only in their seeds, so check one of them.
         if first is not None and item.factors == runs[item.id - 1].factors:
             continue
         plan = resolver(item.scenario)
@@ -155,7 +156,7 @@ def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
 
 
 def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) -> dict[str, Any]:
-    """What was run, as `metadata.json` holds it: nothing in it differs between two identical sweeps."""
+    """The content of `metadata.json`. It is equal for identical sweeps."""
     factors = list(dict.fromkeys(name for item in runs for name in item.factors))
     return {
         "narrows": release(),
@@ -171,7 +172,7 @@ def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) 
 
 
 def _entries(runs: list[Run]) -> list[str]:
-    """Names of the scenario's flows in its own order; where they vary, those of all points."""
+    """Names of the flows of all points, in the scenario's order."""
     places: dict[str, int] = {}
     previous: Run | None = None
     for item in runs:
@@ -199,7 +200,7 @@ def _run_all(
     active: set[Future[None]] = set()
     try:
         while True:
-            # Plans are made when a worker is free: a sweep of thousands of runs must not hold them all.
+            # Submit a run only when a worker is free, so that few plans of a long sweep are in memory.
             for item in waiting:
                 active.add(pool.submit(_run_one, item, resolver, backend, store))
                 if len(active) >= jobs:
@@ -208,7 +209,7 @@ def _run_all(
                 break
             finished: set[Future[None]] = set()
             while not finished:
-                # Ctrl-C while another thread starts a program does not always wake this one (1 of 12 tries).
+                # If another thread starts a program, Ctrl-C may not wake this one (1 of 12 tries): poll.
                 finished, active = wait(active, _NAP_SECONDS, FIRST_COMPLETED)
                 if clock is not None and isinstance(backend, HasClock):
                     clock(backend.active_seconds())
@@ -220,7 +221,7 @@ def _run_all(
     except KeyboardInterrupt:
         with undisturbed():
             _stop(backend, pool)
-            # Of the runs under way some may have come to their end after all.
+            # Some of the active runs may have finished nevertheless.
             done = store.finished
             if done == 0:
                 store.abandon()
@@ -238,7 +239,7 @@ def _run_all(
 
 
 def _stop(backend: Backend, pool: ThreadPoolExecutor) -> None:
-    """End all runs, and wait for what they clean up."""
+    """End all runs, and wait until they have cleaned up."""
     backend.cancel()
     pool.shutdown(wait=True, cancel_futures=True)
 
@@ -256,7 +257,7 @@ def _run_one(item: Run, resolver: Resolver, backend: Backend, store: Store) -> N
 
 
 def _row(item: Run, counts: dict[str, Any]) -> pa.Table:
-    """The run's row in the table of runs: number, factors, seed, counts."""
+    """The run's row in the table of runs: number, factors, seed, counters."""
     columns: dict[str, Any] = {"run": array([item.id], pa.uint32())}
     columns |= {name: array([value]) for name, value in item.factors.items()}
     columns["seed"] = array([item.scenario.seed], pa.uint64())

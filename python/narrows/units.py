@@ -1,8 +1,9 @@
-"""Units as people write them, and back.
+"""Parses and prints values with units.
 
-Times become integer nanoseconds, rates integer bit/s, sizes integer bytes, probabilities floats. Prefixes of
-rates and sizes are decimal (1 kbit = 1000 bit, 1 kB = 1000 B) unless written binary (KiB, Mibit). ``Mbps`` is
-megabit per second (in ``tc`` alone it means megabyte); bytes need a capital B: ``MB/s``.
+Times become integer nanoseconds, rates integer bit/s, sizes integer bytes, probabilities floats. Prefixes
+of rates and sizes are decimal (1 kbit = 1000 bit, 1 kB = 1000 B), except the binary ones (KiB, Mibit).
+``Mbps`` is megabit per second, unlike in ``tc``, where it is megabyte per second. Bytes need a capital B:
+``MB/s``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from narrows.errors import Expected
 
 NANOS_PER_SEC = 1_000_000_000
 
-# Ceilings keep every product of two figures within the simulator's 64 bits.
+# With these limits every product of two values fits into the simulator's 64 bits.
 MAX_NANOS = 1_000_000 * NANOS_PER_SEC
 MAX_BITS_PER_SEC = 10**15
 MAX_BYTES = 10**15
@@ -43,7 +44,7 @@ _SIZE = re.compile(r"(|k|m|g|t|ki|mi|gi)(B|bytes?)", re.IGNORECASE)
 
 
 def _split(value: object, expected: str) -> tuple[Fraction, str]:
-    """A string into its number and its unit."""
+    """Split a string into number and unit."""
     if not isinstance(value, str) or len(value) > 80:
         raise Expected(expected)
     match = _NUMBER.fullmatch(value)
@@ -121,7 +122,7 @@ def parse_probability(value: object) -> float:
 
 
 def parse_loss(value: object) -> float:
-    """``0.1%`` or 0.001, but not a bare 1, which is more often meant as 1 % than as 100 %."""
+    """``0.1%`` or 0.001. A bare 1 is an error, because it could mean 1 % or 100 %."""
     p = parse_probability(value)
     if p == 1 and not (isinstance(value, str) and "%" in value):
         raise Expected("a loss such as '1%' or 0.01 ('100%' loses every packet)")
@@ -130,7 +131,7 @@ def parse_loss(value: object) -> float:
 
 @dataclass(frozen=True)
 class Limit:
-    """How long a queue may get: packets, bytes or bandwidth-delay products; all None: without limit."""
+    """Maximum length of a queue in packets, bytes or bandwidth-delay products (all None: no limit)."""
 
     packets: int | None = None
     bytes: int | None = None

@@ -182,13 +182,14 @@ def test_overrides_do_not_replace_the_results_of_another_run(narrows):
 
 def test_replacing_results_is_said(narrows):
     assert narrows("run", "demo.toml")[1].endswith("tables in results/demo\n")
-    assert narrows("run", "demo.toml")[1].endswith(
-        "tables in results/demo (earlier results there replaced)\n"
-    )
+    assert narrows("run", "demo.toml")[1].endswith("tables in results/demo (earlier results replaced)\n")
 
 
-WHOLE = "retransmits, drops: of the whole run; the rest: after the warm-up of 3 s"
-OWN = "flows begin or end at different times: each goodput is over its own: they need not add up"
+WHOLE = "retransmits, drops: whole run; all other figures: after the warm-up of 3 s"
+OWN = (
+    "goodput: while the flow is active; flows start or end at different times, so the sum may exceed "
+    "the link's rate"
+)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ def test_what_never_happened_needs_no_word_about_when(narrows, backend):
 def test_seeds_without_effect_are_said(narrows, backend):
     run = backend.run
     backend.run = lambda plan: run(plan | {"seed": 1})
-    assert "seeds differ in nothing here" in narrows("run", "demo.toml", "--seeds", "2")[1]
+    assert "=: all seeds give the same result" in narrows("run", "demo.toml", "--seeds", "2")[1]
     assert "seeds" not in narrows("run", "demo.toml")[1]
 
 
@@ -248,7 +249,7 @@ def test_points_whose_seeds_make_no_difference_are_marked(narrows, backend):
     assert len(lines) >= 4
     for line in lines:
         assert ("=" in line, "±" in line) == ((True, False) if line.startswith("reno") else (False, True))
-    assert "= where seeds differ in nothing" in out and "± is the 95 %" in out
+    assert "=: all seeds of this point give the same result" in out and "± is the 95 %" in out
 
 
 def _first_cc(plan):

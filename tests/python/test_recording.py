@@ -140,11 +140,11 @@ def test_contradicting_options_are_one_line(narrows, monkeypatch, tmp_path):
         ),
         (
             ("--recording", tmp_path / "a"),
-            "--recording: found --on kernel, expected --on recorded; --record writes one",
+            "--recording: found --on kernel, expected --on recorded (--record writes a recording)",
         ),
         (
             ("--record", tmp_path),
-            f"--record: found {str(tmp_path)!r}, expected a file in a folder that is there",
+            f"--record: found {str(tmp_path)!r}, expected a file in an existing folder",
         ),
     ):
         assert narrows("validate", "--out", tmp_path / "out", *args) == (2, "", said + "\n")
@@ -160,9 +160,9 @@ def test_the_command_records_and_compares_with_it(narrows, monkeypatch, tmp_path
     monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
     code, printed, said = narrows("validate", *out, *cells, "--on", "recorded", "--recording", file)
     assert code == 0 and "median error in goodput: 11.1 %" in printed
-    assert "runs.parquet has 1 of 2 algorithms and cells that are asked for" in said
+    assert "runs.parquet has 1 of the 2 requested pairs of algorithm and cell" in said
     said = narrows("validate", *out, *cells, "--on", "recorded", "--recording", file, "--duration", "9s")
-    expected = "expected 2s, as long as the runs of runs.parquet are"
+    expected = "expected 2s, the duration of the runs in runs.parquet"
     assert said == (2, "", f"--duration: found '9s', {expected}\n")
 
 

@@ -66,7 +66,7 @@ def test_real_stacks_are_kernels(narrows, tmp_path, monkeypatch):
     asked = "x.toml: flows.0.cc: found 'bbr-c', expected one that this kernel"
     assert narrows("run", "x.toml", "--on", "kernel") == (2, "", f"{asked} has: cubic, brf\n")
     others = []
-    remedy = ", without narrows-agent (make agent), has: cubic\n"
+    remedy = ", without narrows-agent (pip install 'narrows[kernel]'), has: cubic\n"
     assert narrows("run", "x.toml", "--on", "kernel") == (2, "", f"{asked}{remedy}")
 
 

@@ -258,14 +258,14 @@ def test_a_cell_with_disturbed_runs_only_gives_the_reason(narrows, monkeypatch, 
     assert f"reno/{CELL.name}: do not trust: the processors were busy (run 0, 1)" in said.splitlines()[:3]
     assert said.splitlines()[-1] == (
         f"{tmp_path / 'out'}: nothing to compare: reno/{CELL.name}: all 2 runs were disturbed: the "
-        "processors were busy (and 1 more); guests are not disturbed: --on vm"
+        "processors were busy (and 1 more); --on vm is not disturbed by other work"
     )
 
 
 def test_an_unknown_algorithm_is_one_line_with_the_known_ones(narrows, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "real_stacks", lambda _: Real())
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
-    wanted = "expected one that Linux brings along and both sides have: bbr, cubic, reno"
+    wanted = "expected an algorithm of Linux that both sides have: bbr, cubic, reno"
     for asked, found in (("bbr3", "bbr3"), ("", ""), (",", "")):
         said = narrows("validate", "--out", tmp_path / "out", "--algorithms", asked)
         assert said == (2, "", f"--algorithms: found {found!r}, {wanted}\n")
@@ -345,7 +345,7 @@ def test_more_seeds_than_a_sweep_may_have_are_refused_before_hours_of_runs(narro
 def test_a_page_that_cannot_be_written_is_one_line(narrows, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
     said = narrows("validate", "--out", tmp_path / "out", "--write", tmp_path)
-    assert said == (2, "", f"--write: found {str(tmp_path)!r}, expected a file in a folder that is there\n")
+    assert said == (2, "", f"--write: found {str(tmp_path)!r}, expected a file in an existing folder\n")
     monkeypatch.setattr(command, "real_stacks", lambda _: Real())
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
     (tmp_path / "img").touch()  # where its pictures would go

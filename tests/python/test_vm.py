@@ -176,7 +176,7 @@ def test_a_fifo_that_marks_is_told_the_time_that_its_length_takes():
     assert layout.disciplines == {"codel"}
 
 
-def test_a_limit_in_bytes_of_a_fifo_that_marks_is_as_many_full_packets():
+def test_a_limit_in_bytes_of_a_marking_fifo_becomes_full_packets():
     layout = lay_out(link('queue = { kind = "threshold", mark = 20, limit = "100kB" }'))
     assert "codel limit 66 " in layout.ports[0].queue.leaf.words()
 
@@ -184,11 +184,11 @@ def test_a_limit_in_bytes_of_a_fifo_that_marks_is_as_many_full_packets():
 @pytest.mark.parametrize(
     ("queue", "line"),
     [
-        ('queue = "threshold"\nat = [{ time = "1s", rate = "6mbit" }]', "a rate that stays"),
+        ('queue = "threshold"\nat = [{ time = "1s", rate = "6mbit" }]', "a constant rate"),
         ('queue = "codel"', "found 'codel', expected a queue that the kernel backend has"),
     ],
 )
-def test_a_queue_that_linux_does_not_have_so_is_one_line(queue, line):
+def test_a_queue_that_linux_lacks_is_an_error_in_one_line(queue, line):
     with pytest.raises(ScenarioError, match=line):
         lay_out(link(queue))
 
@@ -328,7 +328,7 @@ def test_what_guests_can_run_is_checked_without_one(no_boot, narrows, tmp_path):
 def test_the_algorithms_of_a_validation_are_checked_without_a_guest(no_boot, narrows, tmp_path):
     out = tmp_path / "out"
     code, _, error = narrows("validate", "--on", "vm", "--algorithms", "cubik", "--out", out)
-    assert code == 2 and error.startswith("--algorithms: found 'cubik', expected one that Linux brings along")
+    assert code == 2 and error.startswith("--algorithms: found 'cubik', expected an algorithm of Linux")
     assert "both sides have: bbr, bic, cubic" in error and error.count("\n") == 1
     assert not out.exists()
 

@@ -1,4 +1,4 @@
-"""Backends: what runs a plan. All of them return the same tables."""
+"""Backends run plans. All of them return the same tables."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ A backend that runs in real time adds ``soundness``, for `metadata.json`: ``soun
 
 
 BY_AGENT = "by narrows-agent"
-"""What a backend says of a name that a kernel has not by itself."""
+"""A backend's line about a congestion controller that comes with the agent, not with the kernel."""
 
 
 class Backend(Protocol):
-    """Runs plans, several at a time."""
+    """Runs plans, several at a time if `most_jobs` allows it."""
 
     name: str
     most_jobs: int | None
-    """Most runs at a time; None: as many as there are cores."""
+    """Maximum number of concurrent runs (None: one per core)."""
 
     def facts(self) -> dict[str, Any]:
-        """What `metadata.json` says of where runs happen."""
+        """Facts about the machine, for `metadata.json`."""
 
     def check(self, plan: Plan) -> None:
         """Check a plan without running it.
@@ -39,23 +39,23 @@ class Backend(Protocol):
         """Run a plan.
 
         Raises:
-            ScenarioError: if it refuses the plan.
-            KeyboardInterrupt: if it was cancelled.
+            ScenarioError: if the plan is not valid.
+            KeyboardInterrupt: if the run was cancelled.
         """
 
     def cancel(self) -> None:
-        """Make all runs end soon; from any thread."""
+        """End all runs soon. May be called from any thread."""
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
-        """Names that a flow's `cc` may take, each with a line about it."""
+        """Values that a flow's `cc` may have, each with a one-line description."""
 
     def rate_controllers(self) -> list[tuple[str, str]]:
-        """Names that a controller's `kind` may take, each with a line about it."""
+        """Values that a controller's `kind` may have, each with a one-line description."""
 
 
 @runtime_checkable
 class HasClock(Protocol):
-    """A backend that knows how far its active runs are."""
+    """A backend that reports the progress of its active runs."""
 
     def active_seconds(self) -> float:
-        """Simulated seconds of all active runs, summed; from any thread."""
+        """Sum of the simulated seconds of all active runs. May be called from any thread."""

@@ -1,4 +1,4 @@
-"""The simulator, in this process: virtual time, and the same bytes for the same seed on any machine."""
+"""The simulator, in this process. Time is virtual, and results are reproducible on every machine."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ class Simulator:
     """Runs plans in the native module, which releases the interpreter's lock.
 
     Args:
-        controllers: congestion controllers of your own: classes by the name that `cc` has in the scenario.
-            Each flow has an instance.
+        controllers: your own congestion controllers: classes by the value of `cc` in the scenario.
+            Each flow has its own instance.
 
-    A class has two methods and may have more:
+    A class has these methods and this attribute:
 
         on_ack(ack, window)             required
         on_congestion(event, window)    required; event.signal is "loss", "ecn" or "timeout"
         on_established(connection, window), on_recovered(event, window), on_undo(event, window),
         on_restart(event, window)       optional
-        owns_recovery = True            the class moves the window in recovery too; otherwise PRR does
+        owns_recovery = True            optional: the class also sets the window in recovery, instead of PRR
 
-    It decides by changing `window`: `cwnd` and `ssthresh` (int, segments), `pacing_rate` (L3 bytes/s, or None
-    for no pacing of its own). `ack` has, times in seconds, amounts in segments: now, acked, lost, delivered,
-    in_flight, prior_in_flight, rtt, srtt, min_rtt (None without a sample), rate_delivered, rate_interval,
-    rate_prior_delivered (the delivery-rate sample), app_limited, state, cwnd_limited, ece, feedback.
-    An exception ends the run and comes out, with a note of which method of which class raised it, and when.
-    The other events have `now`; a congestion event also in_flight and srtt; a connection packet_bytes, rtt,
-    feedback and seed; a restart idle and app_limited.
+    The methods change `window`: `cwnd` and `ssthresh` (int, segments), `pacing_rate` (L3 bytes/s; None: no
+    pacing rate of its own). Times are in seconds, amounts in segments. The fields of `ack` are now, acked,
+    lost, delivered, in_flight, prior_in_flight, rtt, srtt, min_rtt (None without a sample), app_limited,
+    state, cwnd_limited, ece, feedback, and the delivery-rate sample: rate_delivered, rate_interval,
+    rate_prior_delivered. All other events have `now`. A congestion event also has in_flight and srtt, a
+    connection packet_bytes, rtt, feedback and seed, a restart idle and app_limited.
+    An exception ends the run and is raised again, with a note that names the class, the method and the time.
     """
 
     name = "sim"
@@ -48,7 +48,7 @@ class Simulator:
         self._controllers = dict(controllers or {})
 
     def facts(self) -> dict[str, Any]:
-        """Nothing: the same plan gives the same bytes everywhere."""
+        """No facts: results do not depend on the machine."""
         return {}
 
     def check(self, plan: Plan) -> None:
@@ -67,22 +67,22 @@ class Simulator:
         except Exception as error:
             _say_where(error)
             raise
-        # The simulator counts a packet when its transmission begins. At the ends of the measurement interval
-        # this counts up to one packet too many or too few, so that a full link exceeds its capacity.
+        # The simulator counts a packet when its transmission begins. So the measurement interval can have one
+        # packet too many or too few, and the utilisation of a full link can exceed 1.
         output["links"]["utilisation"] = np.minimum(output["links"]["utilisation"], 1.0)
         return output
 
     def cancel(self) -> None:
-        """Make all runs end soon."""
+        """End all runs soon."""
         self._cancel.set()
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
-        """Names that `cc` may take."""
+        """Values that `cc` may have."""
         own = [(name, (cls.__doc__ or "").strip().split("\n")[0]) for name, cls in self._controllers.items()]
         return own + _native.congestion_controllers()
 
     def rate_controllers(self) -> list[tuple[str, str]]:
-        """Names that a controller's `kind` may take."""
+        """Values that a controller's `kind` may have."""
         return _native.rate_controllers()
 
 
@@ -90,9 +90,9 @@ _HOOKS = ("on_ack", "on_congestion", "on_established", "on_recovered", "on_undo"
 
 
 def _say_where(error: Exception) -> None:
-    """Note on what a user's class raised: which class, which method, at what time of the simulation.
+    """Add a note to an exception of a user's class: the class, the method and the simulated time.
 
-    The module calls a method and has no frame of its own: the outermost of that name is the one it called.
+    The native module has no Python frame, so the outermost frame with a hook's name is the method it called.
     """
     for frame, _ in walk_tb(error.__traceback__):
         code, values = frame.f_code, frame.f_locals
@@ -118,14 +118,15 @@ _EXPECTED = {
     "a boolean": "true or false",
     "string or map": "a name",
 }
-"""What serde calls the types of parameters."""
+"""Types of parameters by serde's names for them."""
 
 
 def translate(text: str, plan: Plan) -> ScenarioError:
-    """The native module's words in a scenario's: `controllers[0].params` is the key `controllers.0.params`.
+    """Convert an error of the native module to one about the scenario.
 
-    serde lists all names that it knows, and does not say which parameter it read: here an unknown name is
-    answered by the nearest, and the parameter is the one that has the value, if it is one alone.
+    `controllers[0].params` becomes the key `controllers.0.params`. For an unknown name serde lists all known
+    names, and this names the nearest. serde does not say which parameter it read. If exactly one has the
+    value found, this names it.
     """
     place = _PLACE.fullmatch(text)
     if place is None:
@@ -148,7 +149,7 @@ def translate(text: str, plan: Plan) -> ScenarioError:
 
 
 def _which(key: str, value: str, plan: Plan) -> str:
-    """The key of the parameter that has this value, if there is one and no other."""
+    """The key of the parameter that has this value, if there is exactly one, else `key`."""
     place = _PARAMS.fullmatch(key)
     if place is None:
         return key
@@ -160,5 +161,5 @@ def _which(key: str, value: str, plan: Plan) -> str:
 
 
 def _json(plan: Plan) -> str:
-    plan = {key: value for key, value in plan.items() if key != "kernel"}  # not the simulator's business
+    plan = {key: value for key, value in plan.items() if key != "kernel"}  # the simulator does not use it
     return json.dumps(plan, separators=(",", ":"), allow_nan=False)

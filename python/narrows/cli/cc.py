@@ -1,4 +1,4 @@
-"""`narrows cc`: congestion controls of the papers for any program of this machine."""
+"""The work of `narrows cc`: loads congestion controllers for all programs of this machine."""
 
 from __future__ import annotations
 

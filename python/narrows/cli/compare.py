@@ -43,7 +43,7 @@ def _print(a: Path, b: Path, first: Results, second: Results, comparison: Compar
 
 
 def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> None:
-    """Print the figures of both, their differences, and what lies beyond the tolerances."""
+    """Print the figures of both results, their differences, and the number of those beyond the tolerances."""
     for entity in ("flow", "link"):
         pairs = [pair for pair in comparison.pairs if pair.entity == entity]
         if pairs:
@@ -52,16 +52,16 @@ def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> N
         if names:
             console.print(f"only in {label}: {', '.join(names)}", highlight=False)
     if not comparison.pairs:
-        console.print("they have no flow or tight link in common", highlight=False)
+        console.print("no flow or tight link in common", highlight=False)
         return
     bounds = ", ".join(f"{HEADINGS[name][0]} {100 * part:g} %" for name, part in TOLERANCES.items())
     judged = [pair for pair in comparison.pairs if pair.judged]
     found = (
         f"{len(comparison.large)} of {len(judged)} judged figures differ by more"
         if comparison.large
-        else "all within"
+        else "all judged figures are within them"
         if judged
-        else "no flow's figures in common, so that nothing was judged"
+        else "no flow in common, so nothing was judged"
     )
     console.print(f"tolerances: {bounds}; {found}{f' ({MARK})' if comparison.large else ''}", highlight=False)
 
@@ -98,7 +98,7 @@ def _cells(pair: Pair | None, scale: float) -> list[str]:
 
 
 def as_data(comparison: Comparison) -> dict[str, Any]:
-    """The comparison for other programs: units of the tables, null where undefined."""
+    """The comparison for other programs, in the units of the tables. Undefined values are null."""
 
     def plain(value: float) -> float | None:
         return None if math.isnan(value) else value

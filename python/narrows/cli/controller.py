@@ -71,7 +71,7 @@ def controller(
     It forwards, detects congestion and serves a web page. Options replace values of the configuration.
     """
     extras.require("controller", "controller")
-    from narrows.controller import config as configuration  # noqa: PLC0415 (needs what was just looked for)
+    from narrows.controller import config as configuration  # noqa: PLC0415 (needs the packages checked above)
 
     given: dict[str, Any] = {
         "openflow.host": openflow_host,

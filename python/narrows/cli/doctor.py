@@ -1,4 +1,4 @@
-"""`narrows doctor`: what this machine has of what Narrows can use, all at once."""
+"""The work of `narrows doctor`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from narrows.backends.vm import features as guests
 from narrows.cli.figures import WIDEST
 
 PARTS = {"sim": "simulate", "kernel": "run --on kernel", "vm": "run --on vm", "deploy": "narrows-agent"}
-"""What may be ready, and which command that is."""
+"""Parts that may be ready, and the command of each."""
 NOT_READY = 1
 MOST_NAMED = 4
-"""Of what dead runs left; `--json` has all."""
+"""Maximum number of printed namespaces of dead runs. `--json` prints all."""
 
 
 def doctor(*, as_json: bool) -> None:
@@ -39,7 +39,7 @@ def doctor(*, as_json: bool) -> None:
 
 
 def examine() -> list[Finding]:
-    """Everything that is looked for, in the order of the table."""
+    """All findings, in the order of the table."""
     return [
         features.native(),
         features.emulator(),
@@ -54,14 +54,14 @@ def examine() -> list[Finding]:
 
 
 def readiness(findings: list[Finding]) -> dict[str, bool]:
-    """Which parts have all that they cannot do without."""
+    """Whether each part has all its requirements."""
     return {part: all(f.have for f in findings if part in f.needed) for part in PARTS}
 
 
 def show(findings: list[Finding], ready: dict[str, bool], controls: list[str], console: Console) -> None:
-    """Print the findings, and what is ready."""
+    """Print the findings, and whether each part is ready."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("", "found", "needed by", "for", "what would do"):
+    for title in ("", "found", "needed by", "for", "remedy"):
         table.add_column(title, no_wrap=True)
     for finding in findings:
         table.add_row(
@@ -90,13 +90,13 @@ def _found(finding: Finding) -> str:
 
 
 def lacking(findings: list[Finding], part: str) -> list[str]:
-    """What a part lacks; of what could not be tried nothing is said, unless there is nothing else to say."""
+    """Missing requirements of a part. Those that could not be tried are named only if there are no others."""
     missing = [finding for finding in findings if part in finding.needed and not finding.have]
     return [finding.name for finding in missing if finding.tried] or [finding.name for finding in missing]
 
 
 def left_over(remains: list[str]) -> str:
-    """Namespaces of runs that died, and how they go."""
+    """A line about namespaces of dead runs, and how to remove them."""
     named = ", ".join(remains[:MOST_NAMED]) + (", ..." if len(remains) > MOST_NAMED else "")
     return (
         f"left by runs that were killed: {len(remains)} namespace{'s' * (len(remains) != 1)} ({named}); "

@@ -1,11 +1,11 @@
-"""How figures of results look on the terminal."""
+"""Formats figures of results for the terminal."""
 
 from __future__ import annotations
 
 import math
 
 WIDEST = 1000
-"""Columns; a narrow terminal wraps lines, but no figure is cut."""
+"""Columns of the console. A narrow terminal wraps lines, so that no figure is truncated."""
 
 HEADINGS = {
     "goodput_bps": ("goodput", 1e6, "Mbit/s"),
@@ -25,14 +25,14 @@ HEADINGS = {
 
 
 def digits(value: float, scale: float) -> int:
-    """Decimals of a figure that is already scaled."""
+    """Number of decimals of a scaled figure."""
     if abs(value) >= 1000 or (scale == 1 and value == int(value)):
         return 0
     return 1 if abs(value) >= 10 else 2
 
 
 def number(value: float, scale: float) -> str:
-    """A figure of the tables in the unit of its heading."""
+    """A figure of the tables, converted to the unit of its heading."""
     if math.isnan(value):
         return "-"
     return f"{value / scale:.{digits(value / scale, scale)}f}"

@@ -20,7 +20,7 @@ from narrows.validate.runner import LINUX
 
 Rows = list[tuple[str, str]]
 _PIPED = 200
-"""Characters of a line where nobody looks."""
+"""Width of a line that is not printed on a terminal."""
 
 
 def _docs(classes: dict[str, type]) -> Rows:
@@ -28,7 +28,7 @@ def _docs(classes: dict[str, type]) -> Rows:
 
 
 def _networks() -> Rows:
-    """What `name` in [topology] may be; those of topohub are too many for a list."""
+    """Values of `name` in [topology]. Those of topohub are summarised by family."""
     own = {**catalogue.OWN, catalogue.FAT_TREE: fat_tree.fat_tree}
     rows = [(name, (inspect.getdoc(make) or "").splitlines()[0]) for name, make in own.items()]
     families = Counter(name.split("/")[0] for name in hub.names())
@@ -36,7 +36,7 @@ def _networks() -> Rows:
 
 
 FAMILIES = ("as in Linux", "beyond Linux", "by the network")
-"""What congestion controllers are listed under: Linux's own; what it has not; those that obey the network."""
+"""Headings for congestion controllers: those of Linux, others, and those with rates from the network."""
 
 
 def _family(name: str) -> str:
@@ -73,7 +73,7 @@ def list_names(kind: str | None, *, as_json: bool) -> None:
         return
     console = Console()
     if not console.is_terminal:
-        console = Console(width=_PIPED)  # a line for each, for grep
+        console = Console(width=_PIPED)  # one line per name, for grep
     for name in [kind] if kind else list(KINDS):
         table = Table(box=None, show_header=False, pad_edge=False)
         table.add_column(no_wrap=True, style="bold")

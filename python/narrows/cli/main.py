@@ -1,4 +1,4 @@
-"""The `narrows` command: what it offers, and how it fails (one line and exit code 2)."""
+"""The command `narrows`. A failure prints one line and exits with 2."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def main() -> None:
         sys.stderr.close()
         raise SystemExit(0) from None
     except OSError as error:
-        # A path that no earlier check covers: it exists, is not writable, or its disk is full.
+        # A path that no earlier check covers: it already exists, is not writable, or its disk is full.
         where = f"{error.filename}: " if error.filename is not None else ""
         print(one_line(f"{where}{error.strerror or error}"), file=sys.stderr)
         raise SystemExit(USAGE_ERROR) from None

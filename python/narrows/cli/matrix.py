@@ -37,7 +37,7 @@ def matrix(
 ) -> None:
     """Run a matrix, write its page and print a summary."""
     extras.require("report", "matrix")
-    # Drawing libraries are slow to import, and `narrows --help` should not be.
+    # Drawing libraries are slow to import.
     from narrows.matrix.cells import cells  # noqa: PLC0415
     from narrows.matrix.page import notes, summary, write  # noqa: PLC0415
 
@@ -53,7 +53,7 @@ def matrix(
     known = [name for name, _ in sweep.simulator().congestion_controllers()]
     lengths: dict[units.Limit, str] = {}
     for item in buffer:
-        lengths.setdefault(units.parse_limit(item), item)  # "1bdp" and "1.0bdp" are one
+        lengths.setdefault(units.parse_limit(item), item)  # "1bdp" and "1.0bdp" are equal
     ask = Ask(
         choose(known, controllers, everyone=everyone, marks=mark is not None),
         rate,
@@ -77,7 +77,7 @@ def matrix(
                 resume=reuse,
             )
         except sweep.Interrupted as stopped:
-            print(f"interrupted: {stopped}; --reuse takes them", file=sys.stderr)
+            print(f"interrupted: {stopped}; to keep them, add --reuse", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
     measured = cells(results, ask)
     page = write(measured, results, ask, out, files=figures, say=lambda line: print(line, file=sys.stderr))
@@ -91,7 +91,7 @@ def matrix(
 
 
 def _some_length(text: object) -> units.Limit:
-    """A queue length that can be passed; for `parsed`."""
+    """A finite queue length; for `parsed`."""
     length = units.parse_limit(text)
     if length == units.Limit():
         raise Expected("a length such as '0.17bdp' or a number of packets")

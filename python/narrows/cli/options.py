@@ -1,4 +1,4 @@
-"""Options with units, checked before anything else is done."""
+"""Parses options with units."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ T = TypeVar("T")
 
 
 def parsed(option: str, text: str, parse: Callable[[object], T]) -> T:
-    """What an option's text stands for.
+    """The value of an option.
 
     Args:
-        option: as it is written, e.g. ``--rate``.
-        text: what was given.
-        parse: of `narrows.units`.
+        option: the option, e.g. ``--rate``.
+        text: its argument.
+        parse: a function of `narrows.units`, or one like it.
 
     Raises:
-        NarrowsError: for a text of another form.
+        NarrowsError: if the text is not valid.
     """
     try:
         return parse(text)
@@ -33,7 +33,7 @@ def checked_seed(seed: int) -> int:
     """A seed from the command line.
 
     Raises:
-        NarrowsError: where a scenario would refuse it.
+        NarrowsError: if it is not valid in a scenario.
     """
     if not 0 <= seed <= MAX_SEED:
         raise NarrowsError(f"--seed: found {found(seed)}, expected a whole number from 0 to {MAX_SEED}")

@@ -63,7 +63,7 @@ def _drawn(path: Path) -> tuple[Figure, str]:
 
 
 def _check_names(files: list[Path], out: Path | None) -> None:
-    """Pictures are called like their files: no two may have one name in one folder, nor that of a file."""
+    """Check that no figure, which has its file's name, would overwrite another figure or a file."""
     from narrows.report import export  # noqa: PLC0415
 
     given = {path.resolve(): path for path in files}
@@ -72,12 +72,12 @@ def _check_names(files: list[Path], out: Path | None) -> None:
         other = seen.setdefault((out or path.parent).resolve() / path.stem, path)
         if other is not path:
             raise OutputError(
-                f"{path}: its pictures would have the names of those of {other}, expected files of other "
-                "names, or a --out for each"
+                f"{path}: its figures would overwrite those of {other}, expected different file names, or "
+                "separate calls with different --out"
             )
         for suffix in export.SUFFIXES:
             if lost := given.get((out or path.parent).resolve() / f"{path.stem}.{suffix}"):
                 raise OutputError(
-                    f"{lost}: a picture of {path} would take its place, expected a file of another name, "
-                    "or an --out elsewhere"
+                    f"{lost}: a figure of {path} would overwrite it, expected a different file name, or "
+                    "another --out"
                 )

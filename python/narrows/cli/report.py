@@ -23,7 +23,7 @@ def report(results: Path, out: Path | None, figures: Path | None) -> None:
     target = out or results / REPORT
     partial = target.with_name(f".{target.name}.part")
     try:
-        # The page appears whole or not at all.
+        # Write under another name first, so that the page is never incomplete.
         partial.write_text(html, encoding="utf-8")
         partial.replace(target)
     except OSError as error:

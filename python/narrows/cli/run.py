@@ -75,7 +75,7 @@ def run(
             print(f"note: {note}")
     for note in notes(expand(loaded)):
         print(f"note: {note}")
-    print(f"tables in {folder}{' (earlier results there replaced)' if replaced else ''}")
+    print(f"tables in {folder}{' (earlier results replaced)' if replaced else ''}")
     if simulated is not None:
         print(f"\nthe same scenario simulated (narrows compare {folder / SIMULATED} {folder}):")
         comparison.show(compare(simulated, results), ("sim", str(on)), console)
@@ -84,7 +84,7 @@ def run(
 def _results(
     loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None, backend: Backend | None
 ) -> Results:
-    """Run all; an interruption says what is left of it and ends the command."""
+    """Run the sweep. An interruption prints the folder of the finished runs and ends the command."""
     with progress_of(loaded.name, loaded.duration) as progress, terminable():
         try:
             return sweep.run(
@@ -105,19 +105,19 @@ def _results(
 
 
 def _simulated(loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None) -> Results | None:
-    """The same in the simulator, to compare; None, and a line that says why, if it has no such controller."""
+    """Simulate the scenario for comparison. If it cannot be simulated, print the reason and return None."""
     try:
         return _results(loaded.beside_real(), folder, seeds, jobs, None)
     except ScenarioError as error:
-        print(f"no simulation to compare with: {error}", file=sys.stderr)
+        print(f"no simulation for comparison: {error}", file=sys.stderr)
         return None
 
 
 def real_stacks(on: On) -> Backend | None:
-    """The backend of this name, if it is not the simulator.
+    """The backend of this name; None for the simulator.
 
     Raises:
-        NarrowsError: one line, if this machine or user lacks something.
+        NarrowsError: if this machine or user lacks a requirement; one line.
     """
     if on is On.SIM:
         return None
@@ -143,28 +143,32 @@ def show(results: Results, console: Console) -> None:
         console.print(_table("link", links, summary.shown_of_links(links), alike))
     if any(row.name.endswith("(group)") for row in flows):
         console.print(
-            "a group has sums of share and retransmits, and means over its flows of the rest", highlight=False
+            "rows of a group have sums of share and retransmits, and means of the other figures",
+            highlight=False,
         )
     for note in _footnotes(results, flows, links):
         console.print(note, highlight=False)
     apart = [row for row in flows if summary.point_of(row.factors) not in alike]
     if alike and not apart:
-        console.print("seeds differ in nothing here: all runs of a point are the same (=)", highlight=False)
+        console.print("=: all seeds give the same result", highlight=False)
     elif alike:
-        console.print("= where seeds differ in nothing: all runs of the point are the same", highlight=False)
+        console.print("=: all seeds of this point give the same result", highlight=False)
     if any(not math.isnan(f.half) for row in apart for f in row.figures.values()):
         console.print("± is the 95 % confidence interval of the mean over seeds", highlight=False)
 
 
 def _footnotes(results: Results, flows: list[Row], links: list[Row]) -> Iterator[str]:
-    """What time the figures are of, where one might take them to be of another."""
+    """Lines that state the time over which figures were measured, if they differ in this."""
     warmup = float(results.metadata.get("warmup_s", 0.0))
     whole = summary.counted_from_the_start(flows, links)
     if whole and warmup > 0:
         titles = ", ".join(HEADINGS[name][0] for name in whole)
-        yield f"{titles}: of the whole run; the rest: after the warm-up of {warmup:g} s"
+        yield f"{titles}: whole run; all other figures: after the warm-up of {warmup:g} s"
     if summary.at_different_times(results):
-        yield "flows begin or end at different times: each goodput is over its own: they need not add up"
+        yield (
+            "goodput: while the flow is active; flows start or end at different times, so the sum may exceed "
+            "the link's rate"
+        )
 
 
 def _table(entity: str, rows: list[Row], figures: list[str], alike: Collection[tuple[Any, ...]]) -> Table:
@@ -201,7 +205,7 @@ def _cell(figure: Figure, scale: float, same: bool) -> str:
 
 
 def as_data(results: Results) -> dict[str, Any]:
-    """The summary for other programs: units of the tables, null where undefined."""
+    """The summary for other programs, in the units of the tables. Undefined values are null."""
     return {
         "runs": len(results.runs),
         **summary.totals(results),

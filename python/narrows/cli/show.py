@@ -1,4 +1,4 @@
-"""`narrows show`: a scenario's network as tables or as a picture, after a run with the links' loads."""
+"""The work of `narrows show`: prints a scenario's network as tables, or draws it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from narrows.scenario.resolve import Survey, survey
 from narrows.topology.place import place
 
 MOST_ROWS = 200
-"""Links, and flows, that get a row."""
+"""Maximum number of rows for links, and for flows."""
 
 
 def show(scenario: Path, out: Path | None, results: Path | None, override: list[str]) -> None:
@@ -32,7 +32,7 @@ def show(scenario: Path, out: Path | None, results: Path | None, override: list[
     seen = survey(first)
     backend = _simulator()
     if backend is not None:
-        # The same names and figures that a run would check.
+        # The same checks as before a run.
         sweep.check(expand(first, 1), sweep.Resolver(backend), backend)
     loads = {} if results is None else utilisations(Results.read(results), seen, results)
     if out is not None:
@@ -48,14 +48,14 @@ def _simulator() -> Backend | None:
     try:
         return sweep.simulator()
     except NarrowsError:
-        return None  # A picture needs none.
+        return None  # drawing needs no simulator
 
 
 def utilisations(results: Results, seen: Survey, folder: Path) -> dict[str, float]:
-    """Mean utilisation over all runs by name of a direction.
+    """Mean utilisation over all runs, by name of the directed link.
 
     Raises:
-        OutputError: if the results are not of this network.
+        OutputError: if the results are of another network.
     """
     table = results.links
     own = {link.name for link in seen.graph.links}
@@ -167,7 +167,7 @@ def _draw(name: str, seen: Survey, loads: dict[str, float], out: Path) -> None:
         degree[a] += 1
         degree[b] += 1
     nodes = [
-        # Beside a published topology its hosts are known; elsewhere one neighbour makes a host.
+        # A published topology declares its hosts. Elsewhere a node with one neighbour is a host.
         network.Node(node, *at[i], host=node in graph.hosts or (degree[i] == 1 and node not in known_names))
         for i, node in enumerate(graph.nodes)
     ]

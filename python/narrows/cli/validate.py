@@ -30,7 +30,7 @@ from narrows.validate.runner import Ask, Finding, Outcome
 from narrows.version import release
 
 _FEW = 60
-"""Most flows that are printed one by one."""
+"""Maximum number of flows that are printed one by one."""
 
 
 def validate(
@@ -56,14 +56,14 @@ def validate(
     chosen = tuple(grid.choose(word for word in cells.split(",") if word))
     for option, file in (("--write", write), ("--record", record)):
         if file is not None and (file.is_dir() or not file.parent.is_dir()):
-            raise NarrowsError(f"{option}: found {str(file)!r}, expected a file in a folder that is there")
+            raise NarrowsError(f"{option}: found {str(file)!r}, expected a file in an existing folder")
     if duration is not None:
         parsed("--duration", duration, positive)
     source = _recording(on, recording, record)
     if source is not None:
         duration = duration or source.durations[0]
         if duration not in source.durations:
-            expected = f"{' or '.join(source.durations)}, as long as the runs of {source.path.name} are"
+            expected = f"{' or '.join(source.durations)}, the duration of the runs in {source.path.name}"
             raise NarrowsError(f"--duration: found {duration!r}, expected {expected}")
     simulator = sweep.simulator()
     real = None if kept or source is not None else real_stacks(On(on))
@@ -77,13 +77,13 @@ def validate(
                 ask, real, backend, source=source, simulator=simulator, jobs=jobs, other=other, say=_say
             )
     except KeyboardInterrupt:
-        print(f"interrupted; the same call goes on where it was ({out})", file=sys.stderr)
+        print(f"interrupted; run the same command again to continue ({out})", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     if not outcome.findings:
         raise NarrowsError(f"{out if source is None else source.path}: {_nothing(outcome)}")
     if source is not None and outcome.absent:
         asked = len(runner.places(ask))
-        there = f"{asked - len(outcome.absent)} of {asked} algorithms and cells that are asked for"
+        there = f"{asked - len(outcome.absent)} of the {asked} requested pairs of algorithm and cell"
         print(f"{source.path.name} has {there}", file=sys.stderr)
     if record is not None:
         print(f"{record}: {recordings.add(record, Kept(out, backend), runner.places(ask), backend)} rows")
@@ -96,13 +96,13 @@ def validate(
     if write is not None:
         _write(write, outcome, ns3.version() if beside else "")
     print(f"tables in {out}")
-    # That recorded runs were disturbed is no failure of this call.
+    # Disturbed runs of a recording are no failure of this command.
     if outcome.failed and source is None:
         raise typer.Exit(1)
 
 
 def _recording(on: Real, file: Path | None, record: Path | None) -> Recording | None:
-    """The one to compare with, if it is one.
+    """The recording to compare with, or None without --on recorded.
 
     Raises:
         NarrowsError: if the file cannot be read or contradicts an option.
@@ -110,7 +110,7 @@ def _recording(on: Real, file: Path | None, record: Path | None) -> Recording | 
     if on is not Real.RECORDED:
         if file is not None:
             raise NarrowsError(
-                f"--recording: found --on {on.value}, expected --on recorded; --record writes one"
+                f"--recording: found --on {on.value}, expected --on recorded (--record writes a recording)"
             )
         return None
     if record is not None:
@@ -119,19 +119,21 @@ def _recording(on: Real, file: Path | None, record: Path | None) -> Recording | 
 
 
 def _nothing(outcome: Outcome) -> str:
-    """Why there is nothing to compare."""
+    """The reason for an empty comparison."""
     if not outcome.failed:
-        return "holds no finished cell of these"
+        return "found no finished run of these cells"
     name, why = next(iter(outcome.failed.items()))
     more = f" (and {len(outcome.failed) - 1} more)" if len(outcome.failed) > 1 else ""
     remedy = (
-        "; guests are not disturbed: --on vm" if outcome.unsound and outcome.backend == Real.KERNEL else ""
+        "; --on vm is not disturbed by other work"
+        if outcome.unsound and outcome.backend == Real.KERNEL
+        else ""
     )
     return f"nothing to compare: {name}: {why}{more}{remedy}"
 
 
 def _write(page_file: Path, outcome: Outcome, other: str) -> None:
-    """The page, and the pictures beside it that its runs have."""
+    """Write the page, and its figures into img/ in the same folder."""
     from narrows.report import export  # noqa: PLC0415 (as above)
     from narrows.validate import charts  # noqa: PLC0415
 
@@ -151,7 +153,7 @@ def _write(page_file: Path, outcome: Outcome, other: str) -> None:
 
 
 def _ns3(ask: Ask, jobs: int | None) -> runner.Other:
-    """Runs cells in ns-3."""
+    """A function that runs cells in ns-3."""
     program = ns3.build(ask.out / "ns3")
     most = jobs or cpu_count() or 1
 
@@ -170,7 +172,7 @@ def _algorithms(asked: str | None, real: Backend | None, simulator: Backend) -> 
     """The names to validate.
 
     Raises:
-        NarrowsError: for one that a side lacks.
+        NarrowsError: if a side lacks one of them.
     """
     have = runner.available(real or simulator, simulator)
     if asked is None:
@@ -179,7 +181,7 @@ def _algorithms(asked: str | None, real: Backend | None, simulator: Backend) -> 
     for name in names or ("",):
         if name not in have:
             raise NarrowsError(
-                f"--algorithms: found {name!r}, expected one that Linux brings along and both sides have: "
+                f"--algorithms: found {name!r}, expected an algorithm of Linux that both sides have: "
                 f"{', '.join(have)}"
             )
     return names
@@ -224,7 +226,7 @@ def _table(first: tuple[str, ...]) -> Table:
 
 
 def _flows(findings: list[Finding]) -> Table:
-    """A row per flow: the real goodput, and errors."""
+    """A row per flow: real goodput and RTT, and errors."""
     table = _table(("algorithm", "cell", "flow", "real\nMbit/s", "real RTT\nms"))
     for finding in findings:
         errors = finding.errors
@@ -240,8 +242,8 @@ def _flows(findings: list[Finding]) -> Table:
 
 
 def _medians(findings: list[Finding]) -> Table:
-    """A row per algorithm: medians of the errors' sizes."""
-    table = _table(("median of sizes", "flows"))
+    """A row per algorithm: medians of the absolute errors."""
+    table = _table(("median absolute error", "flows"))
     groups = {**judge.by_algorithm(findings), "all": findings}
     for name, rows in groups.items():
         table.add_row(
@@ -251,7 +253,7 @@ def _medians(findings: list[Finding]) -> Table:
 
 
 def percent(value: float, *, sign: bool = False, unit: str = " %") -> str:
-    """A part of one in per cent."""
+    """A fraction in percent."""
     if math.isnan(value):
         return "-"
     return f"{100 * value:+.1f}{unit}" if sign else f"{100 * value:.1f}{unit}"

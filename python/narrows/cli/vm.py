@@ -1,4 +1,4 @@
-"""`narrows vm`: what guests need, and the guest that runs begin from."""
+"""The work of `narrows vm`: the requirements of guests, and the saved guest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _prepare(again: bool) -> None:
     if lacking := package.missing():
         package.install(lacking, _say)
         if still := package.missing():
-            raise VmError(f"installed packages, and still found no {', '.join(still)}")
+            raise VmError(f"found no {', '.join(still)} after installing packages")
         done = True
     kernel = package.found()
     if kernel is None or again:
@@ -35,20 +35,20 @@ def _prepare(again: bool) -> None:
     print(f"kernel: {kernel.package} {kernel.version} in {kernel.folder}, sha256 {kernel.sha256[:16]}...")
     print(f"guest: saved in {made.folder}")
     if not done and known:
-        print("everything was there already")
+        print("everything was already prepared")
 
 
 def status() -> None:
-    """Say what is prepared."""
+    """Print the state of programs, kernel and guest."""
     kernel, lacking = package.found(), package.missing()
-    print("programs: " + (f"found no {', '.join(lacking)}" if lacking else "all there"))
+    print("programs: " + (f"found no {', '.join(lacking)}" if lacking else "all installed"))
     print(f"kernel: {kernel.package} {kernel.version} in {kernel.folder}" if kernel else "kernel: none")
     saved = None if lacking else image.existing()
-    print(f"guest: saved in {saved.folder}" if saved else "guest: none of the files as they are now")
+    print(f"guest: saved in {saved.folder}" if saved else "guest: none for the present files")
     if saved is None:
-        print("narrows vm prepare gets what is missing")
+        print("run narrows vm prepare to get the missing parts")
         raise typer.Exit(NOT_READY)
-    print(f"congestion controls: {', '.join(saved.facts['congestion_controls'])}")
+    print(f"congestion controllers: {', '.join(saved.facts['congestion_controls'])}")
 
 
 def _say(line: str) -> None:

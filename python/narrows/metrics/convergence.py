@@ -14,7 +14,7 @@ from narrows.metrics.fairness import jain
 
 @dataclass(frozen=True, slots=True)
 class Censored:
-    """A time in seconds, or a lower bound for one that was not seen (right-censored)."""
+    """A time in seconds, or a lower bound if the event was not observed (right-censored)."""
 
     seconds: float
     censored: bool = False
@@ -38,15 +38,16 @@ def convergence_time(
     min_jain: float = 0.95,
     min_utilisation: float = 0.9,
 ) -> Censored:
-    """Time from a flow's start until it has its fair share, and keeps it for ``hold`` bins (MET-61).
+    """Time from a flow's start until it has had its fair share for ``hold`` bins (MET-61).
 
-    The exact form of what section 4.4 of the BRF paper says in words.
-    ``start_s``: start of each bin; ``rates``: bins by flows, NaN where a flow is not active; ``fair``: fair
-    share at each bin (MET-60); ``utilisation``: of the bottleneck in each bin. In each of the held bins the
-    newcomer is within ``tolerance`` of the fair share, Jain's index over the active flows is at least
-    ``min_jain`` and the link is used by ``min_utilisation``. ``until_s`` is the next join or leave, or the
-    end of the run: if the state was not reached and held before it, the result is the lower bound ``until_s -
-    join_s``.
+    Section 4.4 of the BRF paper describes this metric. The flow has its fair share in a bin if all of these
+    hold: the newcomer is within ``tolerance`` of the fair share; Jain's index over the active flows is at
+    least ``min_jain``; the link's utilisation is at least ``min_utilisation``.
+
+    ``start_s``: start of each bin. ``rates``: bins by flows, NaN if a flow is not active. ``fair``: fair
+    share in each bin (MET-60). ``utilisation``: of the bottleneck in each bin. ``until_s``: the next join
+    or leave, or the end of the run. If the flow did not converge before it, the result is the lower bound
+    ``until_s - join_s``.
     """
     starts = np.asarray(start_s, dtype=np.float64)
     matrix = np.asarray(rates, dtype=np.float64)
@@ -71,7 +72,7 @@ def convergence_time(
 
 
 def mean_censored(times: Iterable[Censored]) -> Censored:
-    """Mean over joins (MET-63). With a censored time in it the mean is a lower bound, and censored itself."""
+    """Mean over joins (MET-63). If any time is censored, the mean is a lower bound and also censored."""
     known = list(times)
     if not known:
         return Censored(math.nan)
@@ -88,7 +89,7 @@ def epsilon_fair(rates: ArrayLike, epsilon: float) -> bool:
 def responsiveness(
     start_s: ArrayLike, rate_bps: ArrayLike, fair_bps: float, *, change_s: float, within: float = 0.1
 ) -> Censored:
-    """Time from a change of capacity until the rate is first within 10 % of the new fair share (MET-64)."""
+    """Time from a change of capacity until the rate first is within 10 % of the new fair share (MET-64)."""
     starts = np.asarray(start_s, dtype=np.float64)
     rates = np.asarray(rate_bps, dtype=np.float64)
     after = starts >= change_s - 1e-9

@@ -15,8 +15,8 @@ Floats = NDArray[np.float64]
 def jain(rates: ArrayLike) -> float:
     """Jain's index, 1/n .. 1 (MET-30; Jain, Chiu, Hawe, DEC-TR-301).
 
-    ``rates``: one goodput per flow over the interval in which all are active. A NaN is a flow that was not
-    there and is left out. NaN if there is no flow, or if all rates are zero.
+    ``rates``: one goodput per flow over the interval in which all are active. NaN rates (inactive flows) are
+    left out. The result is NaN if there is no flow, or if all rates are zero.
     """
     x = _active(rates)
     if x.size == 0 or not x.max() > 0:
@@ -50,7 +50,7 @@ def jain_windowed(rates: ArrayLike) -> WindowedJain:
 
 
 def demand_aware_jain(rates: ArrayLike, fair_rates: ArrayLike) -> float:
-    """Jain's index of the rates over their max-min fair rates (MET-31): who wants little is not unfair."""
+    """Jain's index of the rates over their max-min fair rates (MET-31), which are low for low demands."""
     fair = np.asarray(fair_rates, dtype=np.float64)
     if (fair <= 0).any():
         raise ValueError("a fair rate must be above zero")
@@ -77,7 +77,7 @@ def share(rate: float, others: ArrayLike) -> float:
 def inter_protocol_ratio(rates_a: ArrayLike, rates_b: ArrayLike) -> float:
     """Mean rate per flow of class A over that of class B (MET-34).
 
-    NaN without flows, infinite if B got nothing.
+    NaN without flows, infinite if the rates of B are zero.
     """
     a, b = _active(rates_a), _active(rates_b)
     if a.size == 0 or b.size == 0:
@@ -103,9 +103,9 @@ def harm(solo: float, with_competitor: float, *, more_is_better: bool) -> float:
 def starved(
     rate_bps: ArrayLike, fair_bps: ArrayLike, width_s: float, *, below: float = 0.05, longer_s: float = 10.0
 ) -> bool:
-    """Whether a flow had less than 5 % of its fair share for more than 10 s on end (MET-36).
+    """Whether a flow had less than 5 % of its fair share for more than 10 s without a break (MET-36).
 
-    A NaN bin ends a spell.
+    A NaN bin ends such a period.
     """
     low = np.asarray(rate_bps, dtype=np.float64) < below * np.asarray(fair_bps, dtype=np.float64)
     longest = run = 0
@@ -118,7 +118,7 @@ def starved(
 def max_min_share(capacity_bps: float, demands_bps: ArrayLike) -> Floats:
     """Max-min fair rates of flows that share one link (MET-60).
 
-    An infinite demand is a flow that takes all it gets.
+    An unlimited flow has an infinite demand.
     """
     demands = np.asarray(demands_bps, dtype=np.float64)
     return max_min_shares([capacity_bps], [[0]] * demands.size, demands)

@@ -23,9 +23,8 @@ def throughput(size_bytes: float, start_s: float, end_s: float) -> float:
 def utilisation(throughput_bps: ArrayLike, capacity_bps: ArrayLike, width_s: ArrayLike = 1.0) -> float:
     """Share of the link's capacity that was used, 0..1 (MET-5).
 
-    Scalars give one window. Series give the whole: bits carried over the integral of the capacity, which is
-    what a link of varying capacity asks for (and not the mean of the quotients). NaN where no capacity was
-    offered.
+    Scalars describe one window. For series the result is the bits carried over the integral of the capacity.
+    If the capacity varies, this differs from the mean of the quotients. NaN if the capacity is zero.
     """
     width = np.asarray(width_s, dtype=np.float64)
     carried = np.asarray(throughput_bps, dtype=np.float64) * width
@@ -61,9 +60,9 @@ def rebin(
 ) -> tuple[Floats, Floats]:
     """Means over wider bins of a series of equal, narrower bins (MET-4).
 
-    ``end_s`` holds the end of each narrow bin, as the samplers write it. Returns the start of each wide bin
-    that has at least one narrow one, and the mean of its values; NaN values (no active flow) are left out,
-    and a wide bin with nothing else is omitted, not zero.
+    ``end_s`` has the end of each narrow bin, as in the tables of samples. Returns the start of each wide bin
+    and the mean of its values. NaN values (no active flow) are left out. A wide bin without other values is
+    omitted, not zero.
     """
     ends = np.asarray(end_s, dtype=np.float64)
     data = np.asarray(values, dtype=np.float64)

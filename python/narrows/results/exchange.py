@@ -1,9 +1,9 @@
 """Replaces the results in a folder at once, when the new results are complete.
 
-OUT/.narrows-part   results of the current run
-OUT/.narrows-old    earlier results during the replacement; they are restored if the run is killed then
-OUT/.narrows-new    new results during the replacement; the next run completes it if this one is killed
-OUT/interrupted     finished runs of an interrupted sweep, if the folder has earlier results to keep
+- OUT/.narrows-part: results of the current run.
+- OUT/.narrows-old: earlier results during the replacement. They are restored if the run is killed then.
+- OUT/.narrows-new: new results during the replacement. The next run completes it if this one is killed.
+- OUT/interrupted: finished runs of an interrupted sweep, if the folder has earlier results to keep.
 
 All steps happen inside the folder. Therefore the folder may be a mount point or the current folder, and other
 files in it stay. metadata.json is removed first and written last, so that readers find no results rather than

@@ -230,7 +230,7 @@ class Graph:
         if capacity is None and link.rate is None:
             raise ScenarioError("found neither, expected a rate or a trace", f"{key}.rate")
         if capacity is not None and any(change.rate is not None for change in link.at):
-            raise ScenarioError("found a rate, expected none beside a trace", f"{key}.at")
+            raise ScenarioError("found a rate, expected none with a trace", f"{key}.at")
         forth, back = (link.name, f"{link.name}.back") if link.name else (f"{a}->{b}", f"{b}->{a}")
         self._direction(Direction(forth, source, to, link, capacity, key), (f"{a}->{b}", f"{a}-{b}"))
         reverse, reverse_key = self._way_back(link, capacity), f"{key}.back"

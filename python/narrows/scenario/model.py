@@ -124,7 +124,7 @@ def _all(value: object) -> object:
 
 
 class Probes(Table):
-    """What a run records."""
+    """The data that a run records."""
 
     interval: PeriodOrZero = 100_000_000
     """Sampling interval; 0 disables samples."""
@@ -152,7 +152,7 @@ class Kernel(Table):
     tool: Literal["own", "iperf3"] = "own"
     """Generator of the flows: own sockets, or iperf3 (only for single flows without a size or pauses)."""
     delay: Literal["relay", "netem"] | None = None
-    """What delays and loses packets: `relay` is a program with the simulator's link model, `netem` the
+    """Implementation of delay and loss: `relay` is a program with the simulator's link model, `netem` the
     kernel's own emulation. If left out, the vm backend uses netem and the kernel backend the relay."""
 
 
@@ -216,7 +216,7 @@ class Scenario(Table):
     if that is more. If left out, real sockets use the "auto" size; simulated receivers open their window to
     half of it and then no longer limit the sender."""
     probes: Probes = Probes()
-    """What to record."""
+    """Data to record."""
     kernel: Kernel | None = None
     """How the kernel backend builds the network; defaults if left out."""
     sweep: Sweep | None = None

@@ -125,9 +125,9 @@ class Named(Table):
         if self.rate is not None:
             return self.rate
         if own is None:
-            beside = "; scale has nothing to scale" if self.scale is not None else ""
+            unused = "; scale has nothing to scale" if self.scale is not None else ""
             raise ScenarioError(
-                f"found nothing, expected a rate: {found(self.name)} has no capacities of its own{beside}",
+                f"found nothing, expected a rate: {found(self.name)} has no capacities of its own{unused}",
                 "topology.rate",
             )
         scaled = round(own * (1.0 if self.scale is None else self.scale))
@@ -161,7 +161,7 @@ class Named(Table):
         return hosts, made
 
     def core(self) -> list[tuple[str, str]]:
-        """Ports of its switches towards other nodes of it, as (from, to)."""
+        """Ports of its switches towards its other nodes, as (from, to)."""
         facts = self.facts()
         both = [pair for edge in facts.edges for pair in ((edge.a, edge.b), (edge.b, edge.a))]
         return [(a, b) for a, b in both if a not in facts.hosts]

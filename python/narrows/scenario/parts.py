@@ -95,7 +95,7 @@ def transport(flow: Flow, duration: int, key: str) -> Plan:
 
 
 def app(flow: Flow, duration: int, key: str) -> Plan:
-    """What the application sends.
+    """The traffic of the application.
 
     Raises:
         ScenarioError: if too many flows would arrive.

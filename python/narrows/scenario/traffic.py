@@ -135,7 +135,7 @@ class Flow(Table):
         return self
 
     def _check_many(self) -> None:
-        """Refuse ends beside demands and groups, which define their own."""
+        """Raise an error for ends together with demands or groups, which define the ends themselves."""
         many = [key for key in ("demands", "groups") if getattr(self, key) is not None]
         if len(many) > 1:
             raise Expected("one of demands and groups")

@@ -1,9 +1,9 @@
-"""How far the simulator is from real stacks: a grid of networks, each run on both sides, and the errors.
+"""Measures the simulator's errors: runs a grid of networks on both sides and compares the results.
 
-grid          networks and their scenario files
-runner        runs them, keeps what is finished
-measures      figures of a cell's runs, errors between two sides
-shape         how alike two courses of a window are
-causes        what explains large errors, as data
-page, charts  the page of the docs, and figures
+- `grid`: networks and their scenario files.
+- `runner`: runs them, and keeps finished runs.
+- `measures`: figures of a cell's runs, and errors between two sides.
+- `shape`: distances between two windows over time.
+- `causes`: explanations of large errors, as data.
+- `page`, `charts`: the page of the docs, and figures.
 """

@@ -26,8 +26,9 @@ FARTHER = 5
 LATER = 5
 """Delay of the first of two flows after the second, ms.
 
-Real flows that are told to start at once do so up to a millisecond apart, and who is first leaves slow start
-with up to three times the other's window: after 5 ms one more or less changes least (`method.md`, "Starts").
+Real flows with the same start time start up to a millisecond apart. The first of them leaves slow start
+with up to three times the other's window. With a delay of 5 ms, a millisecond more or less has the smallest
+effect (`method.md`, "Starts").
 """
 PACKET = 1500
 """L3 bytes of a full packet."""
@@ -161,7 +162,7 @@ between = ["r1", "r2"]
 rate = "{rate}mbit"
 delay = "{delay}us"
 queue = "{queue}p"
-{loss}# Random, up to a packet's time at the bottleneck: else the queue has room for the same flow each time.
+{loss}# Random, up to a packet's time at the bottleneck. Else the queue has room for the same flow each time.
 back = {{ rate = "{access}mbit", queue = "infinite", jitter = {{ max = "{jitter}us" }} }}
 
 {links}{flows}# Not netem: after a token bucket it forwards two packets at once, and one can decide a run.
@@ -215,6 +216,6 @@ def scenario(cell: Cell, algorithm: str, duration: str) -> str:
         "links": links,
         "flows": flows,
     }
-    # Real sockets have this memory anyway. Named, it limits simulated ones, too.
+    # Real sockets have this buffer by default. As a key of the scenario it also limits simulated ones.
     size = resolve(loads(_SCENARIO.format(buffer="", **levels)))["receive_buffer"]
     return _SCENARIO.format(buffer=f'receive_buffer = "{units.format_size(size)}"\n', **levels)

@@ -49,12 +49,12 @@ def render(
     """The page in Markdown.
 
     Args:
-        outcome: of the runs.
-        causes: what explains large errors.
+        outcome: results of the runs.
+        causes: explanations of large errors.
         release: version of Narrows.
-        other: name and version of the other simulator; empty without one.
-        picture: of windows under the same losses, if there is one.
-        overview: of the errors of all cells, if there is one.
+        other: name and version of the other simulator (empty: none).
+        picture: figure of windows under the same losses, if any.
+        overview: figure of the errors of all cells, if any.
     """
     findings = outcome.findings
     parts = [_head(outcome, release, other), "## Results", _verdicts(findings)]

@@ -141,14 +141,14 @@ def run(
     """Run the missing cells on real stacks, simulate, and compare.
 
     Args:
-        ask: what.
-        real: runs on real stacks; None: only what was run before is compared.
+        ask: the algorithms and cells.
+        real: backend of the real stacks (None: only compare earlier runs).
         backend: name of the folder of its results.
-        source: where what was run is; the folder if left out.
-        simulator: simulates; the native one if left out.
-        jobs: simulations at a time.
-        other: another simulator, by algorithm, cell and start of the measurement (s).
-        say: told in a line what is going on.
+        source: source of the real runs (default: the folder).
+        simulator: the simulator (default: the native one).
+        jobs: number of concurrent simulations.
+        other: a function of algorithm, cell and start of the measurement (s) that runs another simulator.
+        say: called with lines about the progress.
     """
     outcome = Outcome(ask, backend, recorded=source is not None)
     wanted = places(ask)

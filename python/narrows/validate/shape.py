@@ -1,7 +1,7 @@
-"""How alike two courses of a congestion window are. Pure.
+"""Compares two congestion windows over time. Pure.
 
-Two runs of one sawtooth are out of step after a while, so that curves over time cannot be subtracted. Instead
-the distributions of window sizes over time are compared, and how often the window rises and falls.
+Two runs of the same sawtooth are not synchronised for long, so their windows cannot be subtracted. Instead
+this compares the distributions of window sizes, and the periods of the sawtooth.
 """
 
 from __future__ import annotations

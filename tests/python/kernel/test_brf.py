@@ -93,7 +93,7 @@ def test_what_stock_hosts_do_not_send_is_refused(plan):
         (
             "rcp",
             "",
-            r"controllers.0.params.signal: found 'header', which stock hosts do not know, expected 'ack'",
+            r"controllers.0.params.signal: found 'header', which stock hosts do not support, expected 'ack'",
         ),
         ("bdr", 'params = { signal = "header" }\n', r"controllers.0.params.signal: found 'header'"),
         ("xcp", "", r"controllers.0.kind: found 'xcp', .* expected one of 'brf', 'rcp', 'bdr'"),
@@ -122,7 +122,7 @@ def test_flows_take_the_runs_own_algorithm_and_all_leaves_are_sampled(plan):
 
 
 def test_a_rate_of_nothing_is_refused(plan):
-    with pytest.raises(ScenarioError, match=r"controllers.0.shape: found 0, expected a rate above it"):
+    with pytest.raises(ScenarioError, match=r"controllers.0.shape: found 0, expected a rate above 0"):
         agents_of(plan(TWO + 'shape = [{ time = "0s", rate = "80mbit" }, { time = "2s", rate = "0mbit" }]\n'))
 
 

@@ -87,7 +87,7 @@ def unloaded(agent):
         before = cc.loaded()
         if before:
             pytest.skip(f"loaded already: {', '.join(before)}")
-        program = str(agents.program("which loads congestion controls"))
+        program = str(agents.program("which loads congestion controllers"))
         guardian = subprocess.Popen(
             ["sh", "-c", UNLOAD, program],
             stdin=subprocess.PIPE,

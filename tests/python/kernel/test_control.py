@@ -131,7 +131,7 @@ def test_bridges_are_the_controllers(plan):
     assert ovs.flows(layout, node) == [], "no entry but the controller's"
 
 
-def test_what_it_has_to_know_is_the_whole_network(plan):
+def test_the_controller_must_discover_the_whole_network(plan):
     made = plan(CHAIN)
     wanted = control.known(made, lay_out(made, "ovs"))
     assert (len(wanted.agents), len(wanted.links), len(wanted.hosts)) == (1, 1, 2)
@@ -151,17 +151,17 @@ def test_what_it_has_to_know_is_the_whole_network(plan):
     assert (len(routed.agents), len(routed.links), len(routed.hosts)) == (1, 0, 0)
 
 
-def test_paths_that_the_controller_would_not_take_are_refused(plan):
+def test_paths_that_differ_from_the_controllers_are_refused(plan):
     made = plan(CHAIN)
     control.check_paths(made, lay_out(made, "ovs"))
     other = plan(CHAIN.replace("[[flows]]", DETOUR + "[[flows]]"))
     layout = lay_out(other, "ovs")
     assert len(layout.endpoints[0].forth) == 4, "the plan goes by r3"
-    with pytest.raises(ScenarioError, match=r"kernel.forwarding: .*at 'r1' by link 'first'"):
+    with pytest.raises(ScenarioError, match=r"kernel.forwarding: .*at 'r1' the controller uses link 'first'"):
         control.check_paths(other, layout)
 
 
-def test_a_machine_without_the_packages_is_told_so_in_a_line(monkeypatch):
+def test_missing_packages_are_an_error_in_one_line(monkeypatch):
     monkeypatch.setattr(extras, "missing", lambda extra: ["os_ken", "fastapi"])
     with pytest.raises(KernelError) as told:
         features.require(features.sdn)

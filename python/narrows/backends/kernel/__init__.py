@@ -1,5 +1,11 @@
 """The kernel backend: real TCP stacks in namespaces of this machine.
 
-A plan is laid out (`layout`, pure), written down as commands (`commands`, pure), made (`build`), run in real
-time by the native module (`spec` is what it is told), judged (`soundness`, pure) and unmade (`namespaces`).
+A run has six steps:
+
+1. `layout` places the plan's nodes, links and flows (pure).
+2. `commands` writes the commands that create them (pure), and `build` runs the commands.
+3. `spec` describes the run to the native module.
+4. The native module runs it in real time.
+5. `soundness` judges whether other work disturbed the run (pure).
+6. `namespaces` removes everything.
 """

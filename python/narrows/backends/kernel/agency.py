@@ -1,4 +1,4 @@
-"""Starts agents, tells them what changes during a run, and asks what they do: effects."""
+"""Starts the agents of a run, sends them changes, and collects their reports."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from narrows.backends.kernel.processes import REAL_TIME, Processes
 from narrows.errors import ScenarioError, one_line
 
 SOCKETS = Path("/run/narrows-agent")
-"""Where agents have their status sockets."""
+"""Folder of the agents' status sockets."""
 _START_SECONDS = 20.0
 _PATIENCE_SECONDS = 2.0
 _LEAST_MILLIS = 50
 _FLOWS = 1_000
-"""Flows that a switch is asked to list."""
+"""Maximum number of flows in a switch's report."""
 
 
 def check(todo: Sequence[Agent], program: Path) -> None:
-    """Have the agent check all configurations, before anything is made.
+    """Let the agent check all configurations before anything is created.
 
     Raises:
-        ScenarioError: with the agent's own words.
+        ScenarioError: with the agent's message.
     """
     with tempfile.TemporaryDirectory(prefix="narrows-") as folder:
         files = []
@@ -48,7 +48,7 @@ def check(todo: Sequence[Agent], program: Path) -> None:
 
 
 class Agency:
-    """The agents of a run that have started."""
+    """The agents of a run."""
 
     def __init__(self, programs: Processes, todo: Sequence[Agent]) -> None:
         self.agents = list(todo)
@@ -58,10 +58,10 @@ class Agency:
         self._seen: list[dict[str, Any]] = []
 
     def start(self, program: Path) -> None:
-        """Start all of them, and wait until they work.
+        """Start all agents, and wait until they are ready.
 
         Raises:
-            KernelError: with the last words of one that did not.
+            KernelError: with the last line of an agent that failed.
         """
         for agent in self.agents:
             name = self._name(agent)
@@ -74,12 +74,12 @@ class Agency:
             self._programs.wait_for(what, self._socket(agent).exists, _START_SECONDS)
 
     def logs(self) -> dict[str, str]:
-        """What they have written, by name of a file."""
+        """The agents' logs, by file name."""
         names = [self._log(agent) for agent in self.agents]
         return {f"{n}.jsonl": self._programs.log(n).read_text("utf-8", "replace") for n in names}
 
     def snapshots(self) -> list[dict[str, Any]]:
-        """What switches said of themselves during the run, in order of time."""
+        """Reports of the switches during the run, in order of time."""
         return sorted(self._seen, key=lambda snapshot: int(snapshot["at"]))
 
     @contextmanager
@@ -87,8 +87,8 @@ class Agency:
         """Carry out changes and collect snapshots while the context lasts.
 
         Args:
-            start: of the run, ns of CLOCK_MONOTONIC.
-            interval: between two snapshots, ns; 0: none.
+            start: start of the run, ns of CLOCK_MONOTONIC.
+            interval: time between two snapshots, ns (0: no snapshots).
         """
         over = threading.Event()
         switches = [agent for agent in self.agents if agent.role == "switch"]
@@ -117,7 +117,7 @@ class Agency:
         return SOCKETS / f"{self._name(agent)}.sock"
 
     def _change(self, start: int, over: threading.Event) -> None:
-        """Tell switches of new rates at their times; stop them when they are to be out of order."""
+        """Send new rates to the switches, and stop and continue switches for their outages."""
         todo: list[tuple[int, Agent, dict[str, int] | signal.Signals]] = []
         for agent in self.agents:
             todo += [(when, agent, {device: rate}) for when, device, rate in agent.rates]
@@ -135,13 +135,13 @@ class Agency:
             except OSError as error:
                 self.complaints.append(f"a change of rate failed ({error})")
         for agent in self.agents:
-            if agent.outages:  # a stopped process does not hear SIGTERM
+            if agent.outages:  # a stopped process does not handle SIGTERM
                 self._started[self._name(agent)].send_signal(signal.SIGCONT)
 
     def _listen(self, agent: Agent, interval: int, over: threading.Event) -> None:
         every = max(_LEAST_MILLIS, interval // 1_000_000)
         request = {"flows": _FLOWS, "every_ms": every}
-        # Silent for as long as an outage lasts.
+        # During an outage the agent sends nothing: this times out, and the loop connects again.
         patience = _PATIENCE_SECONDS + every / 1e3
         while not over.is_set():
             with contextlib.suppress(OSError, ValueError), self._connect(agent, request, patience) as lines:

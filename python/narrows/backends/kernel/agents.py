@@ -1,7 +1,7 @@
-"""The agents of a run: which ones, and their configurations. Pure, but for finding the program.
+"""The agents of a run and their configurations. Pure, except for the search for the program.
 
-One `narrows-agent switch` for each node with controlled ports, one `sender` for all namespaces that BRF flows
-begin in, one `receiver` for those that they end in. `agency` starts them.
+A run has one `narrows-agent switch` for each node with controlled ports. It has one `sender` for all
+namespaces where BRF flows begin, and one `receiver` for those where they end. `agency` starts them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from narrows.scenario.parts import Plan
 NAME = "narrows-agent"
 VARIABLE = "NARROWS_AGENT"
 BRF = "brf"
-"""The congestion control that agents bring."""
+"""The congestion controller that comes with the agent."""
 KINDS = (BRF, "rcp", "bdr", PACEC)
-"""The rate controllers that agents bring (crates/narrows-agent/src/config/params.rs)."""
+"""The agent's rate controllers (crates/narrows-agent/src/config/params.rs)."""
 HTB = "4e57"
 """Major number of the agent's HTB (crates/narrows-agent/src/htb/layout.rs)."""
 LEAVES = ("11", "12", "20", "30")
-"""Its leaves: BRF's mice and elephants, other TCP, UDP."""
+"""Leaves of that HTB: BRF's mice and elephants, other TCP, UDP."""
 MAX_FLOWS = 16_384
-"""Room in a switch's table; it looks at all of it five times a second."""
+"""Size of a switch's flow table. The switch scans the whole table five times a second."""
 LIMIT = 1_000_000
-"""Packets in a leaf that has no limit of its own."""
+"""Packets in a leaf without a configured limit."""
 
 _SPANS = frozenset(
     [
@@ -45,18 +45,18 @@ _SPANS = frozenset(
     ]
 )
 _RATES = frozenset({"capacity_initial"})
-"""Parameters that the agent wants with a unit (crates/narrows-agent/src/config/params.rs)."""
+"""Parameters that need a unit in the agent's configuration (crates/narrows-agent/src/config/params.rs)."""
 
 
 _SIGNALS = {"rcp": ("header", "ack"), "bdr": ("header", "ack"), PACEC: ("out-of-band", "in-band")}
-"""How senders hear of their rates: what is simulated unless told otherwise, and what real switches can do."""
+"""Signalling of rates to senders: the simulator's default, and the one that the agent supports."""
 
 
 def find() -> Path | None:
-    """The program, or None.
+    """The path of narrows-agent, or None.
 
-    Searched in this order: the environment variable, the folder of this package, a checkout's target/, the
-    folder of the running Python (where pip puts it), PATH.
+    The search order is: the environment variable, this package's folder, a checkout's target/, the folder of
+    the running Python (where pip installs it), PATH.
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -73,56 +73,57 @@ def find() -> Path | None:
 
 
 def _runs(path: Path) -> bool:
-    """Whether it is a program; of a folder X_OK says that it may be entered."""
+    """Whether this is an executable file. X_OK is also set for folders that may be entered."""
     return path.is_file() and os.access(path, os.X_OK)
 
 
 def program(use: str = "needed for 'brf' and for controllers") -> Path:
-    """The program, or a line that says why it is needed.
+    """The path of narrows-agent.
 
     Raises:
-        KernelError: if there is none.
+        KernelError: if it is not installed; the message says why it is needed.
     """
     found = find()
     if found is None:
         raise KernelError(
-            f"found no {NAME}, {use}; run `make agent` or `pip install 'narrows[kernel]'`, or set {VARIABLE}"
+            f"found no {NAME}, {use}; run `pip install 'narrows[kernel]'`, or `make agent` in a clone, "
+            f"or set {VARIABLE}"
         )
     return found
 
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent and what happens to it."""
+    """An agent, and the events of its run."""
 
     role: str
     """``switch``, ``sender`` or ``receiver``."""
     name: str
-    """Without the run's prefix."""
+    """Name without the run's prefix."""
     namespace: str
-    """Where it runs, without the run's prefix."""
+    """Namespace of its process, without the run's prefix."""
     config: Mapping[str, Any]
     """Its configuration; ``name`` is added when it starts."""
     links: Mapping[str, int] = field(default_factory=dict)
-    """Of a switch: controlled links by interface."""
+    """For a switch: controlled links by interface."""
     rates: tuple[tuple[int, str, int], ...] = ()
-    """Of a switch: (ns, interface, bytes/s), changes of rates after the start, in order."""
+    """For a switch: changes of rates after the start, in order: (ns, interface, bytes/s)."""
     outages: tuple[tuple[int, int], ...] = ()
-    """Of a switch: (from, to), ns, when it is stopped."""
+    """For a switch: times at which it is stopped: (from, to), ns."""
 
 
 def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
     """All agents of a run, in the order in which they start.
 
     Raises:
-        ScenarioError: for what agents cannot do.
+        ScenarioError: if agents do not support the plan.
     """
     found = [_switch(plan, layout, node, numbers, prefix) for node, numbers in _by_node(plan).items()]
     flows = [flow for flow in plan["flows"] if is_brf(flow)]
     if flows:
         ends = sorted({flow["to"] for flow in flows})
         found.append(_host("receiver", ends, layout, prefix, {}))
-        # iperf3 -C chooses after it has connected: too late to ask for feedback.
+        # iperf3 -C sets the algorithm after connecting, which is too late to request feedback.
         by_iperf3 = plan.get("kernel", {}).get("tool") == "iperf3"
         own = {"choice": "unchosen" if by_iperf3 else "chosen", "algorithm": algorithm(prefix)}
         found.append(_host("sender", sorted({flow["from"] for flow in flows}), layout, prefix, own))
@@ -130,23 +131,23 @@ def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
 
 
 def is_brf(flow: Plan) -> bool:
-    """Whether a flow obeys the network's rates."""
+    """Whether a flow uses BRF."""
     return bool(flow["transport"].get("cc") == BRF)
 
 
 def algorithm(prefix: str) -> str:
-    """The kernel's name of a run's BRF: at most 15 bytes, as no other run's."""
+    """The kernel's name of a run's BRF: at most 15 bytes, and different for each run."""
     _, pid, run, _ = prefix.split("-")
     return f"{BRF}{pid}_{run}"[:15]
 
 
 def toml(config: Mapping[str, Any]) -> str:
-    """A configuration as TOML: tables, arrays of tables, and plain values."""
+    """A configuration as TOML. It may contain tables, arrays of tables and plain values."""
     return "\n".join(_toml(config, "")) + "\n"
 
 
 def _toml(table: Mapping[str, Any], at: str) -> Iterable[str]:
-    # A JSON value of one of these types is TOML, too.
+    # JSON and TOML write values of these types in the same way.
     for key, value in table.items():
         if not _is_table(value):
             yield f"{json.dumps(key)} = {json.dumps(value)}"
@@ -167,12 +168,12 @@ def _is_table(value: object) -> bool:
 
 
 def named(config: Mapping[str, Any], role: str, name: str) -> dict[str, Any]:
-    """A configuration with the agent's name, silent but for its log."""
+    """A configuration with the agent's name, a JSON log and no metrics."""
     return {
         **config,
         role: {"name": name, **config[role]},
         "metrics": {"enabled": False},
-        # Decisions about single flows are its details.
+        # Decisions about single flows are logged at level debug.
         "log": {"format": "json", "level": "info,narrows_agent::events=debug"},
     }
 
@@ -194,8 +195,8 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
     for number, controller in zip(numbers, controllers, strict=True):
         if controller["outages"] != outages:
             raise ScenarioError(
-                "found outages that another controller of this node has not, expected the same: they share "
-                "an agent",
+                "found outages that another controller of this node does not have, expected the same: both "
+                "use one agent",
                 f"controllers.{number}.outages",
             )
     links = {layout.ports[c["link"]].device: c["link"] for c in controllers}
@@ -215,27 +216,27 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
 
 
 def _check_kind(controller: Plan, number: int) -> None:
-    """Refuse what needs headers or messages that stock hosts do not know."""
+    """Raise an error for a kind or a signalling that the agent or stock hosts do not support."""
     kind = controller["kind"]
     if kind not in KINDS:
         raise ScenarioError(
-            f"found {kind!r}, which real switches do not have, expected one of {', '.join(map(repr, KINDS))}",
+            f"found {kind!r}, which agents do not support, expected one of {', '.join(map(repr, KINDS))}",
             f"controllers.{number}.kind",
         )
     default, expected = _SIGNALS.get(kind, ("", ""))
     signal = controller["params"].get("signal", default)
     if signal != expected:
         raise ScenarioError(
-            f"found {signal!r}, which stock hosts do not know, expected {expected!r}",
+            f"found {signal!r}, which stock hosts do not support, expected {expected!r}",
             f"controllers.{number}.params.signal",
         )
 
 
 def port_rate(plan: Plan, number: int) -> list[tuple[int, int]]:
-    """Steps (ns, bytes/s) that the port of a controller is shaped to.
+    """The rate of a controller's port over time: steps of (ns, bytes/s).
 
     Raises:
-        ScenarioError: for a rate that an HTB cannot have.
+        ScenarioError: for a rate that HTB does not support.
     """
     controller = plan["controllers"][number]
     if controller["shape"]:
@@ -245,13 +246,13 @@ def port_rate(plan: Plan, number: int) -> list[tuple[int, int]]:
         key = f"links.{link['name']}.rate"
         if link["rate"]["kind"] != "steps" or link["rate"].get("period") is not None:
             raise ScenarioError(
-                "found a trace, expected a rate or steps of it: on the kernel backend an agent has this port",
+                "found a trace, expected a rate or steps: on the kernel backend an agent shapes this port",
                 key,
             )
         steps = link["rate"]["steps"]
     if any(rate == 0 for _, rate in steps):
         raise ScenarioError(
-            "found 0, expected a rate above it: on the kernel backend an agent has this port", key
+            "found 0, expected a rate above 0: on the kernel backend an agent shapes this port", key
         )
     return [(when, rate) for when, rate in steps]
 
@@ -274,7 +275,7 @@ def _port(controller: Plan, device: str, rate: int, mtu: int) -> dict[str, Any]:
 
 
 def _param(key: str, value: Any) -> Any:
-    """A parameter in the agent's words; a plan has base units."""
+    """A parameter as the agent's configuration writes it. In a plan it is in base units."""
     if isinstance(value, int) and not isinstance(value, bool):
         if key in _SPANS:
             return f"{value}ns"

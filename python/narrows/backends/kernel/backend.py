@@ -33,21 +33,21 @@ from narrows.errors import ScenarioError
 from narrows.scenario.parts import Plan
 
 _SETTLE_NANOS = 300_000_000
-"""Between making sockets and the start: what is being set up must not disturb the first packets."""
+"""Time between the creation of sockets and the start: the setup must not disturb the first packets."""
 
 _NO_PREFIX = "nrw-0-0-"
-"""Stands for a run's prefix where nothing runs."""
+"""Prefix for checks, where nothing is run."""
 
 
 class Kernel:
-    """Runs plans one after the other; what they make in the kernel is gone when they end, however they end.
+    """Runs plans one after the other. Every run removes its kernel objects, also if it fails.
 
     Args:
-        say: told in a line what takes a while.
-        virtual: this is a guest whose time is virtual.
+        say: called with a line about an action that takes a while.
+        virtual: whether this is a guest with virtual time.
 
     Raises:
-        KernelError: one line, if this machine or user lacks something.
+        KernelError: if this machine or user lacks a requirement; one line.
     """
 
     name = "kernel"
@@ -61,7 +61,7 @@ class Kernel:
         self._virtual = virtual
 
     def facts(self) -> dict[str, Any]:
-        """Where runs happen."""
+        """The kernel and its settings, for `metadata.json`."""
         return {
             "kernel": os.uname().release,
             "offloads_off": list(OFFLOADS_OFF),
@@ -135,28 +135,28 @@ class Kernel:
             raise KernelError(str(error)) from None
 
     def cancel(self) -> None:
-        """Make all runs end soon."""
+        """End all runs soon."""
         self._cancel.set()
         if self._alone.locked():
             self._say("removing the network ...")
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
-        """Names that `cc` may take: what this kernel offers."""
+        """Values that `cc` may have: this kernel's algorithms, and those of the agent."""
         return [
             (name, BY_AGENT if name == BRF or name in cc.NAMES else "of this kernel")
             for name in features.congestion_controls()
         ]
 
     def rate_controllers(self) -> list[tuple[str, str]]:
-        """Names that a controller's `kind` may take: what the agent offers."""
+        """Values that a controller's `kind` may have: those of the agent."""
         return [(kind, BY_AGENT) for kind in KINDS]
 
 
 def check_plan(plan: Plan) -> Layout:
-    """Check what needs no look at a machine; the plan's layout.
+    """Check a plan as far as this does not depend on the machine, and return its layout.
 
     Raises:
-        ScenarioError: if it has no place in Linux.
+        ScenarioError: if the plan has a feature that Linux lacks.
     """
     options = _options(plan)
     layout = lay_out(plan, options["forwarding"], options["delay"])
@@ -170,7 +170,7 @@ def check_plan(plan: Plan) -> Layout:
 def _record(
     output: dict[str, Any], crew: agency.Agency, plan: Plan, layout: Layout, start: int, clock: float
 ) -> None:
-    """Put what agents said into the tables."""
+    """Add the agents' logs and reports to the tables."""
     switches: list[Agent] = [agent for agent in crew.agents if agent.role == "switch"]
     logs = output["logs"]
     rows = [
@@ -184,7 +184,7 @@ def _record(
 
 
 def _options(plan: Plan) -> dict[str, Any]:
-    """The scenario's table [kernel], or its defaults."""
+    """The scenario's table [kernel], with defaults for missing keys."""
     given: dict[str, Any] = {key: value for key, value in plan.get("kernel", {}).items() if value is not None}
     return {
         "forwarding": "route",

@@ -1,4 +1,4 @@
-"""Congestion controls that `narrows-agent cc` loads: for a run that needs them, and for `narrows cc`."""
+"""Loads congestion controllers with `narrows-agent cc`, for runs and for `narrows cc`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from narrows.errors import one_line
 from narrows.scenario.parts import Plan
 
 PREFIX = "narrows_"
-"""How their names in the kernel begin (crates/narrows-agent/src/cc/place.rs)."""
+"""Prefix of their names in the kernel (crates/narrows-agent/src/cc/place.rs)."""
 NAMES = {
     "bbr-a": "narrows_bbr_a",
     "bbr-b": "narrows_bbr_b",
     "bbr-c": "narrows_bbr_c",
     "narrows_bbr": "narrows_bbr",
 }
-"""What a scenario calls them, and what the kernel does: its own `bbr` keeps that name."""
+"""Names in the kernel by names in scenarios. `bbr` is not here: it is the kernel's own."""
 _FOLDER = namespaces.FILES / "cc"
-"""A file for each that a run has loaded or found."""
+"""Folder with a file for each controller that runs loaded or found."""
 _RUNS = b"loaded by a run"
 _PATIENCE_SECONDS = 5.0
-"""A run's sockets are gone a moment after its namespaces."""
+"""A run's sockets disappear shortly after its namespaces."""
 _POLL_SECONDS = 0.1
 
 
@@ -40,23 +40,23 @@ def registered(name: str) -> str:
 
 
 def needed(plan: Plan) -> list[str]:
-    """Kernel names of those that a plan's flows have and that an agent has to load."""
+    """Kernel names of the controllers that a plan's flows use and that the agent must load."""
     given = {flow["transport"].get("cc") for flow in plan["flows"]}
     return [NAMES[name] for name in NAMES if name in given]
 
 
 def call(*arguments: str, done_so_far: Callable[[str], object] = lambda _: None) -> str:
-    """Run `narrows-agent cc`; what it prints.
+    """Run `narrows-agent cc` and return its output.
 
     Args:
-        arguments: its.
-        done_so_far: told what it printed before it failed, e.g. which of several were loaded.
+        arguments: its arguments.
+        done_so_far: called with its output if it fails, e.g. to print which of several were loaded.
 
     Raises:
-        KernelError: with its last words, or if there is no agent.
+        KernelError: with its last line, or if the agent is not installed.
     """
     done = subprocess.run(
-        [str(agents.program("which loads congestion controls")), "cc", *arguments],
+        [str(agents.program("which loads congestion controllers")), "cc", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -70,57 +70,57 @@ def call(*arguments: str, done_so_far: Callable[[str], object] = lambda _: None)
 
 
 def loaded() -> dict[str, dict[str, Any]]:
-    """What the agent says of each that is loaded, by the kernel's name."""
+    """The agent's report on each loaded controller, by the kernel's name."""
     rows: list[dict[str, Any]] = json.loads(call("list", "--json"))
     return {row["registered"]: row for row in rows if row["loaded"]}
 
 
 @contextmanager
 def at_hand(names: list[str]) -> Iterator[list[str]]:
-    """Load what is not loaded while the context lasts; yields notes about what was there already.
+    """Load controllers while the context lasts; yield notes about those that were loaded before.
 
-    Runs of a machine share what they load: the last that uses it unloads it.
+    Concurrent runs share a loaded controller. The last run that uses it unloads it.
 
     Args:
         names: the kernel's names.
 
     Raises:
-        KernelError: if one cannot be loaded.
+        KernelError: if a controller cannot be loaded.
     """
     if not names:
         yield []
         return
     _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-    door = _FOLDER / "door"  # one run at a time loads and unloads
+    lock = _FOLDER / "lock"  # one run at a time loads and unloads
     shares: list[_Share] = []
     try:
-        with locks.held(door):
+        with locks.held(lock):
             before = loaded()
             for name in names:
                 shares.append(_Share(name, name in before))
         yield [_note(before[share.name]) for share in shares if share.found]
     finally:
-        with locks.held(door):
+        with locks.held(lock):
             for share in shares:
                 share.give_up()
 
 
 class _Share:
-    """A run's part in a congestion control that runs loaded: a lock that all of them hold together."""
+    """A run's use of a loaded controller: a shared lock on the controller's file."""
 
     def __init__(self, name: str, there: bool) -> None:
         self.name = name
         if not there:
             call("load", name)
         self._file = os.open(_FOLDER / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        # Without other runs it was loaded by hand, or by a run that was killed: left as it is.
+        # If no other run holds the lock, it was loaded by hand or by a run that was killed: leave it loaded.
         self.found = there and (locks.take(self._file) or not self._is_runs())
         fcntl.flock(self._file, fcntl.LOCK_SH)
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, b"" if self.found else _RUNS, 0)
 
     def give_up(self) -> None:
-        """Unload what runs loaded, if this is the last of them."""
+        """Release the lock. If no other run holds it and a run loaded the controller, unload it."""
         if locks.take(self._file) and self._is_runs():
             _unload(self.name)
             os.ftruncate(self._file, 0)
@@ -136,7 +136,7 @@ def _note(row: dict[str, Any]) -> str:
 
 
 def _unload(name: str) -> None:
-    """Unload; somebody else's sockets may have it, and then it stays."""
+    """Unload a controller. It stays loaded if sockets of other programs use it."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:

@@ -235,8 +235,8 @@ def check_paths(plan: Plan, layout: Layout) -> None:
         if out.device != crossing.device:
             name = plan["links"][out.link]["name"]
             raise ScenarioError(
-                f"found 'ovs' with a path that the controller forwards otherwise: at "
-                f"{plan['nodes'][crossing.node]!r} by link {name!r} (fewest hops), expected 'route', or "
-                "paths with the fewest hops",
+                f"found 'ovs' with a path that differs from the controller's: at "
+                f"{plan['nodes'][crossing.node]!r} the controller uses link {name!r} (fewest hops), expected "
+                "'route', or paths with the fewest hops",
                 "kernel.forwarding",
             )

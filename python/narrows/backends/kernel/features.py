@@ -1,7 +1,7 @@
-"""What this machine has of what the kernel backend needs, found out by trying.
+"""Tests which requirements of the kernel backend this machine has.
 
-Each finding says what it is for and what would do; `narrows doctor` prints all of them, and a run that needs
-one that is missing stops with that line.
+Each finding states its use and a remedy. `narrows doctor` prints all findings. If a requirement is missing, a
+run stops with the line of that finding.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from narrows.backends.kernel.shell import KernelError, call
 CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 BPFFS = "/sys/fs/bpf"
-"""Where narrows-agent keeps what is pinned."""
+"""The file system in which narrows-agent pins objects."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked for."""
+    """One requirement or optional feature."""
 
     name: str
     have: bool
     needed: tuple[str, ...]
-    """Which of ``sim``, ``kernel``, ``vm`` and ``deploy`` cannot do without it; none: it is of use only."""
+    """Which of ``sim``, ``kernel``, ``vm`` and ``deploy`` require it (empty: it is optional)."""
     use: str
-    """What it is for."""
+    """Its purpose."""
     remedy: str
-    """What would do where it is missing."""
+    """How to get it, if it is missing."""
     detail: str = ""
     tried: bool = True
-    """Whether it was looked for at all; what was not may be there, but is nothing to rely on."""
+    """Whether the test ran. If not, the feature may exist, but no run relies on it."""
 
     @property
     def line(self) -> str:
@@ -51,7 +51,7 @@ TOOLS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("ip", ("kernel", "vm"), "namespaces and links", "install iproute2"),
     ("tc", ("kernel", "vm"), "rates and queues", "install iproute2"),
     ("nsenter", ("kernel", "vm"), "settings of namespaces", "install util-linux"),
-    ("chrt", ("kernel", "vm"), "agents beside other work", "install util-linux"),
+    ("chrt", ("kernel", "vm"), "priority for agents", "install util-linux"),
     ("ethtool", ("kernel", "vm"), "turning offloads off", "install ethtool"),
     ("bridge", (), "kernel.forwarding = 'bridge'", "install iproute2"),
     ("ovs-vswitchd", (), "kernel.forwarding = 'ovs'", "install openvswitch-switch"),
@@ -64,7 +64,7 @@ QDISCS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("pfifo", "pfifo limit 10", ("kernel",), "queues counted in packets"),
     ("bfifo", "bfifo limit 15000", ("kernel",), "queues counted in bytes"),
     ("clsact", "clsact", (), "BRF's switch on kernels without tcx"),
-    ("netem", "netem delay 1ms", (), "nothing that the relay does not do"),
+    ("netem", "netem delay 1ms", (), "kernel.delay = 'netem'"),
     ("fq", "fq", (), "pacing outside of TCP"),
     ("codel", "codel", (), "AQM below other tools"),
     ("fq_codel", "fq_codel", (), "AQM below other tools"),
@@ -73,7 +73,7 @@ QDISCS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
 
 
 def root() -> Finding:
-    """Root, or rather CAP_NET_ADMIN and CAP_SYS_ADMIN in the first user namespace."""
+    """Root with CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN."""
     have = os.geteuid() == 0 and _capable()
     return Finding(
         "root", have, ("kernel", "deploy"), "namespaces, packet sockets and eBPF", "run it as root (sudo)"
@@ -81,7 +81,7 @@ def root() -> Finding:
 
 
 def _capable() -> bool:
-    """CAP_NET_ADMIN (12), CAP_NET_RAW (13) and CAP_SYS_ADMIN (21) are in force."""
+    """Whether CAP_NET_ADMIN (12), CAP_NET_RAW (13) and CAP_SYS_ADMIN (21) are effective."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith("CapEff:"):
             mask = int(line.split()[1], 16)
@@ -95,18 +95,18 @@ def tools() -> list[Finding]:
 
 
 def congestion_controls() -> list[str]:
-    """Names of the congestion controls that flows can have: the kernel's, and the agent's where it is."""
+    """Congestion controllers that flows can use: the kernel's, and the agent's if it is installed."""
     try:
         found = CONGESTION.read_text(encoding="ascii").split()
     except OSError:
         return []
-    # Those of agents at work, of other runs too, are not for others; those that stay have names of their own.
+    # Leave out those of running agents, which only their own run may use, and those that the agent loads.
     found = [name for name in found if not name.startswith((agents.BRF, cc.PREFIX))]
     return [*found, agents.BRF, *cc.NAMES] if agents.find() else found
 
 
 def qdiscs() -> list[Finding]:
-    """Queueing disciplines, tried on a device of a namespace that is made for it and removed; as root."""
+    """Queueing disciplines, tried on a device in a temporary namespace. Needs root."""
     prefix = namespaces.new_prefix()
     name = prefix + "try"
     found: list[Finding] = []
@@ -127,7 +127,7 @@ def qdiscs() -> list[Finding]:
 
 
 def datapath() -> Finding:
-    """Open vSwitch's datapath in the kernel, where a scenario asks for it."""
+    """Open vSwitch's datapath in the kernel, for a scenario that asks for it."""
     return Finding(
         "module openvswitch",
         ovs.MODULE.exists(),
@@ -138,7 +138,7 @@ def datapath() -> Finding:
 
 
 def wanted(names: Iterable[str]) -> list[Finding]:
-    """Queueing disciplines that a plan cannot do without."""
+    """Queueing disciplines that a plan requires."""
     chosen = {f"qdisc {name}" for name in names}
     if not chosen:
         return []
@@ -161,9 +161,9 @@ def _try(command: list[str]) -> bool:
 
 
 def native() -> Finding:
-    """The native module, and in it the emulator."""
+    """The native module."""
     try:
-        from narrows import _native  # noqa: PLC0415 (its absence is a finding)
+        from narrows import _native  # noqa: PLC0415 (may be absent)
     except ImportError as error:
         return Finding(
             "native module", False, ("sim", "kernel", "vm"), "everything", "pip install -e .", str(error)
@@ -172,7 +172,7 @@ def native() -> Finding:
 
 
 def emulator() -> Finding:
-    """The real-time part."""
+    """The emulator in the native module."""
     try:
         from narrows import _native  # noqa: PLC0415
 
@@ -183,7 +183,7 @@ def emulator() -> Finding:
 
 
 def kernel() -> list[Finding]:
-    """Parts of the kernel that the eBPF data plane stands on."""
+    """Features of the kernel that the eBPF data plane uses."""
     release = os.uname().release
     version = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit())
     btf = Path("/sys/kernel/btf/vmlinux").exists()
@@ -200,7 +200,7 @@ def kernel() -> list[Finding]:
 
 
 def bpffs() -> Finding:
-    """The file system for pins, mounted once: a second mount hides the pins of the first."""
+    """The file system for pins, mounted exactly once: a second mount hides the pins of the first."""
     # proc_pid_mountinfo(5): file system, root and place are fields 3 to 5; the type follows the dash.
     fields = [line.split() for line in _lines("/proc/self/mountinfo")]
     systems = {mount[2] for mount in fields if mount[4] == BPFFS and mount[mount.index("-") + 1] == "bpf"}
@@ -218,16 +218,16 @@ def _lines(path: str) -> list[str]:
 
 
 def agent() -> Finding:
-    """The agent's program."""
+    """The program narrows-agent."""
     found = agents.find()
-    remedy = f"make agent, or {extras.remedy('kernel')}, or set {agents.VARIABLE}"
+    remedy = f"{extras.remedy('kernel')}, or make agent in a clone, or set {agents.VARIABLE}"
     return Finding(
         "narrows-agent", found is not None, ("deploy",), "BRF on real stacks", remedy, str(found or "")
     )
 
 
 def controller() -> Finding:
-    """The packages of the SDN controller."""
+    """The Python packages of the SDN controller."""
     lacking = extras.missing("controller")
     names = "packages of the controller" + (f" ({', '.join(lacking)})" if lacking else "")
     return Finding(
@@ -236,12 +236,12 @@ def controller() -> Finding:
 
 
 def sdn() -> list[Finding]:
-    """The same, where a scenario has an SDN controller."""
+    """The same, for a scenario with an SDN controller."""
     return [replace(controller(), needed=("kernel",))]
 
 
 def asked(options: Mapping[str, Any]) -> list[Finding]:
-    """Programs that a scenario's table [kernel] asks for."""
+    """Programs that a scenario's table [kernel] requires."""
     switches = {"bridge": "bridge", "ovs": "ovs-vswitchd"}
     names = {options.get("tool"), switches.get(options.get("forwarding", ""))}
     return [replace(finding, needed=("kernel",)) for finding in tools() if finding.name in names]
@@ -250,14 +250,14 @@ def asked(options: Mapping[str, Any]) -> list[Finding]:
 def require(
     *checks: Callable[[], Finding] | Callable[[], list[Finding]], parts: tuple[str, ...] = ("kernel",)
 ) -> None:
-    """Stop a run that lacks what it needs.
+    """Raise an error if a requirement is missing.
 
     Args:
-        checks: what to look for.
-        parts: of Narrows that the run stands on, see `Finding.needed`.
+        checks: functions that return findings.
+        parts: the parts of Narrows that the run uses, see `Finding.needed`.
 
     Raises:
-        KernelError: with the first finding that one of them cannot do without.
+        KernelError: with the line of the first finding that is missing and that one of these parts requires.
     """
     for check in checks:
         found = check()

@@ -1,18 +1,18 @@
-"""Where a plan's nodes, links and flows are placed in Linux: a pure function from a plan to a layout.
+"""Places a plan's nodes, links and flows in Linux. `lay_out` is a pure function from a plan to a layout.
 
     node            a network namespace
-    link a -> b     rate and queue: a qdisc at a's device; what lies behind it (delay, jitter, loss): a relay,
-                    which is a program of ours or, where it is asked for and can, the kernel's netem
-    pair of links   a's device and b's device are one veth pair; or, with a relay in either direction, two
-                    pairs whose other ends meet in the namespace `wire`, where the relay moves packets
+    link a -> b     a qdisc at a's device has the rate and the queue; a relay adds delay, jitter and loss;
+                    the relay is a program, or the kernel's netem if the scenario asks for it and netem can
+    pair of links   without a relay, the devices of a and b are one veth pair; with a relay in either
+                    direction there are two pairs, and the relay moves packets between them in `wire`
 
-Delay is never put at a device of the sender's own: TCP small queues (tcp_write_xmit, net/ipv4/tcp_output.c)
-hold a socket back while its packets wait in its own host, so a delay there would throttle it. Behind the
-host's veth a packet is no longer charged to its socket, in a router as in a bridge: `ss -tm` says t0 while
-the queue of the bottleneck is full.
+A sender's own device never delays packets. TCP small queues (tcp_write_xmit, net/ipv4/tcp_output.c) stop a
+socket while its packets wait in its own host, so a delay there would throttle it. Beyond the host's veth a
+packet is no longer charged to its socket, in a router or in a bridge: `ss -tm` shows t0 while the queue of
+the bottleneck is full.
 
-Each pair of endpoints has a pair of addresses of its own, and each node on its paths a route to either, so
-that packets take the simulator's paths whatever the metrics, and ACKs a `return_path` of theirs.
+Each pair of endpoints has its own pair of addresses, and each node on its paths has routes to both. So
+packets take the simulator's paths regardless of metrics, and ACKs can have their own `return_path`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from narrows.scenario.parts import Plan
 from narrows.scenario.routes import Routes
 
 WIRE = "wire"
-"""The namespace in which relays carry packets from one node to the next."""
+"""The namespace in which relays move packets between nodes."""
 CONTROL = "sdn"
-"""The namespace of the SDN controller, where a plan has one: see `control`."""
+"""The namespace of the SDN controller, if the plan has one; see `control`."""
 PACEC = "pacec"
 """The rate controller whose rates the SDN controller computes."""
 
@@ -46,16 +46,16 @@ _DEVICES = IPv4Address("10.128.0.0")
 
 @dataclass(frozen=True)
 class Port:
-    """The device that packets of a directed link leave by; it also receives those of the way back."""
+    """The device that sends the packets of a directed link. It receives those of the reverse link."""
 
     link: int
     node: int
     device: str
     mac: str
     address: str
-    """Next hop's address for those on the other side; no packet carries it."""
+    """The next hop's address in routes of the other side. No packet carries it."""
     queue: Qdisc | None
-    """Rate and queue; None if something else shapes: a relay, or an agent."""
+    """Rate and queue; None if a relay or an agent shapes."""
 
 
 @dataclass(frozen=True)
@@ -68,22 +68,22 @@ class Veth:
 
 @dataclass(frozen=True)
 class Relay:
-    """One direction through the wire."""
+    """One direction through `wire`."""
 
     link: int
     ingress: str
-    """Device in `wire` that its packets come from."""
+    """Device in `wire` that receives its packets."""
     egress: str
-    """Device in `wire` that they leave by."""
+    """Device in `wire` that sends them."""
     shapes: bool
-    """It also serves at the link's rate from the link's queue; otherwise the qdisc before it has done so."""
+    """Whether the relay also has the link's rate and queue; if not, a qdisc before it has them."""
     netem: Netem | None = None
-    """What the kernel does in the program's place."""
+    """The kernel's netem, which then replaces the program."""
 
 
 @dataclass(frozen=True)
 class Endpoints:
-    """Addresses of the flows that share ends, paths and class."""
+    """Addresses of all flows with the same ends, paths and class."""
 
     source: int
     """Sending node."""
@@ -102,20 +102,20 @@ class Endpoints:
 
 @dataclass(frozen=True)
 class Hop:
-    """A route: at `node` packets to `to` leave by `device` to the next hop `via`."""
+    """A route: `node` sends packets for `to` through `device` to the next hop `via`."""
 
     node: int
     to: str
     device: str
     via: str
     source: str | None
-    """The node's own address for it, where the path begins."""
+    """The node's source address, at the first node of the path."""
     ecn: bool = False
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """A static entry of a bridge: frames to `mac` leave by `device`."""
+    """A static entry of a bridge: frames to `mac` leave through `device`."""
 
     node: int
     mac: str
@@ -124,7 +124,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Match:
-    """Packets to `address` join class `klass` of the queue at the port of `link`."""
+    """Packets to `address` enter class `klass` of the queue at the port of `link`."""
 
     link: int
     address: str
@@ -133,31 +133,31 @@ class Match:
 
 @dataclass
 class Layout:
-    """Everything that is made in the kernel for a plan."""
+    """All kernel objects of a plan."""
 
     nodes: list[str]
     kinds: list[str]
-    """Per node: ``host`` (ends flows or routes), ``route``, ``bridge`` or ``ovs``."""
+    """Per node: ``host`` (has ends of flows, and routes), ``route``, ``bridge`` or ``ovs``."""
     mtu: int
     ports: list[Port]
     veths: list[Veth] = field(default_factory=list)
     relays: list[Relay] = field(default_factory=list)
     endpoints: list[Endpoints] = field(default_factory=list)
     of_flow: list[int] = field(default_factory=list)
-    """For each flow of the plan its endpoints."""
+    """For each flow of the plan, the index of its endpoints."""
     hops: list[Hop] = field(default_factory=list)
     crossings: list[Crossing] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
     datapath: str = "netdev"
-    """Open vSwitch's: ``system`` (the kernel's module) or ``netdev`` (in user space)."""
+    """Datapath of Open vSwitch: ``system`` (the kernel's module) or ``netdev`` (user space)."""
     receive_buffer: int = 0
     """Bytes of a TCP socket's receive buffer."""
     control: list[int] = field(default_factory=list)
-    """Nodes that the SDN controller talks to: those with rate controllers, and Open vSwitch bridges."""
+    """Nodes that the SDN controller controls: those with rate controllers, and Open vSwitch bridges."""
 
     @property
     def send_buffer(self) -> int:
-        """Bytes of what sends, so many that it limits nobody before the receiver does."""
+        """Bytes of a TCP socket's send buffer, so large that the receive buffer limits a flow first."""
         return max(self.receive_buffer, buffers.DEFAULT)
 
     @cached_property
@@ -167,7 +167,7 @@ class Layout:
 
     @property
     def disciplines(self) -> set[str]:
-        """Queueing disciplines beyond those that every plan needs."""
+        """Queueing disciplines that this plan needs and other plans do not."""
         leaves = [port.queue.leaf for port in self.ports if port.queue is not None]
         marking = {"codel"} if any(leaf is not None and leaf.mark is not None for leaf in leaves) else set()
         return marking | ({"netem"} if any(relay.netem for relay in self.relays) else set())
@@ -184,9 +184,9 @@ class Layout:
 
 
 def has_agent(controller: Plan) -> bool:
-    """Whether an agent is at a controlled port.
+    """Whether a controlled port has an agent.
 
-    PACEC's ports at which no flow begins (`edge = false`) need none: the SDN controller reads their counters.
+    PACEC's ports where no flow begins (`edge = false`) have none: the SDN controller reads their counters.
     """
     return not (controller["kind"] == PACEC and controller["params"].get("edge") is False)
 
@@ -195,12 +195,12 @@ def lay_out(plan: Plan, forwarding: str = "route", delay: str = "relay") -> Layo
     """Place a plan.
 
     Args:
-        plan: what to run.
-        forwarding: ``route``, ``bridge`` or ``ovs``: what nodes do that only forward.
-        delay: ``relay`` or ``netem``: what delays and loses packets, where netem can.
+        plan: the plan of a run.
+        forwarding: ``route``, ``bridge`` or ``ovs``, for nodes that only forward.
+        delay: ``relay`` or ``netem``, for the delay and loss of links that netem supports.
 
     Raises:
-        ScenarioError: if the plan holds what has no place in Linux.
+        ScenarioError: if the plan has a feature that Linux lacks.
     """
     return _Placement(plan, forwarding, delay).layout
 
@@ -318,13 +318,13 @@ class _Placement:
             first = last + 1
 
     def _agreeing(self, crossings: dict[Crossing, None]) -> list[Crossing]:
-        """A bridge knows one way to a MAC address; paths that need two have no place on bridges."""
+        """Check that each bridge needs one device per MAC address, because a bridge supports only one."""
         by_target: dict[tuple[int, str], str] = {}
         for crossing in crossings:
             device = by_target.setdefault((crossing.node, crossing.mac), crossing.device)
             if device != crossing.device:
                 raise ScenarioError(
-                    f"found paths to one neighbour that part at {self.plan['nodes'][crossing.node]!r}, "
+                    f"found different paths to one neighbour at {self.plan['nodes'][crossing.node]!r}, "
                     "expected 'route' for this network",
                     "kernel.forwarding",
                 )
@@ -332,7 +332,7 @@ class _Placement:
 
 
 def reverse_links(links: list[Plan]) -> list[int]:
-    """For each directed link the one that is its way back: the first that is left between the same nodes."""
+    """For each directed link its reverse: the first unpaired link between the same nodes."""
     waiting: dict[tuple[int, int], list[int]] = {}
     back = [-1] * len(links)
     for index, link in enumerate(links):
@@ -345,13 +345,13 @@ def reverse_links(links: list[Plan]) -> list[int]:
     alone = [index for index, other in enumerate(back) if other < 0]
     if alone:
         raise ScenarioError(
-            f"found {links[alone[0]]['name']!r} without a way back, expected links in pairs", "links"
+            f"found {links[alone[0]]['name']!r} without a reverse link, expected links in pairs", "links"
         )
     return back
 
 
 def flow_paths(routes: Routes, flow: Plan) -> tuple[list[int], list[int]]:
-    """Links that a flow's data and its ACKs pass."""
+    """Links on the paths of a flow's data and ACKs."""
     forth = routes.between(flow["from"], flow["to"])
     if flow["return_path"]:
         back = [hop for a, b in pairwise(flow["return_path"]) if (hop := routes.hop(a, b)) is not None]

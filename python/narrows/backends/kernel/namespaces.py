@@ -1,8 +1,9 @@
-"""Names of namespaces, and removing them with all that runs in them: this run's, or those of runs that died.
+"""Names namespaces, and removes those of a run or of dead runs, with all processes in them.
 
-A namespace is called ``nrw-<pid>-<run>-<node>``. One whose process is gone is a remain: whatever was killed
-before it could clean up (SIGKILL) is swept by the next run. Devices go with their namespaces. What programs
-of a run keep in files lies in a folder of the same name below /run/narrows, and goes the same way.
+The name of a namespace is ``nrw-<pid>-<run>-<node>``. If the process <pid> does not exist, the namespace
+was left by a run that was killed (SIGKILL) before it could clean up. The next run removes it. Devices are
+removed with their namespaces. Files of a run's programs are in a folder below /run/narrows with the same
+kind of name, which is removed in the same way.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from narrows.signals import undisturbed
 RUN = Path("/run/netns")
 """Where ip(8) keeps named namespaces."""
 FILES = Path("/run/narrows")
-"""Folders of runs, for sockets, logs and configurations of programs."""
+"""Folders of runs, for the sockets, logs and configurations of their programs."""
 _NAME = re.compile(r"nrw-(?P<pid>\d+)-(?P<run>\d+)-\w*")
 _numbers = itertools.count()
 _PATIENCE_SECONDS = 2.0
@@ -35,12 +36,12 @@ def new_prefix() -> str:
 
 
 def path(name: str) -> str:
-    """The file that stands for a namespace."""
+    """The file of a namespace."""
     return str(RUN / name)
 
 
 def folder(prefix: str) -> Path:
-    """The run's folder, made if there is none."""
+    """The run's folder, which is created if necessary."""
     made = FILES / prefix
     made.mkdir(mode=0o700, parents=True, exist_ok=True)
     return made
@@ -52,7 +53,7 @@ def ours(prefix: str) -> list[str]:
 
 
 def remains() -> list[str]:
-    """Namespaces of runs whose process is gone."""
+    """Namespaces of runs whose process no longer exists."""
     return _dead(RUN)
 
 
@@ -62,7 +63,7 @@ def _dead(place: Path) -> list[str]:
 
 
 def sweep() -> list[str]:
-    """Remove the remains of dead runs; what was removed."""
+    """Remove the namespaces and folders of dead runs; return their names."""
     names = remains()
     remove(names)
     folders = _dead(FILES)
@@ -72,21 +73,21 @@ def sweep() -> list[str]:
 
 
 def clean(prefix: str) -> None:
-    """Remove all that a run made, however often Ctrl-C is pressed meanwhile."""
+    """Remove everything that a run created. Ctrl-C does not interrupt this."""
     with undisturbed():
         remove(ours(prefix))
         shutil.rmtree(FILES / prefix, ignore_errors=True)
         with contextlib.suppress(OSError):
-            FILES.rmdir()  # the last one
+            FILES.rmdir()  # succeeds for the last run only
 
 
 def remove(names: Iterable[str]) -> None:
-    """Kill what runs in namespaces, and remove them."""
+    """Kill the processes in namespaces, and remove the namespaces."""
     names = list(names)
     _kill_inside(names)
     for name in names:
-        # Also a file that ip(8) made and mounted nothing on, because it was killed in between.
-        # In a session of its own: Ctrl-C at a terminal goes to all of its processes.
+        # In its own session, because Ctrl-C at a terminal signals all processes of the foreground group.
+        # If ip(8) was killed before it mounted the namespace, only a file is left: unlink it.
         command = ["ip", "netns", "delete", name]
         done = subprocess.run(command, capture_output=True, check=False, start_new_session=True)
         if done.returncode:

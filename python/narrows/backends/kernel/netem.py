@@ -30,8 +30,8 @@ class Netem:
 def netem(link: Plan) -> Netem | None:
     """A link's delay and loss, or None if netem cannot model them as the scenario means them.
 
-    netem cannot model: changes during the run; jitter, because netem then reorders packets; duplicates,
-    because netem offers them to the queue again; correlated losses; and rates that HTB cannot have.
+    netem does not support changes during the run, correlated losses, or rates that HTB does not support. With
+    jitter it reorders packets, and it offers duplicates to the queue again.
     """
     delays, losses = link["delay"], link["loss"]
     if len(delays) > 1 or len(losses) > 1 or link["jitter"] or link["duplicate"] or relay_shapes(link):

@@ -17,9 +17,9 @@ from narrows.errors import one_line
 REAL_TIME = ("chrt", "--rr", "--reset-on-fork", "1")
 """Command prefix for real-time scheduling of forwarding programs and of the agent's loop.
 
-The loop measures rates every 10 ms. If other work delays one measurement, the next interval is too short. On
-a busy machine, normal scheduling gave 8 false bursts per second and a link measured at four times its rate;
-real-time scheduling gave none, and rates within 5 % (measured).
+The loop measures rates every 10 ms. If other work delays one measurement, the next interval is too short.
+On a busy machine, normal scheduling gave 8 false bursts per second, and a link measured at four times its
+rate. Real-time scheduling gave none, and rates within 5 % (measured).
 """
 _GRACE_SECONDS = 2.0
 

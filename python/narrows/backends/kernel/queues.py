@@ -106,8 +106,8 @@ def qdisc(link: Plan, key: str) -> Qdisc:
         return Qdisc(steps, None, classes)
     if _is_marking(queue):
         raise ScenarioError(
-            "found 'threshold' behind a rate that changes, expected a rate that stays: the kernel "
-            "backend marks by the time that a queue of this length takes",
+            "found 'threshold' at a link whose rate changes, expected a constant rate: the kernel backend "
+            "converts the queue length to a queueing time",
             key,
         )
     raise _missing(queue, "a length, 'htb', or 'threshold'", key)

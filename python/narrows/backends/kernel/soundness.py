@@ -66,5 +66,5 @@ def line(by_run: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def notes(by_run: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The notes to print beside the verdict, each once."""
+    """The notes to print after the verdict, without duplicates."""
     return list(dict.fromkeys(note for verdict in by_run.values() for note in verdict.get("notes", [])))

@@ -1,6 +1,6 @@
 """The vm backend: the kernel backend inside a distribution's kernel, in virtual time.
 
-A kernel package is unpacked (`package`), the files that the backend needs there are found (`closure`) and
-packed (`archive`); QEMU boots them once (`machine`) and the running guest is saved (`image`). Each run begins
-from that saved guest, with its plan in a file that the guest can read without waiting for anything (`guest`).
+`package` unpacks a kernel package, `closure` finds the files that the backend needs in the guest, and
+`archive` packs them. `machine` boots them once in QEMU, and `image` saves the running guest. Each run
+begins from the saved guest, with its plan in a file that `guest` can read without waiting.
 """

@@ -213,7 +213,7 @@ def prepared() -> Kernel:
 
 
 def ensure(say: Callable[[str], None]) -> Image:
-    """The saved guest, made anew if there is none or if its inputs have changed.
+    """The saved guest. It is made again if there is none, or if its inputs have changed.
 
     Raises:
         VmError: if there is no kernel, or if the guest does not boot.

@@ -46,7 +46,7 @@ def load(
 
 @cc.command(name="list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the congestion controllers, which are loaded, and how many connections use each."""
+    """List the congestion controllers, whether each is loaded, and its number of connections."""
     from narrows.cli import cc as work  # noqa: PLC0415
 
     work.list_(as_json=as_json)

@@ -12,13 +12,13 @@ from narrows.cli.commands.shared import Json
 
 def compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="Folder of results.", show_default=False)],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Another one.", show_default=False)],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another folder of results.", show_default=False)],
     as_json: Json = False,
 ) -> None:
     """Compare two folders of results.
 
-    For example a simulation and the same scenario on real stacks. Exit codes: 0 if all judged figures are
-    within their tolerances, 1 if one is beyond, 2 if the folders cannot be compared.
+    For example, compare a simulation with the same scenario on real stacks. Exit codes: 0 if all judged
+    figures are within their tolerances, 1 if one is beyond, 2 if the folders cannot be compared.
     """
     from narrows.cli import compare as work  # noqa: PLC0415
 

@@ -8,8 +8,8 @@ from narrows.cli.commands.shared import Json
 def doctor(as_json: Json = False) -> None:
     """Check what this machine supports.
 
-    These are the simulator, the kernel and vm backends, and deployment. Exit codes: 0 if the simulator works,
-    else 1.
+    The checks cover the simulator, the kernel and vm backends, and deployment. Exit codes: 0 if the
+    simulator works, else 1.
     """
     from narrows.cli import doctor as work  # noqa: PLC0415
 

@@ -19,13 +19,16 @@ def matrix(
             metavar="[NAME]...",
             autocompletion=beginning(congestion_controllers),
             show_default=False,
-            help="Congestion controllers (default: all that need no help of the network, without variants: "
-            "names that end in -literal, -recent or -hystartpp; dctcp only with --mark).",
+            help="Congestion controllers (default: all that work without support from the "
+            "network, except variants, whose names end in -literal, -recent or -hystartpp; dctcp only with "
+            "--mark).",
         ),
     ] = None,
     everyone: Annotated[
         bool,
-        typer.Option("--all", help="All congestion controllers, with the network's help where they need it."),
+        typer.Option(
+            "--all", help="All congestion controllers, with support from the network for those that need it."
+        ),
     ] = False,
     rate: Annotated[
         str,

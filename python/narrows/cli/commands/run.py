@@ -42,7 +42,7 @@ def run(
 ) -> None:
     """Run a scenario, write its tables and print a summary.
 
-    Results of an earlier run in the same folder are replaced when the new run is complete.
+    When the run is complete, it replaces earlier results in the same folder.
     """
     # numpy would start a thread per core for linear algebra, which a run does not use.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,4 +1,4 @@
-"""Parameters that several commands have."""
+"""Parameters that several commands share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from narrows.cli.commands.values import scenario_keys
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells count it: 128 + SIGINT."""
+"""Exit code after Ctrl-C, by the convention of shells: 128 + SIGINT."""
 
 
 class On(StrEnum):

@@ -42,7 +42,7 @@ def study(
         typer.Option(
             "--on",
             show_default=False,
-            help=f"{ON_HELP}. kernel and vm run shorter experiments and simulate the same (default: sim).",
+            help=f"{ON_HELP}. kernel and vm run shorter experiments, and also simulate them (default: sim).",
         ),
     ] = On.SIM,
     reuse: Annotated[bool, typer.Option("--reuse", help="Keep the tables of an earlier call.")] = False,

@@ -68,7 +68,7 @@ def build(folder: Path) -> Path:
 
 
 def _flows(text: str) -> list[dict[str, Any]] | None:
-    """The output of a run about its flows; None if there is none."""
+    """The flows in the output of a run, or None if the output is incomplete."""
     try:
         flows: list[dict[str, Any]] = json.loads(text)
         whole = all(flow.keys() >= _NEEDED for flow in flows) and len(flows) > 0
