@@ -106,8 +106,8 @@ def _usage(error: Any) -> str:
 
 def main() -> None:
     """Entry point of the console script."""
-    # Imports allocate many objects that stay. With Python's default threshold, garbage collection takes a tenth
-    # of a short run.
+    # Imports allocate many objects that stay. With Python's default threshold, garbage collection takes a
+    # tenth of a short run.
     gc.set_threshold(_ALLOCATIONS)
     try:
         code = app(standalone_mode=False, prog_name="narrows")  # standalone, typer prints errors in a box
