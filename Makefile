@@ -106,8 +106,12 @@ export PROPTEST_RNG_SEED
 rust-test: ## Rust tests: unit tests, vectors, properties, behaviour snapshots
 	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet
 
+# These tests measure in real time, so nothing else runs beside them.
+REAL_TIME_TESTS = tests/python/kernel tests/python/controller
+
 python-test: setup try-agent ## Python tests; browser and kernel tests only if a browser is installed and as root
-	$(BIN)/pytest tests/python
+	$(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile
+	$(BIN)/pytest $(REAL_TIME_TESTS)
 
 crates: ## Package narrows-control and narrows-sim as for crates.io, and build them and their documentation
 	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet -p narrows-control -p narrows-sim
