@@ -29,7 +29,8 @@ def main() -> int:
         one, two = Path(name, "one-thread"), Path(name, "threads")
         # At the same time, because the run on one thread leaves other cores idle.
         studies = [start_study(one, jobs=1), start_study(two, jobs=2)]
-        if any([study.wait() for study in studies]):  # a list, so that both have ended
+        codes = [study.wait() for study in studies]
+        if any(codes):
             print("determinism: the study failed")
             return 1
         files = tables(one)

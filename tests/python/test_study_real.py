@@ -230,8 +230,9 @@ def test_a_difference_as_small_as_between_seeds_is_marked(tmp_path: Path, real: 
     pair = next(p for p in outcome.real.comparisons["E6"].pairs if p.figure == "goodput_bps")
     spread = (80.0, 100.0, 120.0) if words else (99.0, 100.0, 101.0)
     for item, value in zip(outcome.runs["E6"].where({"controller": "cubic"}), spread, strict=True):
-        flows = item.tables["flows"]
-        flows["goodput_bps"] = np.full(len(flows["goodput_bps"]), value * 1e6)  # type: ignore[index]
+        flows = dict(item.tables["flows"])
+        flows["goodput_bps"] = np.full(len(flows["goodput_bps"]), value * 1e6)
+        item.tables["flows"] = flows  # type: ignore[index]
     outcome.real.comparisons["E6"].pairs[:] = [replace(pair, a=100e6, b=real * 1e6)]
     table = side_by_side(STUDY.experiment("E6"), outcome)
     assert table is not None
