@@ -22,8 +22,18 @@ class Cancel:
     def is_set(self) -> bool:
         """Whether `set` was called."""
 
+class Clock:
+    """The simulated time of a run in another thread."""
+
+    def __init__(self) -> None: ...
+    def nanos(self) -> int:
+        """Simulated nanoseconds. The run updates them after each 65536 events, and at its end."""
+
 def run(
-    plan_json: str, cancel: Cancel | None = None, controllers: Mapping[str, type] = ...
+    plan_json: str,
+    cancel: Cancel | None = None,
+    controllers: Mapping[str, type] = ...,
+    clock: Clock | None = None,
 ) -> dict[str, Any]:
     """Run a plan; the interpreter's lock is released meanwhile.
 
@@ -31,6 +41,7 @@ def run(
         plan_json: the plan.
         cancel: what ends the run early.
         controllers: Python classes by the name that `cc` has in the plan.
+        clock: receives the simulated time.
 
     Raises:
         PlanError: one line, if the plan is refused.

@@ -9,7 +9,7 @@ mod path_rates;
 mod sdn;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use controller::{Failure, PyController, PyWindow};
@@ -48,6 +48,25 @@ impl Cancel {
     }
 }
 
+/// The simulated time of a run in another thread.
+#[pyclass(frozen)]
+#[derive(Default)]
+struct Clock {
+    nanos: Arc<AtomicU64>,
+}
+
+#[pymethods]
+impl Clock {
+    #[new]
+    fn new() -> Self {
+        Clock::default()
+    }
+
+    fn nanos(&self) -> u64 {
+        self.nanos.load(Ordering::Relaxed)
+    }
+}
+
 fn parse(plan_json: &str) -> PyResult<Plan> {
     serde_json::from_str(plan_json).map_err(|e| PlanError::new_err(format!("plan: {e}")))
 }
@@ -61,19 +80,22 @@ fn find(classes: &BTreeMap<String, Py<PyAny>>, failure: &Failure, name: &str) ->
 }
 
 #[pyfunction]
-#[pyo3(signature = (plan_json, cancel=None, controllers=BTreeMap::new()))]
+#[pyo3(signature = (plan_json, cancel=None, controllers=BTreeMap::new(), clock=None))]
 fn run<'py>(
     py: Python<'py>,
     plan_json: &str,
     cancel: Option<&Cancel>,
     controllers: BTreeMap<String, Py<PyAny>>,
+    clock: Option<&Clock>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let flag = cancel.map(|c| c.flag.clone()).unwrap_or_default();
+    let nanos = clock.map(|c| c.nanos.clone()).unwrap_or_default();
     let plan = parse(plan_json)?;
     let failure = Failure { error: Arc::new(Mutex::new(None)), cancel: flag.clone() };
     let noted = failure.error.clone();
-    let outcome =
-        py.detach(move || narrows_sim::run_with(&plan, &flag, &|name| find(&controllers, &failure, name)));
+    let outcome = py.detach(move || {
+        narrows_sim::run_observed(&plan, &flag, &nanos, &|name| find(&controllers, &failure, name))
+    });
     if let Some(error) = noted.lock().ok().and_then(|mut slot| slot.take()) {
         return Err(error);
     }
@@ -138,6 +160,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("version", env!("CARGO_PKG_VERSION"))?;
     m.add("PlanError", m.py().get_type::<PlanError>())?;
     m.add_class::<Cancel>()?;
+    m.add_class::<Clock>()?;
     m.add_class::<PyWindow>()?;
     m.add_class::<path_rates::PyPacec>()?;
     m.add_class::<sdn::PySdn>()?;

@@ -27,4 +27,4 @@ mod world;
 
 pub use error::Error;
 pub use probe::{Column, Table};
-pub use world::{Controllers, Counts, Results, route, run, run_with};
+pub use world::{Controllers, Counts, Results, route, run, run_observed, run_with};

@@ -3,9 +3,11 @@
 
 mod common;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use common::*;
+use narrows_control::congestion::{Ack, Congestion, Controller, Window, registry};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::plan::{
     AppPlan, ControllerPlan, FlowPlan, HtbClassPlan, JitterPlan, LimitPlan, LossPlan, MarkPlan, Plan,
@@ -357,4 +359,56 @@ fn a_cancelled_run_returns_an_error() {
     let mut plan = path(mbit(100), ms(10), fifo(packets(100)), 60);
     plan.flows = vec![bulk("reno")];
     assert_eq!(narrows_sim::run(&plan, &AtomicBool::new(true)), Err(narrows_sim::Error::Cancelled));
+}
+
+/// A controller with a constant window that records the reported time at each ACK.
+struct Reader {
+    clock: Arc<AtomicU64>,
+    seen: Arc<Mutex<Vec<(u64, u64)>>>,
+}
+
+impl Controller for Reader {
+    fn name(&self) -> &'static str {
+        "reader"
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        window.cwnd = 60;
+        let pair = (self.clock.load(Ordering::Relaxed), ack.now.as_nanos());
+        self.seen.lock().expect("no thread panicked").push(pair);
+    }
+
+    fn on_congestion(&mut self, _: &Congestion, _: &mut Window) {}
+}
+
+#[test]
+fn a_run_reports_its_simulated_time() {
+    let mut plan = path(mbit(100), ms(10), fifo(packets(100)), 60);
+    plan.flows = vec![bulk("reader")];
+    let (clock, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let controllers =
+        |_: &str| Some(Box::new(Reader { clock: clock.clone(), seen: seen.clone() }) as Box<dyn Controller>);
+    narrows_sim::run_observed(&plan, &AtomicBool::new(false), &clock, &controllers).expect("a valid plan");
+    assert_eq!(clock.load(Ordering::Relaxed), plan.duration.as_nanos());
+
+    let seen = seen.lock().expect("no thread panicked");
+    assert!(seen.is_sorted(), "times decrease");
+    assert!(seen.iter().all(|(reported, now)| reported <= now), "a time is in the future");
+    let mut reported: Vec<u64> = seen.iter().map(|(reported, _)| *reported).collect();
+    reported.dedup();
+    assert!(reported.len() > 5, "few reports: {reported:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn reports_of_the_time_do_not_change_results(seed in 0_u64..1000) {
+        let plan = busy(seed);
+        let clock = AtomicU64::new(0);
+        let observed =
+            narrows_sim::run_observed(&plan, &AtomicBool::new(false), &clock, &registry::build).expect("a valid plan");
+        prop_assert_eq!(format!("{observed:?}"), format!("{:?}", run(&plan)));
+        prop_assert_eq!(clock.into_inner(), plan.duration.as_nanos());
+    }
 }

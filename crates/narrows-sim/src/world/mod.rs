@@ -8,7 +8,7 @@ mod samples;
 mod signalling;
 mod switches;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use narrows_control::congestion::{self, Controller};
 use narrows_control::units::Time;
@@ -56,8 +56,8 @@ pub struct Counts {
     pub peak_flows: u64,
 }
 
-/// Number of events between two checks of the cancel flag.
-const CANCEL_INTERVAL: u64 = 1 << 16;
+/// Number of events between two checks of the cancel flag and two reports of the time.
+const REPORT_INTERVAL: u64 = 1 << 16;
 
 /// Simulates a plan. The same plan gives the same results, bit for bit.
 ///
@@ -75,9 +75,23 @@ pub type Controllers<'a> = &'a dyn Fn(&str) -> Option<Box<dyn Controller>>;
 /// # Errors
 /// As [`run`].
 pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: Controllers<'_>) -> Result<Results, Error> {
+    run_observed(plan, cancel, &AtomicU64::new(0), controllers)
+}
+
+/// As [`run_with`], and stores the simulated time (ns) in `clock`, for a progress bar in another thread: at intervals
+/// of some ten thousand events, and the plan's duration at the end.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_observed(
+    plan: &Plan,
+    cancel: &AtomicBool,
+    clock: &AtomicU64,
+    controllers: Controllers<'_>,
+) -> Result<Results, Error> {
     plan.check_with(controllers)?;
     let mut world = World::new(plan, controllers)?;
-    world.run(cancel)?;
+    world.run(cancel, clock)?;
     Ok(world.finish())
 }
 
@@ -155,20 +169,24 @@ impl<'p> World<'p> {
         Ok(world)
     }
 
-    fn run(&mut self, cancel: &AtomicBool) -> Result<(), Error> {
+    fn run(&mut self, cancel: &AtomicBool, clock: &AtomicU64) -> Result<(), Error> {
         let end = Time::ZERO + self.plan.duration;
         while let Some(event) = self.events.pop() {
             if event.at > end {
                 break;
             }
             self.counts.events += 1;
-            if self.counts.events.is_multiple_of(CANCEL_INTERVAL) && cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+            if self.counts.events.is_multiple_of(REPORT_INTERVAL) {
+                clock.store(event.at.as_nanos(), Ordering::Relaxed);
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(Error::Cancelled);
+                }
             }
             self.now = event.at;
             self.dispatch(event);
         }
         self.now = end;
+        clock.store(end.as_nanos(), Ordering::Relaxed);
         Ok(())
     }
 
