@@ -30,8 +30,8 @@ from narrows.version import release
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished runs and the number of all runs."""
-Clock = Callable[[float], None]
-"""Called several times a second with the sum of the simulated seconds of all active runs."""
+Clock = Callable[[float, int], None]
+"""Called several times a second with simulated seconds (sum over active runs) and the number of all runs."""
 
 RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
 """Counters of a run in the table of runs, for every backend."""
@@ -211,8 +211,8 @@ def _run_all(
             while not finished:
                 # If another thread starts a program, Ctrl-C may not wake this one (1 of 12 tries): poll.
                 finished, active = wait(active, _NAP_SECONDS, FIRST_COMPLETED)
-                if clock is not None and isinstance(backend, HasClock):
-                    clock(backend.active_seconds())
+                if not finished and clock is not None and isinstance(backend, HasClock):
+                    clock(backend.active_seconds(), len(runs))
             for future in finished:
                 future.result()
                 done += 1

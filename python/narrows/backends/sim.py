@@ -14,6 +14,7 @@ from narrows import _native
 from narrows.backends import Output
 from narrows.errors import ScenarioError, choice, found, hint
 from narrows.scenario.parts import Plan
+from narrows.units import NANOS_PER_SEC
 
 
 class Simulator:
@@ -45,6 +46,7 @@ class Simulator:
 
     def __init__(self, controllers: Mapping[str, type] | None = None) -> None:
         self._cancel = _native.Cancel()
+        self._clocks: set[_native.Clock] = set()
         self._controllers = dict(controllers or {})
 
     def facts(self) -> dict[str, Any]:
@@ -60,13 +62,17 @@ class Simulator:
 
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
+        clock = _native.Clock()
+        self._clocks.add(clock)
         try:
-            output = _native.run(_json(plan), self._cancel, self._controllers)
+            output = _native.run(_json(plan), self._cancel, self._controllers, clock)
         except _native.PlanError as error:
             raise translate(str(error), plan) from None
         except Exception as error:
             _say_where(error)
             raise
+        finally:
+            self._clocks.discard(clock)
         # The simulator counts a packet when its transmission begins. So the measurement interval can have one
         # packet too many or too few, and the utilisation of a full link can exceed 1.
         output["links"]["utilisation"] = np.minimum(output["links"]["utilisation"], 1.0)
@@ -75,6 +81,10 @@ class Simulator:
     def cancel(self) -> None:
         """End all runs soon."""
         self._cancel.set()
+
+    def active_seconds(self) -> float:
+        """Simulated seconds of all active runs, summed."""
+        return sum(clock.nanos() for clock in self._clocks.copy()) / NANOS_PER_SEC
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Values that `cc` may have."""

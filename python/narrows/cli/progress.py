@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from narrows.units import NANOS_PER_SEC
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, Task, TaskID
 
 
 class Lines:
@@ -28,6 +29,27 @@ class Lines:
             print(f"{self._name}: {done} of {total} runs", file=sys.stderr)
 
 
+def simulated(passed_s: float, whole_s: float, left_s: float | None) -> str:
+    """How far a single run is, e.g. ``12.0 of 60.0 s simulated, 8 s left``.
+
+    Args:
+        passed_s: simulated seconds.
+        whole_s: duration of the run in simulated seconds.
+        left_s: estimated wall time to the end, in seconds; None if there is no estimate yet.
+    """
+    text = f"{passed_s:.1f} of {whole_s:.1f} s simulated"
+    return text if left_s is None else f"{text}, {_time(left_s)} left"
+
+
+def _time(seconds: float) -> str:
+    """Whole seconds in two units at most."""
+    minutes, secs = divmod(math.ceil(seconds), 60)
+    hours, mins = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {mins} min"
+    return f"{mins} min {secs} s" if mins else f"{secs} s"
+
+
 @dataclass
 class Bar:
     """A bar whose unit is simulated seconds, so that it also moves during a single run."""
@@ -38,6 +60,8 @@ class Bar:
     """Simulated length of a run."""
     done: int = 0
     total: int = 1
+    passed_s: float = 0.0
+    """Simulated seconds of all runs. They never decrease, although a run that ends leaves the clock early."""
     has_clock: bool = False
 
     def __call__(self, done: int, total: int) -> None:
@@ -45,23 +69,24 @@ class Bar:
         self.done, self.total = done, total
         self._show(0.0)
 
-    def clock(self, active_s: float) -> None:
+    def clock(self, active_s: float, total: int) -> None:
         """Report the simulated seconds of the runs that are not finished, summed over them."""
-        self.has_clock = True
+        self.total, self.has_clock = total, True
         self._show(active_s)
 
     def _show(self, active_s: float) -> None:
         whole = self.total * self.duration_s
-        passed = min(self.done * self.duration_s + active_s, whole)
+        self.passed_s = min(max(self.passed_s, self.done * self.duration_s + active_s), whole)
         if self.total == 1 and not self.has_clock:
             # Without a clock the end of a single run is unknown: the bar pulses.
             self.bar.update(self.task, total=None, state=f"{whole:g} s to simulate")
             return
+        self.bar.update(self.task, completed=self.passed_s, total=whole, is_single=self.total == 1)
         if self.total == 1:
-            text = f"{passed:.1f} of {whole:g} s simulated"
+            text = simulated(self.passed_s, whole, self.bar.tasks[self.task].time_remaining)
         else:
             text = f"{self.done} of {self.total} runs"
-        self.bar.update(self.task, completed=passed, total=whole, state=text)
+        self.bar.update(self.task, state=text)
 
 
 @contextmanager
@@ -72,14 +97,15 @@ def progress_of(name: str, duration_ns: int) -> Iterator[Bar | Lines]:
         return
     from rich.console import Console  # noqa: PLC0415 (needed on a terminal only)
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
+    class Left(TimeRemainingColumn):
+        """The time left of a sweep. The state of a single run has it."""
+
+        def render(self, task: Task) -> Text:
+            return Text() if task.fields["is_single"] else super().render(task).append(" left")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), Left())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=None, state="")
+        task = bar.add_task(name, total=None, state="", is_single=True)
         yield Bar(bar, task, duration_ns / NANOS_PER_SEC)
