@@ -26,7 +26,7 @@ def beside_linux(tmp_path_factory):
     return runner.run(asked, None, source.backend, source=source, simulator=sweep.simulator(), jobs=2)
 
 
-def test_all_fifteen_are_there(beside_linux):
+def test_all_fifteen_algorithms_are_present(beside_linux):
     assert not beside_linux.absent, "the recording is of another grid: record again"
     assert sorted(judge.by_algorithm(beside_linux.findings)) == sorted(runner.LINUX)
     assert all(not math.isnan(finding.errors["goodput_bps"]) for finding in beside_linux.findings)

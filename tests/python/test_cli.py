@@ -78,13 +78,13 @@ def test_run_takes_overrides(narrows):
         ),
     ],
 )
-def test_mistakes_are_one_line_and_exit_2(narrows, tmp_path, args, message):
+def test_mistakes_give_a_one_line_error_and_exit_2(narrows, tmp_path, args, message):
     assert narrows(*args) == (2, "", message)
     assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize("option", [("--seeds", "0"), ("--jobs", "x"), ("--colour",)])
-def test_mistakes_in_options_are_one_line_and_exit_2(narrows, tmp_path, option):
+def test_mistakes_in_options_give_a_one_line_error_and_exit_2(narrows, tmp_path, option):
     code, out, err = narrows("run", "demo.toml", *option)
     assert (code, out) == (2, "")
     assert err.startswith("narrows run: ")
@@ -180,7 +180,7 @@ def test_overrides_do_not_replace_the_results_of_another_run(narrows):
     assert Results.read("results/demo").flows["cc"].to_pylist() == ["cubic", "bbr"]
 
 
-def test_replacing_results_is_said(narrows):
+def test_run_says_that_earlier_results_were_replaced(narrows):
     assert narrows("run", "demo.toml")[1].endswith("tables in results/demo\n")
     assert narrows("run", "demo.toml")[1].endswith("tables in results/demo (earlier results replaced)\n")
 
@@ -204,7 +204,7 @@ OWN = (
         ([0.0, 0.0], [math.nan, 12.0], True),
     ],
 )
-def test_figures_of_different_times_are_said(narrows, backend, start, end, differ):
+def test_run_says_that_figures_cover_different_times(narrows, backend, start, end, differ):
     run = backend.run
 
     def with_times(plan):
@@ -219,7 +219,7 @@ def test_figures_of_different_times_are_said(narrows, backend, start, end, diffe
     assert (OWN in lines) == differ
 
 
-def test_what_never_happened_needs_no_word_about_when(narrows, backend):
+def test_figures_that_are_zero_need_no_note_about_their_time(narrows, backend):
     run = backend.run
 
     def without(plan):
@@ -229,10 +229,10 @@ def test_what_never_happened_needs_no_word_about_when(narrows, backend):
 
     backend.run = without
     out = narrows("run", "demo.toml")[1]
-    assert "of the whole run" not in out and OWN not in out
+    assert "whole run" not in out and OWN not in out
 
 
-def test_seeds_without_effect_are_said(narrows, backend):
+def test_run_says_that_seeds_have_no_effect(narrows, backend):
     run = backend.run
     backend.run = lambda plan: run(plan | {"seed": 1})
     assert "=: all seeds give the same result" in narrows("run", "demo.toml", "--seeds", "2")[1]
@@ -269,7 +269,7 @@ def test_check(narrows, tmp_path):
     assert shown["plan"]["links"][0]["queue"]["limit"]["bytes"] == 25_000
 
 
-def test_who_asks_the_network_where_nobody_answers_is_said(narrows, tmp_path):
+def test_run_says_that_no_rate_controller_answers_a_sender(narrows, tmp_path):
     note = "note: brf asks the network for its rate, but no [[controllers]] of kind 'brf' exists: "
     for command in ("check", "run"):
         out = narrows(command, "demo.toml", "--set", "flows.0.cc=brf")[1]
@@ -290,7 +290,7 @@ MARKS = {
 
 
 @pytest.mark.parametrize("queue", MARKS)
-def test_dctcp_where_nobody_marks_is_said(narrows, tmp_path, backend, queue):
+def test_run_says_that_no_queue_marks_for_dctcp(narrows, tmp_path, backend, queue):
     backend.congestion_controllers = lambda: [("cubic", "c"), ("dctcp", "d")]
     text = TEXT.replace('"bbr"', '"dctcp"').replace('rtt = "20ms"', f'rtt = "20ms"\n{queue}')
     (tmp_path / "marked.toml").write_text(text)
@@ -333,7 +333,7 @@ def test_no_scenario_of_the_project_asks_in_vain():
     assert paths and not [path.name for path in paths if unserved(expand(load(path)))]
 
 
-def test_who_needs_the_network_is_known_to_the_matrix_too():
+def test_the_matrix_knows_the_same_controllers_that_need_the_network():
     assert {name: more["controllers"][0]["kind"] for name, more in HELP.items()} == SERVED_BY
 
 

@@ -67,7 +67,7 @@ def test_zero_against_something_is_no_percentage(backend):
     assert math.isnan(type(retransmits)({}, "flow", "x", "retransmits", 0.0, 3.0).difference)
 
 
-def test_what_only_one_has_is_said(backend):
+def test_flows_of_only_one_result_are_named(backend):
     a = sweep.run(loads(TEXT), backend=backend)
     b = sweep.run(loads(TEXT + 'name = "other"\n'), backend=backend)
     comparison = compare(a, b)
@@ -97,13 +97,13 @@ def test_figures_within_their_tolerances_exit_with_0(narrows, backend, tmp_path)
     assert narrows("compare", tmp_path / "a", tmp_path / "b")[0] == 0
 
 
-def test_a_folder_without_results_is_one_line(narrows, tmp_path):
+def test_a_folder_without_results_gives_a_one_line_error(narrows, tmp_path):
     code, out, err = narrows("compare", tmp_path, tmp_path)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1 and "expected a folder of results" in err
 
 
-def test_remains_of_a_run_are_one_line(narrows, backend, tmp_path):
+def test_remains_of_a_run_give_a_one_line_error(narrows, backend, tmp_path):
     both(backend, 1, 1, a=tmp_path / "a")
     (tmp_path / "b/runs").mkdir(parents=True)
     (tmp_path / "b/metadata.json").write_text((tmp_path / "a/metadata.json").read_text())
@@ -114,7 +114,7 @@ def test_remains_of_a_run_are_one_line(narrows, backend, tmp_path):
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_results_with_nothing_in_common_are_one_line(narrows, backend, tmp_path, options):
+def test_results_with_nothing_in_common_give_a_one_line_error(narrows, backend, tmp_path, options):
     sweep.run(loads(TEXT), backend=backend, out=tmp_path / "a")
     text = TEXT.replace("[[flows]]", '[[flows]]\nname = "x"', 1).replace('cc = "bbr"', 'name = "y"')
     text = text.replace('kind = "dumbbell"', 'kind = "star"\nleaves = 3')
@@ -125,7 +125,7 @@ def test_results_with_nothing_in_common_are_one_line(narrows, backend, tmp_path,
 
 
 @pytest.mark.parametrize("text", ["[]", "[" * 100_000])
-def test_a_folder_that_holds_something_else_is_one_line(tmp_path, text):
+def test_a_folder_with_other_files_gives_a_one_line_error(tmp_path, text):
     (tmp_path / "metadata.json").write_text(text)
     with pytest.raises(OutputError, match="expected a folder of results"):
         Results.read(tmp_path)

@@ -27,7 +27,7 @@ def test_only_these_crates_are_published(packages: dict[str, dict[str, Any]]) ->
 
 
 @pytest.mark.parametrize("crate", PUBLISHED)
-def test_a_published_crate_says_what_it_is(packages: dict[str, dict[str, Any]], crate: str) -> None:
+def test_a_published_crate_has_a_description(packages: dict[str, dict[str, Any]], crate: str) -> None:
     package = packages[crate]
     for key in (
         "description",

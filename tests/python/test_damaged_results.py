@@ -66,7 +66,7 @@ def test_a_factor_without_a_column_is_named(narrows, results):
     refused(narrows, results, line)
 
 
-def test_flows_of_a_run_that_is_not_there_are_named(narrows, results):
+def test_an_error_names_flows_of_a_missing_run(narrows, results):
     runs = Results.read(results).runs
     sweep.tables.write(results / "runs.parquet", runs.slice(0, 1))
     code, out, err = narrows("compare", results, results)
@@ -74,7 +74,7 @@ def test_flows_of_a_run_that_is_not_there_are_named(narrows, results):
     assert err == f"{results}: found a flow of run 1, expected one of the 1 that the table runs has\n"
 
 
-def test_tables_of_a_matrix_that_are_not_its_own_are_one_line(narrows, tmp_path, monkeypatch):
+def test_tables_of_a_matrix_that_are_not_its_own_give_a_one_line_error(narrows, tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "simulator", Sketch)
     asked = ("matrix", "cubic", "bbr", "--buffer", "1bdp", "--seeds", "1", "--duration", "2s", "--no-figures")
     asked += ("--out", tmp_path / "m")

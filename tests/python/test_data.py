@@ -123,7 +123,7 @@ def test_a_study_refuses_a_data_folder_that_does_not_exist(narrows, tmp_path):
 # --- the list
 
 
-def test_the_list_says_what_is_present(narrows, tmp_path, catalogue):
+def test_the_list_shows_present_files(narrows, tmp_path, catalogue):
     good, bad = b"1\n2\n", b"3\n4\n"
     catalogue(data_set(trace("good", good), trace("bad", bad), trace("none", b"5\n")))
     (tmp_path / "traces").mkdir()
@@ -202,7 +202,7 @@ def test_a_missing_file_on_the_server_leaves_nothing_behind(narrows, tmp_path, m
     )
 
 
-def test_a_missing_network_is_one_line(narrows, tmp_path, monkeypatch, catalogue):
+def test_a_missing_network_gives_a_one_line_error(narrows, tmp_path, monkeypatch, catalogue):
     catalogue(data_set(trace("first", b"1\n")))
     monkeypatch.setenv(fetching.MIRROR, "http://127.0.0.1:1")  # nothing listens on tcpmux
     line = failing(narrows, tmp_path / "data", "example")
@@ -211,7 +211,7 @@ def test_a_missing_network_is_one_line(narrows, tmp_path, monkeypatch, catalogue
     )
 
 
-def test_an_unknown_name_is_one_line(narrows, tmp_path):
+def test_an_unknown_name_gives_a_one_line_error(narrows, tmp_path):
     line = failing(narrows, tmp_path / "data", "mahimahi")
     assert line == (
         "data: found 'mahimahi', expected one of mahimahi-lte, ucc-5g, 5gophers; nearest is 'mahimahi-lte'"

@@ -87,7 +87,7 @@ def test_the_reference_has_every_table_and_key():
     assert "None" not in text and "Annotated" not in text and "anyOf" not in text
 
 
-def test_a_meaning_is_one_line():
+def test_a_meaning_gives_a_one_line_error():
     assert not [
         row.key for table in reference.reachable() for row in reference.rows(table) if "\n" in row.meaning
     ]
@@ -168,7 +168,7 @@ def test_examples_of_scenarios_run(number, folder):
 
 
 @native
-def test_consoles_say_what_the_pages_show(folder, narrows):
+def test_the_consoles_of_the_page_show_real_output(folder, narrows):
     shown = "".join(blocks("docs/reference/scenarios.md", "console"))
     said = ""
     for command in re.findall(r"^\$ (.*)$", shown, re.MULTILINE):
@@ -219,7 +219,7 @@ def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
 
 
 @native
-def test_columns_that_stand_for_runs_are_there():
+def test_the_table_of_runs_has_its_columns():
     scenario = Scenario(**example({}), sweep={"case": [{"name": "a", "set": {"duration": "6s"}}]})
     names = sweep.run(scenario).runs.column_names
     assert names == [column.name for column in columns.RUNS if column.name != "<key>"]

@@ -100,7 +100,7 @@ def test_a_simulation_and_its_tables_need_no_extra_in_python(tmp_path):
         (("controller",), "controller", "controller"),
     ],
 )
-def test_a_command_without_its_extra_is_one_line(bare, words, feature, extra, tmp_path):
+def test_a_command_without_its_extra_gives_a_one_line_error(bare, words, feature, extra, tmp_path):
     done = bare(*words)
     modules = ", ".join(extras.MODULES[extra])
     assert done.stderr == f"{feature}: {modules} not installed; try: pip install 'narrows[{extra}]'\n"

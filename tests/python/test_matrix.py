@@ -131,14 +131,14 @@ def test_controllers_that_need_the_network_are_run_only_on_request():
     assert set(choose(known, everyone=True)) == set(known)
 
 
-def test_an_unknown_name_is_one_line_with_the_nearest_name(narrows, tmp_path):
+def test_an_unknown_name_gives_a_one_line_error_with_the_nearest_name(narrows, tmp_path):
     code, out, error = narrows("matrix", "bbr", "bbrr", "--out", tmp_path / "m")
     line = "controller: found 'bbrr', expected a congestion controller; nearest is 'bbr'\n"
     assert (code, out, error) == (2, "", line)
     assert not (tmp_path / "m").exists()
 
 
-def test_all_beside_names_is_one_line(narrows, tmp_path):
+def test_all_with_names_gives_a_one_line_error(narrows, tmp_path):
     said = narrows("matrix", "--all", "cubic", "--out", tmp_path / "m")
     assert said == (2, "", "--all: found with cubic, expected no controllers with it\n")
     assert not (tmp_path / "m").exists()
@@ -405,7 +405,7 @@ def test_random_loss_and_marks_are_on_the_page(tmp_path, narrows):
     assert "loses" not in printed and "Random loss" not in text and "Marks above" not in text
 
 
-def test_a_wrong_unit_is_one_line(tmp_path, narrows):
+def test_a_wrong_unit_gives_a_one_line_error(tmp_path, narrows):
     code, _, error = narrows("matrix", "--rate", "fast", "--out", str(tmp_path))
     assert code == 2 and error.count("\n") == 1 and "--rate" in error
 
@@ -425,7 +425,7 @@ def test_a_marking_threshold_above_the_queue_names_the_option(tmp_path, narrows)
 
 
 @pytest.mark.parametrize("rate", ["0mbit", "0bit"])
-def test_a_bottleneck_rate_of_zero_is_one_line(tmp_path, narrows, rate):
+def test_a_bottleneck_rate_of_zero_gives_a_one_line_error(tmp_path, narrows, rate):
     code, out, error = narrows("matrix", "reno", "--rate", rate, "--out", tmp_path / "m")
     assert (code, out, error) == (2, "", f"--rate: found '{rate}', expected more than zero\n")
 

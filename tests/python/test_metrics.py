@@ -167,7 +167,7 @@ def test_jain_knows_no_unit_and_no_order(rates: list[float], unit: float) -> Non
 
 
 @given(SOME_RATE)
-def test_a_flow_that_is_not_there_does_not_count(rates: list[float]) -> None:
+def test_an_inactive_flow_does_not_count(rates: list[float]) -> None:
     assert metrics.jain([*rates, math.nan]) == metrics.jain(rates)
     assert metrics.jain([*rates, 0.0]) <= metrics.jain(rates)
 
@@ -287,7 +287,7 @@ def test_processor_sharing_and_estimates() -> None:
     assert metrics.time_above_capacity([[5, 6], [5, 5]], 10) == 0.5
 
 
-def test_what_feedback_costs() -> None:
+def test_the_cost_of_feedback() -> None:
     # Twelve bytes in a full packet, eight in an ACK of 60 bytes (MET-82).
     assert metrics.feedback_share(12 + 8, 1500 + 60) == pytest.approx(0.01282, abs=1e-5)
     assert metrics.feedback_rate(500, 20.0) == 25.0

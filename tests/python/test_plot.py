@@ -124,7 +124,7 @@ def test_pictures_have_the_folder_and_stem_of_the_file(file, plot, tmp_path):
         (output({"streams": [stream(1, socket=n) for n in range(9)]}), "found 9 streams, expected at most 8"),
     ],
 )
-def test_a_file_that_is_not_a_run_is_one_line(file, plot, tmp_path, content, complaint):
+def test_a_file_that_is_not_a_run_gives_a_one_line_error(file, plot, tmp_path, content, complaint):
     good = file(output({"streams": [stream(1)]}), "good.json")
     code, out, err = plot(good, file(content))
     assert (code, out, err.count("\n")) == (2, "", 1) and complaint in err
@@ -133,7 +133,7 @@ def test_a_file_that_is_not_a_run_is_one_line(file, plot, tmp_path, content, com
     )
 
 
-def test_two_files_with_the_same_picture_name_are_one_line(plot, tmp_path):
+def test_two_files_with_the_same_picture_name_give_a_one_line_error(plot, tmp_path):
     text = json.dumps(output({"streams": [stream(1)]}))
     for folder in ("r1", "r2"):
         (tmp_path / folder).mkdir()
@@ -175,7 +175,7 @@ def test_a_folder_with_the_name_of_a_picture_is_reported(file, plot, tmp_path):
         ({"bits_per_second": math.nan}, "bits_per_second: found nan"),
     ],
 )
-def test_an_invalid_value_is_one_line(file, plot, tmp_path, wrong, shown):
+def test_an_invalid_value_gives_a_one_line_error(file, plot, tmp_path, wrong, shown):
     good = file(output({"streams": [stream(1)]}), "good.json")
     bad = file(output({"streams": [stream(1)]}, {"streams": [stream(2, **wrong)]}))
     code, out, err = plot(good, bad)

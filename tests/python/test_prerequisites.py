@@ -42,7 +42,7 @@ def test_a_machine_without_tools_gets_one_line_and_may_go_on(bare):
         assert part in lines[0]
 
 
-def test_nothing_may_be_left_out_where_everything_is_required(bare):
+def test_a_missing_part_fails_if_everything_is_required(bare):
     assert bare("prepare", NARROWS_REQUIRE_KERNEL="1").returncode == 2
 
 
@@ -51,7 +51,7 @@ def test_has_answers_by_its_exit_code_alone(bare):
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
-def test_a_required_part_that_is_missing_is_one_line_with_the_packages(bare):
+def test_a_missing_required_part_gives_a_one_line_error_with_the_packages(bare):
     done = bare("require", "agent")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1

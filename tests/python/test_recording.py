@@ -114,7 +114,7 @@ def test_runs_of_another_scenario_are_ignored(tmp_path, monkeypatch):
         ("words", "expected a recording of `narrows validate` ("),
     ],
 )
-def test_a_file_that_is_not_a_recording_is_one_line(narrows, tmp_path, made, said):
+def test_a_file_that_is_not_a_recording_gives_a_one_line_error(narrows, tmp_path, made, said):
     file = tmp_path / "runs.parquet"
     if isinstance(made, bytes):
         file.write_bytes(made)
@@ -131,7 +131,7 @@ def test_a_file_that_is_not_a_recording_is_one_line(narrows, tmp_path, made, sai
     assert line.startswith(f"{file}: {said}")
 
 
-def test_contradicting_options_are_one_line(narrows, monkeypatch, tmp_path):
+def test_contradicting_options_give_a_one_line_error(narrows, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
     for args, said in (
         (

@@ -49,7 +49,7 @@ def test_a_complete_release_has_checksums_that_hold(project, tmp_path):
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=tmp_path / "dist", check=True)
 
 
-def test_a_part_that_fails_is_one_line_and_fails_the_release(project, tmp_path):
+def test_a_part_that_fails_gives_a_one_line_error_and_fails_the_release(project, tmp_path):
     code, out = project(["bad", "lazy", "good"])
     assert code == 1
     assert out[0] == "bad: error: no linker (target/release-logs/bad.log)"

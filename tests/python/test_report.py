@@ -68,7 +68,7 @@ def test_claims_and_figures_are_linked_both_ways(outcome: Outcome) -> None:
         assert f'id="fig-{spec.id}"' in page
 
 
-def test_the_page_tells_what_it_is(outcome: Outcome) -> None:
+def test_the_page_names_its_experiments_and_missing_data(outcome: Outcome) -> None:
     page = build(outcome)
     assert "This is a quick run" in page
     assert "recorded traces are not in the data folder" in page

@@ -51,7 +51,7 @@ def test_a_bdp_is_of_the_longest_flow_over_the_link():
     assert queue == {"kind": "fifo", "limit": {"packets": None, "bytes": 1_250_000}}
 
 
-def test_loss_is_on_the_way_there_only():
+def test_loss_applies_to_the_forward_direction_only():
     plan = plan_of(DUMBBELL)
     assert link(plan, "bottleneck")["loss"] == [[0, {"kind": "bernoulli", "p": 0.01}]]
     assert link(plan, "bottleneck.back")["loss"] == []
@@ -214,7 +214,7 @@ def test_controllers():
     assert plan["sdn"] == {"poll": 10**8, "delay": 10**6, "outages": []}
 
 
-def test_probes_default_to_what_matters():
+def test_probes_default_to_bottlenecks_and_controlled_links():
     small = plan_of(DUMBBELL)
     assert small["probes"]["links"] == list(range(10))
     large = plan_of(DUMBBELL.replace('rtts = ["20ms", "100ms"]', 'rtt = "20ms"\npairs = 20'))

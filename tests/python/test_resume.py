@@ -27,7 +27,7 @@ def test_the_rest_is_run_and_the_tables_are_those_of_a_sweep_in_one_go(tmp_path,
     assert files(tmp_path / "parts") == files(tmp_path / "whole")
 
 
-def test_interrupted_twice_beside_earlier_results(tmp_path, backend):
+def test_interrupting_twice_keeps_earlier_results(tmp_path, backend):
     sweep.run(loads(TEXT.replace('name = "demo"', 'name = "demo"\nseed = 7')), out=tmp_path, backend=backend)
     interrupted(tmp_path, backend, 2)
     with pytest.raises(sweep.Interrupted):
@@ -61,7 +61,7 @@ def test_other_runs_are_not_taken_over(tmp_path, backend):
     assert len(backend.plans) == 6
 
 
-def test_what_is_complete_is_not_run_again(tmp_path, backend):
+def test_complete_results_are_not_run_again(tmp_path, backend):
     sweep.run(scenario(), out=tmp_path, backend=backend)
     before = files(tmp_path)
     backend.plans.clear()

@@ -34,7 +34,7 @@ rate = "10mbit"
 """
 
 
-def test_a_kernel_says_which_congestion_controllers_it_has():
+def test_an_error_lists_the_kernels_congestion_controllers():
     """The nearest of a few (`bbr` for `bbr3`) is no correction of what the simulator knows."""
     with pytest.raises(ScenarioError) as error:
         resolve(loads(BASE.replace("cubic", "bbr3"), "x.toml"), CCS, kernel="this kernel")
@@ -43,7 +43,7 @@ def test_a_kernel_says_which_congestion_controllers_it_has():
 
 
 @pytest.mark.parametrize("name", ["copa", "prague", "vivace", "swift"])
-def test_names_too_many_for_a_line_are_where_they_are_listed(name):
+def test_an_error_names_the_command_that_lists_many_names(name):
     """And a name that is only half alike (`xcp`, `pacec`) is no correction."""
     known = [*CCS, "pacec", "xcp", *(f"own{i}" for i in range(16))]
     with pytest.raises(ScenarioError) as error:
@@ -175,17 +175,17 @@ def test_one_line_with_place_and_remedy(text, message):
         BASE + "[sdn]\n[[controllers]]\nkind = 'brf'\nlink = 'bottleneck'",
     ],
 )
-def test_what_just_fits_is_accepted(text):
+def test_values_at_the_limits_are_accepted(text):
     attempt(text)
 
 
-def test_guarantees_beside_a_trace_are_not_judged(tmp_path):
+def test_guarantees_with_a_trace_are_not_checked(tmp_path):
     (tmp_path / "t").write_text("1000\n")  # 12 kbit/s
     text = BASE.replace('rate = "10mbit"', 'trace = {file = "t"}').replace("[[flows]]", HTB + "[[flows]]")
     resolve(loads(text, str(tmp_path / "x.toml")))
 
 
-def test_guarantees_of_the_way_back_are_judged_where_it_has_its_own():
+def test_guarantees_of_the_reverse_direction_are_checked_if_it_has_its_own_queue():
     link = "[[links]]\nbetween = ['a', 'b']\nrate = '10mbit'\n" + HTB + "[[flows]]\nfrom = 'a'\nto = 'b'\n"
     attempt(link + "[[links]]\nbetween = ['b', 'c']\nrate = '1mbit'")
     attempt(link.replace("[[flows]]", "back = {rate = '1mbit'}\n[[flows]]"))

@@ -522,7 +522,7 @@ def test_a_study_from_files_to_findings(tmp_path: Path, monkeypatch: pytest.Monk
         runner.run_study(study, tmp_path, only=["E99"], backend=Sketch())
 
 
-def test_an_unknown_experiment_is_one_line_with_the_known_ones(narrows, tmp_path):
+def test_an_unknown_experiment_gives_a_one_line_error_with_the_known_ones(narrows, tmp_path):
     code, _, said = narrows("study", "bbr-gain", "--only", "G9", "--out", tmp_path / "out")
     assert code == 2
     assert said.startswith("--only: found 'G9', expected one of G1, G2, G3, G4, G5, G6, G7")

@@ -56,7 +56,7 @@ def test_a_window_per_rtt_is_the_most_that_a_row_may_claim() -> None:
         measure_run("printed", bic, column="cwn")
 
 
-def test_a_broken_table_is_one_line(tmp_path: Path) -> None:
+def test_a_broken_table_gives_a_one_line_error(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("controller,cwnd\nbbr,many\n")
     with pytest.raises(NarrowsError, match="expected a table of a paper"):

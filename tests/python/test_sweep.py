@@ -72,7 +72,7 @@ def test_memory_and_disk_agree(tmp_path, backend):
         assert same(disk.table(name), again.table(name)), name
 
 
-def test_runs_say_what_varied(backend):
+def test_runs_have_columns_for_their_factors(backend):
     runs = sweep.run(scenario(), backend=backend).runs.to_pydict()
     assert runs["run"] == list(range(6))
     assert runs["topology.queue"] == ["1bdp"] * 3 + ["2bdp"] * 3
@@ -165,7 +165,7 @@ def with_flows(backend, **columns):
 ONE_POINT = TEXT.split("[sweep]", maxsplit=1)[0]
 
 
-def test_shares_are_of_the_goodputs_beside_them(backend):
+def test_shares_are_computed_from_the_goodputs_in_the_same_table(backend):
     # The bytes delivered in the whole run (1000 and 2000) do not count.
     rows = summary.flows(sweep.run(loads(ONE_POINT), backend=with_flows(backend, goodput_bps=[9e6, 1e6])))
     assert [row.figures["share"].mean for row in rows] == pytest.approx([0.9, 0.1])
@@ -179,7 +179,7 @@ def test_a_flow_that_ends_has_no_share(backend):
     assert math.isnan(rows[1].figures["share"].mean)
 
 
-def test_results_say_what_they_are(backend, tmp_path):
+def test_results_have_a_readable_repr(backend, tmp_path):
     assert repr(sweep.run(loads(ONE_POINT), backend=backend)) == "<Results of 'demo': 1 run, in memory>"
     kept = sweep.run(scenario(), backend=backend, out=tmp_path / "out")
     assert repr(kept).endswith(f"in {tmp_path / 'out'}>") and f": {len(kept.runs)} runs, " in repr(kept)
@@ -193,7 +193,7 @@ def test_columns_that_would_say_nothing_are_left_out(backend):
     assert "share" not in summary.shown_of_flows(summary.flows(results))
 
 
-def test_what_a_link_loses_at_random_is_said_though_its_queue_drops_nothing_and_is_idle(backend):
+def test_random_losses_are_shown_for_an_idle_link_without_drops(backend):
     run = backend.run
 
     def lossy(plan):
@@ -215,7 +215,7 @@ def test_flows_are_in_the_order_of_the_scenario(backend):
     assert [row.name for row in summary.flows(results)] == ["cubic", "bbr"]
 
 
-def test_entries_are_in_order_where_their_names_vary(backend):
+def test_entries_keep_their_order_if_their_names_vary(backend):
     text = TEXT.replace("topology.queue", "flows.0.cc").replace('["1bdp", "2bdp"]', '["reno", "cubic"]')
     assert sweep.run(loads(text), backend=backend).metadata["entries"] == ["reno", "cubic", "bbr"]
 
@@ -281,7 +281,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path, backend):
         Results.read(tmp_path)
 
 
-def test_a_full_disk_is_one_line(tmp_path, backend, monkeypatch):
+def test_a_full_disk_gives_a_one_line_error(tmp_path, backend, monkeypatch):
     from narrows.results import tables
 
     class Full:
@@ -355,7 +355,7 @@ def test_an_interrupted_run_leaves_earlier_results_as_they_were(earlier, backend
     assert not (folder / exchange.PART).exists()
 
 
-def test_finished_runs_of_an_interrupted_one_are_beside_the_earlier_results(earlier, backend):
+def test_finished_runs_of_an_interrupted_sweep_are_kept_next_to_earlier_results(earlier, backend):
     folder, before = earlier
     with pytest.raises(sweep.Interrupted) as caught:
         sweep.run(other(), out=folder, backend=backend, jobs=1, progress=stop_after(2))
@@ -390,7 +390,7 @@ def test_a_whole_run_replaces_all_of_the_earlier_one(earlier, backend):
     assert Results.read(folder).runs["seed"].to_pylist() == [7, 8, 9] * 2
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next(earlier, backend):
+def test_the_next_run_removes_the_files_of_a_killed_run(earlier, backend):
     folder, before = earlier
     (folder / exchange.PART / "runs/.0").mkdir(parents=True)
     sweep.run(scenario(), out=folder, backend=backend)
@@ -497,7 +497,7 @@ def test_runs_go_side_by_side(backend):
     assert len(sweep.run(scenario(), backend=backend, jobs=3).runs) == 6
 
 
-def test_who_is_killed_leaves_no_disturbed_run_that_passes_as_sound(backend, tmp_path, monkeypatch):
+def test_a_killed_sweep_leaves_no_disturbed_run_marked_sound(backend, tmp_path, monkeypatch):
     """The name of its folder makes a run count, so whether it was sound must be known before."""
     seen = []
 

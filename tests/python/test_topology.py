@@ -169,7 +169,7 @@ def test_the_flows_of_a_fairness_configuration_have_its_max_min_rates(name):
         assert rate == pytest.approx(MAX_MIN[name][flow[0]], rel=1e-9), flow
 
 
-def test_groups_take_the_entrys_name_and_stand_beside_other_flows():
+def test_groups_have_the_entrys_name_and_can_be_mixed_with_other_flows():
     flows = [{"name": "x", "groups": "gfc"}, {"name": "own", "from": "R1", "to": "R5"}]
     plan = resolve(scenario(named("gfc-1"), flows))
     assert [flow["name"] for flow in plan["flows"]] == ["x.A", "x.B", "x.C", "x.D", "x.E", "x.F", "own"]

@@ -171,7 +171,7 @@ def test_any_matrix_survives_its_file(data, tmp_path_factory):
         ("[[links]]\nbetween = ['a', 'b']\nrate = '1mbit'\n[[flows]]\nfrom = 'a'\nto = 'b'\n[[controllers]]\nkind = 'brf'\nlink = '*'", "controllers.0.link: found '*', expected a link between two nodes that have more than one neighbour"),
     ],
 )  # fmt: skip
-def test_mistakes_are_one_line_with_place_and_remedy(text, message):
+def test_mistakes_give_a_one_line_error_with_place_and_remedy(text, message):
     with pytest.raises(ScenarioError) as caught:
         resolve(loads(text, "x.toml"), CCS, RATE_CONTROLLERS)
     assert str(caught.value) == f"x.toml: {message}"
@@ -198,7 +198,7 @@ def test_mistakes_in_a_matrix_name_its_line(matrix, message, tmp_path):
     assert str(caught.value) == message
 
 
-def test_a_missing_package_is_said(monkeypatch):
+def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(hub, "installed", lambda: False)
     hub.names.cache_clear()
     try:
@@ -223,7 +223,7 @@ def test_names_of_topohub_are_names_and_no_paths(name):
         resolve(scenario(named(name, rate="1mbit"), [{"from": "a", "to": "b"}]))
 
 
-def test_errors_of_the_plan_are_told_with_the_scenarios_numbers():
+def test_errors_of_the_plan_use_the_scenarios_numbers():
     flows = [{"demands": "sndlib", "scale": 1e-4}, {"from": "STTLng", "to": "NYCMng"}]
     controllers = [{"kind": "brf", "link": "STTLng->*"}, {"kind": "brf", "link": "DNVRng->KSCYng"}]
     seen = survey(scenario(named("abilene"), flows, controllers=controllers))

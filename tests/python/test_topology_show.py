@@ -87,7 +87,7 @@ def test_loads_of_a_run(show, tmp_path):
         ),
     ],
 )
-def test_mistakes_are_one_line(show, tmp_path, args, message):
+def test_mistakes_give_a_one_line_error(show, tmp_path, args, message):
     (tmp_path / "abilene.toml").write_text((SCENARIOS / "abilene.toml").read_text())
     assert show("show", *args) == (2, "", message)
 

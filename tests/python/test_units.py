@@ -80,7 +80,7 @@ def test_probabilities(text, p):
         (units.parse_limit, 1000),
     ],
 )
-def test_refusals_say_what_would_do(parse, wrong):
+def test_error_messages_give_an_example(parse, wrong):
     with pytest.raises(Expected, match="such as"):
         parse(wrong)
 

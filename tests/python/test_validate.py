@@ -115,21 +115,21 @@ def test_cells_are_chosen_by_subset_name_and_pattern_each_once():
         ("5mbit-*", ": full, core, ci, 20mbit-20ms-0.5bdp-loss0-single, ..."),
     ],
 )
-def test_unknown_cells_are_one_line_with_the_nearest_name(word, near):
+def test_unknown_cells_give_a_one_line_error_with_the_nearest_name(word, near):
     with pytest.raises(NarrowsError) as error:
         grid.choose([word])
     assert str(error.value) == f"--cells: found '{word}', expected a part of the grid or names of cells{near}"
 
 
 @pytest.mark.parametrize("cells", ["", ","])
-def test_no_cells_are_one_line_before_anything_is_run(narrows, monkeypatch, tmp_path, cells):
+def test_no_cells_give_a_one_line_error_before_anything_is_run(narrows, monkeypatch, tmp_path, cells):
     monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
     said = narrows("validate", "--out", tmp_path / "out", "--cells", cells)
     assert said == (2, "", "--cells: found '', expected full, core, ci, names or patterns of cells\n")
 
 
 @pytest.mark.parametrize("duration", ["30", "long", "0s", "-1s", '1s"'])
-def test_an_invalid_duration_is_one_line_before_any_run(narrows, monkeypatch, tmp_path, duration):
+def test_an_invalid_duration_gives_a_one_line_error_before_any_run(narrows, monkeypatch, tmp_path, duration):
     monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
     out = tmp_path / "out"
     code, printed, said = narrows("validate", "--out", out, f"--duration={duration}")
@@ -262,7 +262,7 @@ def test_a_cell_with_disturbed_runs_only_gives_the_reason(narrows, monkeypatch, 
     )
 
 
-def test_an_unknown_algorithm_is_one_line_with_the_known_ones(narrows, monkeypatch, tmp_path):
+def test_an_unknown_algorithm_gives_a_one_line_error_with_the_known_ones(narrows, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "real_stacks", lambda _: Real())
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
     wanted = "expected an algorithm of Linux that both sides have: bbr, cubic, reno"
@@ -296,7 +296,9 @@ def test_bytes_in_the_log_that_are_not_text_are_ignored(tmp_path):
     assert len(runner.run(ask(tmp_path), None, "kernel", simulator=Sketch()).dates) == 1
 
 
-def test_a_folder_that_cannot_be_written_is_one_line_before_anything_is_run(narrows, monkeypatch, tmp_path):
+def test_a_folder_that_cannot_be_written_gives_a_one_line_error_before_anything_is_run(
+    narrows, monkeypatch, tmp_path
+):
     real = Real()
     monkeypatch.setattr(command, "real_stacks", lambda _: real)
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
@@ -342,7 +344,7 @@ def test_more_seeds_than_a_sweep_may_have_are_refused_before_hours_of_runs(narro
         assert (code, printed, said.count("\n")) == (2, "", 1) and option in said
 
 
-def test_a_page_that_cannot_be_written_is_one_line(narrows, monkeypatch, tmp_path):
+def test_a_page_that_cannot_be_written_gives_a_one_line_error(narrows, monkeypatch, tmp_path):
     monkeypatch.setattr(command, "real_stacks", lambda _: pytest.fail("asked for real stacks"))
     said = narrows("validate", "--out", tmp_path / "out", "--write", tmp_path)
     assert said == (2, "", f"--write: found {str(tmp_path)!r}, expected a file in an existing folder\n")
@@ -355,7 +357,7 @@ def test_a_page_that_cannot_be_written_is_one_line(narrows, monkeypatch, tmp_pat
     assert not (tmp_path / "page.md").exists()
 
 
-def test_runs_without_soundness_are_one_line(tmp_path):
+def test_runs_without_soundness_give_a_one_line_error(tmp_path):
     runner.run(ask(tmp_path), Real(), "kernel", simulator=Sketch())
     path = tmp_path / "kernel/reno" / CELL.name / "metadata.json"
     metadata = json.loads(path.read_text())
@@ -391,7 +393,7 @@ def test_the_causes_are_valid_and_refer_to_existing_cells():
         assert any(causes.fnmatchcase(name, cause.algorithm) for name in runner.LINUX), cause.algorithm
 
 
-def test_a_cause_with_a_wrong_key_is_one_line(tmp_path):
+def test_a_cause_with_a_wrong_key_gives_a_one_line_error(tmp_path):
     path = tmp_path / "causes.toml"
     path.write_text('[[causes]]\ncause = "a"\nknown = "b"\nalgoritm = "reno"\n')
     with pytest.raises(NarrowsError, match="found keys cause, known, algoritm, expected cause, known"):

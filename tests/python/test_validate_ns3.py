@@ -57,7 +57,7 @@ def test_a_crash_of_ns3_loses_only_its_own_run(tmp_path):
     )
 
 
-def test_damaged_ns3_output_is_made_again_and_invalid_output_is_one_line(tmp_path):
+def test_damaged_ns3_output_is_made_again_and_invalid_output_gives_a_one_line_error(tmp_path):
     program = tmp_path / "cell"
     flow = {"name": "near", "goodput_bps": 1e7, "sent": 9, "resent": 0}
     flow |= {"windows": [1.0], "srtts_s": [0.02], "bytes": [1500.0]}

@@ -92,7 +92,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_what_is_packed_comes_back(value):
+def test_packed_files_are_unpacked_unchanged(value):
     assert wire.unpack(json.loads(json.dumps(wire.pack(value)))) == value
 
 
@@ -159,17 +159,17 @@ def link(more: str):
         'loss = { model = "gilbert-elliott", p = 0.1, r = 0.5 }',
     ],
 )
-def test_what_netem_means_otherwise_is_the_relays(more):
+def test_the_relay_handles_features_that_netem_models_differently(more):
     assert netem(link("")["links"][0]) == Netem(1_000_000, 0.0)
     assert netem(link(more)["links"][0]) is None
 
 
-def test_netem_is_told_delay_and_loss():
+def test_netem_gets_delay_and_loss():
     assert Netem(20_000_500, 0.005).words().endswith("delay 20000.500us loss random 0.50000000%")
     assert "loss" not in Netem(1_000, 0.0).words()
 
 
-def test_a_fifo_that_marks_is_told_the_time_that_its_length_takes():
+def test_a_marking_fifo_gets_the_queueing_time_of_its_threshold():
     layout = lay_out(link('queue = { kind = "threshold", mark = 20, limit = "100p" }'))
     # 20 packets of 1500 bytes at 12 Mbit/s.
     assert "ce_threshold 20000.000us" in layout.ports[0].queue.leaf.words()
@@ -198,7 +198,7 @@ def test_in_virtual_time_a_second_without_idle_time_is_not_sound():
     assert soundness.bounds(virtual=True)["busiest"] < 1
 
 
-def test_the_guest_starts_without_what_is_for_people():
+def test_the_guest_starts_without_unneeded_packages():
     """Each package that the worker imports is in every guest, and in its memory."""
     told = subprocess.run(
         [sys.executable, str(closure.START), "list"], capture_output=True, text=True, check=True
@@ -208,7 +208,7 @@ def test_the_guest_starts_without_what_is_for_people():
     assert not tops & {"pyarrow", "altair", "rich", "typer", "os_ken", "pandas", "polars"}
 
 
-def test_the_guest_has_the_agent_where_it_is_and_finds_it(tmp_path, monkeypatch):
+def test_the_guest_finds_the_agent_at_its_path(tmp_path, monkeypatch):
     agent = tmp_path / "narrows-agent"
     agent.write_text("#!/bin/sh")
     agent.chmod(0o755)
@@ -226,7 +226,7 @@ def test_a_folder_is_no_agent(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("broken", [image._FACTS, "state", "initramfs", "facts"])
-def test_a_saved_guest_that_is_damaged_is_made_anew(tmp_path, monkeypatch, broken):
+def test_a_damaged_guest_is_made_again(tmp_path, monkeypatch, broken):
     kernel = package.Kernel(tmp_path / "kernel", "6.1.0", "linux-image", "6.1", "0" * 64)
     monkeypatch.setenv("NARROWS_VM", str(tmp_path))
     monkeypatch.setattr(image, "prepared", lambda: kernel)
@@ -257,7 +257,9 @@ def test_a_cache_below_the_present_folder_has_a_whole_path(tmp_path, monkeypatch
     assert package.cache() == tmp_path / "guests"
 
 
-def test_a_file_where_the_cache_should_be_is_one_line_before_a_download(narrows, monkeypatch, tmp_path):
+def test_a_file_where_the_cache_should_be_gives_a_one_line_error_before_a_download(
+    narrows, monkeypatch, tmp_path
+):
     (tmp_path / "file").touch()
     monkeypatch.setenv("NARROWS_VM", str(tmp_path / "file"))
     monkeypatch.setattr(package, "missing", list)
@@ -266,7 +268,7 @@ def test_a_file_where_the_cache_should_be_is_one_line_before_a_download(narrows,
     assert narrows("vm", "prepare") == (2, "", f"{tmp_path / 'file'}: File exists\n")
 
 
-def test_without_a_kernel_the_line_says_what_would_do(tmp_path, monkeypatch):
+def test_without_a_kernel_the_error_names_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("NARROWS_VM", str(tmp_path / "none"))
     assert package.found() is None and image.existing() is None
     with pytest.raises(VmError, match="narrows vm prepare"):
@@ -297,7 +299,7 @@ PORT = '[[controllers]]\nkind = "KIND"\nlink = "bottleneck"\n'
         ("topology.queue=fq-codel", "", "links."),
     ],
 )
-def test_what_guests_cannot_run_is_refused_without_one(no_boot, narrows, tmp_path, change, more, said):
+def test_unsupported_plans_are_refused_without_a_guest(no_boot, narrows, tmp_path, change, more, said):
     path = tmp_path / "a.toml"
     path.write_text(DUMBBELL + more)
     code, out, error = narrows("run", path, "--set", change, "--on", "vm", "--out", tmp_path / "out")
@@ -319,7 +321,7 @@ def test_a_program_that_the_guest_would_lack_is_named_before(
     assert code == 2 and error.startswith(f"found no {lacking}, needed for {change.replace('=', ' = ')[:8]}")
 
 
-def test_what_guests_can_run_is_checked_without_one(no_boot, narrows, tmp_path):
+def test_supported_plans_are_checked_without_a_guest(no_boot, narrows, tmp_path):
     (tmp_path / "a.toml").write_text(DUMBBELL)
     code, out, _ = narrows("check", tmp_path / "a.toml", "--on", "vm")
     assert code == 0 and "1 flow" in out
@@ -333,7 +335,7 @@ def test_the_algorithms_of_a_validation_are_checked_without_a_guest(no_boot, nar
     assert not out.exists()
 
 
-def test_saved_guests_of_earlier_files_go_when_nobody_uses_them(tmp_path):
+def test_unused_guests_of_earlier_files_are_removed(tmp_path):
     ages = {"a": 10, "b": 20, "c": 5000, "d": 6000, "e": 7000}
     for name, age in ages.items():
         (tmp_path / f"guest-{name}").mkdir()
@@ -444,7 +446,7 @@ def test_a_machine_is_gone_when_its_context_ends(tmp_path):
     assert machine.ended
 
 
-def test_open_vswitchs_module_is_loaded_for_who_asks_and_for_nobody_else():
+def test_open_vswitchs_module_is_loaded_only_on_request():
     text = '[topology]\nkind = "dumbbell"\nrate = "1mbit"\nrtt = "1ms"\n[[flows]]\n'
     asked = {
         "": False,

@@ -135,7 +135,7 @@ def test_studies_and_schema_are_found_in_the_installed_package(installation):
     assert json.loads(installation.call("narrows", "schema").stdout)["title"]
 
 
-def test_a_report_without_its_extra_is_one_line(installation):
+def test_a_report_without_its_extra_gives_a_one_line_error(installation):
     done = installation.call("narrows", "report", "results")
     assert done.returncode == 2
     assert done.stderr.endswith("not installed; try: pip install 'narrows[report]'\n")

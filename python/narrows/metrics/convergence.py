@@ -40,9 +40,9 @@ def convergence_time(
 ) -> Censored:
     """Time from a flow's start until it has had its fair share for ``hold`` bins (MET-61).
 
-    Section 4.4 of the BRF paper describes this metric. The flow has its fair share in a bin if all of these
-    hold: the newcomer is within ``tolerance`` of the fair share; Jain's index over the active flows is at
-    least ``min_jain``; the link's utilisation is at least ``min_utilisation``.
+    Section 4.4 of the BRF paper describes this metric. In each of these bins the newcomer is within
+    ``tolerance`` of the fair share. Jain's index over the active flows is at least ``min_jain``, and the
+    link's utilisation is at least ``min_utilisation``.
 
     ``start_s``: start of each bin. ``rates``: bins by flows, NaN if a flow is not active. ``fair``: fair
     share in each bin (MET-60). ``utilisation``: of the bottleneck in each bin. ``until_s``: the next join

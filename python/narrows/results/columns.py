@@ -40,7 +40,7 @@ def _columns(spec: str) -> tuple[Column, ...]:
     return (RUN, *(Column(*cells) for cells in lines))
 
 
-RUN = Column("run", "u32", "", "Number of the run, from 0; the table `runs` says what it stands for.")
+RUN = Column("run", "u32", "", "Number of the run, from 0; the table `runs` has its seed and factors.")
 """First column of every table."""
 
 RUNS: tuple[Column, ...] = (

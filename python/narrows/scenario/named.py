@@ -77,8 +77,8 @@ class Named(Table):
     queue: Queue | None = None
     """Queue of every link in both directions; one BDP if left out."""
     delay: Distance = "distance"
-    """One-way propagation delay: 'distance' is 5 us per km of each link (or the topology's own delays if it
-    has no lengths); a time applies to all links."""
+    """One-way propagation delay. 'distance' is 5 us per km of each link, or the topology's own delays if it
+    has no lengths. A time applies to all links."""
     access: Access = Access()
     """The links of the hosts; they never drop."""
 

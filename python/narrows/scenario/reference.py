@@ -65,7 +65,7 @@ PLACES: dict[type[fields.Table], str] = {
     model.Sweep: "[sweep]",
     model.Case: "[[sweep.case]]",
 }
-"""How a file opens each table; those with a kind are told apart by it."""
+"""The first line of each table in a file. Tables with a kind are listed by kind."""
 
 _TYPES: list[tuple[Any, str]] = [
     (fields.PositiveDuration, "time above 0"),
@@ -237,7 +237,7 @@ def _has_input_type(item: BeforeValidator) -> bool:
 
 
 def _range(metadata: list[Any]) -> str:
-    """``, 1 to 4096``: what is left of a field's bounds."""
+    """``, 1 to 4096``: the bounds of a field."""
     least = most = ""
     above = False
     for item in (inner for outer in metadata if isinstance(outer, FieldInfo) for inner in outer.metadata):

@@ -64,7 +64,7 @@ def test_a_file_with_every_key(tmp_path):
         ("name = 'a b'", "name: found 'a b'"),
     ],
 )
-def test_an_error_is_one_line(tmp_path, text, message):
+def test_an_error_gives_a_one_line_error(tmp_path, text, message):
     path = tmp_path / "c.toml"
     path.write_text(text)
     with pytest.raises(NarrowsError) as error:

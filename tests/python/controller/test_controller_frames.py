@@ -44,7 +44,7 @@ def test_the_senders_address_is_read(data, address):
     assert read_frame(1, 2, data) == FrameSeen(1, 2, HOST, address)
 
 
-def test_what_lies_behind_the_ip_header_is_not_looked_at():
+def test_bytes_after_the_ip_header_are_ignored():
     """A chunk of SCTP whose length is 0: a parser that advances by it loops forever."""
     chunk = struct.pack("!BBH", 11, 0, 0)
     sctp = struct.pack("!HHII", 1, 2, 3, 0) + chunk

@@ -201,7 +201,7 @@ def test_a_reconnected_agent_is_asked_for_its_flows():
     assert "poll" in [effect.body["type"] for effect in line.notes if isinstance(effect, SendToAgent)]
 
 
-def test_ports_that_are_announced_again_disturb_nobody():
+def test_repeated_port_announcements_have_no_effect():
     """Flows of another agent count too: otherwise the law would restart at every change of the set."""
     line = Line()
     line.join()

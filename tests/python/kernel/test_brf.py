@@ -88,7 +88,7 @@ def test_rcp_and_bdr_are_the_agents_with_their_parameters(plan):
         assert port["params"] == {"signal": "ack", name: "1500000000ns", "eta": 0.9}
 
 
-def test_what_stock_hosts_do_not_send_is_refused(plan):
+def test_signals_that_stock_hosts_do_not_send_are_refused(plan):
     for kind, rest, complaint in (
         (
             "rcp",

@@ -116,7 +116,7 @@ def test_a_flow_gets_the_kernels_name(plan):
     assert cc.registered("cubic") == "cubic"
 
 
-def test_they_are_offered_where_the_agent_is_and_under_one_name(monkeypatch, tmp_path):
+def test_they_are_offered_once_if_the_agent_is_installed(monkeypatch, tmp_path):
     available = tmp_path / "available"
     available.write_text("reno cubic bbr narrows_bbr narrows_bbr_c brf12_0\n")
     monkeypatch.setattr(features, "CONGESTION", available)
@@ -127,14 +127,14 @@ def test_they_are_offered_where_the_agent_is_and_under_one_name(monkeypatch, tmp
     assert features.congestion_controls() == ["reno", "cubic", "bbr"]
 
 
-def test_without_the_agent_the_command_is_one_line(monkeypatch, narrows):
+def test_without_the_agent_the_command_gives_a_one_line_error(monkeypatch, narrows):
     monkeypatch.setattr(agents, "find", lambda: None)
     code, _, err = narrows("cc", "load", "bbr-c")
     assert code == 2
     assert err.startswith("found no narrows-agent") and err.count("\n") == 1
 
 
-def test_of_several_that_fail_half_way_it_says_what_was_done(monkeypatch, tmp_path, narrows):
+def test_a_partial_failure_prints_the_completed_steps(monkeypatch, tmp_path, narrows):
     agent = tmp_path / "narrows-agent"
     agent.write_text("#!/bin/sh\necho one is $2ed\necho narrows-agent: two is not >&2\nexit 2\n")
     agent.chmod(0o755)
@@ -224,7 +224,7 @@ def test_load_list_and_unload(narrows):
 
 
 @pytest.mark.usefixtures("unloaded")
-def test_what_cannot_be_loaded_for_a_run_is_one_line_and_leaves_nothing(monkeypatch):
+def test_a_failed_load_gives_a_one_line_error_and_leaves_nothing(monkeypatch):
     with pytest.raises(KernelError, match=r"found .nonsense., expected one of"):  # noqa: SIM117
         with cc.at_hand(["narrows_bbr_a", "nonsense"]):
             pass
@@ -243,7 +243,7 @@ def test_the_last_of_two_runs_unloads():
 
 
 @pytest.mark.usefixtures("unloaded")
-def test_runs_that_begin_and_end_at_once_always_have_what_they_need():
+def test_concurrent_runs_always_have_their_controllers():
     def use(_: int) -> bool:
         with cc.at_hand(["narrows_bbr_a"]):
             return "narrows_bbr_a" in cc.loaded()
@@ -256,7 +256,7 @@ def test_runs_that_begin_and_end_at_once_always_have_what_they_need():
 @pytest.mark.flaky(reruns=2)
 @pytest.mark.usefixtures("unloaded", "tidy")
 @pytest.mark.parametrize("name", ["bbr-a", "bbr-b", "bbr-c"])
-def test_a_run_loads_what_it_needs_and_takes_it_away(name, tmp_path):
+def test_a_run_loads_its_controllers_and_unloads_them(name, tmp_path):
     from narrows.backends.kernel.backend import Kernel
 
     results = sweep.run(loads(ONE.replace("bbr-c", name)), backend=Kernel(), out=tmp_path / "out")

@@ -20,7 +20,7 @@ cc = "xcp"
 pytestmark = pytest.mark.usefixtures("real")
 
 
-def test_what_the_simulator_can_do_and_the_kernel_cannot_is_refused(tmp_path):
+def test_features_that_only_the_simulator_has_are_refused(tmp_path):
     path = tmp_path / "a.toml"
     path.write_text(SCENARIO)
     assert CliRunner().invoke(app, ["check", str(path)]).exit_code == 0

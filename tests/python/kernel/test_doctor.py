@@ -14,7 +14,7 @@ from narrows.backends.kernel.soundness import judge, line
 from narrows.cli.doctor import examine, lacking, readiness
 
 
-def test_the_simulator_is_ready_whatever_else_lacks(monkeypatch, narrows):
+def test_the_simulator_is_ready_even_if_other_parts_are_not(monkeypatch, narrows):
     monkeypatch.setattr("shutil.which", lambda name: None)
     code, out, _ = narrows("doctor", "--json")
     data = json.loads(out)
@@ -24,7 +24,7 @@ def test_the_simulator_is_ready_whatever_else_lacks(monkeypatch, narrows):
     assert missing["ethtool"]["remedy"] == "install ethtool"
 
 
-def test_every_finding_says_what_for_and_what_would_do():
+def test_every_finding_has_a_use_and_a_remedy():
     for finding in examine():
         assert finding.use
         assert finding.have or finding.remedy
@@ -61,7 +61,7 @@ def no_root(monkeypatch):
     monkeypatch.setattr(features, "_capable", lambda: False)
 
 
-def test_what_needs_root_is_not_tried_without(no_root, narrows):
+def test_checks_that_need_root_are_not_tried_without_root(no_root, narrows):
     shown = narrows("doctor")[1]
     (row,) = [row for row in shown.splitlines() if row.startswith("qdisc htb ")]
     assert "not tried" in row and row.rstrip().endswith("run it as root (sudo)")
@@ -69,7 +69,7 @@ def test_what_needs_root_is_not_tried_without(no_root, narrows):
     assert not readiness(features.qdiscs())["kernel"]
 
 
-def test_root_that_cannot_try_is_told_why(no_root, monkeypatch):
+def test_root_is_told_why_a_check_failed(no_root, monkeypatch):
     monkeypatch.setattr(features, "root", lambda: Finding("root", True, ("kernel",), "x", ""))
     tried = features.qdiscs()
     assert lacking(tried, "kernel") == ["qdisc htb", "qdisc pfifo", "qdisc bfifo"]
@@ -94,14 +94,14 @@ MOUNT = "30 23 0:30 / /sys/fs/bpf rw,relatime shared:9 - bpf bpf rw,mode=700"
         ([MOUNT.replace("- bpf", "- tmpfs")], False, "mount -t bpf bpf /sys/fs/bpf"),
     ],
 )
-def test_bpffs_must_be_mounted_once_where_the_agent_pins(monkeypatch, mounts, have, remedy):
+def test_bpffs_must_be_mounted_exactly_once(monkeypatch, mounts, have, remedy):
     monkeypatch.setattr(features, "_lines", lambda path: mounts if path == "/proc/self/mountinfo" else [])
     (finding,) = [finding for finding in features.kernel() if finding.name == "bpffs"]
     assert finding.have is have
     assert have or finding.remedy.startswith(remedy)
 
 
-def test_remains_are_named_with_what_removes_them(monkeypatch, narrows, tmp_path):
+def test_doctor_names_left_namespaces_and_their_removal(monkeypatch, narrows, tmp_path):
     dead = 2**22 + 1  # above the largest number of a process
     monkeypatch.setattr(namespaces, "RUN", tmp_path)
     monkeypatch.setattr(features, "qdiscs", list)  # would make a namespace, and not find it to remove

@@ -69,7 +69,7 @@ def test_brf_is_left_to_the_agent(plan):
         ('transport = "udp"\nrate = "1mbit"', "flows.0.transport"),
     ],
 )
-def test_what_iperf3_cannot_do_is_refused_in_a_line(plan, flow, key):
+def test_unsupported_features_of_iperf3_give_a_one_line_error(plan, flow, key):
     made = plan(TWO.replace('name = "bulk"', f'name = "bulk"\n{flow}'))
     with pytest.raises(ScenarioError, match=r"kernel.tool is iperf3") as refused:
         iperf3.check(made)

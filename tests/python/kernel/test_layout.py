@@ -135,7 +135,7 @@ def test_frames_cross_bridges_to_the_next_host(text):
         assert node == target.node
 
 
-def test_a_relay_stands_only_where_something_lies_behind_the_queue(plan):
+def test_a_relay_exists_only_for_links_with_delay_or_loss(plan):
     layout = lay_out(plan(THREE))
     assert [relay.link for relay in layout.relays] == [2, 3]
     assert not any(relay.shapes for relay in layout.relays)
@@ -229,7 +229,7 @@ def test_an_outage_is_the_relays(plan):
 
 
 @pytest.mark.parametrize("queue", ["codel", "fq-codel", "red"])
-def test_a_queue_that_is_not_there_is_one_line(plan, queue):
+def test_a_queue_that_is_not_there_gives_a_one_line_error(plan, queue):
     with pytest.raises(ScenarioError, match=r"expected a queue that the kernel backend has"):
         lay_out(plan(THREE.replace('"30kB"', f'"{queue}"')))
 

@@ -54,7 +54,7 @@ def placed(plan, forwarding):
         ({"kernel.forwarding": "route"}, "found 'route', expected 'ovs': 'pacec' must know"),
     ],
 )
-def test_what_real_switches_cannot_do_is_said(changes, complaint):
+def test_features_that_real_switches_lack_are_errors(changes, complaint):
     plan = resolve(load(SCENARIOS / "pacec-below-ovs.toml", changes))
     with pytest.raises(ScenarioError, match=complaint):
         placed(plan, plan["kernel"]["forwarding"])

@@ -165,7 +165,7 @@ def test_a_killed_run_is_swept_by_the_next(tmp_path):
     assert not namespaces.ours(f"nrw-{run.pid}-")
 
 
-def test_an_unprivileged_user_is_told_in_a_line(tmp_path):
+def test_an_unprivileged_user_gets_a_one_line_error(tmp_path):
     if os.geteuid() != 0:
         pytest.skip("is not root to begin with")
     file = tmp_path / "two.toml"

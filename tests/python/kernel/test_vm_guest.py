@@ -164,7 +164,7 @@ def test_bbr_in_ebpf_is_the_guests_kernels():
 
 
 @pytest.mark.usefixtures("agent")
-def test_the_gain_variants_run_beside_each_other_in_a_guest():
+def test_the_gain_variants_run_concurrently_in_a_guest():
     results = sweep.run(loads(VARIANTS), backend=Vm())
     assert results.flows["cc"].to_pylist() == ["bbr-a", "bbr-b", "bbr-c"]
     for name, goodput in zip(("A", "B", "C"), results.flows["goodput_bps"].to_pylist(), strict=True):
