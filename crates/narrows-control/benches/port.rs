@@ -67,7 +67,7 @@ fn packet(n: u32, payload: bool, syn: bool, ack: bool) -> PacketInfo {
 
 /// Whether the controller has to be shown flows: handshakes, data, ACKs.
 fn open_flows(controller: &mut dyn RateController, at: Time, port: &PortCounters) -> bool {
-    if controller.works_on_headers() {
+    if controller.uses_headers() {
         return false;
     }
     let mut actions = Vec::new();

@@ -400,7 +400,7 @@ pub trait Controller: Send {
     /// Whether the controller needs to know which packets were marked (RFC 8257, section 3.2; Linux
     /// TCP_CONG_NEEDS_ECN). The flow then negotiates ECN in any scenario, the receiver echoes CE
     /// exactly, and retransmissions are ECN-capable. Fixed per controller.
-    fn exact_ce_echo(&self) -> bool {
+    fn needs_exact_ce_echo(&self) -> bool {
         false
     }
 

@@ -19,7 +19,7 @@ fn build(kind: &str, params: &[(&'static str, &'static str)]) -> Box<dyn RateCon
 /// All of them by name, and their other mode if they have one.
 fn controllers() -> Vec<Box<dyn RateController>> {
     let all = registry::all().iter().map(|(kind, _)| build(kind, &[]));
-    all.chain([build("bdr", &[("mode", "literal")])]).filter(|c| c.works_on_headers()).collect()
+    all.chain([build("bdr", &[("mode", "literal")])]).filter(|c| c.uses_headers()).collect()
 }
 
 /// Plausible values, or arbitrary ones.

@@ -111,6 +111,14 @@ pub struct PacketInfo {
     pub header: Header,
 }
 
+impl PacketInfo {
+    /// Whether the packet shows that its sender follows rates, even if its SYN was not seen
+    /// (BRF-10, BRF-105).
+    pub(crate) fn sender_follows_rates(&self) -> bool {
+        self.option != RateOption::Absent || self.unlimited.is_some()
+    }
+}
+
 /// Counters of the controlled port, measured by its host.
 #[derive(Clone, Debug, Default)]
 pub struct PortCounters {
@@ -353,12 +361,12 @@ pub trait RateController: Send {
 
     /// How the port queues. Header-based controllers need no classes of flows.
     fn queueing(&self) -> Queueing {
-        if self.works_on_headers() { Queueing::Own } else { Queueing::Classes }
+        if self.uses_headers() { Queueing::Own } else { Queueing::Classes }
     }
 
     /// Whether it uses congestion headers. If so, [`on_arrival`](RateController::on_arrival) and
     /// [`on_departure`](RateController::on_departure) are called for each data packet.
-    fn works_on_headers(&self) -> bool {
+    fn uses_headers(&self) -> bool {
         false
     }
 
@@ -372,7 +380,7 @@ pub trait RateController: Send {
 
     /// Whether it needs a configured capacity. Others measure the capacity if none is configured.
     fn needs_configured_capacity(&self) -> bool {
-        self.works_on_headers()
+        self.uses_headers()
     }
 
     /// Whether it needs a [`domain::DomainController`].

@@ -10,9 +10,9 @@ pub struct Policer {
 }
 
 impl Policer {
-    /// Whether `size` conforms to `rate` with this burst. If it does, its tokens are consumed. A
-    /// new bucket is full.
-    pub fn conforms(&mut self, now: Time, size: Bytes, rate: Rate, burst: Bytes) -> bool {
+    /// Returns whether `size` conforms to `rate` with this burst, and consumes its tokens if it does.
+    /// A new bucket is full.
+    pub fn admit(&mut self, now: Time, size: Bytes, rate: Rate, burst: Bytes) -> bool {
         let tokens = match self.filled_at {
             None => burst,
             Some(at) => (self.tokens + rate.bytes_in(now.since(at))).min(burst),
@@ -42,7 +42,7 @@ mod tests {
         let mut passed = 0;
         for i in 0..10_000u64 {
             let now = Time::from_nanos(i * 100_000);
-            passed += u64::from(policer.conforms(now, Bytes::new(1000), rate, burst));
+            passed += u64::from(policer.admit(now, Bytes::new(1000), rate, burst));
         }
         // A load of ten times the rate for one second: the burst and one second's worth pass.
         assert!((1002..=1003).contains(&passed), "{passed}");
@@ -52,11 +52,11 @@ mod tests {
     fn a_rate_below_a_byte_per_call_still_earns_tokens() {
         let mut policer = Policer::default();
         let (rate, burst) = (Rate::from_bytes_per_sec(100), Bytes::new(100));
-        assert!(policer.conforms(Time::ZERO, burst, rate, burst));
+        assert!(policer.admit(Time::ZERO, burst, rate, burst));
         let mut now = Time::ZERO;
         let passed = (0..2_000).filter(|_| {
             now += Span::from_millis(1);
-            policer.conforms(now, Bytes::new(50), rate, burst)
+            policer.admit(now, Bytes::new(50), rate, burst)
         });
         assert_eq!(passed.count(), 4);
     }

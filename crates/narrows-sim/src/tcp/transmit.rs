@@ -226,7 +226,7 @@ impl Sender {
         }
         // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, and the CWR is sent with new data. With RFC 8257,
         // retransmissions are ECN-capable.
-        if self.config.ecn && (!again || self.cc.exact_ce_echo()) {
+        if self.config.ecn && (!again || self.cc.needs_exact_ce_echo()) {
             p.flags |= flag::ECT;
             if !again && std::mem::take(&mut self.send_cwr) {
                 p.flags |= flag::CWR;

@@ -180,7 +180,7 @@ impl World<'_> {
                 let back = Template { hop: reverse, flags: flag::REVERSE, ..template };
                 // `Plan::check` has verified that the name exists.
                 let cc = (self.controllers)(cc).unwrap_or_else(|| Box::new(Reno::default()));
-                let exact_ce = cc.exact_ce_echo();
+                let exact_ce = cc.needs_exact_ce_echo();
                 let ecn = *ecn || exact_ce;
                 let offer =
                     Offer::new(*mss, *receive_window, self.plan.receive_buffer, self.plan.receive_memory);

@@ -43,7 +43,7 @@ impl World<'_> {
             }
             self.switches.push(Switch {
                 link: plan.link,
-                uses_headers: controller.works_on_headers(),
+                uses_headers: controller.uses_headers(),
                 controller: Some(controller),
                 plan: plan.clone(),
                 timer_at: Time::NEVER,

@@ -48,7 +48,7 @@ pub struct Bbq {
 }
 
 impl Bbq {
-    fn queue_stands(&self) -> bool {
+    fn has_standing_queue(&self) -> bool {
         self.queued_rounds >= self.params.rounds
     }
 }
@@ -59,7 +59,7 @@ impl GainCycle for Bbq {
     }
 
     fn gain(&mut self, index: usize) -> Gain {
-        self.short = index == PROBE && self.queue_stands();
+        self.short = index == PROBE && self.has_standing_queue();
         ConstantGains.gain(index)
     }
 
@@ -82,7 +82,7 @@ impl GainCycle for Bbq {
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
-        trace("queue_stands", f64::from(u8::from(self.queue_stands())));
+        trace("queue_stands", f64::from(u8::from(self.has_standing_queue())));
     }
 }
 

@@ -40,7 +40,7 @@ fn a_probe_lasts_3_ms_while_a_queue_persists_and_a_round_trip_or_more_otherwise(
 /// BBQ-3.
 #[test]
 fn a_queue_persists_after_two_consecutive_rounds_above_1_ms_and_5_per_cent() {
-    let stands = |min_rtt, rounds: &[u64]| after(min_rtt, rounds).queue_stands();
+    let stands = |min_rtt, rounds: &[u64]| after(min_rtt, rounds).has_standing_queue();
     assert!(!stands(50_000, &[60_000]));
     assert!(stands(50_000, &[60_000, 60_000]));
     assert!(!stands(50_000, &[60_000, 50_000, 60_000]));

@@ -15,13 +15,13 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// The pipe was full once. Stays true.
-    pub fn reached(&self) -> bool {
+    /// Whether the pipe has been full once. Stays true.
+    pub fn has_been_full(&self) -> bool {
         self.reached
     }
 
     /// Whether the current search has found a full pipe.
-    pub fn now(&self) -> bool {
+    pub fn is_full_now(&self) -> bool {
         self.now
     }
 
@@ -87,7 +87,7 @@ mod tests {
             .iter()
             .map(|&bw| {
                 pipe.on_round(Rate::from_bytes_per_sec(bw * 1000), growth(), 3);
-                pipe.reached()
+                pipe.has_been_full()
             })
             .collect();
         assert_eq!(seen, [false, false, false, false, false, true]);
@@ -98,7 +98,7 @@ mod tests {
         let mut pipe = FullPipe::default();
         let rounds = [10, 10, 10, 20, 20, 20, 20].map(|bw| {
             pipe.on_round(Rate::from_bytes_per_sec(bw * 1000), growth(), 3);
-            pipe.reached()
+            pipe.has_been_full()
         });
         assert_eq!(rounds, [false, false, false, false, false, false, true]);
     }
@@ -114,8 +114,8 @@ mod tests {
         for _ in 0..3 {
             pipe.on_round(bw, growth(), 3);
         }
-        assert!(!pipe.reached());
+        assert!(!pipe.has_been_full());
         pipe.on_round(bw, growth(), 3);
-        assert!(pipe.reached());
+        assert!(pipe.has_been_full());
     }
 }

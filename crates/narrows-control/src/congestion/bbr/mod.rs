@@ -99,7 +99,7 @@ impl Bbr {
         self.policer.policed_rate().unwrap_or(self.model.max_bw())
     }
 
-    fn policed(&self) -> bool {
+    fn is_policed(&self) -> bool {
         self.policer.policed_rate().is_some()
     }
 
@@ -118,10 +118,10 @@ impl Bbr {
             self.has_rtt = true;
             window.pacing_rate = Some(self.initial_pacing_rate(window.cwnd, Some(ack.srtt)));
         }
-        let rate = self.pacing_rate(self.bw(), self.phase.pacing_gain(&self.params, self.policed()));
+        let rate = self.pacing_rate(self.bw(), self.phase.pacing_gain(&self.params, self.is_policed()));
         // Before the pipe is full, an estimate below the initial rate only means that data is
         // missing.
-        if self.model.full_pipe.reached() || window.pacing_rate.is_none_or(|current| rate > current) {
+        if self.model.full_pipe.has_been_full() || window.pacing_rate.is_none_or(|current| rate > current) {
             window.pacing_rate = Some(rate);
         }
     }
@@ -139,7 +139,7 @@ impl Bbr {
     fn leave_probe_rtt(&mut self, now: Time, window: &mut Window) {
         self.model.min_rtt_at = now;
         window.cwnd = window.cwnd.max(self.saved.cwnd());
-        if self.model.full_pipe.reached() {
+        if self.model.full_pipe.has_been_full() {
             self.enter_probe_bw(now);
         } else {
             self.phase = Phase::Startup;
@@ -187,12 +187,12 @@ impl Bbr {
             model: &self.model,
             params: &self.params,
             quantum: self.quantum(window),
-            policed: self.policed(),
+            policed: self.is_policed(),
         };
         if let Phase::ProbeBw(probe) = &mut self.phase {
             probe.on_ack(&view, self.cycle.as_mut());
         }
-        if matches!(self.phase, Phase::Startup) && self.model.full_pipe.reached() {
+        if matches!(self.phase, Phase::Startup) && self.model.full_pipe.has_been_full() {
             self.phase = Phase::Drain;
             window.ssthresh = view.inflight(self.model.max_bw(), Gain::ONE, false);
         }
@@ -242,7 +242,7 @@ impl Bbr {
         if decided {
             return cwnd;
         }
-        let full = self.model.full_pipe.reached();
+        let full = self.model.full_pipe.has_been_full();
         let (bw, bytes) = (self.bw(), self.model.packet_bytes());
         let mut target = self.model.bdp(bw, self.phase.cwnd_gain(&self.params));
         if full {
@@ -328,11 +328,11 @@ impl Controller for Bbr {
         trace("bw", self.bw().as_f64());
         let min_rtt = self.model.min_rtt;
         trace("min_rtt", if min_rtt == Span::MAX { f64::NAN } else { min_rtt.as_secs_f64() });
-        trace("pacing_gain", self.phase.pacing_gain(&self.params, self.policed()).as_f64());
+        trace("pacing_gain", self.phase.pacing_gain(&self.params, self.is_policed()).as_f64());
         trace("cwnd_gain", self.phase.cwnd_gain(&self.params).as_f64());
         trace("phase", f64::from(self.phase.number()));
         trace("round", self.model.round as f64);
-        trace("policed", f64::from(u8::from(self.policed())));
+        trace("policed", f64::from(u8::from(self.is_policed())));
         self.cycle.trace(trace);
     }
 }

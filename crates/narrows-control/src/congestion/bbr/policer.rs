@@ -128,7 +128,7 @@ impl Policer {
         }
         let bw = Rate::of(Bytes::new(delivered.saturating_mul(u64::from(self.packet_bytes))), span);
         match self.bw {
-            Some(before) if self.agree(bw, before) => {
+            Some(before) if self.rates_agree(bw, before) => {
                 self.bw = Some(Rate::from_bytes_per_sec((bw + before).as_bytes_per_sec() / 2));
                 self.in_use = true;
                 self.rounds = 0;
@@ -140,7 +140,7 @@ impl Policer {
         }
     }
 
-    fn agree(&self, bw: Rate, before: Rate) -> bool {
+    fn rates_agree(&self, bw: Rate, before: Rate) -> bool {
         let difference = bw.as_bytes_per_sec().abs_diff(before.as_bytes_per_sec());
         u128::from(difference) <= self.params.ratio.of(u128::from(before.as_bytes_per_sec()))
             || Rate::from_bytes_per_sec(difference) <= self.params.difference

@@ -298,6 +298,6 @@ fn restarting_from_idle_paces_at_the_bandwidth() {
 fn model_full() -> full_pipe::FullPipe {
     let mut pipe = full_pipe::FullPipe::default();
     (0..4).for_each(|_| pipe.on_round(LINK, Gain::ratio(5, 4), 3));
-    assert!(pipe.reached());
+    assert!(pipe.has_been_full());
     pipe
 }

@@ -70,7 +70,7 @@ impl Controller for Dctcp {
         "dctcp"
     }
 
-    fn exact_ce_echo(&self) -> bool {
+    fn needs_exact_ce_echo(&self) -> bool {
         true
     }
 

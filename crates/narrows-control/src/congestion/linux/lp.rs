@@ -136,7 +136,7 @@ impl Delays {
     }
 
     /// Includes the threshold itself: if the least delay is the largest, any delay counts.
-    fn congested(&self, per_cent: u32, shift: u32) -> bool {
+    fn is_congested(&self, per_cent: u32, shift: u32) -> bool {
         self.smoothed >> shift >= self.threshold(per_cent)
     }
 
@@ -222,7 +222,7 @@ impl Controller for Lp {
         }
         self.inferring = self.last_cut != 0 && now.wrapping_sub(self.last_cut) < self.inference;
         let shift = self.params.mean_shift.min(31);
-        if !self.delays.congested(self.params.threshold, shift) {
+        if !self.delays.is_congested(self.params.threshold, shift) {
             return;
         }
         self.delays.begin_anew(shift);
@@ -363,7 +363,7 @@ mod tests {
             for n in 0..2000 {
                 // A queue of 100 ms that builds and drains.
                 delays.take((eighth << 29) + (1 << 28) + n % 100, 3);
-                if delays.congested(15, 3) {
+                if delays.is_congested(15, 3) {
                     delays.begin_anew(3);
                     cuts += 1;
                 }

@@ -70,7 +70,7 @@ impl Veno {
         }
     }
 
-    fn congested(&self) -> bool {
+    fn is_congested(&self) -> bool {
         self.queued >= self.params.beta
     }
 }
@@ -104,7 +104,7 @@ impl Controller for Veno {
         let acked = left_for_avoidance(ack, window);
         if acked > 0 {
             let per = window.cwnd;
-            if !self.congested() {
+            if !self.is_congested() {
                 self.increase.on_ack(window, per, acked);
             } else if self.increase.count(per, acked) {
                 window.cwnd = window.cwnd.saturating_add(u32::from(self.turn));
@@ -117,7 +117,7 @@ impl Controller for Veno {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.increase.reset();
         self.reno.on_congestion(event, window);
-        if !self.congested() {
+        if !self.is_congested() {
             let (kept, of) = self.params.kept;
             window.ssthresh = part(window.cwnd, kept, of).max(self.params.min_window);
         }
@@ -205,10 +205,10 @@ mod tests {
     fn without_an_rtt_sample_the_queue_counts_as_full() {
         let (mut veno, mut w) = after(50_000, 30);
         step(&mut veno, &mut w, &Ack { rtt: None, ..ack(0) });
-        assert!(veno.congested());
+        assert!(veno.is_congested());
         veno.on_restart(Time::ZERO, Span::ZERO, false, &mut w);
         step(&mut veno, &mut w, &ack(90_000));
-        assert!(!veno.congested(), "the path is measured anew");
+        assert!(!veno.is_congested(), "the path is measured anew");
     }
 
     /// Veno's goal: a loss that is not congestion costs a fifth of the window. The mean window is

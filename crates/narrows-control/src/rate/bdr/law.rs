@@ -123,7 +123,7 @@ impl Law {
         queued: Bytes,
         queue_limit: Option<Bytes>,
     ) -> Recommendation {
-        let (literal, tau) = (self.literal(), self.tau());
+        let (literal, tau) = (self.is_literal(), self.tau());
         let said = if literal { report.time_per_cwin } else { report.t_rep };
         let said = said.min(self.params.t_rep_max).as_secs_f64();
         self.count.report(now, said, tau);
@@ -158,7 +158,7 @@ impl Law {
         // At least one. A wait is never zero.
         let waits = elapsed / self.wait.as_secs_f64() + 0.5;
         self.newcomers.age(now, tau, waits as usize);
-        if self.params.redistribution && !self.literal() {
+        if self.params.redistribution && !self.is_literal() {
             let usage = Usage {
                 used: self.utilisation(),
                 eta: self.params.eta,
@@ -183,7 +183,7 @@ impl Law {
     pub fn flows(&self, now: Time) -> f64 {
         let tau = self.tau();
         let counted = self.count.read(now, tau);
-        if self.literal() {
+        if self.is_literal() {
             return counted;
         }
         counted.max(1.0) + if self.params.anticipation { self.newcomers.excess(now, tau) } else { 0.0 }
@@ -203,7 +203,7 @@ impl Law {
     }
 
     fn share_of(&self, flows: f64) -> Rate {
-        if self.literal() {
+        if self.is_literal() {
             return Rate::from_f64(self.capacity.as_f64() / flows.max(1.0));
         }
         let port = Port {
@@ -257,7 +257,7 @@ impl Law {
         trace("mean_report", self.mean_report().as_secs_f64());
     }
 
-    fn literal(&self) -> bool {
+    fn is_literal(&self) -> bool {
         self.params.mode == Mode::Literal
     }
 
@@ -299,7 +299,7 @@ impl Law {
     /// Half the mean time between reports (BDR-43). In literal mode, half the measuring time of
     /// BDR-26.
     fn period(&self) -> Span {
-        let whole = if self.literal() { self.mean().max(USED_MIN) } else { self.mean() };
+        let whole = if self.is_literal() { self.mean().max(USED_MIN) } else { self.mean() };
         Span::from_secs_f64(whole / 2.0).max(TICK_MIN)
     }
 }

@@ -44,7 +44,7 @@ impl RateController for BdrPort {
         "bdr"
     }
 
-    fn works_on_headers(&self) -> bool {
+    fn uses_headers(&self) -> bool {
         true
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Acks {
 
 impl Acks {
     /// A packet of other TCP in this direction was admitted.
-    pub(super) fn not_one(&mut self, size: Bytes) {
+    pub(super) fn record_other(&mut self, size: Bytes) {
         self.others += size;
     }
 
@@ -65,7 +65,7 @@ mod tests {
         let (mut arrived, ms) = (Bytes::ZERO, Span::from_millis);
         for t in 0..1000 {
             // 1500 B/ms of other TCP and 52 B/ms of ACKs.
-            acks.not_one(Bytes::new(1500));
+            acks.record_other(Bytes::new(1500));
             arrived += Bytes::new(1552);
             acks.observe(Time::ZERO + ms(t), arrived, ms(20));
         }

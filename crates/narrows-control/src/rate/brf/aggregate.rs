@@ -90,9 +90,11 @@ impl Aggregated for Brf {
         }
         if counts.bytes > Bytes::ZERO {
             if list == List::Other {
-                self.acks.not_one(counts.bytes);
+                self.acks.record_other(counts.bytes);
             }
-            if !matches!(list, List::Rated | List::Other) || self.table.stale(id, now, self.patience) {
+            if !matches!(list, List::Rated | List::Other)
+                || self.table.mark_moved_if_stale(id, now, self.patience)
+            {
                 if let Some(flow) = self.table.get_mut(id) {
                     flow.last_seen = now;
                 }
@@ -113,7 +115,7 @@ impl Aggregated for Brf {
             let leaf = if rated { Leaf::Elephant } else { Leaf::OtherTcp };
             return Some(Decision { rate: None, leaf, rtt });
         }
-        let mut rate = self.told(meter.demand).min(Rate::from_bytes_per_sec(meter.held));
+        let mut rate = self.rate_for(meter.demand).min(Rate::from_bytes_per_sec(meter.held));
         if !self.adverts.is_empty()
             && let Some(advertised) = self.adverts.rate(now, &self.table.get(id)?.key)
         {

@@ -123,7 +123,7 @@ impl Brf {
             rtt_max = rtt_max.max(meter.rtt);
             let demand = meter.demand;
             judge.end_window(meter, from, now);
-            disobeyed |= obedience::is_out(meter);
+            disobeyed |= obedience::must_be_demoted(meter);
             if demand != meter.demand {
                 shares.remove(demand);
                 shares.insert(meter.demand);
@@ -144,7 +144,7 @@ impl Brf {
         self.floor = floor(p.floor_packets, p.floor_share, self.mtu, self.period, capacity, flows);
         self.shares.restore();
         self.allotments += 1;
-        if self.literal() {
+        if self.is_literal() {
             self.allocate_literally();
         } else {
             self.shares.settle();
@@ -198,7 +198,7 @@ impl Brf {
             self.arrivals.pop_front();
         }
         self.sweep(now, actions);
-        if !self.literal() {
+        if !self.is_literal() {
             self.acks.observe(now, port.arrived[Leaf::OtherTcp as usize], self.period);
         }
         self.update_split(now, actions);
@@ -241,7 +241,7 @@ impl Brf {
         // lowered with it: scaling those again would halve them twice. A queue counts, whatever its
         // cause.
         let slowed = self.slowed_at.is_some_and(|at| now.since(at) < self.period.scale(2, 1));
-        if kind == CongestionKind::Burst && slowed && !self.literal() {
+        if kind == CongestionKind::Burst && slowed && !self.is_literal() {
             return;
         }
         self.phase = Phase::Congested;
@@ -271,7 +271,7 @@ impl Brf {
             .arrivals
             .front()
             .map_or(Rate::ZERO, |(at, bytes)| Rate::of(rated(&port.arrived) - *bytes, now.since(*at)));
-        if !self.literal() {
+        if !self.is_literal() {
             // Relative to full allocations, not reduced ones. A reduction takes two T to take
             // effect at the port. If each were relative to the last, a queue that one of them
             // drains would reduce all rates several times.
@@ -334,7 +334,7 @@ impl Brf {
                 continue;
             };
             let key = flow.key;
-            let Some(rate) = self.table.meter(*id).map(|meter| self.told(meter.demand)) else { continue };
+            let Some(rate) = self.table.meter(*id).map(|meter| self.rate_for(meter.demand)) else { continue };
             let (port, valid_for) = (self.port, self.period.scale(3, 1));
             let seq = self.adverts.next_seq();
             actions.push(Action::ToController(Message::FlowAdvertisement {

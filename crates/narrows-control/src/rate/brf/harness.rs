@@ -129,7 +129,7 @@ impl Net {
     pub(super) fn allocated_sum(&self) -> u64 {
         let ids = self.brf.table.ids(List::Rated);
         ids.filter_map(|id| self.brf.table.meter(id))
-            .map(|m| self.brf.told(m.demand).as_bytes_per_sec())
+            .map(|m| self.brf.rate_for(m.demand).as_bytes_per_sec())
             .sum()
     }
 
@@ -173,7 +173,7 @@ impl Net {
         self.senders.extend(senders);
         // In resolved mode the sum stays below the capacity at every moment. The paper's does not
         // (TV-4).
-        if !self.brf.literal() {
+        if !self.brf.is_literal() {
             let (sum, capacity) = (self.allocated_sum(), self.brf.shares.capacity());
             assert!(sum <= capacity.as_bytes_per_sec(), "{sum} of {capacity:?} at {} ms", self.now);
         }

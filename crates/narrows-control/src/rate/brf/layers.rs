@@ -50,7 +50,7 @@ impl Layer {
         // Plus a millisecond's worth, for pacing in bursts of two packets and a busy link.
         let rate = allocated.mul_f64(headroom);
         let burst = mtu + mtu + rate.bytes_in(crate::units::Span::from_millis(1));
-        if self.policer.conforms(now, size, rate, burst) {
+        if self.policer.admit(now, size, rate, burst) {
             return Leaf::Mouse;
         }
         self.mouse = false;

@@ -21,12 +21,6 @@ const SAME: f64 = 0.01;
 /// A smaller change of a held rate is ignored.
 const HELD_CHANGE: f64 = 0.002;
 
-/// Whether the packet shows that its sender follows rates, even if its SYN was not seen (BRF-10,
-/// BRF-105).
-pub(super) fn speaks_brf(packet: &PacketInfo) -> bool {
-    packet.option != RateOption::Absent || packet.unlimited.is_some()
-}
-
 impl Brf {
     /// Updates the table for a TCP packet from this side, and returns the packet's flow.
     pub(super) fn on_tcp(
@@ -80,7 +74,7 @@ impl Brf {
         if let Some(old) = found {
             self.remove(now, old, actions);
         }
-        if !half.permitted || !self.room_for_unconfirmed(now, actions) {
+        if !half.permitted || !self.make_room_for_unconfirmed(now, actions) {
             if let Some(half) = self.half_open.get_mut(&packet.key) {
                 half.answered = Some(now);
             }
@@ -121,7 +115,7 @@ impl Brf {
             }
             // Data after a SYN whose answer took another path, or from before this switch started.
             _ if from == Side::Sender && packet.payload > Bytes::ZERO => {
-                let rated = half.map_or(speaks_brf(packet), |half| half.permitted);
+                let rated = half.map_or(packet.sender_follows_rates(), |half| half.permitted);
                 let class = if rated { Class::Rated } else { Class::OtherTcp };
                 let mut flow = Flow::new(now, packet.key, class, Side::Receiver);
                 flow.guessed = half.is_none();
@@ -129,7 +123,7 @@ impl Brf {
             }
             _ => return None,
         };
-        if !self.room_for_unconfirmed(now, actions) {
+        if !self.make_room_for_unconfirmed(now, actions) {
             return None;
         }
         self.half_open.remove(&packet.key);
@@ -148,7 +142,7 @@ impl Brf {
         actions: &mut Vec<Action>,
     ) -> Option<FlowId> {
         let flow = self.table.get(id)?;
-        if !flow.guessed || flow.class == Class::Rated || flow.closed() || !speaks_brf(packet) {
+        if !flow.guessed || flow.class == Class::Rated || flow.is_closed() || !packet.sender_follows_rates() {
             return Some(id);
         }
         let flow = Flow { class: Class::Rated, guessed: false, ..flow.clone() };
@@ -161,7 +155,8 @@ impl Brf {
         Some(id)
     }
 
-    fn room_for_unconfirmed(&mut self, now: Time, actions: &mut Vec<Action>) -> bool {
+    /// Returns whether the table has room for an unconfirmed flow, after removing an idle flow if needed.
+    fn make_room_for_unconfirmed(&mut self, now: Time, actions: &mut Vec<Action>) -> bool {
         let (unconfirmed, confirmed) = self.table.unconfirmed_and_confirmed();
         if unconfirmed >= confirmed.max(UNCONFIRMED_MIN) {
             return false;
@@ -208,7 +203,7 @@ impl Brf {
                 Side::Receiver => flow.rtt.receiver_half(now.since(at)),
             }
         }
-        let (closed, class) = (flow.closed(), flow.class);
+        let (closed, class) = (flow.is_closed(), flow.class);
         self.note_rtt(id);
         let list = self.table.list(id);
         if closed && matches!(list, Some(List::Rated | List::Other | List::Idle)) {
@@ -252,7 +247,7 @@ impl Brf {
         let list = self.table.list(id);
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.last_data = now;
-        let (wakes, class) = (flow.confirmed && !flow.closed() && list == Some(List::Idle), flow.class);
+        let (wakes, class) = (flow.confirmed && !flow.is_closed() && list == Some(List::Idle), flow.class);
         if let Some(meter) = self.table.meter_mut(id) {
             meter.first_data = meter.first_data.min(now);
         }
@@ -298,7 +293,7 @@ impl Brf {
         let Some(key) = self.table.get(id).map(|f| f.key) else { return };
         let flows = self.table.len(List::Rated) as u64;
         let mut rate = self.initial(&key, flows);
-        if self.literal() {
+        if self.is_literal() {
             self.make_way_literally(rate, id);
         } else {
             let p = &self.params;
@@ -308,7 +303,7 @@ impl Brf {
             rate = rate.max(self.floor);
         }
         self.shares.insert(rate.as_bytes_per_sec());
-        if !self.literal() {
+        if !self.is_literal() {
             self.shares.tighten();
         }
         let fair = Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows.max(1));
@@ -357,7 +352,7 @@ impl Brf {
         let rtt = self.rtt(id);
         let urgent = self.params.urgent_decrease;
         let demand = self.table.meter(id)?.demand;
-        let mut rate = self.told(demand);
+        let mut rate = self.rate_for(demand);
         if !matches!(packet.option, RateOption::Assigned(_)) {
             // A lowered value is repeated. The gates of two switches drift apart, and the sender
             // would get the larger rate whenever that switch writes first (BRF-62).
@@ -381,7 +376,7 @@ impl Brf {
     /// others, exactly, because nothing must be measured (BRF-102). Returns whether the value is
     /// new.
     pub(super) fn hold(&mut self, id: FlowId, value: Rate) -> bool {
-        if self.literal() {
+        if self.is_literal() {
             return false;
         }
         let level = self.shares.base(UNBOUNDED);
@@ -454,7 +449,7 @@ impl Brf {
             let sent = self.table.meter(id).is_some_and(|meter| meter.first_data <= now);
             match due {
                 Due::Confirmation if !flow.confirmed => self.remove(now, id, actions),
-                Due::FirstAck if !flow.ack_seen_here && sent && !flow.closed() => {
+                Due::FirstAck if !flow.ack_seen_here && sent && !flow.is_closed() => {
                     // Data for this time without an ACK: the ACKs take another path (BRF-63).
                     self.table.confirm(id);
                     match (class, list) {

@@ -165,7 +165,7 @@ impl Brf {
         }
     }
 
-    fn literal(&self) -> bool {
+    fn is_literal(&self) -> bool {
         self.params.mode == Mode::Literal
     }
 
@@ -195,7 +195,7 @@ impl Brf {
             self.link = link;
             self.update_split(now, actions);
             // The need of a queue depends on its drain rate.
-            if self.phase == Phase::Congested && !self.literal() {
+            if self.phase == Phase::Congested && !self.is_literal() {
                 self.reduce(now, CongestionKind::Queue, port);
             }
         }
@@ -212,7 +212,7 @@ impl Brf {
         ) {
             self.shares.set_capacity(self.splitter.current().rated);
             // The paper changes allocations only in its ALLOC phase.
-            if !self.literal() {
+            if !self.is_literal() {
                 self.shares.settle();
             }
         }
@@ -225,7 +225,7 @@ impl Brf {
         self.udp_seen = Some(now);
         self.update_split(now, actions);
         let rate = self.splitter.current().udp;
-        if self.udp.conforms(now, size, rate, split::burst(rate, self.mtu)) {
+        if self.udp.admit(now, size, rate, split::burst(rate, self.mtu)) {
             Admission::Queue(Leaf::Udp)
         } else {
             Admission::Drop
@@ -234,9 +234,9 @@ impl Brf {
 
     /// The rate told to a flow with an allocation. In resolved mode it is never zero (BRF-7,
     /// BRF-47).
-    fn told(&self, demand: u64) -> Rate {
+    fn rate_for(&self, demand: u64) -> Rate {
         let allocation = self.shares.allocation(demand);
-        if self.literal() {
+        if self.is_literal() {
             return allocation;
         }
         let base = Rate::from_bytes_per_sec(self.shares.base(demand));
@@ -259,7 +259,7 @@ impl Brf {
             return Leaf::Elephant;
         }
         let Some(meter) = self.table.meter(id) else { return Leaf::Elephant };
-        let (allocated, base) = (self.told(meter.demand), self.shares.base(meter.demand));
+        let (allocated, base) = (self.rate_for(meter.demand), self.shares.base(meter.demand));
         let unlimited = meter.app_class == AppClass::Unlimited;
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
         let (headroom, mtu, windows) = (self.params.mouse_headroom, self.mtu, self.windows);
@@ -305,11 +305,11 @@ impl RateController for Brf {
         }
         let leaf = match found {
             Some(id) => self.leaf(now, id, packet.size),
-            None if lifecycle::speaks_brf(packet) => Leaf::Elephant,
+            None if packet.sender_follows_rates() => Leaf::Elephant,
             None => Leaf::OtherTcp,
         };
         if leaf == Leaf::OtherTcp {
-            self.acks.not_one(packet.size);
+            self.acks.record_other(packet.size);
         }
         Admission::Queue(leaf)
     }
@@ -373,7 +373,7 @@ impl RateController for Brf {
     fn allocation(&self, key: &FlowKey) -> Option<Rate> {
         let id = self.table.find(key)?;
         let active = self.table.list(id) == Some(List::Rated);
-        self.table.meter(id).filter(|_| active).map(|meter| self.told(meter.demand))
+        self.table.meter(id).filter(|_| active).map(|meter| self.rate_for(meter.demand))
     }
 
     fn aggregated(&mut self) -> Option<&mut dyn Aggregated> {

@@ -25,8 +25,8 @@ pub(super) fn watch(meter: &mut Meter, span: Span, may: u64, mtu: Bytes) {
     meter.strikes = if meter.bytes.as_f64() > limit { meter.strikes.saturating_add(1) } else { 0 };
 }
 
-/// Whether the flow is to be demoted.
-pub(super) fn is_out(meter: &Meter) -> bool {
+/// Whether the flow has exceeded its rate often enough.
+pub(super) fn must_be_demoted(meter: &Meter) -> bool {
     meter.strikes >= STRIKES
 }
 
@@ -39,7 +39,7 @@ impl Brf {
         table.each_rated(|meter| {
             meter.enter(windows);
             watch(meter, span, shares.base(meter.demand).saturating_add(shares.spread()), mtu);
-            disobeyed |= is_out(meter);
+            disobeyed |= must_be_demoted(meter);
         });
         if disobeyed {
             self.demote(now, actions);
@@ -48,8 +48,11 @@ impl Brf {
 
     /// Moves all such flows to other TCP. It is rare, so it may visit every flow.
     pub(super) fn demote(&mut self, now: Time, actions: &mut Vec<Action>) {
-        let out: Vec<FlowId> =
-            self.table.ids(List::Rated).filter(|id| self.table.meter(*id).is_some_and(is_out)).collect();
+        let out: Vec<FlowId> = self
+            .table
+            .ids(List::Rated)
+            .filter(|id| self.table.meter(*id).is_some_and(must_be_demoted))
+            .collect();
         for id in out {
             self.deactivate(now, id, List::Other, actions);
             if let Some(meter) = self.table.meter_mut(id) {

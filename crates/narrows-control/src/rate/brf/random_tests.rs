@@ -120,7 +120,7 @@ fn run(mode: Mode, steps: &[Step], told: bool) -> Result<(), TestCaseError> {
             Step::Message(message) => brf.on_message(now, &message, &port, &mut actions),
         }
         let held = brf.table.ids(List::Rated).filter_map(|id| brf.table.meter(id));
-        let sum: Rate = held.map(|m| brf.told(m.demand)).sum();
+        let sum: Rate = held.map(|m| brf.rate_for(m.demand)).sum();
         let flows = brf.table.len(List::Rated) as u64;
         // At least a byte per second each, whatever the capacity.
         let most = brf.shares.capacity().as_bytes_per_sec().max(flows);

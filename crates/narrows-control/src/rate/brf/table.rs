@@ -189,8 +189,8 @@ impl Flow {
         }
     }
 
-    /// Both sides have sent FIN.
-    pub(super) fn closed(&self) -> bool {
+    /// Whether both sides have sent FIN.
+    pub(super) fn is_closed(&self) -> bool {
         self.fin == (true, true)
     }
 }
@@ -363,10 +363,10 @@ impl Table {
         }
     }
 
-    /// For hosts that count (`aggregate`): whether an active flow should be moved to the end of its
-    /// list. With 100,000 flows, moving each at each report would dominate the cost, so it is done
+    /// For hosts that count (`aggregate`): returns whether an active flow should be moved to the end
+    /// of its list, and records the move. With 100,000 flows, moving each at each report would dominate the cost, so it is done
     /// occasionally.
-    pub(super) fn stale(&mut self, id: FlowId, now: Time, patience: Span) -> bool {
+    pub(super) fn mark_moved_if_stale(&mut self, id: FlowId, now: Time, patience: Span) -> bool {
         let ms = (now.as_nanos() / 1_000_000) as u16;
         let Some(link) = self.links.get_mut(id.slot as usize).filter(|l| l.generation == id.generation)
         else {

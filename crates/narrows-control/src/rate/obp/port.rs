@@ -29,7 +29,7 @@ impl RateController for ObpPort {
         "obp"
     }
 
-    fn works_on_headers(&self) -> bool {
+    fn uses_headers(&self) -> bool {
         true
     }
 

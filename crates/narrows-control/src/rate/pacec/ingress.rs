@@ -60,11 +60,6 @@ pub struct PacecPort {
     window_from: Time,
 }
 
-/// Whether the packet shows that its sender follows rates, even if its SYN was not seen.
-fn speaks(packet: &PacketInfo) -> bool {
-    packet.option != RateOption::Absent || packet.unlimited.is_some()
-}
-
 impl PacecPort {
     /// PACEC at this port with valid parameters (see [`Params::check`]). Full packets are `mtu`
     /// bytes long.
@@ -156,8 +151,8 @@ impl PacecPort {
         });
         match known {
             // The same SYN again.
-            Some((State::Active, None)) if opens && speaks(packet) => {}
-            _ if opens && speaks(packet) => self.begin(now, key, true, actions),
+            Some((State::Active, None)) if opens && packet.sender_follows_rates() => {}
+            _ if opens && packet.sender_follows_rates() => self.begin(now, key, true, actions),
             // A new flow with the addresses and ports of one that followed, but from a sender that
             // does not.
             Some(_) if opens => {
@@ -169,7 +164,7 @@ impl PacecPort {
                 self.begin(now, key, true, actions);
                 self.tell(now, &key, actions);
             }
-            None if has_data && speaks(packet) => self.begin(now, key, false, actions),
+            None if has_data && packet.sender_follows_rates() => self.begin(now, key, false, actions),
             None => return false,
             Some(_) => {}
         }

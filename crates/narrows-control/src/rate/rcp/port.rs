@@ -28,7 +28,7 @@ impl RateController for RcpPort {
         "rcp"
     }
 
-    fn works_on_headers(&self) -> bool {
+    fn uses_headers(&self) -> bool {
         true
     }
 

@@ -45,7 +45,7 @@ impl<L: Law> Aggregated for Uniform<L> {
         let mut changed = flow.rtt() != before;
         // The data plane keeps another switch's lower rate in each ACK.
         if counts.bytes > Bytes::ZERO {
-            changed |= self.sends(now, id, counts.bytes);
+            changed |= self.record_data(now, id, counts.bytes);
         }
         if changed { Standing::Changed } else { Standing::Same }
     }
@@ -54,7 +54,7 @@ impl<L: Law> Aggregated for Uniform<L> {
         let flow = self.table.get(FlowId::from(flow))?;
         let (rated, known) = (flow.is_rated(), flow.rtt());
         let leaf = if rated { Leaf::Elephant } else { Leaf::OtherTcp };
-        let rate = rated.then(|| self.told(self.ahead(now), known));
+        let rate = rated.then(|| self.rate_for(self.ahead(now), known));
         self.at = self.at.max(now);
         Some(Decision { rate, leaf, rtt: known.unwrap_or(self.ageing.rtt_default) })
     }

@@ -6,7 +6,7 @@
 //! ACK of its data if that is later (BDR counts a flow until its FIN is acknowledged).
 
 use super::table::{Flow, FlowId};
-use super::{Law, Uniform, speaks};
+use super::{Law, Uniform};
 use crate::rate::brf::UNCONFIRMED_MIN;
 use crate::rate::half_open::Side;
 use crate::rate::{PacketInfo, RateOption};
@@ -70,7 +70,7 @@ impl<L: Law> Uniform<L> {
                 Side::Receiver => flow.rtt.sender_half(now.since(half.syn_at)),
             }
         }
-        if flow.speaks {
+        if flow.follows_rates {
             flow.reported = Some(half.syn_at);
             self.law.on_begin(now, &self.port);
         }
@@ -87,7 +87,7 @@ impl<L: Law> Uniform<L> {
             }
             // Data after a SYN whose answer took another path, or from before this switch started.
             _ if from == Side::Sender && packet.payload > Bytes::ZERO && !packet.flags.fin => {
-                let rated = half.map_or(speaks(packet), |half| half.permitted);
+                let rated = half.map_or(packet.sender_follows_rates(), |half| half.permitted);
                 let mut flow = Flow::new(now, packet.key, rated, Some(Side::Receiver));
                 flow.guessed = half.is_none();
                 flow
@@ -117,7 +117,7 @@ impl<L: Law> Uniform<L> {
         }
         // One data segment per RTT carries this, and none from senders with little data. ACKs leave
         // room for a rate.
-        flow.speaks |= flow.guessed && speaks(packet);
+        flow.follows_rates |= flow.guessed && packet.sender_follows_rates();
         match (from, packet.timestamps) {
             (Side::Sender, Some(stamps)) if packet.payload > Bytes::ZERO => flow.rtt.on_data(now, stamps),
             (Side::Receiver, Some(stamps)) => flow.rtt.on_reverse(now, stamps),
@@ -150,7 +150,7 @@ impl<L: Law> Uniform<L> {
     }
 
     /// Data of a known flow arrived. Returns whether the flow was idle.
-    pub(super) fn sends(&mut self, now: Time, id: FlowId, bytes: Bytes) -> bool {
+    pub(super) fn record_data(&mut self, now: Time, id: FlowId, bytes: Bytes) -> bool {
         let Some(flow) = self.table.get_mut(id) else { return false };
         (flow.last_data, flow.last_seen) = (now, now);
         if !flow.is_counted() {

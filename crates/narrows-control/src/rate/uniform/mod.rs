@@ -227,7 +227,7 @@ impl<L: Law> Uniform<L> {
     }
 
     /// The rate to tell this flow now.
-    fn told(&self, now: Time, rtt: Option<Span>) -> Rate {
+    fn rate_for(&self, now: Time, rtt: Option<Span>) -> Rate {
         self.law.rate(now).max(self.law.least(rtt.unwrap_or(self.ageing.rtt_default)))
     }
 }
@@ -239,12 +239,6 @@ fn stamp(rate: Rate, option: RateOption) -> Option<Rate> {
         RateOption::Assigned(value) if as_heard(rate) > value => None,
         _ => Some(rate),
     }
-}
-
-/// Whether the packet shows that its sender follows rates, even if its SYN was not seen (BRF-10,
-/// BRF-105).
-fn speaks(packet: &PacketInfo) -> bool {
-    packet.option != RateOption::Absent || packet.unlimited.is_some()
 }
 
 impl<L: Law> RateController for Uniform<L> {
@@ -278,11 +272,11 @@ impl<L: Law> RateController for Uniform<L> {
         if packet.payload > Bytes::ZERO
             && let Some(id) = found
         {
-            self.sends(now, id, packet.size);
+            self.record_data(now, id, packet.size);
         }
         let rated = match found.and_then(|id| self.table.get(id)) {
             Some(flow) => flow.is_rated(),
-            None => speaks(packet),
+            None => packet.sender_follows_rates(),
         };
         Admission::Queue(if rated { Leaf::Elephant } else { Leaf::OtherTcp })
     }
@@ -301,7 +295,7 @@ impl<L: Law> RateController for Uniform<L> {
             // The table is full, but all flows have the same rate.
             None => (packet.option != RateOption::Absent && !packet.flags.rst, None),
         };
-        let rate = granted.unwrap_or_else(|| self.told(now, rtt));
+        let rate = granted.unwrap_or_else(|| self.rate_for(now, rtt));
         if rated { stamp(rate, packet.option) } else { None }
     }
 
@@ -319,7 +313,7 @@ impl<L: Law> RateController for Uniform<L> {
 
     fn allocation(&self, key: &FlowKey) -> Option<Rate> {
         let flow = self.table.get(self.table.find(key)?)?;
-        flow.is_rated().then(|| self.told(self.at, flow.rtt()))
+        flow.is_rated().then(|| self.rate_for(self.at, flow.rtt()))
     }
 
     fn aggregated(&mut self) -> Option<&mut dyn Aggregated> {

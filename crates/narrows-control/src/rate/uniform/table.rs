@@ -14,8 +14,8 @@ use crate::units::{Span, Time};
 pub(super) struct Flow {
     pub(super) key: FlowKey,
     /// It uses the rate option.
-    pub(super) speaks: bool,
-    /// Its handshake was not seen. `speaks` is then inferred from its packets.
+    pub(super) follows_rates: bool,
+    /// Its handshake was not seen. `follows_rates` is then inferred from its packets.
     pub(super) guessed: bool,
     /// The side whose next packet proves that the flow is genuine; `None` if both were seen.
     pub(super) awaited: Option<Side>,
@@ -36,10 +36,10 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn new(now: Time, key: FlowKey, speaks: bool, awaited: Option<Side>) -> Self {
+    pub(super) fn new(now: Time, key: FlowKey, follows_rates: bool, awaited: Option<Side>) -> Self {
         Flow {
             key,
-            speaks,
+            follows_rates,
             guessed: false,
             awaited,
             syn_ack_at: None,
@@ -56,12 +56,12 @@ impl Flow {
 
     /// It follows rates and can be told: a packet of its receiver has passed here.
     pub(super) fn is_rated(&self) -> bool {
-        self.speaks && self.awaited != Some(Side::Receiver)
+        self.follows_rates && self.awaited != Some(Side::Receiver)
     }
 
     /// The law sees it.
     pub(super) fn is_counted(&self) -> bool {
-        self.speaks && self.awaited.is_none()
+        self.follows_rates && self.awaited.is_none()
     }
 
     /// The RTT within its limits, because hosts can influence their samples.

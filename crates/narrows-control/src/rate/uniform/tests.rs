@@ -27,7 +27,7 @@ fn signal_selects_the_form() {
         for (signal, stamped) in [("header", false), ("ack", true)] {
             let params = MapDeserializer::<_, Error>::new([("signal", signal)].into_iter());
             let mut built = build(kind, params, 0, MTU).unwrap();
-            assert_eq!((built.name(), built.works_on_headers()), (kind, !stamped));
+            assert_eq!((built.name(), built.uses_headers()), (kind, !stamped));
             assert_eq!(built.aggregated().is_some(), stamped);
             assert!(built.needs_configured_capacity());
         }

@@ -25,7 +25,7 @@ impl RateController for XcpPort {
         "xcp"
     }
 
-    fn works_on_headers(&self) -> bool {
+    fn uses_headers(&self) -> bool {
         true
     }
 

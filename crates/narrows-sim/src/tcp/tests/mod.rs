@@ -85,7 +85,7 @@ impl<'n> Pair<'n> {
         let config = Config { template, mss: MSS as u16, ecn: true, pacing: false, offer, seed: 1 };
         let app = App::new(app, Time::ZERO, Time::NEVER);
         let cc = registry::build(cc).unwrap();
-        let exact_ce = cc.exact_ce_echo();
+        let exact_ce = cc.needs_exact_ce_echo();
         let sender = Sender::new(config, app, cc, Time::ZERO);
         let template = Template { flags: flag::REVERSE, ..template };
         let receiver = Receiver::new(template, true, exact_ce, offer.opening());

@@ -176,9 +176,9 @@ impl Cycle {
         now.since(self.since) > span
     }
 
-    /// Whether this probe, after one with excessive loss, has reached the same level. Then it must
-    /// stop (BBR2-5, BBR3-6).
-    pub fn is_risky(&mut self, in_flight: u32, bounds: &Bounds) -> bool {
+    /// Returns whether this probe, after one with excessive loss, has reached the same level. Then it
+    /// must stop, which the cycle records (BBR2-5, BBR3-6).
+    pub fn detect_risk(&mut self, in_flight: u32, bounds: &Bounds) -> bool {
         let risky = self.too_high && in_flight >= bounds.longterm;
         self.cautious |= risky;
         risky
@@ -262,7 +262,7 @@ mod tests {
             let mut cycle = Cycle { too_high: true, ..Cycle::default() };
             cycle.start_refill();
             cycle.start_up(Time::ZERO, 100);
-            assert_eq!((cycle.is_risky(99, &bounds), cycle.is_risky(100, &bounds)), (false, true));
+            assert_eq!((cycle.detect_risk(99, &bounds), cycle.detect_risk(100, &bounds)), (false, true));
             cycle.too_high = too_high;
             cycle.start_down(Time::ZERO, 0, &v3::params());
             assert_eq!(cycle.follow(false), Feedback::None);
@@ -273,7 +273,7 @@ mod tests {
         };
         assert_eq!(after(false), Feedback::Safe);
         assert_eq!(after(true), Feedback::Over);
-        assert!(!Cycle::default().is_risky(1000, &bounds), "the last probe did not go too far");
+        assert!(!Cycle::default().detect_risk(1000, &bounds), "the last probe did not go too far");
     }
 
     proptest! {

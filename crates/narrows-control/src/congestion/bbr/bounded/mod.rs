@@ -211,7 +211,8 @@ impl Bounded {
         self.bounds.on_sample(ack, bw);
         self.model.update_bw(bw, app_limited);
         self.bounds.on_round(self.is_probing(), self.model.max_bw(), window.cwnd, self.params.beta);
-        let (in_use, bytes, full) = (self.bw(), self.model.packet_bytes(), self.model.full_pipe.reached());
+        let (in_use, bytes, full) =
+            (self.bw(), self.model.packet_bytes(), self.model.full_pipe.has_been_full());
         let filter = if full { &self.params.aggregation } else { &self.params.startup_aggregation };
         self.model.aggregation.on_ack(ack, self.model.round_start, in_use, window.cwnd, bytes, filter);
         if self.model.round_start && !app_limited {
@@ -242,10 +243,10 @@ impl Bounded {
     }
 
     fn update_phase(&mut self, ack: &Ack, window: &mut Window, bw: Option<Rate>) {
-        if !self.model.full_pipe.reached() {
+        if !self.model.full_pipe.has_been_full() {
             self.check_startup_losses(ack, window);
         }
-        if matches!(self.phase, Phase::Startup) && self.model.full_pipe.reached() {
+        if matches!(self.phase, Phase::Startup) && self.model.full_pipe.has_been_full() {
             self.phase = Phase::Drain(self.model.round);
             self.bounds.forget_round();
             // A low threshold keeps the transport from applying its slow-start rule to "limited by
@@ -258,7 +259,7 @@ impl Bounded {
                 self.start_down(ack.now);
             }
         }
-        if self.model.full_pipe.reached()
+        if self.model.full_pipe.has_been_full()
             && let Some(bw) = bw
         {
             self.update_cycle(ack, window, bw);
@@ -327,7 +328,7 @@ impl Bounded {
 
     /// Whether Up is over without loss (`IsTimeToGoDown`).
     fn is_time_to_go_down(&mut self, ack: &Ack, window: &Window, bw: Rate) -> bool {
-        if self.cycle.is_risky(ack.in_flight, &self.bounds) {
+        if self.cycle.detect_risk(ack.in_flight, &self.bounds) {
             return true;
         }
         match self.params.up_exit {
@@ -343,7 +344,7 @@ impl Bounded {
                     self.model.full_pipe.restart(bw);
                     return false;
                 }
-                self.model.full_pipe.now()
+                self.model.full_pipe.is_full_now()
             }
         }
     }
@@ -378,7 +379,7 @@ impl Bounded {
         self.min_rtt.at = now;
         window.cwnd = window.cwnd.max(self.saved.cwnd());
         self.bounds.forget_shortterm();
-        if self.model.full_pipe.reached() {
+        if self.model.full_pipe.has_been_full() {
             self.start_down(now);
             // The data in flight is already below the bandwidth-delay product.
             self.phase = Phase::ProbeBw(Step::Cruise);
@@ -395,7 +396,7 @@ impl Bounded {
             window.pacing_rate = Some(self.params.pacing.initial_rate(window.cwnd, rtt, gain, bytes));
         }
         let rate = self.params.pacing.rate(self.bw(), self.gains().pacing, bytes);
-        if self.model.full_pipe.reached() || window.pacing_rate.is_none_or(|current| rate > current) {
+        if self.model.full_pipe.has_been_full() || window.pacing_rate.is_none_or(|current| rate > current) {
             window.pacing_rate = Some(rate);
         }
     }
@@ -409,7 +410,7 @@ impl Bounded {
             let most = self.model.bdp(bw, self.gains().cwnd).saturating_add(extra);
             let most = self.quantise(most, window);
             let grown = window.cwnd.saturating_add(ack.acked);
-            if self.model.full_pipe.reached() {
+            if self.model.full_pipe.has_been_full() {
                 window.cwnd = grown.min(most);
             } else if window.cwnd < most || ack.delivered < u64::from(self.params.initial_cwnd) {
                 window.cwnd = grown;

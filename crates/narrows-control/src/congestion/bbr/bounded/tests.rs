@@ -282,7 +282,7 @@ fn startup_ends(bbr: Bounded, reports: u64, lost: u32, state: State) -> (bool, u
         let ack = Ack { rate, lost: u32::from(n < reports), delivered: 5000 + n, state, ..ack_at(now) };
         bbr.on_ack(&ack, &mut window);
     }
-    (bbr.model.full_pipe.reached(), bbr.bounds.longterm)
+    (bbr.model.full_pipe.has_been_full(), bbr.bounds.longterm)
 }
 
 /// BBR3-3, with eight and six reports.

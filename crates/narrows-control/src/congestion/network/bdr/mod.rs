@@ -49,7 +49,7 @@ impl Bdr {
         }
     }
 
-    fn literally(&self) -> bool {
+    fn is_literal(&self) -> bool {
         self.mode == Mode::Literal
     }
 
@@ -84,7 +84,7 @@ impl Controller for Bdr {
         let rtt = connection.rtt.unwrap_or(Span::ZERO);
         match connection.echo {
             Some(echo) => self.on_echo(echo, rtt, window),
-            None if self.literally() => {}
+            None if self.is_literal() => {}
             None => {
                 let mut cubic = Cubic::default();
                 cubic.on_established(connection, window);
@@ -155,11 +155,11 @@ impl Controller for Bdr {
         let size = Bytes::new(u64::from(packet.packet_bytes));
         let report = if packet.syn {
             let report = self.designator.connect(packet.now, size);
-            (!self.literally()).then_some(report)
+            (!self.is_literal()).then_some(report)
         } else if packet.again {
             self.designator.on_retransmission(packet.seq);
             None
-        } else if packet.fin && !self.literally() {
+        } else if packet.fin && !self.is_literal() {
             // BDR-36 puts the last report into the last data packet. That would omit the time until
             // it is acknowledged, half the life of a flow of one window. The FIN that closes the
             // connection includes that time.
