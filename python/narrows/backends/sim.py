@@ -74,7 +74,8 @@ class Simulator:
         finally:
             self._clocks.discard(clock)
         # The simulator counts a packet when its transmission begins. So the measurement interval can have one
-        # packet too many or too few, and the utilisation of a full link can exceed 1.
+        # packet too many or too few, and the utilisation of a full link can exceed 1. Counting transmitted
+        # parts of packets would change all sampled rates, so the value is capped.
         output["links"]["utilisation"] = np.minimum(output["links"]["utilisation"], 1.0)
         return output
 
