@@ -271,6 +271,33 @@ fn an_agents_pins_below_another_mount_are_found_and_cleaned() {
 }
 
 #[test]
+fn a_switch_whose_pinned_data_plane_is_hidden_does_not_start() {
+    own("deny", |_| {
+        mount_bpffs();
+        let pins = Path::new("/sys/fs/bpf/narrows-agent");
+        fs::create_dir(pins).unwrap();
+        pin_foreign(&pins.join("program"));
+        mount_bpffs();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("switch.toml");
+        let config = format!(
+            "[switch]\nname = \"deny{}\"\npin = {pins:?}\n[[ports]]\ninterface = \"lo\"\nrate = \"1mbit\"\n\
+             [metrics]\nenabled = false\n",
+            std::process::id()
+        );
+        fs::write(&file, config).unwrap();
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg("switch").arg(&file).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        let expected = "narrows-agent: /sys/fs/bpf/narrows-agent: pin: found a pinned data plane that a second mount at \
+                        /sys/fs/bpf hides, expected one mount (narrows-agent clean removes what is hidden)\n";
+        assert_eq!(error, expected);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(!pins.exists(), "nothing is pinned in the upper mount");
+    });
+}
+
+#[test]
 fn a_test_that_panics_leaves_nothing_registered() {
     let mut name = String::new();
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
