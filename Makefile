@@ -91,7 +91,7 @@ lint: setup ## Check formatting, clippy, ruff, mypy and prose
 	$(BIN)/mypy
 	@$(BIN)/python tools/prose.py --check
 
-prose: ## Count the findings of the prose linter by file (PROSE='README.md docs': list them; PROSE=--update: allow them)
+prose: ## Count the findings of the prose linter by file (PROSE='README.md docs': list them)
 	@$(PYTHON) tools/prose.py $(PROSE)
 
 format: setup ## Format all code

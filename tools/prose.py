@@ -2,8 +2,7 @@
 
     python tools/prose.py                 errors and warnings, counted by file
     python tools/prose.py PATH...         each finding of these files or folders
-    python tools/prose.py --check         fail if a file has more errors than .vale/todo.txt allows
-    python tools/prose.py --update        write the counts of today to .vale/todo.txt
+    python tools/prose.py --check         fail if there is an error
 
 The rules are in .vale/styles/Narrows. Vale is taken from PATH, or built once into .make/bin, which needs Go.
 """
@@ -23,7 +22,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-TODO = ROOT / ".vale" / "todo.txt"
 VALE = "github.com/vale-cli/vale/v3/cmd/vale@v3.21.0"
 BUILT = ROOT / ".make" / "bin" / "vale"
 BUILD_SECONDS = 1200
@@ -139,36 +137,13 @@ def findings(paths: list[str]) -> list[Finding]:
     return sorted(found, key=lambda one: (place[one.path], one.line, one.column))
 
 
-def allowed() -> dict[str, int]:
-    """Errors that a file may have until it is rewritten; a file that is not listed may have none."""
-    counts = {}
-    for line in TODO.read_text().splitlines() if TODO.exists() else []:
-        if line and not line.startswith("#"):
-            number, path = line.split(maxsplit=1)
-            counts[path] = int(number)
-    return counts
-
-
-def allow(errors: Counter[str]) -> None:
-    """Write `allowed`."""
-    lines = [f"{number} {path}\n" for path, number in sorted(errors.items())]
-    TODO.write_text(
-        "# Errors of the prose linter in files that are still to be rewritten.\n" + "".join(lines)
-    )
-
-
 def check(found: list[Finding]) -> int:
-    """Print the errors of each file that has more of them than it may; returns the number of these files."""
-    errors = Counter(one.path for one in found if one.severity == "error")
-    limits = allowed()
-    failed = {path for path, number in errors.items() if number > limits.get(path, 0)}
-    for one in found:
-        if one.path in failed and one.severity == "error":
-            show(one)
-    for path in sorted(failed):
-        print(f"{path}: found {errors[path]} errors, expected at most {limits.get(path, 0)}")
-    print(f"prose: {errors.total()} errors, {sum(limits.values())} allowed in {len(limits)} files")
-    return len(failed)
+    """Print each error; returns their number."""
+    errors = [one for one in found if one.severity == "error"]
+    for one in errors:
+        show(one)
+    print(f"prose: {len(errors)} errors")
+    return len(errors)
 
 
 def below(path: str, places: list[str]) -> bool:
@@ -198,14 +173,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("paths", nargs="*", help="files or folders (default: counts for all)")
-    action = parser.add_mutually_exclusive_group()
-    action.add_argument(
-        "--check", action="store_true", help="fail for more errors than .vale/todo.txt allows"
-    )
-    action.add_argument("--update", action="store_true", help="write the counts of today to .vale/todo.txt")
+    parser.add_argument("--check", action="store_true", help="fail if there is an error")
     given = parser.parse_args()
-    if given.paths and (given.check or given.update):
-        parser.error("--check and --update read all files")
+    if given.paths and given.check:
+        parser.error("--check reads all files")
     try:
         wanted = [str((Path.cwd() / path).resolve().relative_to(ROOT)) for path in given.paths]
     except ValueError:
@@ -218,9 +189,7 @@ def main() -> int:
         return 1 if os.environ.get("CI") else 0
     if given.check:
         return 1 if check(found) else 0
-    if given.update:
-        allow(Counter(one.path for one in found if one.severity == "error"))
-    elif given.paths:
+    if given.paths:
         for one in found:
             show(one)
     else:
