@@ -133,7 +133,7 @@ struct nrw_port {
 	__u64 syns;
 	__u64 watchdog;		/* packets that passed while the agent did not run */
 	__u64 syn_policed;	/* SYNs dropped because they exceeded their share of the link */
-	__u32 unconfirmed;	/* P adds at creation; see NRW_F_CONFIRMED */
+	__u32 unconfirmed;	/* P: adds one when it creates a flow; see NRW_F_CONFIRMED */
 	__u32 newcomers;	/* P: newcomers in tick `newcomers_tick` */
 	__u32 newcomers_tick;
 	__u32 pad;

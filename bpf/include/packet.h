@@ -102,9 +102,9 @@ static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_pa
 }
 
 /*
- * Sets the lengths of the IP packet if the buffer holds as many bytes as its header says. A
- * super-packet may be longer than the length field can say, which is then zero (BIG TCP). Ethernet
- * padding may follow the datagram.
+ * Sets the lengths of the IP packet if the buffer holds as many bytes as the IP header says. A
+ * super-packet may be longer than the length field can express; the field is then zero (BIG TCP).
+ * Ethernet padding may follow the datagram.
  */
 static __always_inline int nrw_set_lengths(struct __sk_buff *skb, struct nrw_packet *p, __u32 said, __u32 header)
 {

@@ -36,8 +36,8 @@ class Simulator:
     pacing rate of its own). Times are in seconds, amounts in segments. The fields of `ack` are now, acked,
     lost, delivered, in_flight, prior_in_flight, rtt, srtt, min_rtt (None without a sample), app_limited,
     state, cwnd_limited, ece, feedback, and the delivery-rate sample: rate_delivered, rate_interval,
-    rate_prior_delivered. All other events have `now`. A congestion event also has in_flight and srtt, a
-    connection packet_bytes, rtt, feedback and seed, a restart idle and app_limited.
+    rate_prior_delivered. All other events have `now`. A congestion event also has in_flight and srtt.
+    A connection has packet_bytes, rtt, feedback and seed. A restart has idle and app_limited.
     An exception ends the run and is raised again, with a note that names the class, the method and the time.
     """
 
@@ -136,8 +136,8 @@ def translate(text: str, plan: Plan) -> ScenarioError:
     """Convert an error of the native module to one about the scenario.
 
     `controllers[0].params` becomes the key `controllers.0.params`. For an unknown name serde lists all known
-    names, and this names the nearest. serde does not say which parameter it read. If exactly one has the
-    value found, this names it.
+    names; the new message has the nearest one. serde does not say which parameter it read. If exactly one has
+    the value found, the new message names it.
     """
     place = _PLACE.fullmatch(text)
     if place is None:

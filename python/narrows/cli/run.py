@@ -158,7 +158,7 @@ def show(results: Results, console: Console) -> None:
 
 
 def _footnotes(results: Results, flows: list[Row], links: list[Row]) -> Iterator[str]:
-    """Lines that state the time over which figures were measured, if they differ in this."""
+    """Lines that state over which time figures were measured, if this time differs between figures."""
     warmup = float(results.metadata.get("warmup_s", 0.0))
     whole = summary.counted_from_the_start(flows, links)
     if whole and warmup > 0:

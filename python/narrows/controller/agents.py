@@ -224,7 +224,7 @@ class Agents:
     ) -> list[Effect]:
         app = self._applications.get(port.info.controller)
         if app is None:
-            raise ValueError(f"found a message of {port.info.controller!r}, which sends none")
+            raise ValueError(f"found a message of {port.info.controller!r}, which does not send messages")
         message["port"] = port.id
         out = app.on_message(now_ns, port.id, body, message)
         if body.type == "report":

@@ -37,8 +37,8 @@ FLOOD_KEY: RuleKey = (DESTINATIONS, _P_FLOOD, Match())
 def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int) -> list[tuple[int, Rule]]:
     """The entries of every connected switch, as pairs of datapath id and entry.
 
-    Entries for a host are ordered by distance from it, nearest first. Installed in this order, a switch
-    gets its entry only after the next switches on the path have theirs.
+    Entries for a host are ordered by distance from it, nearest first. If they are installed in this
+    order, a switch gets its entry only after the next switches on the path have theirs.
     """
     rules: list[tuple[int, Rule]] = []
 

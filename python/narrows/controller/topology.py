@@ -115,7 +115,7 @@ class Topology:
         return changed
 
     def tick(self, now_ns: int) -> bool:
-        """Makes probing ports without LLDP edges, and removes links without LLDP."""
+        """Turns probing ports that receive no LLDP into edges, and removes links without LLDP."""
         changed = False
         for to, (_, at) in list(self._seen.items()):
             if now_ns - at >= self.expire_ns:

@@ -145,7 +145,7 @@ def shades(name: str, count: int) -> list[Look]:
 
 
 def looks_of(kinds: list[str]) -> list[Look]:
-    """A look per series: that of its controller, or a shade of it if several series share the controller."""
+    """The look of each series: its controller's, or a shade of it if several series have that controller."""
     ramps = {kind: iter(shades(kind, kinds.count(kind))) for kind in set(kinds)}
     return [next(ramps[kind]) for kind in kinds]
 

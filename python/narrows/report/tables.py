@@ -61,7 +61,7 @@ _HEADINGS: dict[str, tuple[str, str, float]] = {
     "random_losses": ("Random losses", "packets", 1.0),
     "marks": ("Marks", "packets", 1.0),
 }
-"""Title, unit, and the unit's size in the tables' unit of each figure of the summary."""
+"""Title and unit of each figure of the summary, and the size of that unit in the unit of the tables."""
 
 
 Points = Collection[tuple[Any, ...]]

@@ -267,7 +267,7 @@ class Folder:
         return self._path
 
     def abandon(self) -> Results | None:
-        """Close the store after a failed run, and return the finished runs. Without any, nothing stays."""
+        """Close the store after a failed run, and return the finished runs. Without any, remove all files."""
         try:
             if self._timing and self._part.exists():
                 return Results.read(self._put(complete=False))
@@ -275,7 +275,7 @@ class Folder:
             for folder in self._made:
                 folder.rmdir()
         except (OSError, OutputError):
-            pass  # no folder, or a full disk
+            pass  # the folder is missing, or the disk is full
         finally:
             self._release()
         return None

@@ -116,7 +116,7 @@ def _every_rtt_is_used(scenario: Scenario, entries: Sequence[Entry]) -> None:
 
 
 def largest_packets(flows: Sequence[Flow], paths: Sequence[Path]) -> dict[int, int]:
-    """For each link the largest data packet, L3 bytes, of the flows whose data crosses it."""
+    """Size of the largest data packet that crosses each link, L3 bytes."""
     largest: dict[int, int] = {}
     for flow, path in zip(flows, paths, strict=True):
         size = flow.packet if flow.transport == "udp" else flow.mss + HEADERS

@@ -1,7 +1,8 @@
 """Shortest paths by the simulator's rule: least delay at the start of the run, then fewest hops.
 
-The simulator computes its own routes (crates/narrows-sim/src/net/route.rs). Paths are needed here earlier:
-for queues in bandwidth-delay products, for the warm-up, and for errors about flows without a path.
+The simulator computes its own routes (crates/narrows-sim/src/net/route.rs). Paths are needed here before
+the simulator runs: for queues in bandwidth-delay products, for the warm-up, and for errors about flows
+without a path.
 """
 
 from __future__ import annotations

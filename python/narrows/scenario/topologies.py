@@ -22,7 +22,7 @@ class Layout:
     links: list[Link]
     """Its links."""
     endpoints: list[tuple[str, str]] = field(default_factory=list)
-    """Flow i without from and to takes pair i modulo their number."""
+    """Pairs of (from, to). If flow i names neither, it takes pair i modulo the number of pairs."""
     bottlenecks: list[str] = field(default_factory=list)
     """Names of the intended bottleneck links."""
 

@@ -118,7 +118,7 @@ def windows(findings: Sequence[Finding]) -> list[Figure]:
 
 
 def same_losses(findings: Sequence[Finding]) -> Figure | None:
-    """The first seconds of flows that lose the same packets on both sides, a panel per algorithm.
+    """The first seconds of flows that lose the same packets on both sides, with one panel per algorithm.
 
     It shows the cell and the seed that most algorithms have.
     """

@@ -296,7 +296,7 @@ def test_ports_of_other_rate_controllers_get_no_messages():
     line.join(rcp)
     line.say({"type": "report", "port": 0})
     (note,) = [effect for effect in line.notes if isinstance(effect, Note) and "refused" in effect.kind]
-    assert "found a message of 'rcp', which sends none" in note.text
+    assert "found a message of 'rcp', which does not send messages" in note.text
     assert [state.controller for state in view.congestion(line.domain, line.now)] == ["rcp"]
     assert line.domain.capacity_bps((1, 2)) == 8 * FIRST
 

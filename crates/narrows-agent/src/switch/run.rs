@@ -31,7 +31,7 @@ use crate::status::Snapshot;
 
 /// How often the interfaces are checked.
 const LOOK_FOR_INTERFACES: Span = Span::from_secs(1);
-/// Least time between two turns of the loop. Newcomers start a turn at once, but not more often than this.
+/// Minimum time between two turns of the loop. A new flow starts a turn at once if this time has passed.
 const LEAST_PAUSE: Span = Span::from_millis(1);
 /// Counters and clock must be read within this time, or they are read again.
 const PROMPT: Span = Span::from_micros(100);
@@ -67,7 +67,7 @@ struct Controlled {
     shaped: bool,
     /// The share of the link that SYNs may use.
     syn_share: f64,
-    /// Newcomers refused so far, and the time of the last refusal.
+    /// Number of new flows refused so far, and the time of the last refusal.
     refused: (u64, Option<Time>),
 }
 

@@ -8,7 +8,7 @@ use narrows_sim::plan::{AppPlan, Plan};
 use crate::error::Error;
 use crate::spec::Spec;
 
-/// Most flows of a run. More sockets than a host has ports would be useless.
+/// Maximum number of flows in a run. A host cannot use more sockets than it has ports.
 const MAX_FLOWS: usize = 200_000;
 
 /// A scheduled flow.

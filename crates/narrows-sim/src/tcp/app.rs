@@ -117,7 +117,7 @@ impl App {
     }
 }
 
-/// The part of `elapsed` in on periods.
+/// How much of `elapsed` is in on periods.
 fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
     if off == Span::ZERO || on == Span::MAX {
         return elapsed;
@@ -128,7 +128,7 @@ fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
     on.scale(whole, 1) + rest.min(on)
 }
 
-/// The time after which `busy` of on time have passed.
+/// The elapsed time after which on periods add up to `busy`.
 fn wall_time(busy: Span, on: Span, off: Span) -> Span {
     if off == Span::ZERO || on == Span::MAX || on == Span::ZERO {
         return busy;

@@ -45,7 +45,7 @@ const UNLIMITED: u32 = u32::MAX;
 /// The window that a receiver has offered, derived by its sender.
 ///
 /// Out-of-order segments occupy memory, each as much as its socket buffer. Half of the remaining memory is offered. An
-/// offer is never taken back (Linux `__tcp_select_window`). A scenario's limit of the window does not depend on memory.
+/// offer is never taken back (Linux `__tcp_select_window`). If the scenario limits the window, free memory does not change that limit.
 /// Without a receive buffer in the scenario, a window that has opened completely is not a limit.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Offer {

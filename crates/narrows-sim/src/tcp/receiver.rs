@@ -45,7 +45,7 @@ pub(crate) struct Receiver {
     echo: Option<Echo>,
     /// Next expected segment.
     next: u32,
-    /// Payload + 1 of the out-of-order segments from `next` on; 0: missing.
+    /// The segments from `next` on: 0 if the segment is missing, otherwise its payload in bytes plus 1.
     out_of_order: Ring<u16>,
     /// SACK blocks, most recent first.
     blocks: [SackBlock; BLOCKS],

@@ -63,7 +63,7 @@ def find() -> Path | None:
         return Path(named) if _runs(Path(named)) else None
     package = Path(__file__).resolve().parents[2]
     target = Path(os.environ.get("CARGO_TARGET_DIR") or package.parents[1] / "target")
-    # Not resolved: in a virtual environment the interpreter is a link to the system's.
+    # The path is not resolved, because in a virtual environment the interpreter is a link to the system's.
     scripts = Path(sys.executable).parent
     for candidate in (package / NAME, target / "release" / NAME, target / "debug" / NAME, scripts / NAME):
         if _runs(candidate):

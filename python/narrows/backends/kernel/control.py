@@ -64,7 +64,7 @@ def uplink(node: int, prefix: str) -> dict[str, Any]:
 
 
 def commands(layout: Layout, prefix: str) -> tuple[list[str], dict[str, list[str]]]:
-    """For ``ip -batch``: what makes the pairs, and what is then done in each namespace."""
+    """Lines for ``ip -batch``: those that make the pairs, then those for each namespace."""
     links, inside = [], {prefix + CONTROL: [f"addr add {CONTROLLER}/32 dev lo"]}
     for node in layout.control:
         switch, device = prefix + layout.namespace(node), f"c{node}"

@@ -19,7 +19,7 @@ BURST_PACKETS = 1
 BURST_NANOS = 200_000
 """Minimum duration of a bucket at its rate. With less, the kernel's timer slack of 50 us lowers the rate."""
 FULL_PACKET = 1500
-"""L3 bytes of the largest packet, unless a flow sends larger ones."""
+"""Default size of the largest packet, L3 bytes; a flow may have a larger one."""
 _NEVER_SECONDS = 1000
 """A sojourn time that no packet reaches, within the range of CoDel's clock (one hour)."""
 ENDLESS_PACKETS = 10_000_000

@@ -208,7 +208,7 @@ def prepared() -> Kernel:
     if kernel is None:
         raise VmError("found no kernel for guests: narrows vm prepare")
     if lacking := package.missing():
-        raise VmError(f"found no {', '.join(lacking)}, needed for guests: narrows vm prepare")
+        raise VmError(f"found no {', '.join(lacking)}, which guests need: run narrows vm prepare")
     return kernel
 
 

@@ -62,7 +62,7 @@ def version() -> str:
     try:
         done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise VmError(f"found no {QEMU}, needed for guests: narrows vm prepare") from None
+        raise VmError(f"found no {QEMU}, which guests need: run narrows vm prepare") from None
     return done.stdout.partition("\n")[0]
 
 

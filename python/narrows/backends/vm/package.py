@@ -82,7 +82,7 @@ def install(names: list[str], say: Callable[[str], None]) -> None:
     packages = sorted({PROGRAMS[name] for name in names})
     words = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *packages]
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise VmError(f"found no {', '.join(names)}, needed for guests; as root: {' '.join(words)}")
+        raise VmError(f"found no {', '.join(names)}, which guests need; run as root: {' '.join(words)}")
     say(f"installing {', '.join(packages)} ...")
     _call(["apt-get", "update", "--quiet"])
     _call(words, DEBIAN_FRONTEND="noninteractive")

@@ -86,7 +86,7 @@ def _tables(schema: dict[str, Any], part: dict[str, Any]) -> list[dict[str, Any]
 
 
 def _items(schema: dict[str, Any], part: dict[str, Any]) -> dict[str, Any] | None:
-    """The schema of a list's entries, or None if the part is no list of tables."""
+    """The schema of a list's entries, or None if the part is not a list of tables."""
     for choice in [part, *part.get("anyOf", [])]:
         items = choice.get("items") if choice.get("type") == "array" else None
         if isinstance(items, dict) and _tables(schema, items):

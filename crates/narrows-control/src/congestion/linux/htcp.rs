@@ -391,8 +391,8 @@ mod tests {
         assert_eq!((w.cwnd, htcp.alpha), (1001, 128));
     }
 
-    /// On a link whose queue is a quarter of a BDP, beta settles at 0.8. Reno's half would leave
-    /// the link idle.
+    /// On a link whose queue is a quarter of a BDP, beta settles at 0.8. With Reno's
+    /// beta of a half, the link would be idle at times.
     #[test]
     fn a_shallow_queue_is_emptied_and_the_link_stays_busy() {
         let rate = Rate::from_bits_per_sec(120_000_000);

@@ -9,10 +9,10 @@
 //! - The mean is kept in eighths, modulo 2^32. For seven of eight offsets the difference exceeds 29
 //!   bits. The mean is then truncated and stays below the least delay, so no queue is ever
 //!   detected: LP is Reno.
-//! - For the eighth offset the first delay is both the least and the largest. That counts as a
-//!   queue, so the window is halved. Linux then sets the largest delay to twice the mean, offset
-//!   included, and no queue reaches the new threshold: LP is Reno from then on. Only if the
-//!   receiver's clock is ahead by less than a second does LP yield repeatedly.
+//! - For the eighth offset the difference fits. The first delay is then both the least and the
+//!   largest, which counts as a queue, so the window is halved. Linux then sets the largest delay
+//!   to twice the mean, offset included. No queue reaches the new threshold, so LP is Reno from
+//!   then on. LP yields repeatedly only if the receiver's clock is ahead by less than a second.
 //! - The delay includes an estimate of the receiver's clock rate: a mean of the ratios of ACK
 //!   distances in milliseconds at both ends. One tick there and two here are 500 Hz, two there and
 //!   one here 2000. So for ACKs 1 to 3 ms apart the mean exceeds 1000 Hz although both clocks run
@@ -140,7 +140,7 @@ impl Delays {
         self.smoothed >> shift >= self.threshold(per_cent)
     }
 
-    /// The current mean becomes the level without a queue.
+    /// Takes the current mean as the delay of a path without a queue.
     fn begin_anew(&mut self, shift: u32) {
         self.min = self.smoothed >> shift;
         self.max = self.smoothed >> shift.saturating_sub(1);
@@ -353,8 +353,8 @@ mod tests {
         assert_eq!(w.cwnd, 1);
     }
 
-    /// The mean of a delay of more than 29 bits never exceeds the least one. Below 29 bits it is
-    /// compared once with itself.
+    /// If a delay has more than 29 bits, the mean delay never exceeds the least delay. Otherwise the
+    /// first mean is compared with itself, once.
     #[test]
     fn with_seven_of_eight_offsets_no_queue_is_ever_detected() {
         for eighth in 0..8 {

@@ -57,7 +57,7 @@ pub(super) struct Estimator {
     /// Start of the current sample.
     sample: Option<(Time, Reading)>,
     probe: Probe,
-    /// When nothing waited last. A radio serves in grants, and traffic waits between them, so only
+    /// The last time at which no packet waited. A radio serves in grants, and traffic waits between them, so only
     /// data that does not drain within a period is a queue.
     empty_at: Time,
     /// Decaying maximum of the estimate.

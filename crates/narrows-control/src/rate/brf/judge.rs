@@ -174,9 +174,9 @@ impl Judge<'_> {
 /// The headroom of a flow that is held again. `before` is its headroom when it filled its rate and
 /// counted as unheld.
 ///
-/// Two switches can hold a flow for each other in turn: while one releases it, the other measures
-/// the first one's limit. Each turn gains one headroom, a few per cent, so the headroom doubles
-/// from turn to turn.
+/// Two switches on a path can hold a flow alternately: when one releases it, the other still
+/// measures the limit that the first one set. Each turn gains one headroom, a few per cent, so the
+/// headroom doubles from turn to turn.
 fn after_release(before: u16, wanted: u16) -> u16 {
     wanted.max(before.saturating_mul(2).min(RELEASED_HEADROOM))
 }

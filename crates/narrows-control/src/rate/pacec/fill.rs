@@ -16,8 +16,8 @@ use std::collections::BinaryHeap;
 
 pub use crate::rate::waterfill::UNBOUNDED;
 
-/// Maximum number of changed demands before everything is sorted again. Each costs a move in a
-/// sorted list.
+/// With more changed demands than this, the list is sorted again. Up to this number, each changed
+/// demand is moved in the sorted list.
 const FEW: usize = 16;
 
 /// Paths by number, each with its links.

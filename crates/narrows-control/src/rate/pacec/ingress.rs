@@ -3,10 +3,10 @@
 //! PAC-22).
 //!
 //! A port does not know whether a flow begins at its switch. With `edge` it announces all flows.
-//! The controller knows the routes and answers for flows of other ports that this port does not
-//! limit them ([`Rate::MAX`]). Until that answer arrives both ports write into a SYN-ACK, the
-//! smaller value stands, and a flow may begin at the floor. `edge = false` avoids that at ports
-//! without hosts.
+//! The controller knows the routes. For flows of other ports it answers that this port does not
+//! limit them ([`Rate::MAX`]). Until that answer arrives, both ports write into a SYN-ACK and the
+//! smaller value stands, so a flow may begin at the floor. Set `edge = false` at ports
+//! without hosts to avoid that.
 
 use core::net::IpAddr;
 

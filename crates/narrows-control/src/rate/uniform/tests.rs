@@ -67,8 +67,8 @@ fn flows_share_equally_with_packets_and_with_counts() {
     }
 }
 
-/// BDR-20: a port's reports of a flow add up to its life, from the SYN until the last data is
-/// acknowledged.
+/// BDR-20: the times in a port's reports of a flow add up to the flow's lifetime, from the SYN until
+/// the last data is acknowledged.
 #[test]
 fn reports_add_up_to_life_times() {
     #[derive(Default)]

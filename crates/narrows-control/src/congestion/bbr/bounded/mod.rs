@@ -9,7 +9,7 @@
 //! * Drain follows the long-term bound, as in the draft's table but not in its pseudocode.
 //! * The aggregation filter has two periods of five rounds and grants at most 100 ms, as in the
 //!   module.
-//! * In Startup, ACKs that report losses stand for lost ranges, as in the module.
+//! * In Startup, each ACK that reports losses counts as a lost range, as in the module.
 //! * A classic ECN echo counts as one loss per round, because it does not say how many packets were
 //!   marked.
 //! * In Up, credit for a higher bound is lost while the bound is not used, as in both modules.

@@ -79,8 +79,8 @@ pub struct Params {
     pub beta: Percent,
     /// Share of the long-term bound that Cruise and ProbeRTT leave to others (`Headroom`).
     pub headroom: Percent,
-    /// Losses in a round that end Startup (`StartupFullLossCnt`). ACKs that report losses stand for
-    /// lost ranges.
+    /// Losses in a round that end Startup (`StartupFullLossCnt`). Each ACK that reports losses
+    /// counts as a lost range.
     pub startup_losses: u32,
     /// Whether the resulting bound is at least the volume delivered in a round (BBR3-3).
     pub startup_bound_delivered: bool,

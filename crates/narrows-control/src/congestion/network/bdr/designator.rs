@@ -199,8 +199,8 @@ mod tests {
         );
     }
 
-    /// BDR-D4: the paper's reports. The last window's time rides in the next window's packet, and
-    /// SYN and FIN report nothing.
+    /// BDR-D4: the paper's reports. The next window's packet carries the last window's time. SYN
+    /// and FIN report nothing.
     #[test]
     fn tv_d8_literal_reports_miss_the_handshake_and_the_last_window() {
         let [_, first, second, _] = flow();
