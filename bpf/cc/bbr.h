@@ -65,8 +65,8 @@ void BPF_PROG(nrw_release, struct sock *sk)
 		__sync_fetch_and_add(&nrw_cc_facts.connections, -1);
 	s->counted = 0;
 	/*
-	 * Only a socket that stays open has another congestion control by now. When a socket is
-	 * destroyed the kernel frees this.
+	 * Delete the state now if the socket stays open with another congestion control. When a
+	 * socket is destroyed the kernel frees the state.
 	 */
 	bpf_sk_storage_delete(&nrw_bbrs, sk);
 }
@@ -78,8 +78,8 @@ static __always_inline void nrw_on_ack(struct sock *sk, const struct rate_sample
 
 	if (!s) {
 		/*
-		 * There was no memory for the state. The window stays as it is until there is, and
-		 * the connection then starts again.
+		 * There was no memory for the state. The window does not change until there is memory.
+		 * The connection then starts again.
 		 */
 		s = bpf_sk_storage_get(&nrw_bbrs, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (!s)

@@ -31,7 +31,7 @@ struct nrw_key {
 };
 
 /*
- * nrw_slot.flags: P sets them atomically. A never clears a single one: all are cleared when A frees
+ * nrw_slot.flags: P sets flags atomically. A never clears a single flag: it clears all when it frees
  * the slot.
  */
 #define NRW_F_RATED		(1U << 0)	/* the SYN asked for feedback, or the flow uses BRF */
@@ -53,7 +53,7 @@ struct nrw_key {
 #define NRW_F_CONFIRMED		(1U << 11)
 #define NRW_F_LIVE		(1U << 12)	/* the slot is in use and its key is in the table */
 #define NRW_F_ADOPTED		(1U << 13)	/* began with data: the SYN-ACK was not seen, or was refused a slot */
-#define NRW_F_ANSWER_ASKS	(1U << 14)	/* the SYN-ACK asked for feedback, so its sender's data will; set if this slot is the opener's */
+#define NRW_F_ANSWER_ASKS	(1U << 14)	/* the SYN-ACK asked for feedback, and this slot is the opener's direction */
 
 /*
  * One flow, in an mmapable array: two cache lines. Data and ACKs usually pass on two CPUs. Data
@@ -165,8 +165,8 @@ struct nrw_missed {
 };
 
 /*
- * Ready grant for a service that the predictor knows. The smaller of this one and the ladder's
- * counts (BRF-31, BRF-32).
+ * Ready grant for a service that the predictor knows. The smaller of this grant and the
+ * port's ready grant applies (BRF-31, BRF-32).
  */
 struct nrw_service {
 	__u8 prefix[16];	/* destination network of the data, /24 or /48 */

@@ -4,8 +4,8 @@
  * SYN asked for it. Without it the switch inserts the option.
  *
  * Data packets of this host get no room, which would reduce their MSS and prevent TSO. The program
- * shares a cgroup with the sender's program. That one writes only into SYNs and SYN-ACKs, and
- * neither clears callback flags that the other needs.
+ * shares a cgroup with the sender's program. The sender's program writes only into SYNs and
+ * SYN-ACKs, and neither program clears callback flags that the other needs.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -32,7 +32,7 @@ struct nrw_receiver_counters nrw_counters;
 
 static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 {
-	/* the kernel's question for the MSS of later data looks the same as that for a pure ACK */
+	/* the kernel asks for the MSS of later data in the same way as for a pure ACK */
 	if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS)
 		return;
 	if (nrw_is_syn(ctx)) {

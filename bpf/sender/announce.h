@@ -24,7 +24,7 @@ static __always_inline int nrw_is_ours(void *ctx)
 
 /*
  * Whether this connection will apply rates, as a SYN or SYN-ACK that asks for feedback announces.
- * For a listener: whether the connections that it accepts will, which inherit its choice.
+ * For a listener: whether the connections that it accepts will apply rates. They inherit its choice.
  */
 static __always_inline int nrw_will_apply_rates(void *ctx, struct tcp_sock *tp)
 {

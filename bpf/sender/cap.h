@@ -9,7 +9,7 @@
 
 /* All ones is the kernel's "no cap". The helper takes four bytes, so a cap is at most 4.29 GB/s. */
 #define NRW_NO_CAP	0xffffffffU
-/* An old cap is lifted after the silence after which `brf` goes to CUBIC at the latest. */
+/* A cap is lifted after this time without feedback, when `brf` would have changed to CUBIC at the latest. */
 #define NRW_CAP_SILENCE_US	1000000
 
 static __always_inline void nrw_cap_set(struct bpf_sock_ops *ctx, struct nrw_conn *conn, __u64 cap)

@@ -3,8 +3,8 @@
 //! eBPF links end with the process that holds them. Qdiscs and sysctls belong to the network namespace and
 //! stay. A second, small process of the same program therefore waits for the end of a pipe from the agent,
 //! and then removes the objects that the agent has registered. It ignores the signals that end an agent, and has a process
-//! group of its own, so that Ctrl-C at a terminal does not reach it. (It is a new process and no `fork`:
-//! after a fork a program with threads must not take locks.)
+//! group of its own, so that Ctrl-C at a terminal does not reach it. (It is a new process, not a
+//! `fork`: after a fork a program with threads must not take locks.)
 
 use std::fs;
 use std::io::{self, BufRead, Write};
@@ -53,7 +53,7 @@ impl Guardian {
         Guardian::start_program(Path::new("/proc/self/exe"))
     }
 
-    /// Like [`Guardian::start`], with this `narrows-agent`; for programs that are no agents.
+    /// Like [`Guardian::start`], with this `narrows-agent`; for programs that are not agents.
     pub fn start_program(program: &Path) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.arg(SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);

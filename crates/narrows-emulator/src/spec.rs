@@ -154,7 +154,7 @@ pub struct Bounds {
     pub busiest: f64,
     /// Share of a flow's busy time in which the receive window or the send buffer limited it, 0..1.
     pub limited: f64,
-    /// Most bytes that a relay holds. Further frames are dropped and counted.
+    /// Maximum number of bytes that a relay holds. Further frames are dropped and counted.
     pub relay_bytes: u64,
 }
 

@@ -96,7 +96,7 @@ def validate(
     if write is not None:
         _write(write, outcome, ns3.version() if beside else "")
     print(f"tables in {out}")
-    # Disturbed runs of a recording are no failure of this command.
+    # This command does not fail if a recording has disturbed runs.
     if outcome.failed and source is None:
         raise typer.Exit(1)
 

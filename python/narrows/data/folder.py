@@ -25,8 +25,8 @@ def data_folder(option: Path | None = None) -> Path:
     """The data folder, which need not exist.
 
     Args:
-        option: value of ``--data``. Without it NARROWS_DATA counts, and without that the platform's user
-            data folder.
+        option: value of ``--data``. Without it NARROWS_DATA applies; without either,
+            the platform's user data folder.
     """
     if option is not None:
         return option

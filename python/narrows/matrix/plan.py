@@ -51,8 +51,8 @@ def choose(
 
     Args:
         known: all controllers.
-        wanted: requested controllers. Without any, all that need nothing from the network (no DCTCP without
-            marks), without variants.
+        wanted: requested controllers. By default all that need nothing from the network, except variants;
+            DCTCP only if the network marks packets.
         everyone: whether to add variants, and controllers that need the network's help.
         marks: whether the network marks packets.
 

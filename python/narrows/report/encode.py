@@ -56,7 +56,7 @@ def axis(
         ticks |= {"values": log_ticks(*domain) if domain else _POWERS, "labelOverlap": False}
     ticks |= more
     if "values" in ticks:
-        # Vega also thins explicit values out to this count, so that every other of six would be missing.
+        # Vega also thins explicit values out to this count, so that three of six would be missing.
         del ticks["tickCount"]
     return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
 

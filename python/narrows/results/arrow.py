@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 _LARGEST_TEXT = 2**31 - 1
-"""Most bytes of text in an array: offsets have 32 bits."""
+"""Maximum number of bytes of text in an array: offsets have 32 bits."""
 _NUMBERS = "bBhHiIlLqQd"
 """Type codes of the numpy types that are converted here: integers, and floats of 64 bits."""
 _EXACT = (-(2**53), 2**53)

@@ -195,7 +195,7 @@ class Folder:
                 tables.write(partial / f"{name}.parquet", content)
             with self._lock:
                 if soundness is not None:
-                    # Write it first, or a kill in between would leave a disturbed run that passes as sound.
+                    # Write it first: after a kill in between, a disturbed run would otherwise count as sound.
                     self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
                     self._describe()
                 partial.rename(whole)

@@ -24,7 +24,7 @@ _FULL = 0.3
 """Error with the strongest colour of the map."""
 _ERRORS = Ramp(-_FULL, 0.0, _FULL, ("#2b6cb0", "#ffffff", "#c05621"))
 _MOST_PANELS = 18
-"""Most panels of an algorithm's windows."""
+"""Maximum number of panels for an algorithm's windows."""
 _FIRST_SECONDS = 8.0
 _SMALL = 130
 """Height of the page's panels."""

@@ -5,7 +5,7 @@ use narrows_control::rate::{FlowKey, Message, PortId};
 use narrows_control::units::{Rate, Span};
 use serde::Serialize;
 
-/// Most flows in one body: the controller displays them to people.
+/// Maximum number of flows in one body, because the controller displays them to people.
 pub const FLOWS_MAX: usize = 1000;
 
 /// From agent to controller.

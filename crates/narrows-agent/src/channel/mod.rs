@@ -23,9 +23,9 @@ use thiserror::Error;
 pub use auth::Secret;
 pub use body::{FLOWS_MAX, FlowChange, FlowInfo, PortInfo, ToController};
 
-/// Most bodies that wait to be sent.
+/// Maximum number of bodies that wait to be sent.
 const WAITING_MAX: usize = 1024;
-/// Most messages that wait for the control loop.
+/// Maximum number of messages that wait for the control loop.
 const ARRIVED_MAX: usize = 4096;
 
 /// Address of the controller, and how to authenticate it.

@@ -49,7 +49,7 @@ pub struct Sender {
     pub format: Format,
     /// Also make `brf` the default congestion control of the namespace.
     pub set_default: bool,
-    /// Name of the congestion control, unique on the host: several senders need several.
+    /// Name of the congestion control, unique on the host: several senders need different names.
     pub algorithm: String,
 }
 

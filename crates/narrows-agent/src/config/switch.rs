@@ -10,7 +10,7 @@ use toml::Table;
 use super::reader::{Reader, one_of, share, text, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
-/// Most ports: NRW_PORTS_MAX of bpf/include/maps.h, less one record that all uncontrolled interfaces share.
+/// Maximum number of ports: NRW_PORTS_MAX of bpf/include/maps.h, less one record that all uncontrolled interfaces share.
 const PORTS_MAX: usize = 63;
 
 /// SYNs have 40 to 100 bytes: at 100 Mbit/s this lets more than 2,500 connections start per second.

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 use narrows_control::rate::{FlowKey, Proto};
 
-/// Most ports of one switch.
+/// Maximum number of ports of one switch.
 pub const PORTS_MAX: usize = 64;
 /// Leaves of a port, as `narrows_control::rate::Leaf`.
 pub const LEAVES: usize = narrows_control::rate::LEAVES;

@@ -34,7 +34,7 @@ pub struct SenderCounters {
     pub awaiting: u64,
     /// Connections whose handshake had no option; they use CUBIC throughout.
     pub unrated: u64,
-    /// Connections whose feedback stopped and that went to CUBIC.
+    /// Connections that changed to CUBIC because their feedback stopped.
     pub orphaned: u64,
     /// Connections that returned from CUBIC to a rate.
     pub adopted: u64,
@@ -208,9 +208,9 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     Ok(())
 }
 
-/// Makes listeners that are older than the programs answer SYNs that ask: those of all network namespaces in
-/// scope, or of the current one. The cgroup is not checked. Outside of it no program answers, and the SYN is
-/// saved without use.
+/// Lets listeners that are older than the programs answer SYNs that ask for feedback. This applies to the
+/// listeners of all network namespaces in scope, or of the current one. The cgroup is not checked. Outside of the
+/// cgroup no program answers, and the SYN is saved without use.
 fn update_listeners(options: &SenderOptions, skel: &SenderSkel<'_>) -> Result<(), HostError> {
     let what = "going through the listeners";
     let link = skel.progs.nrw_listeners.attach().map_err(refused(what, REMEDY))?;

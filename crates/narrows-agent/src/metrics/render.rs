@@ -14,7 +14,7 @@ use crate::status::{BOUNDS_US, Board, LEAF_NAMES, LoopTimes, PortStatus, Snapsho
 
 const CLASS_NAMES: [&str; 3] = ["rated", "other-tcp", "udp"];
 
-/// A data plane counter that goes down as well as up, and so is a gauge of its own.
+/// A counter of the data plane that can also decrease, and is therefore exported as a gauge.
 const UNCONFIRMED: &str = "unconfirmed";
 
 /// The registry of an agent. Each scrape reads the board once.

@@ -24,7 +24,7 @@ const SCAN_EVERY: Span = Span::from_millis(200);
 const UNKNOWN_FOR: Span = Span::from_secs(5);
 /// A flow that its controller keeps for this long is not forged, even if no ACK of it passes here (BRF-63).
 const CONFIRMED_AFTER: Span = Span::from_secs(4);
-/// Most services with a grant of their own (the size of the program's table).
+/// Maximum number of services with their own grant (the size of the program's table).
 const SERVICES: usize = 1024;
 /// A flow without data whose ACKs continue (keepalives) is reported this often.
 const MENTION_EVERY: Span = Span::from_secs(10);

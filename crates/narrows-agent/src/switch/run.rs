@@ -35,7 +35,7 @@ const LOOK_FOR_INTERFACES: Span = Span::from_secs(1);
 const LEAST_PAUSE: Span = Span::from_millis(1);
 /// Counters and clock must be read within this time, or they are read again.
 const PROMPT: Span = Span::from_micros(100);
-/// Most attempts: on a very busy machine an estimate is used.
+/// Maximum number of attempts. If all fail, on a very busy machine, an estimate is used.
 const RECOUNTS: usize = 3;
 /// How often the averages of finished flows, which change slowly, are updated.
 const SERVICES_EVERY: Span = Span::from_millis(500);

@@ -98,8 +98,8 @@ impl Shadow {
         Orders { code: self.code, leaf, rtt_us: self.rtt_us }
     }
 
-    /// Stores new orders, and returns whether they must be written: a new RTT alone only if it changed by an
-    /// eighth.
+    /// Stores new orders, and returns whether they must be written. If only the RTT is new, they must be
+    /// written only if it changed by an eighth.
     pub(super) fn order(&mut self, orders: Orders) -> bool {
         let moved = orders.rtt_us.abs_diff(self.rtt_us) > self.rtt_us / 8;
         let news = moved || (orders.code, orders.leaf as u8) != (self.code, self.leaf);

@@ -23,7 +23,7 @@ use crate::raw;
 const CHUNK_BYTES: usize = 64 * 1024;
 static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
 
-/// Most bytes that one call discards at a receiving socket.
+/// Maximum number of bytes that one call discards at a receiving socket.
 const DISCARD_BYTES: usize = 1 << 20;
 
 /// Difference between the maximum segment size option and the payload: the timestamp option (RFC 7323).

@@ -9,9 +9,9 @@
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::model::EmptyPath;
 
-/// Least unsent data, as time at the bottleneck's rate, so that the sender is not woken for every packet.
+/// Minimum amount of unsent data, as time at the bottleneck's rate, so that the sender is not woken for every packet.
 const LEAST: Span = Span::from_millis(10);
-/// Most unsent data: the size to which Linux grows a send buffer (tcp_wmem's default).
+/// Maximum amount of unsent data: the size to which Linux grows a send buffer (tcp_wmem's default).
 const MOST_BYTES: u64 = 4 << 20;
 
 /// Speed of writing as a multiple of the bottleneck's rate, more than slow start and BBR's Startup need.
@@ -46,7 +46,7 @@ impl Unsent {
         self.bottleneck.bytes_in(self.worth.min(until_stop)).get().clamp(least, MOST_BYTES) as u32
     }
 
-    /// Most bytes that are written without a pause.
+    /// Maximum number of bytes that are written without a pause.
     pub(crate) fn turn(&self) -> u64 {
         self.bottleneck.bytes_in(TURN).get().saturating_mul(WRITE_SPEEDUP).clamp(64 << 10, MOST_BYTES)
     }

@@ -52,7 +52,7 @@ pub struct Counts {
     pub packet_hops: u64,
     /// Data packets that reached their receiver.
     pub delivered_packets: u64,
-    /// Most flows at one time.
+    /// Maximum number of flows at one time.
     pub peak_flows: u64,
 }
 

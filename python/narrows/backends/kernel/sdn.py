@@ -77,7 +77,7 @@ class Domain:
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([home, os.environ.get("PYTHONPATH", "")])}
         self._process = self._programs.start(CONTROL, NAME, command, env)
         self.notes.append(
-            "the SDN controller is as far from the switches as this machine makes it, and not "
+            "the delay between the SDN controller and the switches is that of this machine, not "
             f"sdn.delay ({format_duration(self._plan['sdn']['delay'])})"
         )
 

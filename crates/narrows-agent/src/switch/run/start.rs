@@ -165,7 +165,8 @@ fn check_hidden(folder: &Path) -> Result<(), Failure> {
 }
 
 /// Compares the pinned ports with the `wanted` ones, as flows identify their port by its number. Returns what
-/// differs. An interface that was deleted, or created again under its old name, has no index or another one.
+/// differs. A deleted interface has no index. An interface that was created again
+/// under its old name has another index.
 fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
     let name = |index: &u32| links.iter().find(|link| link.index == *index).map(|link| link.name.as_str());
     let found: Vec<_> = pinned.values().map(|index| name(index).unwrap_or("(gone)")).collect();

@@ -22,7 +22,8 @@ pub struct Model<F = WindowedMax<Rate>> {
     pub round: u64,
     /// The last ACK began a round.
     pub round_start: bool,
-    /// The round ends with the first ACK of a segment sent when at least this many were delivered.
+    /// The round ends with the first ACK of a segment that was sent after at least this many segments
+    /// had been delivered.
     next_round_delivered: u64,
     /// Least RTT of the window; [`Span::MAX`] before the first sample.
     pub min_rtt: Span,

@@ -80,8 +80,8 @@ pub struct ProbeBw {
     gain: Gain,
 }
 
-/// The entry before the first one. After advancing, the first one is uniform over all but the
-/// draining one (BBR-15). `random` is a uniform 32-bit number.
+/// The entry before the first one. The cycle then advances, so that its first entry is uniform over
+/// all entries except the draining one (BBR-15). `random` is a uniform 32-bit number.
 fn before_first(entries: usize, random: u32) -> usize {
     let choices = entries.saturating_sub(1) as u64;
     let choice = (u64::from(random) * choices) >> 32;

@@ -21,7 +21,7 @@ pub struct Params {
     pub delay_divisor: u64,
     /// Least delay threshold (`HYSTART_DELAY_MIN`).
     pub delay_min: Span,
-    /// Most delay threshold (`HYSTART_DELAY_MAX`).
+    /// Maximum delay threshold (`HYSTART_DELAY_MAX`).
     pub delay_max: Span,
     /// Maximum extension of an ACK train by segmentation offload (`hystart_ack_delay`).
     pub max_ack_delay: Span,

@@ -56,8 +56,8 @@ pub struct Illinois {
     /// Segments that the last ACK acknowledged in order (`acked`), and the first one after them.
     acked: u32,
     una: Option<u64>,
-    /// The delay has been above the lowest hundredth, and the rounds since it was below
-    /// (`rtt_above`, `rtt_low`).
+    /// Whether the delay has been above the lowest hundredth, and the number of rounds since it was
+    /// below (`rtt_above`, `rtt_low`).
     above: bool,
     low: u32,
 }

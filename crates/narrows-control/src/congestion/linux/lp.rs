@@ -14,8 +14,8 @@
 //!   to twice the mean, offset included. No queue reaches the new threshold, so LP is Reno from
 //!   then on. LP yields repeatedly only if the receiver's clock is ahead by less than a second.
 //! - The delay includes an estimate of the receiver's clock rate: a mean of the ratios of ACK
-//!   distances in milliseconds at both ends. One tick there and two here are 500 Hz, two there and
-//!   one here 2000. So for ACKs 1 to 3 ms apart the mean exceeds 1000 Hz although both clocks run
+//!   distances in milliseconds at both ends. One tick at the receiver and two here give 500 Hz; two
+//!   ticks there and one here give 2000 Hz. So for ACKs 1 to 3 ms apart the mean exceeds 1000 Hz although both clocks run
 //!   alike; elsewhere it leaves the range of 501 to 1000 Hz when delays vary. Above 1000 Hz Linux
 //!   multiplies by 1000 / Hz = 0, which makes the delay another number. The results are any of the
 //!   above, or cuts without a queue. If ACKs are closer than a tick and the ticks of both ends

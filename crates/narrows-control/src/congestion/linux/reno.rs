@@ -1,7 +1,7 @@
 //! Reno: adds one segment per window of ACKs and halves the window on congestion.
 //!
-//! Source: RFC 5681; Linux `tcp_cong.c`. The transport does loss recovery, and `slow_start.rs` slow
-//! start.
+//! Source: RFC 5681; Linux `tcp_cong.c`. The transport does loss recovery, and `slow_start.rs` does
+//! slow start.
 
 use super::hystartpp::{self, HystartPlusPlus};
 use super::slow_start::{AdditiveIncrease, left_for_avoidance};

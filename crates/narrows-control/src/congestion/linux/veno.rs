@@ -45,8 +45,8 @@ pub struct Veno {
     sampled: bool,
     /// Packets in the queue, in halves (`diff`).
     queued: u32,
-    /// On a congested path only every other window of ACKs adds a segment: the next one does
-    /// (`inc`).
+    /// Whether the next window of ACKs adds a segment: on a congested path only every other window
+    /// does (`inc`).
     turn: bool,
 }
 

@@ -1,8 +1,8 @@
 //! YeAH: Scalable while the queue is short, Reno while it is long. It drains a queue that has
 //! become too long.
 //!
-//! Source: Baiocchi, Castellani and Vacirca, "YeAH-TCP: Yet Another Highspeed TCP" (PFLDnet 2007); Linux `tcp_yeah.c`
-//!, integers as there. Deviation: its window ends at 2^32 / 128 segments.
+//! Source: Baiocchi, Castellani and Vacirca, "YeAH-TCP: Yet Another Highspeed TCP" (PFLDnet 2007); Linux `tcp_yeah.c`,
+//! with its integers. Deviation: its window ends at 2^32 / 128 segments.
 
 use super::rounds::Rounds;
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};

@@ -9,8 +9,8 @@
 //! is halved every srtt, since the allocation is stale and its switch may have failed because of
 //! congestion. After four halvings CUBIC takes over. It starts with the window of the halved rate
 //! and a slow-start threshold of half the window of the last allocation, because that share was
-//! safe recently. Feedback that returns ends both states: the halving at once, CUBIC by doubling
-//! the rate per RTT from CUBIC's.
+//! safe recently. Feedback that returns ends the halving at once. It ends CUBIC by doubling the
+//! rate per RTT, starting from CUBIC's rate.
 
 use crate::congestion::linux::cubic::Cubic;
 use crate::congestion::{
@@ -22,8 +22,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 const RTT_MIN: Span = Span::from_micros(10);
 
 /// An RTT sample counts for at most this multiple of the least RTT (ours). The first sample after
-/// an outage would otherwise set a rate of two packets per length of the outage, and the next
-/// packet, with the next sample, would leave that late.
+/// an outage is the length of the outage. Without this limit the rate would be two packets in that
+/// time, and the next sample would be as late.
 const LONGEST_RTT: u64 = 8;
 
 /// The rate rises from at least this many segments per RTT of the path (ours; the floor of BRF-92).
@@ -121,7 +121,7 @@ enum Mode {
     /// CUBIC, because feedback stopped or has not begun (BRF-93), although both ends speak BRF.
     /// Perhaps the ACKs cross a switch that has not yet been told of the flow (BRF-63), or the
     /// switch was down during the handshake (BRF-105). Feedback may come at any time, because a
-    /// switch treats every BRF flow as one that follows.
+    /// switch treats every BRF flow as one that follows rates.
     Orphaned(Cubic),
 }
 

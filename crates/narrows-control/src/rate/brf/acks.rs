@@ -10,8 +10,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 const HEADROOM: f64 = 1.05;
 /// Smaller relative changes are ignored, because every change moves all allocations of the port.
 const SAME: f64 = 0.05;
-/// Weight of a sample below the average. A sample above replaces the average, because ACKs in a
-/// queue delay the relief.
+/// Weight of a sample below the average. A sample above the average replaces it, because queued
+/// ACKs delay the feedback in them.
 const WEIGHT: f64 = 0.25;
 
 /// Measures them: arrivals for the queue of other TCP minus the traffic sent there from here.

@@ -19,7 +19,7 @@ const HELD_WINDOWS: u8 = 3;
 const STEADY: f64 = 0.05;
 /// Tolerance for a held flow's rate, because smaller changes of its rate are not recorded.
 const TOLD_CUT: f64 = 0.01;
-/// Maximum headroom of a flow that switches hold for each other, per mille.
+/// Maximum headroom of a flow that switches hold alternately, per mille.
 const RELEASED_HEADROOM: u16 = 250;
 
 /// From when the flow's arrivals reflect its allocation. In resolved mode its sender must have

@@ -5,7 +5,7 @@
 //! rest for rated flows. All may borrow up to the link, UDP too (unlike BRF-23).
 //!
 //! Traffic of other flows beyond their guarantee is borrowed, and returns to rated flows on demand.
-//! The law must not see it: it would take CUBIC's queue for that of its own flows and give them
+//! The law must not see it: it would attribute CUBIC's queue to its own flows and give them
 //! nothing.
 
 use crate::rate::brf::{LEAST_RATE, Params};

@@ -32,7 +32,7 @@ pub(super) struct Net {
     pub(super) port: PortCounters,
     pub(super) senders: Vec<Sender>,
     pub(super) actions: Vec<Action>,
-    /// Most that waited.
+    /// The maximum that waited.
     pub(super) longest: Bytes,
 }
 

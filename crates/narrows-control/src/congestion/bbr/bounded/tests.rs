@@ -262,8 +262,8 @@ fn drain_ends_with_the_queue_and_in_v3_after_three_rounds_at_the_latest() {
     }
 }
 
-/// Whether a round of recovery ends Startup in which `reports` ACKs of 100 reported losses, `lost`
-/// of 200 segments in all.
+/// Whether a round of recovery ends Startup if `reports` of its 100 ACKs reported losses and `lost`
+/// of its 200 segments were lost.
 fn startup_ends(bbr: Bounded, reports: u64, lost: u32, state: State) -> (bool, u32) {
     let (mut bbr, mut window) = established(bbr);
     window.cwnd = 200;
