@@ -65,8 +65,8 @@ void BPF_PROG(nrw_release, struct sock *sk)
 		__sync_fetch_and_add(&nrw_cc_facts.connections, -1);
 	s->counted = 0;
 	/*
-	 * Delete the state now if the socket stays open with another congestion control. When a
-	 * socket is destroyed the kernel frees the state.
+	 * The socket may stay open with another congestion control, so delete the state now. When a
+	 * socket is destroyed, the kernel frees the state.
 	 */
 	bpf_sk_storage_delete(&nrw_bbrs, sk);
 }

@@ -7,7 +7,7 @@
 #define NRW_OMEGA_H
 
 /*
- * RTT samples of this round. The kernel takes none from retransmitted packets, unless timestamps
+ * RTT samples of this round. The kernel takes no samples from retransmitted packets, unless timestamps
  * tell the two transmissions apart.
  */
 static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate_sample *rs)

@@ -100,7 +100,7 @@ def progress_of(name: str, duration_ns: int) -> Iterator[Bar | Lines]:
     from rich.text import Text  # noqa: PLC0415
 
     class Left(TimeRemainingColumn):
-        """The time left of a sweep. The state of a single run has it."""
+        """The time left of a sweep. For a single run, the text of its state contains the time left."""
 
         def render(self, task: Task) -> Text:
             return Text() if task.fields["is_single"] else super().render(task).append(" left")

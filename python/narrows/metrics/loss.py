@@ -1,4 +1,4 @@
-"""Loss and marks (MET-20 to MET-23). Random loss of a channel is never part of these."""
+"""Loss and marks (MET-20 to MET-23). Random loss of a channel is not included."""
 
 from __future__ import annotations
 

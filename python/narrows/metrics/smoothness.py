@@ -24,8 +24,8 @@ class Smoothness:
 def smoothness(rates: ArrayLike, *, times_s: ArrayLike | None = None, skip_s: float = 2.0) -> Smoothness:
     """Smoothness of a series of mean rates, one per update period (MET-50, MET-51; PACEC eqs. 11 and 12).
 
-    With ``times_s`` (start of each period since the flow's start) those before ``skip_s`` are left out: the
-    jump from zero has no defined size. The printed formula divides by the number of samples; this divides by
+    With ``times_s`` (start of each period since the flow's start) periods before ``skip_s`` are left out,
+    because the jump from zero has no defined size. The printed formula divides by the number of samples; this divides by
     the number of differences.
     """
     x = np.asarray(rates, dtype=np.float64)

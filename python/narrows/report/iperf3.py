@@ -174,7 +174,7 @@ def _received(intervals: list[dict[str, Any]]) -> bool:
 
 
 def _from_zero(values: list[dict[str, Any]]) -> alt.Scale:
-    """A scale from zero. An axis of zeros only would have no direction."""
+    """A scale from zero. If all values were zero, the axis would have no direction."""
     return alt.Scale(domain=[0, 1]) if all(row["v"] == 0 for row in values) else alt.Scale(zero=True)
 
 

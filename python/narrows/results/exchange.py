@@ -6,8 +6,8 @@
 - OUT/interrupted: finished runs of an interrupted sweep, if the folder has earlier results to keep.
 
 All steps happen inside the folder. Therefore the folder may be a mount point or the current folder, and other
-files in it stay. metadata.json is removed first and written last, so that readers find no results rather than
-a mixture.
+files in it stay. metadata.json is removed first and written last, so that readers never
+find a mixture of old and new results.
 """
 
 from __future__ import annotations

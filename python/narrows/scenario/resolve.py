@@ -163,7 +163,7 @@ class _Resolver:
         return min(wanted, scenario.duration // WARMUP_MOST)
 
     def _rtts(self) -> dict[int, int]:
-        """For each link the longest two-way propagation delay of the flows whose data crosses it."""
+        """The longest two-way propagation delay of the flows whose data crosses a link, by link."""
         longest: dict[int, int] = {}
         for path in self.paths:
             rtt = sum(self.graph.links[link].delay for link in path.forth + path.back)

@@ -3,8 +3,9 @@
 //!
 //! A socket without unsent data counts as application-limited (tcp_rate_check_app_limited, net/ipv4/tcp_rate.c). BBR ignores
 //! such samples and may then stay in Startup for seconds, since a recovery can open a whole window before the sender is woken.
-//! Therefore the flows of a host together keep the data of an RTT unsent. There are two limits. Data that is unsent when the
-//! application stops is still sent, and large writes keep a slow processor from forwarding.
+//! Therefore the flows of a host together keep the data of an RTT unsent. More would do harm for
+//! two reasons: data that is unsent when the application stops is still sent, and large writes keep a slow processor from
+//! forwarding.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::model::EmptyPath;

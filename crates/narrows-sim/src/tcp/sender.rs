@@ -96,7 +96,8 @@ pub(crate) struct Sender {
     pub(super) cwnd_limited: bool,
     pub(super) max_packets_out: u32,
     pub(super) usage_seq: u32,
-    /// Most segments out since the window was last the limit, and the time of that (Linux snd_cwnd_used, snd_cwnd_stamp).
+    /// Maximum number of segments in flight since the window was last the limit, and when it was
+    /// (Linux snd_cwnd_used, snd_cwnd_stamp).
     pub(super) cwnd_used: u32,
     pub(super) cwnd_stamp: Time,
     // ECN (RFC 3168).

@@ -108,7 +108,7 @@ fn a_burst_is_anticipated() {
     assert!((shares[0] - 100.1).abs() < 0.1 && (shares[1] - 150.1).abs() < 0.1, "{shares:?}");
 }
 
-/// Two flows on a link of 100 packets per RTT, one with 90 of them. Each reports once per RTT, half
+/// Two flows share a link of 100 packets per RTT; one starts with 90 of them. Each reports once per RTT, half
 /// an RTT apart. The link forwards at most its capacity, and its queue is not reported. Returns the
 /// windows after 100 RTTs.
 fn two_flows(mode: Mode) -> [u32; 2] {

@@ -56,8 +56,8 @@ pub(super) enum Found {
 ///
 /// `B_HEAD` would take a tenth of its rate from flows that can use it. A smaller pair of threshold
 /// and headroom is equally stable if their product exceeds one by more than the uncertainty of the
-/// count (BRF-39). So the headroom is as small as that allows, four times the uncertainty, and the
-/// threshold is half of it below the allocation.
+/// count (BRF-39). So the headroom is four times the uncertainty, the smallest stable value. The
+/// threshold is below the allocation by half of the headroom.
 pub(super) fn classify_held(
     measured: Bytes,
     allocated: Rate,
@@ -226,7 +226,7 @@ impl Shares {
         (self.level, self.spread, self.reduction.to_bits())
     }
 
-    /// The amount told on top of each share, bytes/s (BRF-42).
+    /// The amount that each flow gets in addition to its share, bytes/s (BRF-42).
     pub(super) fn spread(&self) -> u64 {
         self.spread
     }

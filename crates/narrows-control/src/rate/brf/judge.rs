@@ -42,7 +42,7 @@ pub(super) struct Judge<'p> {
     pub(super) period: Span,
     /// Number of the window.
     pub(super) window: u32,
-    /// The amount told on top of each share, bytes/s (BRF-42).
+    /// The amount that each flow gets in addition to its share, bytes/s (BRF-42).
     pub(super) spread: u64,
 }
 

@@ -85,7 +85,8 @@ impl PacecPort {
     }
 
     /// The rate for a newcomer (PAC-22). Two newcomers between the same updates share at least this
-    /// port, so the first one's rate is subtracted for the second, whatever their destinations.
+    /// port. The rate of the first is therefore subtracted for the second, even if their destinations
+    /// differ.
     /// Newcomers at other ports are not known here.
     fn offer(&mut self, now: Time, to: &IpAddr) -> Rate {
         let rate = self.ready(now, Some(to));

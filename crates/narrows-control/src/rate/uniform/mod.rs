@@ -14,8 +14,8 @@
 //! | `aggregate` | counts instead of packets |
 //! | `classes` | the link's division into three classes |
 //!
-//! Two features of BRF are missing. Flows whose ACKs take another path cannot be told; they are not
-//! advertised to other switches and count as other TCP. Bandwidth left over by flows limited at
+//! Two features of BRF are missing. Flows whose ACKs take another path cannot get a rate; they are
+//! not advertised to other switches and count as other TCP. Bandwidth left over by flows limited at
 //! another switch is redistributed only by the law itself.
 
 mod aggregate;

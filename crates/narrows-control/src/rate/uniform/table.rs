@@ -54,7 +54,7 @@ impl Flow {
         }
     }
 
-    /// It follows rates and can be told: a packet of its receiver has passed here.
+    /// Whether the flow follows rates and can get them: a packet of its receiver has passed here.
     pub(super) fn is_rated(&self) -> bool {
         self.follows_rates && self.awaited != Some(Side::Receiver)
     }

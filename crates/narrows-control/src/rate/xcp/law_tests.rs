@@ -159,8 +159,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     /// Within an interval the total increase of all packets is at most res_pos at its start, and
-    /// this router's total decrease at most res_neg. A packet that arrived with a negative Delta
-    /// got that from another router.
+    /// this router's total decrease at most res_neg. If a packet arrives with a negative
+    /// Delta, another router wrote it.
     #[test]
     fn at_most_the_computed_change_is_distributed(steps in proptest::collection::vec(step(), 1..200)) {
         let mut law = Law::new(Params::default(), C, Time::ZERO);

@@ -69,7 +69,7 @@ struct Outstanding {
 /// up to the flow's life time, to the nanosecond (BDR-20).
 ///
 /// The time runs from when a designated packet was *sent*, even if it is lost later: the router
-/// that drops it has counted it on arrival. Routers behind that one miss the report.
+/// that drops it has counted it on arrival. Routers behind that router do not get the report.
 #[derive(Clone, Debug, Default)]
 pub struct Designator {
     /// When the last designated packet was sent; `None` before the SYN.
