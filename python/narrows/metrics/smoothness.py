@@ -25,8 +25,8 @@ def smoothness(rates: ArrayLike, *, times_s: ArrayLike | None = None, skip_s: fl
     """Smoothness of a series of mean rates, one per update period (MET-50, MET-51; PACEC eqs. 11 and 12).
 
     With ``times_s`` (start of each period since the flow's start) periods before ``skip_s`` are left out,
-    because the jump from zero has no defined size. The printed formula divides by the number of samples; this divides by
-    the number of differences.
+    because the jump from zero has no defined size. The printed formula divides by the number of samples; this
+    function divides by the number of differences.
     """
     x = np.asarray(rates, dtype=np.float64)
     if times_s is not None:
