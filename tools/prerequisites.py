@@ -1,6 +1,6 @@
 """Installs what `make test` needs, as root on Debian-based systems; elsewhere it says what is left out.
 
-    python3 tools/prerequisites.py install           # install everything, fail if that is impossible
+    python3 tools/prerequisites.py install           # install what is missing, fail if that is impossible
     python3 tools/prerequisites.py prepare           # install what is missing, or print what is left out
     python3 tools/prerequisites.py require python    # fail with one line if a part is incomplete
     python3 tools/prerequisites.py has agent         # exit with 0 if a part is complete, with 1 otherwise
@@ -121,31 +121,65 @@ def can_install() -> bool:
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
-def install(tools: Iterable[Tool]) -> bool:
-    """Install tools; False if that failed, after the installer's own messages."""
+def install(tools: Iterable[Tool]) -> list[str]:
+    """Install tools; returns one line for each package or component that could not be installed."""
     chosen = [*tools]
     packages = sorted({tool.package for tool in chosen if tool.package})
     components = [tool.name for tool in chosen if not tool.package]
-    if components and not succeeds(["rustup", "component", "add", *components]):
-        return False
+    return [*install_components(components), *install_packages(packages)]
+
+
+def install_components(components: list[str]) -> list[str]:
+    """Install components of the Rust toolchain by rustup; returns as `install`."""
+    if not components:
+        return []
+    command = ["rustup", "component", "add", *components]
+    return [f"`{' '.join(command)}` failed: {reason}"] if (reason := failure(command)) else []
+
+
+def install_packages(packages: list[str]) -> list[str]:
+    """Install Debian packages; returns as `install`."""
     if not packages:
-        return True
+        return []
     print(f"installing {' '.join(packages)}", flush=True)
+    if reason := failure(["apt-get", "update", "-qq"]):
+        return [f"`apt-get update` failed: {reason}"]
+    get = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
+    if not failure([*get, *packages]):
+        return []
+    # apt-get installs either all packages or none, so one unknown name would prevent all others.
+    reasons = {package: failure([*get, package]) for package in packages}
+    return [f"`apt-get install {package}` failed: {reason}" for package, reason in reasons.items() if reason]
+
+
+def failure(command: list[str]) -> str | None:
+    """Run a command without a terminal; returns the last line of its errors if it fails."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    update = ["apt-get", "update", "-qq"]
-    get = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
-    return all(
-        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode == 0
-        for command in (update, get)
-    )
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        return error.strerror
+    if done.returncode == 0:
+        return None
+    return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
 
 
 def missing_line(part: Part, tools: list[Tool]) -> str:
-    """One line for an error: what is missing, what for, and the command that installs it."""
+    """One line for an error: what is missing, what for, and the commands that install it."""
     names = ", ".join(tool.name for tool in tools)
     packages = " ".join(sorted({tool.package for tool in tools if tool.package}))
-    remedy = f"as root: apt-get install {packages}" if packages else f"run: rustup component add {names}"
-    return f"found no {names}, needed for {part.subject}; {remedy}"
+    components = " ".join(tool.name for tool in tools if not tool.package)
+    remedies = [f"as root: apt-get install {packages}"] if packages else []
+    remedies += [f"run: rustup component add {components}"] if components else []
+    return f"found no {names}, needed for {part.subject}; {'; '.join(remedies)}"
 
 
 def left_out() -> str | None:
@@ -161,10 +195,9 @@ def left_out() -> str | None:
             reasons.append(f"{part.subject} ({'; '.join(lacking)})")
     if not reasons:
         return None
-    return (
-        f"make test leaves out {', '.join(reasons)}. "
-        "As root on a Debian-based system it installs the missing programs."
-    )
+    line = f"make test leaves out {', '.join(reasons)}."
+    # Where it could install, it has tried, and has printed what failed.
+    return line if can_install() else f"{line} As root on a Debian-based system it installs missing programs."
 
 
 def prepare() -> int:
@@ -172,13 +205,19 @@ def prepare() -> int:
     lacking = [tool for part in PARTS.values() for tool in part.missing()]
     # rustup needs no root.
     chosen = lacking if can_install() else [tool for tool in lacking if not tool.package]
-    if chosen and not install(chosen):
-        print("some packages could not be installed", file=sys.stderr)
+    report(install(chosen))
     if line := left_out():
         print(line, file=sys.stderr)
         # CI must not pass by leaving something out.
         return CANNOT_INSTALL if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1" else 0
     return 0
+
+
+def report(failures: list[str]) -> int:
+    """Print what could not be installed; returns an exit code."""
+    for line in failures:
+        print(line, file=sys.stderr)
+    return NOT_INSTALLED if failures else 0
 
 
 def main() -> int:
@@ -196,13 +235,16 @@ def main() -> int:
         if not can_install():
             print("make packages needs root and apt-get (Debian-based systems)", file=sys.stderr)
             return CANNOT_INSTALL
-        return 0 if install(tool for part in PARTS.values() for tool in part.tools) else NOT_INSTALLED
+        return report(install(tool for part in PARTS.values() for tool in part.missing()))
     part = PARTS[options.part]
     missing = part.missing()
     if options.command == "has":
         return NOT_INSTALLED if missing else 0
-    if missing and not (can_install() and install(missing) and not part.missing()):
-        print(missing_line(part, part.missing()), file=sys.stderr)
+    if missing and can_install():
+        report(install(missing))
+        missing = part.missing()
+    if missing:
+        print(missing_line(part, missing), file=sys.stderr)
         return CANNOT_INSTALL
     return 0
 

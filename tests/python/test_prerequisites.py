@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "prerequisites.py"
 
 @pytest.fixture
 def bare(tmp_path):
-    """Runs the script on a machine without any program, hence without a package manager."""
+    """Runs the script on a machine that has only the programs in `tmp_path`, hence no package manager."""
 
     def call(*words, **environment):
         # The script adds the folders of system programs to PATH, so these are hidden, too.
@@ -57,3 +57,98 @@ def test_a_missing_required_part_gives_a_one_line_error_with_the_packages(bare):
     assert len(done.stderr.splitlines()) == 1
     assert "found no cc, make, clang" in done.stderr
     assert "apt-get install autoconf" in done.stderr
+
+
+RECORD = """#!/bin/sh
+echo "$0 $*" | sed 's:.*/::' >> {folder}/calls
+"""
+
+
+@pytest.fixture
+def root(bare, tmp_path):
+    """Runs the script as on a machine of root's with stubs of apt-get and rustup, which record their calls.
+
+    Each package that apt-get installs becomes a program. `refuses` are packages that apt-get does not know.
+    """
+
+    def call(*words, refuses=(), rustup=0, **environment):
+        for name in ("sed", "touch", "chmod"):
+            if not (tmp_path / name).exists():
+                (tmp_path / name).symlink_to(f"/usr/bin/{name}")
+        unknown = "".join(
+            f'case " $* " in *" {name} "*) echo "E: no package {name}" >&2; exit 100;; esac\n'
+            for name in refuses
+        )
+        makes = (
+            "for word; do case $word in install|update|-*) ;; *) touch {folder}/$word; "
+            "chmod +x {folder}/$word;; esac; done\n"
+        )
+        stubs = {
+            "apt-get": RECORD + unknown + makes,
+            "rustup": RECORD + f"[ {rustup} = 0 ] || echo 'error: no network' >&2\nexit {rustup}\n",
+        }
+        for name, text in stubs.items():
+            stub = tmp_path / name
+            stub.write_text(text.replace("{folder}", str(tmp_path)))
+            stub.chmod(0o755)
+        (tmp_path / "sitecustomize.py").write_text("import os\nos.geteuid = lambda: 0\n")
+        done = bare(*words, PYTHONPATH=str(tmp_path), **environment)
+        calls = (tmp_path / "calls").read_text().splitlines() if (tmp_path / "calls").exists() else []
+        return done, calls
+
+    return call
+
+
+def test_root_installs_what_is_missing_and_nothing_else(root, tmp_path):
+    (tmp_path / "flex").write_text("#!/bin/sh\n")
+    (tmp_path / "flex").chmod(0o755)
+    _, calls = root("prepare")
+    assert calls[0] == "rustup component add rustfmt clippy"
+    assert calls[1] == "apt-get update -qq"
+    assert calls[2].startswith("apt-get install -y -qq --no-install-recommends ")
+    packages = calls[2].split()[5:]
+    assert {"clang", "chromium", "iproute2", "openvswitch-switch"} <= set(packages)
+    assert "flex" not in packages
+    assert len(calls) == 3
+
+
+def test_packages_are_installed_although_components_of_rust_are_not(root):
+    done, calls = root("prepare", rustup=1)
+    assert any(call.startswith("apt-get install") for call in calls)
+    assert "`rustup component add rustfmt clippy` failed: error: no network" in done.stderr.splitlines()
+    assert done.returncode == 0
+
+
+def test_a_package_that_apt_does_not_know_leaves_the_others(root):
+    done, calls = root("install", refuses=("chromium",))
+    assert "`apt-get install chromium` failed: E: no package chromium" in done.stderr.splitlines()
+    assert done.returncode == 1
+    assert "apt-get install -y -qq --no-install-recommends flex" in calls
+
+
+def test_a_required_part_is_installed_and_looked_at_again(root):
+    # The stub makes programs with the names of packages, and some programs have other names.
+    done, calls = root("require", "agent")
+    assert "autoconf" in calls[1]
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line == (
+        "found no cc, llvm-strip, autoreconf, needed for the agent; "
+        "as root: apt-get install autoconf gcc llvm"
+    )
+
+
+def test_an_ordinary_user_installs_no_package(bare, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import os\nos.geteuid = lambda: 1000\n")
+    stub = tmp_path / "apt-get"
+    stub.write_text(RECORD.replace("{folder}", str(tmp_path)))
+    stub.chmod(0o755)
+    done = bare("prepare", PYTHONPATH=str(tmp_path))
+    assert not (tmp_path / "calls").exists()
+    assert "tests on the kernel (found no" in done.stderr and "; needs root)" in done.stderr
+    assert bare("install", PYTHONPATH=str(tmp_path)).returncode == 2
+
+
+def test_commands_to_run_can_be_pasted(bare):
+    done = bare("require", "lint")
+    assert done.stderr.endswith("; run: rustup component add rustfmt clippy\n")
