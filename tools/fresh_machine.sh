@@ -66,7 +66,13 @@ inside() { # runs a command in the root, in namespaces of its own
     mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup" || true
     mount --rbind /dev "$root/dev"
     for place in run tmp; do mount -t tmpfs tmpfs "$root/$place"; done
-    exec chroot "$root" "$@"
+    # In a chroot, processes with mounts of their own would find their program under a path of the host.
+    mkdir -p "$root/host"
+    cd "$root"
+    pivot_root . host
+    umount -l /host
+    rmdir /host
+    exec "$@"
   ' inside "$root" "$toolchain" "$@"
 }
 
