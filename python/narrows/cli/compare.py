@@ -11,7 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from narrows.cli.figures import HEADINGS, WIDEST, number
+from narrows.cli.console import plain
+from narrows.cli.figures import HEADINGS, number
 from narrows.errors import NarrowsError
 from narrows.results.compare import TOLERANCES, Comparison, Pair
 from narrows.results.compare import compare as compare_results
@@ -39,7 +40,7 @@ def compare(a: Path, b: Path, *, as_json: bool) -> None:
 
 def _print(a: Path, b: Path, first: Results, second: Results, comparison: Comparison) -> None:
     print(f"A: {a} ({first.metadata.get('backend')}), B: {b} ({second.metadata.get('backend')})")
-    show(comparison, ("A", "B"), Console(width=WIDEST))
+    show(comparison, ("A", "B"), plain())
 
 
 def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 from narrows.backends.kernel import features, namespaces
 from narrows.backends.kernel.features import Finding
 from narrows.backends.vm import features as guests
+from narrows.cli.console import plain
 from narrows.cli.figures import WIDEST
 
 PARTS = {"sim": "simulate", "kernel": "run --on kernel", "vm": "run --on vm", "deploy": "narrows-agent"}
@@ -20,6 +21,8 @@ PARTS = {"sim": "simulate", "kernel": "run --on kernel", "vm": "run --on vm", "d
 NOT_READY = 1
 MOST_NAMED = 4
 """Maximum number of printed namespaces of dead runs. `--json` prints all."""
+_WIDEST_NAME = 30
+"""Columns of a requirement's name on a terminal; a longer one is wrapped."""
 
 
 def doctor(*, as_json: bool) -> None:
@@ -31,7 +34,7 @@ def doctor(*, as_json: bool) -> None:
     if as_json:
         print(json.dumps(as_data(findings, ready, controls) | {"remains": remains}, indent=2))
     else:
-        show(findings, ready, controls, Console(width=WIDEST))
+        show(findings, ready, controls, plain(width=None))
         if remains:
             print(left_over(remains))
     if not ready["sim"]:
@@ -59,34 +62,30 @@ def readiness(findings: list[Finding]) -> dict[str, bool]:
 
 
 def show(findings: list[Finding], ready: dict[str, bool], controls: list[str], console: Console) -> None:
-    """Print the findings, and whether each part is ready."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("", "found", "needed by", "for", "remedy"):
-        table.add_column(title, no_wrap=True)
-    for finding in findings:
-        table.add_row(
-            finding.name,
-            _found(finding),
-            ", ".join(finding.needed) or "-",
-            finding.use,
-            "" if finding.have else finding.remedy,
-        )
-    console.print(table, highlight=False)
-    console.print(
-        f"\nLinux {os.uname().release}; with --on kernel cc may be: {', '.join(controls) or 'none found'}",
-        highlight=False,
-    )
+    """Print whether each part is ready, and the findings."""
     for part, what in PARTS.items():
         console.print(
-            f"{part} ({what}): {'ready' if ready[part] else 'lacks ' + ', '.join(lacking(findings, part))}",
-            highlight=False,
+            f"{part} ({what}): {'ready' if ready[part] else 'lacks ' + ', '.join(lacking(findings, part))}"
         )
+    console.print()
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("", max_width=_WIDEST_NAME if console.width < WIDEST else None)
+    table.add_column("needed by", no_wrap=True)
+    table.add_column("for")
+    table.add_column("found", overflow="fold")
+    for finding in findings:
+        table.add_row(finding.name, ", ".join(finding.needed) or "-", finding.use, _found(finding))
+    console.print(table)
+    console.print(
+        f"\nLinux {os.uname().release}; with --on kernel cc may be: {', '.join(controls) or 'none found'}"
+    )
 
 
 def _found(finding: Finding) -> str:
-    if not finding.have:
-        return "no" if finding.tried else "not tried"
-    return finding.detail or "yes"
+    """The finding's detail, or the remedy if it is missing."""
+    if finding.have:
+        return finding.detail or "yes"
+    return f"{'no' if finding.tried else 'not tried'}: {finding.remedy}"
 
 
 def lacking(findings: list[Finding], part: str) -> list[str]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from narrows import sweep
@@ -85,7 +86,7 @@ def list_names(kind: str | None, *, as_json: bool) -> None:
                 table.add_row(f"[dim]{family}[/]", "")
             for entry, about in rows:
                 if not family or _family(entry) == family:
-                    table.add_row(entry, about)
+                    table.add_row(escape(entry), escape(about))
         if kind is None:
             console.print(f"[bold underline]{name}[/]")
         console.print(table)

@@ -18,7 +18,8 @@ from narrows.backends import Backend
 from narrows.backends.kernel import soundness
 from narrows.cli import compare as comparison
 from narrows.cli.commands.shared import INTERRUPTED, On
-from narrows.cli.figures import HEADINGS, WIDEST, digits, number
+from narrows.cli.console import plain
+from narrows.cli.figures import HEADINGS, digits, number
 from narrows.cli.folders import results_folder
 from narrows.cli.options import checked_seed
 from narrows.cli.progress import progress_of
@@ -67,7 +68,7 @@ def run(
             data["comparison"] = comparison.as_data(compare(simulated, results))
         print(json.dumps(data, indent=2, allow_nan=False))
         return
-    console = Console(width=WIDEST)
+    console = plain()
     show(results, console)
     if backend is not None:
         print(soundness.line(results.soundness))

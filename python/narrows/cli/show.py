@@ -6,12 +6,12 @@ import itertools
 import math
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from narrows import extras, sweep
 from narrows.backends import Backend
-from narrows.cli.figures import WIDEST, number
+from narrows.cli.console import plain
+from narrows.cli.figures import number
 from narrows.errors import NarrowsError, OutputError
 from narrows.results.results import Results
 from narrows.scenario.load import expand, load, parse_override
@@ -39,7 +39,7 @@ def show(scenario: Path, out: Path | None, results: Path | None, override: list[
         _draw(loaded.name, seen, loads, out)
         print(f"drawing in {out}")
         return
-    console = Console(width=WIDEST)
+    console = plain()
     console.print(links_table(seen, loads))
     console.print(flows_table(seen))
 

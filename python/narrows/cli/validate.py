@@ -15,7 +15,7 @@ from narrows import extras, sweep
 from narrows.backends import Backend
 from narrows.cli.commands.shared import INTERRUPTED, On
 from narrows.cli.commands.validate import DURATION, Real
-from narrows.cli.figures import WIDEST
+from narrows.cli.console import plain
 from narrows.cli.options import parsed, positive
 from narrows.cli.run import real_stacks
 from narrows.errors import NarrowsError
@@ -87,7 +87,7 @@ def validate(
         print(f"{source.path.name} has {there}", file=sys.stderr)
     if record is not None:
         print(f"{record}: {recordings.add(record, Kept(out, backend), runner.places(ask), backend)} rows")
-    show(outcome, Console(width=WIDEST))
+    show(outcome, plain())
     store.write(outcome.findings, out)
     if figures:
         from narrows.validate import charts  # noqa: PLC0415 (drawing libraries are slow to import)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from narrows import extras, sweep
@@ -95,16 +96,16 @@ def _show(outcome: Outcome, console: Console) -> None:
     for finding in outcome.findings:
         cells = [_verdict(finding)]
         cells += [_verdict(others[finding.claim.id])] if finding.claim.id in others else []
-        table.add_row(finding.claim.id, finding.claim.says, finding.claim.value, *cells)
+        table.add_row(*map(escape, (finding.claim.id, finding.claim.says, finding.claim.value)), *cells)
     console.print(table)
     for note in outcome.notes:
-        console.print(note, highlight=False)
+        console.print(note, highlight=False, markup=False)
     if outcome.real:
         _show_real(outcome.real, console)
 
 
 def _verdict(finding: Finding) -> str:
-    return f"[{_STYLE[finding.verdict]}]{finding.words}[/]\n[dim]{finding.why}[/]"
+    return f"[{_STYLE[finding.verdict]}]{escape(finding.words)}[/]\n[dim]{escape(finding.why)}[/]"
 
 
 def _show_real(real: Real, console: Console) -> None:

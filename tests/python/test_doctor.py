@@ -1,0 +1,70 @@
+"""The text of `narrows doctor`, and that the other commands print brackets."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from narrows import extras
+from narrows.backends.kernel import agents, features, namespaces
+from narrows.backends.kernel.features import Finding
+from narrows.cli import doctor
+from narrows.cli.console import plain
+from narrows.cli.figures import WIDEST
+
+
+@pytest.fixture
+def bare(monkeypatch, tmp_path):
+    """A machine without extras, on which nothing is tried."""
+    monkeypatch.setattr(extras, "missing", lambda extra: list(extras.MODULES[extra]))
+    monkeypatch.setattr(agents, "find", lambda: None)
+    monkeypatch.setattr(features, "qdiscs", list)
+    monkeypatch.setattr(namespaces, "RUN", tmp_path)
+
+
+def shown(findings, width):
+    console = plain(width)
+    console.file = io.StringIO()
+    doctor.show(findings, doctor.readiness(findings), ["reno", "cubic"], console)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("extra", ["kernel", "controller"])
+def test_a_remedy_names_the_extra_in_brackets(bare, narrows, extra):
+    assert f"pip install 'narrows[{extra}]'" in narrows("doctor")[1]
+
+
+def test_the_verdicts_come_first(bare, narrows):
+    first, *_ = narrows("doctor")[1].splitlines()
+    assert first == "sim (simulate): ready"
+
+
+def test_lines_fit_a_terminal_of_80_columns(bare):
+    findings = [*doctor.examine(), Finding("program", True, (), "tests", "", "/a/long/path" * 9)]
+    text = shown(findings, 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    squeezed = "".join(text.split())
+    assert "/a/long/path" in squeezed and "scenarios" in squeezed
+
+
+def test_each_finding_is_one_line_without_a_terminal(bare, narrows):
+    findings = doctor.examine()
+    text = narrows("doctor")[1]
+    for finding in findings:
+        (row,) = [row for row in text.splitlines() if row.startswith(f"{finding.name}  ")]
+        assert finding.have or row.rstrip().endswith(finding.remedy)
+    assert plain(width=None).width == WIDEST
+
+
+def test_a_name_with_brackets_and_colons_is_printed_unchanged(monkeypatch, narrows, tmp_path):
+    scenario = tmp_path / "my.toml"
+    scenario.write_text(
+        'name = "my"\nduration = "1s"\n[topology]\nkind = "dumbbell"\nrate = "10mbit"\nrtt = "20ms"\n'
+        '[[flows]]\nname = "a[bold]:x:"\ncc = "cubic"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    for command in ("run", "show"):
+        code, out, err = narrows(command, scenario)
+        assert (code, err) == (0, "")
+        assert "a[bold]:x: " in out
