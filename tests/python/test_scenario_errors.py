@@ -129,6 +129,12 @@ def attempt(text):
         ("receive_buffer = '2GiB'" + BASE, "receive_buffer: found '2GiB', expected 'auto' or a size from 4KiB to 1GiB with its unit, such as '64KiB'"),
         (BASE.replace("20ms", "1h"), "topology.rtt: found '1h', expected a time from 1ns to 1000s"),
         (BASE.replace("[[flows]]", "queue = {kind = 'codel', target = '1s'}\n[[flows]]"), "topology.queue: expected a target of at most the interval"),
+        (BASE + "[sweep.vary]\nflows.1.cc = ['bbr']", "sweep.vary.flows: found a table, expected a list; put the dotted key in quotes: \"flows.1.cc\" = [...]"),
+        (BASE + "[sweep.vary.topology]\nqueue = ['1bdp']", "sweep.vary.topology: found a table, expected a list; put the dotted key in quotes: \"topology.queue\" = [...]"),
+        (BASE + "mss = [1000, 1400]", "flows.0.mss: found a list of 2, expected a whole number; to vary it, write \"flows.0.mss\" = [...] under [sweep.vary]"),
+        (BASE.replace("[[flows]]", "loss = [0, 0.01]\n[[flows]]"), "topology.loss: found a list of 2, expected a probability such as '0.1%' or 0.001; to vary it, write \"topology.loss\" = [...] under [sweep.vary]"),
+        (CHAIN.replace('"c", "d"', "'c'"), "links.1.between: found a list of 1, expected at least 2 of them"),
+        ("flow = ['a']" + BASE, "flow: found an unknown key; nearest is 'flows'"),
         (BASE + "[sweep.vary]\n'topology.queue' = ['1x']", "sweep.vary: topology.queue: found '1x', expected a queue length such as '1000p', '150kB', '1bdp' or 'infinite'"),
         (BASE + "[sweep.vary]\n'flows.1.cc' = ['reno']", "sweep.vary: flows.1: found '1', expected an entry from 0 to 0: cubic"),
         (BASE + "[sweep]\nseeds = 100000\n[sweep.vary]\nseed = [1, 2]", "sweep: found 200000 runs, expected at most 100000"),
@@ -215,6 +221,27 @@ def test_overrides_that_lead_nowhere():
             loads("seed = 1" + BASE, overrides={key: 1})
     with pytest.raises(ScenarioError, match="expected key=value"):
         parse_override("seed")
+
+
+def test_the_error_about_a_list_tells_how_to_vary_a_value():
+    with pytest.raises(ScenarioError) as caught:
+        loads(BASE, "x.toml", dict([parse_override('topology.queue=["1bdp","2bdp"]')]))
+    wanted = "expected a queue length such as '1000p', or a kind of queue"
+    remedy = 'to vary it, write "topology.queue" = [...] under [sweep.vary]'
+    assert str(caught.value) == f"x.toml: topology.queue: found a list of 2, {wanted}; {remedy}"
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_quotes_keep_a_part_of_a_dotted_key_together(quote):
+    key, value = parse_override(f'sweep.vary.{quote}topology.queue{quote}=["1bdp","2bdp"]')
+    runs = expand(loads(BASE, "x.toml", {key: value}))
+    assert [run.factors for run in runs] == [{"topology.queue": "1bdp"}, {"topology.queue": "2bdp"}]
+
+
+@pytest.mark.parametrize("key", ["", ".", "a.", ".a", "a..b", '"a', "a.'", '"a"b', 'a."".b', "a'b'"])
+def test_keys_that_are_not_dotted_keys(key):
+    with pytest.raises(ScenarioError, match=r"expected a dotted key such as 'topology\.rate'"):
+        override({}, key, 1)
 
 
 def accepts_or_explains(data):

@@ -24,6 +24,8 @@ MAX_POINTS = 10_000
 MAX_RUNS = 100_000
 """Maximum number of runs: points times seeds."""
 _DEEPEST = 64
+_PARTS = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^."']+))(?:\.(?!$)|$)""")
+"""A part of a dotted key, as TOML quotes it, and the dot after it."""
 DEFAULT_CC = str(Flow.model_fields["cc"].default)
 
 
@@ -115,13 +117,14 @@ def parse_override(text: str) -> tuple[str, Any]:
 def override(data: dict[str, Any], key: str, value: Any) -> None:
     """Set a dotted key in place.
 
-    Parts of the key name tables. In a list a part is an entry's number or name, or ``*`` for all entries.
+    Parts of the key name tables; a part that contains dots is in quotes, as in TOML.
+    In a list a part is an entry's number or name, or ``*`` for all entries.
     The name of a flow is its name in results, e.g. ``bbr`` if the flow has no name of its own.
 
     Raises:
         ScenarioError: if the key names nothing.
     """
-    parts = key.split(".")
+    parts = _parts(key)
     if len(parts) > _DEEPEST or not all(parts):
         raise ScenarioError(f"found {found(key)}, expected a dotted key such as 'topology.rate'")
     places: list[Any] = [data]
@@ -144,6 +147,19 @@ def override(data: dict[str, Any], key: str, value: Any) -> None:
             else:
                 raise ScenarioError(f"found {found(place)}, expected a table", ".".join(parts[:depth]))
         places = following
+
+
+def _parts(key: str) -> list[str]:
+    """The parts of a dotted key without quotes. An empty part means that the key is not valid."""
+    parts: list[str] = []
+    position = 0
+    while position < len(key):
+        match = _PARTS.match(key, position)
+        if match is None:
+            return [""]
+        parts.append(match[1] or match[2] or match[3] or "")
+        position = match.end()
+    return parts or [""]
 
 
 def _entries(entries: list[Any], part: str, key: str) -> Iterable[int]:

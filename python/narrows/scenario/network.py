@@ -206,12 +206,14 @@ def _queue(value: object) -> object:
         raise Expected(f"a queue length such as '1000p', or a kind of queue{hint(value, QUEUES)}")
     if isinstance(value, str | int | float):
         return {"kind": "fifo", "limit": units.parse_limit(value)}
+    if isinstance(value, list):
+        raise Expected("a queue length such as '1000p', or a kind of queue")
     return value
 
 
 def _loss(value: object) -> object:
     """A bare probability means independent losses."""
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
+    if isinstance(value, str | int | float | list) and not isinstance(value, bool):
         return {"model": "bernoulli", "p": units.parse_loss(value)}
     return value
 

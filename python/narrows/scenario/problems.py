@@ -33,35 +33,75 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
         data: the validated data, to tell keys from the union tags in pydantic's locations.
         model: the validated model, for the valid names of a table.
     """
+    first, key = _first(error, data)
+    message, key = _message(first, key, model)
+    return ScenarioError(f"{message}{_remedy(first, key)}", key)
+
+
+def _first(error: ValidationError, data: object) -> tuple[Any, str]:
+    """The first error and its key."""
     # An unknown key is the likely cause of a missing one, so it comes first.
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
-    key = _key(first["loc"], data, last_is_new=first["type"] == "missing")
+    return first, _key(first["loc"], data, last_is_new=first["type"] == "missing")
+
+
+def _message(first: Any, key: str, model: type[BaseModel]) -> tuple[str, str]:
+    """The message, and the key that it is about."""
     value = first.get("input")
     match first["type"]:
         case "extra_forbidden":
             names = _names(model, first["loc"][:-1])
-            return ScenarioError(f"found an unknown key{hint(first['loc'][-1], names)}", key)
+            return f"found an unknown key{hint(first['loc'][-1], names)}", key
         case "missing":
             what = _COUNTS.get(str(first["loc"][-1]), "this key")
-            return ScenarioError(f"found nothing, expected {what}", key)
+            return f"found nothing, expected {what}", key
         case "union_tag_not_found":
             tag = str(first["ctx"]["discriminator"]).strip("'")
             if isinstance(value, dict):
-                return ScenarioError("found nothing, expected this key", f"{key}.{tag}")
-            return ScenarioError(f"found {found(value)}, expected a table", key)
+                return "found nothing, expected this key", f"{key}.{tag}"
+            return f"found {found(value)}, expected a table", key
         case "union_tag_invalid":
             tag = str(first["ctx"]["discriminator"]).strip("'")
             tags = [t.strip("'") for t in str(first["ctx"]["expected_tags"]).split(", ")]
-            return ScenarioError(one_of(first["ctx"]["tag"], tags, f"a {tag}"), f"{key}.{tag}")
+            return one_of(first["ctx"]["tag"], tags, f"a {tag}"), f"{key}.{tag}"
         case "literal_error":
             names = [n.strip("'") for n in str(first["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
-            return ScenarioError(choice(value, names), key)
+            return choice(value, names), key
         case "value_error":
             start = "" if isinstance(value, dict | BaseModel) else f"found {found(value)}, "
-            return ScenarioError(f"{start}expected {_cause(first)}", key)
+            return f"{start}expected {_cause(first)}", key
         case kind:
-            return ScenarioError(f"found {found(value)}, expected {_PLAIN.get(kind) or _bound(first)}", key)
+            return f"found {found(value)}, expected {_PLAIN.get(kind) or _bound(first)}", key
+
+
+_LISTS_ALLOWED = ("too_short", "too_long", "extra_forbidden")
+"""pydantic's types of errors that a list of values does not cause."""
+_VARY = "sweep.vary."
+
+
+def _remedy(first: Any, key: str) -> str:
+    """The way to write a value that was put into the wrong form, or nothing."""
+    value = first.get("input")
+    is_named = bool(first["loc"]) and isinstance(first["loc"][-1], str)
+    if is_named and _is_series(value) and first["type"] not in _LISTS_ALLOWED:
+        return f'; to vary it, write "{key}" = [...] under [sweep.vary]'
+    if isinstance(value, dict) and first["type"] == "list_type" and key.startswith(_VARY):
+        return f'; put the dotted key in quotes: "{_deepest(key.removeprefix(_VARY), value)}" = [...]'
+    return ""
+
+
+def _is_series(value: object) -> bool:
+    """Whether this is a list of plain values, as if each were for one run."""
+    return isinstance(value, list) and bool(value) and not any(isinstance(v, list | dict) for v in value)
+
+
+def _deepest(key: str, value: object) -> str:
+    """The dotted key of the first value in nested tables."""
+    while isinstance(value, dict) and value:
+        name, value = next(iter(value.items()))
+        key = f"{key}.{name}"
+    return key
 
 
 def _cause(error: Any) -> str:
