@@ -69,6 +69,25 @@ def test_the_agent_of_the_extra_kernel_has_the_version_of_the_workspace():
     assert OPTIONAL["kernel"] == [f"narrows-agent=={WORKSPACE['package']['version']}"]
 
 
+def test_the_page_about_installing_lists_every_extra_with_its_packages():
+    text = (ROOT / "docs/how-to/install.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| (.+?) \| .+ \|$", text, re.MULTILINE)
+    listed = {extra: set(re.findall(r"`([\w-]+)`", packages)) for extra, packages in rows}
+    expected = {name: names(OPTIONAL[name]) for name in OPTIONAL if name not in FOR_DEVELOPERS}
+    assert listed == expected | {"all": set()}
+    assert len(rows) == len(listed)
+
+
+@pytest.mark.parametrize("page", ["install", "deploy"])
+def test_a_page_that_installs_extras_from_a_release_names_the_folder_of_its_wheels(page):
+    text = (ROOT / f"docs/how-to/{page}.md").read_text()
+    commands = re.findall(r"^(?:`)?(pip install .*'narrows\[.*)", text, re.MULTILINE)
+    assert commands
+    version = re.escape(WORKSPACE["package"]["version"])
+    for command in commands:
+        assert re.match(rf"pip install --find-links release 'narrows\[[a-z,]+\]=={version}'", command)
+
+
 @native
 def test_a_run_needs_no_extra(bare):
     done = bare("run", "my.toml")
