@@ -16,6 +16,7 @@ from typing import Any
 from narrows.errors import ScenarioError, found, hint
 from narrows.scenario.model import Scenario, Sweep
 from narrows.scenario.parts import result_names
+from narrows.scenario.problems import double_brackets, is_list_of_tables
 from narrows.scenario.traffic import Flow
 
 MAX_FILE_BYTES = 64 << 20
@@ -26,6 +27,8 @@ MAX_RUNS = 100_000
 _DEEPEST = 64
 _PARTS = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^."']+))(?:\.(?!$)|$)""")
 """A part of a dotted key, as TOML quotes it, and the dot after it."""
+_TWICE = re.compile(r"Cannot declare \(((?:'[^']+',? ?)+)\) twice(.*)")
+"""tomllib's error about a header that stands twice."""
 DEFAULT_CC = str(Flow.model_fields["cc"].default)
 
 
@@ -81,7 +84,7 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"found no valid TOML: {error}", "", source) from None
+        raise ScenarioError(_about_toml(str(error)), "", source) from None
     except (RecursionError, ValueError):
         raise ScenarioError("found no valid TOML", "", source) from None
     try:
@@ -92,6 +95,16 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
         raise error.in_source(source) from None
     except RecursionError:
         raise ScenarioError("found tables nested too deep", "", source) from None
+
+
+def _about_toml(problem: str) -> str:
+    """The message about a problem that tomllib found."""
+    twice = _TWICE.fullmatch(problem)
+    if twice is None:
+        return f"found no valid TOML: {problem}"
+    names = re.findall(r"'([^']+)'", twice[1])
+    expected = double_brackets(names) if is_list_of_tables(Scenario, names) else "each table once"
+    return f"found [{'.'.join(names)}] a second time{twice[2]}, expected {expected}"
 
 
 def _name(source: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -35,7 +36,7 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
     """
     first, key = _first(error, data)
     message, key = _message(first, key, model)
-    return ScenarioError(f"{message}{_remedy(first, key)}", key)
+    return ScenarioError(f"{message}{_remedy(first, key, model)}", key)
 
 
 def _first(error: ValidationError, data: object) -> tuple[Any, str]:
@@ -80,15 +81,36 @@ _LISTS_ALLOWED = ("too_short", "too_long", "extra_forbidden")
 _VARY = "sweep.vary."
 
 
-def _remedy(first: Any, key: str) -> str:
+def _remedy(first: Any, key: str, model: type[BaseModel]) -> str:
     """The way to write a value that was put into the wrong form, or nothing."""
     value = first.get("input")
     is_named = bool(first["loc"]) and isinstance(first["loc"][-1], str)
     if is_named and _is_series(value) and first["type"] not in _LISTS_ALLOWED:
         return f'; to vary it, write "{key}" = [...] under [sweep.vary]'
-    if isinstance(value, dict) and first["type"] == "list_type" and key.startswith(_VARY):
-        return f'; put the dotted key in quotes: "{_deepest(key.removeprefix(_VARY), value)}" = [...]'
+    if isinstance(value, dict) and first["type"] == "list_type":
+        if key.startswith(_VARY):
+            return f'; put the dotted key in quotes: "{_deepest(key.removeprefix(_VARY), value)}" = [...]'
+        names = [part for part in key.split(".") if not part.isdigit()]
+        if is_list_of_tables(model, names) and not any(str(name).isdigit() for name in value):
+            return f"; write {double_brackets(names)}"
     return ""
+
+
+def double_brackets(names: Sequence[str]) -> str:
+    """The header of an entry of a list of tables."""
+    return f"[[{'.'.join(names)}]] with double brackets"
+
+
+def is_list_of_tables(model: type[BaseModel], names: Sequence[str]) -> bool:
+    """Whether the key of these names is a list of tables."""
+    *parents, last = names
+    fields = [
+        field
+        for table in _tables(model, tuple(parents))
+        for name, field in table.model_fields.items()
+        if last in (name, field.alias)
+    ]
+    return any(get_origin(field.annotation) is list and _models_in(field.annotation) for field in fields)
 
 
 def _is_series(value: object) -> bool:
@@ -139,6 +161,12 @@ def _key(loc: tuple[int | str, ...], data: object, last_is_new: bool) -> str:
 
 def _names(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
     """The valid keys of the table at `loc`."""
+    tables = _tables(model, loc)
+    return sorted({field.alias or name for table in tables for name, field in table.model_fields.items()})
+
+
+def _tables(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
+    """The models of the table at `loc`; several if it is a union without a tag in `loc`."""
     at: list[type[BaseModel]] = [model]
     for part in loc:
         if isinstance(part, int):
@@ -149,7 +177,7 @@ def _names(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
             continue
         # A union's tag picks one of the tables.
         at = [m for m in at if part in _tags(m)] or at
-    return sorted({field.alias or name for table in at for name, field in table.model_fields.items()})
+    return at
 
 
 def _models_at(table: type[BaseModel], key: str) -> list[type[BaseModel]]:
