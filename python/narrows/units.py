@@ -38,6 +38,7 @@ _TIME = {
     "min": 60 * NANOS_PER_SEC,
     "h": 3600 * NANOS_PER_SEC,
 }
+_TIME_UNITS = " (units: ns, us, ms, s, min, h)"
 _PREFIX = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 _RATE = re.compile(r"(|k|m|g|t|ki|mi|gi)(bits?|b)(/s|ps|)", re.IGNORECASE)
 _SIZE = re.compile(r"(|k|m|g|t|ki|mi|gi)(B|bytes?)", re.IGNORECASE)
@@ -74,7 +75,7 @@ def parse_duration(value: object) -> int:
         return 0
     number, unit = _split(value, expected)
     if unit not in _TIME:
-        raise Expected(expected)
+        raise Expected(f"{expected}{_TIME_UNITS if unit else ''}")
     return _whole(number * _TIME[unit], MAX_NANOS, expected)
 
 

@@ -132,7 +132,7 @@ def test_any_matrix_survives_its_file(data, tmp_path_factory):
     ("text", "message"),
     [
         (HEAD.replace("abilene", "abilen") + FLOW, "topology.name: found 'abilen', expected a topology; nearest is 'abilene'"),
-        (HEAD.replace("name = 'abilene'", "k = 4") + FLOW, "topology.kind: found nothing, expected this key"),
+        (HEAD.replace("name = 'abilene'", "k = 4") + FLOW, "topology.kind: found nothing, expected a kind (dumbbell, parking-lot, star), or a name that `narrows list networks` has"),
         (HEAD + "rat = '1mbit'\n" + FLOW, "topology.rat: found an unknown key; nearest is 'rate'"),
         (HEAD + "rate = '0mbit'\n" + FLOW, "topology.rate: found '0mbit', expected more than zero"),
         (HEAD + "rate = '1mbit'\nscale = 2\n" + FLOW, "topology: expected one of rate and scale"),

@@ -35,7 +35,7 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
         model: the validated model, for the valid names of a table.
     """
     first, key = _first(error, data)
-    message, key = _message(first, key, model)
+    message, key = _message(first, key, data, model)
     return ScenarioError(f"{message}{_remedy(first, key, model)}", key)
 
 
@@ -47,20 +47,22 @@ def _first(error: ValidationError, data: object) -> tuple[Any, str]:
     return first, _key(first["loc"], data, last_is_new=first["type"] == "missing")
 
 
-def _message(first: Any, key: str, model: type[BaseModel]) -> tuple[str, str]:
+def _message(first: Any, key: str, data: object, model: type[BaseModel]) -> tuple[str, str]:
     """The message, and the key that it is about."""
     value = first.get("input")
     match first["type"]:
         case "extra_forbidden":
-            names = _names(model, first["loc"][:-1])
-            return f"found an unknown key{hint(first['loc'][-1], names)}", key
+            return f"found an unknown key{_other_key(first['loc'], data, model)}", key
         case "missing":
             what = _COUNTS.get(str(first["loc"][-1]), "this key")
             return f"found nothing, expected {what}", key
         case "union_tag_not_found":
             tag = str(first["ctx"]["discriminator"]).strip("'")
             if isinstance(value, dict):
-                return "found nothing, expected this key", f"{key}.{tag}"
+                return (
+                    f"found nothing, expected {_tag_choice(tag, _tables(model, first['loc']))}",
+                    f"{key}.{tag}",
+                )
             return f"found {found(value)}, expected a table", key
         case "union_tag_invalid":
             tag = str(first["ctx"]["discriminator"]).strip("'")
@@ -72,20 +74,48 @@ def _message(first: Any, key: str, model: type[BaseModel]) -> tuple[str, str]:
         case "value_error":
             start = "" if isinstance(value, dict | BaseModel) else f"found {found(value)}, "
             return f"{start}expected {_cause(first)}", key
+        case "model_type" if isinstance(value, str) and first["loc"][-1] == "trace":
+            return f"found {found(value)}, expected a table such as {{ file = {found(value)} }}", key
         case kind:
             return f"found {found(value)}, expected {_PLAIN.get(kind) or _bound(first)}", key
+
+
+def _tag_choice(tag: str, tables: Sequence[type[BaseModel]]) -> str:
+    """The values of a union's tag, as the end of "expected ..."."""
+    tags = [name for table in tables for name in _tags(table)]
+    if _BY_NAME not in tags:
+        return f"a {tag}: {', '.join(tags)}"
+    tags.remove(_BY_NAME)
+    return f"a {tag} ({', '.join(tags)}), or a name that `narrows list networks` has"
+
+
+def _other_key(loc: tuple[int | str, ...], data: object, model: type[BaseModel]) -> str:
+    """The key that the writer of an unknown key probably meant, or the list of names."""
+    names = _names(model, loc[:-1])
+    if len(loc) == 1 and isinstance(data, dict):
+        for place in _PLACES:
+            if place.split(".")[0] in {*data, "sweep"} and loc[0] in _names(
+                model, tuple(place.split(".")[:1])
+            ):
+                return f"; nearest is {f'{place}.{loc[0]}'!r}"
+    return hint(loc[-1], names)
 
 
 _LISTS_ALLOWED = ("too_short", "too_long", "extra_forbidden")
 """pydantic's types of errors that a list of values does not cause."""
 _VARY = "sweep.vary."
+_BY_NAME = "named"
+"""Kind of a topology that has a name instead of a kind."""
+_PLACES = ("topology", "links.0", "flows.0", "sweep")
+"""Tables whose keys are most likely to be given without their table."""
 
 
 def _remedy(first: Any, key: str, model: type[BaseModel]) -> str:
     """The way to write a value that was put into the wrong form, or nothing."""
     value = first.get("input")
     is_named = bool(first["loc"]) and isinstance(first["loc"][-1], str)
-    if is_named and _is_series(value) and first["type"] not in _LISTS_ALLOWED:
+    is_in_sweep = key.split(".", maxsplit=1)[0] == "sweep"
+    if is_named and not is_in_sweep and _is_series(value) and first["type"] not in _LISTS_ALLOWED:
         return f'; to vary it, write "{key}" = [...] under [sweep.vary]'
     if isinstance(value, dict) and first["type"] == "list_type":
         if key.startswith(_VARY):
