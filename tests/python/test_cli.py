@@ -125,6 +125,37 @@ def test_an_interrupted_run_says_that_earlier_results_stay(narrows, tmp_path, ba
     assert len(Results.read(tmp_path / "results/demo").runs) == 1
 
 
+def test_reuse_continues_an_interrupted_sweep(narrows, tmp_path, backend):
+    answer = backend.run
+
+    def stop_at_the_third(plan):
+        if len(backend.plans) == 2:
+            raise KeyboardInterrupt
+        return answer(plan)
+
+    backend.run = stop_at_the_third
+    sweep = ["run", "demo.toml", "--seeds", "5", "--jobs", "1"]
+    code, _, errors = narrows(*sweep)
+    stopped = "interrupted: 2 of 5 runs finished, readable in results/demo; to run only the rest, add --reuse"
+    assert (code, errors.splitlines()[-1]) == (130, stopped)
+    backend.run = answer
+    backend.plans.clear()
+    code, out, _ = narrows(*sweep, "--reuse")
+    assert (code, len(backend.plans)) == (0, 3)
+    assert out.endswith("tables in results/demo\n")
+    assert len(Results.read(tmp_path / "results/demo").runs) == 5
+
+
+def test_reuse_does_not_run_complete_results_again(narrows, backend):
+    narrows("run", "demo.toml")
+    backend.plans.clear()
+    assert narrows("run", "demo.toml", "--reuse")[1].endswith("tables in results/demo\n")
+    assert not backend.plans
+    out = narrows("run", "demo.toml", "--reuse", "--seeds", "2")[1]
+    assert out.endswith("tables in results/demo (earlier results replaced)\n")
+    assert len(backend.plans) == 2
+
+
 def test_a_report_goes_with_the_results_that_it_is_of(narrows, tmp_path):
     narrows("run", "demo.toml")
     narrows("report", "results/demo")

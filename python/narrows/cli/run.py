@@ -44,6 +44,7 @@ def run(
     on: On,
     *,
     no_sim: bool,
+    reuse: bool,
     as_json: bool,
 ) -> None:
     """Run a scenario, write its tables and print a summary."""
@@ -54,12 +55,13 @@ def run(
         overrides["seed"] = checked_seed(seed)
     loaded = load(scenario, overrides)
     folder = out if out is not None else results_folder(loaded.name, on, overrides)
-    replaced = (folder / METADATA).exists()
+    earlier = _metadata(folder)
     backend = real_stacks(on)
-    results = _results(loaded, folder, seeds, jobs, backend)
+    results = _results(loaded, folder, seeds, jobs, backend, reuse=reuse)
+    replaced = earlier is not None and not (reuse and earlier == _metadata(folder))
     simulated = None
     if backend is not None and not no_sim:
-        simulated = _simulated(loaded, folder / SIMULATED, seeds, jobs)
+        simulated = _simulated(loaded, folder / SIMULATED, seeds, jobs, reuse=reuse)
     if as_json:
         data = as_data(results)
         if backend is not None:
@@ -82,8 +84,22 @@ def run(
         comparison.show(compare(simulated, results), ("sim", str(on)), console)
 
 
+def _metadata(folder: Path) -> bytes | None:
+    """The description of the results in a folder; None if there are none."""
+    try:
+        return (folder / METADATA).read_bytes()
+    except OSError:
+        return None
+
+
 def _results(
-    loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None, backend: Backend | None
+    loaded: Scenario,
+    folder: Path,
+    seeds: int | None,
+    jobs: int | None,
+    backend: Backend | None,
+    *,
+    reuse: bool,
 ) -> Results:
     """Run the sweep. An interruption prints the folder of the finished runs and ends the command."""
     with progress_of(loaded.name, loaded.duration) as progress, terminable():
@@ -96,19 +112,23 @@ def _results(
                 backend=backend,
                 progress=progress,
                 clock=progress.clock,
+                resume=reuse,
             )
         except sweep.Interrupted as stopped:
             left = f"readable in {stopped.results.folder}" if stopped.done else "nothing is written"
             earlier = holds_runs(folder) and stopped.results.folder != folder
             stays = f"; {folder} still has the earlier results" if earlier else ""
-            print(f"interrupted: {stopped}, {left}{stays}", file=sys.stderr)
+            rest = "; to run only the rest, add --reuse" if stopped.done else ""
+            print(f"interrupted: {stopped}, {left}{stays}{rest}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
 
 
-def _simulated(loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None) -> Results | None:
+def _simulated(
+    loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None, *, reuse: bool
+) -> Results | None:
     """Simulate the scenario for comparison. If it cannot be simulated, print the reason and return None."""
     try:
-        return _results(loaded.beside_real(), folder, seeds, jobs, None)
+        return _results(loaded.beside_real(), folder, seeds, jobs, None, reuse=reuse)
     except ScenarioError as error:
         print(f"no simulation for comparison: {error}", file=sys.stderr)
         return None

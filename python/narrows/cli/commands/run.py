@@ -38,6 +38,9 @@ def run(
     no_sim: Annotated[
         bool, typer.Option("--no-sim", help="With --on kernel or vm: skip the simulation for comparison.")
     ] = False,
+    reuse: Annotated[
+        bool, typer.Option("--reuse", help="Keep the finished runs of an interrupted call.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a scenario, write its tables and print a summary.
@@ -48,4 +51,6 @@ def run(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from narrows.cli import run as work  # noqa: PLC0415
 
-    work.run(scenario, out, seed, seeds, override or [], jobs, on, no_sim=no_sim, as_json=as_json)
+    work.run(
+        scenario, out, seed, seeds, override or [], jobs, on, no_sim=no_sim, reuse=reuse, as_json=as_json
+    )
