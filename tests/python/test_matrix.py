@@ -389,6 +389,19 @@ def test_the_command_writes_tables_and_a_page_and_prints_starvation(tmp_path, na
     assert (out / "matrix.csv").read_bytes() == before
 
 
+def test_a_second_matrix_removes_the_figures_of_the_first(tmp_path, narrows):
+    arguments = ["matrix", "reno", "--seeds", "1", "--duration", "1s", "--out", tmp_path]
+    figures = tmp_path / "figures"
+    code, printed, _ = narrows(*arguments, "--buffer", "1bdp")
+    assert code == 0 and "replaced" not in printed
+    assert (figures / "share-1bdp.pdf").exists()
+    (figures / "share-mine.pdf").touch()
+    code, printed, _ = narrows(*arguments, "--buffer", "2bdp", "--no-figures")
+    assert code == 0
+    assert printed.endswith(f"page in {tmp_path / 'report.html'} (earlier results replaced)\n")
+    assert [path.name for path in figures.iterdir()] == ["share-mine.pdf"]
+
+
 def test_random_loss_and_marks_are_on_the_page(tmp_path, narrows):
     """Else figures of a lossy link pass for those of a clean one."""
     arguments = ["matrix", "cubic", "--buffer", "1bdp", "--seeds", "1", "--duration", "2s", "--no-figures"]

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from narrows import sweep
-from narrows.report import build, figure, single, tables, write
+from narrows.report import build, figure, folder, single, tables, write
 from narrows.report.claims import number
 from narrows.report.kinds.completion import completion
 from narrows.report.kinds.points import overview
@@ -251,6 +251,39 @@ def test_figures_of_a_report_are_written_as_files_on_request(tmp_path: Path) -> 
     assert len(names) == page.count("<figure")
     for path in (tmp_path / "figures").glob("*.svg"):
         assert path.stem in names and "<svg" in path.read_text()[:200]
+
+
+def test_a_report_removes_only_figures_that_an_earlier_report_wrote(tmp_path: Path) -> None:
+    single(swept('"topology.rate" = ["10mbit", "20mbit"]'), files=tmp_path)
+    index = tmp_path / folder.INDEX
+    rows = {entry.file: entry for entry in folder.read(tmp_path)}
+    assert set(rows) == {path.name for path in tmp_path.iterdir()} - {index.name}
+    assert rows["points.pdf"].point == ""
+    assert [rows[f"flows-{i}.pdf"].point for i in (0, 1)] == [
+        "topology.rate 10mbit",
+        "topology.rate 20mbit",
+    ]
+    assert all(entry.title for entry in rows.values())
+
+    outside = tmp_path.parent / "outside.pdf"
+    with index.open("a") as file:
+        file.write(f"../{outside.name},x,,report\nnotes.txt,x,,report\nmap.pdf,Map,,matrix\n")
+    kept = [outside, *(tmp_path / name for name in ("flows-7.pdf", "notes.txt", "map.pdf"))]
+    for path in kept:
+        path.touch()
+    single(swept('"topology.rate" = ["10mbit"]'), files=tmp_path)
+    assert not [path for path in tmp_path.iterdir() if path.stem.endswith("-1")]
+    assert (tmp_path / "flows-0.pdf").exists()
+    assert all(path.exists() for path in kept)
+    listed = {entry.file for entry in folder.read(tmp_path)}
+    assert listed == {path.name for path in tmp_path.iterdir()} - {index.name, "flows-7.pdf", "notes.txt"}
+
+
+def test_a_damaged_index_of_figures_removes_nothing(tmp_path: Path) -> None:
+    (tmp_path / folder.INDEX).write_bytes(b"file,title\n\xff\x00")
+    (tmp_path / "a.pdf").touch()
+    folder.replace([], tmp_path, "report")
+    assert (tmp_path / "a.pdf").exists()
 
 
 def test_a_long_legend_is_at_most_as_wide_as_the_panels() -> None:

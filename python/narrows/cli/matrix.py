@@ -15,6 +15,7 @@ from narrows.cli.progress import progress_of
 from narrows.errors import Expected
 from narrows.matrix.ask import Ask
 from narrows.matrix.plan import choose, scenario
+from narrows.results.results import is_finished
 from narrows.signals import terminable
 
 
@@ -65,6 +66,7 @@ def matrix(
         units.parse_loss(loss),
         mark,
     )
+    replaced = is_finished(out / "results") and not reuse
     with progress_of("matrix", units.parse_duration(duration)) as progress, terminable():
         try:
             results = sweep.run(
@@ -87,7 +89,7 @@ def matrix(
             print(f"  {line}")
     for note in notes(ask):
         print(f"note: {note}")
-    print(f"tables in {out}, page in {page}")
+    print(f"tables in {out}, page in {page}{' (earlier results replaced)' if replaced else ''}")
 
 
 def _some_length(text: object) -> units.Limit:

@@ -12,7 +12,7 @@ from narrows.matrix.ask import Ask
 from narrows.matrix.cells import Cell, table
 from narrows.matrix.plan import HELP, pairs
 from narrows.metrics.statistics import Interval
-from narrows.report import export, page
+from narrows.report import folder, page
 from narrows.report.figure import Figure
 from narrows.report.kinds.heat import FAIR, HARM, PERCENT, SHARE, Sides, Value, heat_map, number_text
 from narrows.report.shade import Ramp
@@ -73,16 +73,17 @@ def write(
     files: bool = True,
     say: Say = lambda _: None,
 ) -> Path:
-    """Write the cells as Parquet and CSV, the page and, with `files`, each heat map as a file."""
+    """Write the cells as Parquet and CSV, the page and, with `files`, each heat map as a file.
+
+    Files of heat maps of an earlier matrix in `out` are removed.
+    """
     for suffix in tables.FORMATS:
         tables.write(out / f"matrix.{suffix}", table(found))
     drawn = {buffer: maps(found, ask, buffer) for buffer in ask.buffers}
     target = out / "report.html"
     target.write_text(_page(found, results, ask, drawn), encoding="utf-8")
-    if files:
-        for figure in (figure for group in drawn.values() for figure in group):
-            say(f"figure {figure.id}")
-            export.write(figure, out / "figures")
+    shown = [(figure, f"buffer {buffer}") for buffer, group in drawn.items() for figure in group]
+    folder.replace(shown if files else [], out / "figures", "matrix", say)
     return target
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from narrows.report import export, page, tables
+from narrows.report import folder, page, tables
 from narrows.report.figure import Figure
 from narrows.report.kinds.completion import completion
 from narrows.report.kinds.points import overview
@@ -30,7 +30,8 @@ def single(results: Results, title: str | None = None, files: Path | None = None
     Args:
         results: the results to show.
         title: title of the page (None: the scenario's name).
-        files: folder that also gets each figure as SVG, PDF and PNG.
+        files: folder that also gets each figure as SVG, PDF and PNG, with an index. Figures that an earlier
+            report wrote there are removed.
     """
     points = _points(results)
     drawn_points = spread([point for point, _ in points], MOST_POINTS)
@@ -49,6 +50,7 @@ def single(results: Results, title: str | None = None, files: Path | None = None
         ],
     )
     sections = [first] if first.figures or first.tables else []
+    shown = [(figure, "") for figure in first.figures]
     for i, (point, runs) in enumerate([points[k] for k in drawn_points]):
         name = ", ".join(f"{key} {tables.point_text(value)}" for key, value in point.items())
         run = min(runs, key=lambda run: run.seed)
@@ -56,9 +58,9 @@ def single(results: Results, title: str | None = None, files: Path | None = None
         if drawn:
             text = _ALIKE if summary.point_of(point) in alike else ""
             sections.append(page.Section(f"run-{i}", name or "Over time", "", text, drawn))
+            shown += [(figure, name) for figure in drawn]
     if files is not None:
-        for figure in (figure for section in sections for figure in section.figures):
-            export.write(figure, files)
+        folder.replace(shown, files, "report")
     sections.append(
         page.Section("provenance", "Provenance", "", _PROVENANCE, [], files=tables.files(results))
     )
