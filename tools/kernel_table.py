@@ -42,6 +42,8 @@ def point(pair: Pair, experiment: Experiment) -> str:
 def cells(pair: Pair) -> str:
     """Both sides and their difference, bold beyond its tolerance."""
     difference = f"{100 * pair.difference:+.1f} %".replace("+0.0", "0.0").replace("-0.0", "0.0")
+    if pair.judged and not pair.a and pair.b:
+        difference = "from 0"
     if pair.large:
         difference = f"**{difference}**"
     size = FIGURES[pair.figure]

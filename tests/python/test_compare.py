@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 from narrows import sweep
@@ -72,6 +73,119 @@ def test_flows_of_only_one_result_are_named(backend):
     b = sweep.run(loads(TEXT + 'name = "other"\n'), backend=backend)
     comparison = compare(a, b)
     assert (comparison.only_a, comparison.only_b) == (["bbr"], ["other"])
+
+
+def renamed(backend, *names, table="flows"):
+    """A backend that renames the first flows or links."""
+
+    class Renamed:
+        def __getattr__(self, name):
+            return getattr(backend, name)
+
+        def run(self, plan):
+            output = backend.run(plan)
+            old = output[table]["name"]
+            return output | {table: output[table] | {"name": [*names, *old[len(names) :]]}}
+
+    return Renamed()
+
+
+def compared(narrows, tmp_path, a, b):
+    """Exit code and last line of `narrows compare`, for two backends; `--json` has the same exit code."""
+    for name, backend in (("a", a), ("b", b)):
+        sweep.run(loads(TEXT), backend=backend, out=tmp_path / name)
+    code, out, _ = narrows("compare", tmp_path / "a", tmp_path / "b")
+    as_json, data, _ = narrows("compare", tmp_path / "a", tmp_path / "b", "--json")
+    assert as_json == code
+    assert json.loads(data)["agrees"] is (code == 0)
+    return code, out
+
+
+def test_a_figure_that_is_zero_in_one_result_only_is_beyond_its_tolerance(narrows, backend, tmp_path):
+    zero = Slower(backend, 0, 1)
+    for a, b, shown in ((backend, zero, "-100.0<"), (zero, backend, "from 0<")):
+        code, out = compared(narrows, tmp_path, a, b)
+        assert code == 1
+        assert out.count(shown) == 2
+        assert out.endswith("; 2 of 4 judged figures differ by more (<)\n")
+    code, out = compared(narrows, tmp_path, zero, zero)
+    assert code == 0 and out.endswith("; all judged figures are within them\n")
+
+
+def test_a_difference_from_zero_is_null_in_json_and_beyond_its_tolerance(narrows, backend, tmp_path):
+    compared(narrows, tmp_path, Slower(backend, 0, 1), backend)
+    _, data, _ = narrows("compare", tmp_path / "a", tmp_path / "b", "--json")
+    goodputs = [f for f in json.loads(data)["figures"] if f["figure"] == "goodput_bps"]
+    assert [(f["a"], f["difference"], f["beyond_tolerance"]) for f in goodputs] == [(0.0, None, True)] * 2
+
+
+def test_a_figure_that_one_result_does_not_define_exits_with_1(narrows, backend, tmp_path):
+    for a, b in ((backend, Slower(backend, 1, math.nan)), (Slower(backend, 1, math.nan), backend)):
+        code, out = compared(narrows, tmp_path, a, b)
+        assert code == 1
+        last = "; all judged figures are within them; 2 figures are undefined in one result\n"
+        assert out.endswith(last)
+
+
+def test_figures_that_no_result_defines_are_not_judged(narrows, backend, tmp_path):
+    unknown = Slower(backend, math.nan, math.nan)
+    code, out = compared(narrows, tmp_path, unknown, unknown)
+    assert code == 1
+    assert out.endswith("; no figure of these is defined in both results, so nothing was judged\n")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_flows_of_only_one_result_exit_with_1(narrows, backend, tmp_path, swapped):
+    sides = [backend, renamed(backend, "x")]
+    code, out = compared(narrows, tmp_path, *(reversed(sides) if swapped else sides))
+    assert code == 1
+    a, b = ("x", "cubic") if swapped else ("cubic", "x")
+    assert f"only in A: {a}\nonly in B: {b}\n" in out
+    assert out.endswith("; all judged figures are within them; 2 flows or links are in one result only\n")
+
+
+def test_results_without_a_flow_in_common_exit_with_1(narrows, backend, tmp_path):
+    code, out = compared(narrows, tmp_path, backend, renamed(backend, "x", "y"))
+    assert code == 1
+    last = "; no flow in common, so nothing was judged; 4 flows or links are in one result only\n"
+    assert out.endswith(last)
+
+
+def test_links_of_only_one_result_exit_with_1(narrows, backend, tmp_path):
+    code, out = compared(narrows, tmp_path, backend, renamed(backend, "x", table="links"))
+    assert code == 1
+    assert "only in A: link bottleneck\nonly in B: link x\n" in out
+
+
+def test_a_link_that_is_tight_in_one_result_only_is_compared(narrows, backend, tmp_path):
+    class Idle(Slower):
+        def run(self, plan):
+            output = super().run(plan)
+            return output | {"links": output["links"] | {"utilisation": output["links"]["utilisation"] / 10}}
+
+    idle = Idle(backend, 1, 1)
+    for a, b, shown in ((backend, idle, "-90.0"), (idle, backend, "+900.0")):
+        code, out = compared(narrows, tmp_path, a, b)
+        assert code == 0 and shown in out
+    assert "bottleneck" not in compared(narrows, tmp_path, idle, idle)[1]
+
+
+def test_many_flows_are_all_judged(narrows, backend, tmp_path):
+    class Last(Slower):
+        def run(self, plan):
+            output = super().run(plan)
+            output["flows"]["goodput_bps"][-1] *= 2
+            return output
+
+    text = TEXT + "".join(f'[[flows]]\nname = "f{i}"\n' for i in range(220))
+    sweep.run(loads(text), backend=backend, out=tmp_path / "a")
+    sweep.run(loads(text), backend=Last(backend, 1, 1), out=tmp_path / "b")
+    code, out, _ = narrows("compare", tmp_path / "a", tmp_path / "b")
+    assert code == 1 and "; 1 of 444 judged figures differ by more (<)\n" in out
+    sweep.run(loads(TEXT), backend=backend, out=tmp_path / "b")
+    code, out, _ = narrows("compare", tmp_path / "a", tmp_path / "b")
+    assert code == 1
+    assert re.search(r"only in A: f0, (f\d+, ){18}f19 and \d+ more\n", out)
 
 
 def test_soundness_is_in_the_metadata(backend, tmp_path):

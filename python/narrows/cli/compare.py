@@ -20,12 +20,16 @@ from narrows.results.results import Results
 
 MARK = "<"
 """Marks a difference beyond its tolerance."""
-BEYOND_TOLERANCE = 1
-"""Exit code if a judged figure is beyond its tolerance."""
+FROM_ZERO = "from 0"
+"""Replaces the percentage of a judged figure that is zero in A only."""
+DIFFERENT = 1
+"""Exit code if the results do not agree."""
+_MOST_NAMES = 20
+"""Flows and links of one result only that a line names."""
 
 
 def compare(a: Path, b: Path, *, as_json: bool) -> None:
-    """Print the comparison; exit with 1 if a figure is beyond its tolerance."""
+    """Print the comparison; exit with 1 if the results do not agree, or nothing could be judged."""
     first, second = Results.read(a), Results.read(b)
     comparison = compare_results(first, second)
     if not comparison.pairs:
@@ -34,8 +38,8 @@ def compare(a: Path, b: Path, *, as_json: bool) -> None:
         print(json.dumps(as_data(comparison), indent=2, allow_nan=False))
     else:
         _print(a, b, first, second, comparison)
-    if comparison.large:
-        raise typer.Exit(BEYOND_TOLERANCE)
+    if not comparison.agrees:
+        raise typer.Exit(DIFFERENT)
 
 
 def _print(a: Path, b: Path, first: Results, second: Results, comparison: Comparison) -> None:
@@ -51,20 +55,36 @@ def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> N
             console.print(_table(entity, pairs, labels))
     for label, names in zip(labels, (comparison.only_a, comparison.only_b), strict=True):
         if names:
-            console.print(f"only in {label}: {', '.join(names)}", highlight=False)
+            more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+            text = f"only in {label}: {', '.join(names[:_MOST_NAMES])}{more}"
+            console.print(text, highlight=False, markup=False)
     if not comparison.pairs:
         console.print("no flow or tight link in common", highlight=False)
         return
     bounds = ", ".join(f"{HEADINGS[name][0]} {100 * part:g} %" for name, part in TOLERANCES.items())
-    judged = [pair for pair in comparison.pairs if pair.judged]
-    found = (
-        f"{len(comparison.large)} of {len(judged)} judged figures differ by more"
-        if comparison.large
-        else "all judged figures are within them"
-        if judged
-        else "no flow in common, so nothing was judged"
-    )
-    console.print(f"tolerances: {bounds}; {found}{f' ({MARK})' if comparison.large else ''}", highlight=False)
+    console.print(f"tolerances: {bounds}; {'; '.join(_findings(comparison))}", highlight=False)
+
+
+def _findings(comparison: Comparison) -> list[str]:
+    """Statements about the judged figures, and about those that could not be judged."""
+    large, judged = len(comparison.large), len(comparison.judged)
+    if large:
+        findings = [f"{large} of {judged} judged figures differ by more ({MARK})"]
+    elif judged:
+        findings = ["all judged figures are within them"]
+    elif any(pair.entity == "flow" for pair in comparison.pairs):
+        findings = ["no figure of these is defined in both results, so nothing was judged"]
+    else:
+        findings = ["no flow in common, so nothing was judged"]
+    if one_sided := len(comparison.one_sided):
+        findings.append(f"{_count(one_sided, 'figure is', 'figures are')} undefined in one result")
+    if only := len(comparison.only_a) + len(comparison.only_b):
+        findings.append(f"{_count(only, 'flow or link is', 'flows or links are')} in one result only")
+    return findings
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
 
 
 def _table(entity: str, pairs: list[Pair], labels: tuple[str, str]) -> Table:
@@ -94,7 +114,10 @@ def _table(entity: str, pairs: list[Pair], labels: tuple[str, str]) -> Table:
 def _cells(pair: Pair | None, scale: float) -> list[str]:
     if pair is None:
         return ["-", "-", ""]
-    difference = "" if math.isnan(pair.difference) else f"{100 * pair.difference:+.1f}"
+    if math.isnan(pair.difference):
+        difference = FROM_ZERO if pair.judged else ""
+    else:
+        difference = f"{100 * pair.difference:+.1f}"
     return [number(pair.a, scale), number(pair.b, scale), difference + (MARK if pair.large else "")]
 
 
@@ -106,6 +129,7 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
 
     return {
         "tolerances": TOLERANCES,
+        "agrees": comparison.agrees,
         "figures": [
             {
                 **pair.factors,

@@ -40,7 +40,7 @@ def agreement(outcome: Outcome) -> Table:
             judged = [pair for pair in comparison.pairs if pair.figure == name and pair.judged]
             cells.append(Cell(f"{sum(not pair.large for pair in judged)} of {len(judged)}"))
         judged = [pair for pair in comparison.pairs if pair.judged]
-        worst = max(judged, key=lambda pair: abs(pair.difference) / TOLERANCES[pair.figure], default=None)
+        worst = max(judged, key=lambda pair: pair.excess, default=None)
         experiment = outcome.study.experiment(identity)
         cells.append(Cell(_worst(worst, experiment) if worst else DASH))
         cells += [Cell(str(len(runs))), Cell(str(sum(bool(run.doubts) for run in runs)))]
@@ -50,7 +50,8 @@ def agreement(outcome: Outcome) -> Table:
 
 def _worst(pair: Pair, experiment: Experiment) -> str:
     title = _FIGURES[pair.figure][0]
-    return f"{title} {percent(pair.difference)} ({', '.join([*_point(pair, experiment), pair.name])})"
+    difference = "from 0" if math.isnan(pair.difference) else percent(pair.difference)
+    return f"{title} {difference} ({', '.join([*_point(pair, experiment), pair.name])})"
 
 
 def side_by_side(experiment: Experiment, outcome: Outcome) -> Table | None:

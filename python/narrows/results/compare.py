@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,9 @@ LINK_FIGURES = ("utilisation", "sojourn_mean_s", "dropped_packets")
 
 TOLERANCES = {"goodput_bps": 0.05, "rtt_mean_s": 0.10}
 """Largest relative differences of results that agree. Other figures are not judged."""
+
+_Rows = dict[tuple[Any, ...], Row]
+"""Flows or links by point of the sweep and name."""
 
 
 @dataclass(frozen=True)
@@ -42,50 +46,83 @@ class Pair:
 
     @property
     def judged(self) -> bool:
-        """Whether the figure has a tolerance and both results have the figure."""
-        return self.figure in TOLERANCES and not math.isnan(self.difference)
+        """Whether the figure has a tolerance and is defined in both results."""
+        return self.figure in TOLERANCES and not math.isnan(self.a) and not math.isnan(self.b)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether the figure has a tolerance and is defined in only one of the results."""
+        return self.figure in TOLERANCES and math.isnan(self.a) != math.isnan(self.b)
+
+    @property
+    def excess(self) -> float:
+        """Absolute difference of a judged figure as a multiple of its tolerance; infinite against zero."""
+        if math.isnan(self.difference):
+            return math.inf
+        return abs(self.difference) / TOLERANCES[self.figure]
 
     @property
     def large(self) -> bool:
         """Whether it is judged and beyond its tolerance."""
-        return self.judged and abs(self.difference) > TOLERANCES[self.figure]
+        return self.judged and self.excess > 1
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All figures that two results share, and the rows that only one of them has."""
+    """All figures that two results share, and the flows and links that only one of them has."""
 
     pairs: list[Pair]
     only_a: list[str]
+    """Flows by name, and links as ``link NAME``, each after the point of the sweep."""
     only_b: list[str]
+
+    @property
+    def judged(self) -> list[Pair]:
+        """Figures that are judged."""
+        return [pair for pair in self.pairs if pair.judged]
 
     @property
     def large(self) -> list[Pair]:
         """Figures beyond their tolerance."""
         return [pair for pair in self.pairs if pair.large]
 
+    @property
+    def one_sided(self) -> list[Pair]:
+        """Figures with a tolerance that only one of the results defines."""
+        return [pair for pair in self.pairs if pair.one_sided]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether figures were judged, all are within their tolerances, and nothing is in one result only."""
+        missing = self.only_a or self.only_b or self.one_sided
+        return bool(self.judged) and not self.large and not missing
+
 
 def compare(a: Results, b: Results) -> Comparison:
     """Compare flows, and links that are tight in one of the results. Figures are means over seeds."""
+    flows = [_by_name(summary.flows(results, most=sys.maxsize)) for results in (a, b)]
+    (links_a, tight_a), (links_b, tight_b) = summary.all_links(a), summary.all_links(b)
+    links = [_by_name(links_a), _by_name(links_b)]
     pairs: list[Pair] = []
-    only: tuple[list[str], list[str]] = ([], [])
-    for entity, figures, rows in (
-        ("flow", FLOW_FIGURES, summary.flows),
-        ("link", LINK_FIGURES, summary.links),
-    ):
-        rows_a, rows_b = _by_name(rows(a)), _by_name(rows(b))
-        for key, row in rows_a.items():
-            other = rows_b.get(key)
-            if other is not None:
-                pairs += _pairs(entity, row, other, figures)
-            elif entity == "flow":  # a link may be tight in one result only
-                only[0].append(_words(row))
-        if entity == "flow":
-            only[1].extend(_words(row) for key, row in rows_b.items() if key not in rows_a)
-    return Comparison(pairs, *only)
+    for key, row in flows[0].items():
+        if key in flows[1]:
+            pairs += _pairs("flow", row, flows[1][key], FLOW_FIGURES)
+    for key, row in links[0].items():
+        if key in links[1] and row.name in tight_a | tight_b:
+            pairs += _pairs("link", row, links[1][key], LINK_FIGURES)
+    return Comparison(
+        pairs,
+        _missing("", *flows) + _missing("link ", *links),
+        _missing("", *reversed(flows)) + _missing("link ", *reversed(links)),
+    )
 
 
-def _by_name(rows: Iterable[Row]) -> dict[tuple[Any, ...], Row]:
+def _missing(prefix: str, rows: _Rows, others: _Rows) -> list[str]:
+    """The rows that the other result lacks."""
+    return [_words(row, prefix) for key, row in rows.items() if key not in others]
+
+
+def _by_name(rows: Iterable[Row]) -> _Rows:
     return {(*sorted((key, str(value)) for key, value in row.factors.items()), row.name): row for row in rows}
 
 
@@ -96,5 +133,5 @@ def _pairs(entity: str, a: Row, b: Row, figures: tuple[str, ...]) -> Iterable[Pa
             yield Pair(a.factors, entity, a.name, figure, *values)
 
 
-def _words(row: Row) -> str:
-    return " ".join([*(f"{key}={value}" for key, value in row.factors.items()), row.name])
+def _words(row: Row, prefix: str) -> str:
+    return " ".join([*(f"{key}={value}" for key, value in row.factors.items()), f"{prefix}{row.name}"])

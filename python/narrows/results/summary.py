@@ -146,13 +146,19 @@ def _merged(source: str, group: list[dict[str, Any]]) -> dict[str, Any]:
 def links(results: Results, most: int = 20) -> list[Row]:
     """A row per tight link (at least 50 % utilisation, or drops, losses or marks) and point of the sweep."""
     rows = _records(results, "links", ["link", "name", *LINK_FIGURES])
-    tight = {
-        row["link"]
-        for row in rows
-        if _defined(row["utilisation"]) >= _BUSY or any(_defined(row[name]) for name in _WORTH_A_ROW)
-    }
-    chosen = set(sorted(tight)[:most])
+    chosen = set(sorted({row["link"] for row in rows if _is_tight(row)})[:most])
     return _over_seeds(results, [row for row in rows if row["link"] in chosen], "link", LINK_FIGURES)
+
+
+def all_links(results: Results) -> tuple[list[Row], set[str]]:
+    """A row per link and point of the sweep, and the names of the links that are tight in a run."""
+    rows = _records(results, "links", ["link", "name", *LINK_FIGURES])
+    tight = {str(row["name"]) for row in rows if _is_tight(row)}
+    return _over_seeds(results, rows, "link", LINK_FIGURES), tight
+
+
+def _is_tight(row: dict[str, Any]) -> bool:
+    return _defined(row["utilisation"]) >= _BUSY or any(_defined(row[name]) for name in _WORTH_A_ROW)
 
 
 def _defined(value: float) -> float:

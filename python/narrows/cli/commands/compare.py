@@ -17,8 +17,9 @@ def compare(
 ) -> None:
     """Compare two folders of results.
 
-    For example, compare a simulation with the same scenario on real stacks. Exit codes: 0 if all judged
-    figures are within their tolerances, 1 if one is beyond, 2 if the folders cannot be compared.
+    For example, compare a simulation with the same scenario on real stacks. Exit codes: 0 if both
+    have the same flows and links and all judged figures are within their tolerances, 1 if not or if nothing
+    could be judged, 2 if the folders cannot be compared.
     """
     from narrows.cli import compare as work  # noqa: PLC0415
 
