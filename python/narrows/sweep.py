@@ -21,7 +21,7 @@ from narrows.results.results import SOUNDNESS, Results, is_finished
 from narrows.results.store import Folder, Memory, Store
 from narrows.results.tables import FORMATS, Format
 from narrows.scenario import parts, traces
-from narrows.scenario.load import Run, expand
+from narrows.scenario.load import Run, expand, load
 from narrows.scenario.model import Scenario
 from narrows.scenario.parts import Plan
 from narrows.scenario.resolve import resolve, survey
@@ -52,7 +52,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def run(
-    scenario: Scenario,
+    scenario: Scenario | str | Path,
     *,
     out: str | Path | None = None,
     seeds: int | None = None,
@@ -66,7 +66,7 @@ def run(
     """Run a scenario with all its variations and seeds.
 
     Args:
-        scenario: the scenario.
+        scenario: the scenario, or the path of its file.
         out: folder for the tables (default: tables in memory only). Earlier results in the folder are
             replaced when the sweep is complete.
         seeds: number of seeds (default: the scenario's).
@@ -84,6 +84,8 @@ def run(
         Interrupted: on Ctrl-C, with the finished runs.
         NarrowsError: if a run fails. Its `left` has the finished runs, if they are on disk.
     """
+    if not isinstance(scenario, Scenario):
+        scenario = load(scenario)
     backend = backend or simulator()
     runs = expand(scenario, seeds)
     resolver = Resolver(backend)

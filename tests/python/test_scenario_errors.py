@@ -49,7 +49,8 @@ def test_an_error_names_the_command_that_lists_many_names(name):
     with pytest.raises(ScenarioError) as error:
         resolve(loads(BASE.replace("cubic", name), "x.toml"), known)
     wanted = "expected a congestion controller; `narrows list controllers` has them"
-    assert str(error.value) == f"x.toml: flows.0.cc: found '{name}', {wanted}"
+    own = "(in Python, backend=Simulator({'NAME': CLASS}) adds your own)"
+    assert str(error.value) == f"x.toml: flows.0.cc: found '{name}', {wanted} {own}"
 
 
 def test_real_stacks_are_kernels(narrows, tmp_path, monkeypatch):

@@ -512,3 +512,13 @@ def test_a_killed_sweep_leaves_no_disturbed_run_marked_sound(backend, tmp_path, 
     monkeypatch.setattr(Path, "rename", rename)
     sweep.run(loads(TEXT), backend=backend, out=tmp_path / "out", seeds=2, jobs=1)
     assert seen == [False] * 4
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_run_takes_the_path_of_a_scenario(tmp_path, backend, kind):
+    path = tmp_path / "my.toml"
+    path.write_text(TEXT)
+    results = narrows.run(kind(path), backend=backend)
+    assert same(results.flows, narrows.run(scenario(), backend=backend).flows)
+    with pytest.raises(ScenarioError, match=r"none\.toml: cannot be read"):
+        narrows.run(kind(tmp_path / "none.toml"), backend=backend)

@@ -94,6 +94,10 @@ def survey(
         raise error.in_source(scenario.source) from None
 
 
+_OWN = " (in Python, backend=Simulator({'NAME': CLASS}) adds your own)"
+"""The end of a message about an unknown congestion controller that resembles no known one."""
+
+
 class _Resolver:
     def __init__(self, scenario: Scenario, ccs: list[str], rate_controllers: list[str], kernel: str) -> None:
         self.scenario = scenario
@@ -280,7 +284,8 @@ class _Resolver:
         the simulator knows both, so the message lists all names.
         """
         if not self.kernel:
-            return one_of(name, self.ccs, "a congestion controller", "controllers")
+            message = one_of(name, self.ccs, "a congestion controller", "controllers")
+            return message + (_OWN if message.endswith(" has them") else "")
         return f"found {found(name)}, expected one that {self.kernel} has: {', '.join(self.ccs)}"
 
     def _flow(self, i: int, entry: Entry) -> Plan:
