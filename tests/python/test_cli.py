@@ -189,11 +189,38 @@ def test_figures_of_a_report_can_be_had_as_files(narrows, tmp_path):
         (On.SIM, {"name": "my"}, "my"),
         (On.SIM, {"seed": 5}, "my-seed=5"),
         (On.VM, {"topology.rate": "20mbit"}, "my-vm-topology.rate=20mbit"),
-        (On.SIM, {"flows.*.cc": "reno", "flows.0.ecn": True}, "my-flows.-.cc=reno-flows.0.ecn=true"),
+        (On.SIM, {"flows.0.cc": "reno", "flows.0.ecn": True}, "my-flows.0.cc=reno-flows.0.ecn=true"),
+        (On.SIM, {"flows.0.name": "a-b"}, "my-flows.0.name=a-b"),
     ],
 )
 def test_the_default_folder_names_the_options_of_a_run(on, overrides, expected):
     assert results_folder("my", on, overrides) == Path("results") / expected
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [("my", On.SIM, {"flows.0.name": name}) for name in ("\xe4", "\xf6", "", "-", "\xe4-")],
+        [("my", On.SIM, {"flows.0.name": name}) for name in ("a/b", "a-b", "a b", "a:b")],
+        [("my", On.SIM, {key: "reno"}) for key in ("flows.*.cc", "flows.-.cc", "flows.?.cc")],
+        [("my-kernel", On.SIM, {}), ("my", On.KERNEL, {})],
+        [("my-vm", On.SIM, {"seed": 5}), ("my", On.VM, {"seed": 5})],
+        [("my-vm", On.KERNEL, {}), ("my-vm-kernel", On.SIM, {})],
+        [("my-seed=5", On.SIM, {}), ("my", On.SIM, {"seed": 5})],
+        [("my", On.SIM, {"a": "1", "b": "2"}), ("my", On.SIM, {"a": "1-b=2"})],
+        [("my", On.SIM, {"a": "1", "b-c": "2"}), ("my", On.SIM, {"a": "1-b", "c": "2"})],
+    ],
+)
+def test_runs_that_differ_have_different_folders(runs):
+    folders = {results_folder(*run).name for run in runs}
+    assert len(folders) == len(runs)
+    assert all(re.fullmatch(r"my[\w.=-]*", name, re.ASCII) for name in folders)
+
+
+def test_replaced_characters_add_a_hash_to_the_folders_name():
+    folder = results_folder("my", On.SIM, {"flows.*.cc": "reno"})
+    assert re.fullmatch(r"my-flows\.-\.cc=reno-[0-9a-f]{8}", folder.name)
+    assert folder == results_folder("my", On.SIM, {"flows.*.cc": "reno"})
 
 
 def test_long_or_nested_overrides_are_hashed_in_the_folders_name():

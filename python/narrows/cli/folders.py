@@ -25,16 +25,34 @@ def results_folder(name: str, on: On, overrides: Mapping[str, Any]) -> Path:
         on: backend of the run; the simulator adds nothing to the name.
         overrides: values by key, from `--set` and `--seed`. `name` is in the scenario's name already.
 
+    A hash is added if characters of the overrides are replaced, or if another run could have the same name.
     The number of seeds is not in the name: more seeds give the same results with more repetitions.
     """
     parts = [name] if on is On.SIM else [name, str(on)]
     changed = {key: value for key, value in overrides.items() if key != "name"}
     details = [f"{key}={_text(value)}" for key, value in sorted(changed.items())]
-    readable = "-".join([*parts, *(_UNSAFE.sub("-", detail).strip("-") for detail in details)])
+    safe = [_UNSAFE.sub("-", detail).strip("-") for detail in details]
+    readable = "-".join([*parts, *safe])
+    digest = hashlib.sha256("\n".join([*parts, *details]).encode()).hexdigest()[:8]
     if len(readable) > _LONGEST_NAME or any(isinstance(value, dict | list) for value in changed.values()):
-        digest = hashlib.sha256("\n".join(details).encode()).hexdigest()[:8]
         readable = "-".join([*parts, f"set-{digest}"])
+    elif safe != details or _is_ambiguous(name, on, details):
+        readable = f"{readable}-{digest}"
     return RESULTS / readable
+
+
+def _is_ambiguous(name: str, on: On, details: list[str]) -> bool:
+    """Whether another scenario, backend or set of overrides has the same readable name.
+
+    For example, a scenario `my-kernel` and `my` with `--on kernel`, or `a=1-b=2` as one override or two.
+    """
+    backends = tuple(f"-{other}" for other in On if other is not On.SIM)
+    keys = [detail.partition("=") for detail in details]
+    return (
+        "=" in name
+        or (on is On.SIM and name.endswith(backends))
+        or any("-" in key or "=" in value for key, _, value in keys)
+    )
 
 
 def _text(value: object) -> str:
