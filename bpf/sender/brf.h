@@ -52,8 +52,7 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 		conn->mode = NRW_MODE_RATED;
 		nrw_on_feedback(conn, now, rate);
 		/*
-		 * the switch chooses the first rate: there is no earlier rate that would limit its
-		 * increase
+		 * the switch chooses the first rate, and no earlier rate limits its increase
 		 */
 		conn->granted = nrw_max(conn->target, nrw_least(conn, tp));
 		conn->base = conn->granted;
@@ -71,8 +70,8 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 }
 
 /*
- * From the rate to CUBIC: CUBIC's window is that of the halved rate, its threshold half of what the
- * rate had in flight.
+ * Changes from the rate to CUBIC. CUBIC's window is the window of half the rate, and its threshold
+ * is half of the data in flight.
  */
 static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -89,7 +88,7 @@ static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *t
 	nrw_count(orphaned);
 }
 
-/* From CUBIC to the rate, by doubling from CUBIC's present rate. */
+/* Changes from CUBIC to the rate, by doubling from CUBIC's present rate. */
 static __always_inline void nrw_adopt(struct nrw_conn *conn, struct tcp_sock *tp, __u64 now, __u64 rate)
 {
 	conn->mode = NRW_MODE_RATED;
@@ -101,7 +100,8 @@ static __always_inline void nrw_adopt(struct nrw_conn *conn, struct tcp_sock *tp
 	nrw_count(adopted);
 }
 
-/* BRF-100: once per RTT, whether most packets of that RTT were sent under an application limit. */
+/* BRF-100: determines once per RTT whether most packets of that RTT were sent under an application
+ * limit. */
 static __always_inline void nrw_judge_application(struct nrw_conn *conn, const struct tcp_sock *tp,
 						  const struct rate_sample *rs)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Cap-only mode: the kernel's own congestion control below SO_MAX_PACING_RATE. The lower of both
- * rates counts. The bounds of BRF-104 and the return to CUBIC are therefore not needed: without a
+ * Cap-only mode: the kernel's own congestion control below SO_MAX_PACING_RATE. The lower of the two
+ * rates applies. The bounds of BRF-104 and the return to CUBIC are therefore not needed: without a
  * cap the congestion control is unchanged.
  */
 #ifndef NRW_CAP_H

@@ -29,7 +29,7 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_SILENCE_LEAST_US	200000	/* ... but not before this (BRF-92) */
 #define NRW_HALVINGS		4	/* then CUBIC */
 #define NRW_FLOOR_SEGMENTS	2	/* per RTT: missing feedback does not reduce the rate below this (BRF-92) */
-#define NRW_FIRST_STEP		2	/* segments per RTT: where the increase begins */
+#define NRW_FIRST_STEP		2	/* segments per RTT from which the increase begins */
 #define NRW_RESTART_SEGMENTS	10	/* per RTT, after an idle time, until the next feedback (BRF-94) */
 #define NRW_RTO_FLOOR_US	200000	/* TCP_RTO_MIN */
 #define NRW_NOMINAL_RTT_US	100000

@@ -8,8 +8,8 @@
  * rate reduction (RFC 6937) in recovery, CUBIC's own functions otherwise, the end of a reduction,
  * the restart after an idle time (RFC 2861), and the pacing rate.
  *
- * Not implemented: tcp_cwnd_application_limited(), which reduces the window of a flow that did not
- * fill it for an RTO.
+ * The program does not implement tcp_cwnd_application_limited(), which reduces the window of a flow
+ * that did not fill it for an RTO.
  */
 #ifndef NRW_CUBIC_H
 #define NRW_CUBIC_H
@@ -24,8 +24,8 @@ static __always_inline int nrw_in_reduction(const struct tcp_sock *tp)
 }
 
 /*
- * tcp_cwnd_reduction(). The kernel updates prr_out with any congestion control, prr_delivered only
- * in this function.
+ * tcp_cwnd_reduction(). The kernel updates prr_out under any congestion control, but prr_delivered
+ * only in the function that this one replaces.
  */
 static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *tp, __u32 acked_sacked,
 				       int losses, int flag)
@@ -91,7 +91,8 @@ static __always_inline void nrw_cubic_control(struct nrw_conn *conn, struct tcp_
 	nrw_unpace(conn, tp);
 }
 
-/* Start of a reduction (tcp_init_cwnd_reduction()) and its end (tcp_end_cwnd_reduction()). */
+/* The start of a reduction (tcp_init_cwnd_reduction()) and the end of a reduction
+ * (tcp_end_cwnd_reduction()). */
 static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_sock *tp, __u8 new_state)
 {
 	__u8 state = nrw_ca_state(tp);

@@ -55,8 +55,8 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 	conn->possible = code != NRW_NO_OPTION;
 	/*
 	 * The accepting side gets the first rate with the handshake's third packet (BRF-14), if a
-	 * switch writes it that early. The SYN says that one may. With a SYN cookie the SYN is not
-	 * kept, and only the third packet is left.
+	 * switch writes it that early. The SYN shows whether a switch may do so. With a SYN cookie
+	 * the kernel does not keep the SYN, so only the third packet shows the option.
 	 */
 	if (passive && nrw_syn_asks(ctx))
 		conn->possible = 1;
@@ -119,10 +119,10 @@ static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Whether this is a SYN of this program that asks, or a SYN-ACK that answers a SYN that asked.
- * Another program may have set the callback's flag. A SYN has its storage by then, if it asks. A
- * SYN-ACK has none, and its flag can only be the receiver's, which asks on every connection that
- * will apply rates.
+ * Whether this packet is a SYN with which this program asks for feedback, or a SYN-ACK that answers
+ * such a SYN. Another program may have set the callback's flag. If a SYN asks, its socket has
+ * storage by now. A SYN-ACK has none, and its flag can only be the receiver's, which asks on every
+ * connection that will apply rates.
  */
 static __always_inline int nrw_asks(struct bpf_sock_ops *ctx)
 {

@@ -36,14 +36,14 @@ static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct
 
 static __always_inline __u64 nrw_rate_in_force(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
-	/* the mask is for the verifier, which has no bound for a shift by a value from memory */
+	/* the mask is for the verifier, which knows no bound of a shift count read from memory */
 	__u64 rate = nrw_max(conn->granted >> (conn->halvings & 63),
 			     nrw_min(nrw_floor(conn, tp), conn->granted));
 
 	return conn->restart ? nrw_min(rate, conn->restart) : rate;
 }
 
-/* srtt, least and recent RTT, from the kernel's estimators. */
+/* The smoothed, the least and the recent RTT, from the kernel's estimators. */
 static __always_inline void nrw_observe_rtt(struct nrw_conn *conn, const struct tcp_sock *tp, long sample_us)
 {
 	__u32 srtt = tp->srtt_us >> 3;
@@ -81,9 +81,9 @@ static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struc
 }
 
 /*
- * BRF-92. While ACKs have no room for feedback, its absence does not count, but not for ever: with heavy
- * loss and a dead switch all ACKs may be of this kind. (The simulated receiver reserves room instead.
- * Linux's cannot be configured to.)
+ * BRF-92. While ACKs have no room for feedback, missing feedback does not count as silence. This
+ * exception is limited in time, because with heavy loss and a dead switch all ACKs may have no
+ * room. (The simulated receiver reserves room instead. Linux's cannot be configured to.)
  */
 static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 {
@@ -114,7 +114,7 @@ static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *t
 		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
-/* Window and pacing rate for the rate in force. Losses change neither (BRF-91). */
+/* Sets window and pacing rate for the rate in force. Losses change neither (BRF-91). */
 static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;

@@ -16,8 +16,8 @@
 #define NRW_CHECK	16
 /*
  * After the handshake, the options of all segments of Linux begin with NOP NOP and the timestamp
- * option's kind and length (tcp_options_write()). It is the only layout whose first two bytes are
- * known to be padding.
+ * option's kind and length (tcp_options_write()). Only in this layout are the first two bytes known
+ * to be padding.
  */
 #define NRW_TS_KIND_LEN	0x080A
 

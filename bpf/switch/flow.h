@@ -176,8 +176,9 @@ static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const stru
 }
 
 /*
- * The slots of both directions, as far as they matter at this port. A connection that carries data
- * one way has one slot, which says so. One table lookup is then enough for each of its packets.
+ * The slots of both directions, as far as they matter at this port. If a connection carries data in
+ * only one direction, it has only one slot, and this slot says so. One table lookup is then enough
+ * for each of its packets.
  */
 static __always_inline void nrw_find_both(const struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot **own,
 					  struct nrw_slot **other)
@@ -205,10 +206,10 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 	if (!slot && p->payload && !(p->flags & (NRW_TCP_SYN | NRW_TCP_RST)))
 		slot = nrw_adopt(h, reverse, &index);
 	/*
-	 * A flow that is not counted here must have no data in the queue of flows that apply rates,
-	 * whatever it claims. It may send only ACKs, and only while few flows claim so (BRF-104).
-	 * After a change of route the slot still belongs to the old port: it times out there, and
-	 * the flow is adopted here.
+	 * If a flow is not counted here, its data must not enter the queue of flows that apply
+	 * rates, whatever its option claims. It may send only ACKs, and only while few flows claim
+	 * so (BRF-104). After a change of route the slot still belongs to the old port: it times
+	 * out there, and the flow is adopted here.
 	 */
 	if (!slot || slot->port != h->port_no)
 		return !p->payload && nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;

@@ -112,7 +112,7 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 		slot->code = nrw_grant(port, port_no, data, 1);
 		flags |= nrw_is_rate(slot->code) ? NRW_F_GRANTED : 0;
 	}
-	/* The handshake's third packet gives the other half. */
+	/* The handshake's third packet gives the other half of the RTT. */
 	if (by_receiver) {
 		if (!half->repeated)
 			nrw_sample_sender(slot, sample ? sample : 1);
@@ -171,7 +171,7 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 	if (slot && !(slot->flags & (NRW_F_CONFIRMED | NRW_F_RST))) {
 		nrw_syn_ack_again(h, slot);
 		bpf_map_delete_elem(&half_open, opener);
-		/* The initial rate again, regardless of the gate (BRF-60). */
+		/* Writes the initial rate again, regardless of the gate (BRF-60). */
 		slot->gate_us = 0;
 		if (!by_receiver) {
 			word->port = nrw_port(slot->port);

@@ -21,7 +21,8 @@ static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 	__sync_fetch_and_add(&h->port->arrived_packets[leaf], h->packet->packets);
 }
 
-/* Adds the tokens since the last fill. Time that is not worth a whole byte stays in `at`. */
+/* Adds the tokens since the last fill. Time in which less than a whole byte accumulates stays in
+ * `at`. */
 static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 {
 	__u64 us = now > b->at ? (now - b->at) / NRW_NS_PER_US : 0, earned;
@@ -31,7 +32,8 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 		b->at = now;
 		return;
 	}
-	/* At most a second, so that the product does not overflow: rates are below 2^43 bytes/s. */
+	/* At most a second, so that the product does not overflow, because rates are below 2^43
+	 * bytes/s. */
 	if (us >= NRW_US_PER_S) {
 		us = NRW_US_PER_S;
 		b->at = now - NRW_US_PER_S * NRW_NS_PER_US;
@@ -46,8 +48,9 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 }
 
 /*
- * Whether a packet conforms, which needs `least` tokens. Tokens that it takes beyond those
- * available are paid in time. If the lock is taken the packet passes: the class still limits it.
+ * Whether a packet conforms: the bucket must hold at least `least` tokens. If the packet needs more
+ * tokens than there are, the bucket borrows them from the time ahead. If the lock is taken the
+ * packet passes: the class still limits it.
  */
 static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {
@@ -65,7 +68,7 @@ static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 byt
 			if (paid < bytes && b->rate)
 				b->at += (bytes - paid) * NRW_US_PER_S / b->rate * NRW_NS_PER_US;
 		}
-		/* An atomic, so that earlier stores are visible before it. */
+		/* The write is atomic, so that earlier stores are visible before it. */
 		__sync_lock_test_and_set(&b->lock, 0);
 		return conforms;
 	}

@@ -9,9 +9,9 @@
 
 #include "state.h"
 
-#define NRW_AWAIT_US		1000000	/* an echo that takes longer is not expected any more */
+#define NRW_AWAIT_US		1000000	/* no echo is expected after this time */
 
-/* us since then, at least 1: zero means that there is no sample. */
+/* Microseconds since then, but at least 1, because zero means that there is no sample. */
 static __always_inline __u32 nrw_since(__u32 now_us, __u32 then_us)
 {
 	__u32 span = now_us - then_us;
@@ -42,7 +42,8 @@ static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *sl
 {
 	const struct nrw_options *o = &h->packet->options;
 	/*
-	 * After a pause of the application the time since the ACK measures the pause, not the path.
+	 * After a pause of the application, the time since the ACK contains the pause and does not
+	 * measure the path.
 	 */
 	int paused = !slot->data_us || (slot->rtt_us && 2ULL * (h->now_us - slot->data_us) > slot->rtt_us);
 

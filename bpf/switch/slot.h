@@ -23,8 +23,8 @@ static __always_inline struct nrw_slot *nrw_find(const struct nrw_key *key, __u3
 }
 
 /*
- * Half-open flows hold all slots that they may: a flood, or more newcomers at a time than there is
- * room for.
+ * Half-open flows hold all slots that they may hold. The cause is a flood, or more newcomers at a
+ * time than there is room for.
  */
 static __always_inline int nrw_crowded(const struct nrw_port *port)
 {

@@ -8,7 +8,7 @@
 
 #define NRW_PADDING_AT		20	/* offset in the TCP header, format 1 */
 
-/* Where the packet has room for a value, and which value is there. */
+/* The place in the packet that has room for a value, and the value that is there now. */
 struct nrw_place {
 	__u8 at;		/* in the TCP header; 0: nowhere */
 	__u16 bits;		/* as they are in the packet */
@@ -51,7 +51,8 @@ static __always_inline int nrw_gate_closed(const struct nrw_slot *slot, __u32 no
 	return slot->gate_us && (__s32)(slot->gate_us - now_us) > 0;
 }
 
-/* Writes where there is no value yet, or inserts the option where there is no room. */
+/* Writes a value into the place that has none yet, or inserts the option if the packet has no
+ * place. */
 static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw_port *port, __u32 format, __u16 code,
 						  struct nrw_place place)
 {
@@ -60,8 +61,7 @@ static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw
 
 	if (place.at) {
 		/*
-		 * In a data packet the value is the sender's statement about itself, or may be
-		 * (BRF-100).
+		 * In a data packet, the value may be the sender's statement about itself (BRF-100).
 		 */
 		if (p->payload && !(format == NRW_FORMAT_PADDING && place.bits == NRW_NOP_NOP)) {
 			nrw_count(port->with_data);

@@ -5,7 +5,8 @@
 
 #include "packet.h"
 
-/* Set before load and read-only to the program, so disabled features cost nothing. */
+/* The agent sets these before load. The program cannot change them, so disabled features cost
+ * nothing. */
 const volatile __u64 watchdog_ns = 1000000000;	/* without an update for longer than this, the agent counts as dead */
 const volatile __u64 handshake_ns = 3000000000;	/* SYN without SYN-ACK is forgotten (BRF-15) */
 const volatile __u8 vlan_separates = 1;		/* flows of different VLANs may have the same addresses */

@@ -39,8 +39,8 @@ static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
 }
 
 /*
- * Whether this SYN was dropped before, long enough ago to be a repetition. If not, it is recorded
- * as dropped now.
+ * Whether this SYN was dropped before, and long enough ago that this packet can be its repetition.
+ * If not, it is recorded as dropped now.
  */
 static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 now)
 {
@@ -54,7 +54,8 @@ static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 no
 	if (missed->mark == mark && age < NRW_AGAIN_LEAST_MS)
 		return 0;
 	/*
-	 * Recorded again as well: a source may return from time to time, not as often as it likes.
+	 * The SYN is recorded again, so that a source may repeat it from time to time but not as
+	 * often as it likes.
 	 */
 	if (missed->mark == mark && age <= NRW_AGAIN_MOST_MS) {
 		missed->at_ms = now_ms;

@@ -13,7 +13,7 @@ impl Spec {
     /// Checks every reference, and the plan.
     ///
     /// # Errors
-    /// The first invalid value.
+    /// Returns the first invalid value.
     pub fn check(&self) -> Result<(), Error> {
         // The kernel has congestion controllers that the simulator does not have.
         self.plan.check_with(&|_| Some(Box::new(Reno::default())))?;

@@ -1,4 +1,5 @@
-//! All reads of the clock. It is CLOCK_MONOTONIC, which `bpf_ktime_get_ns` and, on Linux, Python's `time.monotonic_ns` also use.
+//! All reads of the clock. The clock is CLOCK_MONOTONIC, which `bpf_ktime_get_ns` and, on Linux, Python's
+//! `time.monotonic_ns` also use.
 
 use narrows_control::units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};

@@ -41,13 +41,13 @@ impl Error {
         Error::Invalid { what: what.into(), found: found.to_string(), expected: expected.into() }
     }
 
-    /// For `map_err`: names the operation.
+    /// Names the operation in an error; for use with `map_err`.
     pub(crate) fn system<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Error {
         let what = what.into();
         move |e| Error::System { what, source: e.into() }
     }
 
-    /// As [`Error::system`], for an operation in a namespace.
+    /// Like [`Error::system`], for an operation in a namespace.
     pub(crate) fn at<E: Into<io::Error>>(netns: &Path, what: &str) -> impl FnOnce(E) -> Error {
         Error::system(format!("{}: {what}", netns.display()))
     }

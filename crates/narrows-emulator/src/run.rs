@@ -164,7 +164,7 @@ impl Stage {
     }
 }
 
-/// A warning if a receiver's largest window is smaller than the capacity of the path.
+/// Returns a warning if a receiver's largest window is smaller than the capacity of the path.
 fn window_warning(netns: &Path, path: EmptyPath) -> Result<Option<String>, Error> {
     if path.bottleneck == Rate::MAX {
         return Ok(None);

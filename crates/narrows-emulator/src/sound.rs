@@ -12,7 +12,7 @@ use crate::track::FlowTrack;
 pub struct Soundness {
     /// `reasons` is empty.
     pub sound: bool,
-    /// Reasons not to trust the run, a line each.
+    /// Reasons not to trust the run, one line for each.
     pub reasons: Vec<String>,
     /// Further information that does not affect the run.
     pub notes: Vec<String>,

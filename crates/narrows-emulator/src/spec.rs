@@ -97,7 +97,8 @@ pub struct FlowSpec {
     pub destination: IpAddr,
     /// Port of the receiver. It must be unique among the flows between these nodes.
     pub port: u16,
-    /// Another program (iperf3) makes the traffic, which is only sampled. The flow must be neither a group nor a Poisson source.
+    /// Another program (iperf3) sends the traffic, and the emulator only samples it. The flow must be neither
+    /// a group nor a Poisson source.
     #[serde(default)]
     pub external: bool,
     /// Port of the sender, by which other programs can identify a flow. For an external flow it is the port of `iperf3 --cport`;
@@ -146,7 +147,7 @@ pub enum QueueRole {
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bounds {
-    /// 99th percentile of a relay's lateness.
+    /// Limit of the 99th percentile of a relay's lateness.
     pub lateness: Span,
     /// Mean share of the processors in use, 0..1.
     pub busy: f64,

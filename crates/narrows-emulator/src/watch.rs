@@ -19,7 +19,7 @@ use crate::track::{FlowTrack, LinkTrack};
 
 const SECOND: Span = Span::from_secs(1);
 
-/// Flows without rows of samples (Poisson sources) are read every tenth time.
+/// Flows that have no rows of samples (those of Poisson sources) are read at every tenth sample.
 const UNSAMPLED_DIVISOR: u64 = 10;
 
 /// The sampler.
@@ -34,7 +34,7 @@ pub(crate) struct Watch<'s> {
     pub(crate) peak: usize,
 }
 
-/// A time at which counters are recorded once.
+/// A time at which the sampler records counters once.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mark {
     Warmup,
@@ -135,7 +135,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Takes a sample of links and sampled flows, and of all other flows if `all`.
+    /// Takes a sample of links and sampled flows; with `all`, also of all other flows.
     fn sample(&mut self, now: Time, all: bool, measure: bool) {
         let mut active = 0;
         for flow in self.flows.iter_mut().filter(|f| f.is_active(now)) {

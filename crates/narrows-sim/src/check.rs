@@ -26,7 +26,7 @@ impl Plan {
         self.check_with(&congestion::registry::build)
     }
 
-    /// As [`Plan::check`], with the congestion controllers of the run.
+    /// Like [`Plan::check`], but accepts the congestion controllers of this run.
     ///
     /// # Errors
     /// The first invalid value.

@@ -43,7 +43,7 @@ pub(crate) struct Flow {
     pub(crate) send_at: Time,
 }
 
-/// A flow's path without any other traffic.
+/// Properties of a flow's path when it carries no other traffic.
 #[derive(Copy, Clone, Debug)]
 pub struct EmptyPath {
     /// RTT of a full segment and its ACK, transmission times included (MET-10).
@@ -80,7 +80,8 @@ impl EmptyPath {
         path
     }
 
-    /// The paths of all flows of a plan that has passed [`Plan::check`]. Links serve at their own rate.
+    /// The paths of all flows of a plan that has passed [`Plan::check`]. Every link is assumed to send at its
+    /// own rate.
     ///
     /// # Errors
     /// A flow has no path.
@@ -103,7 +104,7 @@ impl EmptyPath {
     }
 }
 
-/// A flow's entry in the results.
+/// The data of a flow that its row in the results needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Meta {
     /// Number in the results.

@@ -56,7 +56,8 @@ pub(crate) struct Packet {
     pub(crate) flow: u32,
     /// Position in the table of paths: the next link.
     pub(crate) hop: u32,
-    /// Use count of the flow's slot. It identifies late packets of a flow that has ended.
+    /// How often the flow's slot has been used. This count tells late packets of an ended flow from packets
+    /// of the slot's next flow.
     pub(crate) generation: u16,
     /// [`flag`]s.
     pub(crate) flags: u16,
@@ -72,7 +73,8 @@ pub(crate) struct Packet {
     pub(crate) ts: u32,
     /// Timestamp echo in the same unit; 0: none.
     pub(crate) ts_echo: u32,
-    /// SACK blocks; the first `sacks` are valid. Data packets have none and store the congestion header here.
+    /// SACK blocks; the first `sacks` are valid. Data packets have no SACK blocks and store the congestion
+    /// header here.
     pub(crate) sack: [SackBlock; 3],
     /// Number of SACK blocks.
     pub(crate) sacks: u8,

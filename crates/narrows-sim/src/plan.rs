@@ -1,8 +1,8 @@
 //! The input of a run, fully resolved: every name is an index, and every value is in base units.
 //!
-//! The Python layer makes a [`Plan`] from a scenario file and passes it as JSON. Units, named topologies, sweeps and
-//! errors for users are its part. [`Plan::check`] rejects every plan that could make a run panic.
-//! Times are nanoseconds, rates L3 bytes/s, sizes bytes.
+//! The Python layer makes a [`Plan`] from a scenario file and passes it as JSON. The Python layer handles
+//! units, named topologies, sweeps and error messages for users. [`Plan::check`] rejects every plan that
+//! could make a run panic. Times are nanoseconds, rates L3 bytes/s, sizes bytes.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -30,12 +30,12 @@ pub struct Plan {
     /// The SDN controller of the domain.
     #[serde(default)]
     pub sdn: Option<SdnPlan>,
-    /// Receive buffer of each TCP connection (the maximum in Linux's `tcp_rmem`). Half of it is offered as window. `None`:
-    /// Linux's default.
+    /// Receive buffer of each TCP connection (the maximum in Linux's `tcp_rmem`). The receiver offers half of
+    /// the buffer as its window. `None`: Linux's default.
     #[serde(default)]
     pub receive_buffer: Option<Bytes>,
-    /// Whether the receive buffer limits senders after the window has opened. Segments that wait behind a hole then take
-    /// memory from it.
+    /// Whether the receive buffer limits senders after the window has opened. If it does, segments that wait
+    /// for a missing one take memory from the buffer.
     #[serde(default)]
     pub receive_memory: bool,
     /// Recorded samples.
@@ -236,7 +236,7 @@ pub enum MarkPlan {
     /// Tail drop only.
     #[default]
     None,
-    /// Mark CE if the queue is longer than this on arrival (DCTCP's step).
+    /// Mark a packet with CE if the queue is longer than this when it arrives (DCTCP's step).
     Threshold {
         /// Packets waiting.
         packets: u32,
@@ -268,7 +268,7 @@ pub struct HtbClassPlan {
     /// Limit of its FIFO.
     #[serde(default)]
     pub limit: LimitPlan,
-    /// Order of borrowing: classes with lower values borrow first.
+    /// The priority for borrowing: classes with lower values borrow first.
     #[serde(default)]
     pub priority: u8,
 }
@@ -435,7 +435,7 @@ pub struct ControllerPlan {
     /// `None`: the link's own rate.
     #[serde(default)]
     pub shape: Option<Vec<(Time, Rate)>>,
-    /// The capacity is configured (key `told`); otherwise the controller measures it.
+    /// Whether the controller is given the capacity (key `told`); if not, it measures the capacity.
     #[serde(default = "yes", rename = "told")]
     pub capacity_is_configured: bool,
     /// Limit of each leaf queue.
@@ -473,7 +473,7 @@ pub struct SdnPlan {
 pub struct ProbePlan {
     /// Time between two samples; zero: no samples.
     pub interval: Span,
-    /// Indices of the links to sample, and to measure sojourn times at.
+    /// Indices of the links to sample. Sojourn times are measured there too.
     #[serde(default)]
     pub links: Vec<u32>,
     /// Sample flows, except flows of Poisson sources.

@@ -1,7 +1,8 @@
 //! A packet as the bytes of a TCP header, to compare the simulator's typed rate field with the wire format.
 //!
-//! In builds with debug assertions (all tests), each rate that a switch writes also goes through real header bytes. The
-//! option is found among the others, the value is rewritten and the checksum corrected; both must be right.
+//! In builds with debug assertions (all tests), each rate that a switch writes also goes through real header
+//! bytes. The code finds the option among the others, rewrites the value and corrects the checksum. Then
+//! value and checksum must be right.
 
 use narrows_control::feedback::checksum;
 use narrows_control::feedback::code::RateCode;
@@ -15,7 +16,8 @@ const CHECKSUM: usize = 16;
 /// Bytes of the longest TCP header and of the non-zero part of its pseudo header.
 const ROOM_BYTES: usize = 60 + 4;
 
-/// TCP checksum of a header without payload. The addresses of the pseudo header are zero; its protocol and length are not.
+/// TCP checksum of a header without payload. The pseudo header has zero addresses, but its real protocol and
+/// length.
 fn sum_of(header: &[u8]) -> u16 {
     let mut bytes = [0; ROOM_BYTES];
     let [high, low] = (header.len() as u16).to_be_bytes();

@@ -37,7 +37,7 @@ impl Moment {
 pub(crate) struct FlowBoard {
     /// The sender's socket, while it is open.
     socket: Mutex<Option<Arc<OwnedFd>>>,
-    /// The kernel's last figures about the connection.
+    /// The figures that the kernel gave last about the connection.
     last: Mutex<Option<TcpInfo>>,
     /// Times of the connect() call, of the acknowledgement of all data, and of the last byte's arrival.
     pub(crate) started: Moment,
@@ -85,7 +85,7 @@ impl FlowBoard {
     }
 }
 
-/// Finds the flow of a connection at the receiver, by plan flow and the sender's port.
+/// Finds the flow of a connection at the receiver, by the number of the plan's flow and the sender's port.
 #[derive(Debug, Default)]
 pub(crate) struct Registry(Mutex<FxHashMap<(usize, u16), Arc<FlowBoard>>>);
 

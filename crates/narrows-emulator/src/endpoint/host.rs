@@ -29,7 +29,7 @@ use crate::spec::FlowSpec;
 /// Longest sleep between two checks of the cancel flag.
 const NAP_MS: u8 = 50;
 
-/// The timer's token. The tokens of sockets are higher.
+/// The timer's token. The tokens of sockets are higher than this.
 const TIMER: u64 = 0;
 
 /// The owner of a socket.
@@ -214,7 +214,7 @@ impl Host {
         Ok(token)
     }
 
-    /// Removes an end. Its socket is closed, which also removes the epoll entry.
+    /// Removes an end. Closing its socket also removes the epoll entry.
     fn remove(&mut self, token: u64) {
         self.ends.remove(&token);
     }

@@ -26,10 +26,11 @@ static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
 /// Maximum number of bytes that one call discards at a receiving socket.
 const DISCARD_BYTES: usize = 1 << 20;
 
-/// Difference between the maximum segment size option and the payload: the timestamp option (RFC 7323).
+/// The bytes by which a payload is smaller than the maximum segment size option: the timestamp option (RFC
+/// 7323).
 const TIMESTAMPS_BYTES: u32 = 12;
 
-/// Payload of a full segment with an MTU of 1500, which needs no option.
+/// Payload of a full segment with an MTU of 1500. It needs no socket option.
 const DEFAULT_MSS_BYTES: u32 = 1448;
 
 /// Parameters of a connection.
@@ -108,7 +109,7 @@ pub(crate) struct Sender {
     stop: Time,
     mss: u16,
     unsent: Unsent,
-    /// The limit of unsent data that is set in the kernel.
+    /// The limit of unsent data that the kernel currently has.
     unsent_max: u32,
     /// Bytes taken from the application that are not written yet.
     pending: usize,
@@ -291,7 +292,7 @@ impl Sink {
     }
 }
 
-/// Makes close() abort the connection, so that it does not keep its namespace in use.
+/// Makes close() abort the connection, because an open connection would keep its namespace in use.
 pub(crate) fn abort_on_close(fd: impl AsFd) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     // An error means that the connection is closed already.

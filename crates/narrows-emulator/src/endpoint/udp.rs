@@ -12,7 +12,7 @@ use super::board::{FlowBoard, Registry};
 use super::tcp::Next;
 use crate::raw;
 
-/// Datagrams processed before another socket gets its turn.
+/// Datagrams of one socket that are processed before another socket gets its turn.
 const TURN: usize = 64;
 
 const RECEIVE_BUFFER_BYTES: i32 = 16 << 20;
@@ -72,7 +72,7 @@ impl UdpSender {
     }
 }
 
-/// The receiving end of all flows of an entry.
+/// The receiving end of all flows of one entry in the spec.
 pub(crate) struct UdpSink {
     pub(crate) socket: UdpSocket,
     spec: usize,

@@ -1,5 +1,5 @@
-//! The supply of the kernel by an application that always has data: the amount of unsent data (TCP_NOTSENT_LOWAT), and the
-//! speed of writing.
+//! How an application that always has data supplies the kernel: how much data it keeps unsent
+//! (TCP_NOTSENT_LOWAT), and how fast it writes.
 //!
 //! A socket without unsent data counts as application-limited (tcp_rate_check_app_limited, net/ipv4/tcp_rate.c). BBR ignores
 //! such samples and may then stay in Startup for seconds, since a recovery can open a whole window before the sender is woken.
@@ -20,7 +20,7 @@ const WRITE_SPEEDUP: u64 = 4;
 /// Time between two pauses of writing, as time at the bottleneck's rate.
 const TURN: Span = Span::from_millis(1);
 
-/// Number of flows that can share the bottleneck without one that has much unsent data at its stop.
+/// With up to this many flows at the bottleneck, no flow has much unsent data when it stops.
 const SHARERS: u64 = 8;
 
 /// Unsent data of one connection.
@@ -29,12 +29,12 @@ pub(crate) struct Unsent {
     bottleneck: Rate,
     /// Target of the unsent data, as time at the bottleneck's rate.
     worth: Span,
-    /// Stop of the application; never, if it sends until the end of the run.
+    /// Time at which the application stops; never, if it sends until the end of the run.
     stop: Time,
 }
 
 impl Unsent {
-    /// For one of `flows` connections over an empty path.
+    /// The unsent data of one of `flows` connections over an empty path.
     pub(crate) fn new(path: &EmptyPath, flows: usize, stop: Time) -> Self {
         let bottleneck = path.bottleneck.min(Rate::from_bytes_per_sec(1 << 40));
         Unsent { bottleneck, worth: path.rtt.scale(1, flows.max(1) as u64).max(LEAST), stop }

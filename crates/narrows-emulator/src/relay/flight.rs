@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 /// The frames in flight on a link.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    /// (CLOCK_MONOTONIC nanoseconds when due, frame with its virtio header), in order of time.
+    /// Pairs in order of time: when the frame is due (CLOCK_MONOTONIC nanoseconds), and the frame with its
+    /// virtio header.
     frames: VecDeque<(u64, Box<[u8]>)>,
 }
 
 impl Flight {
-    /// Adds a frame. Without `reorder` it does not overtake others, as in the simulator.
+    /// Adds a frame. Without `reorder` the frame does not overtake others, as in the simulator.
     pub(crate) fn push(&mut self, due: u64, frame: Box<[u8]>, reorder: bool) {
         match self.frames.back() {
             Some(&(last, _)) if due < last => {

@@ -1,4 +1,5 @@
-//! Classification of frames: the link model decides the fate of data, and only delays housekeeping.
+//! Classification of frames. The link model decides the fate of data frames, but only delays housekeeping
+//! frames.
 
 /// Length in bytes of `struct virtio_net_hdr` (linux/virtio_net.h) before each frame of a socket with PACKET_VNET_HDR.
 pub(crate) const VNET_HEADER: usize = 10;
@@ -18,7 +19,7 @@ pub(crate) enum Kind {
     Data {
         /// L3 bytes.
         bytes: u32,
-        /// It represents several packets, into which the sender's NIC would have segmented it (GSO).
+        /// The frame represents several packets, into which the sender's NIC would have segmented it (GSO).
         super_packet: bool,
     },
     /// ARP, neighbour discovery and all other frames that are not part of a plan.

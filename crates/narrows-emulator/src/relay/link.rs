@@ -1,5 +1,5 @@
-//! A link of the plan as a pure function of time: the input is a packet, the output its fate. Link model, impairments and
-//! random streams are those of the simulator (`narrows-sim`, `net`).
+//! A link of the plan as a pure function of time. The input is a packet, and the output is what happens to
+//! the packet. Link model, impairments and random streams are those of the simulator (`narrows-sim`, `net`).
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use narrows_sim::plan::{LimitPlan, LinkPlan, MarkPlan, QueuePlan};
 use crate::error::Error;
 use crate::spec::RelayModel;
 
-/// Packets that a token bucket may send at once (`backends/kernel/queues.py`), without the first.
+/// Packets that a token bucket may send at once (`backends/kernel/queues.py`), not counting the first one.
 const MOST_WAITING_PACKETS: u64 = 2;
 
 /// Counters of a link since the start of the run.
@@ -49,13 +49,14 @@ pub(crate) struct Link {
     delay: Vec<(Time, Span)>,
     impair: Option<Box<Impairments>>,
     server: Option<Server>,
-    /// The wire after a queue of the kernel.
+    /// The wire behind a queue that the kernel implements.
     wire: Option<Wire>,
     pub(crate) stats: LinkStats,
 }
 
-/// The rest of a link whose rate and queue are in the kernel. A token bucket sends a packet at the start of its transmission
-/// time and may send several at once. A link delivers a packet at the end of this time, one after the other.
+/// The wire of a link whose rate and queue are in the kernel. A token bucket sends a packet at the start of
+/// its transmission time and may send several at once. A real link delivers packets one after the other, each
+/// at the end of its transmission time.
 struct Wire {
     service: Service,
     free_at: Time,
@@ -123,7 +124,7 @@ impl Link {
         self.impair.as_ref().is_some_and(|i| i.can_reorder())
     }
 
-    /// Whether the model decides about each packet. A super-packet then counts as one packet.
+    /// Whether the model decides about each packet separately. If so, a super-packet counts as one packet.
     pub(crate) fn decides_per_packet(&self) -> bool {
         self.impair.is_some() || self.server.is_some()
     }
@@ -176,8 +177,9 @@ impl Link {
 }
 
 impl Wire {
-    /// The time at which the packet leaves. It waits at most for the packets of a full bucket: in a series of two servers of the
-    /// same rate, the second would never lose the backlog that the first one's bursts cause.
+    /// The time at which the packet leaves. The packet waits for at most as many packets as a full bucket
+    /// holds. Without this limit, the relay would never lose the backlog that the bucket's bursts cause,
+    /// because bucket and relay send at the same rate.
     fn carry(&mut self, now: Time, bytes: u32) -> Time {
         let (start, finish) = self.service.serve(now, bytes);
         let own = finish.since(start);

@@ -38,7 +38,7 @@ const PACKET_MAX_BYTES: usize = VNET_HEADER + 18 + 65_536;
 /// Longest sleep between two checks of the cancel flag.
 const NAP: Span = Span::from_millis(50);
 
-/// Older timestamps are ignored, as the clock was set meanwhile.
+/// Timestamps older than this are ignored, because the clock was set in the meantime.
 const STAMP_MAX_AGE_NANOS: u64 = 2_000_000_000;
 
 /// State of a link during a run: written by the relay's thread, read by the sampler.
@@ -58,7 +58,8 @@ pub(crate) struct LinkReport {
     pub(crate) stats: LinkStats,
     /// Frames forwarded, including copies and housekeeping.
     pub(crate) sent: u64,
-    /// Frames dropped by the kernel before the relay, dropped for lack of relay memory, and refused by the device.
+    /// Frames that the kernel dropped before the relay read them, that the relay dropped for lack of memory,
+    /// and that the device refused.
     pub(crate) kernel_drops: u64,
     pub(crate) overflow: u64,
     pub(crate) refused: u64,
@@ -74,7 +75,7 @@ pub(crate) struct RelayReport {
     pub(crate) links: Vec<LinkReport>,
     /// CPU time over run time.
     pub(crate) cpu: f64,
-    /// The reason, if the thread has no real-time priority.
+    /// The reason why the thread has no real-time priority; `None` if it has.
     pub(crate) priority: Result<(), String>,
 }
 
@@ -98,7 +99,7 @@ struct Lane {
 pub(crate) struct Relay {
     sockets: Vec<PacketSocket>,
     lanes: Vec<Lane>,
-    /// The lane that each socket's frames enter.
+    /// By socket, the lane that its frames enter.
     lane_of: Vec<Option<usize>>,
     held: u64,
     hold_max: u64,
@@ -258,7 +259,8 @@ impl Relay {
 }
 
 impl Lane {
-    /// Handles a frame that arrived at CLOCK_MONOTONIC `arrived`. Returns the bytes that it takes of `room`.
+    /// Handles a frame that arrived at CLOCK_MONOTONIC `arrived`. Returns how many bytes of `room` the frame
+    /// takes.
     fn take(&mut self, packet: &[u8], arrived: u64, clock: Clock, room: u64) -> u64 {
         // Timestamps of two processors may be slightly out of order, but the model's time must not decrease.
         let arrived = arrived.max(self.latest);

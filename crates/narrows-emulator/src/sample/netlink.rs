@@ -15,8 +15,8 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
-/// Without NLM_F_ECHO the kernel sends the answer about a class to a multicast group only (net/netlink/af_netlink.c,
-/// nlmsg_notify). With NLM_F_ACK each answer has an end.
+/// Without NLM_F_ECHO the kernel sends the answer about a class only to a multicast group
+/// (net/netlink/af_netlink.c, nlmsg_notify). With NLM_F_ACK a last message ends each answer.
 const NLM_F_ACK_ECHO: u16 = 0x4 | 0x8;
 
 /// A netlink socket in a namespace.
@@ -90,7 +90,7 @@ fn header(bytes: &[u8]) -> Option<(usize, u16, u32)> {
     (length >= HEADER).then(|| (length, kind, u32::from_ne_bytes([h[8], h[9], h[10], h[11]])))
 }
 
-/// The attribute of this kind among some.
+/// Finds the attribute of this kind in a list of attributes.
 pub(crate) fn attribute(attributes: &[u8], kind: u16) -> Option<&[u8]> {
     /// Length of `struct nlattr` before the value.
     const NLATTR: usize = 4;

@@ -11,7 +11,7 @@ use crate::clock::monotonic;
 pub(crate) struct ProcessorReport {
     /// Processors online.
     pub(crate) processors: usize,
-    /// Share in use by all programs: mean, and maximum over a second.
+    /// Share of the processors that all programs use: the mean, and the maximum over one second.
     pub(crate) busy_mean: f64,
     pub(crate) busy_max: f64,
     /// Mean share that a hypervisor took.
@@ -35,8 +35,9 @@ const NANOS_PER_TICK: u64 = 10_000_000;
 
 /// Clock ticks of all processors together.
 ///
-/// The kernel samples a processor's activity at its tick. Work in step with ticks, or in a guest with virtual time, is therefore
-/// missing from these counts. Idle time is measured (NO_HZ), so busy time is the elapsed time without idle time.
+/// The kernel samples a processor's activity at its tick. Work that runs in step with the ticks, or in a
+/// guest with virtual time, is therefore missing from these counts. Idle time is measured (NO_HZ), so busy
+/// time is the elapsed time without idle time.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Ticks {
     /// Time since CLOCK_MONOTONIC's zero, multiplied by the number of processors.
@@ -88,7 +89,8 @@ fn ticks() -> Ticks {
     parse_stat(&text, monotonic())
 }
 
-/// Parses the line of all processors (user nice system idle iowait irq softirq steal); a line for each follows (proc(5)).
+/// Parses the line for all processors together (user nice system idle iowait irq softirq steal). In the file,
+/// a line for each processor follows (proc(5)).
 fn parse_stat(text: &str, nanos: u64) -> Ticks {
     let line = text.lines().next().unwrap_or("");
     let fields: Vec<u64> = line.split_whitespace().skip(1).take(8).map_while(|f| f.parse().ok()).collect();

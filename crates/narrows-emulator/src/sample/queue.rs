@@ -43,16 +43,16 @@ pub(crate) struct Queue {
     netlink: Netlink,
     kind: u16,
     request: [u8; TCMSG],
-    /// Bytes per packet that a plan does not count.
+    /// Bytes per packet that the kernel counts but a plan does not.
     header: u64,
     /// Namespace, interface and handle, for messages.
     pub(crate) name: String,
-    /// 32-bit counters of the kernel, unrolled.
+    /// The kernel's 32-bit counters, extended to 64 bits.
     packets: Unrolled,
     drops: Unrolled,
 }
 
-/// A 64-bit counter from one of 32 bits that wraps.
+/// Extends a 32-bit counter that wraps to 64 bits.
 #[derive(Copy, Clone, Debug, Default)]
 struct Unrolled {
     total: u64,

@@ -40,7 +40,8 @@ impl External {
         External { spec, from, to, info: TcpInfo::default(), received: 0, is_found: false }
     }
 
-    /// Samples the connection to the port that has sent most, as iperf3's control connection uses this port too.
+    /// Samples the connection to the port that has sent most, because iperf3's control connection uses the
+    /// same port.
     fn sample(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
         let (here, there) = (self.spec.source_port.unwrap_or(0), self.spec.port);
         let mut list = |netns: &Path, from, to| {
@@ -118,7 +119,7 @@ impl FlowTrack {
         }
     }
 
-    /// Whether the flow has started, and has not ended as far as is known.
+    /// Whether the flow has started and is not known to have ended.
     pub(crate) fn is_active(&self, now: Time) -> bool {
         self.member.start <= now && !self.is_over
     }

@@ -14,7 +14,7 @@ use narrows_control::units::Time;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// The head of a link's flight arrives. Index: link.
+    /// The first packet in flight on a link arrives. Index: link.
     Arrival = 0,
     /// A port with a scheduling queue may transmit its next packet. Index: link.
     Ready = 1,
@@ -26,8 +26,8 @@ pub(crate) enum Kind {
     Source = 4,
     /// A rate controller's timer. Index: switch.
     Switch = 5,
-    /// A message of the control network arrives, or a timer of a domain's controller expires. Index: the domain; indices
-    /// above all domains are notices to sources.
+    /// A message of the control network arrives, or a timer of a domain's controller expires. Index: the
+    /// domain; an index above all domains is a notice to a source.
     Domain = 6,
     /// Take samples. Index: 0.
     Sample = 7,
@@ -47,7 +47,7 @@ const INDEX_BITS: u32 = 25;
 const KIND_BITS: u32 = 3;
 /// The sequence number takes the remaining bits of the low 64.
 const SEQ_STEP: u64 = 1 << (INDEX_BITS + KIND_BITS);
-/// The highest index an event can carry.
+/// The highest index that an event can carry.
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 
 /// An event that is due.
@@ -58,7 +58,7 @@ pub(crate) struct Event {
     pub(crate) index: u32,
 }
 
-/// An empty entry: later than any event.
+/// An empty entry. It compares as later than any event.
 const NONE: u128 = u128::MAX;
 
 /// Four siblings of the heap, a cache line.
@@ -85,8 +85,8 @@ fn lesser(a: (usize, u128), b: (usize, u128)) -> (usize, u128) {
 
 /// Pending events, earliest first.
 ///
-/// The heap has no root: the children of entry `e` are the siblings `e + 1`, and siblings 0 have no parent. The earliest
-/// event is either the key in front or the least of siblings 0.
+/// The heap has no root. Group `e + 1` of four siblings holds the children of entry `e`, and group 0 has no
+/// parent. The earliest event is either the key in front or the least key of group 0.
 pub(crate) struct EventQueue {
     /// The least key pushed since the last pop, or [`NONE`].
     front: u128,
@@ -120,7 +120,7 @@ impl EventQueue {
         }
     }
 
-    /// Takes the earliest event.
+    /// Removes the earliest event and returns it.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let (at, mut key) = self.heap[0].least();

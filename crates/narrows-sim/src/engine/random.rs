@@ -8,7 +8,7 @@ use rand_pcg::Pcg32;
 pub struct Random(Pcg32);
 
 impl Random {
-    /// Stream number `stream` of the run with this `seed`.
+    /// The stream with number `stream`, in a run with this `seed`.
     pub fn new(seed: u64, stream: u64) -> Self {
         Random(Pcg32::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xda3e_39cb_94b9_5bdb, stream))
     }
@@ -29,12 +29,13 @@ impl Random {
         p > 0.0 && self.unit() < p
     }
 
-    /// Exponentially distributed with this mean.
+    /// A random number from the exponential distribution with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }
 
-    /// Pareto (type I) distributed with this mean and shape > 1, by inversion.
+    /// A random number from the Pareto distribution (type I) with this mean and a shape above 1, by
+    /// inversion.
     pub fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
         let scale = mean * (shape - 1.0) / shape;
         scale / libm::pow(1.0 - self.unit(), 1.0 / shape)

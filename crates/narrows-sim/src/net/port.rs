@@ -28,7 +28,7 @@ pub(crate) struct PortStats {
     pub(crate) random_losses: u64,
     /// Congestion headers that the rate controller changed.
     pub(crate) rewritten: u64,
-    /// L3 bytes accepted. Without the backlog, these are the bytes whose transmission has begun.
+    /// L3 bytes accepted. Subtract the backlog to get the bytes whose transmission has begun.
     pub(crate) accepted_bytes: u64,
     /// Sum of the sojourn times and number of packets, in the measurement interval.
     pub(crate) sojourn_sum: u128,
@@ -398,7 +398,8 @@ impl Port {
         self.flight.insert(at, (arrival, packet));
     }
 
-    /// Takes the head of the flight if it has arrived. `None` if an earlier event has delivered the packet of this one.
+    /// Takes the head of the flight if it has arrived. Returns `None` if an earlier event has already
+    /// delivered the packet of this event.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, me: u32, events: &mut EventQueue) -> Option<u32> {
         let &(at, packet) = self.flight.front()?;
@@ -458,7 +459,7 @@ impl Port {
         PortTotals { departed, capacity: self.service.capacity(self.measure_from, now), seconds }
     }
 
-    /// The port's HTB, if its queue is one.
+    /// The port's queue as an HTB; `None` if it is of another kind.
     pub(crate) fn htb(&mut self) -> Option<&mut Htb> {
         match &mut self.queue {
             Queue::Scheduled(s) => s.discipline.as_htb(),

@@ -39,7 +39,8 @@ pub struct Opportunities {
     millis: Vec<u32>,
     period: u64,
     bytes: u32,
-    /// The opportunity in use, counted from the start of the run across repetitions, and its remaining bytes.
+    /// The opportunity in use, and its remaining bytes. Opportunities are counted from the start of the run;
+    /// repetitions of the trace do not restart the count.
     next: u64,
     left: u32,
 }
@@ -93,8 +94,9 @@ impl Service {
         }
     }
 
-    /// The rate at this time, as a rate controller with a configured capacity sees it. A trace of opportunities is averaged
-    /// over the 100 ms before and after `now`: a radio scheduler can report its recent and its planned grants.
+    /// The rate at this time, as a rate controller with a configured capacity sees it. A trace of
+    /// opportunities is averaged over the 100 ms before and after `now`, because a radio scheduler can report
+    /// both its recent and its planned grants.
     pub(crate) fn configured_rate(&self, now: Time) -> Rate {
         match self {
             Service::Constant { rate, .. } => *rate,
@@ -127,14 +129,15 @@ impl Service {
 }
 
 impl Steps {
-    /// (start of the step, its rate, its end) at `now`. Steps of a repetition are relative to its base.
+    /// The step in force at `now`, as (start, rate, end). The times of a step are relative to the start of
+    /// its repetition.
     fn at(&self, now: Time) -> (Time, Rate, Time) {
         let (base, local) = self.split(now);
         let i = self.steps.partition_point(|&(t, _)| t <= local).saturating_sub(1);
         self.bounds(base, i)
     }
 
-    /// Bytes of one repetition.
+    /// The bytes that one repetition can carry.
     fn per_period(&self, period: Span) -> f64 {
         let ends = self.steps[1..].iter().map(|s| s.0).chain([Time::ZERO + period]);
         self.steps.iter().zip(ends).map(|(s, end)| s.1.as_f64() * end.since(s.0).as_secs_f64()).sum()

@@ -28,7 +28,7 @@ impl Histogram {
         self.record_times(nanos, 1);
     }
 
-    /// Adds a sample with the weight `times`.
+    /// Adds a sample `times` times.
     #[inline]
     pub fn record_times(&mut self, nanos: u64, times: u32) {
         if times == 0 {

@@ -27,14 +27,14 @@ enum Source {
     },
 }
 
-/// The application's answer to a request for a segment.
+/// The application's answer when the sender asks for a segment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Chunk {
     /// Data to send.
     Data {
         /// Number of bytes.
         len: u16,
-        /// The stream ends after these bytes. `len` may then be 0.
+        /// Whether the stream ends after these bytes. `len` may then be 0.
         last: bool,
     },
     /// No data until this time.
@@ -117,7 +117,7 @@ impl App {
     }
 }
 
-/// How much of `elapsed` is in on periods.
+/// The part of `elapsed` that lies in on periods.
 fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
     if off == Span::ZERO || on == Span::MAX {
         return elapsed;
@@ -128,7 +128,7 @@ fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
     on.scale(whole, 1) + rest.min(on)
 }
 
-/// The elapsed time after which on periods add up to `busy`.
+/// The inverse: the elapsed time after which the on periods add up to `busy`.
 fn wall_time(busy: Span, on: Span, off: Span) -> Span {
     if off == Span::ZERO || on == Span::MAX || on == Span::ZERO {
         return busy;

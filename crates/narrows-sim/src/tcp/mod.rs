@@ -1,4 +1,4 @@
-//! TCP as in Linux, without I/O: packets and timers in, packets out.
+//! TCP as in Linux, without I/O: the inputs are packets and timers, the outputs are packets.
 //!
 //! Reading order: [`scoreboard`] (state of each segment), [`rtt`], [`sampler`], [`rack`] (loss detection), [`prr`] (window
 //! reduction), [`sender`] (the state machine, after Linux `tcp_input.c`), [`transmit`] (transmission), [`receiver`],
@@ -48,8 +48,8 @@ impl Io<'_> {
         self.out.push(id);
     }
 
-    /// The timestamp clock. An RTT that Linux measures by timestamps alone, after retransmissions, is up to a tick too short:
-    /// a minimum RTT of 20.0 ms on a path of 20.7 ms.
+    /// The timestamp clock. After retransmissions Linux measures the RTT by timestamps alone. Such an RTT is
+    /// up to a tick too short, so a path with 20.7 ms can show a minimum of 20.0 ms.
     pub(crate) fn timestamp(&self) -> u32 {
         Timestamps::clock(self.now)
     }

@@ -19,7 +19,7 @@ const SKB_DATA_OVERHEAD_BYTES: u32 = 400;
 /// Size of `struct sk_buff`, which is allocated separately (Linux SKB_TRUESIZE).
 const SKB_STRUCT_BYTES: u32 = 256;
 
-/// The opening of a receiver's window, in segments (Linux `rcv_ssthresh` and half of `sk_rcvbuf`).
+/// How a receiver's window opens, in segments (Linux `rcv_ssthresh` and half of `sk_rcvbuf`).
 ///
 /// Deviation from Linux: the buffer has its maximum size from the start, as `tcp_rmem` allows. By default, Linux grows it
 /// with the data that the application reads in an RTT.
@@ -39,26 +39,26 @@ impl Opening {
     }
 }
 
-/// The cost of an out-of-order segment if an open window is not a limit.
+/// The memory that an out-of-order segment takes if an open window does not limit the sender.
 const UNLIMITED: u32 = u32::MAX;
 
 /// The window that a receiver has offered, derived by its sender.
 ///
 /// Out-of-order segments occupy memory, each as much as its socket buffer. Half of the remaining memory is offered. An
 /// offer is never taken back (Linux `__tcp_select_window`). If the scenario limits the window, free memory does not change that limit.
-/// Without a receive buffer in the scenario, a window that has opened completely is not a limit.
+/// If the scenario sets no receive buffer, a completely open window does not limit the sender.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Offer {
     opening: Opening,
-    /// Window segments lost for each out-of-order segment, in 1/1024.
+    /// Segments by which each out-of-order segment reduces the window, in units of 1/1024.
     cost: u32,
     edge: u32,
 }
 
 impl Offer {
     /// The offer before the first data. `mss` is in bytes, and `limit` is the scenario's limit in segments. Half of the
-    /// socket's `buffer` is offered (Linux tcp_win_from_space). `buffer_limits`: the buffer remains a limit after the window
-    /// has opened.
+    /// socket's `buffer` is offered (Linux tcp_win_from_space). `buffer_limits`: whether the buffer still
+    /// limits the sender after the window has opened.
     pub(crate) fn new(mss: u32, limit: Option<u32>, buffer: Option<Bytes>, buffer_limits: bool) -> Self {
         let half = (buffer.unwrap_or(BUFFER).get() / 2).min(u64::from(LARGEST_BYTES)) as u32;
         let most = limit.unwrap_or((half / mss).max(1));
@@ -72,7 +72,7 @@ impl Offer {
         Offer { opening: Opening { segments, most }, cost, edge: segments }
     }
 
-    /// The receiver's part of the state.
+    /// The same state as the receiver computes it.
     pub(crate) fn opening(&self) -> Opening {
         self.opening
     }

@@ -7,7 +7,7 @@ use narrows_control::units::{Span, Time};
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, Segment};
 
-/// DupThresh, and Linux's initial degree of reordering.
+/// DupThresh of RFC 8985, which is also Linux's initial degree of reordering.
 const REORDERING_SEGMENTS: u32 = 3;
 /// RFC 8985 section 7.2: an enlarged window persists for this many recoveries.
 const PERSIST_RECOVERIES: u8 = 16;
@@ -23,14 +23,15 @@ pub(crate) struct Rack {
     advanced: bool,
     /// Reordering was observed on this connection.
     pub(crate) reordering_seen: bool,
-    /// Highest delivered segment, to detect reordering: now, and before the ACK that is being processed.
+    /// Highest delivered segment, to detect reordering: the current value, and the value before the ACK that
+    /// is being processed.
     fack: u32,
     prior_fack: u32,
     window_mult: u32,
     persist: u8,
     dsack_round: Option<u32>,
     dsack_seen: bool,
-    /// All original transmissions below this are SACKed, lost or were retransmitted.
+    /// All segments below this one are SACKed, marked lost, or were retransmitted.
     scan: u32,
 }
 
@@ -38,7 +39,7 @@ pub(crate) struct Rack {
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Detection {
     pub(crate) newly_lost: u32,
-    /// Time at which all segments sent before the newest delivery become overdue, if no ACK arrives before.
+    /// If no ACK arrives before this time, all segments sent before the newest delivered one are overdue.
     pub(crate) timeout: Option<Time>,
 }
 
@@ -137,9 +138,10 @@ impl Rack {
         now >= sent + self.rtt + window
     }
 
-    /// Step 5: marks the lost segments, and calls `on_lost` for each. Original transmissions are in the order of their
-    /// numbers, and retransmissions are in order of time. Each list is scanned only up to the first segment that is not
-    /// overdue. The timeout is for the last segment that is not overdue yet. (Linux walks one list sorted by time.)
+    /// Step 5: marks the lost segments, and calls `on_lost` for each. Original transmissions are scanned in
+    /// the order of segment numbers, retransmissions in the order of time. Each list is scanned only up to
+    /// the first segment that is not overdue. The timer is set for the last segment that is not overdue yet.
+    /// (Linux walks one list sorted by time.)
     pub(crate) fn detect(
         &mut self,
         now: Time,

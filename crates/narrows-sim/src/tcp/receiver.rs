@@ -37,11 +37,12 @@ pub(crate) struct Receiver {
     template: Template,
     pub(crate) phase: Phase,
     ecn: bool,
-    /// Echo the CE of each packet exactly (RFC 8257) instead of until CWR.
+    /// Echo CE exactly for each packet (RFC 8257). Otherwise the receiver echoes it until the sender sets
+    /// CWR.
     exact_ce: bool,
     /// The sender requested rates: each ACK carries the rate option.
     rate_option: bool,
-    /// Echo of the received congestion headers, not yet sent.
+    /// The echo of received congestion headers that the receiver has not sent yet.
     echo: Option<Echo>,
     /// Next expected segment.
     next: u32,
@@ -63,7 +64,8 @@ pub(crate) struct Receiver {
     ts_recent: u32,
     echo_ce: bool,
     last_data: Time,
-    /// Timeout from the RTT of the handshake; RFC 6298's initial timeout before that.
+    /// The timeout, computed from the RTT of the handshake; before the handshake it is RFC 6298's initial
+    /// timeout.
     rto: Span,
     syn_ack_at: Time,
     tries: u32,
@@ -252,7 +254,8 @@ impl Receiver {
         self.send_ack(io);
     }
 
-    /// Opens the window. While it opens, each segment is acknowledged at once (Linux tcp_grow_window).
+    /// Opens the window. While the window opens, the receiver acknowledges each segment at once (Linux
+    /// tcp_grow_window).
     fn grow_window(&mut self) {
         if self.window.grow(1) {
             self.quick |= 1;
@@ -264,7 +267,7 @@ impl Receiver {
         self.delivered += payload as u64;
     }
 
-    /// Takes the segments from the store that are in order now.
+    /// Removes the stored segments that have become in order.
     fn drain(&mut self) {
         while let Some(&stored) = self.out_of_order.front() {
             if stored == 0 {

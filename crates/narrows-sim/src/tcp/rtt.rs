@@ -9,7 +9,7 @@ const RTO_MAX: Span = Span::from_secs(120);
 /// RFC 6298 (2.1); also for the first SYN.
 pub(crate) const RTO_INITIAL: Span = Span::from_secs(1);
 
-/// Smoothed RTT, its deviation and the timeout.
+/// The smoothed RTT, its mean deviation, and the timeout.
 #[derive(Clone, Debug)]
 pub(crate) struct Rtt {
     /// Zero before the first sample.

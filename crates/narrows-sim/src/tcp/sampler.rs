@@ -24,7 +24,7 @@ pub(crate) struct Draft {
     prior: Option<Prior>,
 }
 
-/// State of the most recently sent segment among those that an ACK delivers.
+/// State that was stored in the most recently sent segment that the ACK delivers.
 #[derive(Clone, Debug)]
 struct Prior {
     delivered: u64,
@@ -101,7 +101,7 @@ impl Sampler {
         sample
     }
 
-    /// Counts a lost segment. Returns the state that was stored at its last transmission.
+    /// Counts a lost segment. Returns the state that was stored when the segment was last sent.
     pub(crate) fn record_loss(&mut self, now: Time, segment: &Segment) -> Lost {
         self.lost += 1;
         let mut lost = Lost::new(now, segment.tx_in_flight);
@@ -111,7 +111,7 @@ impl Sampler {
         lost
     }
 
-    /// BBR-5: marks the flow as application-limited: it has room in the window, but no data.
+    /// BBR-5: marks the flow as application-limited, because its window has room but it has no data.
     pub(crate) fn mark_app_limited(&mut self, in_flight: u32) {
         self.app_limited = (self.delivered + in_flight as u64).max(1);
     }
@@ -121,7 +121,7 @@ impl Sampler {
     }
 }
 
-/// The largest 64-bit count up to `now` with the low half `low`.
+/// The largest 64-bit count that is at most `now` and has the lower half `low`.
 fn widen(now: u64, low: u32) -> u64 {
     now - (now as u32).wrapping_sub(low) as u64
 }

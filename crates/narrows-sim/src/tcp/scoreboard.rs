@@ -221,8 +221,8 @@ impl Scoreboard {
         seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
     }
 
-    /// The latest time before `newest` at which a segment below `above` was sent that is in flight and was never
-    /// retransmitted.
+    /// Looks at segments below `above` that are in flight and were never retransmitted. Returns the latest
+    /// time before `newest` at which one of them was sent.
     pub(crate) fn last_original_before(&self, newest: (Time, u32), above: u32) -> Option<Time> {
         let sent_before = |seq| {
             let s = self.get(seq)?;
@@ -232,7 +232,7 @@ impl Scoreboard {
         (self.una..above.min(self.nxt())).rev().find_map(sent_before)
     }
 
-    /// The latest time before `newest` of a retransmission that is in flight.
+    /// The latest time before `newest` at which a retransmission was sent that is still in flight.
     pub(crate) fn last_retransmission_before(&self, newest: (Time, u32)) -> Option<Time> {
         let before = self.retransmissions.iter().rev().skip_while(|entry| **entry >= newest);
         before.into_iter().find(|entry| self.is_current(entry)).map(|&(sent, _)| sent)

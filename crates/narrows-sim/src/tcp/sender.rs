@@ -80,11 +80,11 @@ pub(crate) struct Sender {
     pub(super) rack: Rack,
     pub(super) prr: Prr,
     pub(super) undo: Undo,
-    /// nxt at the start of the current episode.
+    /// `nxt` at the start of the current episode of recovery or loss.
     pub(super) high_seq: u32,
     /// F-RTO is testing whether the timeout was spurious.
     pub(super) frto: bool,
-    /// Tail loss probe: nxt at its transmission, and whether it was a retransmission.
+    /// The tail loss probe: `nxt` when it was sent, and whether it was a retransmission.
     pub(super) probe: Option<(u32, bool)>,
     pub(super) timer: Timer,
     /// Time of the next transmission allowed by the pacer.
@@ -96,8 +96,8 @@ pub(crate) struct Sender {
     pub(super) cwnd_limited: bool,
     pub(super) max_packets_out: u32,
     pub(super) usage_seq: u32,
-    /// Maximum number of segments in flight since the window was last the limit, and when it was
-    /// (Linux snd_cwnd_used, snd_cwnd_stamp).
+    /// Maximum number of segments in flight since the window last limited the sender, and the time at which
+    /// it last did (Linux snd_cwnd_used, snd_cwnd_stamp).
     pub(super) cwnd_used: u32,
     pub(super) cwnd_stamp: Time,
     // ECN (RFC 3168).
@@ -110,7 +110,7 @@ pub(crate) struct Sender {
     pub(super) uses_headers: bool,
     syn_sent_at: Time,
     syn_tries: u32,
-    /// The newest received timestamp, which packets echo.
+    /// The newest received timestamp. The sender's packets echo it.
     pub(super) ts_recent: u32,
     pub(super) fin_received: bool,
     pub(crate) counters: Counters,
@@ -521,7 +521,8 @@ impl Sender {
         }
     }
 
-    /// Linux `tcp_is_cwnd_limited`: in slow start it is enough that half of the window is in use.
+    /// Linux `tcp_is_cwnd_limited`: in slow start, the flow already counts as limited by the window when half
+    /// of the window is in use.
     pub(super) fn is_cwnd_limited(&self) -> bool {
         self.cwnd_limited
             || (self.window.cwnd < self.window.ssthresh && self.window.cwnd < 2 * self.max_packets_out)

@@ -1,4 +1,5 @@
-//! The sender's timer. As in Linux, the retransmission timeout, the tail loss probe and RACK's reordering timer share it.
+//! The sender's timer. As in Linux, the retransmission timeout, the tail loss probe and RACK's reordering
+//! timer share one timer.
 
 use narrows_control::congestion::State;
 use narrows_control::units::{Span, Time};
@@ -17,7 +18,7 @@ const PROBE_DELAYED_ACK: Span = super::rtt::RTO_MIN;
 /// `tcp_schedule_loss_probe`, `tcp_rack_mark_lost`). Linux then rounds up to a jiffy; the simulator does not.
 const SLACK: Span = Span::from_millis(2);
 
-/// Shortest wait. In Linux it is a microsecond, rounded up to a jiffy.
+/// Shortest wait. Linux's shortest wait is a microsecond, rounded up to a jiffy.
 const MIN_WAIT: Span = Span::from_millis(1);
 
 impl Sender {

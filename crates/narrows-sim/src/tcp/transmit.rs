@@ -64,7 +64,7 @@ impl Sender {
         }
     }
 
-    /// Retransmits a segment. For the first segment, the timer is set again.
+    /// Retransmits a segment. If the first segment is retransmitted, the timer is set again.
     fn retransmit_and_arm(&mut self, io: &mut Io<'_>, seq: u32) {
         self.retransmit(io, seq);
         if seq == self.board.una {

@@ -1,4 +1,4 @@
-//! State to undo a window reduction, and what to transmit after an ACK.
+//! The state that undoes a window reduction, and the choice of what to transmit after an ACK.
 
 use crate::packet::SackBlock;
 
@@ -9,16 +9,16 @@ pub(super) enum Rexmit {
     Lost,
     /// New data first: F-RTO tests whether it is acknowledged.
     New,
-    /// New data only, as segments that were considered lost arrive.
+    /// New data only, because segments that were considered lost now arrive.
     Nothing,
 }
 
 /// The state before a reduction, to undo it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
-    /// una at the start of the episode; `None`: the reduction cannot be undone.
+    /// `una` at the start of the episode; `None` if the reduction cannot be undone.
     pub(super) marker: Option<u32>,
-    /// Retransmissions that no DSACK has reported; `None`: nothing was retransmitted.
+    /// Number of retransmissions that no DSACK has reported; `None` if nothing was retransmitted.
     pub(super) outstanding: Option<u32>,
     pub(super) prior_cwnd: u32,
     pub(super) prior_ssthresh: u32,

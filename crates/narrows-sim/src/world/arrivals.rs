@@ -36,8 +36,8 @@ impl Arrivals {
         (bytes.min(1e15) as u64).max(1)
     }
 
-    /// All arrivals from `start` to `stop` as (time, bytes), drawn in the simulator's order: the gap after a flow is drawn
-    /// before the flow's size.
+    /// All arrivals from `start` to `stop` as (time, bytes). They are drawn in the simulator's order: first
+    /// the gap after a flow, then the flow's size.
     pub fn until(mut self, start: Time, stop: Time) -> impl Iterator<Item = (Time, u64)> {
         let mut next = start + self.draw_gap();
         std::iter::from_fn(move || {

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::flow::{Flow, slot_of};
 use crate::net::{Paths, Port};
 
-/// Events of the control network with this index or a higher one are notices to sources.
+/// Control events with this index or a higher one are notices to sources.
 pub(super) const NOTICES_FROM: u32 = 16;
 
 /// A controller, its control network and its outages.

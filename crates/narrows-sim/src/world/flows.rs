@@ -240,7 +240,8 @@ impl World<'_> {
         }
     }
 
-    /// Handles a timer event. Most events are early, as ACKs move the deadline; these are rescheduled to the current deadline.
+    /// Handles a timer event. Most events are early, because ACKs have moved the deadline. An early event is
+    /// scheduled again for the current deadline.
     pub(super) fn flow_timer(&mut self, slot: u32) {
         let Some(flow) = self.flows.get_mut(slot as usize) else { return };
         if flow.timer_at != self.now || !self.live[slot as usize] {
@@ -259,7 +260,8 @@ impl World<'_> {
         self.with_flow(slot, |flow, io| flow.on_send(io));
     }
 
-    /// Frees a slot. Its generation changes, so that packets still in flight are not delivered to the slot's next flow.
+    /// Frees a slot. The slot's generation changes, so that packets still in flight are not delivered to its
+    /// next flow.
     fn end_flow(&mut self, slot: u32) {
         self.record_flow(slot, true);
         self.live[slot as usize] = false;

@@ -70,7 +70,7 @@ pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Results, Error> {
 /// Builds a congestion controller by name; `None` for an unknown name.
 pub type Controllers<'a> = &'a dyn Fn(&str) -> Option<Box<dyn Controller>>;
 
-/// As [`run`], with the given congestion controllers instead of the built-in ones.
+/// Like [`run`], but with the given congestion controllers instead of the built-in ones.
 ///
 /// # Errors
 /// As [`run`].
@@ -78,8 +78,8 @@ pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: Controllers<'_>) 
     run_observed(plan, cancel, &AtomicU64::new(0), controllers)
 }
 
-/// As [`run_with`], and stores the simulated time (ns) in `clock`, for a progress bar in another thread: at intervals
-/// of some ten thousand events, and the plan's duration at the end.
+/// Like [`run_with`], but also stores the simulated time (ns) in `clock`, for a progress bar in another
+/// thread. The time is stored every few ten thousand events; at the end it is the plan's duration.
 ///
 /// # Errors
 /// As [`run`].
@@ -114,7 +114,7 @@ pub(crate) struct World<'p> {
     ports: Vec<Port>,
     paths: Paths,
     flows: Vec<Flow>,
-    /// Use count of each slot, whether it is in use, and the free slots.
+    /// By slot: how often it has been used, and whether it is in use. Then the list of free slots.
     generations: Vec<u16>,
     live: Vec<bool>,
     free_flows: Vec<u32>,

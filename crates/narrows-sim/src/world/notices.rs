@@ -17,8 +17,8 @@ pub(super) struct Notice {
 }
 
 impl World<'_> {
-    /// Sends a rate from a switch to a flow's source. The message takes the delay of the links between them, and none of their
-    /// capacity.
+    /// Sends a rate from a switch to a flow's source. The message takes as long as the links between switch
+    /// and source delay it, but uses none of their capacity.
     pub(super) fn notify_source(&mut self, port: PortId, key: &FlowKey, rate: Rate) {
         let slot = slot_of(key);
         let known = self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key);

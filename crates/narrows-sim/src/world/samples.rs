@@ -11,7 +11,7 @@ use crate::packet::HEADER_BYTES;
 use crate::plan::TransportPlan;
 use crate::probe::{Histogram, row};
 
-/// Sample events: a regular sample, and the start of the measurement interval.
+/// The kinds of sample events: a regular sample, and the start of the measurement interval.
 const REGULAR: u32 = 0;
 const MEASURE: u32 = 1;
 

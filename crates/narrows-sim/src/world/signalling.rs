@@ -12,14 +12,15 @@ use crate::probe::row;
 pub(super) struct SignallingCounts {
     /// Packets of the reverse direction into which a rate was written.
     pub(super) acks: u64,
-    /// Messages between the port and the domain's controller in both directions, and entries for flows in them.
+    /// Messages between the port and the domain's controller in both directions, and the number of entries
+    /// for flows in these messages.
     messages: u64,
     message_flows: u64,
     /// Messages to sources.
     pub(super) notices: u64,
 }
 
-/// Number of entries in a message for flows and for destinations of new flows.
+/// Number of a message's entries: entries for flows, and entries for destinations of new flows.
 fn flows_in(message: &Message) -> u64 {
     match message {
         Message::Poll | Message::Report(_) | Message::Congestion { .. } => 0,

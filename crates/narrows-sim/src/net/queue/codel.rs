@@ -24,7 +24,7 @@ impl Params {
     }
 }
 
-/// The control law, without the queue that it controls.
+/// The state of the control law. The queue itself is separate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Law {
     /// Time at which the sojourn time will have been above the target for an interval.

@@ -1,6 +1,6 @@
 //! A plain FIFO: the departure time of a packet is known when it arrives.
 //!
-//! The FIFO keeps only (start of transmission, size) of the packets that still wait, to know its occupancy.
+//! To know its occupancy, the FIFO keeps the start of transmission and the size of each waiting packet.
 
 use narrows_control::units::{Span, Time};
 
@@ -20,7 +20,7 @@ pub(crate) struct Fifo {
     bytes: u64,
 }
 
-/// Marking or dropping before the queue is full.
+/// The rule that marks or drops packets before the queue is full.
 #[derive(Clone, Debug)]
 enum Early {
     Never,

@@ -15,7 +15,8 @@ const MAX_QUANTUM_BYTES: u64 = 1 << 30;
 /// The scheduler.
 pub(crate) struct FqCodel {
     queues: Vec<Queue>,
-    /// Indices of the queues that have just become active, and of the other queues with a backlog (RFC 8290 section 4.2).
+    /// Two lists of queue indices: queues that have just become active, and other queues with a backlog (RFC
+    /// 8290 section 4.2).
     new: Ring<u32>,
     old: Ring<u32>,
     limit: LimitPlan,

@@ -1,8 +1,8 @@
 //! Hierarchical token bucket with one level (Linux sch_htb): classes with a guaranteed rate and a ceiling under one root.
 //!
-//! A class below its rate sends first. A class between its rate and its ceiling borrows the remaining capacity: lower
-//! priority values first, round robin by quantum among equal priorities. A class may have several leaves in strict
-//! priority (BRF-25).
+//! A class below its rate sends first. A class between its rate and its ceiling borrows the remaining
+//! capacity. Classes with lower priority values borrow first; classes with equal values take turns, a quantum
+//! at a time. A class may have several leaves in strict priority (BRF-25).
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
@@ -12,14 +12,14 @@ use crate::packet::Packet;
 use crate::plan::{HtbClassPlan, LimitPlan};
 
 const MTU_BYTES: u64 = 1500;
-/// Levels at which a class may send: within its own rate, and borrowing the remaining capacity.
+/// The two levels at which a class may send: within its own rate, or by borrowing the remaining capacity.
 const OWN: usize = 0;
 const BORROW: usize = 1;
 
 /// The scheduler.
 pub(crate) struct Htb {
     classes: Vec<Class>,
-    /// Leaf number to (class, band in the class).
+    /// The class and the band in the class, by leaf number.
     leaves: Vec<(usize, usize)>,
     /// The class at which the round robin of each level continues.
     turn: [usize; 2],
@@ -29,7 +29,7 @@ struct Class {
     rate: Bucket,
     ceil: Bucket,
     priority: u8,
-    /// Strict priority within the class.
+    /// The bands of the class, in strict priority.
     bands: Vec<Leaf>,
     /// Bytes that the class may still send in this round of each level (Linux: leaf.deficit[level]).
     deficit: [i64; 2],
@@ -93,7 +93,7 @@ impl Bucket {
     }
 }
 
-/// BRF-22: two packets, or the bytes of a millisecond if these are more.
+/// BRF-22: two packets, or the bytes that are sent in a millisecond, whichever is more.
 fn burst(rate: Rate) -> Bytes {
     Bytes::new(2 * MTU_BYTES).max(rate.bytes_in(Span::from_millis(1)))
 }
@@ -178,7 +178,8 @@ impl Class {
         self.bands.iter().all(|b| b.head().is_none())
     }
 
-    /// The bytes of 10 ms, at least a packet. Linux takes 0.1 s (r2q = 10); our classes change every 10 ms.
+    /// The bytes that are sent in 10 ms, but at least one packet. Linux takes 0.1 s (r2q = 10); our classes
+    /// change every 10 ms.
     fn quantum(&self) -> i64 {
         (self.rate.rate.bytes_in(Span::from_millis(10)).get() as i64).clamp(MTU_BYTES as i64, 200_000)
     }

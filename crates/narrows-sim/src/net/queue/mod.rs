@@ -32,7 +32,8 @@ pub(crate) enum Next {
     Empty,
 }
 
-/// Packets that a queue dropped, and number of packets that it marked, since the caller last took them.
+/// The packets that a queue dropped and the number of packets that it marked, since the caller last read
+/// both.
 #[derive(Default, Debug)]
 pub(crate) struct Losses {
     pub(crate) dropped: Vec<u32>,
@@ -50,7 +51,7 @@ pub(crate) trait Discipline: Send {
     /// Packets and bytes waiting.
     fn backlog(&self) -> (u32, u64);
 
-    /// The queue as an HTB, if it is one.
+    /// The queue as an HTB; `None` if it is of another kind.
     fn as_htb(&mut self) -> Option<&mut htb::Htb> {
         None
     }
@@ -128,7 +129,7 @@ pub(crate) fn mark(packet: &mut Packet) -> bool {
     capable
 }
 
-/// Time in the queue.
+/// The time that a packet spends in the queue.
 pub(crate) fn sojourn(waiting: &Waiting, now: Time) -> Span {
     now.since(waiting.since)
 }

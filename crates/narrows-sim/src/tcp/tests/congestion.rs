@@ -57,7 +57,8 @@ fn a_limited_application_gets_its_rate_and_does_not_grow_the_window() {
     assert!(pair.sender.window.cwnd <= 64, "{}", pair.sender.window.cwnd);
 }
 
-/// Linux `tcp_cong_avoid` records the time of every ACK, and `tcp_cwnd_application_limited` acts after an RTO without one.
+/// Linux `tcp_cong_avoid` records the time of every ACK. `tcp_cwnd_application_limited` reduces the window
+/// only after an RTO without an ACK.
 #[test]
 fn the_window_of_a_limited_application_does_not_shrink_while_acks_arrive() {
     let app = limited(20);

@@ -20,13 +20,13 @@ use crate::plan::AppPlan;
 enum Fate {
     Pass,
     Drop,
-    /// Arrives later by this time.
+    /// The packet arrives later by this time.
     Late(Span),
     /// The link stops until this time: this packet and all packets after it wait.
     Held(Time),
     /// Arrives twice.
     Twice,
-    /// Is marked as congestion experienced.
+    /// The packet is marked as congestion experienced.
     Mark,
 }
 
