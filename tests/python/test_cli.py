@@ -46,6 +46,13 @@ def test_run_prints_a_table_and_writes_others(narrows, tmp_path):
     assert (tmp_path / "results" / "demo" / "flows.parquet").exists()
 
 
+def test_a_run_that_fails_names_the_folder_of_the_finished_runs(narrows, backend):
+    backend.fail_seed = 2
+    code, out, err = narrows("run", "demo.toml", "--seeds", "3", "--jobs", "1")
+    assert (code, out.strip()) == (2, "")
+    assert err.splitlines()[-1] == "demo.toml: refused; 1 finished run readable in results/demo"
+
+
 def test_run_takes_overrides(narrows):
     code, out, _ = narrows(
         "run", "demo.toml", "--set", "flows.*.cc=reno", "--seeds", "2", "--seed", "5", "--json"

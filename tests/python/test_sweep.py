@@ -5,6 +5,7 @@ import json
 import math
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from narrows import sweep
 from narrows.errors import OutputError, ScenarioError
-from narrows.results import exchange, summary
+from narrows.results import exchange, summary, tables
 from narrows.results.results import Results
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.load import loads
@@ -282,8 +283,6 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path, backend):
 
 
 def test_a_full_disk_gives_a_one_line_error(tmp_path, backend, monkeypatch):
-    from narrows.results import tables
-
     class Full:
         def __init__(self, *_args, **_keys):
             raise OSError(28, "No space left on device")
@@ -303,6 +302,75 @@ def test_a_disk_that_is_full_from_the_start_holds_nothing_after(tmp_path, backen
     with pytest.raises(OutputError, match="No space left"):
         sweep.run(scenario(), out=tmp_path / "a" / "b", backend=backend)
     assert list(tmp_path.iterdir()) == []
+
+
+FULL = "cannot be written (No space left on device); free some space and run again"
+
+
+@pytest.mark.parametrize("name", ["signalling.parquet", "timing.csv"])
+def test_a_file_that_is_half_written_on_a_full_disk_is_removed(tmp_path, backend, monkeypatch, name):
+    """The single runs stay readable."""
+
+    def on_a_full_disk(path, content):
+        if name in path.name:
+            path.write_bytes(content[:4])
+            raise OSError(28, "Error writing bytes to file. Detail: [errno 28] No space left on device")
+        path.write_bytes(content)
+
+    monkeypatch.setattr("shutil.copyfile", lambda source, to: on_a_full_disk(to, source.read_bytes()))
+    monkeypatch.setattr(
+        "pathlib.Path.write_text", lambda path, text, **_: on_a_full_disk(path, text.encode())
+    )
+    with pytest.raises(OutputError) as caught:
+        sweep.run(loads(ONE_POINT), out=tmp_path / "a", seeds=1, backend=backend)
+    assert str(caught.value) == f"{tmp_path / 'a'}: {FULL}"
+    left = caught.value.left
+    assert left.folder == tmp_path / "a" and left.runs.num_rows == 1
+    assert len(left.signalling) == 0 and len(left.flows) > 0
+    names = {path.name for path in left.folder.iterdir()}
+    assert {"metadata.json", "runs"} <= names <= {"metadata.json", "runs", "timing.csv"} - {name}
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Makes file systems of a given size, as root."""
+    made = []
+
+    def make(kib):
+        folder = tmp_path / f"disk-{kib}"
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder)]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("needs root, to mount a small file system")
+        made.append(folder)
+        return folder
+
+    yield make
+    for folder in made:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_results_on_a_small_disk_are_readable_or_absent(small_disk, backend):
+    """A write may fail at any place, which depends on the size of the disk."""
+    outcomes = set()
+    for kib in range(8, 200, 8):
+        folder = small_disk(kib) / "a"
+        try:
+            left = sweep.run(loads(ONE_POINT), out=folder, seeds=1, backend=backend)
+        except OutputError as error:
+            assert str(error) == f"{folder}: {FULL}"
+            left = error.left
+            outcomes.add("absent" if left is None else "runs")
+        else:
+            outcomes.add("complete")
+        if left is None:
+            assert not folder.exists()
+            continue
+        assert not list(folder.rglob(".*"))
+        assert left.runs.num_rows == 1
+        for path in folder.rglob("*.parquet"):
+            tables.read(path)
+    assert outcomes == {"absent", "runs", "complete"}
 
 
 def test_an_interrupt_before_any_run_is_finished_leaves_nothing(tmp_path, backend):

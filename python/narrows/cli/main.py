@@ -105,6 +105,15 @@ def _usage(error: Any) -> str:
     return f"{command}: {one_line(text).rstrip('.')}; see {command} -h"
 
 
+def _with_remains(error: NarrowsError) -> str:
+    """The error, and the folder of the finished runs if a sweep has left some."""
+    left = error.left
+    if left is None:
+        return str(error)
+    count = left.runs.num_rows
+    return f"{error}; {count} finished run{'s' * (count != 1)} readable in {left.folder}"
+
+
 def main() -> None:
     """Entry point of the console script."""
     # Imports allocate many objects that stay. With Python's default threshold, garbage collection takes a
@@ -118,7 +127,7 @@ def main() -> None:
         print(_usage(error), file=sys.stderr)
         raise SystemExit(USAGE_ERROR) from None
     except NarrowsError as error:
-        print(error, file=sys.stderr)
+        print(_with_remains(error), file=sys.stderr)
         raise SystemExit(USAGE_ERROR) from None
     except ModuleNotFoundError as error:
         if (line := extras.explain(error)) is None:

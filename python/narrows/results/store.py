@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import fcntl
+import itertools
 import json
 import os
 import shutil
@@ -180,9 +181,7 @@ class Folder:
 
     def _describe(self) -> None:
         text = json.dumps(self._metadata, indent=2, ensure_ascii=False, allow_nan=False)
-        aside = self._part / f".{METADATA}"
-        aside.write_text(text + "\n", encoding="utf-8")
-        aside.replace(self._part / METADATA)  # atomic: a reader, or a kill, never leaves half a file
+        _write_text(self._part / METADATA, text + "\n")
 
     def add(
         self, run: int, data: dict[str, pa.Table], seconds: float, soundness: Mapping[str, Any] | None = None
@@ -192,7 +191,7 @@ class Folder:
         try:
             partial.mkdir()
             for name, content in data.items():
-                tables.write(partial / f"{name}.parquet", content)
+                tables.write_parts(partial / f"{name}.parquet", [content])
             with self._lock:
                 if soundness is not None:
                     # Write it first: after a kill in between, a disturbed run would otherwise count as sound.
@@ -213,7 +212,7 @@ class Folder:
         try:
             for name, text in logs.items():
                 folder.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_text(text, encoding="utf-8")
+                _write_text(folder / name, text)
         except OSError as error:
             raise tables.cannot_write(self._path, error) from None
 
@@ -231,13 +230,14 @@ class Folder:
         """Close the store after the last run. The finished runs of an incomplete sweep stay readable."""
         try:
             lines = [f"{run},{seconds:.6f}" for run, seconds in sorted(self._timing.items())]
-            (self._part / "timing.csv").write_text("\n".join(["run,wall_s", *lines]) + "\n", encoding="utf-8")
+            _write_text(self._part / "timing.csv", "\n".join(["run,wall_s", *lines]) + "\n")
             if complete:
                 self._merge()
             return Results.read(self._put(complete))
         except OSError as error:
-            self.abandon()
-            raise tables.cannot_write(self._path, error) from None
+            failed = tables.cannot_write(self._path, error)
+            failed.left = self.abandon()
+            raise failed from None
         except BaseException:
             self.abandon()
             raise
@@ -245,15 +245,22 @@ class Folder:
             self._release()
 
     def _merge(self) -> None:
+        """Merge the tables of all runs. If that fails, the tables of the single runs stay."""
         # The table of runs comes last: if it exists, all tables exist.
-        for name in (*tables.SCHEMAS, "runs"):
-            parts = finished(self._part, f"{name}.parquet")
-            for suffix in self._formats:
-                path = self._part / f"{name}.{suffix}"
-                if len(parts) == 1 and suffix == "parquet":
-                    shutil.copyfile(parts[0], path)
-                else:
-                    tables.write_all(path, (tables.read(part) for part in parts))
+        names = (*tables.SCHEMAS, "runs")
+        try:
+            for name in names:
+                parts = finished(self._part, f"{name}.parquet")
+                for suffix in self._formats:
+                    path = self._part / f"{name}.{suffix}"
+                    if len(parts) == 1 and suffix == "parquet":
+                        shutil.copyfile(parts[0], path)
+                    else:
+                        tables.write_parts(path, (tables.read(part) for part in parts))
+        except BaseException:
+            for name, suffix in itertools.product(names, self._formats):
+                (self._part / f"{name}.{suffix}").unlink(missing_ok=True)
+            raise
         shutil.rmtree(self._part / "runs")
 
     def _put(self, complete: bool) -> Path:
@@ -279,6 +286,16 @@ class Folder:
         finally:
             self._release()
         return None
+
+
+def _write_text(path: Path, text: str) -> None:
+    """Write a file that appears complete or not at all."""
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def _timing(folder: Path) -> dict[int, float]:

@@ -6,6 +6,9 @@ definitions. Tables contain no clock, path or host, so that they are reproducibl
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +30,9 @@ SCHEMAS: dict[str, pa.Schema] = {
     name: pa.schema([column.field for column in columns]) for name, columns in COLUMNS.items()
 }
 """Columns of each table. A column that a backend adds beyond these is kept."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a full disk, and of an exhausted quota."""
 
 OPTIONAL = ("traces",)
 """Tables that exist only if they have rows."""
@@ -86,6 +92,18 @@ def write_all(path: Path, parts: Iterable[pa.Table]) -> None:
     Raises:
         OutputError: if it cannot be written, e.g. on a full disk.
     """
+    try:
+        write_parts(path, parts)
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
+def write_parts(path: Path, parts: Iterable[pa.Table]) -> None:
+    """As `write_all`, but a failed write is an OSError.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
     partial = path.with_name(f".{path.name}.part")
     writer: Any = None
     try:
@@ -104,8 +122,6 @@ def write_all(path: Path, parts: Iterable[pa.Table]) -> None:
                 writer.close()
         if writer is not None:
             partial.replace(path)
-    except OSError as error:
-        raise cannot_write(path, error) from None
     finally:
         partial.unlink(missing_ok=True)
 
@@ -172,5 +188,9 @@ def _cannot_read(path: Path, error: Exception) -> OutputError:
 
 def cannot_write(path: Path, error: OSError) -> OutputError:
     """A failed write as one line."""
-    reason = error.strerror or (str(error).splitlines() or ["unknown reason"])[0]
-    return OutputError(f"{path}: cannot be written ({reason})")
+    number = error.errno
+    if number is None and (named := re.search(r"\[errno (\d+)\]", str(error))):  # Arrow's text
+        number = int(named[1])
+    reason = os.strerror(number) if number else (str(error).splitlines() or ["unknown reason"])[0]
+    advice = "; free some space and run again" if number in _FULL else ""
+    return OutputError(f"{path}: cannot be written ({reason}){advice}")
