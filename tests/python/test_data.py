@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import functools
 import hashlib
 import http.server
 import io
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -240,6 +242,110 @@ def test_a_changed_file_is_not_overwritten(narrows, tmp_path, mirror, catalogue)
     assert code == 2
     assert err == f"{mine}: found another SHA-256 than expected; remove the file, then fetch it\n"
     assert mine.read_bytes() == b"mine\n"
+
+
+def contents(folder):
+    return sorted((str(path.relative_to(folder)), path.is_dir()) for path in folder.rglob("*"))
+
+
+@pytest.fixture
+def two_files(mirror, catalogue):
+    """A data set of two files that the mirror has."""
+    catalogue(data_set(trace("first", b"1\n"), trace("second", b"2\n")))
+    (mirror / "first").write_bytes(b"1\n")
+    (mirror / "second").write_bytes(b"2\n")
+
+
+def refused(narrows, folder):
+    """The error of a fetch that downloads nothing and leaves the data folder unchanged."""
+    code, out, err = narrows("data", "fetch", "example", "--data", folder)
+    assert (code, out) == (2, "")
+    return err
+
+
+def test_a_folder_in_the_place_of_a_file_is_refused_before_the_download(narrows, tmp_path, two_files):
+    folder = tmp_path / "data"
+    (folder / "traces" / "second").mkdir(parents=True)
+    before = contents(folder)
+    expected = f"{folder / 'traces' / 'second'}: found a folder, expected a file or nothing\n"
+    assert refused(narrows, folder) == expected
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("place", ["data", "data/traces"])
+def test_a_file_in_the_place_of_a_folder_is_refused_before_the_download(narrows, tmp_path, two_files, place):
+    file = tmp_path / place
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
+    assert refused(narrows, tmp_path / "data") == f"{file}: found a file, expected a folder\n"
+    assert file.read_text() == "mine"
+
+
+def test_a_folder_that_is_not_writable_is_refused_before_the_download(
+    narrows, tmp_path, two_files, monkeypatch
+):
+    monkeypatch.setattr(fetching.os, "access", lambda path, mode: False)  # root may write everywhere
+    expected = f"{tmp_path}: found a folder that is not writable, expected a writable one\n"
+    assert refused(narrows, tmp_path / "data") == expected
+    assert not (tmp_path / "data").exists()
+
+
+def test_all_data_sets_are_checked_before_the_first_download(narrows, tmp_path, mirror, monkeypatch):
+    (mirror / "first").write_bytes(b"1\n")
+    known = (
+        dataclasses.replace(data_set(trace("first", b"1\n")), name="one"),
+        data_set(trace("second", b"2\n")),
+    )
+    monkeypatch.setattr("narrows.data.fetch.DATA_SETS", known)
+    (tmp_path / "data" / "traces" / "second").mkdir(parents=True)
+    before = contents(tmp_path / "data")
+    code, out, err = narrows("data", "fetch", "one", "example", "--data", tmp_path / "data")
+    assert (code, out) == (2, "") and "downloading" not in err
+    assert contents(tmp_path / "data") == before
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_file_that_cannot_be_written_leaves_the_folder_as_before(
+    narrows, tmp_path, two_files, monkeypatch, exists
+):
+    folder = tmp_path / "data"
+    if exists:
+        folder.mkdir()
+        (folder / "mine").write_text("mine")
+    before = contents(folder)
+    copy = fetching.shutil.copyfile
+
+    def full(source, target):
+        if "second" in Path(target).name:
+            Path(target).write_bytes(b"2")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+        return copy(source, target)
+
+    monkeypatch.setattr(fetching.shutil, "copyfile", full)
+    assert "No space left on device" in refused(narrows, folder)
+    assert folder.exists() == exists
+    assert contents(folder) == before
+
+
+def test_a_reader_sees_no_part_of_a_file(tmp_path):
+    """An open file keeps its old content, so the new file took its place in one step."""
+    source, target = tmp_path / "source", tmp_path / "data" / "target"
+    target.parent.mkdir()
+    source.write_bytes(b"new")
+    target.write_bytes(b"old content")
+    with target.open("rb") as reader:
+        fetching._place(source, target)
+        assert reader.read() == b"old content"
+    assert target.read_bytes() == b"new"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_the_list_refuses_a_file_as_data_folder(narrows, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    for options in ([], ["--json"]):
+        line = f"{file}: found a file, expected a folder\n"
+        assert narrows("data", "--data", file, *options) == (2, "", line)
 
 
 def archive(text):

@@ -11,7 +11,7 @@ import typer
 
 from narrows.cli.commands.values import beginning
 from narrows.data.catalogue import DATA_SETS, DataSet
-from narrows.data.folder import VARIABLE, State, data_folder, state
+from narrows.data.folder import VARIABLE, State, check_folder, data_folder, state
 
 data = typer.Typer(
     help="List the data sets of recorded traces, and download them.",
@@ -41,6 +41,7 @@ def _list(
     if context.invoked_subcommand is not None:
         return
     where = data_folder(folder)
+    check_folder(where)
     known = [_facts(one, where) for one in DATA_SETS]
     if as_json:
         print(json.dumps({"folder": str(where), "data_sets": known}, indent=2))
@@ -67,7 +68,10 @@ def fetch(
     from narrows.data import fetch as fetching  # noqa: PLC0415 (tempfile, zipfile: only for this command)
 
     where = data_folder(folder or context.obj)
-    for one in [fetching.find(name) for name in names]:
+    wanted = [fetching.find(name) for name in names]
+    for one in wanted:
+        fetching.check(one, where)
+    for one in wanted:
         written = fetching.fetch(one, where, _say)
         for path in written:
             print(path)

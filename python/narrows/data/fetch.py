@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from narrows import extras
 from narrows.data.catalogue import DATA_SETS, Columns, DataFile, DataSet
-from narrows.data.folder import State, digest, state
+from narrows.data.folder import State, check_folder, digest, state
 from narrows.errors import NarrowsError, choice, one_line
 
 MIRROR = "NARROWS_DATA_MIRROR"
@@ -36,7 +37,7 @@ def find(name: str) -> DataSet:
 def fetch(data: DataSet, folder: Path, say: Callable[[str], None] = lambda _: None) -> list[Path]:
     """Download the missing files of a data set.
 
-    All files are downloaded and verified first, and then moved into the folder.
+    The folder is checked first. Then all files are downloaded and verified, and then moved into the folder.
 
     Args:
         data: the data set.
@@ -47,8 +48,23 @@ def fetch(data: DataSet, folder: Path, say: Callable[[str], None] = lambda _: No
         The files that were written.
 
     Raises:
-        NarrowsError: if the data set has no download, a file in the folder has another checksum, or a
-            download fails or has another checksum. The folder is then as before.
+        NarrowsError: if the data set has no download, the folder cannot hold its files, a file in the folder
+            has another checksum, or a download fails or has another checksum. The folder is then as before.
+        OSError: if a file cannot be written. The folder is then as before.
+    """
+    missing = check(data, folder)
+    with tempfile.TemporaryDirectory(prefix="narrows-data-") as temporary:
+        ready = [(_obtain(file, Path(temporary), say), folder / file.path) for file in missing]
+        _place_all(ready)
+    return [target for _, target in ready]
+
+
+def check(data: DataSet, folder: Path) -> list[DataFile]:
+    """Check, before any download, that a data set can be fetched into the folder; returns the missing files.
+
+    Raises:
+        NarrowsError: if the data set has no download, the folder cannot hold its files, or a file in the
+            folder has another checksum.
     """
     if not data.is_fetchable:
         raise NarrowsError(f"data: {data.name} has no download. {data.by_hand}")
@@ -59,11 +75,19 @@ def fetch(data: DataSet, folder: Path, say: Callable[[str], None] = lambda _: No
                 f"{folder / path}: found another SHA-256 than expected; remove the file, then fetch it"
             )
     missing = [file for file in data.files if states[file.path] is State.MISSING]
-    with tempfile.TemporaryDirectory(prefix="narrows-data-") as temporary:
-        ready = [(_obtain(file, Path(temporary), say), folder / file.path) for file in missing]
-        for source, target in ready:
-            _place(source, target)
-    return [target for _, target in ready]
+    for file in missing:
+        _check_target(folder / file.path)
+    return missing
+
+
+def _check_target(target: Path) -> None:
+    """Check that a file that does not exist can be written."""
+    check_folder(target.parent)
+    if target.is_dir():
+        raise NarrowsError(f"{target}: found a folder, expected a file or nothing")
+    present = next(path for path in target.parents if path.is_dir())
+    if not os.access(present, os.W_OK | os.X_OK):
+        raise NarrowsError(f"{present}: found a folder that is not writable, expected a writable one")
 
 
 def address(file: DataFile) -> str:
@@ -124,6 +148,22 @@ def extract(archive: Path, wanted: Columns) -> bytes:
     for number, row in enumerate(rows):
         writer.writerow([number, *(row[column] for column in wanted.columns.values())])
     return text.getvalue().encode("utf-8")
+
+
+def _place_all(files: list[tuple[Path, Path]]) -> None:
+    """Move files into the data folder. If one cannot be moved, the others are removed again."""
+    created: list[Path] = []
+    try:
+        for source, target in files:
+            created += reversed([path for path in target.parents if not path.exists()])
+            _place(source, target)
+            created.append(target)
+    except BaseException:
+        for path in reversed(created):
+            # A folder may not exist yet, or hold files of another process.
+            with contextlib.suppress(OSError):
+                path.rmdir() if path.is_dir() else path.unlink()
+        raise
 
 
 def _place(source: Path, target: Path) -> None:

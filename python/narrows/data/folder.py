@@ -48,6 +48,17 @@ def existing_folder(option: Path | None) -> Path | None:
     return option
 
 
+def check_folder(folder: Path) -> None:
+    """Check that a folder exists or can be created.
+
+    Raises:
+        NarrowsError: if it or one of its parents is not a folder.
+    """
+    for path in (folder, *folder.parents):
+        if os.path.lexists(path) and not path.is_dir():
+            raise NarrowsError(f"{path}: found a file, expected a folder")
+
+
 def state(file: DataFile, folder: Path) -> State:
     """State of a file. A file without a known checksum counts as present if it exists."""
     path = folder / file.path
