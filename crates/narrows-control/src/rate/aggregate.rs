@@ -1,9 +1,9 @@
 //! Controllers that receive packet counts instead of packets.
 //!
 //! A simulated switch shows each packet to its [`RateController`]. On a real switch the data plane
-//! counts, and the controller reads the counts every few milliseconds. Packets that open and close
-//! flows are few, so they are still shown one by one. For all others [`Aggregated`] takes counts,
-//! and decides what the data plane does with the flow.
+//! counts, and the controller reads the counts every few milliseconds. Packets that open and close flows are
+//! few, so the controller still sees each of them. For all other packets [`Aggregated`] takes counts, and
+//! decides what the data plane does with the flow.
 
 use super::{Action, FlowKey, Leaf, RateController};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -30,7 +30,7 @@ pub struct Counts {
     pub receiver_half: Option<Span>,
     /// A sample of the RTT between switch and sender.
     pub sender_half: Option<Span>,
-    /// The last rate of another switch in an ACK that passed.
+    /// The rate of another switch in the last ACK that carried one.
     pub passed: Option<Rate>,
 }
 
@@ -83,12 +83,12 @@ pub trait Aggregated: RateController {
     /// without a report.
     fn version(&self) -> u64;
 
-    /// The rate that another switch requests for this flow's ACKs, which do not pass that switch,
-    /// and its expiry (BRF-63).
+    /// The rate that another switch, which does not see this flow's ACKs, requests for them, and when the
+    /// request expires (BRF-63).
     fn advertised(&self, now: Time, key: &FlowKey) -> Option<(Rate, Time)>;
 
-    /// The rate for a newcomer, prepared before the controller sees its packets. `newcomers` is its
-    /// number, from 1, among the newcomers that the controller has not seen yet. With `key` it is
-    /// the rate for that flow, otherwise for an unknown one. `None` if there is no rate yet.
+    /// The rate for a newcomer, prepared before the controller sees its packets. `newcomers` numbers the
+    /// newcomers that the controller has not seen yet, from 1. With `key` the result is the rate for that
+    /// flow, otherwise the rate for an unknown flow. `None` if there is no rate yet.
     fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Option<Rate>;
 }

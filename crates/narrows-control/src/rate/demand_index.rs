@@ -1,11 +1,12 @@
-//! Water-filling over a standing set of demands: O(log) per change and O(log) per level (BRF-103).
+//! Water-filling over a stored set of demands. Each change costs O(log), and so does each computation of the
+//! level (BRF-103).
 //!
 //! Demands are counted in buckets of 1/128 relative width. A Fenwick tree over the buckets keeps
 //! counts and sums as integers, so they never drift. The level is found by descending the tree.
-//! Only in the bucket of the level are flows not known individually; their mean represents them.
-//! Because `min(d, level)` is concave in d, that overestimates the bucket's use (Jensen), so the
-//! level is never too high. It is exact if the demands in that bucket are equal, and otherwise low
-//! by at most half the bucket's width.
+//! The flows in the bucket of the level are represented by their mean. In all other buckets the exact sums
+//! are enough. Because `min(d, level)` is concave in d, the mean overestimates the bucket's use (Jensen), so
+//! the level is never too high. The level is exact if the demands in that bucket are equal. Otherwise it is
+//! too low, by at most half the bucket's width.
 
 /// Buckets per doubling: 2^7.
 const PRECISION: u32 = 7;

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::rate::FlowKey;
 use crate::units::{Span, Time};
 
-/// The side that began a handshake, or that has not been seen from.
+/// One of a flow's two sides.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::rate) enum Side {
     /// The side that sends the data.
@@ -20,11 +20,11 @@ pub(in crate::rate) enum Side {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::rate) struct HalfOpen {
     pub(in crate::rate) syn_at: Time,
-    /// The side that sent it.
+    /// The side that sent the SYN.
     pub(in crate::rate) opener: Side,
-    /// It carried the rate option (BRF-10).
+    /// The SYN carried the rate option (BRF-10).
     pub(in crate::rate) permitted: bool,
-    /// It was retransmitted, so its answer gives no RTT (Karn).
+    /// The SYN was retransmitted, so its answer gives no RTT (Karn).
     pub(in crate::rate) repeated: bool,
     /// When its SYN-ACK passed without creating a record.
     pub(in crate::rate) answered: Option<Time>,

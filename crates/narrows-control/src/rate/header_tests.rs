@@ -1,5 +1,5 @@
-//! Headers that no sender of ours would write, at a port of every header-based controller: nothing
-//! panics, the result is what the controller may grant, and headers of other protocols pass
+//! Gives headers that no sender of ours would write to a port of every header-based controller. Nothing
+//! panics, the result is an amount that the controller may grant, and headers of other protocols pass
 //! unchanged.
 
 use proptest::collection::vec;
@@ -16,7 +16,7 @@ fn build(kind: &str, params: &[(&'static str, &'static str)]) -> Box<dyn RateCon
     registry::build(kind, params, 1, Bytes::new(1500)).unwrap()
 }
 
-/// All of them by name, and their other mode if they have one.
+/// All header-based controllers by name, and in their other mode if they have one.
 fn controllers() -> Vec<Box<dyn RateController>> {
     let all = registry::all().iter().map(|(kind, _)| build(kind, &[]));
     all.chain([build("bdr", &[("mode", "literal")])]).filter(|c| c.uses_headers()).collect()
@@ -97,7 +97,7 @@ fn traced(controller: &dyn RateController, wanted: &str) -> f64 {
     found
 }
 
-/// At most the capacity, to the precision of a float.
+/// Whether a rate is at most the capacity, to the precision of a float.
 fn fits(rate: Rate, capacity: Rate) -> bool {
     rate.as_f64() <= capacity.as_f64() * (1.0 + 1e-12) + 1.0
 }

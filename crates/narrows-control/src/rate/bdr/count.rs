@@ -2,7 +2,7 @@
 //! and no table.
 //!
 //! Each flow reports the time since its last report, so the reports of a flow add up to its life
-//! time. The estimators differ in the time over which they average. Their values have no floor.
+//! time. The estimators differ in the time over which they average. Their values may be below 1.
 
 use super::params::{Estimator, Mode, Params};
 use crate::units::{Span, Time};
@@ -210,8 +210,8 @@ mod tests {
         }
     }
 
-    /// A designated packet reads the count just after its own report. So a lone flow, with tau of
-    /// five reports, is seen as 0.2 / (1 - exp(-0.2)) flows. The mean over time is 1.
+    /// A designated packet reads the count just after its own report. So it sees a lone flow, with a tau of
+    /// five reports, as 0.2 / (1 - exp(-0.2)) flows. The mean over time is 1.
     #[test]
     fn a_lone_flow_reads_itself_as_a_tenth_more_than_one() {
         let mut count = exponential();

@@ -18,7 +18,7 @@ const MEAN_WEIGHT: f64 = 1.0 / 16.0;
 const TICK_MIN: Span = Span::from_millis(1);
 /// Minimum time over which literal mode measures the used bandwidth (BDR-26), seconds.
 const USED_MIN: f64 = 0.01;
-/// A count below this, without the floor, means no flows.
+/// If the count, before it is raised to at least 1, is below this, there are no flows.
 const NOBODY: f64 = 0.5;
 
 /// The report of a designated packet (BDR-2, BDR-6, BDR-20).
@@ -28,12 +28,12 @@ pub struct Report {
     pub syn: bool,
     /// It is the flow's last report.
     pub fin: bool,
-    /// It is the flow's first after the SYN. A router without a table cannot know that; the flags
-    /// of BDR-6 have unused bits.
+    /// It is the flow's first report after the SYN. A router without a table cannot know that itself, so the
+    /// report carries it in one of the unused flag bits of BDR-6.
     pub first_data: bool,
     /// Time since this flow's previous designated packet was sent.
     pub t_rep: Span,
-    /// Packets since the previous designated packet, including it but not this one. Used only in
+    /// Packets since the previous designated packet. The previous one counts, this one does not. Used only in
     /// literal mode.
     pub size_cwin: u32,
     /// Time to send the last window and receive its ACKs. Used only in literal mode.
@@ -52,8 +52,8 @@ pub enum Recommendation {
 }
 
 impl Recommendation {
-    /// The min rule of BDR-3: the new field of a packet that arrived with `field`. Routers of both
-    /// modes on a path are a configuration error; then the first recommendation stands.
+    /// The min rule of BDR-3: the new field of a packet that arrived with `field`. A path with routers of
+    /// both modes is a configuration error; in that case the first recommendation stands.
     pub fn stamp(self, field: Option<Recommendation>) -> Recommendation {
         match (field, self) {
             (Some(Recommendation::Rate(theirs)), Recommendation::Rate(ours)) => {
@@ -190,12 +190,13 @@ impl Law {
     }
 
     /// The rate of any flow now, L3 bytes/s: B_fair times g (BDR-23, BDR-24), for packets that are
-    /// stamped but not designated. In literal mode it is the paper's other reading, C / N (BDR-D3).
+    /// stamped but not designated. In literal mode it is C / N, the paper's other reading of the
+    /// recommendation (BDR-D3).
     pub fn rate(&self, now: Time) -> Rate {
         self.share_of(self.flows(now))
     }
 
-    /// [`rate`](Law::rate) with this many more flows.
+    /// The value of [`rate`](Law::rate) if there were this many more flows.
     pub fn rate_with(&self, now: Time, more: u64) -> Rate {
         let counted = self.count.read(now, self.tau()).max(0.0);
         let excess = self.flows(now) - counted.max(1.0);
@@ -289,8 +290,8 @@ impl Law {
         }
     }
 
-    /// The queue is above its threshold (BDR-24). Without a limit, the data that the link sends in
-    /// T_q replaces it (ours).
+    /// The queue is above its threshold (BDR-24). If the queue has no limit, the threshold is a part of the
+    /// data that the link sends in T_q (ours).
     fn has_queue(&self) -> bool {
         let buffer = self.buffer.map_or_else(|| self.capacity.as_f64() * self.drain(), Bytes::as_f64);
         self.queued.as_f64() > self.params.queue_threshold * buffer

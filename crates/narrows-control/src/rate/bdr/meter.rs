@@ -20,13 +20,13 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// This many bytes of BDR flows and of others have passed.
+    /// Counts bytes that have passed: of BDR flows, and of others.
     pub(super) fn count(&mut self, own: Bytes, other: Bytes) {
         self.own += own;
         self.other += other;
     }
 
-    /// Ends a sample of `elapsed` seconds. Reports come `mean` seconds apart.
+    /// Ends a sample of `elapsed` seconds. The mean time between reports is `mean` seconds.
     pub(super) fn sample(&mut self, elapsed: f64, mean: f64) {
         if elapsed <= 0.0 {
             return;

@@ -1,18 +1,19 @@
-//! Flows that have sent a SYN but no data. The count would include them a round trip and a tau too
-//! late (BDR-22).
+//! Flows that have sent a SYN but no data. Without this code, the count would include these flows a round
+//! trip and a tau too late (BDR-22).
 //!
 //! Deviation: adding half of all newcomers would count handshakes twice, because a flow's first
 //! data reports its handshake. If half of a flow's life is its handshake, as in the paper's
-//! traffic, that overestimates the count by a quarter. The code adds half of the newcomers above
-//! their own average over tau: nothing in a steady state, and everything in a burst.
+//! traffic, that overestimates the count by a quarter. The code therefore adds half of the excess of
+//! newcomers over their average of the last tau. The excess is zero in a steady state, and in a burst it is
+//! almost all newcomers.
 
 use crate::units::Time;
 
 /// Weight of a newcomer before its first report (BDR-22).
 const WEIGHT: f64 = 0.5;
-/// Age classes: the quarters of the longest wait for its first data, and the current one. With
-/// timers every half of the mean time between reports, a newcomer is forgotten after 2 to 2.5 of
-/// them (BDR-22: 2).
+/// Number of age classes: four quarters of the longest wait for the first data, and the current class. The
+/// timer runs every half of the mean time between reports, so a newcomer is forgotten after 2 to 2.5 times
+/// that mean (BDR-22: 2).
 const AGES: usize = 5;
 
 /// The counter n_new and its average.
@@ -60,7 +61,7 @@ impl Newcomers {
         }
     }
 
-    /// This many halves of the mean time between reports have passed.
+    /// Ages the newcomers: this many halves of the mean time between reports have passed.
     pub(super) fn age(&mut self, now: Time, tau: f64, halves: usize) {
         self.settle(now, tau);
         let halves = halves.min(AGES);

@@ -36,7 +36,7 @@ pub struct Params {
     pub tau_factor: f64,
     /// T_q, the time to drain a queue, over the mean time between reports (BDR-23).
     pub t_q_factor: f64,
-    /// Distribute the bandwidth that flows limited elsewhere leave over (BDR-24).
+    /// Distribute the bandwidth that is left over by flows that are limited elsewhere (BDR-24).
     pub redistribution: bool,
     /// Growth of the share per mean time between reports while the link is not full (BDR-24).
     pub redistribution_step: f64,
@@ -44,14 +44,14 @@ pub struct Params {
     pub u_threshold: f64,
     /// Share of the buffer above which a queue ends redistribution (BDR-24).
     pub queue_threshold: f64,
-    /// Count flows that have sent a SYN but no data, if there are more than usual (BDR-22).
+    /// Count flows that have sent a SYN but no data, if there are more of them than usual (BDR-22).
     pub anticipation: bool,
     /// How flows are counted (BDR-21).
     pub estimator: Estimator,
     /// Mean time between reports before the first one (ours).
     pub t_rep_initial: Span,
-    /// Maximum of a report (ours). A larger one comes from an idle or a false sender. It equals the
-    /// maximum tau, so that one report never counts as more than a flow.
+    /// Maximum of a report (ours). A larger one comes from an idle or a false sender. This maximum equals the
+    /// largest tau, so that one report never counts as more than one flow.
     pub t_rep_max: Span,
     /// How rates reach senders: in headers, as published, or in ACKs with BRF's option (ours). An
     /// ACK carries a rate, not a gain, so ACKs require resolved mode.

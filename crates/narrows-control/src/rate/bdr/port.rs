@@ -1,5 +1,5 @@
-//! BDR at a port: the adapter of the law to [`RateController`]. It
-//! reads and writes designated packets on arrival, and counts the bytes of all others.
+//! BDR at a port: the adapter of the law to [`RateController`]. The port reads and writes designated packets
+//! on arrival, and counts the bytes of all other packets.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
@@ -24,7 +24,8 @@ impl BdrPort {
         BdrPort { params, law, seen: (Bytes::ZERO, Bytes::ZERO), at: Time::ZERO }
     }
 
-    /// BDR-42, evaluated when needed instead of per packet.
+    /// Passes the byte counts of BDR-42 to the law. This is done when the law needs them, not for each
+    /// packet.
     fn count(&mut self, now: Time, port: &PortCounters) {
         self.at = now;
         let (own, other) = departed(port);

@@ -49,7 +49,7 @@ fn poisson(seed: u64, lambda: f64, secs: f64, rtts: impl Fn(&mut Pcg32) -> u32) 
     events
 }
 
-/// From 5 s on: mean and standard deviation of Nhat, mean of the true number, and mean relative
+/// Figures from 5 s on: mean and standard deviation of Nhat, mean of the true number, and mean relative
 /// error.
 struct Outcome {
     mean: f64,
@@ -101,8 +101,8 @@ fn independent_reports_have_the_deviation_of_the_formula() {
 }
 
 /// The paper's traffic at 1 Gbit/s with 30 packets per RTT for each flow. A flow's reports are not
-/// independent: two of 0.1 s each give 1 + exp(-0.1 / tau) times the formula's variance (Campbell's
-/// theorem), and longer flows add to it.
+/// independent. Two reports of 0.1 s each give 1 + exp(-0.1 / tau) times the formula's variance (Campbell's
+/// theorem), and longer flows increase the variance further.
 #[test]
 fn the_papers_traffic_is_counted() {
     let windows = |rng: &mut Pcg32| libm::ceil(pareto(rng) / 30.0) as u32;

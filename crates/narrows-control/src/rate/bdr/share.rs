@@ -2,7 +2,7 @@
 
 use crate::units::Time;
 
-/// The port for BDR-23. Values are bytes and bytes/s, times in seconds.
+/// The state of the port that BDR-23 needs. Values are bytes and bytes/s, times in seconds.
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     pub(super) capacity: f64,
@@ -20,7 +20,7 @@ impl Port {
         (self.eta * self.capacity - self.background - self.queued / self.drain).max(0.0)
     }
 
-    /// The share of one of `flows`, at least 1, scaled by `growth` and limited to the whole.
+    /// The share of each of `flows` flows (at least 1), scaled by `growth`, but never more than the whole.
     pub(super) fn share(&self, flows: f64, growth: f64) -> f64 {
         let all = self.to_share();
         (all / flows.max(1.0) * growth).min(all)
@@ -54,11 +54,11 @@ pub(super) struct Usage {
     pub(super) idle: bool,
 }
 
-/// BDR-24: the factor g by which shares grow while flows limited elsewhere leave bandwidth over.
+/// BDR-24: the factor g by which shares grow while flows that are limited elsewhere leave bandwidth over.
 ///
-/// g is limited by eta / u as measured, which already contains g. If the other flows take their
-/// larger shares, the link ends up fuller but not full. g keeps its value while u is between the
-/// threshold and eta.
+/// g is limited by eta / u as measured, which already contains g. When the other flows use their larger
+/// shares, the link is fuller but still not full. While u is between the threshold and eta, g keeps its
+/// value.
 #[derive(Clone, Debug)]
 pub(super) struct Redistribution {
     factor: f64,
@@ -82,8 +82,8 @@ impl Redistribution {
         *self = Redistribution::default();
     }
 
-    /// The timer, `elapsed` seconds after the last one. Reports come `mean` seconds apart; g grows
-    /// by `step` in that time.
+    /// Handles the timer, `elapsed` seconds after the last one. The mean time between reports is `mean`
+    /// seconds, and g grows by `step` in that time.
     pub(super) fn on_timer(&mut self, now: Time, elapsed: f64, mean: f64, step: f64, usage: &Usage) {
         if usage.used > usage.eta || usage.queue || usage.idle {
             return self.end();
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// TV-D5: the handshake, then one window per round trip, with TV-D3's window.
+    /// TV-D5: a flow takes one round trip for the handshake and one for each window of TV-D3.
     #[test]
     fn tv_d5_round_trips_by_size() {
         let window = packets(port(1000.0, 1.0).share(400.0, 1.0));
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// TV-D7, BDR-D2: the paper's increments are equal in packets, which keeps what difference there is.
+    /// TV-D7, BDR-D2: the paper's increments are equal in packets, so differences between windows stay.
     #[test]
     fn tv_d7_equal_increments_are_not_fair_and_rates_are() {
         let over = -12.5 * 1000.0 / 0.1;

@@ -78,7 +78,7 @@ fn stream(law: &mut Law, per_rtt: u32, rtts: u32, secs: f64) -> Time {
     now
 }
 
-/// TV-D4, Little's law, with newcomers counted by default, and the windows of TV-D3.
+/// TV-D4 (Little's law) and the windows of TV-D3, with newcomers counted as by default.
 #[test]
 fn tv_d4_the_count_of_short_flows_agrees_with_littles_law() {
     for (capacity, per_rtt, rtts, flows, packets) in
@@ -341,7 +341,8 @@ fn a_late_timer_takes_one_step() {
     assert!((law.redistribution() - 1.1).abs() < 1e-9, "{}", law.redistribution());
 }
 
-/// Without a limit, a queue is one that takes more than 1 % of T_q = 0.2 s to drain.
+/// If the queue has no limit, the link counts as queued when the queue takes more than 1 % of T_q = 0.2 s to
+/// drain.
 #[test]
 fn a_queue_without_a_limit_is_judged_by_its_delay() {
     let factor = |queued| {

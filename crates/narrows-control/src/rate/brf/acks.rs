@@ -1,12 +1,12 @@
 //! The share of this port that ACKs of the reverse direction need.
 //!
-//! They share the queue of other TCP but belong to no flow here, so the counts of flows give them
-//! no share. A flow's ACKs need 1 to 2 % of its rate. If the two directions differ tenfold, that is
-//! a fifth of the slower one.
+//! These ACKs join the queue of other TCP but belong to no flow of this port, so the split by numbers of
+//! flows gives them no share. A flow's ACKs need 1 to 2 % of its rate. If one direction is ten times as fast
+//! as the other, its ACKs need up to a fifth of the slower direction.
 
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// More than measured is reserved, because a delayed ACK delays the feedback in it.
+/// The reserved rate is this multiple of the measured one, because a delayed ACK delays the feedback in it.
 const HEADROOM: f64 = 1.05;
 /// Smaller relative changes are ignored, because every change moves all allocations of the port.
 const SAME: f64 = 0.05;
@@ -14,7 +14,8 @@ const SAME: f64 = 0.05;
 /// ACKs delay the feedback in them.
 const WEIGHT: f64 = 0.25;
 
-/// Measures them: arrivals for the queue of other TCP minus the traffic sent there from here.
+/// Measures the rate of these ACKs: all arrivals for the queue of other TCP, minus those of this direction's
+/// own flows.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
     others: Bytes,
@@ -34,7 +35,7 @@ impl Acks {
         self.set_aside
     }
 
-    /// `arrived` bytes for the queue of other TCP so far. One sample per `period`.
+    /// Takes the total of bytes that have arrived for the queue of other TCP. One sample per `period`.
     pub(super) fn observe(&mut self, now: Time, arrived: Bytes, period: Span) {
         let acks = arrived - self.others;
         let Some((at, before)) = self.last else {

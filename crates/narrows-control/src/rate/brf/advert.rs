@@ -13,8 +13,8 @@ struct Advert {
     from: PortId,
     seq: u64,
     expires: Time,
-    /// Replaces the RTT, which this switch does not know. The advertiser repeats itself every
-    /// period T.
+    /// How long the advertisement is valid. A third of this replaces the RTT, which this switch does not
+    /// know: the advertiser repeats the advertisement every period T.
     valid_for: Span,
     gate: Gate,
 }
@@ -76,7 +76,7 @@ impl Adverts {
         self.standing(now, key).map(|(rate, _)| rate)
     }
 
-    /// The same with its expiry.
+    /// The advertised rate of this flow, and when it expires.
     pub(super) fn standing(&self, now: Time, key: &FlowKey) -> Option<(Rate, Time)> {
         if self.heard.is_empty() {
             return None;
@@ -88,7 +88,7 @@ impl Adverts {
         self.heard.is_empty()
     }
 
-    /// BRF-61 with the advertised value; `own` if that is smaller.
+    /// Applies BRF-61 to the advertised value: the result is that value or `own`, whichever is smaller.
     pub(super) fn answer(&mut self, now: Time, packet: &PacketInfo, own: Option<Rate>) -> Option<Rate> {
         let advertised = self.rate(now, &packet.key)?;
         let advert = self.heard.get_mut(&packet.key)?;

@@ -2,9 +2,9 @@
 //!
 //! Decisions are the same; only measurements differ. If part of a counted span says nothing about
 //! the allocation yet (see `judge::measured_from`), its bytes are counted in proportion, because
-//! paced flows send evenly. A frequently reported flow is moved to the end of its list only
-//! occasionally, so it may become idle a quarter of
-//! [`Params::idle_after`](super::Params::idle_after) early.
+//! paced flows send evenly. A flow with frequent reports is moved to the end of its list only occasionally,
+//! so the flow may count as idle too early, by up to a quarter of
+//! [`Params::idle_after`](super::Params::idle_after).
 
 use super::cycle::Phase;
 use super::table::{FlowId, List};
@@ -27,7 +27,7 @@ fn part_after(from: Time, since: Time, now: Time, bytes: Bytes) -> Bytes {
 }
 
 impl Brf {
-    /// The leaf of an active flow, from its meter alone.
+    /// The leaf of an active flow. The code reads only the flow's meter.
     fn leaf_by_meter(&mut self, id: FlowId) -> Leaf {
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
         let (shares, layered) = (&self.shares, self.params.layers);

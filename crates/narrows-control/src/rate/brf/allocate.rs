@@ -10,11 +10,11 @@ pub(super) enum AppClass {
     /// New, not measured yet.
     #[default]
     Unknown,
-    /// Its application, or another switch.
+    /// The flow's application or another switch limits it.
     Limited,
-    /// Its allocation here: it fills its rate.
+    /// Its allocation at this port limits it: it fills its rate.
     Unlimited,
-    /// Another switch: its sender has more to send, but sends less than its rate here (BRF-102).
+    /// Another switch limits it: its sender has more to send, but sends less than its rate here (BRF-102).
     Held,
 }
 
@@ -38,9 +38,9 @@ pub(super) fn classify(
     }
 }
 
-/// Minimum and maximum headroom of a flow held by another switch, per mille. If the headroom were
-/// below the uncertainty of its count, a slow flow could never fill its rate, and two switches
-/// would keep each other's value low.
+/// Minimum and maximum headroom of a flow held by another switch, per mille. If the headroom were below the
+/// uncertainty of the flow's count, a slow flow could never fill its rate, and two switches would keep each
+/// other's rate low.
 const HELD_HEADROOM: (u16, u16) = (10, 1000);
 
 /// The measured state of a flow whose sender says that its application does not limit it.
@@ -52,7 +52,8 @@ pub(super) enum Found {
     Held { rate: Rate, headroom: u16 },
 }
 
-/// Like [`classify`] for such a flow. `headroom` is its current headroom if it was held before.
+/// Like [`classify`], for a flow whose sender says that its application does not limit it. `headroom` is its
+/// current headroom if it was held before.
 ///
 /// `B_HEAD` would take a tenth of its rate from flows that can use it. A smaller pair of threshold
 /// and headroom is equally stable if their product exceeds one by more than the uncertainty of the
@@ -79,8 +80,8 @@ pub(super) fn classify_held(
     }
 }
 
-/// Paper eq 14: the rate of each unlimited flow. It starves them if the limited ones want almost
-/// everything (TV-6), and is negative if they want more (TV-7).
+/// Paper eq 14: the rate of each unlimited flow. The result is almost zero if the limited flows want almost
+/// the whole capacity (TV-6), and negative if they want more than that (TV-7).
 pub(super) fn equal_share_literal(capacity: f64, sum_limited: f64, unlimited: u64) -> f64 {
     (capacity - sum_limited) / unlimited.max(1) as f64
 }
@@ -142,7 +143,7 @@ impl Shares {
         self.index.remove(demand);
     }
 
-    /// Announces a change of many demands; see [`DemandIndex::begin_bulk`].
+    /// Call this before many demands are changed; see [`DemandIndex::begin_bulk`].
     pub(super) fn begin_bulk(&mut self) {
         self.index.begin_bulk();
     }
@@ -190,7 +191,8 @@ impl Shares {
         base + self.spread as f64 * self.index.len() as f64
     }
 
-    /// Ends a reduction (BRF-82: rates come from stored demands, not from multiplying back up).
+    /// Ends a reduction. Rates come from the stored demands again (BRF-82); the reduced rates are not
+    /// multiplied back up.
     pub(super) fn restore(&mut self) {
         self.reduction = 1.0;
     }
@@ -209,14 +211,14 @@ impl Shares {
         }
     }
 
-    /// BW_alloc: the rate that the flow is told.
+    /// BW_alloc: the rate that the flow gets as feedback.
     pub(super) fn allocation(&self, demand: u64) -> Rate {
         let full = self.base(demand).saturating_add(self.spread);
         let full = Rate::from_bytes_per_sec(full);
         if self.reduction < 1.0 { full.mul_f64(self.reduction) } else { full }
     }
 
-    /// The sum of all rates told.
+    /// The sum of the rates of all flows.
     pub(super) fn sum(&self) -> f64 {
         self.full_sum() * self.reduction
     }
@@ -288,8 +290,8 @@ mod tests {
         assert_eq!(run(1.10), [100.0, 11.0, 11.0, 11.0, 11.0]);
     }
 
-    /// For any error of the count within its tolerance: a held flow with its headroom is classified
-    /// as held again, and one that fills its rate is not (BRF-39 for the smaller pair).
+    /// For any error of the count within its tolerance, a held flow with its headroom is classified as held
+    /// again, and a flow that fills its rate is not. This is BRF-39 for the smaller pair.
     #[test]
     fn a_held_flow_does_not_change_class() {
         let mtu = Bytes::new(1500);

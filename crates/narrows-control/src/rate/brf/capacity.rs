@@ -6,17 +6,16 @@
 //! probe raises the estimate, and the raise is kept if the flows filled it and still nothing
 //! waited.
 //!
-//! That much is BRF-101. But a radio's capacity can grow tenfold within a second, and probes of 5 %
-//! with four periods each need ten seconds for that. So (ours; `probe_growth` = 1 disables it) a
-//! filled probe is followed at once by one twice as large, up to `probe_max`. A queue ends the
-//! series.
+//! So far, this is BRF-101. But a radio's capacity can grow tenfold within a second, and probes of 5 % that
+//! take four periods each would need ten seconds to follow. We therefore let a filled probe be followed at
+//! once by one twice as large, up to `probe_max` (`probe_growth` = 1 disables this). A queue ends the series.
 
 use std::collections::VecDeque;
 
 use super::params::Params;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Minimum packets of a rate sample, so that one more or less is at most 5 %.
+/// Minimum packets of a rate sample, so that one packet more or less changes the rate by at most 5 %.
 const SAMPLE_PACKETS: u64 = 20;
 /// Maximum length of a sample, on the slowest link.
 const SAMPLE_MAX: Span = Span::from_millis(200);
@@ -25,7 +24,7 @@ const FILLED: f64 = 0.9;
 /// Fewer packets than this are not a queue: a scheduler's grants and bursts of senders cause that
 /// many.
 const NO_QUEUE: u64 = 2;
-/// Time constant of the decaying maximum estimate.
+/// Time constant with which the maximum of the estimates decays.
 const MEMORY: Span = Span::from_secs(5);
 /// Below this share of the maximum, a series of probes begins with the largest: a radio can return
 /// to a recent rate.
@@ -57,8 +56,8 @@ pub(super) struct Estimator {
     /// Start of the current sample.
     sample: Option<(Time, Reading)>,
     probe: Probe,
-    /// The last time at which no packet waited. A radio serves in grants, and traffic waits between them, so only
-    /// data that does not drain within a period is a queue.
+    /// The last time at which no packet waited. A radio sends in grants, and traffic waits between grants, so
+    /// only data that does not drain within a period is a queue.
     empty_at: Time,
     /// Decaying maximum of the estimate.
     best: f64,
@@ -244,8 +243,8 @@ mod tests {
         assert!(estimates[1_000..].iter().all(|e| (4_500_000..=5_600_000).contains(e)));
     }
 
-    /// A radio that stops for two seconds and returns at the same rate, which the drain of the
-    /// backlog shows.
+    /// A radio stops for two seconds and returns at the same rate. The drain rate of the backlog shows that
+    /// rate.
     #[test]
     fn an_outage_does_not_leave_a_tiny_estimate() {
         let link = |t| if (1_000..3_000).contains(&t) { 20_000 } else { 5_000_000 };

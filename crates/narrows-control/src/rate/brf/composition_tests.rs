@@ -86,7 +86,7 @@ impl Flow {
     }
 }
 
-/// The rates of the flows after `until` ms, Mbit/s. `says`: whether their data carries the bit of
+/// The rates of the flows after `until` ms, Mbit/s. `says` is whether the flows' data carries the bit of
 /// BRF-100.
 fn run(says: Option<bool>, capacities: &[f64], mut flows: Vec<Flow>, until: u64) -> Vec<f64> {
     let mut switches: Vec<Switch> =
@@ -107,9 +107,9 @@ fn assert_close(found: &[f64], expected: &[f64]) {
     }
 }
 
-/// The second switch holds the flow over both to 24.5, and the first gives the rest to its other
-/// flow. It reads the second's value in the ACKs, so this works even for senders that do not set
-/// the bit.
+/// The second switch holds the flow that crosses both switches to 24.5, and the first switch gives the rest
+/// to its other flow. The first switch reads the second switch's value in the ACKs, so this works even for
+/// senders that do not set the bit.
 #[test]
 fn two_bottlenecks_reach_the_networks_max_min_rates_in_ten_cycles() {
     for says in [None, Some(true)] {
@@ -119,9 +119,9 @@ fn two_bottlenecks_reach_the_networks_max_min_rates_in_ten_cycles() {
     }
 }
 
-/// The second switch gives its three flows 19.6 each, the first gives its two as much, and the
-/// third has 98 - 39.2 left. It must measure that the others hold its flows. A flow without the bit
-/// might need the full headroom later, at the expense of the last flow.
+/// The second switch gives each of its three flows 19.6, the first switch gives its two flows as much, and
+/// the third switch has 98 - 39.2 left. The third switch must measure that the other switches hold its flows.
+/// A flow without the bit might need the full headroom later, at the expense of the last flow.
 #[test]
 fn a_parking_lot_with_different_rtts_reaches_them_too() {
     for (says, last) in [(Some(true), 58.8), (None, 98.0 - 1.1 * 39.2)] {

@@ -81,7 +81,7 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// Evaluates the port by this report and those of the last period T.
+    /// Evaluates the port from this report and the reports of the last period T.
     pub fn observe(&mut self, report: &Report, thresholds: &Thresholds) -> Verdict {
         if self.history.back().is_some_and(|last| last.at >= report.at) {
             // Overtaken by a later report. Rates over a negative time are meaningless.
@@ -130,7 +130,7 @@ fn judge(report: &Report, netcard_rate: f64, arrivals: f64, t: &Thresholds) -> V
     Verdict { kind, netcard_rate, queue_utilisation, arrivals }
 }
 
-/// theta1 as printed (eqs 15 to 17), with its lost signs restored: the sum of rates minus the rate
+/// theta1 as printed (eqs 15 to 17), with the signs that the print has lost: the sum of rates minus the rate
 /// that drains the queue in `g`. It is negative for a long queue (TV-9).
 pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -> f64 {
     if sum_allocated <= 0.0 {

@@ -99,7 +99,7 @@ fn five_milliseconds_of_queue_and_two_percent_of_excess_are_congestion() {
     assert_eq!(kinds(Mode::Resolved, &after(1.03)), [None, Some(CongestionKind::Burst)]);
 }
 
-/// 5 ms of a slow link are one or two packets, which any two senders cause.
+/// A slow link sends one or two packets in 5 ms, and any two senders cause such a queue.
 #[test]
 fn a_few_packets_are_not_a_standing_queue_on_a_slow_link() {
     let slow = |queued| {

@@ -12,10 +12,10 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// A queue of this many packets ends congestion.
 const EMPTY_QUEUE: u32 = 2;
-/// From this number of flows on, demands are changed in bulk, which costs as much as a few hundred
+/// From this number of flows on, demands are changed in bulk. A bulk change costs as much as a few hundred
 /// single changes.
 const BULK_FLOWS: u64 = 1000;
-/// Maximum marks of the arrivals kept, whatever the tick.
+/// Maximum number of stored readings of the arrivals, however short the tick is.
 const MARKS: usize = 64;
 
 /// The phase of a port. INIT is `on_start`, BW_INIT is instantaneous, and ALLOC happens between two
@@ -54,7 +54,7 @@ fn rated(of: &[Bytes]) -> Bytes {
 const _: () = assert!(Leaf::Mouse as usize == 0 && Leaf::Elephant as usize == 1);
 
 impl Brf {
-    /// T (BRF-30), and the first phase of a cycle.
+    /// Sets T (BRF-30) and begins the first phase of a cycle.
     pub(super) fn begin_cycle(&mut self, now: Time) {
         let rtt = if self.rtt_max > Span::ZERO { self.rtt_max } else { self.params.rtt_default };
         self.period = rtt.max(self.params.period_min).min(self.params.period_max).max(TICK_MIN);
@@ -104,7 +104,7 @@ impl Brf {
         }
     }
 
-    /// BW_real of every active flow, its class, and its demand (BRF-38, BRF-40, BRF-100).
+    /// Computes BW_real, the class and the demand of every active flow (BRF-38, BRF-40, BRF-100).
     fn end_window(&mut self, from: Time, now: Time, actions: &mut Vec<Action>) {
         // Each meter is read once, because with 100,000 of them memory access dominates.
         let judge = Judge {
@@ -136,7 +136,7 @@ impl Brf {
         }
     }
 
-    /// ALLOC (BRF-40), and the next cycle.
+    /// Runs ALLOC (BRF-40) and begins the next cycle.
     fn allocate(&mut self, now: Time, actions: &mut Vec<Action>) {
         self.update_split(now, actions);
         let (p, flows) = (&self.params, self.shares.flows());
@@ -319,7 +319,7 @@ impl Brf {
         }
     }
 
-    /// Advertises flows whose ACKs take another path to the other switches, every T (BRF-63).
+    /// Advertises to the other switches, every T, the flows whose ACKs take another path (BRF-63).
     fn advertise(&mut self, now: Time, actions: &mut Vec<Action>) {
         if self.adverts.own.is_empty() || now < self.adverts.next_at {
             return;

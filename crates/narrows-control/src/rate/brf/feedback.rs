@@ -11,7 +11,7 @@ const URGENT: f64 = 0.9;
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Gate {
     next: Time,
-    /// The value of `next` before the last write, in case that does not fit.
+    /// The value of `next` before the last write. It is restored if the write does not fit.
     previous: Time,
     /// The last written value.
     said: Option<Rate>,
@@ -20,9 +20,9 @@ pub(super) struct Gate {
 impl Gate {
     /// The rate to write into an ACK with this option: the smallest on the path (BRF-61).
     ///
-    /// Lowering a value is not gated, and any value that passes closes the gate for one and a half
-    /// RTT (BRF-62). So the switch nearest to the receiver writes first and all others only lower
-    /// its value. With independent gates the sender would get A's and B's rates alternately.
+    /// Lowering a value is not gated, and any value that passes closes the gate for one and a half RTT
+    /// (BRF-62). So the switch nearest to the receiver writes first, and all others only lower its value.
+    /// With independent gates the sender would get the rates of two switches alternately.
     pub(super) fn answer(
         &mut self,
         now: Time,

@@ -51,7 +51,7 @@ pub(super) struct Sender {
     pub(super) start: u64,
     /// The application's limit.
     pub(super) limit: Rate,
-    /// It sends at this rate, whatever it is told.
+    /// It sends at this rate, whatever rate the feedback gives.
     pub(super) insists: Option<Rate>,
     /// Every n-th packet is lost before the switch; 0 for none.
     pub(super) lose_every: u64,
@@ -97,7 +97,7 @@ impl Net {
         Net { report_every: 0, brf, now: 0, port, senders: Vec::new(), actions }
     }
 
-    /// A greedy sender. The caller may change the returned one.
+    /// A greedy sender. The caller may change the returned sender.
     pub(super) fn sender(&mut self, n: u32, rtt: u64, start: u64) -> &mut Sender {
         self.senders.push(Sender {
             n,
@@ -180,7 +180,7 @@ impl Net {
         self.now += 1;
     }
 
-    /// A data plane's counts, and the decision it applies.
+    /// The counts of a data plane, and the decision that it applies.
     fn report(&mut self) {
         let now = ms(self.now);
         for s in &mut self.senders {
@@ -200,7 +200,7 @@ impl Net {
         }
     }
 
-    /// One millisecond of the link, in the order of the leaves.
+    /// Simulates one millisecond of the link, which serves the leaves in order.
     fn drain(&mut self) {
         let mut left = self.port.capacity.unwrap_or(Rate::ZERO).bytes_in(Span::from_millis(1));
         for leaf in 0..LEAVES {

@@ -9,9 +9,9 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// Minimum share of the window for which a flow must be measured to be classified.
 const LEAST_WINDOW: u64 = 4;
-/// Minimum share of a period for which a flow must be measured to know its need.
+/// Minimum share of a period for which a flow must be measured before its need counts as known.
 const LEAST_EVIDENCE: (u64, u64) = (3, 4);
-/// Maximum windows added up for a flow of few packets.
+/// Maximum number of windows that are added up for a flow with few packets.
 const EVIDENCE_WINDOWS: u8 = 16;
 /// Windows without a smaller value from another switch after which the flow counts as unheld.
 const HELD_WINDOWS: u8 = 3;
@@ -134,7 +134,7 @@ impl Judge<'_> {
         meter.drop_evidence();
     }
 
-    /// A flow whose sender has more to send (BRF-100). If it fills less than its rate, another
+    /// Evaluates a flow whose sender has more to send (BRF-100). If the flow uses less than its rate, another
     /// switch holds it (BRF-102).
     fn judge_greedy(&self, meter: &mut Meter, last: Rate, evidence: &Evidence) {
         let was_held = meter.app_class == AppClass::Held;
@@ -202,8 +202,8 @@ impl Evidence {
 }
 
 /// The bytes sent for `bytes` that arrived, given losses on the way (BRF-100). Gaps show lost new
-/// packets. Retransmissions show no gap, but the same share of them is lost. At most as much again
-/// is assumed.
+/// packets. Retransmissions show no gap, but the same share of them is lost. The estimate of the losses is at
+/// most the number of bytes that arrived.
 fn lost_upstream(bytes: Bytes, missing: Bytes) -> Bytes {
     let p = (missing.as_f64() / bytes.as_f64().max(1.0)).min(0.5);
     Bytes::new((bytes.as_f64() * p / (1.0 - p)) as u64)

@@ -33,9 +33,9 @@ impl Layer {
         }
     }
 
-    /// The queue for a packet. A mouse that exceeds its allocation by more than `headroom` and two
-    /// packets is policed by demotion, not by a drop (BRF-51; RFC 2475 allows both): in the
-    /// elephants' queue its excess does no harm, and cannot overtake its earlier packets.
+    /// The queue for a packet. A mouse that exceeds its allocation by more than `headroom` and two packets is
+    /// demoted; its packets are not dropped (BRF-51; RFC 2475 allows both). In the elephants' queue the
+    /// excess does no harm and cannot overtake the flow's earlier packets.
     pub(super) fn leaf(
         &mut self,
         now: Time,

@@ -10,9 +10,9 @@ use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, FlowKey, PacketInfo, RateOption};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Flows seen from one side only may be as many as confirmed ones, and at least this many. So a
-/// restarted switch rebuilds its table within a few RTTs, and a flood of forged packets gains
-/// nothing (BRF-104, BRF-105).
+/// Limit of flows that were seen from one side only: the number of confirmed flows, but at least this many.
+/// So a restarted switch rebuilds its table within a few RTTs, and a flood of forged packets gains nothing
+/// (BRF-104, BRF-105).
 pub const UNCONFIRMED_MIN: usize = 64;
 /// Shorter RTTs are clock errors.
 const RTT_MIN: Span = Span::from_micros(100);
@@ -130,10 +130,10 @@ impl Brf {
         self.add(now, flow, actions)
     }
 
-    /// A flow that counted as other TCP, because its first packet seen did not carry the option,
-    /// and that now proves to speak BRF: it starts again. (One data segment per RTT carries the
-    /// option, and none from senders with little data.) ACKs show it too, because a receiver leaves
-    /// room for a rate if the SYN asked for one (BRF-9).
+    /// Starts a flow again. It counted as other TCP, because the first packet that was seen did not carry the
+    /// option, and now it proves to speak BRF. (One data segment per RTT carries the option, and none from
+    /// senders with little data.) ACKs show it too, because a receiver leaves room for a rate if the SYN
+    /// asked for one (BRF-9).
     fn correct_class(
         &mut self,
         now: Time,
@@ -273,7 +273,7 @@ impl Brf {
         initial(self.predictor.predict(key), self.shares.capacity(), n)
     }
 
-    /// The rate to offer in a SYN-ACK whose flow gets no record, because too many are unconfirmed.
+    /// The rate to offer in a SYN-ACK whose flow gets no record, because too many flows are unconfirmed.
     pub(super) fn offer(&mut self, packet: &PacketInfo) -> Option<Rate> {
         if !(packet.flags.syn && packet.flags.ack) {
             return None;
@@ -372,8 +372,8 @@ impl Brf {
         answer
     }
 
-    /// Another switch wrote `value` into the flow's ACK. The flow's unused share is free for
-    /// others, exactly, because nothing must be measured (BRF-102). Returns whether the value is
+    /// Another switch wrote `value` into the flow's ACK. The share that the flow does not use is free for
+    /// others. The amount is exact, because it need not be measured (BRF-102). Returns whether the value is
     /// new.
     pub(super) fn hold(&mut self, id: FlowId, value: Rate) -> bool {
         if self.is_literal() {
@@ -441,7 +441,7 @@ impl Brf {
         actions.push(Action::Log { event: "flow-removed", flow: Some(flow.key), value });
     }
 
-    /// Deadlines of single flows.
+    /// Handles the deadlines of single flows.
     pub(super) fn run_flow_timers(&mut self, now: Time, actions: &mut Vec<Action>) {
         while let Some((id, due)) = self.timers.pop(now) {
             let Some(flow) = self.table.get(id) else { continue };

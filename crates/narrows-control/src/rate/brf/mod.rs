@@ -73,7 +73,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// Minimum time between two readings of the port, whatever the parameters.
 const TICK_MIN: Span = Span::from_millis(1);
-/// A flow is moved to the end of its list after this share of the time that makes it idle.
+/// Share of the idle timeout after which an active flow is moved to the end of its list.
 const STALE: (u64, u64) = (1, 4);
 
 /// BRF at one port (DEV_INFO_BRF of the paper, BRF-3).
@@ -89,7 +89,7 @@ pub struct Brf {
     adverts: Adverts,
 
     shares: Shares,
-    /// BRF-47 at the last allocation.
+    /// The minimum allocation of BRF-47, as of the last ALLOC.
     floor: Rate,
     splitter: Splitter,
     /// C_link, configured or measured.
@@ -232,7 +232,7 @@ impl Brf {
         }
     }
 
-    /// The rate told to a flow with an allocation. In resolved mode it is never zero (BRF-7,
+    /// The rate that a flow with an allocation gets as feedback. In resolved mode it is never zero (BRF-7,
     /// BRF-47).
     fn rate_for(&self, demand: u64) -> Rate {
         let allocation = self.shares.allocation(demand);
@@ -247,7 +247,7 @@ impl Brf {
         self.table.meter(id).map_or(self.params.rtt_default, |meter| meter.rtt)
     }
 
-    /// The queue for a packet of this flow. Layers change at ALLOC (BRF-50); each flow's is updated
+    /// The queue for a packet of this flow. Layers change at ALLOC (BRF-50), and each flow's layer is updated
     /// with its next packet.
     fn leaf(&mut self, now: Time, id: FlowId, size: Bytes) -> Leaf {
         let active = self.table.list(id) == Some(List::Rated);

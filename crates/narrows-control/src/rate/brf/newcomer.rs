@@ -9,9 +9,9 @@ pub(super) fn initial(predicted: Option<Rate>, capacity: Rate, flows: u64) -> Ra
     predicted.map_or(average, |predicted| predicted.min(average))
 }
 
-/// Paper eqs 11 to 13: the factor for the others; `None` if the remainder suffices.
+/// Paper eqs 11 to 13: the factor for the other flows; `None` if the unallocated remainder suffices.
 ///
-/// As printed, it divides by used rates but scales allocations. If the two differ, the sum of
+/// As printed, the equation divides by used rates but scales allocations. If the two differ, the sum of
 /// allocations exceeds the capacity (TV-4). The resolved rule is
 /// [`Shares::tighten`](super::allocate::Shares).
 pub(super) fn literal_factor(capacity: f64, initial: f64, sum_real: f64) -> Option<f64> {
@@ -49,7 +49,7 @@ mod tests {
         assert!((init / 1e6 + 100.0 - 133.33).abs() < 0.01, "and here too");
     }
 
-    /// The others' allocations after the newcomer; before it they are [50, 50].
+    /// The allocations of the two other flows after the newcomer has joined. Before, they are [50, 50].
     fn resolved(demands: [u64; 2]) -> [u64; 2] {
         let mut shares = Shares::new(false);
         shares.set_capacity(Rate::from_bytes_per_sec(100 * M));

@@ -12,13 +12,13 @@ use crate::units::{Bytes, Span, Time};
 
 /// An excess above this share is a strike. A mouse may exceed its rate by the same margin (BRF-51).
 const MARGIN: f64 = 1.25;
-/// Consecutive strikes that demote a flow. A sender that drains a queue from before a reduction
-/// needs a few.
+/// Consecutive strikes that demote a flow. A sender that drains a queue from before a reduction may have a
+/// few strikes.
 const STRIKES: u8 = 8;
 /// Allowance for bursts and for the ends of a window, packets.
 const TOLERANCE: f64 = 2.0;
 
-/// A window of `span` ended, in which the flow was permitted `may` bytes/s.
+/// Evaluates a window of length `span`, in which the flow was permitted `may` bytes/s.
 pub(super) fn watch(meter: &mut Meter, span: Span, may: u64, mtu: Bytes) {
     let may = may as f64;
     let limit = MARGIN * may * span.as_secs_f64() + TOLERANCE * mtu.as_f64();
@@ -32,7 +32,7 @@ pub(super) fn must_be_demoted(meter: &Meter) -> bool {
 
 impl Brf {
     /// During congestion rates change with every reading of the queue, so the last rate is not
-    /// binding. But no flow needs more than its whole share. `since` the last reduction.
+    /// binding. But no flow needs more than its whole share. `since` is the time since the last reduction.
     pub(super) fn watch_congested(&mut self, since: Time, now: Time, actions: &mut Vec<Action>) {
         let (span, mtu, windows, mut disobeyed) = (now.since(since), self.mtu, self.windows, false);
         let (shares, table) = (&self.shares, &mut self.table);
@@ -46,7 +46,7 @@ impl Brf {
         }
     }
 
-    /// Moves all such flows to other TCP. It is rare, so it may visit every flow.
+    /// Moves all flows that do not follow their rates to other TCP. It is rare, so it may visit every flow.
     pub(super) fn demote(&mut self, now: Time, actions: &mut Vec<Action>) {
         let out: Vec<FlowId> = self
             .table

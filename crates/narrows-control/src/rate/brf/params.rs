@@ -15,7 +15,8 @@ pub enum Mode {
     Resolved,
 }
 
-/// A present value. `Option`'s own deserializer accepts null and hides the type in errors.
+/// A present value. This replaces the deserializer of `Option`, which accepts null and hides the type in
+/// errors.
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
@@ -85,7 +86,7 @@ params! {
     q_packets_min: u32 = 0, 8;
     /// Arrivals above this multiple of C_BRF are a burst (BRF-72).
     burst_threshold: f64 = 1.02, 1.02;
-    /// A_MAX: target of a burst's reduction over C_BRF (BRF-81; paper 0.95 to 1.0).
+    /// A_MAX: the share of C_BRF to which a burst is reduced (BRF-81; paper 0.95 to 1.0).
     a_max: f64 = 0.95, 0.98;
     /// G: time to drain a standing queue, in periods T (BRF-80; paper "one or two max RTT").
     g_periods: f64 = 1.0, 2.0;
@@ -111,7 +112,8 @@ params! {
     spread_residual: bool = false, true;
     /// Serve mice before elephants (BRF-50). The paper announces the layers but does not use them.
     layers: bool = false, true;
-    /// A mouse that exceeds this multiple of its allocation, and two packets, becomes an elephant (BRF-51).
+    /// A mouse that sends more than this multiple of its allocation plus two packets becomes an elephant
+    /// (BRF-51).
     mouse_headroom: f64 = 1.25, 1.25;
     /// Let a decrease of more than 10 % pass the gate once (BRF-64).
     urgent_decrease: bool = false, false;
@@ -119,7 +121,7 @@ params! {
     /// numbers as sent (BRF-100). If such a flow still sends less than its rate, another switch
     /// holds it (BRF-102).
     believe_senders: bool = false, true;
-    /// UDP's share of the link while there is any UDP (BRF-21).
+    /// UDP's share of the link while any UDP traffic is active (BRF-21).
     udp_share: f64 = 0.05, 0.05;
     /// Weight of a new sample in the predictor (BRF-31).
     predictor_weight: f64 = 0.25, 0.25;
@@ -145,8 +147,8 @@ params! {
     capacity_initial: Rate = Rate::from_bits_per_sec(10_000_000), Rate::from_bits_per_sec(10_000_000);
     /// Size of a first probe, as a multiple of the measured capacity (BRF-101).
     probe_gain: f64 = 1.05, 1.05;
-    /// Growth of a probe after a successful one; 1 makes all alike, two periods apart (BRF-101,
-    /// ours).
+    /// Factor by which a probe is larger than the successful one before it. With 1, all probes have the same
+    /// size and are two periods apart (BRF-101, ours).
     probe_growth: f64 = 1.0, 2.0;
     /// Maximum size of a probe, as a multiple of the measured capacity (ours: a sender can at most
     /// double per RTT, BRF-104).

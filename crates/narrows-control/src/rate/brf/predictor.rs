@@ -1,8 +1,8 @@
 //! Predicts a new flow's use from that of similar flows (BRF-31).
 //!
 //! The paper says "machine learning model" in one place and "average bandwidth of streams with that
-//! quintuple" in another, and discloses no model. This is the second: averages, from the most
-//! specific key with enough samples.
+//! quintuple" in another, and discloses no model. The code does the second: it uses averages, from the most
+//! specific key that has enough samples.
 
 use core::net::IpAddr;
 
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::rate::{FlowKey, Proto, service};
 use crate::units::Rate;
 
-/// From specific to general. The four are tried in this order.
+/// The four kinds of keys, from specific to general. They are tried in this order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Kin {
     Network(IpAddr, u16, Proto),
@@ -71,7 +71,7 @@ impl Predictor {
         self.first_known(&Kin::of(key))
     }
 
-    /// The same for a TCP flow of which nothing else is known.
+    /// The predicted use of a TCP flow of which nothing else is known.
     pub(super) fn predict_any(&self) -> Option<Rate> {
         self.first_known(&[Kin::Protocol(Proto::Tcp), Kin::Any])
     }

@@ -52,9 +52,9 @@ pub(super) struct Basis {
     pub(super) other: u64,
     /// There is UDP.
     pub(super) udp: bool,
-    /// Rate of traffic that belongs to no flow of this direction: ACKs of the reverse one (ours;
-    /// the paper's bottleneck has one-way traffic). Without it, two-way traffic starves its own
-    /// ACKs and the feedback in them.
+    /// Rate of traffic that belongs to no flow of this direction: ACKs of flows of the reverse direction
+    /// (ours; the paper's bottleneck has one-way traffic). Without this share, two-way traffic starves its
+    /// own ACKs and the feedback in them.
     pub(super) acks: Rate,
 }
 
@@ -65,7 +65,7 @@ impl Basis {
     }
 }
 
-/// Updates the split, and determines when HTB must change.
+/// Keeps the split, and determines when the HTB must change.
 #[derive(Debug)]
 pub(super) struct Splitter {
     eta: f64,

@@ -12,14 +12,14 @@ use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Class, FlowKey};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// The list of a record. Every record is on one.
+/// The lists. Every record is on exactly one of them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum List {
     /// Rated flows with an allocation, least recent data first: N_BRF.
     Rated = 0,
     /// Other TCP flows with data, least recent first: N_CUBIC.
     Other = 1,
-    /// Flows without data for a while, longest first.
+    /// Flows without data for a while, those with the longest idle time first.
     Idle = 2,
     /// Flows not yet seen from both sides, and flows closed by both.
     Waiting = 3,
@@ -40,7 +40,7 @@ pub(super) struct Meter {
     pub(super) held: u64,
     /// The base allocation that the sender was told last.
     pub(super) told: Rate,
-    /// Since when; never, before the first one.
+    /// Since when the sender has known it; never, if it has not been told one yet.
     pub(super) told_at: Time,
     /// First data since `joined`.
     pub(super) first_data: Time,
@@ -49,23 +49,23 @@ pub(super) struct Meter {
     pub(super) bytes: Bytes,
     /// Number of the measurement window that `bytes` belongs to.
     pub(super) window: u32,
-    /// In this cycle the sender said that its application does not limit it (BRF-100), and that it
-    /// does. A paced flow says both: the application has data for as long as it takes to pace out
-    /// its last write.
+    /// Two flags of this cycle: the sender said that its application does not limit it (BRF-100), and the
+    /// sender said that it does. A paced flow may say both, because the application still has data while its
+    /// last write is paced out.
     pub(super) unlimited: bool,
     pub(super) limited: bool,
     pub(super) app_class: AppClass,
-    /// Whether it is in the upper layer, for hosts that count (`aggregate`). For packets see
+    /// Whether the flow is in the upper layer, for hosts that count (`aggregate`). For packets see
     /// [`Flow::layer`].
     pub(super) mouse: bool,
 
     // The second line.
     /// When the flow was last given a rate as a newcomer.
     pub(super) joined: Time,
-    /// Payload bytes that were sent and then lost before this switch, by gaps in the sequence numbers
-    /// (BRF-100).
+    /// Payload bytes that were lost before this switch, according to gaps in the sequence numbers (BRF-100).
     pub(super) missing: Bytes,
-    /// L3 bytes that arrived in windows since the last classification, under one allocation.
+    /// The evidence: L3 bytes that arrived in windows since the last classification, all under the same
+    /// allocation.
     pub(super) evidence: Bytes,
     /// The time covered by the evidence.
     pub(super) evidence_span: Span,
@@ -149,7 +149,7 @@ pub(super) struct Flow {
     pub(super) class: Class,
     /// The handshake was not seen, and the class is inferred from its packets.
     pub(super) guessed: bool,
-    /// Both sides were seen, so it is not a forged packet.
+    /// Both sides were seen, so the flow was not invented by forged packets.
     pub(super) confirmed: bool,
     /// The side whose next packet confirms the flow.
     pub(super) awaited: Side,
@@ -291,7 +291,7 @@ impl Table {
         self.meters.get_mut(id.slot as usize)
     }
 
-    /// The meter and the list that its record is on.
+    /// The meter of a record, and the list that the record is on.
     pub(super) fn standing(&self, id: FlowId) -> Option<(List, &Meter)> {
         let link = self.link(id)?;
         Some((link.list, self.meters.get(id.slot as usize)?))
@@ -385,14 +385,14 @@ impl Table {
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
-    /// The record behind this one on its list.
+    /// The record after this one on its list.
     fn after(&self, id: FlowId) -> Option<FlowId> {
         let slot = self.link(id)?.next;
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
-    /// Passes every meter on [`List::Rated`] to `visit`, in no particular order: that of memory,
-    /// unless most records there are on other lists.
+    /// Passes every meter on [`List::Rated`] to `visit`, in no particular order. The order is that of memory,
+    /// unless most records in memory are on other lists.
     pub(super) fn each_rated(&mut self, mut visit: impl FnMut(&mut Meter)) {
         if self.len(List::Rated) >= self.links.len() / 4 {
             let slots = self.links.iter().zip(&mut self.meters);
@@ -407,7 +407,7 @@ impl Table {
         }
     }
 
-    /// All records on `list`, in order. O(n): for once a period, not once a packet.
+    /// All records on `list`, in order. This costs O(n), so call it once per period, not once per packet.
     pub(super) fn ids(&self, list: List) -> impl Iterator<Item = FlowId> + '_ {
         core::iter::successors(self.front(list), |id| self.after(*id))
     }

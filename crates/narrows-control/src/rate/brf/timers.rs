@@ -17,7 +17,7 @@ pub(super) enum Due {
     Removal,
 }
 
-/// Deadlines in order. Those of removed flows are dropped when they expire.
+/// Deadlines in order. Deadlines of removed flows are dropped when they expire.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Time, FlowId, Due)>>,
@@ -32,7 +32,7 @@ impl Timers {
         self.heap.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
     }
 
-    /// The next that is due, if any.
+    /// Returns the next deadline that is due, if any.
     pub(super) fn pop(&mut self, now: Time) -> Option<(FlowId, Due)> {
         if self.next() > now {
             return None;
