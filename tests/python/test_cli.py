@@ -53,6 +53,26 @@ def test_a_run_that_fails_names_the_folder_of_the_finished_runs(narrows, backend
     assert err.splitlines()[-1] == "demo.toml: refused; 1 finished run readable in results/demo"
 
 
+def test_a_path_without_results_is_explained(narrows, tmp_path):
+    assert narrows("run", "demo.toml")[0] == 0
+    assert narrows("run", "demo.toml", "--seed", "3")[0] == 0
+    expected = "expected a folder of results"
+    lines = {
+        "nope": f"nope: no such folder, {expected}",
+        "results": f"results: found no metadata.json, {expected}; results holds: demo, demo-seed=3",
+        "demo.toml": f"demo.toml: found a scenario, {expected}; run it first: narrows run demo.toml",
+        "results/demo/runs.csv": f"results/demo/runs.csv: found a file, {expected}",
+    }
+    for path, line in lines.items():
+        assert narrows("report", path) == (2, "", f"{line}\n")
+    (tmp_path / "empty").mkdir()
+    assert narrows("report", "empty")[2] == f"empty: found no readable metadata.json, {expected}\n"
+    for i in range(9):
+        (tmp_path / f"many/{i}").mkdir(parents=True)
+        (tmp_path / f"many/{i}/metadata.json").touch()
+    assert narrows("report", "many")[2].endswith("; many holds: 0, 1, 2, 3, 4, 5, 6, 7, ...\n")
+
+
 def test_run_takes_overrides(narrows):
     code, out, _ = narrows(
         "run", "demo.toml", "--set", "flows.*.cc=reno", "--seeds", "2", "--seed", "5", "--json"

@@ -240,3 +240,10 @@ def test_any_json_gives_a_picture_or_one_line(tmp_path_factory, data):
         iperf3.draw(iperf3.read(path))
     except OutputError as error:
         assert "\n" not in str(error)
+
+
+def test_plot_of_a_folder_names_the_command_for_results(tmp_path, narrows):
+    line = (
+        f"{tmp_path}: found a folder, expected a file that iperf3 --json wrote; for results: narrows report"
+    )
+    assert narrows("plot", tmp_path) == (2, "", f"{line} {tmp_path}\n")

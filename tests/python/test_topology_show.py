@@ -75,7 +75,7 @@ def test_loads_of_a_run(show, tmp_path):
         (["abilene.toml", "--out", "none/n.svg"], "none/n.svg: No such file or directory\n"),
         (
             ["abilene.toml", "--results", "none"],
-            "none: found no readable metadata.json, expected a folder of results\n",
+            "none: no such folder, expected a folder of results\n",
         ),
         (
             ["abilene.toml", "--set", "topology.name=abilone"],

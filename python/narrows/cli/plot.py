@@ -55,6 +55,11 @@ def _drawn(path: Path) -> tuple[Figure, str]:
     """The figure, and a line that names its missing panels."""
     from narrows.report import iperf3  # noqa: PLC0415
 
+    if path.is_dir():
+        raise OutputError(
+            f"{path}: found a folder, expected a file that iperf3 --json wrote; for results: "
+            f"narrows report {path}"
+        )
     trace = iperf3.read(path)
     try:
         return iperf3.draw(trace), iperf3.missing(trace)

@@ -70,9 +70,7 @@ class Results:
             if not isinstance(metadata, dict):
                 raise ValueError
         except (OSError, ValueError, RecursionError):
-            raise OutputError(
-                f"{folder}: found no readable {METADATA}, expected a folder of results"
-            ) from None
+            raise OutputError(f"{folder}: {_not_results(folder)}") from None
         for key, (expected, fits) in _KINDS.items():
             if key in metadata and not fits(metadata[key]):
                 shown = found(metadata[key])
@@ -212,6 +210,29 @@ class Results:
     def traces(self) -> pa.Table:
         """State of controllers, if it was recorded."""
         return self.table("traces")
+
+
+_MOST_NAMED = 8
+"""Maximum number of folders of results in an error."""
+
+
+def _not_results(path: Path) -> str:
+    """Why a path is no folder of results, and what to do."""
+    expected = "expected a folder of results"
+    if path.is_file():
+        if path.suffix == ".toml":
+            return f"found a scenario, {expected}; run it first: narrows run {path}"
+        return f"found a file, {expected}"
+    if not path.exists():
+        return f"no such folder, {expected}"
+    try:
+        inside = sorted(entry.name for entry in path.iterdir() if (entry / METADATA).is_file())
+    except OSError as error:
+        return f"{error.strerror}, {expected}"
+    if inside and not (path / METADATA).exists():
+        more = ", ..." if len(inside) > _MOST_NAMED else ""
+        return f"found no {METADATA}, {expected}; {path} holds: {', '.join(inside[:_MOST_NAMED])}{more}"
+    return f"found no readable {METADATA}, {expected}"
 
 
 def _list_of(kind: type, value: object) -> bool:
