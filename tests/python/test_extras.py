@@ -1,10 +1,13 @@
 """Without an optional dependency each command names the extra in one line; the others work."""
 
 import importlib.util
+import os
+import platform
 import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -86,6 +89,42 @@ def test_a_page_that_installs_extras_from_a_release_names_the_folder_of_its_whee
     version = re.escape(WORKSPACE["package"]["version"])
     for command in commands:
         assert re.match(rf"pip install --find-links release 'narrows\[[a-z,]+\]=={version}'", command)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the wheels of a release are for Linux")
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorials/first-comparison.md"])
+def test_the_command_to_install_a_release_chooses_the_wheel_of_this_processor(page, tmp_path):
+    """The folder has small wheels of the same names for two processors; pip uses no index."""
+    version = WORKSPACE["package"]["version"]
+    (command,) = re.findall(r"^pip install .*", (ROOT / page).read_text(), re.MULTILINE)
+    for processor in ("x86_64", "aarch64"):
+        wheel_for(processor, version, tmp_path)
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "PIP_TARGET": str(tmp_path / "installed"),
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "installed" / "processor.txt").read_text() == platform.machine()
+
+
+def wheel_for(processor, version, folder):
+    """A wheel without code, which holds the name of its processor."""
+    tag = f"cp311-abi3-manylinux2014_{processor}"
+    about = f"narrows-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"narrows-{version}-{tag}.whl", "w") as archive:
+        archive.writestr("processor.txt", processor)
+        archive.writestr(f"{about}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n")
+        metadata = f"Metadata-Version: 2.1\nName: narrows\nVersion: {version}\nProvides-Extra: report\n"
+        archive.writestr(f"{about}/METADATA", metadata)
+        files = ("processor.txt", f"{about}/WHEEL", f"{about}/METADATA", f"{about}/RECORD")
+        archive.writestr(f"{about}/RECORD", "".join(f"{name},,\n" for name in files))
 
 
 @native

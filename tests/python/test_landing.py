@@ -49,4 +49,4 @@ def test_the_scenario_prints_the_output_that_is_shown(tmp_path, monkeypatch, nar
 
 def test_the_release_that_is_named_is_this_one():
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-    assert f"narrows-{version}-" in (ROOT / "README.md").read_text()
+    assert f"narrows=={version}\n" in (ROOT / "README.md").read_text()
