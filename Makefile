@@ -142,7 +142,7 @@ sdist: $(VENV)/ready ## Build the source distribution of the Python package into
 sdist-builds: sdist ## Build a wheel from the source distribution, as pip does where no wheel fits
 	rm -rf target/sdist
 	CARGO_TARGET_DIR=$(CURDIR)/target/sdist $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps \
-	  --no-cache-dir --wheel-dir target/sdist/wheels dist/narrows-*.tar.gz
+	  --no-cache-dir --wheel-dir target/sdist/wheels dist/narrows-[0-9]*.tar.gz
 
 first-result: ## Measure the time from `pip install` to the first table in a clean environment
 	@$(MAKE) --no-print-directory wheel-$$(uname -m)

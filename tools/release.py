@@ -71,8 +71,17 @@ PARTS = (
 )
 
 
+def remove_earlier(part: Part) -> None:
+    """Remove the part's files, of any version, from dist/, so that they do not count as built."""
+    for pattern in part.artifacts:
+        # pathlib refuses `**` within a name.
+        for path in DIST.glob(pattern.replace(VERSION, "[0-9]*").replace("**", "*")):
+            path.unlink()
+
+
 def build(part: Part) -> str:
     """Build one part; returns the reason of a failure, or nothing."""
+    remove_earlier(part)
     log = LOGS / f"{part.name}.log"
     with log.open("w", encoding="utf-8") as output:
         done = subprocess.run(
@@ -106,8 +115,8 @@ def reason(log: str) -> str:
 
 
 def checksums() -> list[str]:
-    """Write SHA256SUMS for `sha256sum --check`; returns the lines."""
-    files = sorted(path for path in DIST.iterdir() if path.is_file() and path.name != SUMS)
+    """Write SHA256SUMS of the artifacts of this version, for `sha256sum --check`; returns the lines."""
+    files = sorted({path for part in PARTS for pattern in part.artifacts for path in DIST.glob(pattern)})
     lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in files]
     (DIST / SUMS).write_text("".join(f"{line}\n" for line in lines))
     return lines
