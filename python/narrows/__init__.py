@@ -2,9 +2,26 @@
 
 import narrows
 
-scenario = narrows.load("scenarios/two-flows.toml")
-results = narrows.run(scenario, seeds=10)
-print(results.pandas("flows"))
+scenario = narrows.loads('''
+duration = "10s"
+
+[topology]
+kind = "dumbbell"
+rate = "50mbit"
+rtt = "30ms"
+
+[[flows]]
+cc = "cubic"
+
+[[flows]]
+cc = "bbr"
+''')
+results = narrows.run(scenario, seeds=2)
+for flow in results.flows.select(["run", "name", "goodput_bps"]).to_pylist():
+    print(flow)
+
+`narrows.load("my.toml")` reads a scenario from a file. Tables are Arrow tables. With the extra `pandas`,
+`results.pandas("flows")` gives a pandas frame.
 """
 
 from importlib import import_module

@@ -1,5 +1,6 @@
 """Without an optional dependency each command names the extra in one line; the others work."""
 
+import ast
 import importlib.util
 import os
 import platform
@@ -10,6 +11,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import narrows
 import pytest
 from narrows import extras
 
@@ -143,6 +145,50 @@ def test_a_simulation_and_its_tables_need_no_extra_in_python(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"
+
+
+ABSENT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@native
+@pytest.mark.parametrize("source", ["docs/reference/python.md", "help(narrows)"])
+def test_the_first_example_in_python_needs_no_extra_and_no_file(tmp_path, source):
+    if source == "help(narrows)":
+        example = re.search(
+            r"^import narrows\n.*?^    print\(.*?\n", narrows.__doc__, re.MULTILINE | re.DOTALL
+        )[0]
+    else:
+        text = (ROOT / source).read_text()
+        example = re.search(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
+    done = subprocess.run(
+        [sys.executable, "-c", ABSENT.format(absent=[*ALL, "pandas"]) + example],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT / "python"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [ast.literal_eval(line) for line in done.stdout.splitlines()]
+    assert [(row["run"], row["name"]) for row in rows] == [(0, "cubic"), (0, "bbr"), (1, "cubic"), (1, "bbr")]
+    assert all(row["goodput_bps"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("page", "how"), [("commands", "narrows COMMAND --help"), ("python", "help(narrows")]
+)
+def test_a_page_that_only_the_site_fills_tells_how_to_read_it(page, how):
+    head = (ROOT / f"docs/reference/{page}.md").read_text()[:500]
+    assert f"`{how}" in head and "`make docs`" in head
 
 
 @pytest.mark.parametrize(
