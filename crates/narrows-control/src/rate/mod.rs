@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use crate::feedback::header::Header;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Identifies a flow in its data direction.
+/// Identifies a flow by addresses and ports, in the direction of its data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FlowKey {
     /// Source address of the data.
@@ -255,14 +255,15 @@ pub enum Message {
     Poll,
     /// Switch to controller: the answer to `Poll`.
     Report(Report),
-    /// Controller to switch: this port is congested, or no longer.
+    /// Controller to switch: this port is congested, or is no longer congested.
     Congestion {
         /// The kind; `None` if the congestion is over.
         kind: Option<CongestionKind>,
         /// The port.
         port: PortId,
     },
-    /// A switch that sees a flow's data but no ACKs sends its allocation to the others (BRF-63).
+    /// A switch that sees a flow's data but not its ACKs sends the flow's allocation to the other switches
+    /// (BRF-63).
     FlowAdvertisement {
         /// The flow.
         key: FlowKey,
@@ -281,7 +282,7 @@ pub enum Message {
         port: PortId,
         /// The flow.
         key: FlowKey,
-        /// Whether it began; otherwise it ended.
+        /// Whether the flow began; if not, it ended.
         begun: bool,
         /// Its measured demand, L3 bytes/s, if that is below its grant.
         demand: Option<Rate>,
@@ -292,7 +293,7 @@ pub enum Message {
         port: PortId,
         /// Rates of flows, L3 bytes/s.
         flows: Vec<(FlowKey, Rate)>,
-        /// Rates for newcomers by destination, L3 bytes/s.
+        /// Rates for newcomers, by destination, L3 bytes/s.
         newcomers: Vec<(IpAddr, Rate)>,
     },
 }
@@ -345,7 +346,7 @@ pub trait RateController: Send {
     /// The name in scenarios and results, e.g. `brf`.
     fn name(&self) -> &'static str;
 
-    /// The port is up. Sets the first class rates.
+    /// The port has come up. The controller sets the first class rates.
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>);
 
     /// A data packet is about to join the controlled port's queue.
@@ -370,8 +371,8 @@ pub trait RateController: Send {
         false
     }
 
-    /// A data packet arrived for the port, before [`on_data`](RateController::on_data). Its header,
-    /// which may be [`Header::None`], may be rewritten.
+    /// A data packet has arrived for the port. The host calls this before
+    /// [`on_data`](RateController::on_data). Its header, which may be [`Header::None`], may be rewritten.
     fn on_arrival(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _port: &PortCounters) {}
 
     /// A data packet starts to leave, with `queued` L3 bytes behind it. Its header may be
@@ -419,7 +420,7 @@ pub trait RateController: Send {
         None
     }
 
-    /// This controller as one that takes counts instead of packets, if it supports that.
+    /// The interface through which this controller takes counts instead of packets; `None` if it has none.
     fn aggregated(&mut self) -> Option<&mut dyn aggregate::Aggregated> {
         None
     }

@@ -1,4 +1,4 @@
-//! The table of rate controllers. A new controller adds a line here.
+//! The table of rate controllers. To add a controller, add a line here.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
@@ -11,8 +11,8 @@ use crate::units::{Bytes, Time};
 /// Builds the domain's controller for ports with their parameters.
 type BuildDomain<P> = fn(Vec<(PortId, P)>, &Settings, Bytes, Time) -> Box<dyn DomainController>;
 
-/// Declares [`all`], [`build`] and [`build_domain`] from lines of `name, summary: parameter type =>
-/// constructor`, and `with domain` the constructor of the domain's controller if there is one.
+/// Declares [`all`], [`build`] and [`build_domain`] from lines of the form `name, summary: parameter type =>
+/// constructor`. A line may end with `with domain` and the constructor of the domain's controller.
 macro_rules! controllers {
     ($($name:literal, $summary:literal: $params:ty => $build:expr $(, with domain $domain:expr)?;)*) => {
         /// All controllers in the order of the table: (name, one-line summary).

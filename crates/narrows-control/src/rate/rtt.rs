@@ -12,9 +12,8 @@ pub(super) const RTT_MIN: Span = Span::from_micros(100);
 /// sender with false timestamps can slow the loop for all.
 pub(super) const RTT_MAX: Span = Span::from_secs(2);
 
-/// Weight of a sample above the estimate, as in TCP's srtt (RFC 6298). A sample below replaces the
-/// estimate: the estimate is the time until a new rate takes effect, and queueing delay is not part
-/// of that.
+/// Weight of a sample above the estimate, as in TCP's srtt (RFC 6298). A sample below the estimate replaces
+/// it. The estimate is the time until a new rate takes effect, and queueing delay is not part of that time.
 const WEIGHT: u64 = 8;
 /// Maximum weight of one sample, in multiples of the estimate. An outage of five seconds gives a
 /// sample of five seconds; gates and periods of that length would keep flows slow long afterwards.

@@ -1,8 +1,8 @@
 //! The SDN controller of a BRF domain: a pure state machine (BRF-63, BRF-73).
 //!
-//! It polls every port and evaluates the reports with the same [`Detector`] that a switch has. It
-//! tells a port that it is congested while that lasts, and once when it ends. It forwards
-//! advertisements to all other ports. The host delivers messages with the control network's delay
+//! It polls every port and evaluates the reports with the same [`Detector`] that a switch has. While a port
+//! is congested, the controller tells it so repeatedly; when the congestion ends, it tells the port once. It
+//! forwards advertisements to all other ports. The host delivers messages with the control network's delay
 //! `d_ctrl` each way.
 
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,7 @@ pub struct Sdn {
 }
 
 impl Sdn {
-    /// A controller of these ports. It polls them all at once first.
+    /// A controller of these ports. It begins by polling all of them at once.
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, now: Time) -> Self {
         let mut sdn = Sdn::default();
         for (port, params) in ports {

@@ -13,8 +13,8 @@ pub fn port(key: &FlowKey) -> Option<u16> {
     Some(key.sport.min(key.dport)).filter(|port| *port < FIRST_EPHEMERAL_PORT)
 }
 
-/// The network of the data's destination: its /24 for IPv4. The paper has no IPv6; a /48 is a site
-/// as a /24 is (RFC 6177).
+/// The network of the data's destination: its /24 for IPv4. The paper does not cover IPv6. For IPv6 it is the
+/// /48, which stands for a site as a /24 does (RFC 6177).
 pub fn network(key: &FlowKey) -> IpAddr {
     match key.daddr {
         IpAddr::V4(a) => IpAddr::V4(Ipv4Addr::from_bits(a.to_bits() & !0xff)),

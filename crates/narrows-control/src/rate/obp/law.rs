@@ -1,10 +1,10 @@
 //! The law of an OBP router's port: the bandwidth left on the link, and the resulting rate of a
 //! packet.
 //!
-//! Each of N flows takes all that is left at the same time. From one RTT to the next their sum S
-//! becomes a' (N C - (N - 1) S). It settles at N C a' / (1 + (N - 1) a') with equal shares if
-//! (N - 1) a' < 1. With more flows it oscillates. The excess drains by only 1 - a' per RTT, so it
-//! fills any buffer. OBP-1 has no remedy, and we add none.
+//! All of the N flows take the same remaining bandwidth at the same time. From one RTT to the next, the sum S
+//! of their rates becomes a' (N C - (N - 1) S). If (N - 1) a' < 1, S settles at N C a' / (1 + (N - 1) a')
+//! with equal shares. With more flows S oscillates. The excess shrinks by only 1 - a' per RTT, so it fills
+//! any buffer. OBP-1 has no remedy, and we add none.
 
 use super::params::Params;
 use crate::feedback::header::Obp;
@@ -30,8 +30,8 @@ impl Law {
     /// The deadline of [`next`](Law::next) has passed, or the capacity changed, which takes effect
     /// at once. `departed` L3 bytes have left the port so far, and `queued` wait.
     ///
-    /// AB is what the link could have sent in addition in the elapsed time, minus the queue (ours).
-    /// So nothing is left while there is a queue, however the departures fall into the interval.
+    /// AB is the amount that the link could have sent in addition in the elapsed time, minus the queue
+    /// (ours). So nothing is left while there is a queue, whatever the times of departure.
     pub fn on_interval(&mut self, now: Time, departed: Bytes, queued: Bytes, capacity: Rate) {
         if self.measured.is_none() {
             self.available = capacity;

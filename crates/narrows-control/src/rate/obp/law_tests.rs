@@ -55,7 +55,7 @@ fn the_queue_is_subtracted_from_the_bandwidth_left() {
     assert_eq!(answer(&full, Some(rate(1_000_000))), rate(900_000));
 }
 
-/// AB of one link and CB of another: the tightest link need not be the narrowest.
+/// AB comes from one link and CB from another, because the tightest link need not be the narrowest.
 #[test]
 fn the_minimum_over_ports_counts_for_each_field() {
     let (wide, narrow) = (port(C, 120_000, 0), port(rate(5_000_000), 10_000, 0));
@@ -87,8 +87,8 @@ fn number(usual: u64) -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    /// For any number of ports and any claim of the sender, the rate never exceeds the narrowest
-    /// link or the grant of the tightest one, and an additional router never raises it.
+    /// For any number of ports and any claim of the sender, the rate never exceeds the narrowest link or the
+    /// grant of the tightest link. An additional router never raises the rate.
     #[test]
     fn the_rate_is_the_minimum_of_the_path(
         ports in proptest::collection::vec((number(1_000_000_000), number(10_000_000), number(1_000_000)), 1..6),

@@ -2,9 +2,9 @@
 //! path, and senders take it.
 //!
 //! After the PACEC paper's quotation (IJECE 8(6), 2018, eq. 4): W(t0) = a AB(t0) + b CB(t0), with
-//! AB the bandwidth left on the tightest link and CB the capacity of the narrowest. It gives
-//! neither a and b nor the rule for later ACKs, and OBP's own publication was not available. The
-//! rest is ours (OBP-1). It is an optional baseline, not a reproduction.
+//! AB the bandwidth left on the tightest link and CB the capacity of the narrowest. The quotation gives
+//! neither a and b nor the rule for later ACKs, and OBP's own publication was not available. The rest is ours
+//! (OBP-1). This OBP is an optional baseline, not a reproduction.
 //!
 //! | module | idea |
 //! | --- | --- |

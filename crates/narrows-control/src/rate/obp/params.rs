@@ -14,11 +14,11 @@ pub struct Params {
     /// b: share of the narrowest link's capacity that a newcomer takes in addition (OBP-1). 0.1,
     /// ours.
     pub b: f64,
-    /// a': share of its own rate plus the bandwidth left that a flow takes later (OBP-1). With 1 a
-    /// full link keeps unequal shares. N flows settle only if (N - 1) a' < 1. 0.9, ours: two flows
-    /// settle.
+    /// a': share of its own rate plus the bandwidth left that a flow takes later (OBP-1). With a' = 1, a full
+    /// link keeps unequal shares. N flows settle only if (N - 1) a' < 1. The default of 0.9 is ours; with it,
+    /// two flows settle.
     pub a_later: f64,
-    /// Length of a port's measurements. 10 ms, ours, as RCP's.
+    /// Length of a port's measurements. The default of 10 ms is ours, as in RCP.
     pub interval: Span,
 }
 

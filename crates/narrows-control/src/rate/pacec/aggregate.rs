@@ -6,7 +6,7 @@ use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing}
 use crate::rate::{Action, FlowKey, Leaf};
 use crate::units::{Bytes, Rate, Time};
 
-/// The lowest rate that the option can express. A flow without a value would not be limited.
+/// The lowest rate that the option can express. A flow without a rate in its ACKs would not be limited.
 const LEAST: Rate = Rate::from_bytes_per_sec(1);
 
 impl Aggregated for PacecPort {
@@ -52,8 +52,8 @@ impl Aggregated for PacecPort {
         None
     }
 
-    /// The first newcomer takes the whole grant, as when its SYN is seen. Flows that begin
-    /// elsewhere get nothing here.
+    /// The first newcomer takes the whole grant, as it does when the controller sees its SYN. Flows that
+    /// begin at another port get no rate here.
     fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Option<Rate> {
         let rate = match newcomers {
             _ if !self.params.edge || !self.is_guided(self.at) => return None,

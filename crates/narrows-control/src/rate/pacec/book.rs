@@ -48,7 +48,7 @@ pub(super) struct Book {
     flows: Vec<Flow>,
     index: FxHashMap<FlowKey, usize>,
     most: usize,
-    /// One per route of the network. They are kept forever.
+    /// The paths, one for each route of the network. They are kept forever.
     pub(super) paths: Paths,
     numbers: FxHashMap<Vec<u32>, u32>,
     /// By link.

@@ -66,7 +66,7 @@ fn literal_with_a_period_of_delay_oscillates_with_period_four() {
     assert!(course[4..8].contains(&0.0) && course[4..8].contains(&50.0), "{course:?}");
 }
 
-/// PAC-19: 25, 37.5, 43.75 Mbit/s, each half of the way to 50, and never beyond.
+/// PAC-19: 25, 37.5, 43.75 Mbit/s. Each step goes half of the remaining way to 50 and never beyond.
 #[test]
 fn tv_p3_incremental_covers_half_of_the_distance() {
     let mut network =
@@ -115,8 +115,8 @@ fn background_traffic_is_not_allocated_and_its_queue_drains() {
     }
 }
 
-/// TV-P4 end to end, with eta. Flow b uses both links. In literal mode each path divides the
-/// residual for itself.
+/// TV-P4 with ports, controller and sources, and with eta. Flow b uses both links. In literal mode each path
+/// divides the residual for itself.
 #[test]
 fn pac_20_links_that_paths_share() {
     for mode in MODES {

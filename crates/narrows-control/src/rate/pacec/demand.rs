@@ -7,7 +7,7 @@ use crate::units::{Bytes, Rate, Span};
 const WINDOWS: u32 = 4;
 /// A flow that uses less than this share in all of them is limited elsewhere.
 const LIMITED: f64 = 0.9;
-/// A flow that uses this share in one of them is not limited. It must exceed 1 / [`HEADROOM`];
+/// A flow that uses this share in one of them is not limited. This share must exceed 1 / [`HEADROOM`];
 /// otherwise a limited flow would count as unlimited as soon as it got its request (as in BRF-39).
 const FULL: f64 = 0.95;
 /// A limited flow's request over its use.
@@ -20,7 +20,7 @@ const SAME: f64 = 0.1;
 pub(super) struct Meter {
     sent: Bytes,
     windows: u32,
-    /// Over these windows: maximum use, and minimum grant.
+    /// The maximum use and the minimum grant over these windows.
     peak: Rate,
     least: Rate,
     /// The flow's request; `None` if it has no limit.
@@ -28,7 +28,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// The flow sent this much.
+    /// Counts bytes that the flow has sent.
     pub(super) fn count(&mut self, size: Bytes) {
         self.sent += size;
     }
@@ -83,7 +83,7 @@ mod tests {
         Rate::from_bytes_per_sec(r)
     }
 
-    /// Windows with this use of this grant. Returns those that ended with a new demand.
+    /// Passes windows with this use of this grant. Returns the windows that ended with a new demand.
     fn run(meter: &mut Meter, windows: usize, used: u64, granted: u64) -> Vec<usize> {
         let told = |_: &usize| {
             meter.count(rate(used).bytes_in(TC));

@@ -17,8 +17,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 const REFRESH: u64 = 5;
 /// A change of a rate below a thousandth is not sent.
 const SAME: u64 = 1000;
-/// A flow is announced every `idle_after`. After this many missed announcements the flow, or its
-/// ingress, is gone.
+/// A flow is announced every `idle_after`. After this many missed announcements, the flow or its ingress is
+/// assumed to be gone.
 const MISSED: u64 = 4;
 /// Periods between two removals of unused destinations.
 const FORGET: u64 = 100;
@@ -37,7 +37,7 @@ pub struct Pacec {
     floor: u64,
     /// A flow that was not announced for this long is removed.
     kept: Span,
-    /// The ports, sorted. Other vectors have the same order.
+    /// The ports, sorted. The other vectors of links have the same order.
     ports: Vec<PortId>,
     links: Vec<Link>,
     matrix: Matrix,
@@ -57,24 +57,24 @@ pub struct Pacec {
 /// Sums over the flows of a path.
 #[derive(Copy, Clone, Debug, Default)]
 struct OfPath {
-    /// All of its links are known, so its flows may get rates.
+    /// Whether all links of the path are known. Only then may its flows get rates.
     known: bool,
-    /// Greedy flows, and all flows.
+    /// Number of greedy flows, and number of all flows.
     greedy: u64,
     flows: u64,
     /// Index of the greedy flows' claim.
     claim: usize,
     /// Sum of their last rates, bytes/s.
     granted: u64,
-    /// r_max of each of its flows in literal mode, bytes/s.
+    /// r_max of each of the path's flows in literal mode, bytes/s.
     literal: u64,
 }
 
 impl Pacec {
     /// A controller of these ports, without flows. Full packets are `mtu` bytes long.
     ///
-    /// The first port determines the period and literal mode for all. The other two modes may
-    /// differ: a port whose counters do not separate classes of traffic is [`Mode::Incremental`]
+    /// The first port determines, for all ports, the period and whether the mode is literal. The other two
+    /// modes may differ: a port whose counters do not separate classes of traffic is [`Mode::Incremental`]
     /// next to [`Mode::Resolved`] ones.
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, mtu: Bytes, now: Time) -> Self {
         let mut ports: Vec<_> = ports.into_iter().collect();
@@ -109,12 +109,12 @@ impl Pacec {
         }
     }
 
-    /// Flows that it knows.
+    /// Number of flows that the controller knows.
     pub fn flows(&self) -> usize {
         self.book.flows().len()
     }
 
-    /// The last update's rate of a flow.
+    /// A flow's rate according to the last update.
     pub fn granted(&self, key: &FlowKey) -> Option<Rate> {
         self.book.get(key).map(|flow| Rate::from_bytes_per_sec(flow.granted))
     }
@@ -227,7 +227,7 @@ impl Pacec {
         }
     }
 
-    /// Equation 9: every path divides the smallest residual of its links (PAC-13, PAC-14),
+    /// Equation 9: every path divides the smallest residual of its links among its flows (PAC-13, PAC-14),
     /// independently of other paths.
     fn divide(&mut self) {
         let mut flows_on = vec![0u64; self.links.len()];

@@ -41,7 +41,7 @@ impl Domain {
         self.hear(at, from, Message::Flow { port: from, key: key(n), begun: true, demand: None })
     }
 
-    /// Idle links of these Mbit/s report twice.
+    /// Links with these capacities in Mbit/s are idle and report twice.
     fn reports(&mut self, ports: &[(PortId, f64)]) {
         for (port, capacity) in ports {
             for at in [0, 10] {
@@ -193,8 +193,8 @@ fn a_destination_unused_for_a_minute_is_removed() {
     assert!(last > ms(59_500) && last < ms(65_500), "{last:?}");
 }
 
-/// PAC-24 and PAC-16 in literal mode: three flows on two paths, then a link without residual
-/// capacity.
+/// PAC-24 and PAC-16 in literal mode. The first case is three flows on two paths, the second is a link
+/// without residual capacity.
 #[test]
 fn literal_without_reports_is_a_share_of_the_link_and_a_floor_can_be_set() {
     let params = Params { mode: Mode::Literal, floor_packets: Some(2.0), ..Params::default() };

@@ -1,23 +1,23 @@
 //! Max-min fair rates across many links: progressive filling (PAC-18; Bertsekas and Gallager, *Data Networks*, sec. 6.5.2).
 //!
-//! All rates rise together from the floor. A flow stops at its demand, or when one of its links,
-//! its bottleneck, is full. The *level* of a link is the rate at which it would be full if it were
-//! next. A level never falls while flows stop below it, so the heap may hold outdated levels; they
-//! are updated when they reach the top. Rates are whole bytes/s and levels are rounded down, so the
-//! sum on a link exceeds its capacity only if the floors alone do.
+//! All rates rise together from the floor. A flow stops at its demand, or when one of its links is full; this
+//! link is its bottleneck. The *level* of a link is the rate at which the link would be full if it were the
+//! next link to fill. A level never falls while flows stop below it, so the heap may hold outdated levels;
+//! they are updated when they reach the top. Rates are whole bytes/s and levels are rounded down, so the sum
+//! on a link exceeds its capacity only if the floors alone do.
 //!
-//! O(claims * (log claims + hops) + stops * log links). A change of one link often affects most of
-//! the network, so the level always rises from the floor. The sorted lists (claims by path, paths
-//! by link, demands by size) are reused if claims and paths are unchanged or few demands changed.
-//! If capacities are unchanged too, so are the rates (`benches/pacec.rs`).
+//! The cost is O(claims * (log claims + hops) + stops * log links). A change of one link often affects most
+//! of the network, so every run starts again from the floor. The sorted lists (claims by path, paths by link,
+//! demands by size) are reused if claims and paths are unchanged or few demands changed. If capacities are
+//! unchanged too, so are the rates (`benches/pacec.rs`).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 pub use crate::rate::waterfill::UNBOUNDED;
 
-/// With more changed demands than this, the list is sorted again. Up to this number, each changed
-/// demand is moved in the sorted list.
+/// Up to this many changed demands, each of them is moved in the sorted list. With more, the list is sorted
+/// again.
 const FEW: usize = 16;
 
 /// Paths by number, each with its links.
@@ -183,9 +183,9 @@ pub struct Filler {
     flows_on: Vec<u64>,
     paths_of: Groups,
     claims_of: Groups,
-    /// Claims with a bound by demand.
+    /// Claims whose flows stop at their demand.
     bounded: Vec<(u64, u32)>,
-    /// Level and number of links. Some levels are too low.
+    /// Pairs of a level and the number of its link. Some levels are outdated and too low.
     levels: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
@@ -304,9 +304,8 @@ impl Filler {
         &self.progress.rates
     }
 
-    /// The rate that another flow on this path could have without taking from others, bytes/s. On a
-    /// full link less than a byte/s per flow is left, so the result never exceeds the other flows'
-    /// rates.
+    /// The rate that an additional flow on this path could have without taking from others, bytes/s. On a
+    /// full link less than a byte/s per flow is left, so the result never exceeds the other flows' rates.
     pub fn spare(&self, hops: &[u32]) -> u64 {
         let left = |link: &u32| self.progress.left.get(*link as usize).copied();
         hops.iter().filter_map(left).min().unwrap_or(UNBOUNDED)

@@ -78,7 +78,7 @@ impl Topology for Routes {
 pub(super) struct Port {
     pub(super) control: PacecPort,
     pub(super) counters: PortCounters,
-    /// Other traffic here, which does not follow rates.
+    /// Other traffic on this link, which does not follow rates.
     pub(super) background: Rate,
     /// Its reports are lost.
     pub(super) lost: bool,
@@ -89,7 +89,7 @@ pub(super) struct Source {
     pub(super) rate: Rate,
     /// The data it has to send.
     pub(super) demand: Rate,
-    /// It has not begun, or has ended.
+    /// The flow has not begun, or has ended.
     pub(super) off: bool,
 }
 
@@ -108,7 +108,8 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Links of these Mbit/s, and flows over these ports that have not begun.
+    /// A network of links with these capacities in Mbit/s, and of flows over these ports. The flows begin
+    /// later.
     pub(super) fn new(params: Params, links: &[f64], paths: &[&[PortId]], delay: Span) -> Self {
         let port = |(at, capacity): (usize, &f64)| Port {
             control: PacecPort::new(params.clone(), at as u32 + 1, MTU),
@@ -149,7 +150,7 @@ impl Network {
         self.routes.path(&self.sources[n].key)
     }
 
-    /// A handshake without delay and without bytes.
+    /// Passes a handshake that takes no time and no bytes.
     pub(super) fn begin(&mut self, n: usize) {
         self.sources[n].off = false;
         self.data(n, SYN, Bytes::ZERO);

@@ -3,10 +3,10 @@
 //! PAC-22).
 //!
 //! A port does not know whether a flow begins at its switch. With `edge` it announces all flows.
-//! The controller knows the routes. For flows of other ports it answers that this port does not
-//! limit them ([`Rate::MAX`]). Until that answer arrives, both ports write into a SYN-ACK and the
-//! smaller value stands, so a flow may begin at the floor. Set `edge = false` at ports
-//! without hosts to avoid that.
+//! The controller knows the routes. For flows that begin elsewhere the controller answers that this port does
+//! not limit them ([`Rate::MAX`]). Until that answer arrives, both ports may write into a SYN-ACK. The
+//! smaller value stands, so a flow may begin at the floor. Set `edge = false` at ports without hosts to avoid
+//! that.
 
 use core::net::IpAddr;
 
@@ -23,7 +23,7 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// A flow that becomes silent is known to follow rates for this long.
+/// For this long the port remembers that a silent flow follows rates.
 const REMEMBERED: Span = Span::from_secs(60);
 /// Periods after which the rate for newcomers is too old. The controller repeats it every fifth
 /// period.
@@ -43,7 +43,7 @@ pub struct PacecPort {
     /// The rate for newcomers to each destination from the controller's last message, and the
     /// amount newcomers have taken since.
     offers: FxHashMap<IpAddr, Rate>,
-    /// The smallest of them, for a newcomer with an unknown destination.
+    /// The smallest of these rates, for a newcomer with an unknown destination.
     least_offer: Rate,
     offered_at: Time,
     taken: Rate,
@@ -105,8 +105,8 @@ impl PacecPort {
         (offered - self.taken).max(self.floor)
     }
 
-    /// Whether the controller works, or may work. A flow that gets its rate by messages keeps it in
-    /// any case (PAC-4).
+    /// Whether the controller works, or may still work. A flow that gets its rate by messages keeps it in any
+    /// case (PAC-4).
     pub(super) fn is_guided(&self, now: Time) -> bool {
         self.params.signal == Signal::OutOfBand || now.since(self.heard) < ABANDONED
     }
@@ -186,7 +186,7 @@ impl PacecPort {
         }
     }
 
-    /// Ends silent flows. Measures the others and announces them when due.
+    /// Ends silent flows. Measures all other flows and announces them when they are due.
     fn end_window(&mut self, now: Time, actions: &mut Vec<Action>) {
         let window = now.since(self.window_from);
         self.window_from = now;
@@ -331,8 +331,8 @@ impl RateController for PacecPort {
         })
     }
 
-    /// The smaller of two values stands, as in BRF-61. The other writer may limit the flow in
-    /// another way.
+    /// The smaller of two values stands, as in BRF-61. The writer of the other value may limit the flow for
+    /// another reason.
     fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate> {
         if packet.flags.rst {
             self.close(&packet.key, actions);

@@ -392,7 +392,7 @@ fn counts_replace_packets() {
     assert_eq!(standing, Standing::Gone);
 }
 
-/// PAC-22, granted before the controller learns of the flow.
+/// PAC-22: the port grants a rate before the controller knows the flow.
 #[test]
 fn the_first_newcomer_gets_the_rest_and_others_the_floor() {
     let mut port = Port::new(in_band());

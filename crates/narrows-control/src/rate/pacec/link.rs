@@ -6,8 +6,8 @@ use super::utilisation::{Sample, Samples, residual};
 use crate::rate::Report;
 use crate::units::{Bytes, Rate, Time};
 
-/// Periods (or reports, if those are rarer) for which the last samples replace missing ones
-/// (PAC-24). Also the maximum length of a sample, because reports may be lost.
+/// Number of periods (or of reports, if they are rarer) for which the last samples replace missing ones
+/// (PAC-24). It is also the maximum length of a sample, because reports may be lost.
 const STALE: u32 = 3;
 
 /// The counters of the last report.
@@ -28,7 +28,7 @@ pub(super) struct Link {
     coming: Samples,
     /// Samples of the last period that had any.
     samples: Samples,
-    /// Periods since then, including the one that just ended.
+    /// Number of periods since that period, including the one that just ended.
     silent: u32,
     /// Periods between two reports, at least one.
     every: u32,
@@ -52,9 +52,9 @@ impl Link {
         self.base.is_some()
     }
 
-    /// Processes a report. An outdated one is ignored, unless the port was silent so long that its
-    /// clock may have restarted. Counters that decreased, or that span more than two periods,
-    /// restart the measurement and give no sample.
+    /// Processes a report. An outdated report is ignored, unless the port was silent for so long that its
+    /// clock may have restarted. Counters that decreased, or that span more than two periods, restart the
+    /// measurement and give no sample.
     pub(super) fn on_report(&mut self, report: &Report) {
         if self.base.is_some_and(|base| report.at <= base.at) && self.silent <= self.patience() {
             return;
@@ -86,7 +86,7 @@ impl Link {
         self.samples.utilisation(self.capacity, self.params.queue_weight(), self.params.sample)
     }
 
-    /// There are no recent samples: the link's flows share eta * C (PAC-24).
+    /// Whether recent samples are missing. In that case the link's flows share eta * C (PAC-24).
     pub(super) fn is_blind(&self) -> bool {
         self.silent > self.patience() || self.samples.is_empty()
     }

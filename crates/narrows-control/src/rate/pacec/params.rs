@@ -15,8 +15,8 @@ pub enum Mode {
     /// Max-min fair shares of the capacity that other traffic leaves (PAC-18).
     #[default]
     Resolved,
-    /// The same shares, of a capacity that is approached in steps and needs only counters of all
-    /// traffic (PAC-19).
+    /// The same shares of another capacity: it is approached in steps, and needs only counters of all traffic
+    /// (PAC-19).
     Incremental,
 }
 
@@ -36,8 +36,8 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::E
     f64::deserialize(deserializer).map(Some)
 }
 
-/// Parameters of PACEC. Sample and samples apply to the domain, and so does literal mode: the
-/// controller uses its first port's.
+/// Parameters of PACEC. `sample`, `samples` and literal mode apply to the whole domain: the controller uses
+/// the values of its first port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
@@ -51,7 +51,7 @@ pub struct Params {
     pub samples: u32,
     /// Share of the link to allocate (PAC-18). 0.98. Literal mode allocates all.
     pub eta: f64,
-    /// w_q: weight of the queue in the utilisation (PAC-15). Default: Ts / Tc, in literal mode 1.
+    /// w_q: weight of the queue in the utilisation (PAC-15). The default is Ts / Tc, and 1 in literal mode.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub queue_weight: Option<f64>,
     /// w_q': share of the mean queue to drain in one Tc, in resolved mode (PAC-18). 1.

@@ -187,7 +187,7 @@ proptest! {
     }
 }
 
-/// Capacity; background and queue of a sample.
+/// The capacity of a link, and background traffic and queue of a sample.
 type Link = (u64, u64, u64);
 
 /// Routes over some of the first ports, each at most once.

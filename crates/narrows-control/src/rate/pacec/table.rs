@@ -11,7 +11,7 @@ use crate::units::{Rate, Time};
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Active,
-    /// No data for `idle_after`.
+    /// The flow has sent no data for `idle_after`.
     Idle,
     /// FIN was seen. Later data is retransmitted.
     Closed,
@@ -33,14 +33,15 @@ pub(super) struct Flow {
     pub(super) granted: Option<Rate>,
     /// The rate last sent to the source out of band, and when.
     pub(super) told: Option<(Rate, Time)>,
-    /// In band: when the next rate may be written, and the value before the last write.
+    /// For in-band signalling: when the next rate may be written, and the value of this before the last
+    /// write.
     pub(super) gate: Time,
     pub(super) gate_before: Time,
     pub(super) meter: Meter,
 }
 
 impl Flow {
-    /// A flow that begins and is announced, with `initial` until the controller answers.
+    /// A flow that begins and is announced. Its rate is `initial` until the controller answers.
     pub(super) fn new(now: Time, key: FlowKey, initial: Option<Rate>) -> Self {
         Flow {
             key,
@@ -57,7 +58,7 @@ impl Flow {
         }
     }
 
-    /// The controller says that it begins at another port.
+    /// Whether the controller says that the flow begins at another port.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.granted == Some(Rate::MAX)
     }

@@ -10,7 +10,7 @@ use crate::units::{Bytes, Rate, Span};
 pub struct Sample {
     /// Y: bytes that left the port, all traffic.
     pub passed: Bytes,
-    /// The part of it that does not follow rates.
+    /// The part of Y that comes from traffic that does not follow rates.
     pub background: Bytes,
     /// Q: bytes queued at the end.
     pub queued: Bytes,
@@ -30,7 +30,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Adds a sample. One of zero length is ignored.
+    /// Adds a sample. A sample of zero length is ignored.
     pub fn add(&mut self, sample: Sample) {
         if sample.span == Span::ZERO {
             return;
@@ -48,7 +48,7 @@ impl Samples {
     }
 
     /// I_i(s) of equation 6 in the units of PAC-15, for samples of `ts` each and the weight w_q of
-    /// the queue. It exceeds 1 if the link is overloaded. Samples have weight by length. A link
+    /// the queue. It exceeds 1 if the link is overloaded. Each sample is weighted by its length. A link
     /// without capacity is full.
     pub fn utilisation(&self, capacity: Rate, queue_weight: f64, ts: Span) -> f64 {
         if capacity == Rate::ZERO || ts == Span::ZERO {
@@ -101,7 +101,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// For this many links and periods, all idle.
+    /// A matrix for this many links and periods, in which all links are idle.
     pub fn new(links: usize, periods: usize) -> Self {
         let periods = periods.max(1);
         Matrix { periods, cells: vec![0.0; links.saturating_mul(periods)], ended: 0 }
@@ -138,7 +138,7 @@ mod tests {
         Rate::from_f64(rate * 125_000.0)
     }
 
-    /// From bits passed and queued.
+    /// A sample from bits passed and bits queued.
     fn samples(figures: &[(u64, u64)]) -> Samples {
         let mut samples = Samples::default();
         for (passed, queued) in figures {

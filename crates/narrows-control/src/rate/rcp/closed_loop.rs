@@ -2,10 +2,10 @@
 //! rate they were told d ago, over one link of 10 Gbit/s with an unlimited queue.
 //!
 //! Time advances in slots, ten per update (RCP) or per RTT (XCP). In each slot the flows send, the
-//! queue holds what the link cannot carry, and a told rate reaches the port d later. The queue does
-//! not lengthen the RTT, and the port knows d: the test examines the law, not its estimate of d.
-//! RCP's flows start with the port's first rate (0.05 * C each, a flash crowd if there are many).
-//! XCP's start alternately at 0.05 and 0.95 of C / N.
+//! queue holds what the link cannot carry, and a told rate reaches the port d later. The queue does not
+//! lengthen the RTT, and the port knows d. The test thus examines only the law, without the estimate of d.
+//! RCP's flows start with the port's first rate (0.05 * C each, a flash crowd if there are many). XCP's start
+//! alternately at 0.05 and 0.95 of C / N.
 //!
 //! The last quarter of 200 RTTs decides the result:
 //!
@@ -29,7 +29,8 @@ const RTTS: usize = 200;
 /// Slots per update, or per RTT.
 const SLOTS: u64 = 10;
 
-/// A loop: the RTT, the number of flows, and the port's assumed capacity over the actual one.
+/// A loop: the RTT, the number of flows, and the ratio of the capacity that the port assumes to the actual
+/// one.
 #[derive(Copy, Clone, Debug)]
 struct Setting {
     rtt: Span,
@@ -54,7 +55,7 @@ impl Setting {
 struct Link {
     setting: Setting,
     slot: f64,
-    /// Total slots, and slots so far.
+    /// The total number of slots, and the number so far.
     slots: usize,
     at: usize,
     queued: f64,
@@ -63,7 +64,7 @@ struct Link {
     /// The last slot with a rate outside 5 %.
     unsettled: usize,
     peak: f64,
-    /// For the last quarter: rates over C / N, maximum queue of its two halves, bytes carried.
+    /// Figures of the last quarter: rates over C / N, maximum queue of its two halves, bytes carried.
     least: f64,
     most: f64,
     queue: [f64; 2],
@@ -128,8 +129,8 @@ impl Link {
         }
     }
 
-    /// The result; RTTs until it settled; maximum queue, in C * d. For the last quarter: minimum
-    /// and maximum rate, in C / N, maximum queue, and utilisation.
+    /// The result, the number of RTTs until it settled, and the maximum queue in C * d. Then figures of the
+    /// last quarter: minimum and maximum rate in C / N, maximum queue, and utilisation.
     fn row(&self) -> String {
         let word = self.word();
         let bdp = self.setting.bdp();
@@ -231,11 +232,11 @@ fn table(flows: &[usize], told: f64) -> String {
     table
 }
 
-/// A behaviour snapshot: any change of behaviour changes this table. Every cell settles, even with
-/// constants without a margin, where RCP-6 predicts ringing for long RTTs. At rest the queue is
-/// empty, so the term with beta vanishes, and alpha alone is stable up to pi/2. (Real packets leave
-/// a queue behind their bursts; they are not modelled.) The cost comes earlier: a flash crowd
-/// builds a queue of many C * d (RCP-7).
+/// This table is a snapshot: any change of the laws' behaviour changes it. Every cell settles, even with
+/// constants without a margin, where RCP-6 predicts ringing for long RTTs. At rest the queue is empty, so the
+/// term with beta vanishes, and alpha alone is stable up to pi/2. (Real packets leave a queue behind their
+/// bursts; they are not modelled.) The cost comes earlier: a flash crowd builds a queue of many C * d
+/// (RCP-7).
 #[test]
 fn with_the_true_capacity() {
     let table = table(&[1, 10, 100, 1000], 1.0);
@@ -243,8 +244,8 @@ fn with_the_true_capacity() {
 }
 
 /// A port that overestimates the link (for example by uncounted framing) never reaches an empty
-/// queue, so linear theory applies. Where 1000 flows of the default law ring at T = d, that is the
-/// tail of the flash crowd: the queue takes 130 RTTs to drain, and the rest decays by half a per
+/// queue, so linear theory applies. Where 1000 flows of the default law ring at T = d, the cause is the end
+/// of the flash crowd: the queue takes 130 RTTs to drain, and the remaining deviation shrinks by half a per
 /// cent per RTT.
 #[test]
 fn with_a_tenth_more_than_the_true_capacity() {

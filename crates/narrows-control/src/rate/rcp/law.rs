@@ -120,7 +120,8 @@ impl Law {
         self.updated.map_or(Time::ZERO, |at| at + self.rtt().min(self.params.interval_max))
     }
 
-    /// Minimum and maximum rate, bytes/s (RCP-3). A capacity below the minimum is the rate.
+    /// Minimum and maximum rate, bytes/s (RCP-3). If the capacity is below the minimum rate, the rate is the
+    /// capacity.
     pub fn bounds(&self) -> (f64, f64) {
         let most = self.target();
         ((FLOOR / self.rtt).min(most), most)
@@ -149,14 +150,14 @@ impl Law {
         self.clip();
     }
 
-    /// In this order NaN becomes the minimum.
+    /// The calls are in this order so that NaN becomes the minimum.
     fn clip(&mut self) {
         let (least, most) = self.bounds();
         self.rate = self.rate.max(least).min(most);
     }
 
-    /// RCP-2. A longer average is adopted within an RTT. A shorter one is adopted more slowly the
-    /// smaller the rate is, because it may come from a few of many flows.
+    /// RCP-2. A longer average is adopted within an RTT. A shorter average may come from a few of many flows,
+    /// so it is adopted more slowly, in proportion to the rate.
     fn learn_rtt(&mut self, elapsed: f64) {
         let (told, by) = (core::mem::take(&mut self.told), core::mem::take(&mut self.told_by));
         if by <= 0.0 {

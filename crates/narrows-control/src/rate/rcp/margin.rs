@@ -6,8 +6,7 @@
 
 use core::f64::consts::{FRAC_PI_2, PI, SQRT_2};
 
-/// Phase margin in radians for continuous updates (T -> 0). If it is negative, small disturbances
-/// grow.
+/// Phase margin in radians for continuous updates (T -> 0). With a negative margin, small disturbances grow.
 pub(super) fn margin(alpha: f64, beta: f64) -> f64 {
     let square = alpha * alpha;
     let crossover = ((square + (square * square + 4.0 * beta * beta).sqrt()) / 2.0).sqrt();
@@ -113,9 +112,8 @@ fn once_per_rtt_the_criterion_agrees_with_the_recursion() {
     }
 }
 
-/// RCP's defaults are stable by both criteria, the published constants by neither. XCP's constants
-/// are stable by Katabi's bound for the continuous loop, but not with the discrete control
-/// interval.
+/// RCP's defaults are stable by both criteria. The published constants are stable by neither. XCP's constants
+/// are stable by Katabi's bound for the continuous loop, but not with the discrete control interval.
 #[test]
 fn stability_of_the_constants_by_both_criteria() {
     assert!(beta_max_once_per_rtt(0.4) > 0.226 && beta_max(0.4) > 0.226);

@@ -2,9 +2,9 @@
 //!
 //! The laws see two differences. A flow's reports coincide with readings of the counts, so the time
 //! between them is a multiple of the reading interval, and all flows of a port may report at once.
-//! And a decision stands until the next reading, while BDR's count decays. It is therefore read as
-//! of the middle of that time. (Otherwise BDR's rates were 2.5 % low with readings every 10 ms and
-//! tau = 200 ms.)
+//! And a decision stands until the next reading, while BDR's count decays. The count is therefore evaluated
+//! for the middle of that time. (Otherwise BDR's rates were 2.5 % low with readings every 10 ms and tau = 200
+//! ms.)
 
 use super::table::FlowId;
 use super::{Law, Uniform};

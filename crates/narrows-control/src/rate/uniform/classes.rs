@@ -5,15 +5,15 @@
 //! rest for rated flows. All may borrow up to the link, UDP too (unlike BRF-23).
 //!
 //! Traffic of other flows beyond their guarantee is borrowed, and returns to rated flows on demand.
-//! The law must not see it: it would attribute CUBIC's queue to its own flows and give them
-//! nothing.
+//! The law must not see borrowed traffic. Otherwise it would attribute CUBIC's queue to its own flows and
+//! give them nothing.
 
 use crate::rate::brf::{LEAST_RATE, Params};
 use crate::rate::{Action, Class};
 use crate::units::{Bytes, Rate, Span};
 
-/// Unused guarantee that may be used later at once, so that bursts within the guarantee on average
-/// count fully.
+/// Amount of unused guarantee that a class may use later at once. Bursts that stay within the guarantee on
+/// average then count fully.
 const SAVED: Span = Span::from_millis(100);
 
 /// The guarantee of other TCP and of UDP, each.
@@ -38,7 +38,7 @@ pub(super) struct Guarantee {
 }
 
 impl Guarantee {
-    /// The traffic within the guarantee out of what passed in `elapsed`.
+    /// The part of the traffic in `elapsed` that is within the guarantee.
     pub(super) fn within(&mut self, link: Rate, elapsed: Span, passed: Bytes) -> Bytes {
         let share = share(link);
         let saved = self.unused.min(share.bytes_in(SAVED));

@@ -32,7 +32,7 @@ pub(super) struct Net {
     pub(super) port: PortCounters,
     pub(super) senders: Vec<Sender>,
     pub(super) actions: Vec<Action>,
-    /// The maximum that waited.
+    /// The maximum of the waiting bytes.
     pub(super) longest: Bytes,
 }
 

@@ -12,7 +12,7 @@ use crate::rate::half_open::Side;
 use crate::rate::{PacketInfo, RateOption};
 use crate::units::{Bytes, Span, Time};
 
-/// The table is scanned this often, a part of it at each timer.
+/// Time for one scan of the whole table. Each timer scans a part of it.
 const SWEEP_EVERY: Span = Span::from_millis(200);
 
 impl<L: Law> Uniform<L> {
@@ -176,8 +176,8 @@ impl<L: Law> Uniform<L> {
         false
     }
 
-    /// When the ACK of the flow's last data reaches its sender. Until then the flow lives without
-    /// sending.
+    /// The time at which the ACK of the flow's last data reaches its sender. Until then the flow counts as
+    /// alive without sending.
     fn acknowledged(&self, id: FlowId) -> Time {
         let Some(flow) = self.table.get(id) else { return Time::ZERO };
         flow.last_data + flow.rtt().unwrap_or(self.ageing.rtt_default)
@@ -200,7 +200,7 @@ impl<L: Law> Uniform<L> {
         self.table.remove(id);
     }
 
-    /// Ages the part of the table that is due.
+    /// Scans the part of the table that is due, and removes or idles flows by age.
     pub(super) fn sweep(&mut self, now: Time) {
         let slots = self.table.slots();
         let passed = now.since(self.swept).min(SWEEP_EVERY);

@@ -14,9 +14,9 @@
 //! | `aggregate` | counts instead of packets |
 //! | `classes` | the link's division into three classes |
 //!
-//! Two features of BRF are missing. Flows whose ACKs take another path cannot get a rate; they are
-//! not advertised to other switches and count as other TCP. Bandwidth left over by flows limited at
-//! another switch is redistributed only by the law itself.
+//! Two features of BRF are missing. Flows whose ACKs take another path cannot get a rate: they are not
+//! advertised to other switches, and count as other TCP. Bandwidth left over by flows limited at another
+//! switch is redistributed only by the law itself.
 
 mod aggregate;
 pub mod bdr;
@@ -68,7 +68,7 @@ pub(super) fn check_max_flows(found: usize) -> Result<(), String> {
 pub struct Port {
     /// Capacity as told.
     pub capacity: Rate,
-    /// L3 bytes queued of rated flows. The queues of others do not delay them.
+    /// L3 bytes of rated flows that are queued. The queues of other traffic do not delay rated flows.
     pub queued: Bytes,
     /// Limit of the queue in full packets, if there is one.
     pub limit: Option<Bytes>,
@@ -117,7 +117,7 @@ pub trait Law: Send {
     fn rate(&self, now: Time) -> Rate;
     /// The rate that the `newcomers`-th newcomer from now on would have.
     fn grant(&self, now: Time, newcomers: u64) -> Rate;
-    /// The minimum rate that a flow with this RTT is told.
+    /// The minimum rate that a flow with this RTT gets as feedback.
     fn least(&self, _rtt: Span) -> Rate {
         Rate::from_bytes_per_sec(1)
     }
@@ -138,7 +138,7 @@ struct Seen {
 struct Meter {
     /// `None` before the first reading, because the time of the counts until then is unknown.
     seen: Option<Seen>,
-    /// Arrivals and departures of other TCP and of UDP.
+    /// Arrivals and departures of other TCP, and of UDP.
     guarantees: [[classes::Guarantee; 2]; 2],
 }
 
@@ -169,7 +169,7 @@ pub struct Uniform<L> {
     ageing: Ageing,
     table: Table,
     half_open: HalfOpenTable,
-    /// At the last reading.
+    /// The state at the last reading.
     port: Port,
     meter: Meter,
     /// The link's rate for which the classes were computed.
@@ -191,8 +191,8 @@ struct Ageing {
 }
 
 impl<L: Law> Uniform<L> {
-    /// A port under `law` that keeps at most this many flows. Further flows are told the rate too,
-    /// but the law does not see them.
+    /// A port under `law` that keeps at most this many flows. Further flows get the rate too, but the law
+    /// does not see them.
     pub fn new(law: L, max_flows: usize) -> Self {
         let p = brf::Params::resolved();
         Uniform {
@@ -232,8 +232,8 @@ impl<L: Law> Uniform<L> {
     }
 }
 
-/// The rate that the port writes into an ACK with this option when `rate` is its own (BRF-61).
-/// Values are compared as rates, at the code's precision (BRF-8).
+/// The rate that the port writes into an ACK with this option, if the port's own rate is `rate` (BRF-61).
+/// Values are compared as rates, with the precision of the rate code (BRF-8).
 fn stamp(rate: Rate, option: RateOption) -> Option<Rate> {
     match option {
         RateOption::Assigned(value) if as_heard(rate) > value => None,

@@ -42,7 +42,7 @@ fn signal_selects_the_form() {
     assert_eq!(wrong.to_string(), "max_flows is 0, but must be from 1 to 2^31");
 }
 
-/// N flows get 1/N each with almost no queue, and so do the others when one ends.
+/// N flows get 1/N each with almost no queue. When one ends, the others share the link in the same way.
 #[test]
 fn flows_share_equally_with_packets_and_with_counts() {
     for (kind, near) in [("rcp", 0.04), ("bdr", 0.12)] {
@@ -142,7 +142,7 @@ fn an_idle_flow_is_not_counted_and_begins_again() {
     assert!(after < alone.mul_f64(0.8), "half a newcomer: {alone:?}, {after:?}");
 }
 
-/// BRF-61: the smallest on the path, compared as the code can say it.
+/// BRF-61: the smallest rate on the path stands, and rates are compared with the precision of the rate code.
 #[test]
 fn the_smallest_rate_on_the_path_stands() {
     let rate = Rate::from_bytes_per_sec;
@@ -179,7 +179,7 @@ fn every_ack_of_a_flow_that_asks_has_a_rate() {
     }
 }
 
-/// BRF-104: any number of forged SYNs and data is not counted, and the table forgets them.
+/// BRF-104: forged SYNs and data are not counted, however many arrive, and the table forgets them.
 #[test]
 fn forged_packets_have_a_small_and_short_effect() {
     let mut net = net("bdr", 0);

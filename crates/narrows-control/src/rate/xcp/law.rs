@@ -3,9 +3,9 @@
 //! (fairness).
 //!
 //! Headers are untrusted, so their values are bounded. An RTT counts as at most `rtt_max`, and a
-//! packet without one counts only as traffic. An interval hands out, or takes back, no more than
-//! was computed. Values that no integer can hold saturate. Within these bounds the law trusts its
-//! senders: a large negative Delta takes all of res_neg (XCP-4), and a large X takes all of
+//! packet without one counts only as traffic. In an interval, the port hands out or takes back no more than
+//! it has computed. A value that is too large for an integer becomes the largest one. Within these bounds the
+//! law trusts its senders: a large negative Delta takes all of res_neg (XCP-4), and a large X takes all of
 //! res_pos.
 
 use super::header::Header;
@@ -74,7 +74,7 @@ pub struct Law {
 }
 
 impl Law {
-    /// A new port. It grants nothing before the end of its first interval.
+    /// A new port. The port grants nothing before the end of its first interval.
     pub fn new(params: Params, capacity: Rate, now: Time) -> Self {
         let interval = params.te_first.max(params.te_min);
         Law {

@@ -158,9 +158,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Within an interval the total increase of all packets is at most res_pos at its start, and
-    /// this router's total decrease at most res_neg. If a packet arrives with a negative
-    /// Delta, another router wrote it.
+    /// Within an interval, the total increase of all packets is at most res_pos as of its start. This
+    /// router's total decrease is at most res_neg. If a packet arrives with a negative Delta, another router
+    /// wrote it.
     #[test]
     fn at_most_the_computed_change_is_distributed(steps in proptest::collection::vec(step(), 1..200)) {
         let mut law = Law::new(Params::default(), C, Time::ZERO);
