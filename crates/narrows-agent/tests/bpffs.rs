@@ -5,6 +5,7 @@
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use std::{env, fs};
@@ -243,6 +244,43 @@ fn an_algorithm_pinned_in_another_mount_namespace_is_unloaded() {
         assert!(matches!(cc::unload(Variant::A, place), Err(CcError::Absent(_))));
         load(Variant::A, place).unwrap();
         assert_eq!(listed(place), [(Variant::A, true)]);
+    });
+}
+
+#[test]
+fn a_stale_pin_is_not_taken_for_the_registered_algorithm() {
+    own("old", |place| {
+        if release() < (6, 11) {
+            return;
+        }
+        let stale = Options { exit_125: true, ..Options::default() };
+        cc::load(Variant::A, stale, place).unwrap();
+        let name = place.registered(Variant::A);
+        // In another mount namespace the algorithm is replaced.
+        let (replaced, replaced_by) = mpsc::channel();
+        let (checked, check) = mpsc::channel::<()>();
+        thread::scope(|scope| {
+            let other = scope.spawn(move || {
+                with_own_mounts(move || {
+                    cc::unload(Variant::A, place).unwrap();
+                    load(Variant::A, place).unwrap();
+                    replaced.send(()).unwrap();
+                    // The namespace, and with it the pin, stays until the checks are done or have failed.
+                    let _ = check.recv();
+                });
+            });
+            if replaced_by.recv().is_ok() {
+                let found = cc::find(Variant::A, place).unwrap().expect("the new one is registered");
+                assert_eq!((found.options, found.pin_is_visible), (Options::default(), false));
+                let error = load(Variant::A, place).unwrap_err();
+                assert!(matches!(error, CcError::Taken { .. }), "{error}");
+                cc::unload(Variant::A, place).unwrap();
+                assert!(!available(&name), "it is unregistered when unload says so");
+                assert!(!place.folder.exists(), "the stale pin is gone, too");
+            }
+            drop(checked);
+            other.join().unwrap();
+        });
     });
 }
 

@@ -74,6 +74,9 @@ pub enum CcError {
         /// The kernel's answer.
         found: io::Error,
     },
+    /// It stays registered.
+    #[error("{0} is still registered: another process holds its link; end that process, then unload again")]
+    Remains(String),
     /// bpffs cannot be mounted or locked.
     #[error(transparent)]
     Bpffs(#[from] bpffs::Error),

@@ -2,7 +2,8 @@
 
 use std::mem::MaybeUninit;
 use std::path::Path;
-use std::{fs, io};
+use std::time::Duration;
+use std::{fs, io, thread};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, ErrorKind, MapCore, MapFlags, MapHandle};
@@ -23,6 +24,9 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// TCP_CA_NAME_MAX, including the terminating zero.
 const NAME_MAX: usize = 16;
+/// How often, and how many times, a name is checked after unregistering.
+const GONE_POLL: Duration = Duration::from_millis(10);
+const GONE_POLLS: usize = 500;
 
 /// A loaded congestion control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +41,8 @@ pub struct Loaded {
     pub connections: u64,
     /// Connections that have used it since it was loaded, including the present ones.
     pub begun: u64,
-    /// Whether its pin is visible. If not, another mount hides the pin, or it is in another mount namespace.
+    /// Whether its pin is visible. If not, another mount hides the pin, or it is in another mount namespace. A stale pin
+    /// of the same name does not count.
     pub pin_is_visible: bool,
 }
 
@@ -154,11 +159,15 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     }
     let facts = place.of(variant).join(FACTS);
     let open = || MapHandle::from_pinned_path(&facts);
-    let pin_is_visible = place.is_pinned(variant)?;
+    // The algorithm of this pin may have been unregistered, and another one loaded under the name. Without CAP_SYS_ADMIN
+    // the registered one cannot be opened; then a pin that holds any map is taken for its pin.
+    let registered = Registered::find(&name);
+    let pinned = place.pinned_map(variant)?;
+    let pin_is_visible = pinned.is_some_and(|id| registered.as_ref().is_none_or(|found| found.id == id));
     let map = if pin_is_visible {
         open().map_err(|error| CcError::file(&facts)(io::Error::other(error)))?
     } else {
-        let Some(Registered { facts: Some(map), .. }) = Registered::find(&name) else { return Ok(None) };
+        let Some(Registered { facts: Some(map), .. }) = registered else { return Ok(None) };
         map
     };
     let look = || map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
@@ -205,16 +214,21 @@ pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
 /// socket uses.
 ///
 /// # Errors
-/// One line, if it is not loaded or is in use.
+/// One line, if it is not loaded, is in use, or stays registered.
 pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     check()?;
     let _lock = bpffs::lock()?;
     unloadable(variant, place)?;
+    let name = place.registered(variant);
     let was_visible = place.unpin(variant)?;
     // Also if it was visible: an algorithm that was detached before may have left pins there.
     let was_hidden = bpffs::below(|| place.unpin(variant));
-    if !was_visible && !matches!(was_hidden, Ok(true)) {
-        detach(&place.registered(variant))?;
+    let is_unpinned = was_visible || matches!(was_hidden, Ok(true));
+    if !(is_unpinned && is_gone_soon(&name)?) {
+        detach(&name)?;
+        if !is_gone_soon(&name)? {
+            return Err(CcError::Remains(name));
+        }
     }
     bpffs::uncover();
     Ok(())
@@ -234,6 +248,17 @@ pub fn uncover() -> Result<usize, CcError> {
 fn detach(name: &str) -> Result<(), CcError> {
     let Some(registered) = Registered::find(name) else { return Ok(()) };
     registered.detach().map_err(|found| CcError::Elsewhere { name: name.to_owned(), found })
+}
+
+/// Whether a name is no longer registered. The kernel unregisters shortly after the last reference is gone.
+fn is_gone_soon(name: &str) -> Result<bool, CcError> {
+    for _ in 0..GONE_POLLS {
+        if !is_registered(name)? {
+            return Ok(true);
+        }
+        thread::sleep(GONE_POLL);
+    }
+    Ok(false)
 }
 
 fn is_registered(name: &str) -> Result<bool, CcError> {

@@ -4,8 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{MapCore, MapHandle};
+use libbpf_rs::query::LinkTypeInfo;
+use libbpf_rs::{Link, MapCore, MapHandle};
 
+use super::registered::is_in_use;
 use super::{CcError, Variant};
 use crate::bpffs;
 
@@ -15,7 +17,6 @@ pub(super) const LINK: &str = "link";
 pub(super) const ELEMENT: &str = "element";
 /// Name of the pin of the map with the counters.
 pub(super) const FACTS: &str = "facts";
-const PINS: [&str; 2] = [LINK, ELEMENT];
 
 /// A folder in bpffs, and a prefix of names. Tests use their own, because the names are shared by the whole
 /// machine.
@@ -53,33 +54,47 @@ impl Place {
         Ok(bpffs::mount_once()?)
     }
 
-    /// Whether the variant is pinned in the folder that is visible now.
-    pub(super) fn is_pinned(&self, variant: Variant) -> Result<bool, CcError> {
+    /// The id of the registered map that the variant's pin holds, in the folder that is visible now. `None` if nothing is
+    /// pinned, or if the pin is stale: its algorithm was unregistered, e.g. from another mount namespace.
+    pub(super) fn pinned_map(&self, variant: Variant) -> Result<Option<u32>, CcError> {
         let folder = self.of(variant);
-        for pin in PINS.map(|name| folder.join(name)) {
-            if pin.try_exists().map_err(CcError::file(&pin))? {
-                return Ok(true);
-            }
+        let unusable = |path: PathBuf| move |error| CcError::file(path)(io::Error::other(error));
+        let link = folder.join(LINK);
+        if exists(&link)? {
+            let found = Link::open(&link).and_then(|link| link.info()).map_err(unusable(link))?;
+            // A detached link has no map, hence 0.
+            let registers = |info| match info {
+                LinkTypeInfo::StructOps(ops) => Some(ops.map_id).filter(|id| *id != 0),
+                _ => None,
+            };
+            return Ok(registers(found.info));
         }
-        Ok(false)
+        let element = folder.join(ELEMENT);
+        if !exists(&element)? {
+            return Ok(None);
+        }
+        let map = MapHandle::from_pinned_path(&element).map_err(unusable(element.clone()))?;
+        let id = map.info().map_err(unusable(element))?.info.id;
+        Ok(is_in_use(&map).then_some(id))
     }
 
-    /// Removes the pins of a variant from the folder that is visible now, which unloads it. Returns whether
-    /// there were any.
+    /// Removes the pins of a variant from the folder that is visible now, also stale ones. Returns whether they held the
+    /// variant, which is unregistered then.
     pub(super) fn unpin(&self, variant: Variant) -> Result<bool, CcError> {
-        if !self.is_pinned(variant)? {
+        let folder = self.of(variant);
+        if !exists(&folder)? {
             return Ok(false);
         }
-        let folder = self.of(variant);
+        let is_held = self.pinned_map(variant)?.is_some();
         let element = folder.join(ELEMENT);
-        if element.try_exists().map_err(CcError::file(&element))? {
+        if is_held && exists(&element)? {
             let unregister = || MapHandle::from_pinned_path(&element)?.delete(&0u32.to_ne_bytes());
             unregister().map_err(|error| CcError::file(&element)(io::Error::other(error)))?;
         }
         fs::remove_dir_all(&folder).map_err(CcError::file(folder))?;
         // The last variant's unpin removes the folder.
         let _ = fs::remove_dir(&self.folder);
-        Ok(true)
+        Ok(is_held)
     }
 
     /// Makes the folder of a variant that is not loaded, without the pins that a killed process left there.
@@ -94,4 +109,8 @@ impl Place {
         fs::create_dir_all(&folder).map_err(CcError::file(&folder))?;
         Ok(folder)
     }
+}
+
+fn exists(path: &Path) -> Result<bool, CcError> {
+    path.try_exists().map_err(CcError::file(path))
 }

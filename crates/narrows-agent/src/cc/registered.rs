@@ -19,6 +19,8 @@ const IN_USE: u32 = 1;
 /// A registered congestion control of Narrows.
 pub(super) struct Registered {
     map: MapHandle,
+    /// The map's id.
+    pub(super) id: u32,
     /// The link that holds it. Without one the map's element does.
     link: Option<u32>,
     /// Its counters, `struct nrw_cc_facts`.
@@ -41,7 +43,7 @@ impl Registered {
                 return None;
             }
             let facts = facts_of(word(&value, layout.cong_control)?);
-            Some(Registered { map, link, facts })
+            Some(Registered { map, id: info.id, link, facts })
         })
     }
 
@@ -63,6 +65,16 @@ impl Registered {
         // SAFETY: a valid descriptor.
         gone(-unsafe { libbpf_sys::bpf_link_detach(link.as_raw_fd()) })
     }
+}
+
+/// Whether the element of a struct_ops map is registered without a link. A kernel without BTF does not show it; then it
+/// counts as registered.
+pub(super) fn is_in_use(map: &MapHandle) -> bool {
+    let state = || {
+        let value = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+        word(&value, Layout::read()?.state)
+    };
+    state().is_none_or(|state| state == IN_USE)
 }
 
 /// Another process may have unregistered it meanwhile.
