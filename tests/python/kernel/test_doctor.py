@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,9 +98,45 @@ MOUNT = "30 23 0:30 / /sys/fs/bpf rw,relatime shared:9 - bpf bpf rw,mode=700"
 )
 def test_bpffs_must_be_mounted_exactly_once(monkeypatch, mounts, have, remedy):
     monkeypatch.setattr(features, "_lines", lambda path: mounts if path == "/proc/self/mountinfo" else [])
+    monkeypatch.setattr(features, "is_bpffs", lambda path: True)
+    monkeypatch.setattr(features, "is_read_only", lambda path: False)
     (finding,) = [finding for finding in features.kernel() if finding.name == "bpffs"]
     assert finding.have is have
     assert have or finding.remedy.startswith(remedy)
+
+
+MOUNT_BPFFS = "while umount -l /sys/fs/bpf; do :; done 2>/dev/null; mount -t bpf bpf /sys/fs/bpf"
+SHOW = """
+from narrows.backends.kernel.features import bpffs
+found = bpffs()
+print(found.have, found.remedy if not found.have else "")
+"""
+
+
+@pytest.mark.parametrize(
+    ("mount", "shown"),
+    [
+        ("true", "True"),
+        (
+            "mount -t tmpfs tmpfs /sys/fs/bpf",
+            "False found a mount of type tmpfs over the bpffs at /sys/fs/bpf, which hides its pins:"
+            " umount /sys/fs/bpf",
+        ),
+        (
+            "mount -o remount,ro /sys/fs/bpf",
+            "False found a read-only bpffs at /sys/fs/bpf: mount -o remount,rw /sys/fs/bpf",
+        ),
+    ],
+)
+def test_the_visible_bpffs_must_be_writable(mount, shown, lacking):
+    if os.geteuid() != 0:
+        lacking("found no root")
+    command = ["unshare", "--mount", "--propagation", "private", "sh", "-c"]
+    script = f'{MOUNT_BPFFS} && {mount} && exec "$0" -c "$1"'
+    done = subprocess.run(
+        [*command, script, sys.executable, SHOW], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == shown, done.stderr
 
 
 def test_doctor_names_left_namespaces_and_their_removal(monkeypatch, narrows, tmp_path):

@@ -6,6 +6,7 @@ run stops with the line of that finding.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -22,6 +23,8 @@ CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 BPFFS = "/sys/fs/bpf"
 """The file system in which narrows-agent pins objects."""
+BPF_FS_MAGIC = 0xCAFE4A11
+"""Its type (include/uapi/linux/magic.h)."""
 
 
 @dataclass(frozen=True)
@@ -200,14 +203,38 @@ def kernel() -> list[Finding]:
 
 
 def bpffs() -> Finding:
-    """The file system for pins, mounted exactly once: a second mount hides the pins of the first."""
+    """The file system for pins: visible, writable, and mounted exactly once."""
     # proc_pid_mountinfo(5): file system, root and place are fields 3 to 5; the type follows the dash.
     fields = [line.split() for line in _lines("/proc/self/mountinfo")]
-    systems = {mount[2] for mount in fields if mount[4] == BPFFS and mount[mount.index("-") + 1] == "bpf"}
-    remedy = f"mount -t bpf bpf {BPFFS}"
-    if len(systems) > 1:
+    there = [mount for mount in fields if mount[4] == BPFFS]
+    systems = {mount[2] for mount in there if mount[mount.index("-") + 1] == "bpf"}
+    have, remedy = False, f"mount -t bpf bpf {BPFFS}"
+    if systems and not is_bpffs(BPFFS):
+        # The last mount of a folder is the visible one.
+        kind = there[-1][there[-1].index("-") + 1]
+        remedy = (
+            f"found a mount of type {kind} over the bpffs at {BPFFS}, which hides its pins: umount {BPFFS}"
+        )
+    elif len(systems) > 1:
         remedy = f"found {len(systems)} mounts at {BPFFS}, one hides another's pins: narrows cc unload all"
-    return Finding("bpffs", len(systems) == 1, (), "narrows cc; pin = true of narrows-agent", remedy, BPFFS)
+    elif systems and is_read_only(BPFFS):
+        remedy = f"found a read-only bpffs at {BPFFS}: mount -o remount,rw {BPFFS}"
+    else:
+        have = len(systems) == 1
+    return Finding("bpffs", have, (), "narrows cc; pin = true of narrows-agent", remedy, BPFFS)
+
+
+def is_bpffs(path: str) -> bool:
+    """Whether a path is in a bpffs, by statfs(2)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    facts = (ctypes.c_long * 64)()
+    # The first word is the type. It is signed on some machines.
+    return libc.statfs(os.fsencode(path), facts) == 0 and facts[0] & 0xFFFFFFFF == BPF_FS_MAGIC
+
+
+def is_read_only(path: str) -> bool:
+    """Whether the mount of a path is read-only."""
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
 def _lines(path: str) -> list[str]:
