@@ -1,9 +1,9 @@
 //! Running maxima: over a sliding window from three samples, and over the last two periods.
 //!
-//! Source of [`WindowedMax`]: Kathleen Nichols' filter, Linux `lib/minmax.c`. It keeps the best,
-//! second best and third best sample, each later than the previous one, so a recent sample replaces
-//! the best when that expires. The result is exact for a steady path. Otherwise it is off by at
-//! most a quarter of the window in time.
+//! Source of [`WindowedMax`]: Kathleen Nichols' filter, Linux `lib/minmax.c`. It keeps the best, second best
+//! and third best sample, each later than the previous one. When the best one expires, a recent sample
+//! replaces it. The result is exact for a steady path. Otherwise it is off by at most a quarter of the window
+//! in time.
 
 /// The maximum of samples within a window. Time is any non-decreasing count: rounds, nanoseconds.
 /// For a minimum filter, wrap values in `core::cmp::Reverse`.
@@ -52,7 +52,7 @@ impl<V: Copy + Ord> WindowedMax<V> {
         self.get()
     }
 
-    /// Removes expired samples and keeps the others apart in time.
+    /// Removes expired samples, and makes sure that the others are some time apart.
     fn age(&mut self, window: u64, sample: Sample<V>) {
         let [best, second, third] = &mut self.samples;
         let age = sample.at.saturating_sub(best.at);

@@ -13,7 +13,7 @@ use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
 const PACKET: u32 = 1500;
 
-/// An ACK of one segment without any unusual field.
+/// An ACK of one segment, with ordinary values in all fields.
 pub(crate) fn ack_at(now: Time) -> Ack {
     Ack { prior_in_flight: 1, in_flight: 1, ..Ack::new(now, 1) }
 }
@@ -46,7 +46,7 @@ pub(crate) fn connection(rtt: Option<Span>, feedback: Option<Rate>) -> Connectio
     }
 }
 
-/// Loses every `n`th packet.
+/// A path that loses every `n`th packet.
 pub(crate) fn periodic_loss(n: u64) -> Box<dyn FnMut(u64, Time) -> bool> {
     Box::new(move |seq, _| seq % n == n - 1)
 }
@@ -80,7 +80,7 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// No loss except overflow of a queue of 1000 packets; no feedback.
+    /// A path that loses packets only when its queue of 1000 packets overflows, and gives no feedback.
     pub(crate) fn new(rate: Rate, rtt_millis: u64) -> Self {
         Path {
             rate,
@@ -172,7 +172,7 @@ impl Sender {
     pub(crate) fn queue_seconds(&self) -> f64 {
         self.queue_seconds
     }
-    /// A value of the controller's trace.
+    /// The value of this name in the controller's trace.
     pub(crate) fn figure(&self, name: &str) -> f64 {
         let mut found = f64::NAN;
         self.controller.trace(&mut |n, v| {

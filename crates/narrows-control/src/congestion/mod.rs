@@ -39,7 +39,7 @@ impl Window {
     }
 }
 
-/// The connection at the end of the handshake.
+/// The properties of a connection at the end of its handshake.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Connection {
@@ -68,7 +68,7 @@ impl Connection {
     }
 }
 
-/// Where loss recovery stands (Linux `tcp_ca_state`).
+/// The state of loss recovery (Linux `tcp_ca_state`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum State {
     /// Nothing unusual.
@@ -111,7 +111,7 @@ impl RateSample {
     }
 }
 
-/// The timestamps of an ACK (RFC 7323) as written: ticks of a millisecond, modulo 2^32.
+/// The timestamps of an ACK (RFC 7323) as they are in the header: ticks of a millisecond, modulo 2^32.
 ///
 /// All hosts of the simulator share one clock ([`Timestamps::clock`]). A controller that needs
 /// unsynchronised clocks adds the offset itself.
@@ -214,9 +214,9 @@ impl Ack {
 
 /// A segment that the transport has just marked lost (Linux `skb_marked_lost`).
 ///
-/// A rate sample counts the losses while the *delivered* segment was in flight. If losses are
-/// detected late, that is fewer than the losses while the lost segment was in flight. BBR v2 and v3
-/// need the latter to find the in-flight level at which loss became excessive.
+/// A rate sample counts the losses while the *delivered* segment was in flight. If losses are detected late,
+/// that number is smaller than the number of losses while the *lost* segment was in flight. BBR v2 and v3
+/// need the second number to find the in-flight level at which loss became excessive.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Lost {
@@ -245,9 +245,9 @@ impl Lost {
 pub struct Departing {
     /// Now.
     pub now: Time,
-    /// It is the SYN.
+    /// The packet is the SYN.
     pub syn: bool,
-    /// It is the flow's last packet: all data is acknowledged.
+    /// The packet is the flow's last one: all data is acknowledged.
     pub fin: bool,
     /// It retransmits data.
     pub again: bool,
@@ -306,8 +306,8 @@ pub struct Congestion {
     pub in_flight: u32,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
-    /// A timeout within an episode that the controller has answered. The transport keeps the
-    /// threshold and ignores a new one. Linux does not call `ssthresh` then; it only reports the
+    /// A timeout within an episode that the controller has answered. The transport keeps the threshold and
+    /// ignores a new threshold from the controller. Linux does not call `ssthresh` then; it only reports the
     /// state Loss (`set_state`).
     pub again: bool,
 }
@@ -388,8 +388,8 @@ pub trait Controller: Send {
         Header::None
     }
 
-    /// The network sent a rate in a message of its own (PAC-3b), L3 bytes/s. Never called before
-    /// the handshake is complete.
+    /// The network sent a rate in a message of its own (PAC-3b), L3 bytes/s. The transport never calls this
+    /// before the handshake is complete.
     fn on_feedback(&mut self, _now: Time, _rate: Rate, _window: &mut Window) {}
 
     /// Whether the SYN asks the network for a rate (BRF-10).

@@ -1,4 +1,4 @@
-//! The table of congestion controllers. A new controller adds a file and a line here.
+//! The table of congestion controllers. To add a controller, add a file and a line here.
 
 use super::Controller;
 use super::bbr::Bbr;
@@ -43,7 +43,7 @@ pub fn all() -> &'static [Entry] {
     ENTRIES
 }
 
-/// A new controller of this name, `None` if there is none.
+/// A new instance of the controller with this name; `None` if no controller has it.
 pub fn build(name: &str) -> Option<Box<dyn Controller>> {
     ENTRIES.iter().find(|entry| entry.name == name).map(|entry| (entry.build)())
 }

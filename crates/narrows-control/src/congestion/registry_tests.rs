@@ -108,7 +108,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The totals that go into ACKs.
+/// The totals that the test puts into ACKs.
 #[derive(Default)]
 struct Totals {
     now: u64,

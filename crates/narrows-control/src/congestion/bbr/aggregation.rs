@@ -42,7 +42,7 @@ impl Aggregation {
         Aggregation { epoch_start: now, epoch_acked: 0, excess: TwoPeriodMax::default(), rounds: 0 }
     }
 
-    /// The largest excess of the window, segments.
+    /// The largest excess within the filter's window, segments.
     pub fn extra_acked(&self) -> u32 {
         self.excess.get()
     }

@@ -17,7 +17,7 @@ use crate::units::Span;
 pub struct Params {
     /// Longest probe while a queue persists (the paper's alpha).
     pub longest_probe: Span,
-    /// A round sees a queue if its mean RTT exceeds the propagation time by this ...
+    /// A round sees a queue if its mean RTT exceeds the propagation time by this amount ...
     pub queue: Span,
     /// ... and by this share (5 %).
     pub queue_share: u64,

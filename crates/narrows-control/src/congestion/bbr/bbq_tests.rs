@@ -50,7 +50,8 @@ fn a_queue_persists_after_two_consecutive_rounds_above_1_ms_and_5_per_cent() {
     assert!(stands(10_000, &[11_001; 4]));
 }
 
-/// Decided when the probe begins: a queue that drains during the probe does not lengthen it.
+/// The length is decided when the probe begins. If the queue drains during the probe, the probe does not
+/// become longer.
 #[test]
 fn a_short_probe_stays_short() {
     let mut cycle = after(50_000, &[60_000; 2]);

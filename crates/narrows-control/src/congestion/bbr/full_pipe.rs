@@ -25,8 +25,8 @@ impl FullPipe {
         self.now
     }
 
-    /// A round that was not application-limited ended with this bandwidth. `rounds` rounds without
-    /// `growth` mean a full pipe.
+    /// Handles the end of a round that was not application-limited and measured this bandwidth. `rounds`
+    /// rounds without `growth` mean a full pipe.
     pub fn on_round(&mut self, bw: Rate, growth: Gain, rounds: u32) {
         if self.now {
             return;
@@ -59,12 +59,12 @@ impl FullPipe {
         self.now = false;
     }
 
-    /// A timeout: discard the reference.
+    /// Handles a timeout: discards the reference.
     pub fn on_timeout(&mut self) {
         self.bw = Rate::ZERO;
     }
 
-    /// A spurious slow-down: restart the count.
+    /// Handles a spurious reduction: restarts the count.
     pub fn on_undo(&mut self) {
         self.bw = Rate::ZERO;
         self.rounds = 0;

@@ -16,26 +16,26 @@ use crate::units::{Span, Time};
 /// The choices that the paper leaves open.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
-    /// End a probe with 1.25 BDP in flight or a loss, whatever the gain, and after at most two
-    /// propagation times, because a gain near 1 never reaches that level. Default: end it as BBR-16
-    /// does, with the gain instead of 1.25.
+    /// End a probe when 1.25 BDP are in flight or a loss occurs, whatever the gain. The probe also ends after
+    /// two propagation times, because a gain near 1 never reaches that level. By default the probe ends as in
+    /// BBR-16, with the gain instead of 1.25.
     pub exit_125: bool,
     /// Drain only after a loss in the probe, otherwise cruise: the paper's "inflight is greater
-    /// than 1.25 BDP and packet loss occurs". Default: always drain, because behind a deep buffer
-    /// nothing else drains the queue.
+    /// than 1.25 BDP and packet loss occurs". By default the cycle always drains, because behind a deep
+    /// buffer nothing else drains the queue.
     pub down_needs_loss: bool,
-    /// Window of the largest RTT. `None`: the whole connection, as the paper says. Then one spike
+    /// Window of the largest RTT. `None`: the whole connection, as the paper says. In that case one spike
     /// keeps omega low forever, which means a high P_up and a P_down near 1.
     pub tmax_window: Option<Span>,
 }
 
 impl Params {
-    /// With the largest RTT of the last minute.
+    /// The parameters that use the largest RTT of the last minute.
     pub fn recent() -> Self {
         Params { tmax_window: Some(Span::from_secs(60)), ..Params::default() }
     }
 
-    /// With the literal ends of the two phases.
+    /// The parameters in which the two phases end as the paper's text says.
     pub fn literal() -> Self {
         Params { exit_125: true, down_needs_loss: true, tmax_window: None }
     }
@@ -49,10 +49,10 @@ pub struct GainModel {
     params: Params,
     /// T_i.
     rtt: RoundRtt,
-    /// T_max. Startup's samples count too.
+    /// T_max. Samples taken in Startup count too.
     max_rtt: WindowedMax<Span>,
-    /// Omega of the last entry that asked for it. It is latched, because an update per ACK would be
-    /// positive feedback (GAIN-4).
+    /// Omega, as computed for the last entry that needed it. The value then stays, because an update per ACK
+    /// would be positive feedback (GAIN-4).
     omega: u32,
     entry: usize,
     lost_while_probing: bool,
@@ -73,7 +73,7 @@ impl GainModel {
         }
     }
 
-    /// GAIN-1 and GAIN-5. Before the first completed round it is 1, with the gentlest gains.
+    /// GAIN-1 and GAIN-5. Before the first completed round omega is 1, which gives the gentlest gains.
     fn measure(&mut self) -> u32 {
         let micros = |span: Span| span.as_nanos() / 1000;
         let t_max = micros(self.max_rtt.get());

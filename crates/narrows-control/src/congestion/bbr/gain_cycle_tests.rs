@@ -207,7 +207,7 @@ fn the_cycle_begins_with_any_entry_but_the_draining_one() {
     assert_eq!(firsts, [0, 2, 3, 4, 5, 6, 7]);
 }
 
-/// TV-B6: 0.2 s of every 10.2 s, on a path whose RTT only grows.
+/// TV-B6: ProbeRTT takes 0.2 s of every 10.2 s on a path whose RTT only grows.
 #[test]
 fn probe_rtt_costs_a_fiftieth() {
     for name in ["bbq", "bbr-a", "bbr-b", "bbr-c"] {

@@ -5,16 +5,16 @@
 //! Model" (Sensors 23(9):4431, 2023), eqs 12 to 15. GAIN-2 reconstructs BBR-B's P_down.
 //!
 //! The arithmetic is limited to that of an eBPF program: `u64`, no floats, loops with a fixed
-//! number of iterations. Omega is in 1/1024, gains in 1/256. Every function rounds to the nearest
-//! unit, halves up, and is exact: for all 1024 omegas it equals the rounded real-valued formula.
-//! `tests/vectors/bbr-gains.csv` holds those values, computed separately.
+//! number of iterations. Omega is in 1/1024, gains in 1/256. Every function rounds to the nearest unit, with
+//! halves rounded up. The result is exact: for all 1024 omegas it equals the rounded value of the formula in
+//! real numbers. `tests/vectors/bbr-gains.csv` holds these values; another program computed them.
 
 use super::gain::Gain;
 
-/// One, in units of omega.
+/// The number 1 in units of omega.
 pub const OMEGA_ONE: u32 = 1024;
 
-/// The pair of functions.
+/// The pair of functions that gives the two gains.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// Inverse proportion and cosine (eq 13).
@@ -26,7 +26,7 @@ pub enum Variant {
 }
 
 /// GAIN-1: the RTT over the largest RTT, in 1/1024, from 1 to 1024. Both are in µs and capped at 71
-/// minutes. 1024 if there is no largest RTT yet.
+/// minutes. The result is 1024 if there is no largest RTT yet.
 pub fn omega(t_i_us: u64, t_max_us: u64) -> u32 {
     let t_max = t_max_us.min(u64::from(u32::MAX));
     if t_max == 0 {
@@ -71,14 +71,14 @@ fn gain(in_256ths: u64) -> Gain {
     Gain::from_256ths(in_256ths as u32)
 }
 
-/// `numerator / denominator`, rounded to the nearest, halves up. The numerator is below 2^63, the
-/// denominator not 0.
+/// `numerator / denominator`, rounded to the nearest integer, with halves rounded up. The numerator is below
+/// 2^63, the denominator not 0.
 fn nearest(numerator: u64, denominator: u64) -> u64 {
     (numerator + denominator / 2) / denominator
 }
 
-/// cos of `w` / 1024 radians, in 2^-30: the series to the eighth power. The error is 3e-7 at 1 and
-/// smaller below.
+/// cos of `w` / 1024 radians, in units of 2^-30, from the power series up to the eighth power. The error is
+/// 3e-7 at 1 radian and smaller below.
 fn cosine(w: u64) -> u64 {
     const ONE: u64 = 1 << 30;
     let square = w * w;
@@ -106,7 +106,7 @@ mod tests {
 
     const VARIANTS: [Variant; 3] = [Variant::A, Variant::B, Variant::C];
 
-    /// Omega in 1/1024, then up and down of A, B and C in 1/256.
+    /// Rows of omega in 1/1024, then the up and the down gain of A, B and C in 1/256.
     fn vectors() -> Vec<[u32; 7]> {
         include_str!("../../../../../tests/vectors/bbr-gains.csv")
             .lines()
@@ -169,7 +169,7 @@ mod tests {
         close(down(Variant::C, at(0.8409)), 0.75);
     }
 
-    /// TV-G3: propagation RTT 10 and 50 ms, 20 ms of queue, 50 ms at most.
+    /// TV-G3: propagation RTTs of 10 and 50 ms, with 20 ms of queueing delay now and 50 ms at most.
     #[test]
     fn the_longer_path_gets_the_smaller_gains() {
         assert_eq!(omega(30_000, 60_000), 512);

@@ -107,7 +107,7 @@ impl Bbr {
         self.params.pacing.rate(bw, gain, self.model.packet_bytes())
     }
 
-    /// Startup's gain times one window per RTT (BBR-18).
+    /// The first pacing rate: Startup's gain times one window per RTT (BBR-18).
     fn initial_pacing_rate(&self, cwnd: u32, rtt: Option<Span>) -> Rate {
         let bytes = self.model.packet_bytes();
         self.params.pacing.initial_rate(cwnd, rtt, self.params.high_gain, bytes)
@@ -158,7 +158,8 @@ impl Bbr {
         }
     }
 
-    /// Bandwidth, rounds, policer, aggregation, full pipe (`bbr_update_bw to bbr_check_full_bw_reached`).
+    /// Updates bandwidth, rounds, policer, aggregation and full pipe (`bbr_update_bw to
+    /// bbr_check_full_bw_reached`).
     fn update_model(&mut self, ack: &Ack, window: &Window) {
         if !self.model.on_sample(ack) {
             return;
@@ -180,7 +181,7 @@ impl Bbr {
         }
     }
 
-    /// Moves from phase to phase, in the order of Linux's `bbr_update_model`.
+    /// Changes the phase if necessary, in the order of Linux's `bbr_update_model`.
     fn update_phase(&mut self, ack: &Ack, window: &mut Window) {
         let view = View {
             ack,

@@ -11,8 +11,8 @@ use crate::congestion::Ack;
 use crate::congestion::filter::{TwoPeriodMax, WindowedMax};
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
-/// The path as ACKs show it. `F` is the bandwidth filter: some rounds in v1, two probe cycles in v2
-/// and v3.
+/// The path, as the sender knows it from ACKs. `F` is the bandwidth filter: some rounds in v1, two probe
+/// cycles in v2 and v3.
 #[derive(Clone, Debug)]
 pub struct Model<F = WindowedMax<Rate>> {
     packet_bytes: u32,
@@ -29,13 +29,13 @@ pub struct Model<F = WindowedMax<Rate>> {
     pub min_rtt: Span,
     /// When `min_rtt` was measured.
     pub min_rtt_at: Time,
-    /// Segments sent while `delivered` was in this range are limited by BBR itself.
+    /// BBR itself limited the segments that were sent while `delivered` was in this range.
     self_limited: Option<(u64, u64)>,
     /// Whether Startup has found the bandwidth.
     pub full_pipe: FullPipe,
     /// The aggregation of ACKs.
     pub aggregation: Aggregation,
-    /// Cached bandwidth-delay products: one, and the last requested multiple.
+    /// Cached values: the bandwidth-delay product, and its multiple that was requested last.
     bdp: Memo<(Rate, Span), u32>,
     bdps: Memo<(Rate, Span, Gain), u32>,
 }
@@ -59,7 +59,7 @@ impl Model {
         }
     }
 
-    /// Takes an RTT sample into the propagation-time filter (BBR-11). True when the window had expired.
+    /// Takes an RTT sample into the propagation-time filter (BBR-11). Returns true if the window had expired.
     ///
     /// An RTT equal to the minimum does not postpone ProbeRTT (Linux since 5.10), because it may
     /// include a persistent queue.
@@ -131,7 +131,7 @@ impl<F> Model<F> {
         self.packet_bytes
     }
 
-    /// Counts rounds (BBR-6). False if the ACK carries no valid delivery-rate sample.
+    /// Counts rounds (BBR-6). Returns false if the ACK carries no valid delivery-rate sample.
     pub fn on_sample(&mut self, ack: &Ack) -> bool {
         self.round_start = false;
         if ack.rate.interval == Span::ZERO {
@@ -156,18 +156,19 @@ impl<F> Model<F> {
         Rate::of(Bytes::new(u64::from(ack.rate.delivered) * u64::from(self.packet_bytes)), ack.rate.interval)
     }
 
-    /// The sample is below the path's capacity because the application or BBR itself limited it.
+    /// Whether the sample is below the path's capacity because the application or BBR itself limited the
+    /// sender.
     pub fn is_app_limited(&self, ack: &Ack) -> bool {
         let sent_at = ack.rate.prior_delivered;
         ack.rate.app_limited || self.self_limited.is_some_and(|(from, to)| (from..=to).contains(&sent_at))
     }
 
-    /// The data in flight was sent slowly on purpose (ProbeRTT), so its samples say nothing about
-    /// the path.
+    /// Called when the data in flight was sent slowly on purpose (ProbeRTT), so that its samples say nothing
+    /// about the path.
     ///
-    /// Linux marks the sampler (`tp->app_limited`). Here the transport owns the sampler, so the
-    /// model keeps the same interval of `delivered` itself. One interval suffices, because an older
-    /// one has left the flight by then.
+    /// Linux marks the sampler (`tp->app_limited`). Here the transport owns the sampler, so the model keeps
+    /// the same interval of `delivered` itself. One interval is enough, because the data of an older interval
+    /// is no longer in flight by then.
     pub fn mark_self_limited(&mut self, delivered: u64, in_flight: u32) {
         let until = delivered.saturating_add(u64::from(in_flight)).max(1);
         let from = match self.self_limited {
@@ -177,8 +178,8 @@ impl<F> Model<F> {
         self.self_limited = Some((from, until));
     }
 
-    /// `gain` bandwidth-delay products in segments, rounded up so that rounding cannot shrink the
-    /// estimate. The initial window before any RTT is known (BBR-12).
+    /// `gain` bandwidth-delay products in segments, rounded up so that rounding cannot shrink the estimate.
+    /// Before any RTT is known, this is the initial window (BBR-12).
     #[inline]
     pub fn bdp(&self, bw: Rate, gain: Gain) -> u32 {
         let (rtt, find) = (self.min_rtt, || self.find_bdp(bw, gain));

@@ -13,13 +13,12 @@ pub struct Params {
     pub nominal_rtt: Span,
     /// A send quantum is the pacing rate times this: 2^-10 s (`sk_pacing_shift`).
     pub quantum: Span,
-    /// Below this pacing rate the minimum quantum is one segment, above it two
-    /// (`bbr_min_tso_rate`).
+    /// Below this pacing rate the minimum quantum is one segment, otherwise two (`bbr_min_tso_rate`).
     pub min_quantum_rate: Rate,
     /// Maximum segments in a quantum: `GSO_MAX_SIZE` in segments of 1448 bytes.
     pub max_quantum: u32,
-    /// Seconds per packet at the lowest pacing rate. Linux has no such limit; its fixed point ends
-    /// at one packet in 17 s. A stray sample must not stop the flow forever.
+    /// Seconds per packet at the lowest pacing rate. Linux has no such limit, but its fixed-point numbers
+    /// cannot express less than one packet in 17 s. A stray sample must not stop the flow forever.
     pub slowest_packet: u64,
 }
 
@@ -37,7 +36,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// BBR-18, but at least one packet in ten seconds, so that no sample can stop the flow.
+    /// The pacing rate of BBR-18, but at least one packet in ten seconds, so that no sample can stop the
+    /// flow.
     #[inline]
     pub fn rate(&self, bw: Rate, gain: Gain, packet_bytes: u32) -> Rate {
         let kept = u64::from(100u32.saturating_sub(self.margin_percent));

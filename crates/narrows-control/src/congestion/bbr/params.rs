@@ -8,9 +8,9 @@ use crate::units::{Rate, Span};
 #[derive(Clone, Debug)]
 pub struct Params {
     // Gains.
-    /// Startup's pacing and window gain: 2/ln 2 doubles the delivery rate every round (`bbr_high_gain`).
+    /// Startup's pacing and window gain. With 2/ln 2 the delivery rate doubles every round (`bbr_high_gain`).
     pub high_gain: Gain,
-    /// Drain's pacing gain: the inverse. It drains within a round the queue that Startup built
+    /// Drain's pacing gain: the inverse. Within a round, it drains the queue that Startup built
     /// (`bbr_drain_gain`).
     pub drain_gain: Gain,
     /// ProbeBW's window gain: room for delayed and aggregated ACKs (`bbr_cwnd_gain`).
@@ -52,7 +52,7 @@ pub struct Params {
 pub struct PolicerParams {
     /// Minimum rounds of an interval; the maximum is four times this (`bbr_lt_intvl_min_rtts`).
     pub min_rounds: u32,
-    /// Minimum of lost / delivered in a policed interval (`bbr_lt_loss_thresh`).
+    /// In a policed interval, lost / delivered is at least this (`bbr_lt_loss_thresh`).
     pub loss_threshold: Gain,
     /// Two intervals agree if they differ by at most this share (`bbr_lt_bw_ratio`) ...
     pub ratio: Gain,

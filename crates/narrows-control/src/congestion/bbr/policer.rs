@@ -35,7 +35,7 @@ pub struct Policer {
     /// Rate of the last interval; the policed rate while it is in use.
     bw: Option<Rate>,
     in_use: bool,
-    /// Rounds of the interval, or of use.
+    /// Number of rounds of the current interval, or of the use of the policed rate.
     rounds: u32,
     started: Time,
     start_delivered: u64,
@@ -157,7 +157,7 @@ mod tests {
         after_with(rounds, usize::MAX)
     }
 
-    /// The same, with one round limited by the application.
+    /// The same, but the application limits one of the rounds.
     fn after_with(rounds: &[(u64, u64)], limited: usize) -> Policer {
         let mut policer = Policer::new(PolicerParams::default(), 1500);
         let (mut delivered, mut total_lost, mut now) = (0, 0, Time::ZERO);

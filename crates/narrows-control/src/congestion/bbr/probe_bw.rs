@@ -16,9 +16,9 @@ pub const DRAIN: usize = 1;
 /// The end condition of the probing entry.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ProbeEnd {
-    /// Its length has passed, and there was a loss or gain x BDP is in flight (BBR-16).
+    /// The entry's length has passed, and there was a loss or gain x BDP is in flight (BBR-16).
     Both,
-    /// A loss, this many BDP in flight, or its length.
+    /// There was a loss, this many BDP are in flight, or the entry's length has passed.
     Either(Gain),
     /// Its length alone.
     Time,
@@ -34,7 +34,7 @@ pub trait GainCycle: Send {
         8
     }
 
-    /// The pacing gain of an entry. Called once, when the entry begins.
+    /// The pacing gain of an entry. It is called once, when the entry begins.
     fn gain(&mut self, index: usize) -> Gain;
 
     /// Minimum length of an entry: one propagation time.
@@ -47,7 +47,7 @@ pub trait GainCycle: Send {
         ProbeEnd::Both
     }
 
-    /// Called for every ACK, in any phase, before the cycle moves: for cycles that measure.
+    /// Called for every ACK, in any phase, before the cycle moves. Cycles that measure need it.
     fn on_ack(&mut self, _ack: &Ack, _model: &Model) {}
 
     /// Names and values of its measurements, for traces.
@@ -106,7 +106,7 @@ impl ProbeBw {
         if policed { Gain::ONE } else { self.gain }
     }
 
-    /// Moves to the next entry if this one is over.
+    /// Moves to the next entry of the cycle if the present one is over.
     pub fn on_ack(&mut self, view: &View<'_>, cycle: &mut dyn GainCycle) {
         if self.is_over(view, cycle) {
             self.advance(view.ack.now, cycle);

@@ -46,8 +46,8 @@ mod tests {
     use crate::congestion::RateSample;
     use crate::congestion::harness::ack_at;
 
-    /// The end of ProbeRTT with ACKs of an RTT of `rtt_millis`. The data in flight is at the
-    /// minimum from the first ACK on.
+    /// The time at which ProbeRTT ends, if the ACKs report an RTT of `rtt_millis`. The data in flight is at
+    /// the minimum from the first ACK on.
     fn length(rtt_millis: u64) -> u64 {
         let mut model = Model::new(Time::ZERO, None, 1500, 10);
         let mut probe = ProbeRtt::default();

@@ -16,8 +16,8 @@ fn is_recovering(state: State) -> bool {
 }
 
 impl SavedWindow {
-    /// Saves the window. If it has already been cut, the larger of this window and the saved one stays
-    /// saved.
+    /// Saves the window. Saves the window. If it has already been cut, the larger of this window and the
+    /// saved one stays saved.
     pub fn save(&mut self, cwnd: u32, cut: bool) {
         self.cwnd = if cut || is_recovering(self.last_state) { self.cwnd.max(cwnd) } else { cwnd };
     }
@@ -27,7 +27,7 @@ impl SavedWindow {
         self.cwnd
     }
 
-    /// A timeout moved the connection to Loss between two ACKs.
+    /// Called when a timeout has moved the connection to Loss between two ACKs.
     pub fn on_timeout(&mut self) {
         self.last_state = State::Loss;
     }
@@ -42,13 +42,13 @@ impl SavedWindow {
         self.last_state = state;
     }
 
-    /// A round has passed: conservation ends, slow start begins.
+    /// Called when a round has passed: conservation ends, slow start begins.
     pub fn on_round_start(&mut self) {
         self.conserving = false;
     }
 
-    /// The window after this ACK according to recovery, and whether recovery alone decides about
-    /// it. Sets `new_round` when recovery begins, because its first round starts then.
+    /// Returns the window after this ACK according to recovery, and whether recovery alone decides about the
+    /// window. Sets `new_round` when recovery begins, because its first round starts then.
     pub fn on_ack(&mut self, ack: &Ack, cwnd: u32, new_round: &mut bool) -> (u32, bool) {
         // An ACK of n segments releases at most 2n. The losses are subtracted here; slow start adds
         // n.

@@ -16,7 +16,7 @@ impl RoundRtt {
     /// Processes an ACK. An ACK that begins a round belongs to the new round. Returns true if a
     /// round with samples was completed.
     ///
-    /// Samples are only of segments sent once (Karn); the transport supplies no others.
+    /// All samples are of segments that were sent once (Karn), because the transport supplies no others.
     pub fn on_ack(&mut self, ack: &Ack, round_start: bool) -> bool {
         let completed = round_start && self.samples > 0;
         if completed {

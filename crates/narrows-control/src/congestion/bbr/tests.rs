@@ -10,7 +10,7 @@ pub(super) struct Outcome {
     pub(super) share: f64,
     /// Mean queueing delay, ms.
     pub(super) delay: f64,
-    /// Percentage of the packets sent.
+    /// Lost packets as a percentage of the packets sent.
     pub(super) lost: f64,
     /// Packets lost, including those of the start.
     pub(super) lost_ever: u64,
@@ -35,7 +35,7 @@ pub(super) fn run(controller: Box<dyn Controller>, path: Path, seconds: u64) -> 
     }
 }
 
-/// The estimate follows a link that doubles its rate at 3 s and later halves it, within this many
+/// A link doubles its rate at 3 s and later halves it. The estimate follows each change within this many
 /// seconds.
 pub(super) fn follows_the_link(controller: Box<dyn Controller>, seconds: u64) {
     let name = controller.name();
@@ -153,8 +153,8 @@ fn probe_rtt_comes_after_ten_seconds_lasts_200_ms_and_keeps_the_bandwidth() {
     assert!((sender.figure("min_rtt") - 0.008).abs() < 3e-4);
 }
 
-/// The first time, ms, at which a condition holds, with an ACK of four segments each 20 ms (every
-/// RTT) for 11 s.
+/// The first time, ms, at which a condition holds, if an ACK of four segments arrives every 20 ms (every RTT)
+/// for 11 s.
 pub(super) fn first_after_equal_rtts<C: Controller>(
     cc: &mut C,
     window: &mut Window,

@@ -11,7 +11,8 @@ pub fn bbr3() -> Bounded {
     Bounded::new(params())
 }
 
-/// The draft's constants. Where the draft has two digits, the rounding is that of Google's module.
+/// The draft's constants. The draft gives some values with two digits. These are rounded as in Google's
+/// module.
 pub fn params() -> Params {
     let gains = |pacing, cwnd| Gains { pacing, cwnd };
     let two = Gain::ratio(2, 1);

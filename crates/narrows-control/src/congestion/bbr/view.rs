@@ -36,7 +36,7 @@ pub fn quantise(segments: u32, quantum: u32, probing: bool, params: &Params) -> 
     if probing { roomy.saturating_add(params.probe_segments) } else { roomy }
 }
 
-/// Whether the data in flight fits the pipe, which ends Drain.
+/// Whether the data in flight fits the pipe. If it does, Drain ends.
 pub fn is_drained(view: &View<'_>) -> bool {
     view.ack.in_flight <= view.inflight(view.model.max_bw(), Gain::ONE, false)
 }

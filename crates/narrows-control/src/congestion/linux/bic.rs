@@ -16,8 +16,8 @@ pub struct Params {
     pub max_increment: u32,
     /// The search covers 1/n of the distance to its goal per RTT (`BICTCP_B`). 4: a quarter.
     pub search_divisor: u32,
-    /// Close to the goal, RTTs per segment of growth, times `search_divisor` (`smooth_part`). 20:
-    /// five RTTs.
+    /// Close to the goal: the number of RTTs per segment of growth, times `search_divisor` (`smooth_part`).
+    /// 20: five RTTs.
     pub smooth_part: u32,
     /// Below this window BIC behaves as Reno, segments (`low_window`). 14.
     pub low_window: u32,
@@ -27,7 +27,7 @@ pub struct Params {
     pub fast_convergence: bool,
     /// While no maximum is known: maximum ACKed segments per segment of growth. 20, as in CUBIC.
     pub max_acks_per_segment_before_loss: u32,
-    /// An unchanged window is recomputed after this time (Linux HZ/32).
+    /// If the window has not changed, its growth is computed again after this time (Linux HZ/32).
     pub refresh: Span,
 }
 
@@ -48,7 +48,8 @@ impl Default for Params {
 
 /// The scale of `beta`.
 const UNIT: u32 = 1024;
-/// log2 of the scale of the ACK ratio and of the weight of its mean (`ACK_RATIO_SHIFT`).
+/// log2 of two numbers: the scale of the ACK ratio, and the divisor of a new value in the ratio's mean
+/// (`ACK_RATIO_SHIFT`).
 const RATIO_SHIFT: u32 = 4;
 
 /// The BIC controller.
@@ -58,7 +59,7 @@ pub struct Bic {
     increase: AdditiveIncrease,
     /// Window at the last congestion, lowered by fast convergence; `None` before the first and after a timeout.
     w_max: Option<u32>,
-    /// Segments per ACK: a moving average in 1/16 (`delayed_ack`).
+    /// Segments per ACK: a moving average in units of 1/16 (`delayed_ack`).
     ack_ratio: u32,
     /// ACKed segments per segment of growth (`cnt`), and the window and time for which it was
     /// computed.
@@ -248,8 +249,8 @@ mod tests {
         assert_eq!((bic.w_max, bic.ack_ratio), (None, 32));
     }
 
-    /// The window approaches the last maximum by a quarter of the distance per RTT. It returns from
-    /// four fifths of 500 in far fewer RTTs than Reno's 100, and then stays close to the maximum.
+    /// The window approaches the last maximum by a quarter of the distance per RTT. From four fifths of 500
+    /// it returns in far fewer RTTs than the 100 that Reno needs, and then it stays close to the maximum.
     #[test]
     fn the_search_returns_to_the_maximum_quickly_and_stays_near_it() {
         let mut bic = after_congestion_at(500);

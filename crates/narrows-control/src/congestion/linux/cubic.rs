@@ -6,7 +6,7 @@
 //! Deviations from Linux:
 //! * Time is in nanoseconds, not jiffies, so results do not depend on HZ.
 //! * The cube root is exact. Linux uses a table and one Newton step, about 0.2 % off.
-//! * The growth rate is recomputed on each ACK. Linux keeps it within a jiffy to save a division.
+//! * The growth rate is computed on each ACK. To save a division, Linux computes it at most once per jiffy.
 
 use super::hystart::{self, Hystart};
 use super::hystartpp::{self, HystartPlusPlus};
@@ -29,7 +29,7 @@ pub struct Params {
     pub min_acks_per_segment: u32,
     /// Maximum ACKed segments per segment of growth while no maximum is known.
     pub max_acks_per_segment_before_loss: u32,
-    /// An unchanged window is recomputed after this time (Linux HZ/32).
+    /// If the window has not changed, its growth is computed again after this time (Linux HZ/32).
     pub refresh: Span,
     /// RTT samples this soon after the start of an epoch do not update the least delay (Linux: 1
     /// s).
@@ -110,7 +110,7 @@ pub struct Cubic {
     /// Window at the last congestion, lowered by fast convergence; `None` before the first and after a timeout.
     w_max: Option<u32>,
     epoch: Option<Epoch>,
-    /// Least RTT; `None` before the first sample.
+    /// The least RTT; `None` before the first sample.
     delay_min: Option<Span>,
     /// ACKed segments per segment of growth (`cnt`), and the window and time for which it was
     /// computed.

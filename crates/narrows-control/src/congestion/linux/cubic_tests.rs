@@ -106,7 +106,7 @@ impl Reference {
         Reference { cwnd, w_max, k: libm::cbrt((w_max - cwnd) / Self::C), w_est: cwnd }
     }
 
-    /// One ACKed segment at `t` seconds after the start of the epoch.
+    /// Passes the ACK of one segment, `t` seconds after the start of the epoch.
     fn on_ack(&mut self, t: f64, rtt: f64) {
         let offset = t + rtt - self.k;
         let cubic = self.w_max + Self::C * offset * offset * offset;
@@ -142,7 +142,7 @@ fn differences(w_max: u32, rtt: f64) -> (f64, f64) {
     (sum / t, worst)
 }
 
-/// The curve and the window are both rounded down, which allows two segments at single moments.
+/// The curve and the window are both rounded down, so at single moments the difference may be two segments.
 #[test]
 fn integers_stay_within_a_segment_of_the_real_valued_cubic_over_a_sawtooth() {
     for (w_max, rtt) in [(20, 0.02), (50, 0.1), (100, 0.1), (200, 0.05), (500, 0.05)] {

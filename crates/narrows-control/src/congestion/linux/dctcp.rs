@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// TV-S9, to the 1/1024 of Linux's integers.
+    /// TV-S9, to within 1/1024, the precision of Linux's integers.
     #[test]
     fn tv_s9_the_share_of_marks_is_averaged_and_cuts_the_window_in_proportion() {
         let mut dctcp = Dctcp { end: 100, ..Dctcp::default() };
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Linux is in state CWR then; `dctcp_react_to_loss` handles only Recovery and timeouts.
+    /// Linux is in state CWR at that time, and `dctcp_react_to_loss` handles only Recovery and timeouts.
     #[test]
     fn a_loss_repaired_by_a_probe_is_answered_like_a_mark() {
         let mut dctcp = Dctcp { alpha: 0, ..Dctcp::default() };

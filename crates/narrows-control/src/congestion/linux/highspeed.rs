@@ -1,9 +1,9 @@
 //! HighSpeed TCP: Reno whose increase grows, and whose decrease shrinks, with the window.
 //!
 //! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is that of RFC 3649 appendix B, computed as
-//! the RFC's program does. In Linux a row holds up to its window, not from it on: two segments per
-//! RTT begin at 39, where RFC 3649 has 118. Deviation from Linux: the window ends at 2^32 / 128
-//! segments.
+//! the RFC's program does. In Linux a row is valid for windows up to its own, in the RFC from its own on. So
+//! Linux adds two segments per RTT from 39 on, where RFC 3649 has 118. Deviation from Linux: the window ends
+//! at 2^32 / 128 segments.
 
 use std::sync::LazyLock;
 
@@ -59,7 +59,7 @@ fn increase(w: f64) -> f64 {
     w * w * 2.0 * b / ((2.0 - b) * libm::pow(w, 1.2) * LOSS_RATE)
 }
 
-/// RFC 3649 appendix B: a new row begins where the increase exceeds the last row's by one.
+/// RFC 3649 appendix B: a new row begins where the increase is one more than that of the last row.
 static TABLE: LazyLock<[Row; ROWS]> = LazyLock::new(|| {
     let low = LOW_WINDOW as u32;
     let mut last = 1.0;
@@ -197,8 +197,7 @@ mod tests {
         assert!((1108..=1109).contains(&w.cwnd), "{}", w.cwnd);
     }
 
-    /// RFC 3649 section 5: w = 0.12 / p^0.835 in the model of the law. Linux's look-up rounds the
-    /// increase up.
+    /// RFC 3649 section 5: w = 0.12 / p^0.835 in the RFC's model. Linux's look-up rounds the increase up.
     #[test]
     fn the_mean_window_is_that_of_the_response_function() {
         for (per, law) in [(10_000, 263.0), (100_000, 1795.0)] {
@@ -221,7 +220,7 @@ mod tests {
         }
     }
 
-    /// The same on a link, compared with Reno's sqrt(3/(2p)).
+    /// The mean window on a link, compared with Reno's sqrt(3/(2p)).
     #[test]
     fn rare_losses_cost_less_than_they_cost_reno() {
         let per_rtt = per_rtt_with_rare_losses(Box::new(HighSpeed::default()));

@@ -26,7 +26,7 @@ pub struct Params {
     pub beta: (u32, u32),
     /// If the least RTT is below this, congestion halves the window. 10 ms: Linux.
     pub adaptive_above: Span,
-    /// Maximum rise of the largest RTT per sample. 20 ms: Linux.
+    /// Maximum amount by which one sample may raise the largest RTT. 20 ms: Linux.
     pub max_rtt_step: Span,
 }
 
@@ -51,15 +51,15 @@ const SHIFT: u32 = 7;
 #[derive(Clone, Debug)]
 pub struct Htcp {
     params: Params,
-    /// Segments per RTT, and the share kept on congestion, in 1/128.
+    /// Growth in segments per RTT, and the share of the window kept on congestion, both in 1/128.
     alpha: u32,
     beta: u32,
     /// A congestion event had a throughput similar to the previous one's (`modeswitch`).
     adaptive: bool,
     /// When congestion last ended.
     congestion: Time,
-    /// When the congestion before the present one ended. Linux saves the largest RTT and the
-    /// throughput too, but only after changing them, so an undo leaves both as congestion set them.
+    /// When the congestion before the present one ended. Linux saves the largest RTT and the throughput too,
+    /// but only after the congestion has changed them. So an undo does not restore these two values.
     before: Option<Time>,
     min_rtt: Option<Span>,
     /// Recent largest RTT; decays at each congestion.
@@ -162,8 +162,8 @@ impl Htcp {
         }
     }
 
-    /// The increase by time since congestion: f = 1 + 10 (t - 1) + ((t - 1) / 2)^2 in whole
-    /// segments, t in seconds.
+    /// The increase as a function of the time t since congestion, in seconds: f = 1 + 10 (t - 1) + ((t - 1) /
+    /// 2)^2 in whole segments.
     fn update_alpha(&mut self, now: Time) {
         let second = u128::from(NANOS_PER_SEC);
         let beyond = now.since(self.congestion).as_nanos().saturating_sub(self.params.reno_for.as_nanos());
@@ -361,8 +361,7 @@ mod tests {
         assert_eq!(htcp.congestion, secs(3.2));
     }
 
-    /// Linux `tcp_enter_loss` does not ask for a new threshold then, but `htcp_state` sees the
-    /// loss.
+    /// In this case Linux `tcp_enter_loss` does not ask for a new threshold, but `htcp_state` sees the loss.
     #[test]
     fn a_timeout_within_an_episode_backs_off_no_further() {
         let mut htcp = Htcp { old_max_rate: 100, ..with_rtts(100, 200) };

@@ -36,7 +36,7 @@ const UNIT: u32 = 128;
 #[derive(Clone, Debug)]
 pub struct Hybla {
     params: Params,
-    /// Used outside Open and on congestion.
+    /// Reno, which is used outside Open and on congestion.
     reno: Reno,
     /// RTT over the reference, in 1/8, at least 8 (`rho_3ls`).
     rho: u32,
@@ -70,7 +70,7 @@ impl Hybla {
         self.rho = u32::try_from(rho).unwrap_or(u32::MAX).max(1 << RHO_SHIFT);
     }
 
-    /// 2^rho - 1 of slow start, in 1/128 segments per ACK.
+    /// The increment of slow start: 2^rho - 1, in 1/128 segments per ACK.
     fn slow_start_increment(&self) -> u32 {
         // 128 * 2^(n/8), rounded down, for the eighths of rho.
         const FRACTIONS: [u64; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
@@ -80,7 +80,7 @@ impl Hybla {
         u32::try_from(increment).unwrap_or(u32::MAX)
     }
 
-    /// rho^2 / W of congestion avoidance, in 1/128 segments per ACK.
+    /// The increment of congestion avoidance: rho^2 / W, in 1/128 segments per ACK.
     fn avoidance_increment(&self, cwnd: u32) -> u32 {
         let squared = (u64::from(self.rho) * u64::from(self.rho)) << 1;
         u32::try_from(squared / u64::from(cwnd.max(1))).unwrap_or(u32::MAX)

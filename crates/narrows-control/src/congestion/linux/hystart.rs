@@ -1,9 +1,9 @@
 //! HyStart: ends slow start before the queue overflows, on a long ACK train or a rising delay.
 //!
 //! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011), as in Linux
-//! `tcp_cubic.c` (`hystart_update`). Deviations: Linux knows whether the socket is paced, here it
-//! is a parameter; Linux reads the pacing rate from the socket, here it is computed as the socket
-//! does in slow start, 2 x cwnd per srtt.
+//! `tcp_cubic.c` (`hystart_update`). Deviations: Linux knows whether the socket is paced, but here this is a
+//! parameter. Linux reads the pacing rate from the socket; here it is computed as the socket does in slow
+//! start, 2 x cwnd per srtt.
 
 use crate::congestion::Ack;
 use crate::units::{Bytes, Rate, Span, Time};
@@ -77,7 +77,7 @@ impl Hystart {
         hystart
     }
 
-    /// A new slow start, after a timeout.
+    /// Handles the start of a new slow start, after a timeout.
     pub fn reset(&mut self, now: Time) {
         self.found = false;
         self.start_round(now, 0);
@@ -134,7 +134,7 @@ impl Hystart {
         self.least_rtt > delay_min + rise
     }
 
-    /// Maximum delay of the last segment of a burst: four offloaded bursts.
+    /// The maximum delay of a burst's last segment: the time of four offloaded bursts.
     fn ack_delay(&self, cwnd: u32, srtt: Span, packet_bytes: u32) -> Span {
         let window = Bytes::new(2 * u64::from(cwnd) * u64::from(packet_bytes));
         let pacing = Rate::of(window, srtt);

@@ -1,9 +1,8 @@
 //! HyStart++: when the delay rises, slow start continues at a quarter of its pace to test whether a
 //! queue caused it.
 //!
-//! Source: RFC 9406. It is not in Linux; Windows and QUIC stacks have it. The RFC counts bytes,
-//! this code segments. As the RFC requires, it applies only to the slow start before the first
-//! congestion.
+//! Source: RFC 9406. It is not in Linux; Windows and QUIC stacks have it. The RFC counts bytes; this code
+//! counts segments. As the RFC requires, it applies only to the slow start before the first congestion.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance};
 use crate::congestion::{Ack, INFINITE_SSTHRESH, Window};
@@ -24,9 +23,9 @@ pub struct Params {
     pub growth_divisor: u32,
     /// Rounds of conservative slow start that confirm a queue (CSS_ROUNDS).
     pub css_rounds: u32,
-    /// Maximum segments of growth per ACK (L). 8 is for unpaced senders: a late ACK of many
-    /// segments must not cause a burst of twice as many. `None`, no limit, is for paced senders.
-    /// The controller does not know whether it is paced, so flows with `pacing` have the limit too.
+    /// Maximum segments of growth per ACK (L). The default of 8 is for unpaced senders, because a late ACK of
+    /// many segments must not cause a burst of twice as many. `None`, no limit, is for paced senders. The
+    /// controller does not know whether it is paced, so flows with `pacing` have the limit too.
     pub limit: Option<u32>,
 }
 
@@ -134,13 +133,13 @@ impl HystartPlusPlus {
         }
     }
 
-    /// The rise over the last round's delay that counts.
+    /// The threshold: the rise over the last round's delay that counts.
     fn rise(&self) -> Span {
         let part = self.last.scale(1, self.params.rise_divisor.max(1));
         part.min(self.params.max_rise).max(self.params.min_rise)
     }
 
-    /// Whether growth is at a quarter of the pace.
+    /// Whether the window grows at a quarter of slow start's pace.
     pub fn is_conservative(&self) -> bool {
         self.conservative.is_some()
     }

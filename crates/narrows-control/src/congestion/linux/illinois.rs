@@ -4,9 +4,9 @@
 //! Source: Liu, Basar and Srikant, "TCP-Illinois: a loss- and delay-based congestion control
 //! algorithm for high-speed networks" (Performance Evaluation 65, 2008); Linux `tcp_illinois.c`.
 //! The integers are Linux's: the least alpha is 38/128 where the paper has 0.3. As in Linux, the
-//! largest RTT is never forgotten. Segments count when they are acknowledged in order, SACKed
-//! before or not (`pkts_acked` of `tcp_clean_rtx_queue`). So the ACK that ends a recovery counts
-//! for a whole window. No deviation is known.
+//! largest RTT is never forgotten. Segments count when they are acknowledged in order, whether they were
+//! SACKed before or not (`pkts_acked` of `tcp_clean_rtx_queue`). So the ACK that ends a recovery counts as
+//! many segments as a whole window has. No deviation is known.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
@@ -43,7 +43,7 @@ const BETA_SHIFT: u32 = 6;
 pub struct Illinois {
     params: Params,
     credit: AdditiveIncrease,
-    /// Segments per RTT, in 1/128, and the share that a loss removes, in 1/64.
+    /// Growth in 1/128 segments per RTT, and the share of the window that a loss removes, in 1/64.
     alpha: u32,
     beta: u32,
     /// Least and largest RTT of the connection, us; `None` before the first.
@@ -53,11 +53,11 @@ pub struct Illinois {
     samples: u32,
     /// The round is over when `snd_una` passes this.
     end: u64,
-    /// Segments that the last ACK acknowledged in order (`acked`), and the first one after them.
+    /// Segments that the last ACK acknowledged in order (`acked`), and the number of the next segment.
     acked: u32,
     una: Option<u64>,
-    /// Whether the delay has been above the lowest hundredth, and the number of rounds since it was
-    /// below (`rtt_above`, `rtt_low`).
+    /// Whether the delay has been above the lowest hundredth, and the number of rounds since the delay fell
+    /// below that (`rtt_above`, `rtt_low`).
     above: bool,
     low: u32,
 }
@@ -131,7 +131,7 @@ impl Illinois {
         u32::try_from(share / (high - low)).unwrap_or(most_beta)
     }
 
-    /// Once per round trip (Linux `update_params`).
+    /// Computes both values once per round trip (Linux `update_params`).
     fn update(&mut self, cwnd: u32) {
         if cwnd < self.params.low_window {
             (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta.1);
@@ -314,8 +314,8 @@ mod tests {
         assert_eq!(w.cwnd, 110, "it counts once");
     }
 
-    /// Illinois's goal: it fills a wide link without a queue by ten segments per RTT, and a loss
-    /// there costs an eighth.
+    /// Illinois's goal: without a queue, it fills a wide link by adding ten segments per RTT, and a loss then
+    /// costs an eighth of the window.
     #[test]
     fn rare_losses_on_an_empty_wide_link_cost_less_than_they_cost_reno() {
         let per_rtt = per_rtt_with_rare_losses(Box::new(Illinois::default()));

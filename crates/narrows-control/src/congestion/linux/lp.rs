@@ -14,20 +14,21 @@
 //!   to twice the mean, offset included. No queue reaches the new threshold, so LP is Reno from
 //!   then on. LP yields repeatedly only if the receiver's clock is ahead by less than a second.
 //! - The delay includes an estimate of the receiver's clock rate: a mean of the ratios of ACK
-//!   distances in milliseconds at both ends. One tick at the receiver and two here give 500 Hz; two
-//!   ticks there and one here give 2000 Hz. So for ACKs 1 to 3 ms apart the mean exceeds 1000 Hz although both clocks run
-//!   alike; elsewhere it leaves the range of 501 to 1000 Hz when delays vary. Above 1000 Hz Linux
-//!   multiplies by 1000 / Hz = 0, which makes the delay another number. The results are any of the
-//!   above, or cuts without a queue. If ACKs are closer than a tick and the ticks of both ends
-//!   never separate the same two ACKs, there is no estimate and no delay.
+//!   distances in milliseconds at both ends. If the receiver counts one tick between two ACKs and this host
+//!   counts two, the result is 500 Hz. Two ticks at the receiver and one at this host give 2000 Hz. So for
+//!   ACKs 1 to 3 ms apart the mean exceeds 1000 Hz, although both clocks run at the same speed. With other
+//!   distances, the mean leaves the range of 501 to 1000 Hz when delays vary. Above 1000 Hz Linux multiplies
+//!   by 1000 / Hz = 0, so the delay becomes a different number. Then any of the cases above occurs, or the
+//!   window is cut without a queue. ACKs may be less than a tick apart. If then no tick of both clocks lies
+//!   between the same two ACKs, there is no estimate and no delay.
 //!
-//! A cut leaves `ssthresh` unchanged, so before the first loss slow start follows. At a window of
-//! one segment the receiver's delayed ACKs look like a queue.
+//! A cut leaves `ssthresh` unchanged. Before the first loss, a cut is therefore followed by slow start. At a
+//! window of one segment the receiver's delayed ACKs look like a queue.
 //!
 //! Deviations from Linux:
 //! * A cut caused by an ACK without progress waits for the next ACK with progress.
-//! * A cut caused by the ACK that begins recovery is left out, because the transport has handled
-//!   that ACK before. Linux cuts first, and recovery halves the rest.
+//! * If the ACK that begins recovery causes a cut, this code omits the cut, because the transport has already
+//!   handled that ACK. Linux cuts first, and recovery halves the remaining window.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Timestamps, Window};
@@ -46,8 +47,8 @@ pub struct Params {
     pub uptime: Span,
     /// Delays are smoothed by `1 / 2^n`. 3.
     pub mean_shift: u32,
-    /// Length of the inference phase after a cut, RTTs. The window does not grow in it, and falls
-    /// to one segment if the delay rises again. 3: Linux.
+    /// Length of the inference phase after a cut, RTTs. In this phase the window does not grow. It falls to
+    /// one segment if the delay rises again. 3: Linux.
     pub inference_rtts: u32,
 }
 
@@ -89,7 +90,7 @@ impl Clock {
         (self.value, self.echo) = (value, echo);
     }
 
-    /// Our ticks per tick of this clock: 1, or what integer division leaves of it.
+    /// Our ticks per tick of the receiver's clock, by integer division.
     fn ticks(&self) -> Option<u32> {
         HZ.checked_div(self.hz)
     }
@@ -101,8 +102,8 @@ struct Delays {
     /// The mean in `1 / 2^mean_shift` (`sowd`); 0 if none.
     smoothed: u32,
     min: u32,
-    /// The second largest delay, so that one outlier does not count, and the largest (`owd_max`,
-    /// `owd_max_rsv`).
+    /// The second largest delay, which is used so that one outlier does not count, and the largest delay
+    /// (`owd_max`, `owd_max_rsv`).
     max: u32,
     largest: u32,
 }
@@ -135,7 +136,8 @@ impl Delays {
         self.min.wrapping_add(per_cent.wrapping_mul(self.max.wrapping_sub(self.min)) / 100)
     }
 
-    /// Includes the threshold itself: if the least delay is the largest, any delay counts.
+    /// Whether the mean is at or above the threshold. If the least and the largest delay are equal, any delay
+    /// counts as congestion.
     fn is_congested(&self, per_cent: u32, shift: u32) -> bool {
         self.smoothed >> shift >= self.threshold(per_cent)
     }
@@ -152,7 +154,7 @@ impl Delays {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     Half,
-    /// To one segment: the delay rose again in the inference phase.
+    /// The window falls to one segment, because the delay rose again in the inference phase.
     All,
 }
 
@@ -170,7 +172,8 @@ pub struct Lp {
     inferring: bool,
     /// Tick of the last cut; 0 if none.
     last_cut: u32,
-    /// A cut that is decided but not executed, because a sample cannot change the window.
+    /// A cut that is decided but not executed yet, because the call that takes samples cannot change the
+    /// window.
     cut: Option<Cut>,
     /// This ACK ended a reduction.
     recovered: bool,
@@ -287,8 +290,8 @@ mod tests {
         lp
     }
 
-    /// An ACK for a packet that took `one_way` ms. It arrives at `at` ms after 50 ms on its way
-    /// back.
+    /// An ACK for a packet that took `one_way` ms. The ACK takes 50 ms on its way back and arrives at `at`
+    /// ms.
     fn ack(at: u64, one_way: u64) -> Ack {
         let value = Time::ZERO + ms(1000 + at - 50);
         let clock = Timestamps::clock;
@@ -301,7 +304,7 @@ mod tests {
         lp.on_ack(ack, w);
     }
 
-    /// 17 in Linux's millisecond ticks; the vector has 17.5.
+    /// The threshold is 17 in Linux's millisecond ticks; the vector has 17.5.
     #[test]
     fn tv_s11_the_path_is_congested_beyond_a_seventh_of_the_range() {
         assert_eq!(Delays { smoothed: 0, min: 10, max: 60, largest: 90 }.threshold(15), 17);
@@ -353,8 +356,8 @@ mod tests {
         assert_eq!(w.cwnd, 1);
     }
 
-    /// If a delay has more than 29 bits, the mean delay never exceeds the least delay. Otherwise the
-    /// first mean is compared with itself, once.
+    /// If a delay has more than 29 bits, the mean delay never exceeds the least delay. Otherwise the first
+    /// mean is once compared with itself.
     #[test]
     fn with_seven_of_eight_offsets_no_queue_is_ever_detected() {
         for eighth in 0..8 {
@@ -410,8 +413,8 @@ mod tests {
         assert_eq!(w.ssthresh, 5);
     }
 
-    /// Share of a link of 60 Mbit/s and 50 ms, mean queueing delay (50 ms at most) and losses,
-    /// after 10 s.
+    /// LP's share of a link of 60 Mbit/s and 50 ms, the mean queueing delay (50 ms at most) and the losses,
+    /// measured after 10 s.
     fn alone(offset: u32) -> (f64, f64, u64) {
         let rate = Rate::from_bits_per_sec(60_000_000);
         let path = Path { queue: 250, ..Path::new(rate, 50) };

@@ -37,7 +37,7 @@ impl Reno {
         Reno { params, ..Reno::default() }
     }
 
-    /// With RFC 9406's slow start: `reno-hystartpp`.
+    /// Reno with RFC 9406's slow start: `reno-hystartpp`.
     pub fn with_hystartpp(params: hystartpp::Params) -> Self {
         Reno { hystartpp: Some(Box::new(HystartPlusPlus::new(params))), ..Reno::default() }
     }
@@ -83,8 +83,8 @@ mod tests {
     }
 
     /// TV-S11: losses every 1/p segments give a mean window of sqrt(3/(2p)). In that model a window
-    /// of ACKs takes one RTT and recovery takes no time. Whole segments cost about a tenth at such
-    /// windows: the sawtooth spans 5 to 11 where the law has 5.77 to 11.55.
+    /// of ACKs takes one RTT and recovery takes no time. Because windows are whole segments, the result is
+    /// about a tenth lower at such windows: the sawtooth goes from 5 to 11, where the law has 5.77 to 11.55.
     #[test]
     fn the_sawtooth_has_the_mean_window_of_the_square_root_law() {
         let mut reno = Reno::default();
@@ -103,7 +103,7 @@ mod tests {
         assert!((0.88 * 8.66..8.66).contains(&mean), "mean window {mean:.2}");
     }
 
-    /// The same on a link. Recovery takes one RTT, which costs little when losses are rare.
+    /// The mean window on a link. Recovery takes one RTT there, which costs little when losses are rare.
     #[test]
     fn rare_losses_on_a_link_give_the_throughput_of_the_square_root_law() {
         let path =

@@ -1,11 +1,11 @@
-//! RTTs per round trip for Vegas, Veno and YeAH (Linux `tcp_vegas.c`).
+//! Measures RTTs by round trip, for Vegas, Veno and YeAH (Linux `tcp_vegas.c`).
 //!
 //! Times are whole microseconds plus one, as in Linux, so that none is zero.
 
 use crate::congestion::{Ack, State};
 use crate::units::Span;
 
-/// Least RTTs, of the path and of the round trip.
+/// The least RTT of the path, and the least RTT of the present round trip.
 #[derive(Clone, Debug)]
 pub struct Rounds {
     /// Least RTT since the start or the last [`Rounds::restart`], us; `u32::MAX` before the first
@@ -49,7 +49,7 @@ impl Rounds {
         ack.snd_una > self.end
     }
 
-    /// Starts a round. It lasts until everything sent so far is acknowledged.
+    /// Starts a round. The new round lasts until everything sent so far is acknowledged.
     pub fn begin(&mut self, snd_nxt: u64) {
         self.end = snd_nxt;
         self.samples = 0;
@@ -61,8 +61,8 @@ impl Rounds {
         self.least = u32::MAX;
     }
 
-    /// The sender was idle, so the path may have changed (Linux CA_EVENT_TX_START). The end of the
-    /// round stays, because all of it is acknowledged.
+    /// The sender was idle, so the path may have changed (Linux CA_EVENT_TX_START). The end of the round does
+    /// not change, because everything before it is acknowledged.
     pub fn restart(&mut self) {
         self.base = u32::MAX;
         self.least = u32::MAX;

@@ -10,7 +10,7 @@ use crate::congestion::{Ack, Congestion, Controller, Window};
 /// Parameters of [`Scalable`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Maximum ACKed segments per segment of growth. A smaller window grows as Reno's. 100: the
+    /// Maximum ACKed segments per segment of growth. A window smaller than this grows as in Reno. 100: the
     /// paper's a = 0.01 (`TCP_SCALABLE_AI_CNT`; 50 before Linux 5.2).
     pub acks_per_segment: u32,
     /// Congestion removes `1 / 2^shift` of the window. 3: the paper's b = 1/8
@@ -89,8 +89,8 @@ mod tests {
         }
     }
 
-    /// Kelly 2003, section 3: growth and decrease balance at a window of a/(b p). The window falls
-    /// from there by an eighth, so its mean is 15/16 of it.
+    /// Kelly 2003, section 3: growth and decrease balance at a window of a/(b p). From there the window falls
+    /// by an eighth, so the mean window is 15/16 of the balanced one.
     #[test]
     fn the_mean_window_is_inverse_to_the_loss_rate() {
         for segments_per_loss in [5_000, 10_000, 40_000] {
@@ -115,7 +115,7 @@ mod tests {
         }
     }
 
-    /// A loss costs the same time at ten times the rate, which is Scalable's goal: ln(8/7)/ln(1.01)
+    /// Scalable's goal is that a loss costs the same time at ten times the rate. The time is ln(8/7)/ln(1.01)
     /// = 13.4 RTTs, plus one or two for recovery and for the RTT until the loss is detected.
     #[test]
     fn the_time_between_losses_does_not_depend_on_the_rate() {

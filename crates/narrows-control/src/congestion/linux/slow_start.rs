@@ -16,9 +16,9 @@ pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     acked - used
 }
 
-/// The first step of every ACK: a window that does not limit the sender does not grow (RFC 7661;
-/// Linux `tcp_is_cwnd_limited`), and a window below the threshold is in slow start. Returns the
-/// ACKed segments left over for congestion avoidance.
+/// The first step at every ACK. A window that does not limit the sender does not grow (RFC 7661; Linux
+/// `tcp_is_cwnd_limited`). A window below the threshold grows by slow start. Returns the ACKed segments left
+/// over for congestion avoidance.
 pub fn left_for_avoidance(ack: &Ack, window: &mut Window) -> u32 {
     match ack.cwnd_limited {
         false => 0,

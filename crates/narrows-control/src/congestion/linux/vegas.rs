@@ -18,12 +18,12 @@ use crate::units::{Span, Time};
 pub struct Params {
     /// Packets in the queue below which the window grows (Linux `alpha`).
     pub alpha: u32,
-    /// Packets in the queue above which it shrinks (Linux `beta`).
+    /// Packets in the queue above which the window shrinks (Linux `beta`).
     pub beta: u32,
     /// Packets in the queue above which slow start ends (Linux `gamma`).
     pub gamma: u32,
-    /// With at most this many samples in a round, all may be delayed ACKs: behave as Reno (Linux:
-    /// 2).
+    /// A round with at most this many samples may consist of delayed ACKs only, so Vegas then behaves as Reno
+    /// (Linux: 2).
     pub few_samples: u32,
     /// Least window, segments (Linux: 2).
     pub min_window: u32,
@@ -76,7 +76,8 @@ impl Vegas {
     }
 }
 
-/// Linux `tcp_vegas_ssthresh`. In its traces the threshold equals the window, not one below.
+/// Linux `tcp_vegas_ssthresh`. In traces of Linux the threshold equals the window and is not one segment
+/// lower.
 fn leave_slow_start(window: &mut Window) {
     window.ssthresh = window.ssthresh.min(window.cwnd).max(1);
 }
@@ -148,8 +149,8 @@ mod tests {
         Window { cwnd, ssthresh, pacing_rate: None }
     }
 
-    /// TV-S6: W = 20, base 50 ms, RTT 60 ms: 4.0 packets queued, no change. In slow start: the
-    /// target of 16.67 (16), plus one.
+    /// TV-S6: W = 20, base 50 ms, RTT 60 ms: 4.0 packets queued, no change. In slow start the window becomes
+    /// the target of 16.67 (16 in integers) plus one.
     #[test]
     fn tv_s6_four_queued_packets_are_enough_and_end_slow_start_at_the_target() {
         assert_eq!(after_round(window(20, 10), 50, 60).cwnd, 20);

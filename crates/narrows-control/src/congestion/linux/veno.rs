@@ -2,10 +2,10 @@
 //! removes a fifth of the window, not half.
 //!
 //! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks"
-//! (JSAC 21(2), 2003); Linux `tcp_veno.c`, with its integers: half packets, rounded up, so three
-//! packets are reached slightly early. As in Linux, the queue is estimated from the RTTs since the
-//! last ACK that was allowed to grow the window, not from those of a round trip. Deviation from
-//! Linux: outside Open, Veno and Reno do not share the count towards the next segment.
+//! (JSAC 21(2), 2003); Linux `tcp_veno.c`, with its integers. These count half packets, rounded up, so the
+//! limit of three packets is reached slightly early. As in Linux, the queue is estimated from the RTTs since
+//! the last ACK that was allowed to grow the window, not from those of a round trip. Deviation from Linux:
+//! outside Open, Veno and Reno do not share the count towards the next segment.
 
 use super::reno::Reno;
 use super::rounds::Rounds;
@@ -19,8 +19,8 @@ pub struct Params {
     /// Packets in the queue, in halves, at which the path counts as congested (Linux `beta`). 6:
     /// the paper's beta = 3.
     pub beta: u32,
-    /// Share of the window that a loss without congestion leaves: numerator and denominator. 4 of
-    /// 5: the paper, section III.B.
+    /// Numerator and denominator of the share of the window that remains after a loss without congestion. The
+    /// default of 4/5 is from the paper, section III.B.
     pub kept: (u32, u32),
     /// With at most this many samples it behaves as Reno (Linux: 2).
     pub few_samples: u32,
@@ -41,7 +41,7 @@ pub struct Veno {
     rounds: Rounds,
     reno: Reno,
     increase: AdditiveIncrease,
-    /// There were more samples than that. Linux never resets the count.
+    /// Whether there were more samples than `min_samples`. Linux never resets the count.
     sampled: bool,
     /// Packets in the queue, in halves (`diff`).
     queued: u32,
@@ -163,8 +163,8 @@ mod tests {
     }
 
     /// W = 30 on a path of 50 ms. For 55 ms the vector has 2.73 packets and hence 24; Linux's
-    /// integers have 60 - floor(54.55) halves = three packets and hence 15. For 54 ms they have
-    /// 60 - 55 halves and 24.
+    /// integers have 60 - floor(54.55) halves = three packets and hence 15. For 54 ms the integers give 60 -
+    /// 55 halves, hence 24.
     #[test]
     fn tv_s6_a_loss_with_fewer_than_three_queued_packets_takes_a_fifth() {
         for (rtt, halves, ssthresh) in [(50, 0, 24), (54, 5, 24), (55, 6, 15), (58, 9, 15)] {

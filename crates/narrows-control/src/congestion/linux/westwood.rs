@@ -3,11 +3,11 @@
 //!
 //! Source: Mascolo, Grieco, Ferorelli, Camarda and Piccarella, "Performance evaluation of Westwood+
 //! TCP congestion control" (Performance Evaluation 55, 2004); Linux `tcp_westwood.c`, with its
-//! integers and jiffies. Growth is Reno's, and recovery aims at Reno's half until it ends. RTTs are
-//! rounded up to jiffies, so a short path gets the window of a path of one jiffy. The filters round
-//! down, so they miss up to about 14 bytes per jiffy of a rising rate. Deviations from Linux: all
-//! ACKs take its slow path, which matters only after repaired losses; a segment has its L3 size,
-//! which cancels out except for rounding.
+//! integers and jiffies. The window grows as in Reno. During recovery, the target is half the window, as in
+//! Reno. RTTs are rounded up to jiffies, so a short path gets the window of a path of one jiffy. The filters
+//! round down, so they miss up to about 14 bytes per jiffy of a rising rate. Deviations from Linux: all ACKs
+//! take its slow path, which matters only after repaired losses; a segment has its L3 size, which cancels out
+//! except for rounding.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
@@ -44,7 +44,7 @@ pub struct Westwood {
     params: Params,
     reno: Reno,
     packet_bytes: u32,
-    /// The filtered rate and the rate filtered twice, bytes per jiffy (`bw_ns_est`, `bw_est`).
+    /// The rate after one filter, and the rate after both filters, bytes per jiffy (`bw_ns_est`, `bw_est`).
     once: u32,
     rate: u32,
     /// Bytes ACKed since `since`, jiffies (`bk`, `rtt_win_sx`).
@@ -55,7 +55,7 @@ pub struct Westwood {
     /// Bytes counted for duplicate ACKs, to be subtracted from the ACK that covers them
     /// (`accounted`).
     accounted: u32,
-    /// RTTs in jiffies. With `forget`, the next ACK restarts the minimum.
+    /// RTTs in jiffies. If `forget` is set, the next ACK restarts the minimum.
     rtt: u32,
     min_rtt: u32,
     forget: bool,
@@ -94,7 +94,8 @@ impl Westwood {
         now.as_nanos() / self.params.jiffy.as_nanos().max(1)
     }
 
-    /// Both filters keep 7/8 (Linux `westwood_filter`). The first sample is copied.
+    /// Both filters give the old value a weight of 7/8 (Linux `westwood_filter`). The first sample is copied
+    /// without a filter.
     fn filter(&mut self, sample: u32) {
         let keep = |old: u32, new: u32| ((7 * u64::from(old) + u64::from(new)) >> 3) as u32;
         if self.once == 0 && self.rate == 0 {
@@ -135,7 +136,7 @@ impl Westwood {
     }
 }
 
-/// Rounded up, as Linux does with measured values.
+/// Converts to jiffies, rounded up, as Linux does with measured values.
 fn jiffies(span: Span, jiffy: Span) -> u32 {
     u32::try_from(span.as_nanos().div_ceil(jiffy.as_nanos().max(1))).unwrap_or(u32::MAX)
 }

@@ -24,11 +24,10 @@ pub struct Params {
     pub delay_divisor: u32,
     /// A loss removes at least `1 / 2^n` of the window (DELTA). 3.
     pub decrease_shift: u32,
-    /// After this many consecutive rounds of Reno, other flows are assumed to compete, and a loss
-    /// removes half (RHO). 16.
+    /// After this many consecutive rounds of Reno, YeAH assumes that other flows compete, and a loss removes
+    /// half of the window (RHO). 16.
     pub competing_rounds: u32,
-    /// After more than this many rounds of fast mode, the other flows are assumed to have left
-    /// (ZETA). 50.
+    /// After more than this many rounds of fast mode, YeAH assumes that the other flows have left (ZETA). 50.
     pub fast_rounds: u32,
     /// With at most this many samples a round is not evaluated (Linux: 2).
     pub few_samples: u32,
@@ -191,8 +190,8 @@ mod tests {
         (yeah, w)
     }
 
-    /// W = 400, base 50 ms, RTT 60 ms: 66 packets are below the limit, but 10 ms are more than an
-    /// eighth of 50.
+    /// W = 400, base 50 ms, RTT 60 ms: 66 queued packets are below the limit, but 10 ms of delay are more
+    /// than an eighth of 50 ms.
     #[test]
     fn tv_s7_a_delay_of_more_than_an_eighth_is_slow_mode_but_drains_nothing() {
         let (yeah, w) = after_round(Yeah::default(), 400, 60);
@@ -260,8 +259,8 @@ mod tests {
         }
     }
 
-    /// YeAH's goal: a wide link is full while its queue, two BDP long here, stays almost empty.
-    /// Reno's would fill and overflow.
+    /// YeAH's goal: it fills a wide link, while the queue, which has room for two BDP here, stays almost
+    /// empty. With Reno the queue would fill and overflow.
     #[test]
     fn a_wide_link_is_full_and_its_queue_short() {
         let rate = Rate::from_bits_per_sec(240_000_000);

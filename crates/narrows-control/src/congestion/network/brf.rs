@@ -1,16 +1,16 @@
 //! The BRF sender: paces at the rate that the bottleneck switch writes into ACKs, with a fallback.
 //!
 //! Source: "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks" (Sensors
-//! 24(3):749); BRF-90 to BRF-94, BRF-104 and BRF-105 where the paper is silent. The transport does
-//! pacing and the "not limited by the application" bit (BRF-100).
+//! 24(3):749); BRF-90 to BRF-94, BRF-104 and BRF-105 where the paper is silent. The transport paces, and sets
+//! the bit "not limited by the application" (BRF-100).
 //!
-//! Silence: the halving of BRF-92 alone would leave a flow at two packets per RTT, and BRF-105
-//! requires an ordinary controller soon. So after `max(4 srtt, 200 ms)` without feedback the rate
-//! is halved every srtt, since the allocation is stale and its switch may have failed because of
-//! congestion. After four halvings CUBIC takes over. It starts with the window of the halved rate
-//! and a slow-start threshold of half the window of the last allocation, because that share was
-//! safe recently. Feedback that returns ends the halving at once. It ends CUBIC by doubling the
-//! rate per RTT, starting from CUBIC's rate.
+//! The response to silence: with the halving of BRF-92 alone, a flow would stay at two packets per RTT, but
+//! BRF-105 requires an ordinary controller soon. So after `max(4 srtt, 200 ms)` without feedback the rate is
+//! halved every srtt, since the allocation is stale and its switch may have failed because of congestion.
+//! After four halvings CUBIC takes over. It starts with the window of the halved rate and a slow-start
+//! threshold of half the window of the last allocation, because that share was safe recently. Feedback that
+//! returns ends the halving at once. It also ends CUBIC: the rate then doubles per RTT, starting from CUBIC's
+//! rate.
 
 use crate::congestion::linux::cubic::Cubic;
 use crate::congestion::{
@@ -22,14 +22,14 @@ use crate::units::{Bytes, Rate, Span, Time};
 const RTT_MIN: Span = Span::from_micros(10);
 
 /// An RTT sample counts for at most this multiple of the least RTT (ours). The first sample after
-/// an outage is the length of the outage. Without this limit the rate would be two packets in that
-/// time, and the next sample would be as late.
+/// an outage is the length of the outage. Without this limit the rate would be two packets in the time of the
+/// outage, and the next sample would be as late.
 const LONGEST_RTT: u64 = 8;
 
 /// The rate rises from at least this many segments per RTT of the path (ours; the floor of BRF-92).
 const FIRST_STEP: u64 = 2;
 
-/// Parameters of [`Brf`]. `None` disables a safeguard; the paper has none of them.
+/// Parameters of [`Brf`]. `None` disables a safeguard. The paper has no safeguards.
 #[derive(Clone, Debug)]
 pub struct Params {
     /// Maximum growth of the rate per RTT, a factor (BRF-104).
@@ -47,7 +47,7 @@ pub struct Params {
     pub silence: Option<Silence>,
     /// Segments per srtt after idle time, until the next feedback (BRF-94).
     pub restart_segments: Option<u64>,
-    /// A retransmission timeout is about srtt plus this: Linux's minimum variance term
+    /// A retransmission timeout is about srtt plus this time, which is Linux's minimum variance term
     /// (TCP_RTO_MIN).
     pub rto_floor: Span,
     /// RTT assumed before the first sample.
@@ -91,7 +91,7 @@ impl Default for Params {
 
 impl Params {
     /// For PACEC's sources (PAC-4). The rate stands until the next update, at most a quarter of a
-    /// second later. After a second without one the source falls back.
+    /// second later. After a second without an update the source falls back.
     pub fn pacec() -> Self {
         let silence = Silence { srtts: 4, least: Span::from_secs(1), floor_segments: 2, halvings: 4 };
         Params { up_per_rtt: None, silence: Some(silence), ..Params::default() }
@@ -131,13 +131,13 @@ pub struct Brf {
     name: &'static str,
     params: Params,
     mode: Mode,
-    /// A placeholder before the handshake.
+    /// The connection; a placeholder before the handshake.
     connection: Connection,
     /// The network's rate, within this host's limits.
     target: Rate,
-    /// The part of the target that the bound on growth permits.
+    /// The rate that is granted now: the target, as far as the bound on growth permits.
     granted: Rate,
-    /// `granted` at the start of the current RTT, and that start.
+    /// The value of `granted` at the start of the current RTT, and the time of that start.
     base: Rate,
     base_at: Time,
     /// Upper bound after idle time until the next feedback.
@@ -149,11 +149,11 @@ pub struct Brf {
     halvings: u32,
     halved_at: Time,
     srtt: Span,
-    /// Least RTT. The rate doubles once per least RTT: after an outage srtt equals the outage's
-    /// length for many RTTs, and doubling every five seconds would not recover.
+    /// Least RTT. The rate doubles once per least RTT, not per srtt: after an outage, srtt equals the
+    /// outage's length for many RTTs, and a rate that doubles every five seconds would not recover.
     path: Span,
-    /// Last measured RTT, for limits of segments per RTT. A floor that ignored the queue would feed
-    /// it.
+    /// The last measured RTT, for limits in segments per RTT. A lower limit that ignored the queueing delay
+    /// would make the queue grow.
     recent: Span,
 }
 
@@ -221,8 +221,8 @@ impl Brf {
     /// The lowest rate that feedback can cause (BRF-104).
     ///
     /// The floor of BRF-92 would be too high: if the fair share is less than two packets per RTT,
-    /// senders that stop there overload the port forever. An honest switch is followed. A forged rate
-    /// of zero leaves the flow as slow as repeated timeouts would.
+    /// senders that stop there overload the port forever. The sender thus follows an honest switch. A forged
+    /// rate of zero makes the flow as slow as repeated timeouts would.
     fn least(&self) -> Rate {
         self.floor().min(Rate::of(self.segments(1), self.params.slowest_segment))
     }
@@ -247,7 +247,7 @@ impl Brf {
         self.target = feedback.min(self.params.link);
     }
 
-    /// Moves the rate to the target: down at once, up by the bound per RTT (BRF-104).
+    /// Moves the rate to the target. It falls at once, and rises per RTT by at most the bound (BRF-104).
     fn follow_target(&mut self, now: Time) {
         if now.since(self.base_at) >= self.path {
             self.base_at = now;
@@ -276,7 +276,7 @@ impl Brf {
         }
     }
 
-    /// Switches to CUBIC or back, but not during a recovery that the other began.
+    /// Switches to CUBIC or back, but not during a recovery that the other algorithm began.
     fn change_mode(&mut self, ack: &Ack, window: &mut Window) {
         if !matches!(ack.state, State::Open | State::Disorder) {
             return;

@@ -144,7 +144,8 @@ mod tests {
         }
     }
 
-    /// An echo of the SYN without a limit means no router: CUBIC, which does not pace.
+    /// If the echo of the SYN contains no limit, there is no router on the path. The sender then uses CUBIC,
+    /// which does not pace.
     #[test]
     fn the_echo_of_an_untouched_header_is_not_a_rate() {
         for sender in [Stamped::rcp(), Stamped::obp()] {

@@ -64,7 +64,7 @@ impl Controller for Xcp {
         window.ssthresh = (window.cwnd / 2).max(2);
     }
 
-    /// Slow start happens only after a timeout.
+    /// Resets the threshold, because slow start happens only after a timeout.
     fn on_recovered(&mut self, _now: Time, window: &mut Window) {
         window.ssthresh = INFINITE_SSTHRESH;
     }
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!((first.rtt, first.delta), (0, 0), "XCP-4: who knows no RTT asks for nothing");
     }
 
-    /// A spurious timeout leaves the threshold infinite. The window must not follow it.
+    /// A spurious timeout leaves the threshold infinite. The window must not grow to that threshold.
     #[test]
     fn after_a_timeout_half_the_window_is_recovered_and_after_a_spurious_one_nothing_more() {
         let (mut xcp, mut window) = established();

@@ -1,9 +1,8 @@
 //! Bounds on data in flight and bandwidth that follow from losses (BBR2-1, BBR2-3, BBR3-6, BBR3-7).
 //!
 //! The long-term bound is the largest volume in flight without excessive loss. Only probes raise or
-//! lower it. The short-term bounds follow losses at other times towards the delivered rate and
-//! volume; the next probe discards them. v2's module calls them `inflight_hi`, `inflight_lo` and
-//! `bw_lo`.
+//! lower it. After losses at other times, the short-term bounds fall towards the delivered rate and volume.
+//! The next probe discards them. v2's module calls the three bounds `inflight_hi`, `inflight_lo` and `bw_lo`.
 
 use super::params::Percent;
 use crate::congestion::{Ack, Lost};
@@ -21,7 +20,7 @@ pub struct Bounds {
     pub shortterm: u32,
     /// The short-term limit of the bandwidth; [`Rate::MAX`] if there is none.
     pub bw_shortterm: Rate,
-    /// Largest delivery rate and volume of a sample in the latest round.
+    /// The largest delivery rate and the largest volume of any sample in the latest round.
     bw_latest: Rate,
     inflight_latest: u32,
     /// The last ACK ended a round that began with a loss or followed one.
@@ -75,8 +74,8 @@ impl Bounds {
         }
     }
 
-    /// A loss when this many segments were delivered. With `fresh` it begins an episode, which may
-    /// turn out to be spurious.
+    /// Handles a loss at a time when this many segments had been delivered. With `fresh` it begins an
+    /// episode, which may turn out to be spurious.
     pub fn on_loss(&mut self, delivered: u64, fresh: bool) {
         if fresh {
             // Also if this round has had a loss or an echo: the values from before an older episode
@@ -105,7 +104,7 @@ impl Bounds {
         self.loss_in_round = false;
     }
 
-    /// The first loss of a cycle starts from the bandwidth and the window in use.
+    /// At the first loss of a cycle, the reduction starts from the bandwidth and the window in use.
     fn tighten(&mut self, max_bw: Rate, cwnd: u32, beta: Percent) {
         if self.bw_shortterm == Rate::MAX {
             self.bw_shortterm = max_bw;
@@ -123,7 +122,7 @@ impl Bounds {
         }
     }
 
-    /// Down begins: losses of the probe do not affect the short-term bounds
+    /// Called when Down begins: losses of the probe do not affect the short-term bounds
     /// (`ResetCongestionSignals`).
     pub fn forget_round(&mut self) {
         self.loss_in_round = false;
@@ -186,7 +185,7 @@ pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Perc
     before.saturating_add(prefix / u64::from(100u32.saturating_sub(threshold.0).max(1)))
 }
 
-/// The same for a lost segment, in segments; `None` if losses are below the threshold.
+/// The same volume for a lost segment, in segments; `None` if losses are below the threshold.
 pub fn crossing(lost: &Lost, threshold: Percent) -> Option<u32> {
     is_too_high(lost.lost, lost.tx_in_flight, threshold).then(|| {
         let at = inflight_at_loss(u64::from(lost.tx_in_flight), u64::from(lost.lost), 1, threshold);
@@ -234,7 +233,7 @@ mod tests {
         assert_eq!(crossing(&lost(3), THRESHOLD), Some(99));
     }
 
-    /// A round with a loss outside of probes whose best sample was `latest`.
+    /// Passes a round that has a loss outside of probes and whose best sample was `latest`.
     fn tighten(bw: u64, latest: u64, inflight: u32, volume: u32) -> (u64, u32) {
         let mut bounds = Bounds { bw_shortterm: rate(bw), shortterm: inflight, ..Bounds::default() };
         bounds.on_loss(10, true);

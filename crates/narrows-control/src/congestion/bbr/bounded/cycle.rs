@@ -23,7 +23,7 @@ pub enum Step {
     Refill = 3,
 }
 
-/// Which data the present ACKs acknowledge, relative to the latest probe.
+/// The data that the present ACKs acknowledge, relative to the latest probe.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 enum Acks {
     /// Nothing.
@@ -35,7 +35,7 @@ enum Acks {
     Starting,
     /// The probe.
     Feedback,
-    /// Data of the probe, which is over.
+    /// Data of the probe; the probe itself is over.
     Stopping,
 }
 
@@ -46,7 +46,7 @@ pub enum Feedback {
     None,
     /// The last data of a probe was acknowledged: the bandwidth filter's period is over.
     Over,
-    /// The same, and a probe that was stopped as a precaution had no excessive loss: probe again.
+    /// As above. The probe was stopped as a precaution and had no excessive loss, so BBR probes again.
     Safe,
 }
 
@@ -123,7 +123,7 @@ impl Cycle {
         self.up_rounds = (self.up_rounds + 1).min(30);
     }
 
-    /// Tracks which data ACKs acknowledge (first half of `AdaptLongTermModel`).
+    /// Tracks the data that ACKs acknowledge (first half of `AdaptLongTermModel`).
     #[inline]
     pub fn follow(&mut self, round_start: bool) -> Feedback {
         if !round_start {
@@ -176,8 +176,8 @@ impl Cycle {
         now.since(self.since) > span
     }
 
-    /// Returns whether this probe, after one with excessive loss, has reached the same level. Then it
-    /// must stop, which the cycle records (BBR2-5, BBR3-6).
+    /// If the previous probe had excessive loss, returns whether this probe has reached the same level. The
+    /// probe must then stop, and the cycle records that (BBR2-5, BBR3-6).
     pub fn detect_risk(&mut self, in_flight: u32, bounds: &Bounds) -> bool {
         let risky = self.too_high && in_flight >= bounds.longterm;
         self.cautious |= risky;

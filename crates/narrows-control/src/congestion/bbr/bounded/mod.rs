@@ -12,12 +12,12 @@
 //! * In Startup, each ACK that reports losses counts as a lost range, as in the module.
 //! * A classic ECN echo counts as one loss per round, because it does not say how many packets were
 //!   marked.
-//! * In Up, credit for a higher bound is lost while the bound is not used, as in both modules.
+//! * In Up, the flow loses its credit for a higher bound while it does not use the bound, as in both modules.
 //!
 //! Deviations of v2 from its module:
 //! * It does not react to ECN (off by default in the module), so there is no `bw_hi`.
-//! * The loss threshold is 2 %, not 5/256. A reduction keeps 70 % and headroom is 15 %, where the
-//!   module's 256ths make 70.3 and 14.8 (76 and 38 of 256).
+//! * The loss threshold is 2 %, not 5/256. A reduction keeps 70 %, and headroom is 15 %. The module counts in
+//!   1/256 and gets 70.3 and 14.8 (it removes 76 and 38 of 256).
 //! * The send quantum gets no allowance for short RTTs.
 //! * Cruise does not lower `inflight_lo` to `inflight_hi`, because the latter limits the window
 //!   anyway.
@@ -72,7 +72,7 @@ pub struct Bounded {
     startup_losses: u32,
     /// Loss recovery is active: the next loss begins no episode.
     repairing: bool,
-    /// The state in which the latest episode began, to return to if the losses were spurious.
+    /// The state in which the latest episode began. BBR returns to this state if the losses were spurious.
     undo_state: Option<UndoState>,
     /// All segments delivered, as of the last ACK.
     delivered: u64,
@@ -84,7 +84,7 @@ pub struct Bounded {
     quantum: Memo<Rate, u32>,
 }
 
-/// A state to return to.
+/// A state to which BBR can return.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum UndoState {
     Startup,
@@ -196,8 +196,8 @@ impl Bounded {
         }
     }
 
-    /// `UpdateCongestionSignals` and the steps before it, aggregation and full pipe. Returns the
-    /// delivery rate of a valid sample.
+    /// Performs `UpdateCongestionSignals` and the steps before it, and updates aggregation and full pipe.
+    /// Returns the delivery rate of a valid sample.
     fn update_model(&mut self, ack: &Ack, window: &Window) -> Option<Rate> {
         if !self.model.on_sample(ack) || ack.acked == 0 {
             self.bounds.on_nothing();
@@ -226,7 +226,7 @@ impl Bounded {
         Some(bw)
     }
 
-    /// A round of recovery with excessive losses in many places also ends Startup
+    /// Ends Startup after a round of recovery with excessive losses in many places, too
     /// (`CheckStartupHighLoss`; BBR3-3).
     fn check_startup_losses(&mut self, ack: &Ack, window: &Window) {
         self.startup_losses = self.startup_losses.saturating_add(u32::from(ack.lost > 0));

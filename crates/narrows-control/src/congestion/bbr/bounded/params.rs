@@ -9,7 +9,7 @@ use crate::units::Span;
 pub struct Percent(pub u32);
 
 impl Percent {
-    /// This percentage of an amount, rounded down.
+    /// Takes this percentage of an amount, rounded down.
     #[inline]
     pub fn of(self, amount: u64) -> u64 {
         match amount.checked_mul(u64::from(self.0)) {
@@ -28,7 +28,7 @@ pub struct Gains {
     pub cwnd: Gain,
 }
 
-/// When a probe for bandwidth ends without loss.
+/// The condition that ends a probe for bandwidth if there is no loss.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum UpExit {
     /// v2: after a propagation time, with this many bandwidth-delay products in flight.
@@ -103,8 +103,7 @@ pub struct Params {
     // Propagation time (BBR3-9).
     /// Life of the estimate (`MinRTTFilterLen`).
     pub min_rtt_window: Span,
-    /// Time without an RTT as low as the recent minimum that triggers ProbeRTT
-    /// (`ProbeRTTInterval`).
+    /// ProbeRTT begins when no RTT was as low as the recent minimum for this time (`ProbeRTTInterval`).
     pub probe_rtt_interval: Span,
     /// Whether an RTT equal to the recent minimum postpones ProbeRTT. v2's module has `<=`, as
     /// Linux's v1 before 5.10.
@@ -123,7 +122,7 @@ pub struct Params {
     pub up_segments: u32,
     /// The aggregation filter (`ExtraAckedFilterLen`).
     pub aggregation: aggregation::Params,
-    /// The same in Startup, where an old excess would only enlarge the window.
+    /// The aggregation filter in Startup, where an old excess would only enlarge the window.
     pub startup_aggregation: aggregation::Params,
     /// Pacing and send quanta.
     pub pacing: pacing::Params,

@@ -159,7 +159,7 @@ fn a_probe_ended_by_spurious_losses_resumes_in_v3_and_both_restore_the_bounds() 
     }
 }
 
-/// The state decides, not the reason why it ended.
+/// The state in which the episode began decides, not the reason why that state ended.
 #[test]
 fn a_probe_that_ended_by_itself_during_spurious_losses_resumes_in_v3() {
     let (mut bbr, mut window) = probing_up(v3::bbr3());
@@ -302,7 +302,7 @@ fn a_round_of_recovery_with_many_losses_in_many_places_ends_startup() {
 
 // Closed loops.
 
-/// 1/65536 steps of pseudo-random loss.
+/// Pseudo-random losses; the loss rate is given in steps of 1/65536.
 fn random_loss(share: f64) -> Box<dyn FnMut(u64, Time) -> bool> {
     Box::new(move |seq, _| {
         let hash = (seq + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -330,7 +330,8 @@ fn a_lone_flow_fills_the_link_with_less_of_a_queue_than_v1() {
     }
 }
 
-/// The purpose of the bounds: v1 keeps two bandwidth-delay products in flight whatever it loses.
+/// The purpose of the bounds. Without them, v1 keeps two bandwidth-delay products in flight, however much it
+/// loses.
 #[test]
 fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost() {
     let path = || Path { queue: 83, ..Path::new(LINK, 20) };
@@ -343,7 +344,7 @@ fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost(
     }
 }
 
-/// The loss threshold is 2 %. A lower loss rate of a probe does not count as a full queue.
+/// The loss threshold is 2 %. If a probe loses less, the queue does not count as full.
 #[test]
 fn one_per_cent_of_random_loss_is_tolerated_and_five_are_not() {
     for (one, five) in boxed().into_iter().zip(boxed()) {

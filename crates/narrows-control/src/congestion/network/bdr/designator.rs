@@ -1,5 +1,5 @@
-//! Decisions of a BDR sender: which packets are designated, what they report, and the window that
-//! follows from the answer.
+//! The decisions of a BDR sender: it designates packets, computes their reports, and sets the window from the
+//! answer.
 //!
 //! Source: Loureiro, Mascolo and Monteiro (BDR); BDR-1, BDR-25 to BDR-28 and BDR-30 to BDR-36. The
 //! router's part is [`rate::bdr`](crate::rate::bdr).
@@ -51,7 +51,7 @@ impl Backoff {
         (cwnd / 2).max(2).min(cwnd.max(1))
     }
 
-    /// A recommendation was applied. The next loss counts again.
+    /// A recommendation was applied. Makes the next loss count again.
     pub fn on_echo(&mut self) {
         self.halved_at = None;
     }
@@ -68,7 +68,7 @@ struct Outstanding {
 /// Chooses the designated packets of one flow and measures the time between them. The reports add
 /// up to the flow's life time, to the nanosecond (BDR-20).
 ///
-/// The time runs from when a designated packet was *sent*, even if it is lost later: the router
+/// The time begins when a designated packet is *sent*, even if the packet is lost later, because the router
 /// that drops it has counted it on arrival. Routers behind that router do not get the report.
 #[derive(Clone, Debug, Default)]
 pub struct Designator {
@@ -84,8 +84,8 @@ pub struct Designator {
 }
 
 impl Designator {
-    /// A SYN is sent (BDR-31). A repeated SYN carries the same report; the first data reports the
-    /// whole handshake, repeats included.
+    /// A SYN is sent (BDR-31). A repeated SYN carries the same report. The first data packet reports the time
+    /// of the whole handshake, including repeated SYNs.
     pub fn connect(&mut self, now: Time, packet_size: Bytes) -> Report {
         let first = *self.last_sent.get_or_insert(now);
         self.outstanding = Some(Outstanding { seq: None, sent: first });
@@ -113,12 +113,12 @@ impl Designator {
         Some(report)
     }
 
-    /// An ACK, with the echo of the designated packet or without; everything before `snd_una` has
-    /// arrived (BDR-34). An ACK of a packet whose echo was lost also frees the next designated
-    /// packet, because none is in flight any more.
+    /// Handles an ACK, with the echo of the designated packet or without. Everything before `snd_una` has
+    /// arrived (BDR-34). An ACK of a packet whose echo was lost also frees the next designated packet,
+    /// because none is in flight any more.
     ///
-    /// The echo has no number. The echo of a packet that was declared lost frees the packet after
-    /// it; then two are in flight.
+    /// The echo has no number. If the packet of an echo was declared lost, the echo frees the designated
+    /// packet after it, and then two are in flight.
     pub fn on_ack(&mut self, now: Time, echo: bool, snd_una: u64) {
         let Some(dp) = self.outstanding else { return };
         if echo || dp.seq.is_some_and(|seq| seq < snd_una) {
@@ -199,8 +199,8 @@ mod tests {
         );
     }
 
-    /// BDR-D4: the paper's reports. The next window's packet carries the last window's time. SYN
-    /// and FIN report nothing.
+    /// BDR-D4: the paper's reports. In the paper, the designated packet of the next window carries the time
+    /// of the last window. SYN and FIN report nothing.
     #[test]
     fn tv_d8_literal_reports_miss_the_handshake_and_the_last_window() {
         let [_, first, second, _] = flow();
