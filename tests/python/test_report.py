@@ -219,6 +219,19 @@ def test_a_report_of_any_results() -> None:
     assert shown and json.loads(html.unescape(shown[1])) == results.metadata["scenario"]
 
 
+@pytest.mark.parametrize(
+    ("values", "scale"), [([0.5, 1, 2, 4, 8], "log"), ([1, 2, 3, 4, 5], None), ([1, 2, 4], None)]
+)
+def test_a_geometric_series_has_a_logarithmic_axis(values: list[float], scale: str | None) -> None:
+    """On a linear axis the labels of 0.5 and 1 overlap, and one of them is left out."""
+    results = swept(f'"topology.queue" = {[f"{value}bdp" for value in values]}')
+    (figure,) = overview(summary.flows(results), summary.links(results))
+    for panel in figure.panels:
+        for layer in panel.chart.to_dict()["layer"]:
+            assert layer["encoding"]["x"]["scale"].get("type") == scale
+            assert layer["encoding"]["x"]["axis"]["values"] == values
+
+
 def test_the_page_marks_the_points_whose_seeds_gave_the_same_run() -> None:
     class Settled(Sketch):
         """Reno's runs are all alike."""

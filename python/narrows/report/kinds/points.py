@@ -5,6 +5,7 @@ Its horizontal axis is a numeric factor. Without one, points are rows below each
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -33,6 +34,8 @@ LEAST_VALUES = 3
 """Smallest number of values of a factor that is drawn as a line."""
 _DECADE = 20.0
 """A factor whose largest and smallest values have a larger ratio is drawn on a logarithmic axis."""
+_LEAST_SERIES = 4
+"""Smallest number of values that count as a geometric series, which is drawn on a logarithmic axis, too."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,14 @@ class _Axis:
     @property
     def log(self) -> bool:
         low, high = min(self.values.values()), max(self.values.values())
-        return low > 0 and high / low > _DECADE
+        return low > 0 and (high / low > _DECADE or self._is_geometric)
+
+    @property
+    def _is_geometric(self) -> bool:
+        """Whether the values grow by one factor of at least 2. A linear axis crowds the smallest of them."""
+        steps = sorted(set(self.values.values()))
+        ratios = [after / before for before, after in itertools.pairwise(steps)]
+        return len(steps) >= _LEAST_SERIES and min(ratios) >= 2 and max(ratios) <= 1.01 * min(ratios)
 
 
 def overview(flows: Sequence[Row], links: Sequence[Row]) -> list[Figure]:
