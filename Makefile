@@ -47,7 +47,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 
 agent: ## Build target/release/narrows-agent, the Linux data plane, as one static binary
 	@$(PYTHON) $(PREREQUISITES) require agent
-	RUSTFLAGS='-C target-feature=+crt-static' \
+	CARGO_ENCODED_RUSTFLAGS="$$($(REMAP) -Ctarget-feature=+crt-static)" \
 	  cargo build --release --locked --quiet -p narrows-agent --bin narrows-agent --target $(HOST) --target-dir target
 	install -D -m 755 target/$(HOST)/release/narrows-agent target/release/narrows-agent
 
@@ -126,13 +126,13 @@ $(VENV)/zig: $(VENV)/ready
 	touch $@
 
 # Artifacts do not contain paths of the build machine.
-REMAP = --remap-path-prefix=$(CURDIR)=narrows --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=cargo
+REMAP = packaging/rustflags.sh
 
 wheels: wheel-x86_64 wheel-aarch64 ## Build the wheels of the Python package into dist/: x86_64 and aarch64
 
 wheel-x86_64 wheel-aarch64: wheel-%: $(VENV)/zig ## Build the wheel for this processor into dist/
 	@! command -v rustup >/dev/null || rustup --quiet target add $*-unknown-linux-gnu
-	RUSTFLAGS="$(REMAP)" maturin build --release --locked --quiet --strip --zig --target $*-unknown-linux-gnu \
+	CARGO_ENCODED_RUSTFLAGS="$$($(REMAP))" maturin build --release --locked --quiet --strip --zig --target $*-unknown-linux-gnu \
 	  --compatibility manylinux2014 --target-dir target/wheels-zig --out dist
 
 sdist: $(VENV)/ready ## Build the source distribution of the Python package into dist/
@@ -141,7 +141,7 @@ sdist: $(VENV)/ready ## Build the source distribution of the Python package into
 # In an empty folder: cargo takes files as old as those of an archive for built.
 sdist-builds: sdist ## Build a wheel from the source distribution, as pip does where no wheel fits
 	rm -rf target/sdist
-	CARGO_TARGET_DIR=$(CURDIR)/target/sdist $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps \
+	CARGO_TARGET_DIR="$(CURDIR)/target/sdist" $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps \
 	  --no-cache-dir --wheel-dir target/sdist/wheels dist/narrows-[0-9]*.tar.gz
 
 first-result: ## Measure the time from `pip install` to the first table in a clean environment

@@ -7,12 +7,13 @@ cd "$(dirname "$0")/.."
 target=aarch64-unknown-linux-gnu
 packages=(rustc cargo libstd-rust-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross linux-libc-dev-arm64-cross
   build-essential clang llvm autoconf automake autopoint flex bison gawk m4 pkg-config)
-build=(env RUSTFLAGS='-C target-feature=+crt-static'
-  CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+build=(env CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
   CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
   cargo build --release --locked --quiet -p narrows-agent --bin narrows-agent --target "$target")
 
 if command -v aarch64-linux-gnu-gcc >/dev/null; then
+  CARGO_ENCODED_RUSTFLAGS=$(packaging/rustflags.sh -Ctarget-feature=+crt-static)
+  export CARGO_ENCODED_RUSTFLAGS
   if [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] || rustup --quiet target add "$target" 2>/dev/null; then
     exec "${build[@]}" --target-dir target
   fi
@@ -39,5 +40,7 @@ unshare --mount --propagation private bash -euc '
   mount --bind . "$root/source"
   mount -t proc proc "$root/proc"
   mount --rbind /dev "$root/dev"
-  chroot "$root" bash -euc "cd /source; export HOME=/root CARGO_HOME=/cargo; $build_line --target-dir /cargo/target"'
+  chroot "$root" bash -euc "cd /source; export HOME=/root CARGO_HOME=/cargo
+    CARGO_ENCODED_RUSTFLAGS=\$(packaging/rustflags.sh -Ctarget-feature=+crt-static)
+    export CARGO_ENCODED_RUSTFLAGS; $build_line --target-dir /cargo/target"'
 install -D -m 755 "$root/cargo/target/$target/release/narrows-agent" "target/$target/release/narrows-agent"

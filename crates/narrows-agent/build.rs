@@ -9,12 +9,19 @@ use libbpf_cargo::SkeletonBuilder;
 const PROGRAMS: [&str; 4] = ["switch", "sender", "receiver", "cc"];
 
 fn main() {
-    let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = manifest.join("../..").canonicalize().unwrap_or_else(|_| manifest.join("../.."));
+    let bpf = root.join("bpf");
+    // BTF names the source file of each line. Artifacts do not contain paths of the build machine. The replacements are
+    // absolute, because clang prepends the current folder to others.
+    let source_map = format!("-ffile-prefix-map={}=/narrows", root.display());
     // <asm/types.h> is in a folder of the architecture on Debian, and in another one when cross-compiling. Clang searches
     // neither for the BPF target.
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     // libbpf's own headers, from the build of libbpf-sys.
-    let libbpf = format!("-I{}", env::var("DEP_BPF_INCLUDE").unwrap_or_default());
+    let libbpf_headers = env::var("DEP_BPF_INCLUDE").unwrap_or_default();
+    let libbpf = format!("-I{libbpf_headers}");
+    let libbpf_map = format!("-ffile-prefix-map={libbpf_headers}=/libbpf");
     let asm = format!("-idirafter/usr/include/{arch}-linux-gnu");
     let cross_asm = format!("-idirafter/usr/{arch}-linux-gnu/include");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
@@ -34,6 +41,8 @@ fn main() {
                 "-mcpu=v3",
                 "-Wall",
                 "-Werror",
+                source_map.as_str(),
+                libbpf_map.as_str(),
                 include.as_str(),
                 libbpf.as_str(),
                 asm.as_str(),

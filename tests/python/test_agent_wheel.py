@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -71,6 +73,31 @@ def test_the_wheel_carries_licences_and_tags_for_every_c_library(wheel):
     assert sorted(names) == [
         *("LICENSE-APACHE", "LICENSE-MIT", "METADATA", "RECORD", "WHEEL", "copyright", "narrows-agent")
     ]
+
+
+def test_the_program_contains_no_path_of_the_build_machine(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/scripts/narrows-agent")]
+        program = archive.read(name)
+    cargo = os.environ.get("CARGO_HOME", str(Path.home() / ".cargo"))
+    for path in (ROOT, cargo):
+        found = re.search(rb"[ -~]*" + re.escape(f"{path}/".encode()) + rb"[ -~]*", program)
+        assert found is None, found
+
+
+@pytest.mark.parametrize("name", ["plain", "with a space"])
+def test_compiler_flags_are_separated_by_a_byte_that_no_path_contains(tmp_path, name):
+    folder = tmp_path / name
+    (folder / "packaging").mkdir(parents=True)
+    script = folder / "packaging/rustflags.sh"
+    shutil.copy2(ROOT / "packaging/rustflags.sh", script)
+    environment = {**os.environ, "CARGO_HOME": str(folder / "cargo")}
+    flags = [f"--remap-path-prefix={folder}=narrows", f"--remap-path-prefix={folder}/cargo=cargo"]
+    for given in ([], ["-Ctarget-feature=+crt-static"]):
+        printed = subprocess.run(
+            [script, *given], capture_output=True, text=True, check=True, env=environment
+        )
+        assert printed.stdout.split("\x1f") == [*flags, *given]
 
 
 def test_the_same_binary_makes_the_same_wheel(wheel, tmp_path):

@@ -1,0 +1,7 @@
+#!/bin/sh
+# Prints CARGO_ENCODED_RUSTFLAGS: the given flags and those that keep paths of the build machine out of an artifact.
+# Cargo separates these flags by the byte 0x1f, because a path may contain spaces.
+set -eu
+cd "$(dirname "$0")/.."
+printf -- '--remap-path-prefix=%s=narrows\037--remap-path-prefix=%s=cargo' "$(pwd -P)" "${CARGO_HOME:-$HOME/.cargo}"
+[ $# = 0 ] || printf '\037%s' "$@"
