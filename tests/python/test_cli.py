@@ -152,6 +152,14 @@ def test_an_interrupted_run_says_that_earlier_results_stay(narrows, tmp_path, ba
     assert len(Results.read(tmp_path / "results/demo").runs) == 1
 
 
+@pytest.mark.parametrize("name", ["out.pdf", "out"])
+def test_a_report_is_an_html_page(narrows, tmp_path, name):
+    narrows("run", "demo.toml")
+    message = f"--out: found '{name}', expected a name that ends with .html\n"
+    assert narrows("report", "results/demo", "--out", name) == (2, "", message)
+    assert not (tmp_path / name).exists()
+
+
 def test_reuse_continues_an_interrupted_sweep(narrows, tmp_path, backend):
     answer = backend.run
 

@@ -6,18 +6,20 @@ import contextlib
 from pathlib import Path
 
 from narrows import extras
-from narrows.errors import OutputError
+from narrows.errors import OutputError, found
 from narrows.results.results import REPORT, Results
 
 
 def report(results: Path, out: Path | None, figures: Path | None) -> None:
     """Write the page, and the figures as files if `figures` is a folder."""
+    if out is not None and out.suffix.lower() != ".html":
+        raise OutputError(f"--out: found {found(out.name)}, expected a name that ends with .html")
     extras.require("report", "report")
     from narrows.report import single  # noqa: PLC0415 (charts take a second to load)
 
-    found = Results.read(results)
+    read = Results.read(results)
     try:
-        html = single(found, files=figures)
+        html = single(read, files=figures)
     except OSError as error:
         raise OutputError(f"{error.filename or figures}: {error.strerror}") from None
     target = out or results / REPORT

@@ -19,7 +19,8 @@ def run(
             metavar="FOLDER",
             show_default=False,
             help="Folder for the tables (default: results/NAME; --on, --set and --seed extend the name, "
-            "e.g. results/my-kernel or results/my-topology.rate=20mbit).",
+            "e.g. results/my-kernel or results/my-topology.rate=20mbit; results/NAME-set-HASH if that is "
+            "long or a value is a list or table).",
         ),
     ] = None,
     seed: Annotated[
