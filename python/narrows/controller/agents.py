@@ -59,7 +59,7 @@ class AgentPort:
     """A controlled port."""
 
     id: int
-    """Its number in the domain."""
+    """The port's number in the domain."""
     info: bodies.PortInfo
     kind: str | None = None
     """The kind of congestion: `queue`, `burst` or none."""

@@ -28,7 +28,7 @@ class PortInfo(_Body):
     controller: Word = "brf"
     """The rate controller."""
     params: dict[str, object] = {}
-    """Its parameters in base units, checked where they are used."""
+    """The controller's parameters in base units. They are checked where they are used."""
     thresholds: dict[str, object] | None = None
     """`brf::congestion::Thresholds`; the detector checks it."""
 

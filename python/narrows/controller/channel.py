@@ -20,7 +20,7 @@ LOG = logging.getLogger("narrows.controller.channel")
 
 CONNECTIONS_MAX = 256
 GREETING_S = 5.0
-"""An agent that has not proved by then that it knows the secret is disconnected."""
+"""An agent must prove within this time that it knows the secret; otherwise it is disconnected."""
 SILENT_S = 30.0
 """An agent that is silent for this time is disconnected. Agents send their flows every second."""
 _ACCEPT_AGAIN_SECONDS = 1.0
@@ -30,7 +30,7 @@ agent reconnects with a clean state."""
 
 
 class _Connection:
-    """The connection of one agent, with a thread that reads and one that writes."""
+    """The connection of one agent, with one thread that reads and another that writes."""
 
     def __init__(self, server: Channel, peer: socket.socket, address: str) -> None:
         self.server, self.socket, self.address = server, peer, address

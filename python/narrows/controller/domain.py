@@ -78,7 +78,8 @@ class Params:
     """A host that is silent for this time is forgotten (IEEE 802.1Q, table 8-6)."""
     hold_ns: int = 10 * SECOND
     """After a start, switches keep existing entries for this time, and traffic continues unchanged.
-    Meanwhile all switches connect (Open vSwitch tries at least every 8 s) and links are found."""
+    In this time all switches connect (Open vSwitch tries at least every 8 s), and the controller finds the
+    links."""
     barrier_ns: int = 1 * SECOND
     """Longest wait for a switch's answer to a barrier."""
     ports: Mapping[PortKey, PortParams] = field(default_factory=dict)
@@ -100,7 +101,7 @@ class Domain:
         """Entries of each connected switch, including those that it has not processed yet."""
         self._hold_until_ns = now_ns + params.hold_ns
         self._held: set[int] = set()
-        """Switches whose entries do not change until then."""
+        """Switches whose entries do not change until `_hold_until_ns`."""
         self._waiting: dict[int, tuple[int, int]] = {}
         """Unanswered barriers by switch: number, and time at which the wait ends."""
         self._barriers = 0
@@ -112,7 +113,7 @@ class Domain:
         """Time of the next reading of PACEC's counters."""
         self._routes: Routes | None = None
         self._controlled: dict[PortKey, AgentPort] | None = None
-        """Cached until something changes, as the routes are."""
+        """This is cached until something changes, like the routes."""
 
     def handle(self, now_ns: int, event: Event) -> list[Effect]:
         """Handles an event."""
@@ -181,7 +182,7 @@ class Domain:
                     continue
                 params = self.params.ports.get(key, PortParams())
                 if params.counted and (rate := self.capacity_bps(key)) is not None:
-                    # A switch reports the rate of the wire, and IP datagrams get less.
+                    # A switch reports the rate of the wire, and the rate of IP datagrams is lower.
                     on_wire = params.rate_bps is None and rate == port.desc.speed_bps
                     places.append(Place(key, path_rates.l3(rate) if on_wire else rate))
         return places

@@ -25,7 +25,8 @@ _P_HOST, _P_FLOOD = 20, 10
 BRIDGE_GROUP = ("01:80:c2:00:00:00", "ff:ff:ff:ff:ff:f0")
 """Addresses that no bridge forwards (IEEE 802.1Q table 8-1)."""
 HOP = 1 << 50
-"""Weight of a hop. It exceeds the delay of any path in ns, so delay only decides between equal hops."""
+"""Weight of a hop. It exceeds the delay of any path in ns, so delay only decides between paths with equally
+many hops."""
 
 Delay = Callable[[Link], int]
 """Propagation delay of a link in ns."""
@@ -86,7 +87,8 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
 def graph_of(topology: Topology, links: Iterable[Link], delay: Delay) -> nx.Graph[int]:
     """The graph of switches.
 
-    It has the shortest of parallel links, and the lowest port of equally short ones.
+    It has only the shortest link of several parallel ones. If several are equally short, it has the one with
+    the lowest port.
     """
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(sorted(topology.switches))

@@ -8,9 +8,10 @@ from enum import Enum
 from narrows.controller.messages import PortKey
 
 HOSTS_PER_PORT = 1024
-"""A bound against invented addresses. Frames to hosts beyond it are flooded, as to unknown hosts."""
+"""Largest number of hosts. It limits the effect of invented addresses. Frames to hosts beyond it are flooded,
+as to unknown hosts."""
 ADDRESSES_PER_HOST = 16
-"""The bound for IP addresses of a host. Forwarding does not need them; PACEC identifies flows by them."""
+"""Largest number of IP addresses of a host. Forwarding does not need them; PACEC identifies flows by them."""
 HOSTS_REMEMBERED = 4096
 """Largest number of hosts whose addresses are kept while their switch is disconnected."""
 
@@ -28,7 +29,7 @@ class Host:
 
 
 class Learnt(Enum):
-    """The result of a frame."""
+    """The result of learning from a frame."""
 
     NOTHING = "nothing"
     NEW = "new"

@@ -1,8 +1,8 @@
 """Authenticated LLDP frames, which tell the switch and port that they were sent from.
 
 They are IEEE 802.1AB frames with a MAC in an organisationally specific TLV. Only this process knows the
-key, so a host cannot forge a link. A host that relays a frame from one port to another still creates one,
-as a cable does.
+key, so a host cannot forge a link. But a host can still create a link if it relays a frame from one port to
+another, as a cable does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from os_ken.lib.packet import lldp
 from narrows.controller.messages import PortKey
 
 DESTINATION = "01:80:c2:00:00:0e"
-"""Nearest bridge: no bridge forwards it (IEEE 802.1AB, table 7-1)."""
+"""The address "nearest bridge", which no bridge forwards (IEEE 802.1AB, table 7-1)."""
 ETHERTYPE = 0x88CC
 _OUI = b"\x02\x4e\x52"
 """A locally administered identifier. The MAC proves the origin."""

@@ -2,8 +2,8 @@
 
 The law is the simulator's (`rate::pacec::Pacec`, in Rust). Links are measured in two ways. Agents of PACEC
 report for their ports, by class of traffic and with the queue. Ports without an agent are read by OpenFlow,
-which has counters of bytes and packets only, so they follow PACEC's incremental law (PAC-19). The rates go
-to the agents at which flows begin.
+which counts only bytes and packets. These ports therefore follow PACEC's incremental law (PAC-19). The rates
+go to the agents at which flows begin.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class PathRates:
         self._changed = True
 
     def detach(self, port: int) -> None:
-        """A port leaves. If it does not return at once, the flows that began there are forgotten."""
+        """A port leaves. If the port does not return at once, the flows that began there are forgotten."""
         if self._agents.pop(port, None) is not None:
             self._changed = True
 
@@ -126,7 +126,7 @@ class PathRates:
         return pacec.on_report(now_ns, port, json.dumps(message))
 
     def read(self, now_ns: int, port: PortKey, counters: Counters) -> Outgoing:
-        """Handles the counters of a port. Those of other ports are ignored."""
+        """Handles the counters of a port. Counters of other ports are ignored."""
         number = self.number(port)
         if number is None or not self.active:
             return []
@@ -168,7 +168,10 @@ class PathRates:
         return 0 if self._pacec is None else self._pacec.flows()
 
     def _law(self, now_ns: int) -> Pacec:
-        """PACEC for all ports. It starts again when they change, and agents then announce all flows again."""
+        """PACEC for all ports.
+
+        When the ports change, PACEC starts again, and agents then announce all flows again.
+        """
         if self._pacec is None or self._changed:
             self._changed = False
             ports = sorted((number, dict(info.params)) for number, info in self._agents.items())

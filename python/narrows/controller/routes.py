@@ -15,7 +15,7 @@ class Routes:
     def __init__(self, topology: Topology, delay: forwarding.Delay) -> None:
         self._graph: nx.Graph[int] = forwarding.graph_of(topology, topology.links(), delay)
         self._out: dict[int, dict[int, int]] = {}
-        """By last switch: the port of each other switch on the path to it."""
+        """For each last switch: the port of every other switch on the path to it."""
 
     def path(self, source: PortKey, to: PortKey) -> list[PortKey]:
         """Ports by which a packet leaves switches between two edge ports; empty if there is no path.

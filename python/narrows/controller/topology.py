@@ -1,12 +1,13 @@
 """Switches, ports and links, learnt from LLDP.
 
-A port starts as *probing*: only LLDP is sent and received there, until LLDP shows a switch at its other end
-(*trunk*) or none for some time (*edge*). Without this phase a new link would be flooded as if hosts were
-behind it, and a cable that closes a ring would be a loop until LLDP finds it.
+A port starts as *probing*: only LLDP is sent and received there. If LLDP shows a switch at its other end, the
+port becomes a *trunk*; if it shows none for some time, the port becomes an *edge*. Without this phase a new
+link would be flooded as if hosts were behind it, and a cable that closes a ring would be a loop until LLDP
+finds it.
 
-A trunk whose link is lost stays a trunk without forwarding until its carrier is lost. A switch that only
-lost its connection to the controller continues to flood by its last entries, and would close a loop through
-two "edges".
+A trunk whose link is lost stays a trunk without forwarding until its carrier is lost. The reason is that the
+switch at the other end may only have lost its connection to the controller. It continues to flood by its last
+entries, and with two "edges" there would be a loop.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Link:
 
 
 class Topology:
-    """The known network. Methods that change it return whether forwarding is affected.
+    """The known network. Methods that change the topology return whether forwarding is affected.
 
     Args:
         probe_ns: time for which a port stays probing without LLDP from another switch.
@@ -109,7 +110,8 @@ class Topology:
             return False
         before = self._seen.get(to)
         self._seen[to] = (source, now_ns)
-        # From the first frame on neither end is a host's port. The link counts only if both directions work.
+        # From the first frame on, neither end counts as a host's port. The link counts only if both
+        # directions work.
         changed = before is None or before[0] != source or Kind.TRUNK not in (at.kind, origin.kind)
         at.kind = origin.kind = Kind.TRUNK
         return changed

@@ -21,7 +21,7 @@ VERSION = 1
 LINE_MAX = 1 << 20
 """Longest line in bytes, including its end."""
 GREETING_MAX = 4096
-"""Longest first line in bytes. It comes from an unauthenticated peer."""
+"""Longest first line in bytes. The first line comes from an unauthenticated peer."""
 NONCE_BYTES = 32
 SECRET_MIN = 32
 """Shortest secret in bytes: the length of the MAC (RFC 2104, section 3)."""

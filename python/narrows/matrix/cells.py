@@ -2,8 +2,9 @@
 
 If a controller competes with itself, the cell describes both flows: goodput, RTT and harm are their means,
 the share is the larger share, and the ratio is the larger over the smaller goodput. Harm (MET-35) follows
-Ware, Mukerjee, Seshan and Sherry (HotNets 2019): the part that a rival takes from the controller's value
-alone on the same link. All figures are means over seeds. Harm compares runs with the same seed.
+Ware, Mukerjee, Seshan and Sherry (HotNets 2019). It is the part that a rival takes from the value that the
+controller has when it is alone on the same link. All figures are means over seeds. Harm compares runs with
+the same seed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from narrows.studies.run import Run, Runs
 from narrows.studies.runner import factor, read_runs
 
 PAYLOAD = 1448 / 1500
-"""Application bytes of a full packet over its L3 bytes."""
+"""Application bytes of a full packet, divided by its L3 bytes."""
 SHARE_OF_ONE = 0.5
 """Fair share of the capacity for one of two flows."""
 
@@ -44,15 +45,17 @@ class Cell:
     rtt_mean_s: Interval
     """Mean RTT over its ACKs (MET-12)."""
     share: Interval
-    """Share of the goodput of both flows (MET-33). Against itself, the larger of both shares."""
+    """Share of the goodput of both flows (MET-33). If the controller runs against itself, this is the larger
+    of both shares."""
     ratio: Interval
-    """Its goodput over the rival's (MET-34). Against itself, the larger over the smaller."""
+    """Its goodput divided by the rival's (MET-34). If the controller runs against itself, this is the larger
+    goodput divided by the smaller one."""
     jain: Interval
     """Jain's index of both goodputs (MET-30)."""
     harm_goodput: Interval
-    """Part of its goodput alone that it loses against the rival (MET-35)."""
+    """Part that the controller loses, against the rival, of the goodput that it has alone (MET-35)."""
     harm_rtt: Interval
-    """Part of its RTT against the rival that exceeds its RTT alone (MET-35)."""
+    """Part of the controller's RTT against the rival that exceeds the RTT that it has alone (MET-35)."""
     starved: Interval
     """Share of seeds in which it had less than 5 % of its fair share for more than 10 s (MET-36)."""
 

@@ -220,9 +220,11 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
 
 
 def _over_rivals(cells: Sequence[Cell]) -> Interval:
-    """Mean harm to the rivals that have goodput alone, with bounds for any correlation between them.
+    """Mean harm to the rivals that have any goodput when they are alone, with bounds.
 
-    A bound is the mean of the rivals' bounds. It is unknown if one of these is.
+    The bounds hold for any correlation between the rivals.
+
+    A bound is the mean of the rivals' bounds. The bound is unknown if one of the rivals' bounds is unknown.
     """
     known = [cell.harm_goodput for cell in cells if not math.isnan(cell.harm_goodput.mean)]
     if not known:
@@ -272,7 +274,7 @@ def _untold(names: Sequence[str]) -> str:
 
 
 def _range(intervals: Sequence[Interval]) -> str:
-    """Their means: ``51 %``, or ``5 to 51 %``."""
+    """The means of these values in words: ``51 %``, or ``5 to 51 %``."""
     # Integers, so that there is no -0.
     percents = [round(100 * interval.mean) for interval in intervals]
     low, high = min(percents), max(percents)
@@ -282,7 +284,7 @@ def _range(intervals: Sequence[Interval]) -> str:
 def _worse_than_its_own(here: dict[tuple[str, str], Cell], name: str) -> bool:
     """Whether `name` does more harm to the deployed controller than it does to itself (Ware et al., 4).
 
-    The intervals must be disjoint. Those of one seed are unknown, and therefore never disjoint.
+    The intervals must be disjoint. Intervals of one seed are unknown, and therefore never disjoint.
     """
     beside, own = here.get((LEGACY, name)), here.get((LEGACY, LEGACY))
     if beside is None or own is None or name == LEGACY:

@@ -41,7 +41,7 @@ HELP: dict[str, dict[str, Any]] = {
 }
 """Controllers that follow the network's rates, and the rate controller that they need."""
 VARIANTS = ("-literal", "-recent", "-hystartpp")
-"""Suffixes of variants of other controllers. A matrix has them only on request."""
+"""Suffixes that mark variants of other controllers. A matrix contains variants only on request."""
 
 
 def choose(

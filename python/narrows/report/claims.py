@@ -178,7 +178,7 @@ def _interval(interval: metrics.Interval, finding: Finding) -> str:
 
 
 def number(value: float, *, signed: bool = False) -> str:
-    """Four significant digits at most, a real minus sign, no exponent."""
+    """Writes a number with at most four significant digits, a real minus sign, and no exponent."""
     if value == 0 or abs(value) < 5e-5:
         return "0"
     digits = max(0, 2 - math.floor(math.log10(abs(value)))) if abs(value) < 1000 else 0

@@ -56,7 +56,7 @@ def axis(
         ticks |= {"values": log_ticks(*domain) if domain else _POWERS, "labelOverlap": False}
     ticks |= more
     if "values" in ticks:
-        # Vega also thins explicit values out to this count, so that three of six would be missing.
+        # Vega also reduces explicit values to this count, so that three of six would be missing.
         del ticks["tickCount"]
     return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
 
@@ -121,8 +121,8 @@ _LEAST_TICKS = 3
 def log_ticks(low: float, high: float) -> list[float]:
     """Ticks of a logarithmic axis.
 
-    Two decades and more have one tick per power of ten. A shorter axis has ticks within the decade, or round
-    numbers if those are too far apart.
+    An axis of two decades or more has one tick per power of ten. A shorter axis has ticks within the decade,
+    or round numbers if those are too far apart.
     """
     if high >= 100 * low:
         return [power for power in _POWERS if low <= power <= high]
@@ -150,7 +150,7 @@ def keys(names: Sequence[str], **how: bool) -> list[Key]:
 def panels_of(runs: Runs, by: str | Sequence[str] | None) -> list[tuple[str, Runs]]:
     """The runs grouped by the values of one or several factors, with a title per group.
 
-    One group without a title if there is no factor.
+    If there is no factor, there is one group without a title.
     """
     factors = [by] if isinstance(by, str) else list(by or [])
     if not factors:
@@ -205,7 +205,7 @@ def factor_text(name: str, value: Factor) -> str:
 
 
 def number(value: Factor) -> float:
-    """A factor's value as a number. A queue's length in BDP loses its unit."""
+    """A factor's value as a number. The unit of a queue's length in BDP is dropped."""
     return float(value.removesuffix("bdp") if isinstance(value, str) else value)
 
 

@@ -11,7 +11,8 @@ from narrows.report.style import FAINT, GREY, INK, Look
 
 FONT = "Inter, 'Source Sans 3', 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 VALIDATE = False
-"""Whether to check charts against Vega-Lite's schema. It takes ten times as long, so only tests do it."""
+"""Whether to check charts against Vega-Lite's schema. The check makes drawing ten times as slow, so only
+tests use it."""
 PANEL_WIDTH, PANEL_HEIGHT = 330, 230
 """Size of a panel in files. On the page the width follows the window."""
 
@@ -43,7 +44,7 @@ class Panel:
     chart: alt.Chart | alt.LayerChart | alt.FacetChart
     height: int = PANEL_HEIGHT
     width: int | None = None
-    """Width on the page (None: that of its place). In a narrower place the panel shrinks."""
+    """Width on the page (None: the width of its place). In a narrower place the panel shrinks."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,10 @@ class Figure:
 
     @property
     def _wide(self) -> bool:
-        """Whether panels in files have double width: those below each other, or one below a legend."""
+        """Whether panels in files have double width.
+
+        They do if panels are below each other, or if one panel is below a legend.
+        """
         return self.columns == 1 or (len(self.panels) == 1 and bool(self.keys))
 
     def spec(self) -> dict[str, Any]:

@@ -41,7 +41,10 @@ def within(interval: metrics.Interval, limits: tuple[float, float]) -> tuple[flo
 
 
 def reach(value: float, high: float, seeds: int) -> float:
-    """The largest number that an axis must show: the interval's end if seeds suffice, else the value."""
+    """The largest number that an axis must show.
+
+    It is the interval's end if there are enough seeds, otherwise the value.
+    """
     return max(value, high) if seeds >= LEAST_FOR_A_BAND else value
 
 
@@ -58,7 +61,7 @@ class Frame:
     def end(self, rows: Sequence[dict[str, Any]]) -> bool:
         """Add whisker and label position (`v`, `from`, `upto`, `at`) to rows with `y`, `lo` and `hi`.
 
-        The label is at the whisker's end if that is near, else at the value.
+        The label is at the whisker's end if that end is near, otherwise at the value.
 
         Returns:
             Whether a whisker is clipped by the axis.

@@ -29,10 +29,10 @@ MOST = 1e18
 
 
 class Of(Enum):
-    """The part of the interval that a value describes. It decides the point where the value is drawn."""
+    """The time that a value describes. It decides at which point in time the value is drawn."""
 
     INTERVAL = auto()
-    """The whole interval. Drawn in its middle."""
+    """The whole interval. The whole interval: the value is drawn in its middle."""
     END = auto()
     """The end of the interval."""
     SO_FAR = auto()
@@ -160,7 +160,10 @@ def draw(trace: Trace) -> Figure:
 
 
 def _titled(quantity: Quantity, trace: Trace) -> str:
-    """The quantity's title. That of data says whether the host that wrote the file sent or received it."""
+    """The quantity's title.
+
+    For data, the title says whether the host that wrote the file sent or received the data.
+    """
     if quantity is not _DATA:
         return quantity.title
     received = {_received(of) for of in trace.streams.values()}
@@ -230,5 +233,5 @@ def _list(of: Any, key: str) -> list[Any]:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    """Whether it can be drawn; a whole number of JSON may be too long for a float."""
+    """Whether the value can be drawn. A whole number in JSON may be too large for a float."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST

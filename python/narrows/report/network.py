@@ -180,7 +180,10 @@ def _fit(nodes: list[Node], geographic: bool) -> tuple[list[tuple[float, float]]
 
 
 def _wires(link: Link, at: list[tuple[float, float]], loaded: bool) -> list[dict[str, float]]:
-    """A line, or with loads a line per direction, each on the right of its direction."""
+    """A link as one line.
+
+    With loads it has a line for each direction, on the right-hand side of that direction.
+    """
     (x, y), (x2, y2) = at[link.a], at[link.b]
     if not loaded:
         return [{"x": x, "y": y, "x2": x2, "y2": y2}]

@@ -19,7 +19,7 @@ _FIGURES = {"goodput_bps": ("Goodput", "Mbit/s", 1e6), "rtt_mean_s": ("RTT, mean
 _BEYOND, _DOUBTED = "beyond", "doubted"
 """CSS classes."""
 ORDINARY = "(seeds)"
-"""Mark of a difference that is as small as the difference between seeds of the simulation."""
+"""Marks a difference that is no larger than the differences between seeds of the simulation."""
 
 
 def agreement(outcome: Outcome) -> Table:

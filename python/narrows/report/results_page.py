@@ -20,8 +20,8 @@ from narrows.studies.run import Run
 from narrows.studies.runner import read_runs
 
 MOST_POINTS = 16
-"""Points of a sweep that are drawn over time, enough for Linux's fifteen algorithms. The tables have all of
-them."""
+"""Largest number of points of a sweep that are drawn over time. It is enough for Linux's fifteen algorithms.
+The tables have all points."""
 
 
 def single(results: Results, title: str | None = None, files: Path | None = None) -> str:

@@ -90,7 +90,7 @@ LOOKS: dict[str, Look] = {
 INK, GREY, FAINT, PAPER = "#1c1e21", "#6b7280", "#c9cdd3", "#fefefe"
 """Text, secondary text and rules of charts on white, and the page itself (#ffffff is never swapped).
 
-The page swaps them for their counterparts in the dark.
+On a dark page they are replaced by their dark counterparts.
 """
 DARK_OF = {INK: "#e8e6e1", GREY: "#9aa3ad", FAINT: "#3d444d", PAPER: "#16181b"}
 

@@ -116,7 +116,7 @@ def _table(
 
 
 def _cell(figure: summary.Figure, unit: float, same: bool) -> Cell:
-    """A value with three significant digits and an interval with as many decimals (`same`: no interval)."""
+    """A value with three significant digits, and its interval with as many decimals (`same`: none)."""
     if math.isnan(figure.mean):
         return Cell(DASH)
     value = figure.mean / unit

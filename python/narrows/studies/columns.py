@@ -1,6 +1,6 @@
 """The columns of a sweep's tables by run. Each column is read at its first use.
 
-A study has hundreds of runs with a row per flow and 10 ms, and uses four of fifteen columns.
+A study has hundreds of runs with a row for each flow and each 10 ms, and uses only four of fifteen columns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from narrows.results.results import Results
 
 
 class Columns:
-    """A table of a sweep, whose rows are in order of runs.
+    """A table of a sweep. Its rows are in the order of the runs.
 
     Args:
         results: results of the sweep.

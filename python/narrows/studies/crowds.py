@@ -13,7 +13,7 @@ from narrows.studies.run import Run
 Floats = NDArray[np.float64]
 
 PACKET_BYTES = 948
-"""Payload of the BDR paper's packets of 1000 bytes."""
+"""Payload of a packet of 1000 bytes, the size in the BDR paper."""
 
 
 @measure("Mean completion time", "ms", "MET-70")
@@ -27,7 +27,7 @@ def fct(
 ) -> float:
     """Mean time from the SYN to the last data's ACK.
 
-    Over finished flows of these sizes that began after `after_s`.
+    The mean is over finished flows of these sizes that began after `after_s`.
     """
     packets, times = completions(run, packet_bytes, after_s, flows)
     chosen = (packets >= least_packets) & (packets <= most_packets)
@@ -36,7 +36,7 @@ def fct(
 
 @measure("Slowdown", "", "MET-71")
 def slowdown(run: Run, statistic: str = "mean", after_s: float = 3.0, flows: str = "*") -> float:
-    """Completion time over that in an empty network.
+    """The ratio of the completion time to the completion time in an empty network.
 
     Mean or p99 over finished flows that began after `after_s`.
     """

@@ -15,7 +15,8 @@ from narrows.studies.model import Claim, Expect, Factor, Side
 from narrows.studies.run import Run, Runs, fingerprint, same
 
 OTHERS = "*"
-"""Wildcard in the second side of a claim: every other value of the factor, a case each."""
+"""Wildcard in the second side of a claim: it stands for every other value of the factor, with one case for
+each."""
 _PM = "\N{PLUS-MINUS SIGN}"
 
 
@@ -28,7 +29,7 @@ class Verdict(enum.Enum):
 
 
 class Bound(enum.Enum):
-    """Relation of a measured value to the true one if times were censored."""
+    """Relation of a measured value to the true value if times were censored."""
 
     LOWER = ">"
     UPPER = "<"
@@ -48,11 +49,11 @@ class Case:
     verdict: Verdict
     why: str
     sides: tuple[metrics.Interval, ...] = ()
-    """Means of `a` and `b` if two sides are compared."""
+    """The means of the sides `a` and `b`, if the claim compares two sides."""
     fingerprint: str = ""
     """Digest of all results of its flows. Cases with the same fingerprint are identical runs."""
     doubted: bool = False
-    """Whether some of its runs in real time were not sound. Their figures are shown but not judged."""
+    """Whether some of the case's runs in real time were not sound. Their figures are shown but not judged."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,10 @@ def _overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
 
 
 def _ease(expect: Expect | None, case: Case) -> float:
-    """Distance of a case from the limit, on the right side. The case with the smallest distance is shown."""
+    """How far a case is from the limit, on the right side of it.
+
+    The report shows the case with the smallest distance.
+    """
     if expect is not None and expect.at_least is not None and not math.isnan(case.least):
         return case.least
     if expect is not None and expect.at_most is not None and not math.isnan(case.most):
@@ -295,7 +299,7 @@ def _judge_bound(
 
 
 def _bound(censored: list[bool]) -> Bound | None:
-    """The kind of bound of a difference or ratio of sides, some of which are lower bounds."""
+    """The kind of bound that a difference or ratio of two sides is, if a side is a lower bound."""
     if not any(censored):
         return None
     if all(censored) and len(censored) > 1:

@@ -130,7 +130,7 @@ def jain_max_min(run: Run, shares_mbit: dict[str, float]) -> float:
 
 @measure("Ratio of goodputs per flow", "", "MET-34")
 def rate_ratio(run: Run, of: str, to: str) -> float:
-    """Mean goodput per flow of `of` over that of `to`."""
+    """The mean goodput of a flow of `of`, divided by the mean goodput of a flow of `to`."""
     rates = run.column("flows", "goodput_bps")
     return metrics.inter_protocol_ratio(rates[run.flows(of)], rates[run.flows(to)])
 
@@ -166,8 +166,8 @@ def retransmission_rate(run: Run, flows: str = "*") -> float:
 def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
     """RTT minus the RTT of the empty network: time in queues and delay of ACKs at receivers.
 
-    Papers call it queueing delay. The time in one queue is `sojourn`. The statistic over the ACKs is mean,
-    p50, p95, p99 or max. The largest value of the flows counts.
+    Papers call it queueing delay. For the time in one queue use `sojourn`. The statistic over the ACKs is
+    mean, p50, p95, p99 or max. The result is the largest value of any flow.
     """
     rows = run.flows(flows)
     rtt = run.column("flows", f"rtt_{statistic}_s")[rows]
@@ -207,12 +207,12 @@ def recurrence_interval(
 
 
 def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: str) -> tuple[Floats, Floats]:
-    """Times of the samples from `after_s` on, and of those at which the queueing delay has just risen."""
+    """Times of all samples from `after_s` on, and of those at which the queueing delay has just risen."""
     row = int(run.flows(flows)[0])
     t, rtts = run.flow_series(row, "rtt_s")
     known = ~np.isnan(rtts) & (t > after_s)
     t, delay = t[known], 1e3 * (rtts[known] - float(run.column("flows", "rtt_empty_s")[row]))
-    # Only samples beyond one of the limits count. A rise is a low one followed by a high one.
+    # Only samples beyond one of the limits count. A rise is a low sample followed by a high sample.
     beyond = np.flatnonzero((delay > above_ms) | (delay < below_ms))
     high = delay[beyond] > above_ms
     return t, t[beyond[1:][high[1:] & ~high[:-1]]]
@@ -237,7 +237,7 @@ def _rtt(run: Run, statistic: str, flows: str) -> float:
 
 @measure("Normalised power", "", "MET-40")
 def normalised_power(run: Run, capacity_mbit: float, flows: str = "*") -> float:
-    """(X/C) (D0/D) with the sum of the flows' goodputs and their mean RTT."""
+    """(X/C) (D0/D), where X is the sum of the flows' goodputs and D is their mean RTT."""
     empty = float(run.column("flows", "rtt_empty_s")[run.flows(flows)].mean())
     return metrics.normalised_power(
         _goodput(run, flows), capacity_mbit, _rtt(run, "mean", flows) / 1e3, empty
@@ -255,7 +255,7 @@ def power(run: Run, flows: str = "*") -> float:
 
 @measure("Smoothness", "", "MET-50, MET-51")
 def smoothness(run: Run, flows: str = "*", period_s: float = 0.1) -> float:
-    """Mean over the flows of the mean relative change of goodput per period."""
+    """The mean relative change of a flow's goodput from one period to the next, averaged over the flows."""
     starts, matrix = rate_matrix(run, flows, period_s)
     begins = run.column("flows", "start_s")[run.flows(flows)]
     indices = [

@@ -39,11 +39,11 @@ class OnKernel(Shorter):
 
     seeds: int = Field(default=1, ge=1)
     quick: Shorter = Shorter()
-    """The experiment with `--quick`. It replaces the three fields of `Shorter`."""
+    """The experiment with `--quick`. Its values replace the three fields of `Shorter`."""
     simulated_seeds: int = Field(default=10, ge=1)
     """Seeds of the simulation for the comparison."""
     omit: list[str] = []
-    """Keys of the scenario that only the simulator needs, e.g. jitter, which real hosts have anyway."""
+    """Keys of the scenario that only the simulator needs, e.g. jitter. Real hosts have jitter anyway."""
     left_out: str = ""
     """Reason for a smaller experiment than the simulator's, for the report."""
     never: str = ""
@@ -59,7 +59,7 @@ class Recorded(_Table):
     """
 
     key: str
-    """The varied key. The scenario's own value comes first."""
+    """The varied key. The first value is the scenario's own."""
     values: list[dict[str, Any]]
     """Values of the key. `file` is relative to the data folder."""
 
@@ -74,7 +74,8 @@ class Experiment(_Table):
     scenario: str = ""
     """The scenario file."""
     printed: str = ""
-    """A CSV table of the paper instead of `scenario`. Its rows are the runs; nothing is simulated."""
+    """A CSV table of the paper, given instead of `scenario`. The rows of the table are the runs, and nothing
+    is simulated."""
     factors: dict[str, str] = {}
     """Key of each factor in the sweep (`case` or a dotted key), if it differs from the factor's name."""
     recorded: Recorded | None = None
@@ -157,7 +158,7 @@ class Claim(_Table):
     a: Side = Side()
     b: Side | None = None
     compare: Literal["value", "difference", "ratio", "gain"] = "value"
-    """Number that is computed from `a` and `b` per seed. gain: 100 (a/b - 1) percent (MET-7)."""
+    """The number that is computed from `a` and `b` for each seed. gain: 100 (a/b - 1) percent (MET-7)."""
     across: Literal["every", "any"] = "every"
     """Whether the claim must hold in every case or in at least one, if free factors make several cases."""
     expect: Expect | None = None

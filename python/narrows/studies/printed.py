@@ -1,4 +1,7 @@
-"""Tables that a paper prints, as runs: checks of its figures without new runs."""
+"""Reads tables that a paper prints as if they were runs.
+
+A study can thus check the paper's figures without new runs.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ def printed_window_rate(
     rtt_unit_s: float,
     window_unit_bytes: float,
 ) -> float:
-    """A flow can send at most one window per RTT. Below 1 the row contradicts itself.
+    """A flow can send at most one window per RTT. If the ratio is below 1, the row contradicts itself.
 
     `rtt_unit_s` and `window_unit_bytes` are the units of the columns. The throughput is in Mbit/s.
     """

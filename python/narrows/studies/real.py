@@ -55,7 +55,7 @@ class Pair:
     experiment: Experiment
     simulated: Scenario
     real: Scenario | None
-    """The scenario on real stacks (None: they cannot run any of it)."""
+    """The scenario on real stacks (None: real stacks cannot run any part of it)."""
     left_out: list[str]
     """Sentences about parts that real stacks do not run, with reasons."""
 

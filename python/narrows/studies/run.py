@@ -16,7 +16,7 @@ from narrows.studies.model import Factor, Where
 
 Floats = NDArray[np.float64]
 PRINTED = "printed"
-"""Name of the table that holds a row of a paper's table."""
+"""Name of the table in a run that holds one row of a table from a paper."""
 Tables = Mapping[str, Mapping[str, Any]]
 """Values by table and column: numpy arrays, or lists of strings."""
 
@@ -42,7 +42,7 @@ class Run:
         return [str(value) for value in self.tables[table][name]]
 
     def flows(self, pattern: str = "*") -> NDArray[np.int64]:
-        """Rows of the table `flows` whose name, source or controller matches the glob `pattern`."""
+        """The rows of the table `flows` in which name, source or controller matches the glob `pattern`."""
         return self._rows("flows", pattern, ("name", "source", "cc"))
 
     def links(self, pattern: str = "*") -> NDArray[np.int64]:

@@ -40,7 +40,7 @@ class Real:
     comparisons: dict[str, Comparison] = field(default_factory=dict)
     """Simulation (A) and real stacks (B) of each experiment."""
     left_out: dict[str, list[str]] = field(default_factory=dict)
-    """Sentences per experiment about parts that were not run, with reasons."""
+    """For each experiment, sentences about the parts that were not run, with reasons."""
     kernel: str = "unknown"
     """Release of the kernel."""
     backend: str = "kernel"
@@ -74,7 +74,7 @@ class Outcome:
     """Simulation time, summed over threads."""
     events: int = 0
     real: Real | None = None
-    """The outcome on real stacks, if the study ran there."""
+    """The outcome on real stacks, if the study ran on them."""
 
 
 def run_study(

@@ -9,7 +9,8 @@ import numpy as np
 STATES_MBIT = (15.0, 80.0, 260.0)
 """Mean rate in each state: at the edge of a cell, in the middle, and close to the base station."""
 STAY = 0.985
-"""Probability per step of staying in a state: a mean stay of 6.7 s at 100 ms, as in recorded drives."""
+"""Probability of staying in a state for another step. With steps of 100 ms the mean stay is 6.7 s, as in
+recorded drives."""
 CORRELATION = 0.92
 """AR(1) coefficient of the logarithm of the rate between steps.
 
@@ -21,7 +22,9 @@ FLOOR_MBIT = 1.0
 
 
 def radio_trace(seconds: float, *, seed: int, step_s: float = 0.1) -> Iterator[tuple[float, float]]:
-    """Time in s and rate in Mbit/s of each step: Markov between states, AR(1) in the logarithm.
+    """Time in s and rate in Mbit/s of each step.
+
+    States follow a Markov chain, and the logarithm of the rate follows AR(1).
 
     The generator is PCG64, whose stream is stable between numpy releases. Rates are rounded to 0.01 Mbit/s,
     so that rounding differences between machines do not matter.
@@ -31,7 +34,8 @@ def radio_trace(seconds: float, *, seed: int, step_s: float = 0.1) -> Iterator[t
     for i in range(round(seconds / step_s)):
         if random.random() > STAY:
             state = 1 if state != 1 else (0, 2)[int(random.random() > 0.5)]
-        # A sum of uniform variables replaces the normal one, so that it is the same on every machine.
+        # A sum of uniform variables replaces the normal variable, so that the values are the same on every
+        # machine.
         noise = sum(random.random() for _ in range(12)) - 6.0
         fading = CORRELATION * fading + SPREAD * (1.0 - CORRELATION**2) ** 0.5 * noise
         yield round(i * step_s, 6), round(max(FLOOR_MBIT, STATES_MBIT[state] * float(np.exp(fading))), 2)

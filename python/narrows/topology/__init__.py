@@ -1,1 +1,1 @@
-"""Published networks as facts: nodes, links with lengths and capacities, traffic; and where to draw them."""
+"""Published networks as facts: nodes and their positions, links with lengths and capacities, traffic."""

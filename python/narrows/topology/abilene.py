@@ -12,9 +12,10 @@ from narrows.topology.facts import Demand, Edge, Facts
 OC_192, OC_48 = 9_920_000_000, 2_480_000_000
 """Capacities in SNDlib, bit/s."""
 ACCESS_DELAY = 930_000
-"""With two such access links each way the path from Seattle to New York has an RTT of 50 ms (PAC-32), ns."""
+"""Delay of an access link in ns. With two of them each way, the path from Seattle to New York has an RTT of
+50 ms (PAC-32)."""
 SECOND_ATLANTA = "ATLAM5"
-"""The Topology Zoo does not have it."""
+"""The Topology Zoo does not have this node."""
 
 _POSITIONS = {
     "ATLAM5": (-84.3833, 33.75),
@@ -49,8 +50,8 @@ _LINKS = [
 ]
 """Ends and length in km."""
 
-# SNDlib's demands: row to column, nodes in the order of _POSITIONS. Their sum is 3 Tbit/s, far more than the
-# links carry: a scenario scales them down.
+# SNDlib's demands: row to column, nodes in the order of _POSITIONS. The sum of the demands is 3 Tbit/s, far
+# more than the links carry, so a scenario scales them down.
 _DEMANDS = """
 0 1140 3128 415 1754 789 630 1016 1149 233 249 5538
 2146 0 6142 3360 56067 9094 2429 69016 8783 2174 2604 37150
@@ -82,7 +83,7 @@ def abilene() -> Facts:
 
 
 def abilene_zoo() -> Facts:
-    """The Topology Zoo's variant (PAC-31): without the second node in Atlanta, every link OC-192.
+    """The Topology Zoo's variant (PAC-31). It lacks the second node in Atlanta, and every link is an OC-192.
 
     Names and lengths are SNDlib's, and so are the demands between the nodes that are left.
     """

@@ -18,12 +18,12 @@ OWN: dict[str, Callable[[], Facts]] = {
 }
 """Networks that need no other package and no parameter."""
 FAT_TREE = "fat-tree"
-"""The one with a parameter."""
+"""The network with a parameter."""
 
 
 @functools.lru_cache(maxsize=16)
 def find(name: str, k: int | None) -> Facts:
-    """The network of this name; `k` is the fat tree's.
+    """The network of this name; `k` is the parameter of the fat tree.
 
     Raises:
         ScenarioError: with the key in a table [topology]; the nearest name, or that topohub is missing.

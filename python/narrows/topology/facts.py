@@ -10,22 +10,22 @@ NANOS_PER_KM = 5_000
 
 @dataclass(frozen=True)
 class Edge:
-    """A link, the same both ways."""
+    """A link with the same properties in both directions."""
 
     a: str
     """One node."""
     b: str
     """The other."""
     km: float | None = None
-    """Length; None where the source has none."""
+    """Length; None if the source gives no length."""
     rate: int | None = None
-    """Capacity, bit/s; None where the source has none."""
+    """Capacity, bit/s; None if the source gives no capacity."""
     delay: int = 0
-    """Propagation delay one way where there is no length, ns."""
+    """One-way propagation delay if there is no length, ns."""
 
     @property
     def nanos(self) -> int:
-        """Propagation delay one way, ns: by length where there is one."""
+        """One-way propagation delay, ns: computed from the length if there is one."""
         return self.delay if self.km is None else round(self.km * NANOS_PER_KM)
 
 
@@ -60,29 +60,30 @@ class Facts:
     """A network."""
 
     name: str
-    """As a scenario calls it."""
+    """The name by which a scenario refers to the network."""
     nodes: list[str]
     """Names, without spaces."""
     edges: list[Edge]
     """Links."""
     positions: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Where to draw nodes: longitude and latitude, or any plane with y upwards."""
+    """Positions for drawing nodes: longitude and latitude, or coordinates in a plane with y upwards."""
     geographic: bool = False
     """Whether positions are degrees."""
     hosts: frozenset[str] = frozenset()
-    """Nodes that are hosts already; the others are switches and get one where a flow ends."""
+    """Nodes that are hosts. All other nodes are switches; if a flow ends at a switch, the switch gets a
+    host."""
     access_delay: int = 1_000_000
     """Propagation delay of a host's link unless the scenario says otherwise, ns."""
     groups: list[Group] = field(default_factory=list)
-    """Flows that belong to it."""
+    """Flows that belong to the network."""
     demands: list[Demand] = field(default_factory=list)
     """Its traffic matrix."""
     endpoints: list[tuple[str, str]] = field(default_factory=list)
-    """Where flows go that do not say it."""
+    """Default destinations of flows."""
 
 
 def islands(nodes: list[str], links: list[tuple[str, str]]) -> list[list[str]]:
-    """Nodes that reach each other, the largest island first; within an island in the order given."""
+    """Groups of nodes that reach each other, the largest group first. Nodes in a group keep their order."""
     near: dict[str, list[str]] = {node: [] for node in nodes}
     for a, b in links:
         near.setdefault(a, []).append(b)

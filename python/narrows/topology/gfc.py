@@ -1,12 +1,13 @@
 """The generic fairness configurations GFC-1 and GFC-2, made for explicit-rate control of ATM's ABR service.
 
-R. J. Simcoe, "Test Configurations for Fairness and Other Tests", ATM Forum/94-0557, July 1994. The
-contribution itself was not at hand; capacities, delays and groups are those that NeST (NITK Surathkal)
-documents for it. For GFC-2 they are the ones of NeST's description. The usual max-min rates of GFC-2 are
-A 10, B 5, C 35, D 35, E 35, F 10, G 5 and H 52.5 Mbit/s (quoted from memory). With the capacities here all
-eight result. They do not with the capacities that NeST's program sets (50, 150, 150, 100, 100, 100 Mbit/s).
+R. J. Simcoe, "Test Configurations for Fairness and Other Tests", ATM Forum/94-0557, July 1994. We did not
+have this contribution. Capacities, delays and groups are those that NeST (NITK Surathkal) documents for it.
+For GFC-2 we use the capacities of NeST's description. The usual max-min rates of GFC-2 are A 10, B 5, C 35, D
+35, E 35, F 10, G 5 and H 52.5 Mbit/s (quoted from memory). The capacities here give all eight rates. The
+capacities that NeST's program sets (50, 150, 150, 100, 100, 100 Mbit/s) do not give them.
 
-Access links are wide here (NeST: 50 Mbit/s for a whole group, which would be a bottleneck of its own).
+Access links have a high rate here. NeST has 50 Mbit/s for a whole group, which would be an additional
+bottleneck.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _TWO = [
     (150, 3_330_000),
     (50, 6_670_000),
 ]
-"""Mbit/s and ns of the links R1-R2, R2-R3, ..."""
+"""Capacity (Mbit/s) and delay (ns) of the links R1-R2, R2-R3, ..."""
 
 _GROUPS_ONE = [
     Group("A", "R1", "R4", 3),
@@ -53,12 +54,12 @@ _GROUPS_TWO = [
 
 
 def gfc_1() -> Facts:
-    """Five switches in a row, 23 flows; bottlenecks at both ends."""
+    """Five switches in a row with 23 flows. The bottlenecks are at both ends."""
     return _row("gfc-1", _ONE, _GROUPS_ONE)
 
 
 def gfc_2() -> Facts:
-    """Seven switches in a row, 22 flows; every link is a bottleneck of some of them."""
+    """Seven switches in a row with 22 flows. Every link is the bottleneck of some flows."""
     return _row("gfc-2", _TWO, _GROUPS_TWO)
 
 

@@ -1,6 +1,7 @@
 """Networks of the package topohub: Topology Zoo, SNDlib, CAIDA, Gabriel graphs and backbones.
 
-It holds lengths in km and SNDlib's demands, but no capacities. Only names with a slash need it.
+The package has lengths in km and SNDlib's demands, but no capacities. Only names with a slash need the
+package.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from typing import Any
 from narrows.topology.facts import Demand, Edge, Facts
 
 _LONGEST = 48
-"""Characters of a name; an access link's name has two of them."""
+"""Maximum length of a node's name in characters. The name of an access link contains two node names."""
 
 
 def installed() -> bool:
-    """Whether the package is there."""
+    """Whether the package is installed."""
     return importlib.util.find_spec("topohub") is not None
 
 
 @functools.cache
 def names() -> tuple[str, ...]:
-    """Every network that it has, such as ``topozoo/Abilene``; none without the package."""
+    """Every network of the package, such as ``topozoo/Abilene``; none if the package is missing."""
     if not installed():
         return ()
     found: list[str] = []
@@ -50,7 +51,8 @@ def read(name: str) -> Facts:
 def facts(name: str, data: dict[str, Any]) -> Facts:
     """A network in node-link form.
 
-    Nodes without a name are called by their number; of several with one name each gets its number too.
+    A node without a name gets its number as name. If several nodes have the same name, the number is added to
+    each.
     """
     raw = {str(node["id"]): _plain(str(node.get("name") or "")) for node in data["nodes"]}
     shared = Counter(raw.values())
@@ -77,6 +79,6 @@ def facts(name: str, data: dict[str, Any]) -> Facts:
 
 
 def _plain(name: str) -> str:
-    """A name as a scenario can write it."""
+    """A name in characters that a scenario permits."""
     joined = re.sub(r"\s+", "_", name.strip())
     return "".join(c for c in joined if c.isprintable())[:_LONGEST]

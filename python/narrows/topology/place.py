@@ -1,6 +1,7 @@
-"""Where to draw nodes: at given positions, else by classical scaling of hop counts (Torgerson 1952).
+"""Positions for drawing nodes.
 
-Hosts stand around their switch.
+They are given, or computed by classical scaling of hop counts (Torgerson 1952). Hosts are placed around their
+switch.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from collections import deque
 import numpy as np
 
 Position = tuple[float, float]
-"""x to the right, y upwards."""
+"""A position in the plane: x to the right, y upwards."""
 
 HOST_DISTANCE = 0.06
-"""Distance of a host from its switch, in parts of the picture's longer side."""
+"""Distance of a host from its switch, relative to the picture's longer side."""
 
 
 def place(count: int, links: list[tuple[int, int]], known: dict[int, Position]) -> list[Position]:
-    """A position for each of `count` nodes; those in `known` keep theirs."""
+    """A position for each of `count` nodes. The nodes in `known` keep their positions."""
     near: list[set[int]] = [set() for _ in range(count)]
     for a, b in links:
         near[a].add(b)
@@ -29,7 +30,7 @@ def place(count: int, links: list[tuple[int, int]], known: dict[int, Position]) 
     others = [node for node in rest if node not in set(hosts)]
     if others and not fixed:
         fixed.update(_scaled(others, near))
-    # In a published topology a node without a position stands between its neighbours, or in the middle.
+    # In a published topology, a node without a position is placed between its neighbours, or in the middle.
     for node in others:
         if node not in fixed:
             around = [fixed[other] for other in near[node] if other in fixed] or list(fixed.values())
@@ -43,7 +44,7 @@ def _mean(points: list[Position]) -> Position:
 
 
 def _scaled(nodes: list[int], near: list[set[int]]) -> dict[int, Position]:
-    """Two dimensions in which distances are hop counts as far as they can be."""
+    """Places nodes in two dimensions so that distances match hop counts as well as possible."""
     if len(nodes) == 1:
         return {nodes[0]: (0.0, 0.0)}
     hops = np.array([_hops(node, nodes, near) for node in nodes], dtype=float)
@@ -53,7 +54,8 @@ def _scaled(nodes: list[int], near: list[set[int]]) -> dict[int, Position]:
     )
     values, vectors = np.linalg.eigh(centred)
     axes = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 0.0))
-    # The sign of an eigenvector is arbitrary: the first node is on the left and not below the middle.
+    # The sign of an eigenvector is arbitrary. It is chosen so that the first node is on the left and not
+    # below the middle.
     axes *= np.where(axes[0] > 0, [-1.0, 1.0], [1.0, -1.0])
     return {node: (float(x), float(y)) for node, (x, y) in zip(nodes, axes, strict=True)}
 
@@ -71,7 +73,7 @@ def _hops(start: int, nodes: list[int], near: list[set[int]]) -> list[int]:
 
 
 def _fan(hosts: list[int], near: list[set[int]], fixed: dict[int, Position]) -> None:
-    """Hosts stand around their switch, on the side away from its other neighbours."""
+    """Places hosts around their switch, on the side away from its other neighbours."""
     if not hosts:
         return
     xs, ys = [x for x, _ in fixed.values()], [y for _, y in fixed.values()]

@@ -27,7 +27,7 @@ class Cause:
     figure: str = "*"
 
     def explains(self, finding: Finding, figure: str) -> bool:
-        """Whether it explains this error."""
+        """Whether this cause explains the error."""
         values = (finding.algorithm, finding.cell.name, finding.flow, figure)
         return all(fnmatchcase(value, getattr(self, key)) for key, value in zip(_KEYS, values, strict=True))
 

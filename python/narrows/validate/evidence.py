@@ -11,7 +11,7 @@ from narrows.validate.place import Place
 
 @dataclass(frozen=True)
 class Evidence:
-    """Runs of a cell for an algorithm on real stacks."""
+    """The runs of one cell with one algorithm on real stacks."""
 
     sides: dict[str, Side]
     """Flows of the sound runs, by name."""

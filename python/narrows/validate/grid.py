@@ -22,13 +22,13 @@ BUFFERS = (0.5, 1.0, 4.0)
 LOSSES = (0.0, 0.5)
 """Random loss after the bottleneck, in %."""
 FARTHER = 5
-"""The second flow's RTT over the first's, with `Flows.RTTS`."""
+"""Ratio of the second flow's RTT to the first flow's RTT, for `Flows.RTTS`."""
 LATER = 5
-"""Delay of the first of two flows after the second, ms.
+"""The first of two flows starts this long after the second, ms.
 
-Real flows with the same start time start up to a millisecond apart. The first of them leaves slow start
-with up to three times the other's window. With a delay of 5 ms, a millisecond more or less has the smallest
-effect (`method.md`, "Starts").
+Real flows with the same start time start up to a millisecond apart. The flow that happens to be first leaves
+slow start with up to three times the other's window. If the distance is 5 ms, a millisecond more or less has
+the smallest effect (`method.md`, "Starts").
 """
 PACKET = 1500
 """L3 bytes of a full packet."""
@@ -73,14 +73,17 @@ class Cell:
     def jitter(self) -> int:
         """Largest random delay of the reverse path: a full packet's time at the bottleneck, us.
 
-        It removes the advantage of a flow whose packets always arrive when one has left the queue (Floyd and
-        Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992).
+        Without it, a flow has an advantage if its packets always arrive just after another packet has left
+        the queue (Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992).
         """
         return PACKET * 8 // self.rate
 
     @property
     def same_losses(self) -> bool:
-        """Whether both sides lose the same packets: those of a single flow have the same order."""
+        """Whether both sides lose the same packets.
+
+        They do for a single flow, because its packets have the same order on both sides.
+        """
         return self.loss > 0 and self.flows is Flows.SINGLE
 
     @property

@@ -36,7 +36,9 @@ class Kept:
     backend: str
 
     def parts(self, place: Place, kernel: str | None = None) -> Iterator[Results]:
-        """The runs of a cell by successive calls: each call continues where the previous one ended.
+        """Yields the runs of a cell in parts, one part per call of the command.
+
+        Each call continues where the previous one ended.
 
         Args:
             place: the cell.
@@ -49,7 +51,7 @@ class Kept:
         while is_finished(folder := place.folder(self.backend, first)):
             part = Results.read(folder)
             runs = len(part.runs)
-            # Older scenarios do not name the buffer, but real sockets had the same one.
+            # Older scenarios do not set the buffer, but real sockets had a buffer of the same size.
             now = place.scenario(runs, first).full()
             before = {"receive_buffer": now["receive_buffer"]} | dict(part.metadata.get("scenario") or {})
             if before != now:
@@ -60,7 +62,7 @@ class Kept:
             first += runs
 
     def sound(self, place: Place, kernel: str | None) -> int:
-        """Number of runs of this scenario and kernel to keep: those of parts without a disturbed run."""
+        """Number of runs of this scenario and kernel to keep. Parts with a disturbed run do not count."""
         count = 0
         for part in self.parts(place, kernel):
             if not all(verdict["sound"] for verdict in part.soundness.values()):

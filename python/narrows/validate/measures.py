@@ -1,4 +1,6 @@
-"""Figures of a cell's runs, and the errors between two sides. Pure, except for reading tables.
+"""Figures of a cell's runs, and the errors between two sides.
+
+The functions are pure, except for reading tables.
 
 Both sides are measured in the same way. A kernel reports its smoothed RTT, so the simulator's smoothed RTT is
 used too: samples every 50 ms, weighted by the bytes delivered in between.
@@ -124,7 +126,10 @@ def median(values: Iterable[float]) -> float:
 
 
 def error(model: Side, real: Side, figure: str) -> float:
-    """(model - real) / real with medians over runs. For `resent` the difference, because it may be zero."""
+    """(model - real) / real with medians over runs.
+
+    For `resent` the error is the difference, because the share may be zero.
+    """
     a, b = model.median(figure), real.median(figure)
     if figure == "resent":
         return a - b

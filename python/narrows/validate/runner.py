@@ -58,7 +58,8 @@ class Ask:
     repetitions: int = 3
     """Number of runs of a cell on real stacks."""
     seeds: int = 25
-    """Number of simulated runs of a cell. If both lose the same packets, the real runs' seeds instead."""
+    """Number of simulated runs of a cell. If both sides lose the same packets, the seeds of the real runs are
+    used instead."""
     duration: str = "30s"
 
 
@@ -106,7 +107,7 @@ class Outcome:
     """Backend of the real stacks."""
     findings: list[Finding] = field(default_factory=list)
     marked: list[Finding] = field(default_factory=list)
-    """Runs of cells in which every run was disturbed: they are shown, not counted."""
+    """Runs of cells in which every run was disturbed. The page shows them but does not count them."""
     absent: list[str] = field(default_factory=list)
     """Cells without a run on real stacks, by algorithm and cell."""
     failed: dict[str, str] = field(default_factory=dict)
@@ -194,7 +195,7 @@ def _compare(
     if not reals:
         outcome.failed[place.name] = found.verdict
         into, reals = outcome.marked, found.disturbed
-    # If losses differ, a run is one of many possible ones, so the simulator has more of them.
+    # If losses differ, a run is one of many possible runs, so the simulator makes more runs.
     simulated = sweep.run(
         place.scenario(max(found.seeds) if cell.same_losses else ask.seeds),
         out=place.folder(SIMULATED),

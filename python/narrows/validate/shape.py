@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 HYSTERESIS = 0.1
-"""Half width of the band around the mean, relative to it. Only a window outside counts as up or down."""
+"""Half width of the band around the mean, relative to it. Only a window outside this band counts as up or
+down."""
 
 _QUANTILES = np.linspace(0.005, 0.995, 100)
 

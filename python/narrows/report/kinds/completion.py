@@ -22,9 +22,9 @@ DOTS = 1200
 WORST = 60
 """Number of flows per entry with the largest slowdowns, which are always drawn."""
 GROUPS = 10
-"""Groups of equal numbers of flows, by size (MET-72)."""
+"""Number of groups by size, each with the same number of flows (MET-72)."""
 LEAST_FOR_LINES = 10 * GROUPS
-"""Smallest number of finished flows with quantiles per group."""
+"""With fewer finished flows than this, there are no quantiles per group."""
 _LEVELS = np.concatenate([np.linspace(0.0, 0.99, 100), [0.995, 0.999, 1.0]])
 
 Floats = NDArray[np.float64]
@@ -187,7 +187,7 @@ def _lines(entry: _Finished) -> list[dict[str, Any]]:
 
 
 def _log(field: str, title: str, values: Floats) -> dict[str, Any]:
-    """A logarithmic axis around the values. Fewer decades have more ticks each."""
+    """A logarithmic axis around the values. An axis with fewer decades has more ticks in each."""
     low, high = float(values.min()) / 1.15, float(values.max()) * 1.15
     decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     steps = (1, 1.5, 2, 3, 5, 7) if high < 10 * low else (1, 2, 5) if len(decades) <= 4 else (1,)

@@ -28,7 +28,7 @@ from narrows.studies.run import Runs
 
 _BINS_PER_DECADE = 8
 _LEAST = 20
-"""Smallest number of flows in a bin with a mean."""
+"""A bin needs at least this many flows to have a mean."""
 
 
 def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:

@@ -18,14 +18,13 @@ from narrows.studies.model import FigureSpec
 from narrows.studies.run import Runs
 
 ROW_HEIGHT, COLUMN_WIDTH = 27, 44
-"""Size of a cell in px. Many columns are narrower."""
+"""Size of a cell in px. If there are many columns, they are narrower."""
 _MORE_IS_BETTER = ("#7f2704", "#f7f7f7", "#08519c")
-"""Bad, neutral, good: brown to blue, which most colour-blind people can distinguish.
-
-They are the same on a dark page, because the text of a cell is chosen for its background.
+"""Colours for bad, neutral and good: brown to blue, which most colour-blind people can distinguish. The
+colours are the same on a dark page, because the colour of a cell's text is chosen for the cell's background.
 """
 _HARM = ("#6baed6", "#f7f7f7", "#7f2704")
-"""Better than alone, no harm, everything taken."""
+"""The values for better than alone, no harm, and everything taken."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ def heat(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def _text(value: float, unit: Unit) -> str:
-    # A value without a unit is between 0 and 1: two decimals, as in rankings and tables.
+    # A value without a unit is between 0 and 1 and gets two decimals, as in rankings and tables.
     return number_text(unit.times * value) if unit.name else f"{value:.2f}"
 
 

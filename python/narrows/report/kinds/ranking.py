@@ -30,7 +30,7 @@ class Place:
     interval: metrics.Interval
     """Interval over seeds of the mean over all points."""
     best: int
-    """Best place, from 1, that overlapping intervals allow. `worst` is the worst one."""
+    """Best place, counted from 1, that overlapping intervals allow. `worst` is the worst such place."""
     worst: int
 
 
@@ -53,7 +53,8 @@ def places(runs: Runs, column: Mapping[str, Any], without: Sequence[str] = ()) -
         by_seed: dict[int, list[float]] = {}
         for run in runs.where({CONTROLLER: name}):
             by_seed.setdefault(run.seed, []).append(_value(run, alone, column))
-        # Leaving out a point where a measure is undefined would bias the mean, so there is none then.
+        # If a measure is undefined at a point, there is no mean, because a mean without that point would be
+        # biased.
         interval = metrics.mean_ci([sum(values) / len(values) for values in by_seed.values()])
         if not math.isnan(interval.mean):
             found[name] = interval
@@ -174,7 +175,7 @@ def ranking(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def _ticks(low: float, high: float, limits: tuple[float, float]) -> dict[str, Any]:
-    """Ticks without those outside the range of the measure, where labels are."""
+    """Removes the ticks outside the range of the measure, because labels are there."""
     if limits[1] != 1.0 or high < 0.8:
         return {}
     return {"values": [i / 5 for i in range(math.ceil(5 * low), 6)]}

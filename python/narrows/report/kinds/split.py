@@ -24,7 +24,8 @@ def split(spec: FigureSpec, runs: Runs) -> Figure:
     """Stacked shares of the goodput of groups of flows: a bar per controller, means over seeds.
 
     The study's args: parts (label to pattern of flows, from the bottom), panels. Whiskers are the 95 %
-    interval of the lowest part. The dashed line is its share if all parts were equal.
+    interval of the lowest part. The dashed line is the share that this part would have if all parts were
+    equal.
     """
     parts = {str(label): str(pattern) for label, pattern in spec.args["parts"].items()}
     drawn = panels_of(runs, spec.args.get("panels"))

@@ -34,7 +34,7 @@ _FLOOR_MS = 0.01
 def cdf(spec: FigureSpec, runs: Runs) -> Figure:
     """Cumulative distribution of the queueing delay.
 
-    The mean over seeds of each quantile. The study's args: panels, flow (row).
+    Each quantile is a mean over seeds. The study's args: panels, flow (row).
     """
     names = controllers(runs)
     looks = [look(name) for name in names]
@@ -89,7 +89,9 @@ _STATISTICS = {"p95": "95th percentile", "p99": "99th percentile", "mean": "mean
 
 
 def ellipses(spec: FigureSpec, runs: Runs) -> Figure:
-    """Throughput against delay, the delay axis reversed (Winstein, Sivaraman and Balakrishnan, NSDI 2013).
+    """Throughput against delay, with a reversed axis of delay.
+
+    The form is that of Winstein, Sivaraman and Balakrishnan (NSDI 2013).
 
     A point per run and an ellipse of one standard deviation per controller, in the logarithm of the delay.
     The study's args: x (measure of delay, ms), y (measure of throughput), x_args, y_args.

@@ -274,7 +274,8 @@ def _stacked(
 
 
 FLOWS_APART = 12
-"""Largest number of flows with a look and a legend entry each. With more, each controller has one."""
+"""Largest number of flows that each have a look and a legend entry. With more flows, each controller has
+one."""
 MOST_FLOWS = 200
 """Largest number of flows that are drawn."""
 
@@ -343,7 +344,7 @@ def _bursts(run: Run, flows: list[int]) -> str:
     rate = max((float(np.nanmax(series, initial=0.0)) for series in offered), default=0.0) or math.inf
     goodputs = [run.flow_series(row, "goodput_bps")[1] for row in flows]
     goodputs = [series[~np.isnan(series)] for series in goodputs]
-    # A flow with a higher average is on another path.
+    # A flow whose average is higher than this rate is on another path.
     peaks = (float(series.max()) for series in goodputs if series.size and series.mean() <= rate)
     return note_bursts(peaks, rate)
 

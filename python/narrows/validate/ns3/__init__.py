@@ -53,7 +53,8 @@ def build(folder: Path) -> Path:
     if program.is_file() and program.stat().st_mtime > newest:
         return program
     folder.mkdir(parents=True, exist_ok=True)
-    # Build under another name: a killed linker leaves half a program that is newer than its sources.
+    # Build under another name, because a killed linker leaves an incomplete program that is newer than its
+    # sources.
     aside = folder / "cell.part"
     # Debian's .pc files of ns-3 3.37 contain a stray semicolon, so the flags are listed here.
     command = ["g++", "-std=c++17", "-O2", "-DNDEBUG", str(_SOURCE), "-o", str(aside)]
@@ -139,7 +140,8 @@ def sides(
         t: NDArray[np.float64] = np.arange(1, len(windows) + 1, dtype=np.float64) * _SAMPLE_S + warmup_s
         side = found.setdefault(flow["name"], Side({}))
         side.windows.append((t, windows))
-        # ns-3's estimator reports 1 s before its first sample. No data is delivered then: no weight.
+        # ns-3's estimator reports 1 s before its first sample. No data is delivered at that time, so the
+        # sample has no weight.
         mean, p95 = weighted(srtts, delivered)
         figures = {
             "goodput_bps": flow["goodput_bps"],
