@@ -115,7 +115,8 @@ static __always_inline int nrw_controlled(const struct nrw_port *port)
 	return port->mode & NRW_MODE_CONTROLLED;
 }
 
-/* Whether the agent runs. Both use the same clock, but the agent may have read it after `now`. */
+/* Whether the agent runs. Agent and program use the same clock, but the agent may have read it
+ * after `now`. */
 static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 {
 	__u64 beat = port->heartbeat_ns;

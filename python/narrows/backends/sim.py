@@ -50,7 +50,7 @@ class Simulator:
         self._controllers = dict(controllers or {})
 
     def facts(self) -> dict[str, Any]:
-        """No facts: results do not depend on the machine."""
+        """The simulator records no facts, because its results do not depend on the machine."""
         return {}
 
     def check(self, plan: Plan) -> None:

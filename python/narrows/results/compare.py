@@ -88,7 +88,7 @@ class Comparison:
 
     @property
     def one_sided(self) -> list[Pair]:
-        """Figures with a tolerance that only one of the results defines."""
+        """The figures that have a tolerance and that only one of the two results defines."""
         return [pair for pair in self.pairs if pair.one_sided]
 
     @property

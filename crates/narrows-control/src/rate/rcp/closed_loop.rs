@@ -235,8 +235,8 @@ fn table(flows: &[usize], told: f64) -> String {
 /// This table is a snapshot: any change of the laws' behaviour changes it. Every cell settles, even with
 /// constants without a margin, where RCP-6 predicts ringing for long RTTs. At rest the queue is empty, so the
 /// term with beta vanishes, and alpha alone is stable up to pi/2. (Real packets leave a queue behind their
-/// bursts; they are not modelled.) The cost comes earlier: a flash crowd builds a queue of many C * d
-/// (RCP-7).
+/// bursts; they are not modelled.) Before the loop settles there is a cost: a flash crowd builds a queue of
+/// many C * d (RCP-7).
 #[test]
 fn with_the_true_capacity() {
     let table = table(&[1, 10, 100, 1000], 1.0);
