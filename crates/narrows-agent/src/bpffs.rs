@@ -4,26 +4,36 @@
 //! Each mount of bpffs is a file system of its own. A second mount on the same folder therefore hides everything
 //! that is pinned in the first one, while the kernel keeps the pinned objects alive.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+
+use crate::status::server::FOLDER;
 
 /// Where Linux distributions mount bpffs.
 pub const PATH: &str = "/sys/fs/bpf";
 
 /// The lock of every process that mounts, unmounts, loads or unloads.
 ///
-/// Only root can create files in `/run`, so other users can neither put a symbolic link there nor open the file. A lock
-/// on a folder such as `/sys/fs` is not sufficient: any user may open the folder and hold the lock for ever.
-const LOCK: &str = "/run/narrows-cc.lock";
+/// In the folder of the sockets, which the systemd unit may write. Only root can create files there, so other users can
+/// neither put a symbolic link there nor open the file. A lock on a folder such as `/sys/fs` is not sufficient: any user
+/// may open the folder and hold the lock for ever.
+const LOCK: &str = "cc.lock";
+
+/// How long one process may hold the lock before those that wait for it give up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Time between two attempts to lock.
+const POLL: Duration = Duration::from_millis(20);
 
 /// Files that the kernel itself puts into every bpffs (`populate_bpffs()` in kernel/bpf/inode.c).
 const PRELOADED: [&str; 2] = ["maps.debug", "progs.debug"];
@@ -42,21 +52,43 @@ pub enum Error {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// Another process keeps the lock.
+    #[error(
+        "{}: {holder} has held this lock for {} s; end that process or let it continue, then try again",
+        path.display(), patience.as_secs()
+    )]
+    Held {
+        /// The file.
+        path: PathBuf,
+        /// The process.
+        holder: String,
+        /// How long this process waited.
+        patience: Duration,
+    },
     /// The kernel refused to mount.
     #[error("found no bpffs at {PATH}, and mounting one failed: {0}; mount one (`mount -t bpf bpf {PATH}`)")]
     Mount(io::Error),
 }
 
 /// Locks bpffs against every other process that mounts or pins as this module does. The kernel releases the lock when
-/// the process dies.
+/// the process dies. If another process holds it, one line on stderr names that process.
 ///
 /// # Errors
-/// If the lock file cannot be created or does not belong to this user.
+/// If the lock file cannot be created or does not belong to this user, or if one process holds it for too long.
 pub fn lock() -> Result<Flock<File>, Error> {
-    lock_file(Path::new(LOCK))
+    let folder = Path::new(FOLDER);
+    // Others read the agents' sockets there, whatever the umask of this process.
+    let make =
+        || fs::create_dir(folder).and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o755)));
+    match make() {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Error::File { path: folder.to_owned(), source })
+        }
+        _ => lock_file(&folder.join(LOCK), PATIENCE),
+    }
 }
 
-fn lock_file(path: &Path) -> Result<Flock<File>, Error> {
+fn lock_file(path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
     let failed = |source: io::Error| Error::File { path: path.to_owned(), source };
     loop {
         let mut options = OpenOptions::new();
@@ -66,13 +98,65 @@ fn lock_file(path: &Path) -> Result<Flock<File>, Error> {
         if !opened.is_file() || opened.uid() != nix::unistd::geteuid().as_raw() {
             return Err(failed(io::Error::other("found another user's file, or none that is regular")));
         }
-        let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| failed(errno.into()))?;
+        let lock = wait_for(file, path, patience)?;
         // If the file was removed while this process waited, a later process would lock a new file.
         if fs::symlink_metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino()))
         {
             return Ok(lock);
         }
     }
+}
+
+/// Locks a file, unless one process holds the lock for longer than `patience`.
+fn wait_for(mut file: File, path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
+    let (mut last, mut waited) = (None, Duration::ZERO);
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Ok(lock),
+            Err((back, Errno::EWOULDBLOCK)) => file = back,
+            Err((_, errno)) => return Err(Error::File { path: path.to_owned(), source: errno.into() }),
+        }
+        let holder = holder(&file);
+        if last.is_none() {
+            eprintln!("narrows-agent: {}: waiting for {holder}, which holds this lock", path.display());
+        }
+        // A queue of processes makes progress, however long it is.
+        if last.as_ref() != Some(&holder) {
+            waited = Duration::ZERO;
+        }
+        if waited >= patience {
+            return Err(Error::Held { path: path.to_owned(), holder, patience });
+        }
+        last = Some(holder);
+        thread::sleep(POLL);
+        waited += POLL;
+    }
+}
+
+/// The process that holds the lock of a file, in words.
+fn holder(file: &File) -> String {
+    let process = || {
+        let locks = fs::read_to_string("/proc/locks").ok()?;
+        let facts = file.metadata().ok()?;
+        holding(&locks, (libc::major(facts.dev()), libc::minor(facts.dev()), facts.ino()))
+    };
+    let Some(process) = process() else { return "another process".to_owned() };
+    let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    format!("process {process} ({})", name.trim())
+}
+
+/// The process that holds the lock of a file (device and inode), from proc_locks(5). A waiting process has an arrow. The
+/// process is 0 if it is in another PID namespace.
+fn holding(locks: &str, file: (u32, u32, u64)) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let fields: Vec<_> = line.split_ascii_whitespace().collect();
+        let [_, "FLOCK", _, _, process, place, ..] = fields[..] else { return None };
+        let mut parts = place.split(':');
+        let mut device = || u32::from_str_radix(parts.next()?, 16).ok();
+        let (major, minor) = (device()?, device()?);
+        let inode: u64 = parts.next()?.parse().ok()?;
+        ((major, minor, inode) == file).then_some(process)?.parse().ok().filter(|process| *process > 0)
+    })
 }
 
 /// Mounts bpffs at [`PATH`] unless one is there. Hold the [`lock`].
@@ -106,11 +190,17 @@ pub fn covered() -> io::Result<usize> {
 
 /// If mounts hide pins, one line that names them and the remedy.
 pub fn warning() -> Option<String> {
-    let covered = covered().ok().filter(|covered| *covered > 0)?;
+    let stack = Stack::read().ok().filter(|stack| stack.hidden > 0)?;
+    if let Some(kind) = stack.foreign {
+        return Some(format!(
+            "{PATH}: found a mount of type {kind} over a bpffs, expected none; it hides what is pinned below \
+             (`umount {PATH}` removes it)"
+        ));
+    }
     Some(format!(
         "{PATH}: found {} mounts on top of each other, expected one; the upper hides what is pinned in the lower \
          (`narrows-agent cc unload all` finds it, and unmounts the upper if nothing is pinned there)",
-        covered + 1
+        stack.hidden + 1
     ))
 }
 
@@ -188,6 +278,8 @@ struct Stack {
     hidden: usize,
     /// The visible mount is a bpffs and sits directly on a hidden one.
     is_cover: bool,
+    /// Type of the uppermost mount that is not a bpffs.
+    foreign: Option<String>,
 }
 
 impl Stack {
@@ -202,33 +294,40 @@ impl Stack {
         let found: Vec<_> = mountinfo.lines().filter_map(Mount::parse).collect();
         let shown = found.iter().find(|mount| mount.id == visible);
         // The same file system mounted twice hides nothing.
-        let is_hidden = |mount: &&Mount<'_>| shown.is_none_or(|shown| shown.files != mount.files);
+        let is_hidden =
+            |mount: &&Mount<'_>| mount.kind == BPF && shown.is_none_or(|shown| shown.files != mount.files);
         let hidden: Vec<_> = found.iter().filter(is_hidden).collect();
-        let is_cover = shown.is_some_and(|shown| hidden.iter().any(|mount| mount.id == shown.parent));
+        let is_cover = shown
+            .is_some_and(|shown| shown.kind == BPF && hidden.iter().any(|mount| mount.id == shown.parent));
+        let foreign = found.iter().rfind(|mount| mount.kind != BPF).map(|mount| mount.kind.to_owned());
         let mut systems: Vec<_> = hidden.iter().map(|mount| mount.files).collect();
         systems.sort_unstable();
         systems.dedup();
-        Stack { hidden: systems.len(), is_cover }
+        Stack { hidden: systems.len(), is_cover, foreign }
     }
 }
 
-/// A bpffs at [`PATH`].
+/// The type of a bpffs in mountinfo.
+const BPF: &str = "bpf";
+
+/// A mount at [`PATH`].
 struct Mount<'a> {
     id: u64,
     parent: u64,
     /// The file system (major:minor) and the folder of it that is mounted.
     files: (&'a str, &'a str),
+    kind: &'a str,
 }
 
 impl Mount<'_> {
-    /// From a line of mountinfo; `None` for every other mount.
+    /// From a line of mountinfo; `None` for a mount elsewhere.
     fn parse(line: &str) -> Option<Mount<'_>> {
         let (mount, kind) = line.split_once(" - ")?;
         let mut fields = mount.split(' ');
         let (id, parent) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
         let files = (fields.next()?, fields.next()?);
-        let is_there = fields.next()? == PATH && kind.split(' ').next() == Some("bpf");
-        is_there.then_some(Mount { id, parent, files })
+        let kind = kind.split(' ').next()?;
+        (fields.next()? == PATH).then_some(Mount { id, parent, files, kind })
     }
 }
 
@@ -261,6 +360,12 @@ mod tests {
     }
 
     #[test]
+    fn a_mount_of_another_type_is_named() {
+        let mounts = bpffs(30, 23, "0:30") + "40 30 0:40 / /sys/fs/bpf rw - tmpfs none rw\n";
+        assert_eq!(Stack::parse(&mounts, 40).foreign.as_deref(), Some("tmpfs"));
+    }
+
+    #[test]
     fn the_same_file_system_mounted_twice_hides_nothing() {
         assert_eq!(stack(&[bpffs(30, 23, "0:30"), bpffs(31, 30, "0:30")], 31), (0, false));
     }
@@ -269,14 +374,14 @@ mod tests {
     fn other_mounts_and_invalid_lines_are_ignored() {
         let elsewhere = "41 23 0:41 / /mnt rw - bpf none rw\nnonsense\n".to_owned();
         assert_eq!(stack(&[elsewhere], 23), (0, false));
-        assert_eq!(Stack::parse("", 1), Stack { hidden: 0, is_cover: false });
+        assert_eq!(Stack::parse("", 1), Stack { hidden: 0, is_cover: false, foreign: None });
     }
 
     #[test]
     fn the_lock_excludes_others_until_it_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let held = lock_file(&path).unwrap();
+        let held = lock_file(&path, PATIENCE).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         let other = File::open(&path).unwrap();
         let (other, _) = Flock::lock(other, FlockArg::LockExclusiveNonblock).unwrap_err();
@@ -285,11 +390,31 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_stays_held_is_an_error_that_names_the_holder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let _held = lock_file(&path, PATIENCE).unwrap();
+        let error = lock_file(&path, 2 * POLL).unwrap_err().to_string();
+        let process = std::process::id();
+        assert!(error.contains(&format!("process {process} (")) && error.lines().count() == 1, "{error}");
+    }
+
+    #[test]
+    fn the_holder_is_the_process_that_does_not_wait() {
+        let locks = "1: POSIX  ADVISORY  WRITE 11 00:1a:77 0 EOF\n2: FLOCK  ADVISORY  WRITE 12 00:1a:77 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 13 00:1a:77 0 EOF\n3: FLOCK  ADVISORY  WRITE 14 fd:01:77 0 EOF\n\
+                     4: FLOCK  ADVISORY  WRITE 0 00:1a:78 0 EOF\nnonsense\n";
+        assert_eq!(holding(locks, (0, 0x1a, 77)), Some(12));
+        assert_eq!(holding(locks, (0xfd, 1, 77)), Some(14));
+        assert_eq!((holding(locks, (0, 0x1a, 78)), holding(locks, (0, 0x1a, 79))), (None, None));
+    }
+
+    #[test]
     fn a_symbolic_link_is_refused_as_a_lock_file() {
         let folder = tempfile::tempdir().unwrap();
         let (target, link) = (folder.path().join("target"), folder.path().join("lock"));
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        assert!(lock_file(&link).unwrap_err().to_string().contains("lock: "));
+        assert!(lock_file(&link, PATIENCE).unwrap_err().to_string().contains("lock: "));
         assert!(!target.exists());
     }
 
@@ -297,9 +422,9 @@ mod tests {
     fn a_waiter_on_a_removed_lock_file_locks_the_new_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let held = lock_file(&path).unwrap();
+        let held = lock_file(&path, PATIENCE).unwrap();
         let waiting = thread::scope(|scope| {
-            let waiter = scope.spawn(|| lock_file(&path).unwrap());
+            let waiter = scope.spawn(|| lock_file(&path, PATIENCE).unwrap());
             // The waiter must end with the new file, whether it had opened the old one or not.
             fs::remove_file(&path).unwrap();
             drop(held);

@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::bpffs;
 use crate::htb::{Remains, Rtnl};
 use crate::status::client::sockets_in;
+use crate::{bpffs, cc};
 
 /// Default folder of the agents' pins.
 pub const PINS: &str = "/sys/fs/bpf/narrows-agent";
@@ -44,11 +44,12 @@ pub fn clean(folder: &Path, pins: &Path) -> Cleaned {
     }
     if pins.starts_with(bpffs::PATH) {
         hidden(&mut cleaned, pins);
+        tidy(&mut cleaned);
     }
     cleaned
 }
 
-/// Removes pins that another mount hides, and the mount if nothing else is pinned there.
+/// Removes pins that another mount hides.
 fn hidden(cleaned: &mut Cleaned, pins: &Path) {
     if !bpffs::covered().is_ok_and(|covered| covered > 0) {
         return;
@@ -63,11 +64,19 @@ fn hidden(cleaned: &mut Cleaned, pins: &Path) {
         Ok(false) => {}
         Err(error) => cleaned.failed.push(format!("{shown}: {error}")),
     }
-    match bpffs::lock() {
-        Ok(_lock) if bpffs::uncover() > 0 => {
-            cleaned.removed.push(format!("a bpffs that covered another one at {}", bpffs::PATH));
+}
+
+/// Removes pins of congestion control algorithms that are not registered, and mounts that cover others.
+fn tidy(cleaned: &mut Cleaned) {
+    match cc::tidy(&cc::Place::default()) {
+        Ok(tidied) => {
+            if tidied.pins {
+                cleaned.removed.push("pins of algorithms that are not registered".to_owned());
+            }
+            if tidied.mounts > 0 {
+                cleaned.removed.push(format!("a bpffs that covered another one at {}", bpffs::PATH));
+            }
         }
-        Ok(_) => {}
         Err(error) => cleaned.failed.push(error.to_string()),
     }
 }

@@ -13,7 +13,7 @@ use std::{env, fs};
 use libbpf_rs::{MapHandle, MapType};
 use narrows_agent::cc::{self, CcError, Options, Place, Variant};
 use narrows_agent::{bpffs, clean};
-use narrows_lab::{mount_bpffs, with_own_mounts};
+use narrows_lab::{Need, can_run, mount_bpffs, with_own_mounts};
 
 #[path = "kernel/own.rs"]
 mod own;
@@ -174,7 +174,7 @@ fn a_covering_mount_with_pins_stays_and_what_it_hides_is_unloaded() {
         cc::unload(Variant::B, place).unwrap();
         assert_eq!(mounts(), 2);
         fs::remove_file(foreign).unwrap();
-        assert_eq!((cc::uncover().unwrap(), mounts()), (1, 1));
+        assert_eq!((cc::tidy(place).unwrap().mounts, mounts()), (1, 1));
     });
 }
 
@@ -217,7 +217,7 @@ fn a_loader_that_is_killed_between_mount_and_pin_leaves_a_mount_that_the_next_on
                 assert_eq!((mounts(), listed(place)), (1, vec![(Variant::C, true)]));
             }
         });
-        if was_between || !narrows_lab::can_run(&[narrows_lab::Need::Root, narrows_lab::Need::Btf]) {
+        if was_between || !can_run(&[Need::Root, Need::Btf]) {
             return;
         }
     }
@@ -308,9 +308,9 @@ fn an_agents_pins_below_another_mount_are_found_and_cleaned() {
     });
 }
 
-#[test]
-fn a_switch_whose_pinned_data_plane_is_hidden_does_not_start() {
-    own("deny", |_| {
+/// Checks the error of a switch whose pins a second mount hides. `before` is put before its command.
+fn start_below_hidden_pins(tag: &str, before: &[&str], expected: &str) {
+    own(tag, |_| {
         mount_bpffs();
         let pins = Path::new("/sys/fs/bpf/narrows-agent");
         fs::create_dir(pins).unwrap();
@@ -319,19 +319,74 @@ fn a_switch_whose_pinned_data_plane_is_hidden_does_not_start() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("switch.toml");
         let config = format!(
-            "[switch]\nname = \"deny{}\"\npin = {pins:?}\n[[ports]]\ninterface = \"lo\"\nrate = \"1mbit\"\n\
+            "[switch]\nname = \"{tag}{}\"\npin = {pins:?}\n[[ports]]\ninterface = \"lo\"\nrate = \"1mbit\"\n\
              [metrics]\nenabled = false\n",
             std::process::id()
         );
         fs::write(&file, config).unwrap();
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg("switch").arg(&file).output().unwrap();
+        let command = [before, &[env!("CARGO_BIN_EXE_narrows-agent"), "switch"]].concat();
+        let output = Command::new(command[0]).args(&command[1..]).arg(&file).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
-        let expected = "narrows-agent: /sys/fs/bpf/narrows-agent: pin: found a pinned data plane that a second mount at \
-                        /sys/fs/bpf hides, expected one mount (narrows-agent clean removes what is hidden)\n";
-        assert_eq!(error, expected);
+        assert_eq!(error, format!("narrows-agent: {}: pin: found {expected}\n", pins.display()));
         assert_eq!(output.status.code(), Some(2));
         assert!(!pins.exists(), "nothing is pinned in the upper mount");
+    });
+}
+
+#[test]
+fn a_switch_whose_pinned_data_plane_is_hidden_does_not_start() {
+    let expected = "a pinned data plane that a second mount at /sys/fs/bpf hides, expected one mount \
+                    (narrows-agent clean removes what is hidden)";
+    start_below_hidden_pins("deny", &[], expected);
+}
+
+#[test]
+fn a_switch_that_cannot_look_below_a_mount_does_not_start() {
+    if !can_run(&[Need::Root, Need::Tool("setpriv --version")]) {
+        return;
+    }
+    let expected = "several mounts at /sys/fs/bpf, and looking below the upper one failed (Operation not \
+                    permitted (os error 1)); expected one mount (run narrows-agent clean in a shell of root)";
+    // Without CAP_SYS_ADMIN it cannot make a mount namespace.
+    start_below_hidden_pins("look", &["setpriv", "--bounding-set=-sys_admin", "--"], expected);
+}
+
+#[test]
+fn pins_of_a_killed_loader_in_an_upper_mount_are_removed_with_the_mount() {
+    own("left", |place| {
+        mount_bpffs();
+        load(Variant::A, place).unwrap();
+        mount_bpffs();
+        // As left by a loader that was killed between its two pins.
+        let folder = place.folder.join(place.registered(Variant::B));
+        let leave = || {
+            fs::create_dir_all(&folder).unwrap();
+            pin_foreign(&folder.join("facts"));
+        };
+        leave();
+        assert_eq!(cc::tidy(place).unwrap(), cc::Tidied { pins: true, mounts: 1 });
+        assert_eq!((mounts(), listed(place)), (1, vec![(Variant::A, true)]));
+        assert_eq!(cc::tidy(place).unwrap(), cc::Tidied::default());
+        leave();
+        mount_bpffs();
+        let cleaned = clean::clean(Path::new("/nonexistent"), Path::new("/sys/fs/bpf/narrows-agent"));
+        assert_eq!(cleaned.failed, Vec::<String>::new());
+        assert!(cleaned.removed.iter().any(|what| what.contains("not registered")), "{cleaned:?}");
+        assert_eq!((mounts(), folder.exists(), listed(place)), (1, false, vec![(Variant::A, true)]));
+    });
+}
+
+#[test]
+fn a_mount_of_another_type_over_a_bpffs_is_named() {
+    own("tmp", |place| {
+        mount_bpffs();
+        load(Variant::A, place).unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "tmpfs", bpffs::PATH]).status().unwrap();
+        assert!(mounted.success());
+        let warning = bpffs::warning().unwrap();
+        assert!(warning.contains("type tmpfs") && warning.contains("`umount /sys/fs/bpf`"), "{warning}");
+        assert!(Command::new("umount").arg(bpffs::PATH).status().unwrap().success());
+        assert_eq!((bpffs::warning(), listed(place)), (None, vec![(Variant::A, true)]));
     });
 }
 

@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, io, thread};
 
@@ -234,14 +235,31 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     Ok(())
 }
 
-/// Unmounts each bpffs that covers another one and in which nothing is pinned; returns how many.
+/// The result of [`tidy`].
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tidied {
+    /// Pins of algorithms that are not registered.
+    pub pins: bool,
+    /// Number of bpffs that covered another one.
+    pub mounts: usize,
+}
+
+/// Removes the pins of algorithms that are not registered, visible or hidden, and unmounts each bpffs that covers another
+/// one and in which nothing is pinned. Locks only if there is something to do.
 ///
 /// # Errors
-/// One line, if bpffs cannot be locked.
-pub fn uncover() -> Result<usize, CcError> {
-    check()?;
+/// One line.
+pub fn tidy(place: &Place) -> Result<Tidied, CcError> {
+    if place.leftovers()?.is_empty() && bpffs::covered().unwrap_or(0) == 0 {
+        return Ok(Tidied::default());
+    }
     let _lock = bpffs::lock()?;
-    Ok(bpffs::uncover())
+    let pins = AtomicBool::new(place.remove_leftovers()?);
+    bpffs::below(|| {
+        pins.fetch_or(place.remove_leftovers()?, Ordering::Relaxed);
+        Ok::<_, CcError>(false)
+    })?;
+    Ok(Tidied { pins: pins.into_inner(), mounts: bpffs::uncover() })
 }
 
 /// Unregisters a congestion control algorithm whose pin cannot be reached: it is in another mount namespace, or was never made.
@@ -261,7 +279,7 @@ fn is_gone_soon(name: &str) -> Result<bool, CcError> {
     Ok(false)
 }
 
-fn is_registered(name: &str) -> Result<bool, CcError> {
+pub(super) fn is_registered(name: &str) -> Result<bool, CcError> {
     let available = fs::read_to_string(AVAILABLE).map_err(CcError::file(AVAILABLE))?;
     Ok(available.split_ascii_whitespace().any(|available| available == name))
 }

@@ -13,7 +13,7 @@ mod registered;
 
 pub use error::CcError;
 pub use gains::gains;
-pub use load::{Loaded, find, list, load, loadable, uncover, unload, unloadable};
+pub use load::{Loaded, Tidied, find, list, load, loadable, tidy, unload, unloadable};
 pub use place::Place;
 
 /// A variant of BBR.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, MapCore, MapHandle};
 
+use super::load::is_registered;
 use super::registered::is_in_use;
 use super::{CcError, Variant};
 use crate::bpffs;
@@ -49,7 +50,8 @@ impl Place {
         if !self.folder.starts_with(bpffs::PATH) {
             return Ok(());
         }
-        // New pins must not cover older ones.
+        // New pins must not cover older ones, and leftovers keep a mount.
+        self.remove_leftovers()?;
         bpffs::uncover();
         Ok(bpffs::mount_once()?)
     }
@@ -95,6 +97,37 @@ impl Place {
         // The last variant's unpin removes the folder.
         let _ = fs::remove_dir(&self.folder);
         Ok(is_held)
+    }
+
+    /// The folders of algorithms that are not registered, in the folder that is visible now: stale pins, and those of a
+    /// loader that was killed before its last pin.
+    pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, CcError> {
+        let failed = || CcError::file(&self.folder);
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed())?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(failed())?;
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_folder && !is_registered(&entry.file_name().to_string_lossy())? {
+                found.push(entry.path());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes them; returns whether there were any. Hold the lock of [`bpffs`].
+    pub(super) fn remove_leftovers(&self) -> Result<bool, CcError> {
+        let found = self.leftovers()?;
+        for folder in &found {
+            fs::remove_dir_all(folder).map_err(CcError::file(folder))?;
+        }
+        if !found.is_empty() {
+            let _ = fs::remove_dir(&self.folder);
+        }
+        Ok(!found.is_empty())
     }
 
     /// Makes the folder of a variant that is not loaded, without the pins that a killed process left there.

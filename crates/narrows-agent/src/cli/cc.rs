@@ -83,7 +83,9 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
                 println!("{} is unloaded", place.registered(variant));
             }
             // Unloading the last one that is pinned in a mount unmounts it already.
-            cc::uncover()?;
+            if cc::tidy(&place)?.pins {
+                println!("removed pins of algorithms that are not registered");
+            }
             if bpffs::covered().is_ok_and(|left| left < hidden) {
                 println!("unmounted a bpffs that covered another one at {}", bpffs::PATH);
             }

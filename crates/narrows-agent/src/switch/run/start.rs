@@ -145,23 +145,26 @@ fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<Plane, Failure> {
 /// Refuses a folder where another mount hides the pinned data plane of an earlier agent: two programs would
 /// write into each packet.
 fn check_hidden(folder: &Path) -> Result<(), Failure> {
-    match bpffs::is_hidden(&folder.join("program")) {
-        Ok(false) => Ok(()),
-        Ok(true) => {
-            let text = format!(
-                "found a pinned data plane that a second mount at {} hides, expected one mount \
-                 (narrows-agent clean removes what is hidden)",
-                bpffs::PATH
-            );
-            let problems = vec![config::Problem { key: "pin".into(), text }];
-            Err(config::Invalid { source: folder.display().to_string(), problems }.into())
-        }
+    let text = match bpffs::is_hidden(&folder.join("program")) {
+        Ok(false) => return Ok(()),
+        Ok(true) => format!(
+            "found a pinned data plane that a second mount at {} hides, expected one mount \
+             (narrows-agent clean removes what is hidden)",
+            bpffs::PATH
+        ),
+        Err(error) if bpffs::covered().is_ok_and(|covered| covered > 0) => format!(
+            "found several mounts at {}, and looking below the upper one failed ({error}); expected one mount \
+             (run narrows-agent clean in a shell of root)",
+            bpffs::PATH
+        ),
         Err(error) => {
             let error = error.to_string();
             tracing::warn!(event = "hidden-pins-unknown", folder = %folder.display(), error);
-            Ok(())
+            return Ok(());
         }
-    }
+    };
+    let problems = vec![config::Problem { key: "pin".into(), text }];
+    Err(config::Invalid { source: folder.display().to_string(), problems }.into())
 }
 
 /// Compares the pinned ports with the `wanted` ones, as flows identify their port by its number. Returns what
