@@ -22,6 +22,7 @@ import urllib.request
 from pathlib import Path
 
 PORT = "nwpackage0"
+ALGORITHM = "narrows_bbr_c"
 UNIT = "usr/lib/systemd/system/narrows-agent@.service"
 NOT_FILES_OF_A_PACKAGE = ("dev", "proc", "sys", "run", "tmp", "var/cache", "var/lib/dpkg", "var/log")
 """Kernel file systems, and the records of dpkg and of the programs that its triggers run."""
@@ -142,7 +143,15 @@ def main(package: Path, folder: Path) -> dict[str, object]:
     with (root / "etc/narrows/switch.toml").open("a") as config:
         config.write(f'\n[[ports]]\ninterface = "{PORT}"\nrate = "100mbit"\n')
     seen["switch"] = run_switch(root)
+    # The names of algorithms are the same in the whole machine, which may have loaded this one.
+    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+    seen["was_loaded"] = ALGORITHM in available.read_text().split()
+    if not seen["was_loaded"]:
+        seen["load"] = outcome(inside(root, "narrows-agent", "cc", "load", "bbr-c"))
+        seen["is_loaded"] = ALGORITHM in available.read_text().split()
     seen["purge"] = outcome(inside(root, "dpkg", "--purge", "narrows-agent"))
+    seen["is_loaded_after"] = ALGORITHM in available.read_text().split()
+    seen["pins"] = [str(path) for path in (root / "sys/fs/bpf").glob("narrows*")]
     seen["left"] = added(changes)
     seen["run"] = sorted(str(path) for path in (root / "run").glob("narrows*"))
     return seen
