@@ -137,7 +137,7 @@ def main(package: Path, folder: Path) -> dict[str, object]:
     ).stdout
     seen["unedited"] = outcome(inside(root, *commands(root, "ExecStart", "switch")))
     seen["verify"] = [
-        outcome(inside(root, "systemd-analyze", "verify", f"narrows-agent@{role}.service"))
+        outcome(inside(root, "systemd-analyze", "verify", "--man=no", f"narrows-agent@{role}.service"))
         for role in ("switch", "sender", "receiver")
     ]
     with (root / "etc/narrows/switch.toml").open("a") as config:
