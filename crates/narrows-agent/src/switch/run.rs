@@ -365,6 +365,7 @@ impl Runner {
         }
     }
 
+    /// Publishes the state if a reader wants it.
     fn show(&mut self, services: &Services, now: Time) {
         let (wanted, with_flows) = services.board.wanted(now);
         if wanted {

@@ -13,6 +13,7 @@ mod flow;
 mod frames;
 mod fuzz;
 mod kill;
+mod metrics;
 mod net;
 mod path;
 mod pinned;
