@@ -33,6 +33,28 @@ def controller(
         int | None,
         typer.Option(metavar="PORT", help="Port for switches (default: 6653).", show_default=False),
     ] = None,
+    openflow_key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Private key for switches with TLS, PEM, mode 0600 (default: none, plain TCP).",
+            show_default=False,
+        ),
+    ] = None,
+    openflow_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Certificate of that key, PEM (default: none).", show_default=False
+        ),
+    ] = None,
+    openflow_ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Certificate of the authority of the switches, PEM (default: none).",
+            show_default=False,
+        ),
+    ] = None,
     agents_host: Annotated[
         str | None,
         typer.Option(
@@ -76,6 +98,9 @@ def controller(
     given: dict[str, Any] = {
         "openflow.host": openflow_host,
         "openflow.port": openflow_port,
+        "openflow.key": openflow_key,
+        "openflow.certificate": openflow_certificate,
+        "openflow.ca": openflow_ca,
         "agents.host": agents_host,
         "agents.port": agents_port,
         "agents.secret": secret,

@@ -40,6 +40,7 @@ Duration = Annotated[int, BeforeValidator(_duration)]
 Delay = Annotated[int, BeforeValidator(units.parse_duration)]
 Rate = Annotated[int, BeforeValidator(units.parse_rate)]
 TcpPort = Annotated[int, Field(ge=0, le=65535)]
+Connections = Annotated[int, Field(ge=1, le=65535)]
 
 
 class _Table(BaseModel):
@@ -62,9 +63,21 @@ class Address(_Table):
 
 
 class OpenFlow(Address):
-    """The address for switches."""
+    """The address for switches, the files of TLS (all or none), and bounds."""
 
     port: TcpPort = 6653
+    key: Path | None = None
+    certificate: Path | None = None
+    ca: Path | None = None
+    connections: Connections = 512
+    connections_per_address: Connections = 128
+
+    @property
+    def tls(self) -> tuple[Path, Path, Path] | None:
+        """Key, certificate and CA, if they are set."""
+        if self.key is None or self.certificate is None or self.ca is None:
+            return None
+        return self.key, self.certificate, self.ca
 
 
 class Agents(Address):
@@ -174,6 +187,13 @@ def _check(source: str, config: Config) -> None:
         raise NarrowsError(
             f"{source}: agents.host: found {found(config.agents.host)} without a secret, "
             "expected a file as agents.secret, or a loopback address"
+        )
+    files = ("key", "certificate", "ca")
+    missing = [name for name in files if getattr(config.openflow, name) is None]
+    if 0 < len(missing) < len(files):
+        raise NarrowsError(
+            f"{source}: openflow.{missing[0]}: not found, expected all or none of openflow.key, "
+            "openflow.certificate and openflow.ca"
         )
     seen: set[PortKey] = set()
     for number, entry in enumerate(config.ports):

@@ -10,12 +10,16 @@ import sys
 import threading
 
 import uvicorn
-from os_ken import cfg
 from os_ken.base.app_manager import AppManager, lookup_service_brick
+from os_ken.lib import hub
 
 from narrows.controller import http
 from narrows.controller.channel import Channel
 from narrows.controller.config import Address, Config
+from narrows.controller.config import OpenFlow as OpenFlowConfig
+from narrows.controller.files import check_private
+from narrows.controller.limits import Gate
+from narrows.controller.listener import Handler, Listener, tls_context
 from narrows.controller.messages import Effect
 from narrows.controller.openflow import OpenFlow
 from narrows.controller.runtime import Runtime
@@ -23,17 +27,19 @@ from narrows.controller.wire import read_secret
 from narrows.errors import NarrowsError
 
 LOG = logging.getLogger("narrows.controller")
+_HANDLER = "os_ken.controller.ofp_handler"
 
 
 def serve(config: Config) -> None:
     """Runs until SIGINT or SIGTERM.
 
     Raises:
-        NarrowsError: an address is in use, or the secret is invalid.
+        NarrowsError: an address is in use, or a secret or certificate is invalid.
     """
     secret = b"" if config.agents.secret is None else read_secret(config.agents.secret)
-    for what, address in (("openflow", config.openflow), ("agents", config.agents), ("http", config.http)):
+    for what, address in (("agents", config.agents), ("http", config.http)):
         _try_to_listen(what, address)
+    Handler.listener = _listener(config.openflow)
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -55,7 +61,7 @@ def serve(config: Config) -> None:
     stop = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stop.set())
-    threading.Thread(target=_openflow, args=(config.openflow, stop), name="openflow", daemon=True).start()
+    threading.Thread(target=_openflow, args=(stop,), name="openflow", daemon=True).start()
     server = uvicorn.Server(
         uvicorn.Config(
             http.create(runtime, config.http.is_loopback),
@@ -69,7 +75,7 @@ def serve(config: Config) -> None:
     LOG.info(
         "switches at %s:%d, agents at %s:%d, page at http://%s:%d/",
         config.openflow.host,
-        config.openflow.port,
+        Handler.listener.port,
         config.agents.host,
         channel.port,
         config.http.host,
@@ -84,14 +90,30 @@ def serve(config: Config) -> None:
     os._exit(0)
 
 
-def _openflow(address: Address, stop: threading.Event) -> None:
+def _listener(config: OpenFlowConfig) -> Listener:
+    tls = None
+    if config.tls is not None:
+        key, certificate, ca = config.tls
+        check_private("openflow.key", key)
+        try:
+            tls = tls_context(str(key), str(certificate), str(ca))
+        except OSError as error:  # ssl.SSLError is one
+            raise NarrowsError(
+                f"openflow: cannot use {key}, {certificate} and {ca}: {error.strerror or error}"
+            ) from None
+    gate = Gate(config.connections, config.connections_per_address)
     try:
-        cfg.CONF(
-            args=["--ofp-listen-host", address.host, "--ofp-tcp-listen-port", str(address.port)],
-            project="narrows",
-            default_config_files=[],
-        )
-        AppManager.run_apps(["os_ken.controller.ofp_handler", "narrows.controller.openflow"])
+        return Listener((config.host, config.port), gate, tls)
+    except OSError as error:
+        raise _cannot_listen("openflow", config, error) from None
+
+
+def _openflow(stop: threading.Event) -> None:
+    try:
+        manager = AppManager.get_instance()
+        manager.load_apps([_HANDLER, "narrows.controller.openflow"])
+        manager.applications_cls[_HANDLER] = Handler
+        hub.joinall(manager.instantiate_apps(**manager.create_contexts()))
     except Exception:
         LOG.exception("OpenFlow has ended")
     stop.set()
@@ -103,17 +125,20 @@ def _try_to_listen(what: str, address: Address) -> None:
     try:
         socket.create_server((address.host, address.port), family=family).close()
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise NarrowsError(
-            f"{what}: cannot listen at {address.host} port {address.port}: {reason}; "
-            f"choose another address with --{what}-host or --{what}-port"
-        ) from None
+        raise _cannot_listen(what, address, error) from None
+
+
+def _cannot_listen(what: str, address: Address, error: OSError) -> NarrowsError:
+    return NarrowsError(
+        f"{what}: cannot listen at {address.host} port {address.port}: {error.strerror or error}; "
+        f"choose another address with --{what}-host or --{what}-port"
+    )
 
 
 def _warn(config: Config) -> None:
     if config.agents.secret is None:
         LOG.warning("agents.secret is not set: any program on this host can act as an agent")
-    if not config.openflow.is_loopback:
+    if not config.openflow.is_loopback and config.openflow.tls is None:
         LOG.warning(
             "OpenFlow is neither encrypted nor authenticated: let only switches reach %s",
             config.openflow.host,
