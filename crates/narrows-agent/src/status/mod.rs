@@ -11,6 +11,7 @@ pub mod text;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -121,8 +122,24 @@ pub struct Board {
     /// The loop publishes until these times (monotonic clock, ns), without and with flows.
     wanted: AtomicU64,
     flows_wanted: AtomicU64,
-    /// Requested rates of links that the loop has not applied yet.
-    rates: Mutex<BTreeMap<String, Rate>>,
+    /// Requests that the loop has not answered yet.
+    rates: Mutex<Vec<RateRequest>>,
+}
+
+/// A request for new rates of the links behind interfaces. The loop must answer it.
+#[derive(Debug)]
+pub struct RateRequest {
+    /// The rates, by interface.
+    pub rates: BTreeMap<String, Rate>,
+    answer: SyncSender<Result<(), String>>,
+}
+
+impl RateRequest {
+    /// Tells the client that the rates apply, or why none does.
+    pub fn answer(self, answer: Result<(), String>) {
+        // A client that no longer waits is not an error.
+        let _ = self.answer.try_send(answer);
+    }
 }
 
 /// The loop publishes for this long after a reader has looked.
@@ -149,13 +166,23 @@ impl Board {
         (any || until(&self.flows_wanted), until(&self.flows_wanted))
     }
 
-    /// Requests new rates for the links behind these interfaces.
-    pub fn request_rates(&self, rates: BTreeMap<String, Rate>) {
-        self.rates.lock().unwrap_or_else(PoisonError::into_inner).extend(rates);
+    /// Requests new rates for the links behind these interfaces, and waits for the loop's answer.
+    ///
+    /// # Errors
+    /// One line, if the loop refuses them or does not answer within `patience`.
+    pub fn request_rates(&self, rates: BTreeMap<String, Rate>, patience: Duration) -> Result<(), String> {
+        if self.latest().ports.is_empty() {
+            return Err("rates: found an agent that controls no port, expected a switch".into());
+        }
+        let (answer, answered) = sync_channel(1);
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).push(RateRequest { rates, answer });
+        answered
+            .recv_timeout(patience)
+            .unwrap_or_else(|_| Err("rates: the control loop does not answer; they may still apply".into()))
     }
 
-    /// For the loop: the rates that were requested since the last call.
-    pub fn take_rates(&self) -> BTreeMap<String, Rate> {
+    /// For the loop: the requests since the last call.
+    pub fn take_rates(&self) -> Vec<RateRequest> {
         std::mem::take(&mut *self.rates.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -190,15 +217,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loop_takes_the_latest_requested_rate_once() {
-        let board = Board::new();
-        for mbit in [50, 80] {
-            let rate = Rate::from_bits_per_sec(mbit * 1_000_000);
-            board.request_rates(BTreeMap::from([("eth1".to_owned(), rate)]));
+    fn the_loop_takes_a_request_for_rates_once_and_answers_it() {
+        let (board, patience) = (Board::new(), Duration::from_secs(3600));
+        let rates = BTreeMap::from([("eth1".to_owned(), Rate::from_bits_per_sec(80_000_000))]);
+        assert!(board.request_rates(rates.clone(), patience).is_err(), "there is no port");
+        board.publish(Snapshot { ports: vec![PortStatus::default()], ..Snapshot::default() });
+        for answer in [Ok(()), Err("no".to_owned())] {
+            let client = std::thread::spawn({
+                let (board, rates) = (Arc::clone(&board), rates.clone());
+                move || board.request_rates(rates, patience)
+            });
+            let mut taken = Vec::new();
+            while taken.is_empty() {
+                taken = board.take_rates();
+            }
+            assert!(board.take_rates().is_empty());
+            let [request] = <[RateRequest; 1]>::try_from(taken).unwrap();
+            assert_eq!(request.rates, rates);
+            request.answer(answer.clone());
+            assert_eq!(client.join().unwrap(), answer);
         }
-        let taken: Vec<_> = board.take_rates().into_iter().collect();
-        assert_eq!(taken, [("eth1".to_owned(), Rate::from_bits_per_sec(80_000_000))]);
-        assert!(board.take_rates().is_empty());
     }
 
     #[test]

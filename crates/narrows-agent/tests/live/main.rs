@@ -17,4 +17,5 @@ mod metrics;
 mod net;
 mod path;
 mod pinned;
+mod rates;
 mod share;
