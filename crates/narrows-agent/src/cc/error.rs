@@ -45,6 +45,19 @@ pub enum CcError {
         /// Number of connections.
         connections: u64,
     },
+    /// It was unloaded, and the kernel does not remove it.
+    #[error(
+        "{name} is no longer pinned, but is still registered after {seconds} s: {connections} connection(s) use it, \
+         or another process holds its link"
+    )]
+    Held {
+        /// The name.
+        name: String,
+        /// How long this waited.
+        seconds: u64,
+        /// Number of connections.
+        connections: u64,
+    },
     /// It is the default for new connections.
     #[error(
         "{0} is the default (sysctl net.ipv4.tcp_congestion_control); set that to another congestion control first"

@@ -2,17 +2,19 @@
 
 use std::mem::MaybeUninit;
 use std::path::Path;
-use std::{fs, io};
+use std::time::Duration;
+use std::{fs, io, thread};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, ErrorKind, MapCore, MapFlags, MapHandle};
+use narrows_control::units::Span;
 
 use super::error::REMEDY;
 use super::form::{Form, kernel_form};
 use super::place::{ELEMENT, FACTS, LINK};
 use super::registered::Registered;
 use super::{CcError, Options, Place, Variant};
-use crate::{bpffs, privileges};
+use crate::{bpffs, clock, privileges};
 
 skeleton!("cc");
 
@@ -23,6 +25,8 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// TCP_CA_NAME_MAX, including the terminating zero.
 const NAME_MAX: usize = 16;
+/// The kernel unregisters an algorithm a moment after its pin is gone, in a worker. On a busy machine it takes longer.
+const UNREGISTER_SECONDS: u64 = 5;
 
 /// A loaded congestion control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,13 +203,13 @@ pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
     Ok(())
 }
 
-/// Unregisters a congestion control algorithm that no connection uses.
+/// Unregisters a congestion control algorithm that no connection uses, and waits until its name is free.
 ///
 /// A connection that starts to use it at the same moment keeps it until it ends: the kernel keeps what a
 /// socket uses.
 ///
 /// # Errors
-/// One line, if it is not loaded or is in use.
+/// One line, if it is not loaded or is in use, or if its name does not become free.
 pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     check()?;
     let _lock = bpffs::lock()?;
@@ -217,6 +221,19 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
         detach(&place.registered(variant))?;
     }
     bpffs::uncover();
+    wait_until_gone(variant, place)
+}
+
+fn wait_until_gone(variant: Variant, place: &Place) -> Result<(), CcError> {
+    let name = place.registered(variant);
+    let begun = clock::now();
+    while is_registered(&name)? {
+        if clock::now().since(begun) >= Span::from_secs(UNREGISTER_SECONDS) {
+            let connections = find(variant, place)?.map_or(0, |loaded| loaded.connections);
+            return Err(CcError::Held { name, seconds: UNREGISTER_SECONDS, connections });
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
     Ok(())
 }
 
