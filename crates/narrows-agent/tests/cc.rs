@@ -118,7 +118,11 @@ fn the_name_is_free_when_unload_returns_on_a_busy_machine() {
         std::thread::scope(|scope| {
             let _stop = StopsLoad(&stop);
             for _ in 0..8 {
-                scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
             }
             let freed = (0..10).map(|_| {
                 cc::load(Variant::A, Options::default(), place).unwrap();
