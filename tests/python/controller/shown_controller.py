@@ -98,7 +98,7 @@ def runtime(count=12, authenticated=True, empty=False):
     say({"type": "flows", "port": 1, "flows": list(flows(count))})
     shown.domain = net.domain
     for number, note in enumerate((n for n in net.notes if isinstance(n, Note)), 1):
-        shown._noted.append(
+        shown._noted.kept.append(
             view.Event(id=number, time=1_795_300_000 + number, kind=note.kind, text=note.text)
         )
     return shown
