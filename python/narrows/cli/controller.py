@@ -86,6 +86,29 @@ def controller(
         int | None,
         typer.Option(metavar="PORT", help="Port of the web page (default: 6680).", show_default=False),
     ] = None,
+    http_token: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with the token of the web page, mode 0600: 64 hexadecimal digits. "
+            "Required unless the page is on loopback (default: none).",
+            show_default=False,
+        ),
+    ] = None,
+    http_key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Private key of the web page for TLS, PEM, mode 0600 (default: none, plain HTTP).",
+            show_default=False,
+        ),
+    ] = None,
+    http_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Certificate of that key, PEM (default: none).", show_default=False
+        ),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Check the configuration and stop.")] = False,
 ) -> None:
     """Run the OpenFlow controller.
@@ -106,6 +129,9 @@ def controller(
         "agents.secret": secret,
         "http.host": http_host,
         "http.port": http_port,
+        "http.token": http_token,
+        "http.key": http_key,
+        "http.certificate": http_certificate,
     }
     loaded = configuration.load(config, {key: value for key, value in given.items() if value is not None})
     if check:

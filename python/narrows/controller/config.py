@@ -88,9 +88,12 @@ class Agents(Address):
 
 
 class Http(Address):
-    """The address of the page, which is read-only."""
+    """The address of the page, which is read-only, its token, and the files of TLS (both or none)."""
 
     port: TcpPort = 6680
+    token: Path | None = None
+    key: Path | None = None
+    certificate: Path | None = None
 
 
 _DEFAULTS = Params()
@@ -188,13 +191,13 @@ def _check(source: str, config: Config) -> None:
             f"{source}: agents.host: found {found(config.agents.host)} without a secret, "
             "expected a file as agents.secret, or a loopback address"
         )
-    files = ("key", "certificate", "ca")
-    missing = [name for name in files if getattr(config.openflow, name) is None]
-    if 0 < len(missing) < len(files):
+    if config.http.token is None and not config.http.is_loopback:
         raise NarrowsError(
-            f"{source}: openflow.{missing[0]}: not found, expected all or none of openflow.key, "
-            "openflow.certificate and openflow.ca"
+            f"{source}: http.host: found {found(config.http.host)} without a token, "
+            "expected a file as http.token, or a loopback address"
         )
+    _check_files(source, "openflow", config.openflow, ("key", "certificate", "ca"))
+    _check_files(source, "http", config.http, ("key", "certificate"))
     seen: set[PortKey] = set()
     for number, entry in enumerate(config.ports):
         if entry.port in seen:
@@ -209,6 +212,13 @@ def _check(source: str, config: Config) -> None:
             f"{source}: forwarding.link_expire: found {units.format_duration(ways.link_expire)}, "
             "expected at least twice forwarding.lldp"
         )
+
+
+def _check_files(source: str, table: str, address: Address, names: tuple[str, ...]) -> None:
+    missing = [name for name in names if getattr(address, name) is None]
+    if 0 < len(missing) < len(names):
+        all_names = ", ".join(f"{table}.{name}" for name in names)
+        raise NarrowsError(f"{source}: {table}.{missing[0]}: not found, expected all or none of {all_names}")
 
 
 def _explain(error: ValidationError) -> str:

@@ -297,8 +297,8 @@ def _incompatible(text: str) -> bytes:
     return struct.pack("!BBHIHH", screen.VERSION, screen.ERROR, 12 + len(data), 0, 0, 0) + data
 
 
-def tls_context(key: str, certificate: str, ca: str) -> ssl.SSLContext:
-    """TLS in which both sides must have a certificate.
+def own_certificate(key: str, certificate: str) -> ssl.SSLContext:
+    """TLS with a certificate of this side.
 
     Raises:
         OSError: a file cannot be read, or contains no key or certificate.
@@ -306,6 +306,16 @@ def tls_context(key: str, certificate: str, ca: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate, key, password=lambda: b"")  # never ask the terminal for one
+    return context
+
+
+def tls_context(key: str, certificate: str, ca: str) -> ssl.SSLContext:
+    """TLS in which both sides must have a certificate.
+
+    Raises:
+        OSError: a file cannot be read, or contains no key or certificate.
+    """
+    context = own_certificate(key, certificate)
     context.load_verify_locations(ca)
     context.verify_mode = ssl.CERT_REQUIRED
     return context

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+from pathlib import Path
 
 import uvicorn
 from os_ken.base.app_manager import AppManager, lookup_service_brick
@@ -15,11 +16,11 @@ from os_ken.lib import hub
 
 from narrows.controller import http
 from narrows.controller.channel import Channel
-from narrows.controller.config import Address, Config
+from narrows.controller.config import Address, Config, Http
 from narrows.controller.config import OpenFlow as OpenFlowConfig
 from narrows.controller.files import check_private
 from narrows.controller.limits import Gate
-from narrows.controller.listener import Handler, Listener, tls_context
+from narrows.controller.listener import Handler, Listener, own_certificate, tls_context
 from narrows.controller.messages import Effect
 from narrows.controller.openflow import OpenFlow
 from narrows.controller.runtime import Runtime
@@ -27,6 +28,7 @@ from narrows.controller.wire import read_secret
 from narrows.errors import NarrowsError
 
 LOG = logging.getLogger("narrows.controller")
+_PAGE_CONNECTIONS_MAX = 256
 _HANDLER = "os_ken.controller.ofp_handler"
 
 
@@ -37,6 +39,8 @@ def serve(config: Config) -> None:
         NarrowsError: an address is in use, or a secret or certificate is invalid.
     """
     secret = b"" if config.agents.secret is None else read_secret(config.agents.secret)
+    token = None if config.http.token is None else _token(config.http.token)
+    _check_page_certificate(config.http)
     for what, address in (("agents", config.agents), ("http", config.http)):
         _try_to_listen(what, address)
     Handler.listener = _listener(config.openflow)
@@ -64,20 +68,24 @@ def serve(config: Config) -> None:
     threading.Thread(target=_openflow, args=(stop,), name="openflow", daemon=True).start()
     server = uvicorn.Server(
         uvicorn.Config(
-            http.create(runtime, config.http.is_loopback),
+            http.create(runtime, config.http.is_loopback, token),
             host=config.http.host,
             port=config.http.port,
+            ssl_keyfile=config.http.key,
+            ssl_certfile=config.http.certificate,
+            limit_concurrency=_PAGE_CONNECTIONS_MAX,
             log_level="warning",
             access_log=False,
         )
     )
     threading.Thread(target=server.run, name="http", daemon=True).start()
     LOG.info(
-        "switches at %s:%d, agents at %s:%d, page at http://%s:%d/",
+        "switches at %s:%d, agents at %s:%d, page at %s://%s:%d/",
         config.openflow.host,
         Handler.listener.port,
         config.agents.host,
         channel.port,
+        "http" if config.http.key is None else "https",
         config.http.host,
         config.http.port,
     )
@@ -106,6 +114,25 @@ def _listener(config: OpenFlowConfig) -> Listener:
         return Listener((config.host, config.port), gate, tls)
     except OSError as error:
         raise _cannot_listen("openflow", config, error) from None
+
+
+def _token(path: Path) -> str:
+    """The token of the page, which is a secret of the same form as the agents'."""
+    check_private("http.token", path)
+    read_secret(path)
+    return path.read_text(encoding="ascii").strip()
+
+
+def _check_page_certificate(config: Http) -> None:
+    if config.key is None or config.certificate is None:
+        return
+    check_private("http.key", config.key)
+    try:
+        own_certificate(str(config.key), str(config.certificate))
+    except OSError as error:
+        raise NarrowsError(
+            f"http: cannot use {config.key} and {config.certificate}: {error.strerror or error}"
+        ) from None
 
 
 def _openflow(stop: threading.Event) -> None:
@@ -143,5 +170,7 @@ def _warn(config: Config) -> None:
             "OpenFlow is neither encrypted nor authenticated: let only switches reach %s",
             config.openflow.host,
         )
-    if not config.http.is_loopback:
-        LOG.warning("the page shows the network to every host that can reach %s", config.http.host)
+    if not config.http.is_loopback and config.http.key is None:
+        LOG.warning(
+            "http.key is not set: the page's token can be read on the network of %s", config.http.host
+        )

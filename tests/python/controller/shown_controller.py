@@ -105,9 +105,11 @@ def runtime(count=12, authenticated=True, empty=False):
 
 
 @contextlib.contextmanager
-def served(shown, loopback=True):
+def served(shown, loopback=True, token=None):
     """The address of its page."""
-    config = uvicorn.Config(http.create(shown, loopback), host="127.0.0.1", port=0, log_level="warning")
+    config = uvicorn.Config(
+        http.create(shown, loopback, token), host="127.0.0.1", port=0, log_level="warning"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
