@@ -10,6 +10,7 @@ mod controller;
 mod cut;
 mod flood;
 mod flow;
+mod forged;
 mod frames;
 mod fuzz;
 mod kill;
