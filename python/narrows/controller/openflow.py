@@ -59,7 +59,7 @@ FRAME_BYTES = 256
 WAITING_MAX = 20_000
 """Largest number of messages that are queued for a slow switch. Beyond it the connection is closed. When
 the switch reconnects, its entries are compared with the desired ones again."""
-PORTS_MAX, RULES_MAX = 4096, 200_000
+PORTS_MAX, RULES_MAX = 1024, 200_000
 """Largest numbers of ports and of our entries that a switch may describe."""
 
 
