@@ -56,9 +56,10 @@ struct nrw_key {
 #define NRW_F_ANSWER_ASKS	(1U << 14)	/* the SYN-ACK asked for feedback, and this slot is the opener's direction */
 
 /*
- * One flow, in an mmapable array: two cache lines. Data and ACKs usually pass on two CPUs. Data
- * writes the first line with every packet, so ACKs do not touch it. The second line is written
- * about once per RTT.
+ * One flow, in an mmapable array: three cache lines. Data and ACKs usually pass on two CPUs. Data
+ * writes the first line with every packet, so ACKs read it about once per RTT. The second line is
+ * written about once per RTT. ACKs write the third line with every packet, so data in order does not
+ * touch it.
  */
 struct nrw_slot {
 	struct nrw_key key;	/*   0 P */
@@ -70,8 +71,8 @@ struct nrw_slot {
 	__u64 last_ns;		/* P last packet of either direction, with a resolution of NRW_TOUCH_NS */
 	__u8 paired;		/* P the other direction has a slot as well, or had one since this one was taken */
 	__u8 receiver_seen;	/* P NRW_SEEN: the flags say that packets of the receiver were seen */
-	__u16 pad;
-	__u32 pad2;
+	__u16 data_if;		/* P interface where the data arrives, the lower half of its number; 0: unknown */
+	__u32 ack_sent;		/* P highest acknowledgement number of the data */
 	__u32 rtt_receiver_us;	/* P last RTT sample of switch - receiver - switch */
 	__u32 rtt_sender_us;	/* P last RTT sample of switch - sender - switch */
 	__u16 rtt_receiver_n;	/*  88 P samples so far (wraps) */
@@ -89,6 +90,22 @@ struct nrw_slot {
 	__u8 port;		/* P the controlled port of the data direction */
 	__u32 gate_us;		/* P once-per-RTT mode: time of the next feedback (us, wraps) */
 	__u32 rtt_us;		/* A RTT of the flow, for the gate */
+	__u32 acked;		/* 128 P highest acknowledgement number of the other direction */
+	__u32 seq_seen;		/* P seq_next, as the other direction read it last */
+	__u32 reverse_next;	/* P next expected sequence number of the other direction */
+	__u32 reverse_us;	/* P last believed packet of the other direction (us, wraps); 0: none */
+	__u32 reverse_if;	/* P interface where the other direction arrives; 0: unknown */
+	__u32 reverse_if_new;	/* P another interface where it arrives */
+	__u32 passed_us;	/* P last rate of another switch (us, wraps); 0: none */
+	__u32 learn_data;	/* P next expected sequence number of packets that are not believed */
+	__u32 learn_reverse;	/* 160 P the same for the other direction */
+	__u16 data_if_new;	/* P as reverse_if_new */
+	__u8 data_if_n;		/* P packets from there */
+	__u8 reverse_if_n;	/* P packets from there */
+	__u8 learn_data_n;	/* P packets that continue each other */
+	__u8 learn_reverse_n;	/* P the same for the other direction */
+	__u16 pad;
+	__u32 pad2[5];
 };
 
 /* nrw_port.mode */
@@ -133,6 +150,7 @@ struct nrw_port {
 	__u64 syns;
 	__u64 watchdog;		/* packets that passed while the agent did not run */
 	__u64 syn_policed;	/* SYNs dropped because they exceeded their share of the link */
+	__u64 implausible;	/* packets of known flows whose numbers or interface do not fit; they change nothing */
 	__u32 unconfirmed;	/* P: adds one when it creates a flow; see NRW_F_CONFIRMED */
 	__u32 newcomers;	/* P: newcomers in tick `newcomers_tick` */
 	__u32 newcomers_tick;
@@ -155,7 +173,8 @@ struct nrw_half {
 	__u32 answer_seq;	/* sequence number of the refused SYN-ACK. Only a host that received it can acknowledge it */
 	__u8 permitted;		/* the SYN asks for feedback */
 	__u8 repeated;
-	__u8 pad[6];
+	__u16 syn_payload;	/* data in the SYN (TCP Fast Open) */
+	__u32 syn_seq;		/* its sequence number, which the answer acknowledges */
 };
 
 /* A dropped SYN, in an array indexed by a hash of its key. The latest entry of an index stays. */
@@ -183,8 +202,8 @@ struct nrw_advert {
 };
 
 _Static_assert(sizeof(struct nrw_key) == 40, "key");
-_Static_assert(sizeof(struct nrw_slot) == 128, "slot");
-_Static_assert(sizeof(struct nrw_port) == 368, "port");
+_Static_assert(sizeof(struct nrw_slot) == 192, "slot");
+_Static_assert(sizeof(struct nrw_port) == 376, "port");
 _Static_assert(sizeof(struct nrw_half) == 32, "half");
 _Static_assert(sizeof(struct nrw_advert) == 16, "advert");
 

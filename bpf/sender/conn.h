@@ -28,6 +28,7 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_SILENCE_SRTTS	4	/* feedback counts as missing after so many srtt ... */
 #define NRW_SILENCE_LEAST_US	200000	/* ... but not before this (BRF-92) */
 #define NRW_HALVINGS		4	/* then CUBIC */
+#define NRW_HALVINGS_MAX	63	/* the largest shift of 64 bits: nothing is left of any rate */
 #define NRW_FLOOR_SEGMENTS	2	/* per RTT: missing feedback does not reduce the rate below this (BRF-92) */
 #define NRW_FIRST_STEP		2	/* segments per RTT from which the increase begins */
 #define NRW_RESTART_SEGMENTS	10	/* per RTT, after an idle time, until the next feedback (BRF-94) */

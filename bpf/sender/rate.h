@@ -36,8 +36,11 @@ static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct
 
 static __always_inline __u64 nrw_rate_in_force(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
-	/* the mask is for the verifier, which knows no bound of a shift count read from memory */
-	__u64 rate = nrw_max(conn->granted >> (conn->halvings & 63),
+	/*
+	 * The mask is for the verifier, which has no bound for a shift by a value from memory.
+	 * nrw_on_silence() counts to the largest shift, so the mask never wraps.
+	 */
+	__u64 rate = nrw_max(conn->granted >> (conn->halvings & NRW_HALVINGS_MAX),
 			     nrw_min(nrw_floor(conn, tp), conn->granted));
 
 	return conn->restart ? nrw_min(rate, conn->restart) : rate;
@@ -92,7 +95,9 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 	__u64 since_halved = conn->halvings ? now - conn->halved_us : conn->srtt;
 
 	if ((since > patience || now - conn->feedback_us > 4 * patience) && since_halved >= conn->srtt) {
-		conn->halvings++;
+		/* the count continues for as long as a recovery delays the change to CUBIC */
+		if (conn->halvings < NRW_HALVINGS_MAX)
+			conn->halvings++;
 		conn->halved_us = now;
 	}
 }

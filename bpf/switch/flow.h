@@ -3,6 +3,7 @@
 #ifndef NRW_FLOW_H
 #define NRW_FLOW_H
 
+#include "believe.h"
 #include "rtt.h"
 #include "slot.h"
 #include "stamp.h"
@@ -19,16 +20,12 @@ static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
  * Payload that the sequence numbers skip was sent and lost before this switch (BRF-100). Serial
  * arithmetic (RFC 9293).
  */
-static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struct nrw_packet *p, int first)
+static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struct nrw_packet *p)
 {
-	__u32 end = p->seq + p->payload;
+	__u32 end = nrw_end(p);
 	__s32 gap = p->seq - slot->seq_next;
 
-	if (first) {
-		slot->seq_next = end;
-		return;
-	}
-	if (gap > 0)
+	if (gap > 0 && p->payload)
 		slot->missing += gap;
 	if ((__s32)(end - slot->seq_next) > 0)
 		slot->seq_next = end;
@@ -47,14 +44,13 @@ static __always_inline void nrw_note_payload(struct nrw_here *h, struct nrw_slot
 {
 	const struct nrw_packet *p = h->packet;
 
-	nrw_note_sequence(slot, p, !slot->bytes);
 	__sync_fetch_and_add(&slot->bytes, p->bytes);
 	nrw_note_marks(slot, &p->options);
 	nrw_rtt_data(h, slot);
 }
 
-/* A packet of the data direction, at its controlled port. */
-static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *slot)
+/* A packet of the data direction, at its controlled port. Returns whether it is believed. */
+static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
 
@@ -63,9 +59,13 @@ static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *s
 		 * Only the SYN-ACK that began the flow has this exact time; any other is a
 		 * repetition.
 		 */
-		if ((p->flags & NRW_TCP_ACK) && slot->last_ns != h->now)
+		if ((p->flags & NRW_TCP_ACK) && slot->last_ns != h->now && p->seq + 1 == slot->acked)
 			nrw_flag(slot, NRW_F_SYN_REPEATED);
-		return;
+		return 1;
+	}
+	if (!nrw_believe_data(h, slot)) {
+		nrw_count(h->port->implausible);
+		return 0;
 	}
 	nrw_touch(slot, h->now);
 	if (!(slot->flags & (NRW_F_SENDER_SEEN | NRW_F_OPENED_BY_RECEIVER | NRW_F_ADOPTED))) {
@@ -73,12 +73,15 @@ static __always_inline void nrw_note_data(struct nrw_here *h, struct nrw_slot *s
 		nrw_confirm(h->port, slot);
 	}
 	nrw_flag(slot, NRW_F_SENDER_SEEN | (nrw_speaks_brf(p) ? NRW_F_SPEAKS_BRF : 0));
+	if (p->payload | (p->flags & NRW_TCP_FIN))
+		nrw_note_sequence(slot, p);
 	if (p->payload)
 		nrw_note_payload(h, slot);
 	if (p->flags & NRW_TCP_RST)
 		nrw_flag(slot, NRW_F_RST);
 	else if (p->flags & NRW_TCP_FIN)
 		nrw_flag(slot, NRW_F_FIN_SENDER);
+	return 1;
 }
 
 #define NRW_SEEN		1
@@ -106,6 +109,18 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 
 	if (!port)
 		return;
+	if (!nrw_believe_reverse(h, slot)) {
+		nrw_count(port->implausible);
+		/*
+		 * It carries this switch's rate like any other ACK, as the sender judges the ACK
+		 * itself. Nothing is stored.
+		 */
+		if ((p->flags & NRW_TCP_ACK) && nrw_alive(port, h->now)) {
+			word->port = port;
+			word->code = slot->code;
+		}
+		return;
+	}
 	nrw_touch(slot, h->now);
 	if (!slot->receiver_seen || (p->options.has_rate && slot->receiver_seen != NRW_SEEN_BRF))
 		nrw_note_receiver(h, slot, port);
@@ -165,6 +180,7 @@ static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const stru
 	slot = nrw_take(h->port, h->port_no, key, h->now, index, proven);
 	if (!slot)
 		return NULL;
+	nrw_number_adopted(slot, h);
 	slot->leaf = rated ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
 	slot->flags |= NRW_F_ADOPTED | (rated ? NRW_F_RATED : 0) | (half ? 0 : NRW_F_GUESSED) |
 		      (half && !opened ? NRW_F_OPENED_BY_RECEIVER : 0);
@@ -209,11 +225,11 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 	 * If a flow is not counted here, its data must not enter the queue of flows that apply
 	 * rates, whatever its option claims. It may send only ACKs, and only while few flows claim
 	 * so (BRF-104). After a change of route the slot still belongs to the old port: it times
-	 * out there, and the flow is adopted here.
+	 * out there, and the flow is adopted here. Data that the switch does not believe is not
+	 * counted either.
 	 */
-	if (!slot || slot->port != h->port_no)
+	if (!slot || slot->port != h->port_no || !nrw_note_data(h, slot))
 		return !p->payload && nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
-	nrw_note_data(h, slot);
 	return slot->leaf;
 }
 

@@ -6,6 +6,7 @@
 #ifndef NRW_HANDSHAKE_H
 #define NRW_HANDSHAKE_H
 
+#include "believe.h"
 #include "rtt.h"
 #include "slot.h"
 #include "stamp.h"
@@ -16,7 +17,8 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 {
 	const struct nrw_packet *p = h->packet;
 	struct nrw_half *known = bpf_map_lookup_elem(&half_open, &p->key);
-	struct nrw_half half = { .syn_ns = h->now, .port = h->port_no, .permitted = p->options.has_rate };
+	struct nrw_half half = { .syn_ns = h->now, .port = h->port_no, .permitted = p->options.has_rate,
+				 .syn_payload = p->payload, .syn_seq = p->seq };
 
 	nrw_count(h->port->syns);
 	if (known && h->now - known->syn_ns <= handshake_ns) {
@@ -25,6 +27,8 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 		 * like any other.
 		 */
 		known->permitted = p->options.has_rate;
+		known->syn_payload = p->payload;
+		known->syn_seq = p->seq;
 		/*
 		 * A bridge that does not know the way yet sends one SYN through all its ports. That
 		 * is no repetition.
@@ -79,6 +83,33 @@ static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, con
 	return nrw_is_rate(code) && nrw_is_rate(known) && nrw_decode(known) < nrw_decode(code) ? known : code;
 }
 
+/* The packet acknowledges the SYN. Only a host that received the SYN knows its number. */
+static __always_inline int nrw_answers(const struct nrw_packet *p, const struct nrw_half *half)
+{
+	return p->ack - (half->syn_seq + 1) <= half->syn_payload;
+}
+
+/* The same SYN-ACK as the one that began the slot. */
+static __always_inline int nrw_same_answer(const struct nrw_packet *p, const struct nrw_slot *slot, int by_receiver)
+{
+	if (by_receiver)
+		return p->seq + 1 == slot->acked && p->ack == slot->ack_sent;
+	return p->ack == slot->acked && p->seq + 1 == slot->ack_sent;
+}
+
+#define NRW_QUIET_NS		1000000000ULL
+
+/*
+ * A new connection may have the addresses of this one, whose end was not seen: it ended before, or
+ * nothing passes any more. Otherwise the handshake is forged (RFC 5961, section 4).
+ */
+static __always_inline int nrw_replaceable(const struct nrw_slot *slot, __u64 now)
+{
+	__u32 both = NRW_F_FIN_SENDER | NRW_F_FIN_RECEIVER, flags = slot->flags;
+
+	return (flags & NRW_F_RST) || (flags & both) == both || now - slot->last_ns > NRW_QUIET_NS;
+}
+
 /* The flow of this handshake has a slot from an earlier SYN-ACK. */
 static __always_inline void nrw_syn_ack_again(struct nrw_here *h, struct nrw_slot *slot)
 {
@@ -124,6 +155,7 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 		slot->wait_sender_ts = o->value;
 		slot->wait_sender_us = h->now_us;
 	}
+	nrw_number_answered(slot, h, by_receiver);
 	slot->flags = flags;
 	if (nrw_publish(port, slot, index) || by_receiver)
 		return;
@@ -139,6 +171,20 @@ static __always_inline void nrw_answered(struct nrw_here *h, struct nrw_half *ha
 	half->answered_ns = h->now;
 }
 
+/*
+ * A RST ends a handshake if it acknowledges the SYN, or continues it. Others are left to time out.
+ */
+static __always_inline void nrw_refuse(const struct nrw_packet *p, const struct nrw_key *reverse)
+{
+	struct nrw_half *half = bpf_map_lookup_elem(&half_open, reverse);
+
+	if (half && (p->flags & NRW_TCP_ACK) && nrw_answers(p, half))
+		bpf_map_delete_elem(&half_open, reverse);
+	half = bpf_map_lookup_elem(&half_open, &p->key);
+	if (half && p->seq - (half->syn_seq + 1) <= half->syn_payload)
+		bpf_map_delete_elem(&half_open, &p->key);
+}
+
 /* `opener` is the reversed key, the direction of the SYN. */
 static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key *opener, struct nrw_word *word)
 {
@@ -151,6 +197,10 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 	int by_receiver = 0;
 
 	if (half && h->now - half->syn_ns <= handshake_ns) {
+		if (!nrw_answers(h->packet, half)) {
+			nrw_count(h->port->implausible);
+			return;
+		}
 		seen = *half;
 		port_no = seen.port;
 		port = nrw_port(port_no);
@@ -169,6 +219,10 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 	}
 	slot = nrw_find(data, &index);
 	if (slot && !(slot->flags & (NRW_F_CONFIRMED | NRW_F_RST))) {
+		if (!nrw_same_answer(h->packet, slot, by_receiver)) {
+			nrw_count(h->port->implausible);
+			return;
+		}
 		nrw_syn_ack_again(h, slot);
 		bpf_map_delete_elem(&half_open, opener);
 		/* Writes the initial rate again, regardless of the gate (BRF-60). */
@@ -188,6 +242,10 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 		 * slot, and does so within a tick. The new connection is then adopted with its
 		 * data, as the half-open entry stays.
 		 */
+		if (!nrw_replaceable(slot, h->now)) {
+			nrw_count(h->port->implausible);
+			return;
+		}
 		nrw_flag(slot, NRW_F_RST);
 		nrw_answered(h, half);
 		return;

@@ -89,9 +89,24 @@ static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw
 /* The rate that this switch writes into a packet. */
 struct nrw_word {
 	struct nrw_port *port;	/* decides the format, and counts; NULL: nothing to write */
-	struct nrw_slot *slot;	/* NULL: the flow is advertised, or was refused a slot */
+	struct nrw_slot *slot;	/* NULL: the flow is advertised or was refused a slot, or the packet is not believed */
 	__u16 code;
 };
+
+#define NRW_AGAIN_US		2000000
+
+/*
+ * Another switch's rate. A switch writes many, so the first one is ignored: a single packet whose
+ * numbers were guessed then has no effect.
+ */
+static __always_inline void nrw_note_passed(struct nrw_here *h, struct nrw_slot *slot, __u16 code)
+{
+	if (slot->passed_us && h->now_us - slot->passed_us <= NRW_AGAIN_US) {
+		slot->passed_code = code;
+		slot->passed_n++;
+	}
+	slot->passed_us = h->now_us;
+}
 
 /* The smallest rate of the path stays (BRF-61). */
 static __always_inline enum nrw_written nrw_stamp(struct nrw_here *h, const struct nrw_word *word)
@@ -107,8 +122,7 @@ static __always_inline enum nrw_written nrw_stamp(struct nrw_here *h, const stru
 
 	if (nrw_place_assigned(p, place, format)) {
 		if (slot) {
-			slot->passed_code = place.bits;
-			slot->passed_n++;
+			nrw_note_passed(h, slot, place.bits);
 			if (gated)
 				slot->gate_us = (h->now_us + slot->rtt_us + slot->rtt_us / 2) | 1;
 		}

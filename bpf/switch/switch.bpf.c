@@ -75,8 +75,7 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 		}
 	}
 	if (p->flags & NRW_TCP_RST) {
-		bpf_map_delete_elem(&half_open, &p->key);
-		bpf_map_delete_elem(&half_open, &reverse);
+		nrw_refuse(p, &reverse);
 		word.port = NULL;
 	}
 	if (nrw_controlled(h->port))

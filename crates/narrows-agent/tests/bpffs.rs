@@ -136,7 +136,7 @@ fn a_hidden_pin_is_unloaded_and_the_mount_removed() {
         let list = Command::new(env!("CARGO_BIN_EXE_narrows-agent")).args(["cc", "list"]).output().unwrap();
         assert!(String::from_utf8_lossy(&list.stdout).contains(&warning), "{list:?}");
         cc::unload(Variant::A, place).unwrap();
-        soon("what is unloaded is gone", || is_gone(place));
+        assert!(is_gone(place));
         assert_eq!((mounts(), bpffs::warning()), (1, None));
         assert!(!place.folder.exists(), "the pin is gone, too");
     });
@@ -169,7 +169,7 @@ fn a_covering_mount_with_pins_stays_and_what_it_hides_is_unloaded() {
         load(Variant::B, place).unwrap();
         assert_eq!(listed(place), [(Variant::A, false), (Variant::B, true)]);
         cc::unload(Variant::A, place).unwrap();
-        soon("what is unloaded is gone", || !available(&place.registered(Variant::A)));
+        assert!(!available(&place.registered(Variant::A)));
         assert_eq!((mounts(), foreign.exists()), (2, true));
         cc::unload(Variant::B, place).unwrap();
         assert_eq!(mounts(), 2);
@@ -238,7 +238,7 @@ fn an_algorithm_pinned_in_another_mount_namespace_is_unloaded() {
             assert!(release() < (6, 11), "{error}");
             return;
         }
-        soon("what is unloaded is gone", || is_gone(place));
+        assert!(is_gone(place));
         // Its pin is still here, but holds nothing.
         assert_eq!(listed(place), []);
         assert!(matches!(cc::unload(Variant::A, place), Err(CcError::Absent(_))));

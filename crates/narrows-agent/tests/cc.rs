@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use narrows_agent::cc::{self, CcError, Options, Place, Variant};
 use narrows_agent::dataplane::cost;
@@ -95,9 +96,62 @@ fn a_congestion_control_stays_until_it_is_unloaded_and_unused() {
             cc::find(Variant::C, place).unwrap().is_some_and(|loaded| loaded.connections == 0)
         });
         cc::unload(Variant::C, place).unwrap();
-        soon("what is unloaded is gone", || !available(&name));
+        assert!(!available(&name));
         let error = cc::unload(Variant::C, place).unwrap_err();
         assert!(matches!(error, CcError::Absent(_)), "{error}");
+    });
+}
+
+/// Ends the load also if the test fails.
+struct StopsLoad<'a>(&'a AtomicBool);
+
+impl Drop for StopsLoad<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_name_is_free_when_unload_returns_on_a_busy_machine() {
+    own("busy", |place| {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let _stop = StopsLoad(&stop);
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let freed = (0..10).map(|_| {
+                cc::load(Variant::A, Options::default(), place).unwrap();
+                cc::unload(Variant::A, place).unwrap();
+                let freed = !available(&place.registered(Variant::A));
+                soon("it is gone", || !available(&place.registered(Variant::A)));
+                freed
+            });
+            assert_eq!(freed.filter(|freed| *freed).count(), 10);
+        });
+    });
+}
+
+#[test]
+fn unload_frees_a_name_whose_link_another_process_holds() {
+    own("held", |place| {
+        let name = place.registered(Variant::A);
+        cc::load(Variant::A, Options::default(), place).unwrap();
+        let pin = place.folder.join(&name).join("link");
+        if !pin.exists() {
+            // Without links nothing else can hold it.
+            return;
+        }
+        let _held = libbpf_rs::Link::open(&pin).unwrap();
+        match cc::unload(Variant::A, place) {
+            Ok(()) => assert!(!available(&name)),
+            // Before Linux 6.11 a link cannot be detached.
+            Err(error) => assert!(matches!(error, CcError::Elsewhere { .. }), "{error}"),
+        }
     });
 }
 

@@ -1,12 +1,10 @@
-//! The program as users run it, its socket, and its metrics. Needs no root.
+//! The program as users run it, and its socket. Needs no root.
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use narrows_agent::metrics::Metrics;
 use narrows_agent::status::client::Client;
 use narrows_agent::status::server::{Request, Server};
 use narrows_agent::status::{Board, FlowStatus, Snapshot};
@@ -78,25 +76,6 @@ fn the_socket_answers_once_or_repeatedly() {
     assert!(said.contains("error"), "{said}");
     drop(server);
     assert!(!path.exists());
-}
-
-#[test]
-fn only_metrics_are_served_over_http() {
-    let metrics = Metrics::start("127.0.0.1:0".parse().unwrap(), board()).unwrap();
-    let get = |path: &str| {
-        let mut stream = TcpStream::connect(metrics.address().unwrap()).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-        let mut said = String::new();
-        stream.read_to_string(&mut said).unwrap();
-        said
-    };
-    let page = get("/metrics");
-    assert!(
-        page.starts_with("HTTP/1.1 200") && page.contains("application/openmetrics-text; version=1.0.0"),
-        "{page}"
-    );
-    assert!(page.contains("\nnarrows_flows 5\n"), "{page}");
-    assert!(get("/").starts_with("HTTP/1.1 404"));
 }
 
 #[test]

@@ -33,6 +33,28 @@ def controller(
         int | None,
         typer.Option(metavar="PORT", help="Port for switches (default: 6653).", show_default=False),
     ] = None,
+    openflow_key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Private key for switches with TLS, PEM, mode 0600 (default: none, plain TCP).",
+            show_default=False,
+        ),
+    ] = None,
+    openflow_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Certificate of that key, PEM (default: none).", show_default=False
+        ),
+    ] = None,
+    openflow_ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Certificate of the authority of the switches, PEM (default: none).",
+            show_default=False,
+        ),
+    ] = None,
     agents_host: Annotated[
         str | None,
         typer.Option(
@@ -64,6 +86,29 @@ def controller(
         int | None,
         typer.Option(metavar="PORT", help="Port of the web page (default: 6680).", show_default=False),
     ] = None,
+    http_token: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with the token of the web page, mode 0600: 64 hexadecimal digits. "
+            "Required unless the page is on loopback (default: none).",
+            show_default=False,
+        ),
+    ] = None,
+    http_key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Private key of the web page for TLS, PEM, mode 0600 (default: none, plain HTTP).",
+            show_default=False,
+        ),
+    ] = None,
+    http_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Certificate of that key, PEM (default: none).", show_default=False
+        ),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Check the configuration and stop.")] = False,
 ) -> None:
     """Run the OpenFlow controller.
@@ -76,11 +121,17 @@ def controller(
     given: dict[str, Any] = {
         "openflow.host": openflow_host,
         "openflow.port": openflow_port,
+        "openflow.key": openflow_key,
+        "openflow.certificate": openflow_certificate,
+        "openflow.ca": openflow_ca,
         "agents.host": agents_host,
         "agents.port": agents_port,
         "agents.secret": secret,
         "http.host": http_host,
         "http.port": http_port,
+        "http.token": http_token,
+        "http.key": http_key,
+        "http.certificate": http_certificate,
     }
     loaded = configuration.load(config, {key: value for key, value in given.items() if value is not None})
     if check:

@@ -40,6 +40,7 @@ Duration = Annotated[int, BeforeValidator(_duration)]
 Delay = Annotated[int, BeforeValidator(units.parse_duration)]
 Rate = Annotated[int, BeforeValidator(units.parse_rate)]
 TcpPort = Annotated[int, Field(ge=0, le=65535)]
+Connections = Annotated[int, Field(ge=1, le=65535)]
 
 
 class _Table(BaseModel):
@@ -62,9 +63,21 @@ class Address(_Table):
 
 
 class OpenFlow(Address):
-    """The address for switches."""
+    """The address for switches, the files of TLS (all or none), and bounds."""
 
     port: TcpPort = 6653
+    key: Path | None = None
+    certificate: Path | None = None
+    ca: Path | None = None
+    connections: Connections = 512
+    connections_per_address: Connections = 128
+
+    @property
+    def tls(self) -> tuple[Path, Path, Path] | None:
+        """Key, certificate and CA, if they are set."""
+        if self.key is None or self.certificate is None or self.ca is None:
+            return None
+        return self.key, self.certificate, self.ca
 
 
 class Agents(Address):
@@ -75,9 +88,12 @@ class Agents(Address):
 
 
 class Http(Address):
-    """The address of the page, which is read-only."""
+    """The address of the page, which is read-only, its token, and the files of TLS (both or none)."""
 
     port: TcpPort = 6680
+    token: Path | None = None
+    key: Path | None = None
+    certificate: Path | None = None
 
 
 _DEFAULTS = Params()
@@ -175,6 +191,13 @@ def _check(source: str, config: Config) -> None:
             f"{source}: agents.host: found {found(config.agents.host)} without a secret, "
             "expected a file as agents.secret, or a loopback address"
         )
+    if config.http.token is None and not config.http.is_loopback:
+        raise NarrowsError(
+            f"{source}: http.host: found {found(config.http.host)} without a token, "
+            "expected a file as http.token, or a loopback address"
+        )
+    _check_files(source, "openflow", config.openflow, ("key", "certificate", "ca"))
+    _check_files(source, "http", config.http, ("key", "certificate"))
     seen: set[PortKey] = set()
     for number, entry in enumerate(config.ports):
         if entry.port in seen:
@@ -189,6 +212,13 @@ def _check(source: str, config: Config) -> None:
             f"{source}: forwarding.link_expire: found {units.format_duration(ways.link_expire)}, "
             "expected at least twice forwarding.lldp"
         )
+
+
+def _check_files(source: str, table: str, address: Address, names: tuple[str, ...]) -> None:
+    missing = [name for name in names if getattr(address, name) is None]
+    if 0 < len(missing) < len(names):
+        all_names = ", ".join(f"{table}.{name}" for name in names)
+        raise NarrowsError(f"{source}: {table}.{missing[0]}: not found, expected all or none of {all_names}")
 
 
 def _explain(error: ValidationError) -> str:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
 import json
+import logging
 from collections.abc import AsyncIterator
 from importlib import resources
 
@@ -14,8 +19,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from narrows import _native
 from narrows.controller import view
+from narrows.controller.limits import Warnings
 from narrows.controller.runtime import Runtime
 
+WARNINGS = Warnings(logging.getLogger("narrows.controller.http"))
 LIVE_S = 1.0
 """Interval between states of a live stream."""
 _POLICY = (
@@ -26,18 +33,36 @@ _HOSTS_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 
 
 class _Guard:
-    """Refuses other host names, and forbids the browser everything that the page does not need."""
+    """Refuses requests without the token and for other host names.
 
-    def __init__(self, app: ASGIApp, loopback: bool) -> None:
+    It forbids the browser everything that the page does not need.
+    """
+
+    def __init__(self, app: ASGIApp, loopback: bool, token: str | None) -> None:
         self.app, self.loopback = app, loopback
+        self._token = None if token is None else _digest(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        host = Headers(scope=scope).get("host", "").rsplit(":", 1)[0]
+        headers = Headers(scope=scope)
+        host = headers.get("host", "").rsplit(":", 1)[0]
         if self.loopback and host not in _HOSTS_LOOPBACK:
             refusal = PlainTextResponse("this page is served to its own host only\n", 421)
+            await refusal(scope, receive, send)
+            return
+        if not self._is_allowed(headers.get("authorization", "")):
+            client = scope.get("client")
+            if "authorization" in headers:
+                WARNINGS.warn("page: wrong token from %s", client[0] if client else "an unknown address")
+            fields = {
+                "WWW-Authenticate": 'Basic realm="Narrows controller", charset="UTF-8"',
+                "Cache-Control": "no-store",
+            }
+            refusal = PlainTextResponse(
+                "the token is required, as the password or as a bearer token\n", 401, fields
+            )
             await refusal(scope, receive, send)
             return
 
@@ -51,14 +76,36 @@ class _Guard:
 
         await self.app(scope, receive, with_headers)
 
+    def _is_allowed(self, authorization: str) -> bool:
+        if self._token is None:
+            return True
+        scheme, _, value = authorization.partition(" ")
+        match scheme.lower():
+            case "basic":
+                try:
+                    given = base64.b64decode(value, validate=True).decode().partition(":")[2]
+                except (binascii.Error, UnicodeDecodeError, ValueError):
+                    return False
+            case "bearer":
+                given = value
+            case _:
+                return False
+        # Digests have one length, so the comparison tells nothing about the token.
+        return hmac.compare_digest(_digest(given), self._token)
 
-def create(runtime: Runtime, loopback: bool = True) -> FastAPI:
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "replace")).digest()
+
+
+def create(runtime: Runtime, loopback: bool = True, token: str | None = None) -> FastAPI:
     """The application.
 
     Args:
         runtime: the source of all data.
         loopback: only this host is served, so a request for another name comes from a hostile web page (DNS
             rebinding).
+        token: required of each request, as the password of any user (HTTP Basic) or as a bearer token.
     """
     app = FastAPI(
         title="Narrows controller",
@@ -69,7 +116,7 @@ def create(runtime: Runtime, loopback: bool = True) -> FastAPI:
         redoc_url=None,
     )
 
-    app.add_middleware(_Guard, loopback=loopback)
+    app.add_middleware(_Guard, loopback=loopback, token=token)
     _add_api(app, runtime)
     _add_page(app)
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import queue
 import threading
@@ -18,6 +19,7 @@ from os_ken.lib.packet import lldp as lldp_packet
 from os_ken.ofproto import ofproto_v1_3
 
 from narrows.controller import lldp
+from narrows.controller.limits import Warnings
 from narrows.controller.messages import (
     AskCounters,
     Barrier,
@@ -42,6 +44,7 @@ from narrows.controller.messages import (
 )
 
 LOG = logging.getLogger("narrows.controller.openflow")
+WARNINGS = Warnings(LOG)
 
 SECOND = 1_000_000_000
 COOKIE = 0x6E61_7272_0000_0000
@@ -56,6 +59,30 @@ FRAME_BYTES = 256
 WAITING_MAX = 20_000
 """Largest number of messages that are queued for a slow switch. Beyond it the connection is closed. When
 the switch reconnects, its entries are compared with the desired ones again."""
+PORTS_MAX, RULES_MAX = 1024, 200_000
+"""Largest numbers of ports and of our entries that a switch may describe."""
+
+
+def handles(event_class: Any, states: Any) -> Any:
+    """Registers a handler. An exception in it ends the connection.
+
+    In os-ken it would end the thread that handles the events of all switches: in its native hub `TaskExit`,
+    which `_event_loop` raises again, is `Exception`.
+    """
+
+    def register(method: Callable[[Any, Any], None]) -> Any:
+        @functools.wraps(method)
+        def guarded(self: Any, event: Any) -> None:
+            try:
+                method(self, event)
+            except Exception as error:
+                datapath = event.datapath if hasattr(event, "datapath") else event.msg.datapath
+                WARNINGS.warn("switch %016x: %s: disconnected", datapath.id or 0, error or repr(error))
+                datapath.close()
+
+        return set_ev_cls(event_class, states)(guarded)
+
+    return register
 
 
 class Switch:
@@ -80,6 +107,15 @@ class Switch:
         except queue.Full:
             LOG.warning("switch %016x is too slow: disconnected", self.dpid)
             self.datapath.close()
+
+    def check_size(self) -> None:
+        """Refuses a switch that describes too much.
+
+        Raises:
+            ValueError: there are more ports or entries than any switch has.
+        """
+        if len(self.ports) > PORTS_MAX or len(self.rules) > RULES_MAX:
+            raise ValueError(f"more than {PORTS_MAX} ports or {RULES_MAX} entries")
 
     def stop(self) -> None:
         """Ends the thread."""
@@ -144,7 +180,7 @@ class OpenFlow(OSKenApp):
 
     # Events
 
-    @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
+    @handles(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def _state(self, event: Any) -> None:
         datapath = event.datapath
         if datapath.id is None:
@@ -156,6 +192,7 @@ class OpenFlow(OSKenApp):
                 self._switches[datapath.id] = switch
             if before is not None:
                 before.stop()
+                before.datapath.close()
             switch.send(datapath.ofproto_parser.OFPPortDescStatsRequest(datapath, 0))
             return
         with self._lock:
@@ -167,7 +204,7 @@ class OpenFlow(OSKenApp):
         if gone.up:
             self.on_event(SwitchDown(datapath.id))
 
-    @set_ev_cls(ofp_event.EventOFPPortDescStatsReply, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
+    @handles(ofp_event.EventOFPPortDescStatsReply, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def _ports(self, event: Any) -> None:
         switch = self._switch(event)
         if switch is None or switch.up:
@@ -176,6 +213,7 @@ class OpenFlow(OSKenApp):
         for port in event.msg.body:
             if port.port_no <= of.OFPP_MAX:
                 switch.ports[port.port_no] = port_desc(of, port)
+        switch.check_size()
         if event.msg.flags & of.OFPMPF_REPLY_MORE:
             return
         any_port, any_group = of.OFPP_ANY, of.OFPG_ANY
@@ -185,19 +223,20 @@ class OpenFlow(OSKenApp):
             )
         )
 
-    @set_ev_cls(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
+    @handles(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
     def _rules(self, event: Any) -> None:
         switch = self._switch(event)
         if switch is None or switch.up:
             return
         of = switch.datapath.ofproto
         switch.rules += [rule_of(of, entry) for entry in event.msg.body]
+        switch.check_size()
         if event.msg.flags & of.OFPMPF_REPLY_MORE:
             return
         switch.up = True
         self.on_event(SwitchUp(switch.dpid, tuple(switch.ports.values()), tuple(switch.rules)))
 
-    @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
+    @handles(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def _port(self, event: Any) -> None:
         switch = self._switch(event)
         if switch is None:
@@ -210,21 +249,22 @@ class OpenFlow(OSKenApp):
             change: Event = PortGone(switch.dpid, port.port_no)
         else:
             switch.ports[port.port_no] = port_desc(of, port)
+            switch.check_size()
             change = PortChanged(switch.dpid, switch.ports[port.port_no])
         if switch.up:
             self.on_event(change)
 
-    @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
+    @handles(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
     def _packet(self, event: Any) -> None:
         switch = self._switch(event)
         port = event.msg.match.get("in_port")
-        if switch is None or not switch.up or port is None:
+        if switch is None or not switch.up or not isinstance(port, int):
             return
         seen = read_frame(switch.dpid, port, event.msg.data)
         if seen is not None:
             self.on_event(seen)
 
-    @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
+    @handles(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
     def _removed(self, event: Any) -> None:
         switch, message = self._switch(event), event.msg
         if switch is None or not switch.up or message.cookie & COOKIE_MASK != COOKIE:
@@ -234,7 +274,7 @@ class OpenFlow(OSKenApp):
             gone = Rule(message.table_id, message.priority, match_of(message.match))
             self.on_event(RuleGone(switch.dpid, gone))
 
-    @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
+    @handles(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
     def _counters(self, event: Any) -> None:
         switch = self._switch(event)
         if switch is None:
@@ -254,17 +294,12 @@ class OpenFlow(OSKenApp):
         }
         self.on_event(CountersRead(switch.dpid, counters))
 
-    @set_ev_cls(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
+    @handles(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
     def _barrier(self, event: Any) -> None:
         switch = self._switch(event)
         number = None if switch is None else switch.barriers.pop(event.msg.xid, None)
         if switch is not None and number is not None:
             self.on_event(BarrierDone(switch.dpid, number))
-
-    @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
-    def _error(self, event: Any) -> None:
-        message = event.msg
-        LOG.error("switch %016x: OpenFlow error %d/%d", message.datapath.id or 0, message.type, message.code)
 
     def _switch(self, event: Any) -> Switch | None:
         with self._lock:

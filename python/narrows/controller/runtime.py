@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 from narrows.controller import view
 from narrows.controller.domain import Domain, Params
+from narrows.controller.events import Events
 from narrows.controller.messages import Effect, Event, Note, SendToAgent
 
 LOG = logging.getLogger("narrows.controller")
 T = TypeVar("T")
 
-EVENTS_KEPT = 1000
-"""Number of events that are kept for the page."""
+_NEVER_NS = 1 << 62
 BACKLOG_MAX = 50_000
 """Largest number of queued events. Further events are dropped, mostly frames of unknown hosts."""
 
@@ -41,8 +40,7 @@ class Runtime:
         self.to_agent: Callable[[SendToAgent], None] = lambda _: None
         self._events: queue.Queue[Event | None] = queue.Queue(BACKLOG_MAX)
         self._lock = threading.Lock()
-        self._noted: deque[view.Event] = deque(maxlen=EVENTS_KEPT)
-        self._numbers = itertools.count(1)
+        self._noted = Events()
         self._thread = threading.Thread(target=self._run, name="decide", daemon=True)
 
     def start(self) -> None:
@@ -85,21 +83,24 @@ class Runtime:
     def events(self, after: int = 0) -> list[view.Event]:
         """Events after number `after`, oldest first."""
         with self._lock:
-            return [event for event in self._noted if event.id > after]
+            return [event for event in self._noted.kept if event.id > after]
 
     def _run(self) -> None:
         while True:
-            wait_ns = self.domain.next_timer_ns() - time.monotonic_ns()
+            timer_ns = min(self.domain.next_timer_ns(), self._noted.next_timer_ns() or _NEVER_NS)
+            wait_ns = timer_ns - time.monotonic_ns()
             try:
                 event = self._events.get(timeout=max(0.0, wait_ns / 1e9))
             except queue.Empty:
                 self._decide(self.domain.tick)
+                self._note(self._noted.tick)
                 continue
             if event is None:
                 return
             self._decide(lambda now, event=event: self.domain.handle(now, event))  # type: ignore[misc]
             if self.domain.next_timer_ns() <= time.monotonic_ns():
                 self._decide(self.domain.tick)
+                self._note(self._noted.tick)
 
     def _decide(self, step: Callable[[int], list[Effect]]) -> None:
         try:
@@ -114,12 +115,15 @@ class Runtime:
     def _perform(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Note(kind, text):
-                    LOG.info("%s: %s", kind, text)
-                    with self._lock:
-                        number = next(self._numbers)
-                        self._noted.append(view.Event(id=number, time=time.time(), kind=kind, text=text))
+                case Note():
+                    self._note(partial(self._noted.add, note=effect))
                 case SendToAgent():
                     self.to_agent(effect)
                 case _:
                     self.to_switch(effect)
+
+    def _note(self, step: Callable[[int, float], list[view.Event]]) -> None:
+        with self._lock:
+            new = step(time.monotonic_ns(), time.time())
+        for event in new:
+            LOG.info("%s: %s", event.kind, event.text)

@@ -8,14 +8,19 @@ import signal
 import socket
 import sys
 import threading
+from pathlib import Path
 
 import uvicorn
-from os_ken import cfg
 from os_ken.base.app_manager import AppManager, lookup_service_brick
+from os_ken.lib import hub
 
 from narrows.controller import http
 from narrows.controller.channel import Channel
-from narrows.controller.config import Address, Config
+from narrows.controller.config import Address, Config, Http
+from narrows.controller.config import OpenFlow as OpenFlowConfig
+from narrows.controller.files import check_private
+from narrows.controller.limits import Gate
+from narrows.controller.listener import Handler, Listener, own_certificate, tls_context
 from narrows.controller.messages import Effect
 from narrows.controller.openflow import OpenFlow
 from narrows.controller.runtime import Runtime
@@ -23,17 +28,22 @@ from narrows.controller.wire import read_secret
 from narrows.errors import NarrowsError
 
 LOG = logging.getLogger("narrows.controller")
+_PAGE_CONNECTIONS_MAX = 256
+_HANDLER = "os_ken.controller.ofp_handler"
 
 
 def serve(config: Config) -> None:
     """Runs until SIGINT or SIGTERM.
 
     Raises:
-        NarrowsError: an address is in use, or the secret is invalid.
+        NarrowsError: an address is in use, or a secret or certificate is invalid.
     """
     secret = b"" if config.agents.secret is None else read_secret(config.agents.secret)
-    for what, address in (("openflow", config.openflow), ("agents", config.agents), ("http", config.http)):
+    token = None if config.http.token is None else _token(config.http.token)
+    _check_page_certificate(config.http)
+    for what, address in (("agents", config.agents), ("http", config.http)):
         _try_to_listen(what, address)
+    Handler.listener = _listener(config.openflow)
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -55,23 +65,27 @@ def serve(config: Config) -> None:
     stop = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stop.set())
-    threading.Thread(target=_openflow, args=(config.openflow, stop), name="openflow", daemon=True).start()
+    threading.Thread(target=_openflow, args=(stop,), name="openflow", daemon=True).start()
     server = uvicorn.Server(
         uvicorn.Config(
-            http.create(runtime, config.http.is_loopback),
+            http.create(runtime, config.http.is_loopback, token),
             host=config.http.host,
             port=config.http.port,
+            ssl_keyfile=config.http.key,
+            ssl_certfile=config.http.certificate,
+            limit_concurrency=_PAGE_CONNECTIONS_MAX,
             log_level="warning",
             access_log=False,
         )
     )
     threading.Thread(target=server.run, name="http", daemon=True).start()
     LOG.info(
-        "switches at %s:%d, agents at %s:%d, page at http://%s:%d/",
+        "switches at %s:%d, agents at %s:%d, page at %s://%s:%d/",
         config.openflow.host,
-        config.openflow.port,
+        Handler.listener.port,
         config.agents.host,
         channel.port,
+        "http" if config.http.key is None else "https",
         config.http.host,
         config.http.port,
     )
@@ -84,14 +98,49 @@ def serve(config: Config) -> None:
     os._exit(0)
 
 
-def _openflow(address: Address, stop: threading.Event) -> None:
+def _listener(config: OpenFlowConfig) -> Listener:
+    tls = None
+    if config.tls is not None:
+        key, certificate, ca = config.tls
+        check_private("openflow.key", key)
+        try:
+            tls = tls_context(str(key), str(certificate), str(ca))
+        except OSError as error:  # ssl.SSLError is one
+            raise NarrowsError(
+                f"openflow: cannot use {key}, {certificate} and {ca}: {error.strerror or error}"
+            ) from None
+    gate = Gate(config.connections, config.connections_per_address)
     try:
-        cfg.CONF(
-            args=["--ofp-listen-host", address.host, "--ofp-tcp-listen-port", str(address.port)],
-            project="narrows",
-            default_config_files=[],
-        )
-        AppManager.run_apps(["os_ken.controller.ofp_handler", "narrows.controller.openflow"])
+        return Listener((config.host, config.port), gate, tls)
+    except OSError as error:
+        raise _cannot_listen("openflow", config, error) from None
+
+
+def _token(path: Path) -> str:
+    """The token of the page, which is a secret of the same form as the agents'."""
+    check_private("http.token", path)
+    read_secret(path)
+    return path.read_text(encoding="ascii").strip()
+
+
+def _check_page_certificate(config: Http) -> None:
+    if config.key is None or config.certificate is None:
+        return
+    check_private("http.key", config.key)
+    try:
+        own_certificate(str(config.key), str(config.certificate))
+    except OSError as error:
+        raise NarrowsError(
+            f"http: cannot use {config.key} and {config.certificate}: {error.strerror or error}"
+        ) from None
+
+
+def _openflow(stop: threading.Event) -> None:
+    try:
+        manager = AppManager.get_instance()
+        manager.load_apps([_HANDLER, "narrows.controller.openflow"])
+        manager.applications_cls[_HANDLER] = Handler
+        hub.joinall(manager.instantiate_apps(**manager.create_contexts()))
     except Exception:
         LOG.exception("OpenFlow has ended")
     stop.set()
@@ -103,20 +152,25 @@ def _try_to_listen(what: str, address: Address) -> None:
     try:
         socket.create_server((address.host, address.port), family=family).close()
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise NarrowsError(
-            f"{what}: cannot listen at {address.host} port {address.port}: {reason}; "
-            f"choose another address with --{what}-host or --{what}-port"
-        ) from None
+        raise _cannot_listen(what, address, error) from None
+
+
+def _cannot_listen(what: str, address: Address, error: OSError) -> NarrowsError:
+    return NarrowsError(
+        f"{what}: cannot listen at {address.host} port {address.port}: {error.strerror or error}; "
+        f"choose another address with --{what}-host or --{what}-port"
+    )
 
 
 def _warn(config: Config) -> None:
     if config.agents.secret is None:
         LOG.warning("agents.secret is not set: any program on this host can act as an agent")
-    if not config.openflow.is_loopback:
+    if not config.openflow.is_loopback and config.openflow.tls is None:
         LOG.warning(
             "OpenFlow is neither encrypted nor authenticated: let only switches reach %s",
             config.openflow.host,
         )
-    if not config.http.is_loopback:
-        LOG.warning("the page shows the network to every host that can reach %s", config.http.host)
+    if not config.http.is_loopback and config.http.key is None:
+        LOG.warning(
+            "http.key is not set: the page's token can be read on the network of %s", config.http.host
+        )

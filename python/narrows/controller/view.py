@@ -138,6 +138,9 @@ class Event(_Model):
     time: float = Field(description="Unix time, seconds.")
     kind: str
     text: str
+    severity: Literal["info", "warning", "error"] = "info"
+    count: int = Field(1, description="Number of changes that this event stands for.")
+    seconds: float = Field(0.0, description="Time from the first to the last of them, seconds.")
 
 
 class State(_Model):

@@ -97,8 +97,10 @@ class Lab:
     wrap: tuple[str, ...] = ()
     """Prefix of every program's command."""
 
-    def __init__(self, folder, shape=TRIANGLE, tag="nrwc", secret=None):
+    def __init__(self, folder, shape=TRIANGLE, tag="nrwc", secret=None, ssl=None):
+        """`ssl`: key, certificate and authority of the switches, for connections by `ssl:`."""
         self.folder, self.shape, self.secret = Path(folder), shape, secret
+        self.ssl, self.remote = ssl, f"{'tcp' if ssl is None else 'ssl'}:127.0.0.1:{OPENFLOW}"
         self.tag = tag = f"{tag}{os.getpid() % 10_000}"
         self.net, self.hosts = f"{tag}n", {host: f"{tag}{host}" for host in shape.hosts}
         self.processes: list[subprocess.Popen] = []
@@ -149,6 +151,8 @@ class Lab:
             self.net, "ovs-vswitchd", f"unix:{socket}", f"--unixctl={self.folder}/vswitchd.ctl",
             f"--log-file={self.folder}/vswitchd.log", "-vconsole:off", log="vswitchd.out",
         )  # fmt: skip
+        if self.ssl is not None:
+            self.vsctl("set-ssl", *map(str, self.ssl))
         for number, switch in enumerate(self.shape.switches(), 1):
             ports = [f"{a}-{b}" for pair in self.shape.links for a, b in (pair, pair[::-1]) if a == switch]
             ports += [f"{switch}-{host}" for host, at in self.shape.hosts.items() if at == switch]
@@ -157,7 +161,7 @@ class Lab:
             command += ["fail_mode=secure", "protocols=OpenFlow13", f"other-config:datapath-id={number:016x}"]
             for port in ports:
                 command += ["--", "add-port", switch, port]
-            command += ["--", "set-controller", switch, f"tcp:127.0.0.1:{OPENFLOW}"]
+            command += ["--", "set-controller", switch, self.remote]
             command += ["--", "set", "controller", switch, "max_backoff=1000", "connection-mode=out-of-band"]
             self.vsctl(*command[1:])
 

@@ -98,16 +98,18 @@ def runtime(count=12, authenticated=True, empty=False):
     say({"type": "flows", "port": 1, "flows": list(flows(count))})
     shown.domain = net.domain
     for number, note in enumerate((n for n in net.notes if isinstance(n, Note)), 1):
-        shown._noted.append(
+        shown._noted.kept.append(
             view.Event(id=number, time=1_795_300_000 + number, kind=note.kind, text=note.text)
         )
     return shown
 
 
 @contextlib.contextmanager
-def served(shown, loopback=True):
+def served(shown, loopback=True, token=None):
     """The address of its page."""
-    config = uvicorn.Config(http.create(shown, loopback), host="127.0.0.1", port=0, log_level="warning")
+    config = uvicorn.Config(
+        http.create(shown, loopback, token), host="127.0.0.1", port=0, log_level="warning"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

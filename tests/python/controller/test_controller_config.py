@@ -60,6 +60,16 @@ def test_a_file_with_every_key(tmp_path):
         ),
         ("[[ports]]\nport = '1:1'\nrat = 1", "ports.0.rat: unknown key; nearest is 'rate'"),
         ("[agents]\nhost = '0.0.0.0'", "agents.host: found '0.0.0.0' without a secret"),
+        (
+            "[http]\nhost = '0.0.0.0'",
+            "http.host: found '0.0.0.0' without a token, expected a file as http.token",
+        ),
+        (
+            "[http]\nkey = 'k'",
+            "http.certificate: not found, expected all or none of http.key, http.certificate",
+        ),
+        ("[openflow]\nkey = 'k'\nca = 'c'", "openflow.certificate: not found, expected all or none"),
+        ("[openflow]\nconnections = 0", "openflow.connections: found 0, expected greater than or equal to 1"),
         ("http = 3", "http: found 3, expected a valid dictionary"),
         ("name = 'a b'", "name: found 'a b'"),
     ],

@@ -45,8 +45,10 @@ def visit(browser, site):
     """Opens the page, and checks for errors when it is closed."""
     contexts, troubles, requests = [], [], []
 
-    def visit(url, width=1280, theme="light"):
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    def visit(url, width=1280, theme="light", login=None):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=theme, http_credentials=login
+        )
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda m: troubles.append(m.text) if m.type in ("error", "warning") else None)
@@ -146,3 +148,11 @@ def test_the_theme_can_be_switched(visit, site):
     before = page.evaluate(background)
     page.click("#theme")
     assert page.evaluate(background) != before
+
+
+def test_the_page_works_with_a_login(visit):
+    with served(runtime(), loopback=False, token="5e" * 32) as url:
+        page = visit(url, login={"username": "any", "password": "5e" * 32})
+        assert page.locator("#live").inner_text() == "live"
+        assert page.locator("#drawing .switch").count() == 5
+        page.context.close()

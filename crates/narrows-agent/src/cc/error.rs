@@ -45,6 +45,19 @@ pub enum CcError {
         /// Number of connections.
         connections: u64,
     },
+    /// It was unloaded, and the kernel does not remove it.
+    #[error(
+        "{name} is no longer pinned, but is still registered after {seconds} s: {connections} connection(s) use it, \
+         or another process holds its link"
+    )]
+    Held {
+        /// The name.
+        name: String,
+        /// How long this waited.
+        seconds: u64,
+        /// Number of connections.
+        connections: u64,
+    },
     /// It is the default for new connections.
     #[error(
         "{0} is the default (sysctl net.ipv4.tcp_congestion_control); set that to another congestion control first"
@@ -74,9 +87,6 @@ pub enum CcError {
         /// The kernel's answer.
         found: io::Error,
     },
-    /// It stays registered.
-    #[error("{0} is still registered: another process holds its link; end that process, then unload again")]
-    Remains(String),
     /// bpffs cannot be mounted or locked.
     #[error(transparent)]
     Bpffs(#[from] bpffs::Error),

@@ -8,13 +8,14 @@ use std::{fs, io, thread};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, ErrorKind, MapCore, MapFlags, MapHandle};
+use narrows_control::units::Span;
 
 use super::error::REMEDY;
 use super::form::{Form, kernel_form};
 use super::place::{ELEMENT, FACTS, LINK};
 use super::registered::Registered;
 use super::{CcError, Options, Place, Variant};
-use crate::{bpffs, privileges};
+use crate::{bpffs, clock, privileges};
 
 skeleton!("cc");
 
@@ -25,9 +26,9 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// TCP_CA_NAME_MAX, including the terminating zero.
 const NAME_MAX: usize = 16;
-/// How often, and how many times, a name is checked after unregistering.
-const GONE_POLL: Duration = Duration::from_millis(10);
-const GONE_POLLS: usize = 500;
+/// The kernel unregisters an algorithm a moment after its pin is gone, in a worker. On a busy machine it takes longer.
+const UNREGISTER_SECONDS: u64 = 5;
+const GONE_POLL: Duration = Duration::from_millis(2);
 
 /// A loaded congestion control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,13 +210,13 @@ pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
     Ok(())
 }
 
-/// Unregisters a congestion control algorithm that no connection uses.
+/// Unregisters a congestion control algorithm that no connection uses, and waits until its name is free.
 ///
 /// A connection that starts to use it at the same moment keeps it until it ends: the kernel keeps what a
 /// socket uses.
 ///
 /// # Errors
-/// One line, if it is not loaded, is in use, or stays registered.
+/// One line, if it is not loaded or is in use, or if its name does not become free.
 pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     check()?;
     let _lock = bpffs::lock()?;
@@ -226,9 +227,11 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     let was_hidden = bpffs::below(|| place.unpin(variant));
     let is_unpinned = was_visible || matches!(was_hidden, Ok(true));
     if !(is_unpinned && is_gone_soon(&name)?) {
+        // Another process may hold its link.
         detach(&name)?;
         if !is_gone_soon(&name)? {
-            return Err(CcError::Remains(name));
+            let connections = find(variant, place)?.map_or(0, |loaded| loaded.connections);
+            return Err(CcError::Held { name, seconds: UNREGISTER_SECONDS, connections });
         }
     }
     bpffs::uncover();
@@ -270,13 +273,14 @@ fn detach(name: &str) -> Result<(), CcError> {
 
 /// Whether a name is no longer registered. The kernel unregisters shortly after the last reference is gone.
 fn is_gone_soon(name: &str) -> Result<bool, CcError> {
-    for _ in 0..GONE_POLLS {
-        if !is_registered(name)? {
-            return Ok(true);
+    let begun = clock::now();
+    while is_registered(name)? {
+        if clock::now().since(begun) >= Span::from_secs(UNREGISTER_SECONDS) {
+            return Ok(false);
         }
         thread::sleep(GONE_POLL);
     }
-    Ok(false)
+    Ok(true)
 }
 
 pub(super) fn is_registered(name: &str) -> Result<bool, CcError> {

@@ -106,9 +106,6 @@ fn start(config: Config, agents: &dyn Agents) -> Result<u8, Failure> {
     let common = config.common().clone();
     events::start(&common.log);
     privileges::check()?;
-    if let Some(netns) = &common.netns {
-        netns.enter()?;
-    }
     let mut services = Services::new(&common)?;
     match &config {
         Config::Switch(config) => agents.switch(config, &mut services),

@@ -1,13 +1,14 @@
 //! Services for every agent: the request to stop, clean-up after a crash, status, metrics and systemd notification.
 
 use std::io;
+use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
 
-use crate::config::Common;
+use crate::config::{Common, MetricsNetns};
 use crate::guard::{Charge, Guardian};
-use crate::metrics::Metrics;
+use crate::metrics::{self, Metrics};
 use crate::privileges;
 use crate::status::Board;
 use crate::status::server::{self, Server, path_of};
@@ -22,32 +23,42 @@ pub struct Services {
     /// Where the agent publishes its state.
     pub board: Arc<Board>,
     common: Common,
+    /// The address of the metrics, open and not yet served.
+    listener: Option<TcpListener>,
     /// Removes everything that does not end with the process; the agent registers it here.
     pub guardian: Guardian,
 }
 
 impl Services {
-    /// For the network namespace of the calling thread. Call it before other threads start.
+    /// Enters the agent's network namespace. Call it before other threads start.
     pub(super) fn new(common: &Common) -> io::Result<Self> {
         // First, so that nothing of a running agent is touched.
         server::claim(&path_of(&common.name))?;
+        let bind = |netns| common.metrics.filter(|m| m.netns == netns).map(|m| metrics::bind(m.address));
+        let mut listener = bind(MetricsNetns::Start).transpose()?;
+        if let Some(netns) = &common.netns {
+            netns.enter()?;
+        }
+        if listener.is_none() {
+            listener = bind(MetricsNetns::Agent).transpose()?;
+        }
         let stop = Stop::new()?;
         let guardian = Guardian::start()?;
-        Ok(Services { open: None, stop, board: Board::new(), common: common.clone(), guardian })
+        Ok(Services { open: None, stop, board: Board::new(), common: common.clone(), listener, guardian })
     }
 
     /// Call it once everything is loaded: drops privileges, opens the status socket and metrics, notifies systemd.
     ///
     /// # Errors
-    /// When an agent of this name already runs, or the metrics address is in use.
+    /// When an agent of this name already runs.
     pub fn ready(&mut self) -> io::Result<()> {
         // Before the first thread starts, because capabilities belong to a thread.
         privileges::drop_to(&privileges::RUNNING)?;
         let path = path_of(&self.common.name);
         let server = Server::start(&path, Arc::clone(&self.board))?;
         self.guardian.charge(&Charge::File(path))?;
-        let metrics = match self.common.metrics {
-            Some(address) => Some(Metrics::start(address, Arc::clone(&self.board))?),
+        let metrics = match self.listener.take() {
+            Some(listener) => Some(Metrics::start(listener, Arc::clone(&self.board))?),
             None => None,
         };
         self.open = Some((server, metrics));

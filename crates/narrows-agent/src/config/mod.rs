@@ -43,10 +43,29 @@ pub struct Common {
     pub name: String,
     /// Its network namespace; `None`: the one that it is started in.
     pub netns: Option<Netns>,
-    /// Address of the metrics for Prometheus; `None`: no metrics.
-    pub metrics: Option<SocketAddr>,
+    /// The metrics for Prometheus; `None`: no metrics.
+    pub metrics: Option<Metrics>,
     /// Log on standard error.
     pub log: Log,
+}
+
+/// `[metrics]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    /// Address of the endpoint.
+    pub address: SocketAddr,
+    /// The network namespace that the address belongs to.
+    pub netns: MetricsNetns,
+}
+
+/// The network namespace of the metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MetricsNetns {
+    /// The one that the agent is started in, where Prometheus usually runs.
+    #[default]
+    Start,
+    /// The one that the agent works in ([`Common::netns`]).
+    Agent,
 }
 
 /// `[log]`
@@ -170,11 +189,18 @@ fn whole_file(source: &str, text: String) -> Invalid {
 fn common(root: &Reader<'_>, own: &Reader<'_>, role: &'static str, metrics_port: u16) -> Common {
     let name = own.get("name", |v| text(v).and_then(plain_name)).unwrap_or_else(|| role.to_owned());
     let netns = own.get("netns", text).map(|name| Netns::named(&name));
-    let mut metrics = Some(SocketAddr::from(([127, 0, 0, 1], metrics_port)));
+    let address = SocketAddr::from(([127, 0, 0, 1], metrics_port));
+    let mut metrics = Some(Metrics { address, netns: MetricsNetns::default() });
     if let Some(table) = root.table("metrics") {
         let expected = "an address and port such as \"127.0.0.1:9471\"";
         let address = |v: &toml::Value| text(v)?.parse().map_err(|_| expected.to_owned());
-        metrics = table.get("address", address).or(metrics);
+        let address = table.get("address", address);
+        let places = [("start", MetricsNetns::Start), ("agent", MetricsNetns::Agent)];
+        let netns = table.get("netns", one_of(&places));
+        if let Some(metrics) = &mut metrics {
+            metrics.address = address.unwrap_or(metrics.address);
+            metrics.netns = netns.unwrap_or_default();
+        }
         if table.get("enabled", yes_no) == Some(false) {
             metrics = None;
         }

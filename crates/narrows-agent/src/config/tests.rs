@@ -26,7 +26,7 @@ fn a_minimal_switch_has_defaults() {
     let Config::Switch(switch) = Config::parse(content, "f").unwrap() else { panic!() };
     assert_eq!((switch.tick, switch.watchdog), (Span::from_millis(10), Span::from_secs(1)));
     assert_eq!((switch.format, switch.feedback, switch.pin), (Format::Insert, Feedback::EveryAck, None));
-    assert_eq!(switch.common.metrics.unwrap().to_string(), "127.0.0.1:9471");
+    assert_eq!(switch.common.metrics.unwrap().address.to_string(), "127.0.0.1:9471");
     let port = &switch.ports[0];
     assert_eq!(port.capacity, Capacity::Known(Rate::from_bits_per_sec(100_000_000)));
     assert_eq!((port.limit, port.overhead, port.mtu), (1000, 14, None));
@@ -51,12 +51,14 @@ fn all_errors_are_reported_one_line_each() {
         capacity = "measured"
         [metrics]
         address = "nowhere"
+        netns = "r1"
         [logs]
     "#;
     assert_eq!(
         problems(content),
         [
             "f.toml: metrics.address: found \"nowhere\", expected an address and port such as \"127.0.0.1:9471\"",
+            "f.toml: metrics.netns: found \"r1\", expected one of \"start\", \"agent\"",
             "f.toml: switch.tick: found 10, expected a time such as \"20ms\" or \"30s\"",
             "f.toml: switch.watchdog: found 1ms, expected at least three ticks, 30ms",
             "f.toml: switch.formt: found an unknown key; did you mean \"format\"?",

@@ -166,8 +166,8 @@ pub(super) struct RawSlot {
     pub(super) last_ns: AtomicU64,
     pub(super) paired: AtomicU8,
     pub(super) receiver_seen: AtomicU8,
-    pub(super) pad: AtomicU16,
-    pub(super) pad2: AtomicU32,
+    pub(super) data_if: AtomicU16,
+    pub(super) ack_sent: AtomicU32,
     pub(super) rtt_receiver_us: AtomicU32,
     pub(super) rtt_sender_us: AtomicU32,
     pub(super) rtt_receiver_n: AtomicU16,
@@ -182,6 +182,8 @@ pub(super) struct RawSlot {
     pub(super) port: AtomicU8,
     pub(super) gate_us: AtomicU32,
     pub(super) rtt_us: AtomicU32,
+    /// Sequence numbers and interfaces that the program believes. The agent only clears them.
+    pub(super) belief: [AtomicU32; 16],
 }
 
 /// `struct nrw_bucket`.
@@ -207,7 +209,7 @@ pub(super) struct RawPort {
     pub(super) unconfirmed_max: AtomicU32,
     pub(super) arrived_bytes: [AtomicU64; LEAVES],
     pub(super) arrived_packets: [AtomicU64; LEAVES],
-    pub(super) counters: [AtomicU64; 12],
+    pub(super) counters: [AtomicU64; 13],
     pub(super) unconfirmed: AtomicU32,
     pub(super) newcomers: AtomicU32,
     pub(super) newcomers_tick: AtomicU32,
@@ -220,22 +222,57 @@ pub(super) struct RawPort {
 const _: () = {
     use core::mem::offset_of;
     assert!(size_of::<Key>() == 40);
-    assert!(size_of::<RawSlot>() == 128 && size_of::<RawPort>() == 368);
+    assert!(size_of::<RawSlot>() == 192 && size_of::<RawPort>() == 376);
     assert!(offset_of!(RawSlot, flags) == 44 && offset_of!(RawSlot, last_ns) == 64);
     assert!(offset_of!(RawSlot, rtt_receiver_us) == 80 && offset_of!(RawSlot, waits) == 92);
     assert!(offset_of!(RawSlot, marked_unlimited) == 108 && offset_of!(RawSlot, code) == 116);
-    assert!(offset_of!(RawSlot, gate_us) == 120);
+    assert!(offset_of!(RawSlot, gate_us) == 120 && offset_of!(RawSlot, belief) == 128);
     assert!(offset_of!(RawPort, grants) == 32 && offset_of!(RawPort, arrived_bytes) == 72);
-    assert!(offset_of!(RawPort, udp) == 248 && offset_of!(RawPort, syn_again) == 328);
-    assert!(offset_of!(RawPort, counters) == 136 && offset_of!(RawPort, unconfirmed) == 232);
+    assert!(offset_of!(RawPort, udp) == 256 && offset_of!(RawPort, syn_again) == 336);
+    assert!(offset_of!(RawPort, counters) == 136 && offset_of!(RawPort, unconfirmed) == 240);
 };
 
 impl RawSlot {
+    /// Everything that the slot stores, for tests.
+    pub(super) fn image(&self) -> Vec<u64> {
+        use core::sync::atomic::Ordering::Relaxed;
+        let mut image: Vec<u64> = self.key.iter().map(|word| word.load(Relaxed)).collect();
+        image.extend([&self.bytes, &self.last_ns].map(|word| word.load(Relaxed)));
+        let words = [
+            &self.data_us,
+            &self.flags,
+            &self.seq_next,
+            &self.missing,
+            &self.ack_sent,
+            &self.rtt_receiver_us,
+            &self.rtt_sender_us,
+            &self.gate_us,
+            &self.rtt_us,
+        ];
+        let words = words.into_iter().chain(&self.waits).chain(&self.belief);
+        image.extend(words.map(|word| u64::from(word.load(Relaxed))));
+        let halves = [
+            &self.data_if,
+            &self.rtt_receiver_n,
+            &self.rtt_sender_n,
+            &self.marked_unlimited,
+            &self.marked_limited,
+            &self.passed_code,
+            &self.passed_n,
+            &self.code,
+        ];
+        image.extend(halves.map(|half| u64::from(half.load(Relaxed))));
+        let bytes = [&self.paired, &self.receiver_seen, &self.leaf, &self.port];
+        image.extend(bytes.map(|byte| u64::from(byte.load(Relaxed))));
+        image
+    }
+
     /// All zero, as the program expects slots in the queue.
     pub(super) fn clear(&self) {
         use core::sync::atomic::Ordering::Relaxed;
         self.key.iter().for_each(|word| word.store(0, Relaxed));
         self.waits.iter().for_each(|word| word.store(0, Relaxed));
+        self.belief.iter().for_each(|word| word.store(0, Relaxed));
         for word in [&self.bytes, &self.last_ns] {
             word.store(0, Relaxed);
         }
@@ -244,6 +281,7 @@ impl RawSlot {
             &self.flags,
             &self.seq_next,
             &self.missing,
+            &self.ack_sent,
             &self.rtt_receiver_us,
             &self.rtt_sender_us,
             &self.gate_us,
@@ -252,6 +290,7 @@ impl RawSlot {
             word.store(0, Relaxed);
         }
         for half in [
+            &self.data_if,
             &self.rtt_receiver_n,
             &self.rtt_sender_n,
             &self.marked_unlimited,

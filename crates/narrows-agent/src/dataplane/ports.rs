@@ -41,6 +41,8 @@ pub struct Counters {
     pub watchdog: u64,
     /// SYNs that were dropped because they exceeded their share.
     pub syn_policed: u64,
+    /// Packets of known flows whose numbers or interface do not fit. They change nothing.
+    pub implausible: u64,
     /// Flows of which packets of both sides were not seen yet.
     pub unconfirmed: u32,
 }
@@ -123,6 +125,7 @@ impl Port<'_> {
             syns,
             watchdog,
             syn_policed,
+            implausible,
         ] = core::array::from_fn(|i| self.0.counters[i].load(Relaxed));
         Counters {
             arrived_bytes: core::array::from_fn(|i| self.0.arrived_bytes[i].load(Relaxed)),
@@ -139,6 +142,7 @@ impl Port<'_> {
             syns,
             watchdog,
             syn_policed,
+            implausible,
             unconfirmed: self.0.unconfirmed.load(Relaxed),
         }
     }

@@ -291,7 +291,19 @@ impl Switch {
 
     /// Runs the program once on a packet as if it left through this interface, without sending anything.
     pub fn try_packet(&self, ifindex: u32, gso_size: u32, packet: &[u8]) -> Result<TestRun, Error> {
+        self.try_packet_from(0, ifindex, gso_size, packet)
+    }
+
+    /// The same for a packet that arrived at an interface (0: made by this host).
+    pub fn try_packet_from(
+        &self,
+        ingress: u32,
+        ifindex: u32,
+        gso_size: u32,
+        packet: &[u8],
+    ) -> Result<TestRun, Error> {
         let mut context: sys::Context = [0; 48];
+        context[sys::INGRESS_IFINDEX] = ingress;
         context[sys::IFINDEX] = ifindex;
         context[sys::GSO_SIZE] = gso_size;
         // A packet grows by an inserted option at most. The kernel needs some bytes more to report the

@@ -61,6 +61,11 @@ impl Slot<'_> {
         self.0.flags.load(Acquire) & layout::LIVE != 0
     }
 
+    /// Everything that the slot stores, for tests that compare it.
+    pub fn image(&self) -> Vec<u64> {
+        self.0.image()
+    }
+
     /// The flow. Valid while the slot is live.
     pub fn key(&self) -> Key {
         let mut bytes = [0; 40];

@@ -98,6 +98,8 @@ pub(super) fn program_info(program: BorrowedFd<'_>) -> Result<libbpf_sys::bpf_pr
 pub(super) type Context = [u32; 48];
 /// Index of `priority`.
 pub(super) const PRIORITY: usize = 8;
+/// Index of `ingress_ifindex`.
+pub(super) const INGRESS_IFINDEX: usize = 9;
 /// Index of `ifindex`.
 pub(super) const IFINDEX: usize = 10;
 /// Index of `gso_size`.

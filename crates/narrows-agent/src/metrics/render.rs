@@ -9,7 +9,6 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::clock;
 use crate::status::{BOUNDS_US, Board, LEAF_NAMES, LoopTimes, PortStatus, Snapshot};
 
 const CLASS_NAMES: [&str; 3] = ["rated", "other-tcp", "udp"];
@@ -17,7 +16,7 @@ const CLASS_NAMES: [&str; 3] = ["rated", "other-tcp", "udp"];
 /// A counter of the data plane that can also decrease, and is therefore exported as a gauge.
 const UNCONFIRMED: &str = "unconfirmed";
 
-/// The registry of an agent. Each scrape reads the board once.
+/// The registry of an agent. Each page reads the latest snapshot of the board once.
 pub fn registry(board: Arc<Board>) -> Registry {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(BoardCollector(board)));
@@ -37,7 +36,7 @@ struct BoardCollector(Arc<Board>);
 
 impl Collector for BoardCollector {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        encode(&mut Families(encoder), &self.0.look(clock::now(), false))
+        encode(&mut Families(encoder), &self.0.latest())
     }
 }
 

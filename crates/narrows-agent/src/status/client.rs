@@ -5,8 +5,16 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use super::Snapshot;
 use super::server::Request;
+
+/// The answer to a request that is refused.
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+}
 
 /// An iterator over the snapshots of an agent.
 #[derive(Debug)]
@@ -30,7 +38,10 @@ impl Iterator for Client {
     /// The next snapshot, or `None` after the agent's end or after the only snapshot that was requested.
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.lines.next()?;
-        Some(line.and_then(|line| Ok(serde_json::from_str(&line)?)))
+        Some(line.and_then(|line| match serde_json::from_str::<Refusal>(&line) {
+            Ok(Refusal { error }) => Err(io::Error::other(error)),
+            Err(_) => Ok(serde_json::from_str(&line)?),
+        }))
     }
 }
 

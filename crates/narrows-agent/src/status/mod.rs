@@ -1,7 +1,8 @@
 //! The state of an agent as a [`Snapshot`]. The control loop fills it, and others read it.
 //!
 //! `narrows-agent status` and `top` request it over a Unix socket ([`server`], [`client`]), and Prometheus over HTTP
-//! ([`crate::metrics`]). The loop builds a snapshot only while there is a reader: [`Board::wanted`].
+//! ([`crate::metrics`]). After the first snapshot, the loop builds others only for
+//! readers: [`Board::wanted`].
 
 pub mod client;
 mod histogram;
@@ -9,8 +10,10 @@ pub mod server;
 pub mod text;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use narrows_control::rate::LEAVES;
 use narrows_control::units::{Bytes, Rate, Span, Time};
@@ -111,12 +114,32 @@ pub struct FlowStatus {
 /// Passes snapshots from the control loop to readers.
 #[derive(Debug, Default)]
 pub struct Board {
-    latest: Mutex<Arc<Snapshot>>,
+    /// The latest snapshot, and how many there were.
+    latest: Mutex<(u64, Arc<Snapshot>)>,
+    published: Condvar,
+    /// A reader waits for the next snapshot.
+    next_wanted: AtomicBool,
     /// The loop publishes until these times (monotonic clock, ns), without and with flows.
     wanted: AtomicU64,
     flows_wanted: AtomicU64,
-    /// Requested rates of links that the loop has not applied yet.
-    rates: Mutex<BTreeMap<String, Rate>>,
+    /// Requests that the loop has not answered yet.
+    rates: Mutex<Vec<RateRequest>>,
+}
+
+/// A request for new rates of the links behind interfaces. The loop must answer it.
+#[derive(Debug)]
+pub struct RateRequest {
+    /// The rates, by interface.
+    pub rates: BTreeMap<String, Rate>,
+    answer: SyncSender<Result<(), String>>,
+}
+
+impl RateRequest {
+    /// Tells the client that the rates apply, or why none does.
+    pub fn answer(self, answer: Result<(), String>) {
+        // A client that no longer waits is not an error.
+        let _ = self.answer.try_send(answer);
+    }
 }
 
 /// The loop publishes for this long after a reader has looked.
@@ -130,22 +153,36 @@ impl Board {
 
     /// For the loop: publishes a snapshot.
     pub fn publish(&self, snapshot: Snapshot) {
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = (latest.0 + 1, Arc::new(snapshot));
+        self.next_wanted.store(false, Ordering::Relaxed);
+        self.published.notify_all();
     }
 
     /// For the loop: whether readers want `(a snapshot, its flows)` at this time.
     pub fn wanted(&self, now: Time) -> (bool, bool) {
         let until = |mark: &AtomicU64| mark.load(Ordering::Relaxed) > now.as_nanos();
-        (until(&self.wanted) || until(&self.flows_wanted), until(&self.flows_wanted))
+        let any = until(&self.wanted) || self.next_wanted.load(Ordering::Relaxed);
+        (any || until(&self.flows_wanted), until(&self.flows_wanted))
     }
 
-    /// Requests new rates for the links behind these interfaces.
-    pub fn request_rates(&self, rates: BTreeMap<String, Rate>) {
-        self.rates.lock().unwrap_or_else(PoisonError::into_inner).extend(rates);
+    /// Requests new rates for the links behind these interfaces, and waits for the loop's answer.
+    ///
+    /// # Errors
+    /// One line, if the loop refuses them or does not answer within `patience`.
+    pub fn request_rates(&self, rates: BTreeMap<String, Rate>, patience: Duration) -> Result<(), String> {
+        if self.latest().ports.is_empty() {
+            return Err("rates: found an agent that controls no port, expected a switch".into());
+        }
+        let (answer, answered) = sync_channel(1);
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).push(RateRequest { rates, answer });
+        answered
+            .recv_timeout(patience)
+            .unwrap_or_else(|_| Err("rates: the control loop does not answer; they may still apply".into()))
     }
 
-    /// For the loop: the rates that were requested since the last call.
-    pub fn take_rates(&self) -> BTreeMap<String, Rate> {
+    /// For the loop: the requests since the last call.
+    pub fn take_rates(&self) -> Vec<RateRequest> {
         std::mem::take(&mut *self.rates.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -153,7 +190,25 @@ impl Board {
     pub fn look(&self, now: Time, flows: bool) -> Arc<Snapshot> {
         let mark = if flows { &self.flows_wanted } else { &self.wanted };
         mark.fetch_max((now + INTEREST).as_nanos(), Ordering::Relaxed);
-        Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner))
+        self.latest()
+    }
+
+    /// For readers: the latest snapshot, which can be old.
+    pub fn latest(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner).1)
+    }
+
+    /// For readers: the next snapshot; `None` if the loop publishes none within `patience`. The loop publishes one
+    /// for all readers that wait.
+    pub fn fresh(&self, patience: Duration) -> Option<Arc<Snapshot>> {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = latest.0;
+        self.next_wanted.store(true, Ordering::Relaxed);
+        let (latest, _) = self
+            .published
+            .wait_timeout_while(latest, patience, |latest| latest.0 == before)
+            .unwrap_or_else(PoisonError::into_inner);
+        (latest.0 != before).then(|| Arc::clone(&latest.1))
     }
 }
 
@@ -162,15 +217,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loop_takes_the_latest_requested_rate_once() {
-        let board = Board::new();
-        for mbit in [50, 80] {
-            let rate = Rate::from_bits_per_sec(mbit * 1_000_000);
-            board.request_rates(BTreeMap::from([("eth1".to_owned(), rate)]));
+    fn the_loop_takes_a_request_for_rates_once_and_answers_it() {
+        let (board, patience) = (Board::new(), Duration::from_secs(3600));
+        let rates = BTreeMap::from([("eth1".to_owned(), Rate::from_bits_per_sec(80_000_000))]);
+        assert!(board.request_rates(rates.clone(), patience).is_err(), "there is no port");
+        board.publish(Snapshot { ports: vec![PortStatus::default()], ..Snapshot::default() });
+        for answer in [Ok(()), Err("no".to_owned())] {
+            let client = std::thread::spawn({
+                let (board, rates) = (Arc::clone(&board), rates.clone());
+                move || board.request_rates(rates, patience)
+            });
+            let mut taken = Vec::new();
+            while taken.is_empty() {
+                taken = board.take_rates();
+            }
+            assert!(board.take_rates().is_empty());
+            let [request] = <[RateRequest; 1]>::try_from(taken).unwrap();
+            assert_eq!(request.rates, rates);
+            request.answer(answer.clone());
+            assert_eq!(client.join().unwrap(), answer);
         }
-        let taken: Vec<_> = board.take_rates().into_iter().collect();
-        assert_eq!(taken, [("eth1".to_owned(), Rate::from_bits_per_sec(80_000_000))]);
-        assert!(board.take_rates().is_empty());
     }
 
     #[test]
@@ -185,5 +251,23 @@ mod tests {
         assert_eq!(board.wanted(now + INTEREST), (false, false));
         board.publish(Snapshot { flow_count: 7, ..Snapshot::default() });
         assert_eq!(board.look(now, false).flow_count, 7);
+    }
+
+    #[test]
+    fn a_waiting_reader_gets_the_next_snapshot_and_the_loop_publishes_it_once() {
+        let (board, now) = (Board::new(), Time::from_nanos(1_000_000_000));
+        board.publish(Snapshot { flow_count: 6, ..Snapshot::default() });
+        assert_eq!(board.fresh(Duration::ZERO), None);
+        let reader = std::thread::spawn({
+            let board = Arc::clone(&board);
+            move || board.fresh(Duration::from_secs(3600))
+        });
+        while !reader.is_finished() {
+            if board.wanted(now) == (true, false) {
+                board.publish(Snapshot { flow_count: 7, ..Snapshot::default() });
+            }
+        }
+        assert_eq!(reader.join().unwrap().map(|snapshot| snapshot.flow_count), Some(7));
+        assert_eq!(board.wanted(now), (false, false));
     }
 }

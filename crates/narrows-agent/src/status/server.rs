@@ -117,10 +117,12 @@ fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
     BufReader::new(&stream).take(REQUEST_MAX).read_line(&mut line)?;
     let request: Request = match serde_json::from_str(&line) {
         Ok(request) => request,
-        Err(error) => return writeln!(stream, "{}", serde_json::json!({ "error": error.to_string() })),
+        Err(error) => return refuse(&mut stream, &error.to_string()),
     };
-    if !request.rates.is_empty() {
-        board.request_rates(request.rates);
+    if !request.rates.is_empty()
+        && let Err(error) = board.request_rates(request.rates, PATIENCE)
+    {
+        return refuse(&mut stream, &error);
     }
     // The first look makes the loop publish. The snapshot that is on the board until then can be old.
     board.look(clock::now(), request.flows > 0);
@@ -136,4 +138,8 @@ fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
             None => return Ok(()),
         }
     }
+}
+
+fn refuse(stream: &mut UnixStream, error: &str) -> io::Result<()> {
+    writeln!(stream, "{}", serde_json::json!({ "error": error }))
 }

@@ -4,6 +4,7 @@ mod start;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 use std::rc::Rc;
@@ -27,7 +28,7 @@ use crate::dataplane::program::{self, Attachment};
 use crate::dataplane::slots::announced_slot;
 use crate::events;
 use crate::htb::{self, Htb, LeafStats};
-use crate::status::Snapshot;
+use crate::status::{RateRequest, Snapshot};
 
 /// How often the interfaces are checked.
 const LOOK_FOR_INTERFACES: Span = Span::from_secs(1);
@@ -46,6 +47,9 @@ const UNCONFIRMED_MIN: u32 = brf::UNCONFIRMED_MIN as u32;
 const UNCONFIRMED_IN_FLOOD: u32 = 8;
 /// A flood is over when no flow was refused for this long.
 const FLOOD_OVER: Span = Span::from_secs(1);
+
+/// Rates that a link can be set to, bytes/s: from the least rate of one HTB class to 1 Tbit/s.
+const LINK_RATES: RangeInclusive<u64> = 1_500..=125_000_000_000;
 
 /// A controlled port with its queue.
 struct Controlled {
@@ -72,6 +76,15 @@ struct Controlled {
 }
 
 impl Controlled {
+    /// Sets the rate of the link, and the classes accordingly.
+    fn set_link(&mut self, rate: Rate) -> Result<(), htb::Error> {
+        self.htb.set_link(rate)?;
+        if self.capacity.is_some() {
+            self.capacity = Some(self.framing.l3(rate));
+        }
+        self.give_classes()
+    }
+
     /// Sets HTB's classes. Until the controller has learned of a slower link, or has measured it, the classes
     /// get proportionally less: HTB gives a class its own rate regardless of its parent's.
     fn give_classes(&mut self) -> Result<(), htb::Error> {
@@ -166,7 +179,7 @@ impl Runner {
     /// One turn of the loop.
     fn turn(&mut self, services: &Services) -> Result<(), Failure> {
         self.look_for_interfaces()?;
-        self.set_rates(services.board.take_rates())?;
+        self.set_rates(services.board.take_rates());
         let now = self.refresh()?;
         while let Some(message) = self.link.as_ref().and_then(Link::try_recv) {
             self.apply_message(now, &message);
@@ -293,26 +306,54 @@ impl Runner {
         Ok(())
     }
 
-    /// Sets new rates of links.
-    fn set_rates(&mut self, rates: BTreeMap<String, Rate>) -> Result<(), Failure> {
+    /// Sets new rates of links and answers the requests. A refused request changes nothing.
+    fn set_rates(&mut self, requests: Vec<RateRequest>) {
+        for request in requests {
+            let checked = self.check_rates(&request.rates);
+            let answer = checked.and_then(|()| {
+                request.rates.iter().try_for_each(|(interface, rate)| self.set_rate(interface, *rate))
+            });
+            if let Err(error) = &answer {
+                tracing::warn!(event = "rate-refused", error);
+            }
+            request.answer(answer);
+        }
+    }
+
+    fn check_rates(&self, rates: &BTreeMap<String, Rate>) -> Result<(), String> {
         for (interface, rate) in rates {
-            let found = self.ports.iter_mut().zip(self.switch.ports_mut());
-            let Some((port, core)) = found.into_iter().find(|(port, _)| port.interface == interface) else {
-                tracing::warn!(event = "rate-refused", port = interface, "no controlled port of this name");
-                continue;
+            let Some(port) = self.ports.iter().find(|port| port.interface == *interface) else {
+                let known: Vec<_> = self.ports.iter().map(|port| port.interface.as_str()).collect();
+                let known = known.join(", ");
+                return Err(format!("rates: found {interface:?}, expected a controlled port: {known}"));
             };
             if !port.shaped {
-                tracing::warn!(event = "rate-refused", port = interface, "its capacity is measured");
-                continue;
+                return Err(format!("rates.{interface}: found a port whose capacity is measured"));
             }
-            port.htb.set_link(rate)?;
-            if port.capacity.is_some() {
-                port.capacity = Some(port.framing.l3(rate));
-                core.counters.capacity = port.capacity;
+            let found = rate.as_bytes_per_sec();
+            if !LINK_RATES.contains(&found) {
+                let (least, most) = LINK_RATES.into_inner();
+                return Err(format!(
+                    "rates.{interface}: found {found}, expected from {least} to {most} bytes/s"
+                ));
             }
-            port.give_classes()?;
-            tracing::info!(event = "rate-set", port = interface, value = rate.as_bytes_per_sec());
         }
+        Ok(())
+    }
+
+    fn set_rate(&mut self, interface: &str, rate: Rate) -> Result<(), String> {
+        let mut found = self.ports.iter_mut().zip(self.switch.ports_mut());
+        let Some((port, core)) = found.find(|(port, _)| port.interface == interface) else { return Ok(()) };
+        let before = port.htb.link();
+        if let Err(error) = port.set_link(rate) {
+            // If this fails too, the interface is gone, which is noticed soon.
+            let _ = port.set_link(before);
+            return Err(format!("rates.{interface}: the kernel refuses it: {error}"));
+        }
+        if port.capacity.is_some() {
+            core.counters.capacity = port.capacity;
+        }
+        tracing::info!(event = "rate-set", port = interface, value = rate.as_bytes_per_sec());
         Ok(())
     }
 
@@ -365,6 +406,7 @@ impl Runner {
         }
     }
 
+    /// Publishes the state if a reader wants it.
     fn show(&mut self, services: &Services, now: Time) {
         let (wanted, with_flows) = services.board.wanted(now);
         if wanted {

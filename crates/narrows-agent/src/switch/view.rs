@@ -136,6 +136,7 @@ pub(super) fn counters(counters: &Counters) -> Vec<(String, u64)> {
         ("syns", counters.syns),
         ("watchdog", counters.watchdog),
         ("syn_policed", counters.syn_policed),
+        ("implausible", counters.implausible),
         ("unconfirmed", u64::from(counters.unconfirmed)),
     ]
     .map(|(name, value)| (name.to_owned(), value))

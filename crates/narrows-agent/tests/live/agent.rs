@@ -33,16 +33,22 @@ impl Agent {
     /// Starts an agent and waits until it is ready. `config` lacks the name, which is added to its first
     /// table.
     pub(crate) fn start(role: &'static str, config: &str) -> Agent {
+        let mut agent = Agent::launch(role, config);
+        agent.wait_until_ready();
+        agent
+    }
+
+    /// Starts an agent. It has no metrics unless `config` has a table for them.
+    pub(crate) fn launch(role: &'static str, config: &str) -> Agent {
         let name = format!("live{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("agent.toml");
         let head = format!("[{role}]\n");
         let config = config.replacen(&head, &format!("{head}name = \"{name}\"\n"), 1);
-        fs::write(&path, config + "[metrics]\nenabled = false\n").expect("a file");
+        let metrics = if config.contains("[metrics]") { "" } else { "[metrics]\nenabled = false\n" };
+        fs::write(&path, config + metrics).expect("a file");
         let child = spawn(role, &path, &folder);
-        let mut agent = Agent { name, config: path, role, child, folder };
-        agent.wait_until_ready();
-        agent
+        Agent { name, config: path, role, child, folder }
     }
 
     /// The switch of a star whose port has this rate; `more` is added to `[switch]`, `tail` at the end.
@@ -70,7 +76,7 @@ impl Agent {
     }
 
     /// Names of congestion control algorithms are global to the machine: wait for another sender to end.
-    fn wait_until_ready(&mut self) {
+    pub(crate) fn wait_until_ready(&mut self) {
         let begun = clock::now();
         while self.status(0).is_none_or(|s| s.role != self.role) {
             let log = self.log();

@@ -9,6 +9,7 @@ use narrows_control::feedback::checksum;
 use super::net::Net;
 
 pub(crate) const SYN: u8 = 0x02;
+pub(crate) const RST: u8 = 0x04;
 pub(crate) const ACK: u8 = 0x10;
 /// The option that asks for feedback.
 pub(crate) const ASKS: [u8; 8] = [1, 1, 253, 6, 0x4e, 0x57, 0xff, 0xff];
@@ -23,8 +24,14 @@ pub(crate) struct Port {
 impl Port {
     /// Opens it at `interface` of `host`, whose cable ends at the host of that name.
     pub(crate) fn open(net: &Net, host: &str, interface: &str) -> Port {
-        let socket = net.inside(host, || packet_socket(interface)).expect("a packet socket");
-        Port { socket, from: mac(net, host, interface), to: mac(net, interface, host) }
+        Port::toward(net, (host, interface), (interface, host))
+    }
+
+    /// Opens it at an interface of a host, (host, interface). Its frames have the address of another interface, for a
+    /// host behind a bridge.
+    pub(crate) fn toward(net: &Net, at: (&str, &str), to: (&str, &str)) -> Port {
+        let socket = net.inside(at.0, || packet_socket(at.1)).expect("a packet socket");
+        Port { socket, from: mac(net, at.0, at.1), to: mac(net, to.0, to.1) }
     }
 
     /// Sends an IPv4 datagram.

@@ -1,5 +1,7 @@
 //! The switch's eBPF program, run in the kernel on single packets (BPF_PROG_TEST_RUN). Needs root.
 
+mod forged;
 mod life;
+mod real;
 mod rig;
 mod stamping;

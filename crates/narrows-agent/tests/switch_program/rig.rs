@@ -79,6 +79,11 @@ impl Rig {
     pub(crate) fn send(&self, port: u8, packet: &Packet) -> TestRun {
         self.send_bytes(port, 0, &packet.bytes())
     }
+    /// Sends a packet that arrived at an interface.
+    pub(crate) fn send_from(&self, ingress: u32, port: u8, packet: &Packet) -> TestRun {
+        let leaves = self.ifindex[usize::from(port)];
+        self.switch.try_packet_from(ingress, leaves, 0, &packet.bytes()).unwrap()
+    }
     pub(crate) fn send_bytes(&self, port: u8, gso: u32, packet: &[u8]) -> TestRun {
         self.switch.try_packet(self.ifindex[usize::from(port)], gso, packet).unwrap()
     }
@@ -143,7 +148,9 @@ pub(crate) struct Packet {
     pub(crate) shape: Shape,
     pub(crate) reversed: bool,
     pub(crate) sport: u16,
+    /// Sequence number; a SYN has the number before it.
     pub(crate) seq: u32,
+    pub(crate) ack: u32,
     pub(crate) flags: u8,
     pub(crate) options: Vec<u8>,
     pub(crate) payload: usize,
@@ -157,6 +164,7 @@ impl Packet {
             reversed: false,
             sport,
             seq: 1000,
+            ack: 1000,
             flags: ACK,
             options: stamps(10, 20),
             payload: 0,
@@ -173,6 +181,10 @@ impl Packet {
     }
     pub(crate) fn seq(mut self, seq: u32) -> Self {
         self.seq = seq;
+        self
+    }
+    pub(crate) fn ack(mut self, ack: u32) -> Self {
+        self.ack = ack;
         self
     }
     pub(crate) fn options(mut self, options: &[u8]) -> Self {
@@ -233,8 +245,8 @@ impl Packet {
         let mut tcp = Vec::new();
         tcp.extend(sport.to_be_bytes());
         tcp.extend(dport.to_be_bytes());
-        tcp.extend(self.seq.to_be_bytes());
-        tcp.extend([0, 0, 0, 1]);
+        tcp.extend(self.seq.wrapping_sub(u32::from(self.flags & SYN != 0)).to_be_bytes());
+        tcp.extend(self.ack.to_be_bytes());
         tcp.extend([
             self.doff.unwrap_or((5 + self.options.len() / 4) as u8) << 4,
             self.flags,

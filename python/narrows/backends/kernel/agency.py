@@ -131,8 +131,10 @@ class Agency:
                 continue
             try:
                 with self._connect(agent, {"rates": what}, _PATIENCE_SECONDS) as lines:
-                    lines.readline()
-            except OSError as error:
+                    answer = json.loads(lines.readline())
+                if "error" in answer:
+                    self.complaints.append(f"a change of rate was refused ({answer['error']})")
+            except (OSError, ValueError) as error:
                 self.complaints.append(f"a change of rate failed ({error})")
         for agent in self.agents:
             if agent.outages:  # a stopped process does not handle SIGTERM

@@ -118,7 +118,7 @@ function show(s) {
 function happened(events) {
   const list = $("events");
   for (const e of events) {
-    const bad = /down|gone|congestion|refused/.test(e.kind), good = /up|new|clear/.test(e.kind);
+    const bad = e.severity !== "info", good = /up|new|clear/.test(e.kind);
     const li = node("li", undefined, bad ? "bad" : good ? "good" : "");
     li.append(node("time", new Date(1000 * e.time).toLocaleTimeString("en-GB")), node("span", e.kind, "kind"), node("span", e.text));
     list.prepend(li);

@@ -112,6 +112,8 @@ impl Runner {
         runner.switch.start(now, &mut runner.asked);
         runner.carry_out()?;
         runner.publish_grants(now);
+        // Before the first reader can connect.
+        services.board.publish(runner.snapshot(now, false));
         Ok(runner)
     }
 }

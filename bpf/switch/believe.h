@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which packets of a flow are believed. A host that is not on the flow's path can send packets with
+ * the addresses and ports of both ends, but it has to guess sequence numbers (RFC 5961). A slot keeps
+ * four numbers: for each direction the end of its data, and the number up to which the other end has
+ * acknowledged it. A packet is believed if its sequence number and its acknowledgement number are
+ * both near these. All other packets change only a counter.
+ *
+ * The numbers follow real traffic. If they are wrong (packets took another path, or this program
+ * did not run for a while), real packets are not believed. After a pause in the believed packets of a
+ * direction, a few consecutive packets give new numbers.
+ */
+#ifndef NRW_BELIEVE_H
+#define NRW_BELIEVE_H
+
+#include "slot.h"
+
+/* A gap in the data up to this size can be a loss before this switch. */
+#define NRW_AHEAD		(1U << 22)
+/* Data that is sent again although its acknowledgement passed here (a spurious retransmission). */
+#define NRW_LATE		(1U << 20)
+/* The data's acknowledgement number may skip so much. */
+#define NRW_ACK_STEP		(1U << 20)
+/* For everything else: reordered ACKs, a gap in the reverse direction. */
+#define NRW_NEAR		(1U << 16)
+/* More is not in flight: 10 Gbit/s for 0.2 s. */
+#define NRW_FLIGHT		(1U << 28)
+/* New numbers are learned after a pause of this length, from so many packets. */
+#define NRW_PAUSE_US		250000
+#define NRW_LEARN		4
+/* Another interface is believed after so many packets. */
+#define NRW_MOVE		8
+#define NRW_MOVE_US		100000
+
+/* `value` is in [from, to]. Serial arithmetic (RFC 9293). */
+static __always_inline int nrw_within(__u32 value, __u32 from, __u32 to)
+{
+	return value - from <= to - from;
+}
+
+static __always_inline __u32 nrw_end(const struct nrw_packet *p)
+{
+	return p->seq + p->payload + (p->flags & NRW_TCP_FIN);
+}
+
+/* The acknowledged number, or a bound of it if the acknowledgements did not pass here. */
+static __always_inline __u32 nrw_oldest(__u32 acked, __u32 next)
+{
+	return next - acked <= NRW_FLIGHT ? acked : next - NRW_FLIGHT;
+}
+
+/* The end of the reverse direction's data: as it was seen here, or as the data acknowledges it. */
+static __always_inline __u32 nrw_reverse_end(const struct nrw_slot *slot)
+{
+	__u32 sent = slot->ack_sent, next = slot->reverse_next;
+
+	return next - sent <= NRW_FLIGHT ? next : sent;
+}
+
+/* The slot begins with this SYN-ACK. */
+static __always_inline void nrw_number_answered(struct nrw_slot *slot, const struct nrw_here *h, int by_receiver)
+{
+	const struct nrw_packet *p = h->packet;
+	__u32 after = p->seq + 1 + p->payload;
+
+	slot->seq_next = by_receiver ? after : p->ack;
+	slot->ack_sent = by_receiver ? p->ack : p->seq + 1;
+	slot->acked = slot->seq_seen = by_receiver ? p->seq + 1 : p->ack;
+	slot->reverse_next = by_receiver ? p->ack : after;
+	if (by_receiver)
+		slot->data_if = h->skb->ingress_ifindex;
+	else
+		slot->reverse_if = h->skb->ingress_ifindex;
+}
+
+/* The slot begins with this data, of which an unknown amount is in flight. */
+static __always_inline void nrw_number_adopted(struct nrw_slot *slot, const struct nrw_here *h)
+{
+	const struct nrw_packet *p = h->packet;
+
+	slot->seq_next = slot->seq_seen = p->seq;
+	slot->acked = p->seq - NRW_AHEAD;
+	slot->ack_sent = slot->reverse_next = p->ack;
+	slot->data_if = h->skb->ingress_ifindex;
+}
+
+/*
+ * A packet that is not believed, of a direction without believed ones for a while. Returns whether
+ * it is the last one that is needed. One that does not continue the others takes one away, so a few
+ * forged packets between real ones only delay it.
+ */
+static __always_inline int nrw_learn(__u32 *next, __u8 *n, const struct nrw_packet *p)
+{
+	if (*n && p->seq - *next > NRW_NEAR) {
+		(*n)--;
+		return 0;
+	}
+	*next = nrw_end(p);
+	if (++*n < NRW_LEARN)
+		return 0;
+	*n = 0;
+	return 1;
+}
+
+/* The data acknowledges numbers that the other end has sent. */
+static __always_inline int nrw_acks_reverse(const struct nrw_slot *slot, const struct nrw_packet *p)
+{
+	return nrw_within(p->ack, slot->ack_sent - NRW_NEAR, nrw_reverse_end(slot) + NRW_ACK_STEP);
+}
+
+static __always_inline int nrw_learn_data(struct nrw_here *h, struct nrw_slot *slot)
+{
+	const struct nrw_packet *p = h->packet;
+	int reverse_is_known = slot->reverse_us && h->now_us - slot->reverse_us <= NRW_PAUSE_US;
+
+	if (reverse_is_known && !nrw_acks_reverse(slot, p))
+		return 0;
+	if (!p->payload || (p->flags & (NRW_TCP_RST | NRW_TCP_FIN)) || h->now_us - slot->data_us <= NRW_PAUSE_US ||
+	    !nrw_learn(&slot->learn_data, &slot->learn_data_n, p))
+		return 0;
+	slot->seq_next = p->seq;
+	slot->acked = p->seq - NRW_AHEAD;
+	slot->ack_sent = p->ack;
+	return 1;
+}
+
+/* Its acknowledgement must be of data that passed here. */
+static __always_inline int nrw_learn_reverse(struct nrw_here *h, struct nrw_slot *slot)
+{
+	const struct nrw_packet *p = h->packet;
+	__u32 next = slot->seq_next;
+
+	if (!(p->flags & NRW_TCP_ACK) || (p->flags & (NRW_TCP_RST | NRW_TCP_FIN)) ||
+	    (slot->reverse_us && h->now_us - slot->reverse_us <= NRW_PAUSE_US) || next - p->ack > NRW_FLIGHT ||
+	    !nrw_learn(&slot->learn_reverse, &slot->learn_reverse_n, p))
+		return 0;
+	slot->seq_seen = next;
+	slot->acked = p->ack;
+	slot->reverse_next = p->seq;
+	return 1;
+}
+
+/* Where the data's RST and FIN must come from: where its believed packets come from. */
+static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slot *slot)
+{
+	/* The lower half is enough. Packets of this host, and those of a software path, have none. */
+	__u16 from = h->skb->ingress_ifindex;
+
+	if (!from || slot->data_if == from)
+		return 1;
+	if (slot->data_if && (slot->data_if_new != from || ++slot->data_if_n < NRW_MOVE)) {
+		if (slot->data_if_new != from)
+			slot->data_if_n = 0;
+		slot->data_if_new = from;
+		return 0;
+	}
+	slot->data_if = from;
+	slot->data_if_n = 0;
+	return 1;
+}
+
+/*
+ * Where the reverse direction comes from. Two paths at a time are possible, but only one of them is
+ * believed, until it has been silent for a while.
+ */
+static __always_inline int nrw_reverse_interface(struct nrw_here *h, struct nrw_slot *slot)
+{
+	__u32 from = h->skb->ingress_ifindex;
+
+	if (!from || slot->reverse_if == from)
+		return 1;
+	if (slot->reverse_if) {
+		if (slot->reverse_if_new != from)
+			slot->reverse_if_n = 0;
+		slot->reverse_if_new = from;
+		if (slot->reverse_if_n < NRW_MOVE)
+			slot->reverse_if_n++;
+		if (slot->reverse_if_n < NRW_MOVE || h->now_us - slot->reverse_us <= NRW_MOVE_US)
+			return 0;
+	}
+	slot->reverse_if = from;
+	slot->reverse_if_n = 0;
+	return 1;
+}
+
+/*
+ * RFC 5961, section 3.2: the receiver of a RST ends the connection only for the exact number. It is
+ * the end of the data, or what the other end expects.
+ */
+static __always_inline int nrw_exact(__u32 seq, __u32 next, __u32 expected)
+{
+	return seq == next || seq == expected;
+}
+
+/* A packet of the data direction. */
+static __always_inline int nrw_believe_data(struct nrw_here *h, struct nrw_slot *slot)
+{
+	const struct nrw_packet *p = h->packet;
+	__u32 next = slot->seq_next, sent = slot->ack_sent;
+	int ends = p->flags & (NRW_TCP_RST | NRW_TCP_FIN);
+
+	/*
+	 * Data in order needs no number that the other direction writes. Its cache line stays with
+	 * the other CPU.
+	 */
+	if (p->seq != next || !nrw_within(p->ack, sent - NRW_NEAR, sent + NRW_NEAR) || ends) {
+		__u32 acked = slot->acked;
+
+		if (!nrw_within(p->seq, nrw_oldest(acked, next) - NRW_LATE, next + NRW_AHEAD))
+			return nrw_learn_data(h, slot);
+		if ((p->flags & NRW_TCP_ACK) && !nrw_acks_reverse(slot, p))
+			return nrw_learn_data(h, slot);
+		if ((p->flags & NRW_TCP_RST) && !nrw_exact(p->seq, next, acked))
+			return 0;
+	}
+	if (!nrw_data_interface(h, slot) && ends)
+		return 0;
+	if ((p->flags & NRW_TCP_ACK) && (__s32)(p->ack - sent) > 0)
+		slot->ack_sent = p->ack;
+	return 1;
+}
+
+/* A packet of the other direction. */
+static __always_inline int nrw_believe_reverse(struct nrw_here *h, struct nrw_slot *slot)
+{
+	const struct nrw_packet *p = h->packet;
+	__u32 next = slot->seq_seen, acked = slot->acked, sent = slot->ack_sent, theirs = nrw_reverse_end(slot);
+
+	/* The first line changes with every data packet. It is read once per flight. */
+	if ((__s32)(p->ack - next) > 0)
+		next = slot->seq_next;
+	if (!nrw_within(p->seq, sent - NRW_NEAR, theirs + NRW_NEAR) ||
+	    ((p->flags & NRW_TCP_ACK) && !nrw_within(p->ack, nrw_oldest(acked, next) - NRW_NEAR, next))) {
+		if (!nrw_learn_reverse(h, slot))
+			return 0;
+		next = slot->seq_seen;
+		acked = p->ack;
+		theirs = p->seq;
+	}
+	if ((p->flags & NRW_TCP_RST) && !nrw_exact(p->seq, theirs, sent))
+		return 0;
+	if (!nrw_reverse_interface(h, slot))
+		return 0;
+	slot->seq_seen = next;
+	if ((p->flags & NRW_TCP_ACK) && (__s32)(p->ack - acked) > 0)
+		slot->acked = p->ack;
+	if ((__s32)(nrw_end(p) - theirs) > 0)
+		slot->reverse_next = nrw_end(p);
+	slot->reverse_us = h->now_us;
+	return 1;
+}
+
+#endif

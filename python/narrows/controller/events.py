@@ -1,0 +1,130 @@
+"""The events of the page and of the log. Changes that alternate quickly are merged into one event.
+
+The first changes of a subject, such as a port, appear at once. Further ones are counted, and appear as one
+event when the subject has not changed for `HOLD_NS`, or after `SUMMARY_NS` if it goes on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from narrows.controller import view
+from narrows.controller.messages import Note
+
+SECOND = 1_000_000_000
+HOLD_NS = 60 * SECOND
+SUMMARY_NS = 300 * SECOND
+"""With both, a port that flaps for hours adds at most 180 events an hour."""
+EVENTS_KEPT = 1000
+_AT_ONCE = {"host": 8}
+"""Changes that appear at once. The default is two: the begin of congestion and its end."""
+_SUBJECTS: dict[str, tuple[str, ...]] = {
+    "congestion": ("agent", "port"),
+    "clear": ("agent", "port"),
+    "port": ("switch", "port"),
+    "link": ("a", "b"),
+    "switch": ("switch",),
+    "agent": ("agent",),
+    "host": ("switch", "port"),
+}
+"""The data that name the subject of an event, by the first word of its kind."""
+_ERRORS = {"switch-down", "link-down", "agent-down"}
+_WARNINGS = {"congestion", "port-down", "host-moved", "agent-refused"}
+Severity = Literal["info", "warning", "error"]
+
+
+def severity(kind: str) -> Severity:
+    """How serious an event is: `error` if a part of the network is not controlled or not connected."""
+    return "error" if kind in _ERRORS else "warning" if kind in _WARNINGS else "info"
+
+
+_ORDER: tuple[Severity, ...] = ("info", "warning", "error")
+
+
+def _subject(note: Note) -> tuple[str, ...]:
+    first = note.kind.partition("-")[0]
+    group = "congestion" if first == "clear" else first
+    return (group, *(str(note.data.get(name)) for name in _SUBJECTS.get(first, ())))
+
+
+@dataclass(slots=True)
+class _Episode:
+    """The changes of a subject without a pause."""
+
+    last_ns: int
+    shown: int = 0
+    merged: int = 0
+    since_ns: int = 0
+    note: Note | None = None
+    worst: Severity = "info"
+
+
+class Events:
+    """Numbers events, and keeps the last thousand."""
+
+    def __init__(self) -> None:
+        self.kept: deque[view.Event] = deque(maxlen=EVENTS_KEPT)
+        self._number = 0
+        self._episodes: dict[tuple[str, ...], _Episode] = {}
+
+    def add(self, now_ns: int, unix_s: float, note: Note) -> list[view.Event]:
+        """Handles a change, and returns the new events.
+
+        Args:
+            now_ns: monotonic time.
+            unix_s: the same time of the calendar.
+            note: the change.
+        """
+        subject = _subject(note)
+        new = self.tick(now_ns, unix_s)
+        episode = self._episodes.setdefault(subject, _Episode(now_ns))
+        episode.last_ns = now_ns
+        if episode.shown < _AT_ONCE.get(subject[0], 2):
+            episode.shown += 1
+            return [*new, self._keep(unix_s, note, severity(note.kind), 1, 0.0)]
+        if episode.merged == 0:
+            episode.since_ns, episode.worst = now_ns, "info"
+        episode.merged += 1
+        episode.note = note
+        episode.worst = max(episode.worst, severity(note.kind), key=_ORDER.index)
+        return new
+
+    def tick(self, now_ns: int, unix_s: float) -> list[view.Event]:
+        """Returns the merged events of subjects that have become quiet, or have changed for too long."""
+        new = []
+        for subject, episode in list(self._episodes.items()):
+            is_over = now_ns - episode.last_ns >= HOLD_NS
+            if episode.merged and (is_over or now_ns - episode.since_ns >= SUMMARY_NS):
+                new.append(self._summary(unix_s, episode))
+            if is_over:
+                del self._episodes[subject]
+        return new
+
+    def next_timer_ns(self) -> int | None:
+        """Time of the next call of `tick`."""
+        times = [
+            min(episode.last_ns + HOLD_NS, episode.since_ns + SUMMARY_NS)
+            if episode.merged
+            else episode.last_ns + HOLD_NS
+            for episode in self._episodes.values()
+        ]
+        return min(times, default=None)
+
+    def _summary(self, unix_s: float, episode: _Episode) -> view.Event:
+        assert episode.note is not None
+        count, seconds = episode.merged, (episode.last_ns - episode.since_ns) / SECOND
+        episode.merged = 0
+        if count == 1:
+            return self._keep(unix_s, episode.note, severity(episode.note.kind), 1, 0.0)
+        text = f"{episode.note.text} ({count} changes in {seconds:.0f} s)"
+        note = Note(episode.note.kind, text, episode.note.data)
+        return self._keep(unix_s, note, episode.worst, count, seconds)
+
+    def _keep(self, unix_s: float, note: Note, severity: Severity, count: int, seconds: float) -> view.Event:
+        self._number += 1
+        fields: dict[str, Any] = {"kind": note.kind, "text": note.text, "severity": severity}
+        event = view.Event(id=self._number, time=unix_s, count=count, seconds=seconds, **fields)
+        self.kept.append(event)
+        return event

@@ -1,0 +1,65 @@
+"""Bounds for strangers: connections by address, and lines of the log."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+
+_LINES, _INTERVAL_S = 10, 10.0
+
+
+class Gate:
+    """Counts connections.
+
+    Args:
+        most: largest number of connections.
+        most_each: largest number of connections from one address.
+    """
+
+    def __init__(self, most: int, most_each: int) -> None:
+        self._most, self._most_each = most, most_each
+        self._lock = threading.Lock()
+        self._by_address: Counter[str] = Counter()
+
+    def enter(self, address: str) -> bool:
+        """Adds a connection unless there are too many."""
+        with self._lock:
+            if self._by_address.total() >= self._most or self._by_address[address] >= self._most_each:
+                return False
+            self._by_address[address] += 1
+            return True
+
+    def leave(self, address: str) -> None:
+        """Removes a connection."""
+        with self._lock:
+            self._by_address[address] -= 1
+            if self._by_address[address] <= 0:
+                del self._by_address[address]
+
+
+class Warnings:
+    """Logs at most ten lines in ten seconds, and then the number of those that it left out."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._lock = threading.Lock()
+        self._since_s = -_INTERVAL_S
+        self._logged = self._left_out = 0
+
+    def warn(self, text: str, *values: object) -> None:
+        """Logs a warning, unless there were too many."""
+        with self._lock:
+            now_s = time.monotonic()
+            left_out = 0
+            if now_s - self._since_s >= _INTERVAL_S:
+                left_out, self._left_out = self._left_out, 0
+                self._since_s, self._logged = now_s, 0
+            self._logged += 1
+            if self._logged > _LINES:
+                self._left_out += 1
+                return
+        if left_out:
+            self._log.warning("%d similar warnings were left out", left_out)
+        self._log.warning(text, *values)
