@@ -40,7 +40,7 @@ static __always_inline void nrw_update_aggregation(struct nrw_bbr *s, const stru
 		s->extra_acked[s->extra_acked_bin & 1] = extra;
 }
 
-/* The part of the window that covers it. */
+/* The part of the window that covers this silence. */
 static __always_inline __u32 nrw_aggregation_cwnd(const struct nrw_bbr *s)
 {
 	if (!s->full_bw_reached)

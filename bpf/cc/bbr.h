@@ -27,7 +27,7 @@ static __always_inline void nrw_begin(struct nrw_bbr *s, struct tcp_sock *tp)
 	nrw_begin_epoch(s, now);
 	nrw_update_gains(s);
 	/*
-	 * The kernel's BBR does this by cmpxchg(), so that it does not undo a concurrent
+	 * The kernel's BBR writes this field by cmpxchg(), so that it does not undo a concurrent
 	 * setsockopt. Programs have no such operation. The write could undo SK_PACING_FQ. TCP then
 	 * paces by itself, in addition to the fq qdisc.
 	 */
@@ -78,7 +78,8 @@ static __always_inline void nrw_on_ack(struct sock *sk, const struct rate_sample
 
 	if (!s) {
 		/*
-		 * There was no memory for the state. The window does not change until there is memory.
+		 * There was no memory for the state. The window does not change until the state can
+		 * be allocated.
 		 * The connection then starts again.
 		 */
 		s = bpf_sk_storage_get(&nrw_bbrs, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
@@ -108,8 +109,8 @@ void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 }
 
 /*
- * Before Linux 6.10. The agent sets it as cong_control there. The verifier sees only the one that
- * is set.
+ * Before Linux 6.10. On such kernels, the agent sets this function as cong_control. The verifier
+ * sees only the one that is set.
  */
 SEC("struct_ops")
 void BPF_PROG(nrw_cong_control_two, struct sock *sk, const struct rate_sample *rs)

@@ -31,8 +31,8 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 	age = at - s[0].at;
 	if (age > window) {
 		/*
-		 * the best sample has left the window: the others move up, twice if the next one
-		 * has left as well
+		 * the best sample has left the window: the others move up by one place, or by two
+		 * places if the second best has left as well
 		 */
 		s[0] = s[1];
 		s[1] = s[2];

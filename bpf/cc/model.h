@@ -125,7 +125,7 @@ static __always_inline __u32 nrw_inflight(const struct nrw_bbr *s, const struct 
 
 /*
  * Packets in the network when the next packet departs. With pacing, some of those in flight have
- * not left the host. If more in flight is wanted, the next burst counts as sent.
+ * not left the host. If the caller wants more data in flight, the next burst counts as sent.
  */
 static __always_inline __u32 nrw_in_network(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 in_flight)
 {

@@ -106,7 +106,7 @@ static __always_inline void nrw_check_drain(struct nrw_bbr *s, struct tcp_sock *
 
 	if (s->mode == NRW_STARTUP && s->full_bw_reached) {
 		s->mode = NRW_DRAIN;
-		/* BBR itself does not use it */
+		/* BBR itself does not use this value */
 		tp->snd_ssthresh = fits;
 	}
 	if (s->mode == NRW_DRAIN && nrw_in_network(s, tp, nrw_in_flight(tp)) <= fits)

@@ -87,7 +87,7 @@ struct nrw_bbr {
 	__u8 lt_use_bw;
 	__u8 counted;		/* is counted in nrw_cc_facts.connections */
 	__u8 probe_lost;	/* the last probing phase lost packets */
-	__u8 has_slowed;	/* the next two fields are valid */
+	__u8 has_slowed;	/* whether the next two fields are valid */
 	__u32 slowed_from;	/* nrw_old: samples of packets that were sent when delivered was from this value ... */
 	__u32 slowed_until;	/* ... to this value are ProbeRTT's and do not show the path's capacity */
 	__u32 lt_bw;

@@ -14,7 +14,8 @@
 
 /*
  * listen() was called. The kernel saves the SYN for repeated SYN-ACKs and for the accepted socket,
- * which inherits the flag. A listener that is older than the program has neither.
+ * which inherits the flag. A listener that is older than the program has neither the flag nor a
+ * saved SYN.
  */
 static __always_inline void nrw_answer_syns(struct bpf_sock_ops *ctx)
 {

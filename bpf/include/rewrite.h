@@ -66,8 +66,8 @@ static __always_inline int nrw_grow_ip(struct __sk_buff *skb, const struct nrw_p
 }
 
 /*
- * Inserts the option in front of the others, as an END would hide what follows it. Only for packets
- * for which nrw_has_room() is true and that have no payload.
+ * Inserts the option in front of the others, as an END would hide what follows it. Call it only for
+ * packets without payload for which nrw_has_room() is true.
  */
 static __always_inline enum nrw_written nrw_insert(struct __sk_buff *skb, const struct nrw_packet *p, __u16 code)
 {

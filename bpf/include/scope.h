@@ -6,7 +6,7 @@
 #ifndef NRW_SCOPE_H
 #define NRW_SCOPE_H
 
-/* 0: every namespace. Otherwise only those in the map. */
+/* 0: every namespace. Otherwise the program applies only to the namespaces in the map. */
 const volatile __u32 nrw_scoped = 0;
 
 struct {

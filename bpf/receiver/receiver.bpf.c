@@ -51,8 +51,8 @@ static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Payload of the packet that is being written. In this callback skb_len includes the header, unlike
- * in the question before.
+ * Payload of the packet that is being written. In this callback skb_len includes the header. In the
+ * callback that reserves room, it does not.
  */
 static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
 {

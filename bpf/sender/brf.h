@@ -201,7 +201,7 @@ static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock 
 		return;
 	}
 	/*
-	 * No feedback arrives while nothing is sent, so this time does not count as silence
+	 * No feedback arrives while the host sends nothing, so this time does not count as silence
 	 * (congestion/network/brf.rs, on_restart).
 	 */
 	conn->feedback_us = nrw_min(conn->feedback_us + idle, now);

@@ -60,7 +60,7 @@ struct nrw_conn {
 	/*
 	 * From the programs that see headers to the congestion control, in one word, because the
 	 * padding's program runs without the socket's lock. If two rates arrive at the same time,
-	 * the later one stays. A lost rate is delayed by one ACK.
+	 * the later one stays. The other rate is lost, and the next ACK brings a new one.
 	 */
 	__u32 word;
 	__u8 possible;		/* the handshake carried the option */

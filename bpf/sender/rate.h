@@ -22,13 +22,13 @@ static __always_inline __u64 nrw_segments_in(const struct tcp_sock *tp, __u64 se
 	return us ? segments * nrw_packet_bytes(tp) * 1000000 / us : nrw_max_rate;
 }
 
-/* Missing feedback does not reduce the rate below this (BRF-92). */
+/* The lowest rate that missing feedback can cause (BRF-92). */
 static __always_inline __u64 nrw_floor(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_max(nrw_segments_in(tp, NRW_FLOOR_SEGMENTS, conn->recent), 1);
 }
 
-/* Feedback does not reduce the rate below this (BRF-104). */
+/* The lowest rate that feedback can cause (BRF-104). */
 static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_min(nrw_floor(conn, tp), nrw_segments_in(tp, 1, NRW_SLOWEST_SEGMENT_US));

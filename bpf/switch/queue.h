@@ -21,8 +21,8 @@ static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 	__sync_fetch_and_add(&h->port->arrived_packets[leaf], h->packet->packets);
 }
 
-/* Adds the tokens since the last fill. Time in which less than a whole byte accumulates stays in
- * `at`. */
+/* Adds the tokens since the last fill. The rest of the time, in which less than a whole byte
+ * accumulates, is not lost: `at` does not include it. */
 static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 {
 	__u64 us = now > b->at ? (now - b->at) / NRW_NS_PER_US : 0, earned;
@@ -49,8 +49,8 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 
 /*
  * Whether a packet conforms: the bucket must hold at least `least` tokens. If the packet needs more
- * tokens than there are, the bucket borrows them from the time ahead. If the lock is taken the
- * packet passes: the class still limits it.
+ * tokens than there are, the bucket becomes empty, and gets no new tokens until the time of the
+ * missing ones has passed. If the lock is taken the packet passes: the class still limits it.
  */
 static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {

@@ -3,8 +3,9 @@
  * SYNs at a controlled port are limited to a part of the link. They belong to no flow yet, and a
  * flood of them would take capacity from all flows.
  *
- * A real client repeats a dropped SYN, for the first time after a second (RFC 6298). A client with
- * forged addresses does not. A repeated SYN therefore has a bucket of its own; without it no
+ * A real client repeats a dropped SYN, for the first time after a second (RFC 6298). An attacker
+ * with forged addresses does not repeat its SYNs. A repeated SYN therefore has a bucket of its own;
+ * without it no
  * connection could be opened during a flood.
  */
 #ifndef NRW_SYN_H

@@ -36,7 +36,8 @@ pub fn flow_name(key: &FlowKey) -> String {
     format!("{}>{}/{proto}", end(key.saddr, key.sport), end(key.daddr, key.dport))
 }
 
-/// Equal events of a port are logged once in this time; a port may enter and leave congestion in every RTT.
+/// Equal events of a port are logged once in this time, because a port may enter and leave
+/// congestion in every RTT.
 const SAME_EVERY: Span = Span::from_secs(10);
 
 /// For each kind of event: when it was last logged, and how many were suppressed since.
@@ -59,8 +60,9 @@ impl Repetitions {
     }
 }
 
-/// Logs a rate controller's decision at `port` (an interface). Decisions about flows are `debug`, as there
-/// may be thousands per second; so are repetitions. The value is in SI units (bytes/s, seconds, count).
+/// Logs a rate controller's decision at `port` (an interface). Decisions about flows have the level
+/// `debug`, because there may be thousands per second. Repetitions have the same level. The value
+/// is in SI units (bytes/s, seconds, count).
 pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
     match action {
         Action::Log { event, flow: None, value } => match repetitions.admit(clock::now(), event) {

@@ -62,8 +62,8 @@ impl Guardian {
         Ok(Guardian { child, charges })
     }
 
-    /// Charges the guardian with the removal. Do so *before* creating the object: missing objects are
-    /// skipped.
+    /// Asks the guardian to remove this object. Call this *before* you create the object. The
+    /// guardian skips objects that do not exist.
     ///
     /// # Errors
     /// If the guardian has ended.
@@ -83,7 +83,7 @@ impl Drop for Guardian {
     }
 }
 
-/// The guardian's work: collects charges until the end of standard input, then removes them.
+/// The guardian's work: reads objects until the end of standard input, then removes them.
 pub fn watch_over_stdin() -> io::Result<()> {
     for ignored in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGPIPE] {
         // SAFETY: ignoring a signal installs no handler that could be unsafe.

@@ -7,7 +7,7 @@ use crate::watch::Watch;
 
 /// Most attempts.
 const ATTEMPTS: usize = 5;
-/// After so many failures on an undisturbed machine the program is at fault.
+/// After this many failures on an undisturbed machine, the test fails.
 const FAIR: usize = 3;
 
 /// Runs a test that judges measurements in real time, and repeats it if it fails. Virtual machines stop when

@@ -9,7 +9,7 @@ use std::time::Duration;
 const TICK_NS: u64 = 1_000_000;
 /// A thread of the highest priority that wakes this late was not delayed by other threads.
 const LATE_NS: u64 = 4_000_000;
-/// From this share on lost time is serious.
+/// If the share of lost time is at least this, the machine counts as disturbed.
 const SERIOUS: f64 = 0.01;
 
 /// Threads, one for each processor, that only sleep and read the clock.
@@ -83,8 +83,8 @@ fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Binds the calling thread to this processor with the highest priority. Without the permission it is late
-/// more often.
+/// Binds the calling thread to this processor with the highest priority. Without the permission for
+/// this priority, the thread is late more often.
 #[allow(unsafe_code, reason = "no wrapper of ours has these")]
 fn prefer(processor: usize) {
     // SAFETY: plain system calls for the calling thread; the structures live until they return.

@@ -1,4 +1,5 @@
-//! A Python class as a congestion controller. It is slower by two orders of magnitude and serves to try an idea.
+//! A Python class as a congestion controller. Such a controller is slower by two orders of
+//! magnitude, and is meant for trying an idea.
 //!
 //! The class follows the Rust trait, with an instance per flow. `on_ack(ack, window)` and `on_congestion(event, window)` are
 //! required, the other hooks optional. Hooks change `window` in place.
@@ -69,7 +70,7 @@ fn refuse(name: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
     PyValueError::new_err(format!("window.{name}: found {found}, expected {expected}"))
 }
 
-/// The first exception that a controller raised, and the flag that ends the run for it.
+/// The first exception that a controller raised, and the flag that then ends the run.
 #[derive(Clone)]
 pub(crate) struct Failure {
     pub(crate) error: Arc<Mutex<Option<PyErr>>>,
@@ -92,7 +93,8 @@ pub(crate) struct PyController {
 }
 
 impl PyController {
-    /// Instantiates the class. If it raises, records the exception and returns `None`.
+    /// Instantiates the class. If the call raises an exception, records the exception and returns
+    /// `None`.
     pub(crate) fn new(class: &Py<PyAny>, failure: &Failure) -> Option<Self> {
         Python::attach(|py| match instantiate(class.bind(py)) {
             Ok(object) => Some(PyController { object: object.unbind(), failure: failure.clone() }),

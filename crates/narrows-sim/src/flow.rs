@@ -125,11 +125,11 @@ pub(crate) struct Meta {
     /// L3 bytes that both ends sent, and the part of them that serves rate control (MET-82).
     pub(crate) sent_bytes: u64,
     pub(crate) signal_bytes: u64,
-    /// Counters at the previous sample.
+    /// Values of the counters at the previous sample.
     pub(crate) last: LastSample,
 }
 
-/// Counters at the previous sample.
+/// Values of the counters at the previous sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LastSample {
     pub(crate) delivered: u64,

@@ -3,8 +3,8 @@
 //! K = HMAC-SHA256(secret, "narrows-1" || controller's nonce || agent's nonce || controller's name || 0 ||
 //! agent's name), nonces as their 32 bytes. A line's MAC is HMAC-SHA256(K, role || 0 || decimal sequence
 //! number || 0 || body). The role prevents sending a line back to its author. The nonces separate
-//! connections. The names (an agent's contains no 0) tie the key to both ends' greetings. The numbers
-//! preserve the order. tests/vectors/channel.json has examples for this and for the Python side.
+//! connections. The names tie the key to both ends' greetings. An agent's name contains no 0. The
+//! numbers preserve the order. tests/vectors/channel.json has examples for this and for the Python side.
 
 use std::fmt;
 use std::fs;

@@ -87,7 +87,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queues {
     ports: Ports,
-    /// Whether the ports have changed since they were sent.
+    /// Whether the ports have changed since their list was last sent.
     ports_due: bool,
     waiting: VecDeque<ToController>,
     arrived: VecDeque<Message>,
@@ -108,7 +108,8 @@ impl Channel {
     /// Starts the thread, which connects and sends the list of ports.
     ///
     /// # Errors
-    /// If the secret cannot be read, or the controller is on another host and there is none.
+    /// If the secret cannot be read, or if there is no secret and the controller is on another
+    /// host.
     pub fn start(config: ChannelConfig, ports: Ports) -> Result<Self, ChannelError> {
         let secret = match &config.secret {
             Some(path) => Secret::read(path).map_err(ChannelError::Secret)?,

@@ -108,7 +108,8 @@ impl Session {
         self.open.is_some()
     }
 
-    /// Lines received since the greeting. The first one proves that the controller has the secret.
+    /// Lines received since the greeting. The first of these lines proves that the controller has
+    /// the secret.
     pub fn is_authenticated(&self) -> bool {
         self.open.as_ref().is_some_and(|open| open.received > 0)
     }

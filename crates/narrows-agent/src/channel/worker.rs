@@ -128,7 +128,7 @@ impl Worker {
         }
     }
 
-    /// Takes lines to send.
+    /// Takes lines from the queue, to send them.
     fn fill(&self, session: &mut Session, out: &mut Vec<u8>) -> Result<(), Ended> {
         loop {
             let body = {

@@ -14,11 +14,12 @@ use crate::status::Board;
 use crate::status::server::{self, Server, path_of};
 use crate::stop::Stop;
 
-/// Passed to an agent when it starts. The agent loads its programs, calls [`Services::ready`] and then works.
+/// The services that an agent gets when it starts. The agent loads its programs, calls
+/// [`Services::ready`] and then works.
 pub struct Services {
     /// Fields are dropped in this order. The guardian is last and finds nothing to remove.
     open: Option<(Server, Option<Metrics>)>,
-    /// Tells when the agent is to stop.
+    /// Shows whether the agent has been asked to stop.
     pub stop: Stop,
     /// Where the agent publishes its state.
     pub board: Arc<Board>,

@@ -4,7 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Error, sys};
 
-/// While this exists the kernel measures the run time of all programs, which itself costs time.
+/// While this value exists, the kernel measures the run time of all programs. The measurement
+/// itself takes time.
 pub struct Statistics(#[allow(dead_code, reason = "closing it ends the counting")] OwnedFd);
 
 impl Statistics {
@@ -25,7 +26,7 @@ pub struct Cost {
     pub machine_bytes: u32,
     /// Runs during the measurement.
     pub runs: u64,
-    /// Their total time, ns.
+    /// Total time of these runs, ns.
     pub run_time_ns: u64,
 }
 

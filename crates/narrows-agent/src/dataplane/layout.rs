@@ -25,7 +25,7 @@ pub const OPENED_BY_RECEIVER: u32 = 1 << 2;
 pub const SYN_REPEATED: u32 = 1 << 3;
 /// A packet of the data direction was seen after the handshake's SYN and SYN-ACK.
 pub const SENDER_SEEN: u32 = 1 << 4;
-/// The same for the other direction.
+/// A packet of the other direction was seen after the handshake's SYN and SYN-ACK.
 pub const RECEIVER_SEEN: u32 = 1 << 5;
 /// FIN of the sender.
 pub const FIN_SENDER: u32 = 1 << 6;

@@ -58,7 +58,7 @@ impl RawBucket {
 pub struct Port<'a>(&'a RawPort);
 
 impl Port<'_> {
-    /// Records that the agent runs (CLOCK_MONOTONIC).
+    /// Records the time at which the agent last ran (CLOCK_MONOTONIC).
     pub fn beat(&self, now: Time) {
         self.0.heartbeat_ns.store(now.as_nanos(), Relaxed);
     }

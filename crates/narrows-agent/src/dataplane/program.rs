@@ -60,7 +60,7 @@ const MAPS: [&str; 8] = ["ifaces", "ports", "slots", "flows", "free_slots", "ser
 
 /// A program at the egress of one interface. Dropping it detaches the program, unless it is pinned.
 pub enum Attachment {
-    /// By a link (Linux 6.6 and later), which ends with the process in every case.
+    /// By a link (Linux 6.6 and later), which the kernel removes whenever the process ends.
     Tcx(OwnedFd),
     /// By a filter of clsact, which stays if the process is killed.
     Clsact(TcHook),

@@ -116,7 +116,7 @@ impl Slot<'_> {
         self.0.rtt_us.store(u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX), Relaxed);
     }
 
-    /// Confirms a flow whose ACKs take another path and were awaited in vain (BRF-63).
+    /// Confirms a flow of which no ACK has arrived, because its ACKs take another path (BRF-63).
     pub fn confirm(&self, ports: &Ports) {
         let old = self.0.flags.fetch_or(layout::CONFIRMED, Relaxed);
         if old & (layout::LIVE | layout::CONFIRMED) == layout::LIVE
@@ -136,7 +136,8 @@ pub struct Slots {
     memory: Memory<RawSlot>,
     flows: MapHandle,
     free: MapHandle,
-    /// Freed since the last [`recycle`](Slots::recycle). The program may still use one of them.
+    /// Freed since the last [`recycle`](Slots::recycle). The program may still use one of these
+    /// slots.
     resting: Vec<u32>,
 }
 

@@ -14,7 +14,7 @@ use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use super::{HostError, Namespace, netns};
 
-/// Links. Dropping them detaches what they hold.
+/// Links. Dropping this value detaches all of the programs.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     pins: Option<Pins>,

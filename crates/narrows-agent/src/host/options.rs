@@ -31,13 +31,15 @@ pub struct Scope {
 /// The connections that use the congestion control.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// Those of programs that do not choose one before they connect (TCP_CONGESTION).
+    /// Connections of programs that do not choose an algorithm before they connect
+    /// (TCP_CONGESTION).
     ///
-    /// A program that chooses one after it has connected, as `iperf3 -C` does, leaves `brf`. Its SYN has then
-    /// asked for feedback that the connection will not apply.
+    /// If a program chooses another congestion control after it has connected, as `iperf3 -C` does,
+    /// its connection no longer uses `brf`. Its
+    /// SYN has then asked for feedback that the connection will not apply.
     #[default]
     Unchosen,
-    /// Those of programs that choose it by name before they connect.
+    /// Connections of programs that choose it by name before they connect.
     Chosen,
     /// All connections; a program's own choice is ignored without an error.
     All,

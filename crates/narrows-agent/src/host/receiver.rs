@@ -37,8 +37,8 @@ impl Receiver {
     /// Loads and attaches the program. Pins of an earlier start in the same folder are removed first.
     ///
     /// Servers that listened before take part only in connections that they open themselves: the SYNs of
-    /// other connections were not saved, unless a sender runs there as well. For those the switch inserts the
-    /// option.
+    /// other connections were not saved, unless a sender runs there as well. For such connections
+    /// the switch inserts the option.
     pub fn load(options: &ReceiverOptions) -> Result<Self, HostError> {
         check_kernel()?;
         let cgroup = cgroup::open(options.scope.cgroup.as_deref())?;

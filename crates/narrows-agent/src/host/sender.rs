@@ -209,8 +209,8 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
 }
 
 /// Lets listeners that are older than the programs answer SYNs that ask for feedback. This applies to the
-/// listeners of all network namespaces in scope, or of the current one. The cgroup is not checked. Outside of the
-/// cgroup no program answers, and the SYN is saved without use.
+/// listeners of all network namespaces in scope, or of the current one. The cgroup is not checked.
+/// Outside of the cgroup no program answers, so the saved SYN has no effect.
 fn update_listeners(options: &SenderOptions, skel: &SenderSkel<'_>) -> Result<(), HostError> {
     let what = "going through the listeners";
     let link = skel.progs.nrw_listeners.attach().map_err(refused(what, REMEDY))?;

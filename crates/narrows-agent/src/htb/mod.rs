@@ -51,7 +51,7 @@ pub struct Htb {
 
 impl Htb {
     /// Installs HTB at the root of interface `index`. An existing HTB of ours with the same layout is taken
-    /// over with its queued packets. One with another layout is replaced.
+    /// over with its queued packets. An HTB with another layout is replaced.
     ///
     /// # Errors
     /// If the kernel refuses, or a foreign classful qdisc is at the root, which could not be restored.

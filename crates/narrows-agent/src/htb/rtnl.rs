@@ -26,7 +26,7 @@ pub enum Error {
     /// There is no such interface.
     #[error("there is no interface {0}; `ip link` lists them")]
     NoInterface(String),
-    /// Its packets have no Ethernet headers.
+    /// The packets of the interface have no Ethernet headers.
     #[error("interface {0} has no Ethernet headers (a tunnel?); name the one below it")]
     NotEthernet(String),
     /// A foreign qdisc is at the root, of a kind that could not be restored.

@@ -186,7 +186,7 @@ impl Board {
         std::mem::take(&mut *self.rates.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// For readers: the latest snapshot. It also tells the loop that there is a reader.
+    /// For readers: the latest snapshot. The call also tells the loop that there is a reader.
     pub fn look(&self, now: Time, flows: bool) -> Arc<Snapshot> {
         let mark = if flows { &self.flows_wanted } else { &self.wanted };
         mark.fetch_max((now + INTEREST).as_nanos(), Ordering::Relaxed);

@@ -19,7 +19,7 @@ use crate::clock;
 /// Folder of the agents' sockets.
 pub const FOLDER: &str = "/run/narrows-agent";
 
-/// A client that neither sends its request nor reads is disconnected after this time.
+/// A client is disconnected if it neither sends its request nor reads for this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest number of clients at a time.
 const CLIENTS: usize = 8;

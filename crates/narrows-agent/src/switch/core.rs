@@ -96,7 +96,7 @@ pub struct Switch<T> {
     services: Services,
     /// The slots were taken before this agent started, and not all have been examined yet.
     inheriting: bool,
-    /// `live` has new slots at its end.
+    /// Whether new slots are at the end of `live`.
     unsorted: bool,
     /// The slot at which the scan continues.
     scanned_to: u32,

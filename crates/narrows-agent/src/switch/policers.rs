@@ -6,8 +6,8 @@ use narrows_control::units::{Bytes, Rate, Span};
 /// The bucket of UDP. `rate` is the rate that its class may have, with borrowed bandwidth (BRF-22). BRF lets it borrow
 /// nothing (BRF-23).
 ///
-/// The controller gives UDP a share once it has seen some. Until the next tick the first datagrams must not
-/// all be lost, so a hundredth of the link always passes.
+/// The controller gives UDP a share once it has seen some. Some of the first datagrams must pass
+/// before the next tick, so UDP always gets at least a hundredth of the link.
 pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
     let rate = rate.max(capacity.mul_f64(0.01));
     (rate, burst(rate, mtu))
@@ -16,7 +16,7 @@ pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
 /// Connections that may start at once on the slowest link, each with the longest SYN: IPv6 and a header full
 /// of options.
 const SYNS_AT_ONCE: Bytes = Bytes::new(128 * 100);
-/// On a fast link, the bucket holds the SYNs of this time.
+/// On a fast link, the bucket holds the SYNs that may arrive in this time.
 const SYN_BURST: Span = Span::from_millis(100);
 
 /// The bucket of SYNs, which may use this share of a link.

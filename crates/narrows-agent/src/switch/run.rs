@@ -34,13 +34,14 @@ use crate::status::{RateRequest, Snapshot};
 const LOOK_FOR_INTERFACES: Span = Span::from_secs(1);
 /// Minimum time between two turns of the loop. A new flow starts a turn at once if this time has passed.
 const LEAST_PAUSE: Span = Span::from_millis(1);
-/// Counters and clock must be read within this time, or they are read again.
+/// If reading the counters and the clock takes longer than this, both are read again.
 const PROMPT: Span = Span::from_micros(100);
 /// Maximum number of attempts. If all fail, on a very busy machine, an estimate is used.
 const RECOUNTS: usize = 3;
 /// How often the averages of finished flows, which change slowly, are updated.
 const SERVICES_EVERY: Span = Span::from_millis(500);
-/// There may be as many unconfirmed flows as confirmed ones, and at least this many.
+/// The number of unconfirmed flows may reach the number of confirmed ones, but at least this number
+/// is always allowed.
 const UNCONFIRMED_MIN: u32 = brf::UNCONFIRMED_MIN as u32;
 /// In a flood almost every unconfirmed flow is forged, and yet takes a newcomer's share for a while. A real
 /// flow that is refused is admitted with its first data.
@@ -96,7 +97,7 @@ impl Controlled {
     }
 }
 
-/// Names an interface that is gone, if any.
+/// The name of an interface that no longer exists, if there is one.
 fn missing_interface(interfaces: &[(String, u32)]) -> Option<Failure> {
     // nix 0.31 returns an empty name if there is no such interface.
     let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());

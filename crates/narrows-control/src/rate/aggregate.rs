@@ -61,7 +61,8 @@ pub trait Aggregated: RateController {
     /// The flow's handle, if the controller knows the flow.
     fn handle(&self, key: &FlowKey) -> Option<FlowHandle>;
 
-    /// Takes the counts of one flow and returns whether its decision may have changed. Flows
+    /// Takes the counts of one flow, and returns whether the decision about the flow may have
+    /// changed. Flows
     /// without packets need no report.
     fn on_counts(
         &mut self,

@@ -65,8 +65,8 @@ pub(in crate::rate) struct RttEstimate {
 }
 
 impl RttEstimate {
-    /// The RTT; `None` before the first measurement. One half alone is used if the other is
-    /// missing.
+    /// The RTT; `None` before the first measurement. If one half is missing, the other half alone
+    /// is used.
     pub(in crate::rate) fn get(&self) -> Option<Span> {
         match (self.receiver.smoothed, self.sender.smoothed) {
             (None, None) => None,

@@ -58,7 +58,7 @@ pub(crate) struct Event {
     pub(crate) index: u32,
 }
 
-/// An empty entry. It compares as later than any event.
+/// An empty entry. This key compares as later than any event.
 const NONE: u128 = u128::MAX;
 
 /// Four siblings of the heap, a cache line.

@@ -216,7 +216,8 @@ impl Scoreboard {
         None
     }
 
-    /// Whether an entry of `retransmissions` is the transmission that is in flight.
+    /// Whether the transmission of an entry of `retransmissions` is the one that is still in
+    /// flight.
     pub(crate) fn is_current(&self, &(sent, seq): &(Time, u32)) -> bool {
         seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
     }
@@ -232,7 +233,7 @@ impl Scoreboard {
         (self.una..above.min(self.nxt())).rev().find_map(sent_before)
     }
 
-    /// The latest time before `newest` at which a retransmission was sent that is still in flight.
+    /// The latest time before `newest` at which a retransmission that is still in flight was sent.
     pub(crate) fn last_retransmission_before(&self, newest: (Time, u32)) -> Option<Time> {
         let before = self.retransmissions.iter().rev().skip_while(|entry| **entry >= newest);
         before.into_iter().find(|entry| self.is_current(entry)).map(|&(sent, _)| sent)

@@ -107,7 +107,8 @@ impl World<'_> {
         }
     }
 
-    /// Records the delivered bytes when the applications of a flow plan stop. Later deliveries do not count as goodput.
+    /// Records the delivered bytes when the applications of a flow plan stop. Later deliveries do
+    /// not count as goodput.
     fn snapshot_at_stop(&mut self, index: u32) {
         for (slot, flow) in self.flows.iter_mut().enumerate() {
             if self.live[slot] && flow.meta.plan == index {
@@ -240,7 +241,8 @@ impl World<'_> {
         }
     }
 
-    /// Handles a timer event. Most events are early, because ACKs have moved the deadline. An early event is
+    /// Handles a timer event. Most events occur before the deadline, because ACKs have moved the
+    /// deadline to a later time. An early event is
     /// scheduled again for the current deadline.
     pub(super) fn flow_timer(&mut self, slot: u32) {
         let Some(flow) = self.flows.get_mut(slot as usize) else { return };

@@ -1,8 +1,9 @@
 //! The excess of ACKed segments over the expected number in one burst of ACKs (BBR-20).
 //!
-//! Links that aggregate (Wi-Fi, cable, offload) pause and then acknowledge many segments at once.
-//! The window must cover the pause, so the largest excess of the last 5 to 10 rounds is added to
-//! it.
+//! On links that aggregate packets (Wi-Fi, cable, offload), no ACKs arrive for a while, and then
+//! ACKs for many segments arrive at once.
+//! The window must cover the pause, so BBR adds the largest excess of the last 5 to 10 rounds to
+//! the window.
 
 use crate::congestion::Ack;
 use crate::congestion::filter::TwoPeriodMax;

@@ -17,11 +17,12 @@ use crate::units::Span;
 pub struct Params {
     /// Longest probe while a queue persists (the paper's alpha).
     pub longest_probe: Span,
-    /// A round sees a queue if its mean RTT exceeds the propagation time by this amount ...
+    /// A queue exists in a round if the mean RTT of the round exceeds the propagation time by this
+    /// amount ...
     pub queue: Span,
     /// ... and by this share (5 %).
     pub queue_share: u64,
-    /// A queue persists if this many consecutive rounds saw one.
+    /// A queue persists if it existed in this many consecutive rounds.
     pub rounds: u32,
 }
 
@@ -41,9 +42,9 @@ impl Default for Params {
 pub struct Bbq {
     params: Params,
     rtt: RoundRtt,
-    /// Consecutive rounds that saw a queue.
+    /// Number of consecutive rounds with a queue.
     queued_rounds: u32,
-    /// The present probe is short. Decided when it begins.
+    /// The present probe is short. This is decided when the probe begins.
     short: bool,
 }
 

@@ -64,7 +64,7 @@ impl FullPipe {
         self.bw = Rate::ZERO;
     }
 
-    /// Handles a spurious reduction: restarts the count.
+    /// Handles a spurious reduction: the count of rounds starts again.
     pub fn on_undo(&mut self) {
         self.bw = Rate::ZERO;
         self.rounds = 0;

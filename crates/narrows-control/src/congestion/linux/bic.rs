@@ -89,8 +89,8 @@ impl Bic {
         }
     }
 
-    /// ACKed segments per segment of growth, for a receiver that ACKs each segment (Linux
-    /// `bictcp_update`).
+    /// Number of ACKed segments for which the window grows by one segment, if the receiver ACKs
+    /// each segment (Linux `bictcp_update`).
     fn cost(&self, cwnd: u32) -> u32 {
         let p = &self.params;
         let divisor = p.search_divisor.max(1);
@@ -249,8 +249,9 @@ mod tests {
         assert_eq!((bic.w_max, bic.ack_ratio), (None, 32));
     }
 
-    /// The window approaches the last maximum by a quarter of the distance per RTT. From four fifths of 500
-    /// it returns in far fewer RTTs than the 100 that Reno needs, and then it stays close to the maximum.
+    /// The window approaches the last maximum by a quarter of the distance per RTT. After a
+    /// reduction to four fifths of 500, the window returns in far fewer RTTs than the 100 that Reno
+    /// needs. Then it stays close to the maximum.
     #[test]
     fn the_search_returns_to_the_maximum_quickly_and_stays_near_it() {
         let mut bic = after_congestion_at(500);

@@ -207,8 +207,8 @@ mod tests {
     use crate::congestion::harness::{RARE, ack_at, congestion, per_rtt_with_rare_losses, window};
     use crate::units::{Span, Time};
 
-    /// Shares in Linux's integers. The vector's alpha is 1 % larger (0.3 is 38/128), its beta by up
-    /// to 1/64.
+    /// Shares in Linux's integers. The vector's alpha is 1 % larger, because Linux has 38/128
+    /// where the vector has 0.3. The vector's beta is larger by up to 1/64.
     #[test]
     fn tv_s5_alpha_falls_and_beta_rises_with_the_delay() {
         for (delay, alpha, beta) in [

@@ -19,8 +19,8 @@
 //!   ACKs 1 to 3 ms apart the mean exceeds 1000 Hz, although both clocks run at the same speed. With other
 //!   distances, the mean leaves the range of 501 to 1000 Hz when delays vary. Above 1000 Hz Linux multiplies
 //!   by 1000 / Hz = 0, so the delay becomes a different number. Then any of the cases above occurs, or the
-//!   window is cut without a queue. ACKs may be less than a tick apart. If then no tick of both clocks lies
-//!   between the same two ACKs, there is no estimate and no delay.
+//!   window is cut without a queue. ACKs may be less than a tick apart. If there are
+//!   no two ACKs with a tick of both clocks between them, there is no estimate and no delay.
 //!
 //! A cut leaves `ssthresh` unchanged. Before the first loss, a cut is therefore followed by slow start. At a
 //! window of one segment the receiver's delayed ACKs look like a queue.

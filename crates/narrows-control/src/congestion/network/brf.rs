@@ -29,7 +29,7 @@ const LONGEST_RTT: u64 = 8;
 /// The rate rises from at least this many segments per RTT of the path (ours; the floor of BRF-92).
 const FIRST_STEP: u64 = 2;
 
-/// Parameters of [`Brf`]. `None` disables a safeguard. The paper has no safeguards.
+/// Parameters of [`Brf`]. `None` disables a safeguard. The paper has no such safeguards.
 #[derive(Clone, Debug)]
 pub struct Params {
     /// Maximum growth of the rate per RTT, a factor (BRF-104).

@@ -33,7 +33,8 @@ pub struct Report {
     pub first_data: bool,
     /// Time since this flow's previous designated packet was sent.
     pub t_rep: Span,
-    /// Packets since the previous designated packet. The previous one counts, this one does not. Used only in
+    /// Packets since the previous designated packet. The number includes the previous designated
+    /// packet, but not this one. Used only in
     /// literal mode.
     pub size_cwin: u32,
     /// Time to send the last window and receive its ACKs. Used only in literal mode.

@@ -27,7 +27,7 @@ fn part_after(from: Time, since: Time, now: Time, bytes: Bytes) -> Bytes {
 }
 
 impl Brf {
-    /// The leaf of an active flow. The code reads only the flow's meter.
+    /// The leaf of an active flow. This code reads only the flow's meter.
     fn leaf_by_meter(&mut self, id: FlowId) -> Leaf {
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
         let (shares, layered) = (&self.shares, self.params.layers);

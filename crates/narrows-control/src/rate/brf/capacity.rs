@@ -3,12 +3,14 @@
 //!
 //! While packets wait, the drain rate is the link's rate. The capacity is the maximum of that rate
 //! over the last two periods. When nothing waits, the link may be faster. So after two periods a
-//! probe raises the estimate, and the raise is kept if the flows filled it and still nothing
-//! waited.
+//! probe raises the estimate. The higher estimate is kept if the flows used all of it and still
+//! nothing waited.
 //!
-//! So far, this is BRF-101. But a radio's capacity can grow tenfold within a second, and probes of 5 % that
+//! This is what BRF-101 says. But a radio's capacity can grow tenfold within a second, and probes
+//! of 5 % that
 //! take four periods each would need ten seconds to follow. We therefore let a filled probe be followed at
-//! once by one twice as large, up to `probe_max` (`probe_growth` = 1 disables this). A queue ends the series.
+//! once by one twice as large, up to `probe_max` (`probe_growth` = 1 disables this). The series of
+//! probes ends when there is a queue.
 
 use std::collections::VecDeque;
 

@@ -22,7 +22,8 @@ const TOLD_CUT: f64 = 0.01;
 /// Maximum headroom of a flow that switches hold alternately, per mille.
 const RELEASED_HEADROOM: u16 = 250;
 
-/// From when the flow's arrivals reflect its allocation. In resolved mode its sender must have
+/// The time from which on the flow's arrivals reflect its allocation. In resolved mode its sender
+/// must have
 /// known it for an RTT and begun to send (BRF-36, BRF-37).
 pub(super) fn measured_from(mode: Mode, meter: &Meter, from: Time) -> Time {
     if mode == Mode::Literal {
@@ -58,7 +59,7 @@ impl Judge<'_> {
         self.judge(meter, span);
     }
 
-    /// Decides a flow's class and demand if the counts are conclusive.
+    /// Determines a flow's class and demand if the counts are conclusive.
     fn judge(&self, meter: &mut Meter, span: Span) {
         let p = self.params;
         meter.measured += meter.bytes;
@@ -175,8 +176,8 @@ impl Judge<'_> {
 /// counted as unheld.
 ///
 /// Two switches on a path can hold a flow alternately: when one releases it, the other still
-/// measures the limit that the first one set. Each turn gains one headroom, a few per cent, so the
-/// headroom doubles from turn to turn.
+/// measures the limit that the first one set. At each such change the flow's rate grows by one
+/// headroom, which is a few per cent. To speed this up, the headroom doubles from change to change.
 fn after_release(before: u16, wanted: u16) -> u16 {
     wanted.max(before.saturating_mul(2).min(RELEASED_HEADROOM))
 }

@@ -130,8 +130,9 @@ impl Brf {
         self.add(now, flow, actions)
     }
 
-    /// Starts a flow again. It counted as other TCP, because the first packet that was seen did not carry the
-    /// option, and now it proves to speak BRF. (One data segment per RTT carries the option, and none from
+    /// Starts a flow again. The flow counted as other TCP, because the first packet that was seen
+    /// did not carry the option. This packet shows that the flow uses BRF. (One data segment per
+    /// RTT carries the option, and none from
     /// senders with little data.) ACKs show it too, because a receiver leaves room for a rate if the SYN
     /// asked for one (BRF-9).
     fn correct_class(

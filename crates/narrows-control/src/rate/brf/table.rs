@@ -40,7 +40,8 @@ pub(super) struct Meter {
     pub(super) held: u64,
     /// The base allocation that the sender was told last.
     pub(super) told: Rate,
-    /// Since when the sender has known it; never, if it has not been told one yet.
+    /// The time since when the sender has known this allocation; "never" if no allocation has been
+    /// sent to it yet.
     pub(super) told_at: Time,
     /// First data since `joined`.
     pub(super) first_data: Time,
@@ -60,7 +61,7 @@ pub(super) struct Meter {
     pub(super) mouse: bool,
 
     // The second line.
-    /// When the flow was last given a rate as a newcomer.
+    /// The time at which the flow last got a rate as a newcomer.
     pub(super) joined: Time,
     /// Payload bytes that were lost before this switch, according to gaps in the sequence numbers (BRF-100).
     pub(super) missing: Bytes,

@@ -19,7 +19,7 @@ const DESTINATION_KEPT: Span = Span::from_secs(60);
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Flow {
     pub(super) key: FlowKey,
-    /// The link whose port tells the source.
+    /// The link whose port sends the source its rate.
     pub(super) ingress: u32,
     pub(super) path: u32,
     /// Demand, bytes/s; [`UNBOUNDED`] for a greedy flow.

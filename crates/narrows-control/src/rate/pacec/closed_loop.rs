@@ -232,7 +232,7 @@ fn without_a_controller_the_rates_stand() {
     assert_eq!(network.rates(), before);
 }
 
-/// Every port announces the flow, but only the first may tell its source.
+/// Every port announces the flow, but only the first port may send its rate to the source.
 #[test]
 fn the_ports_behind_the_first_are_told_that_they_do_not_limit() {
     let paths: [&[u32]; 1] = [&[1, 2, 3]];

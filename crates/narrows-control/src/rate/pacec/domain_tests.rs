@@ -257,7 +257,8 @@ fn a_link_without_counters_by_class_is_shared_too() {
     assert!((rates[0] - 39.2).abs() < 0.2 && (rates[1] - 58.8).abs() < 0.4, "{rates:?}");
 }
 
-/// The port that tells the source need not be the first on the path. Links without an agent limit
+/// The port that sends the source its rate need not be the first on the path. Links without an
+/// agent limit
 /// flows too.
 #[test]
 fn a_link_without_sources_may_come_first() {

@@ -34,7 +34,7 @@ impl Paths {
         Paths { links, ..Paths::default() }
     }
 
-    /// Adds a path and returns its number. Repeated and unknown links are ignored.
+    /// Adds a path and returns its number. Links that are repeated or unknown are ignored.
     pub fn push(&mut self, path: &[u32]) -> u32 {
         let start = self.hops.len();
         for link in path {

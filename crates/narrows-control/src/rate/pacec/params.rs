@@ -65,7 +65,8 @@ pub struct Params {
     pub idle_after: Span,
     /// How sources receive their rates.
     pub signal: Signal,
-    /// Whether flows may begin at this port's switch. If not, the port announces and tells nothing.
+    /// Whether flows may begin at this port's switch. If not, the port announces no flows and sends
+    /// no rates.
     pub edge: bool,
     /// Maximum number of flows that a port keeps (ours). The domain keeps four times as many.
     pub max_flows: usize,

@@ -1,8 +1,9 @@
 //! The link's division into three classes. The shares are fixed, because these laws do not divide
-//! it by numbers of flows.
+//! the link by numbers of flows.
 //!
 //! The shares are guarantees: 5 % each for other TCP and for UDP (BRF-21's share for UDP), and the
-//! rest for rated flows. All may borrow up to the link, UDP too (unlike BRF-23).
+//! rest for rated flows. All classes, including UDP (unlike BRF-23), may borrow up to the rate of
+//! the link.
 //!
 //! Traffic of other flows beyond their guarantee is borrowed, and returns to rated flows on demand.
 //! The law must not see borrowed traffic. Otherwise it would attribute CUBIC's queue to its own flows and

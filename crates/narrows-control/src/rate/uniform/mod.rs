@@ -3,7 +3,7 @@
 //! RCP's and BDR's routers use a header in each packet ("the header form"), which stock hosts do
 //! not send. In "the stamped form" the port measures what the headers would contain, and writes the
 //! rate into the flows' ACKs with BRF's option and rules (sender `brf`; the smallest value on the
-//! path stands, BRF-61). Every ACK carries it: a common rate needs no gate.
+//! path stands, BRF-61). Every ACK carries the rate: a rate that all flows share needs no gate.
 //!
 //! | module | idea |
 //! | --- | --- |

@@ -159,8 +159,8 @@ fn handshake(net: &mut Net, n: u32, option: RateOption) -> Option<Rate> {
     granted
 }
 
-/// A flow that does not ask gets no rate. One that asks gets it in each ACK, even if the table is
-/// full.
+/// A flow that does not ask gets no rate. A flow that asks gets its rate in each ACK, even if the
+/// table is full.
 #[test]
 fn every_ack_of_a_flow_that_asks_has_a_rate() {
     for kind in LAWS {

@@ -74,8 +74,8 @@ impl Bounds {
         }
     }
 
-    /// Handles a loss at a time when this many segments had been delivered. With `fresh` it begins an
-    /// episode, which may turn out to be spurious.
+    /// Handles a loss at a time when this many segments had been delivered. With `fresh` the loss
+    /// begins an episode, which may turn out to be spurious.
     pub fn on_loss(&mut self, delivered: u64, fresh: bool) {
         if fresh {
             // Also if this round has had a loss or an echo: the values from before an older episode
@@ -87,7 +87,7 @@ impl Bounds {
         }
     }
 
-    /// The present reduction cannot be undone.
+    /// From now on, the present reduction cannot be undone.
     pub fn forget_before(&mut self) {
         self.before = None;
     }

@@ -51,7 +51,7 @@ impl Backoff {
         (cwnd / 2).max(2).min(cwnd.max(1))
     }
 
-    /// A recommendation was applied. Makes the next loss count again.
+    /// A recommendation was applied. From now on, the sender responds to the next loss again.
     pub fn on_echo(&mut self) {
         self.halved_at = None;
     }
@@ -97,7 +97,8 @@ impl Designator {
         self.outstanding = None;
     }
 
-    /// A packet of new data with number `seq` is sent. `Some` makes it designated (BDR-33). `rto`
+    /// A packet of new data with number `seq` is sent. If the result is `Some`, the packet is
+    /// designated (BDR-33). `rto`
     /// is the current timeout; after twice that time the last designated packet counts as lost
     /// (BDR-27).
     pub fn on_send(&mut self, now: Time, seq: u64, rto: Span, packet_size: Bytes) -> Option<Report> {
