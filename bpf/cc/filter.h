@@ -44,7 +44,8 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 		}
 	} else if (s[1].at == s[0].at && age > window / 4) {
 		/*
-		 * a quarter of the window has passed without a second best: take one from the rest
+		 * a quarter of the window has passed without a second best: take this sample as the
+		 * second best
 		 */
 		s[1] = s[2] = new;
 	} else if (s[2].at == s[1].at && age > window / 2) {

@@ -36,7 +36,7 @@ static __always_inline void nrw_option_reserve(struct bpf_sock_ops *ctx)
 	bpf_reserve_hdr_opt(ctx, NRW_OPT_LEN, 0);
 }
 
-/* Fails with -EEXIST if another program has written one. That one stays. */
+/* Fails with -EEXIST if another program has written the option. That one stays. */
 static __always_inline void nrw_option_write(struct bpf_sock_ops *ctx)
 {
 	struct nrw_option option = {

@@ -29,8 +29,8 @@ static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, c
 	if (old == new)
 		return NRW_WRITTEN;
 	/*
-	 * In the sum, two bytes at an odd offset are the low half of one word and the high half of
-	 * the next.
+	 * In the checksum, two bytes at an odd offset are the low half of one word and the high
+	 * half of the next word.
 	 */
 	if (at & 1) {
 		from = __builtin_bswap16(from);

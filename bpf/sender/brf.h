@@ -139,7 +139,7 @@ void BPF_PROG(brf_release, struct sock *sk)
 {
 	struct nrw_conn *conn = nrw_conn_get(sk, 0);
 
-	/* the next congestion control should not inherit the pacing */
+	/* the pacing must not continue under the next algorithm */
 	if (conn)
 		nrw_unpace(conn, (struct tcp_sock *)sk);
 }

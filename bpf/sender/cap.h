@@ -9,7 +9,10 @@
 
 /* All ones is the kernel's "no cap". The helper takes four bytes, so a cap is at most 4.29 GB/s. */
 #define NRW_NO_CAP	0xffffffffU
-/* A cap is lifted after this time without feedback, when `brf` would have changed to CUBIC at the latest. */
+/*
+ * A cap is lifted after this time without feedback, when `brf` would have changed to CUBIC at the
+ * latest.
+ */
 #define NRW_CAP_SILENCE_US	1000000
 
 static __always_inline void nrw_cap_set(struct bpf_sock_ops *ctx, struct nrw_conn *conn, __u64 cap)
@@ -21,7 +24,7 @@ static __always_inline void nrw_cap_set(struct bpf_sock_ops *ctx, struct nrw_con
 	value = cap < NRW_NO_CAP ? cap : NRW_NO_CAP;
 	if (value == conn->capped)
 		return;
-	/* pacing at 0 would stop the connection for good */
+	/* with a pacing rate of 0, the connection would never send again */
 	if (!value)
 		value = 1;
 	conn->capped = value;

@@ -40,8 +40,8 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 
 /*
  * The window is the rate times (twice the least RTT plus the first constant), plus the second
- * constant in packets. It bounds the data in flight (BRF-91) but must not limit the rate, also where
- * the RTT is shorter than the timer's jitter and a TSO burst. Measured from 6 us to 20 ms.
+ * constant in packets. It bounds the data in flight (BRF-91) but must not limit the rate, also
+ * where the RTT is shorter than the timer's jitter and a TSO burst. Measured from 6 us to 20 ms.
  */
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10

@@ -75,8 +75,8 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 	/*
 	 * Without an option in the handshake nothing is parsed, so nothing can be forged. All
 	 * headers are requested, not only those with unknown options, because SACKs without room
-	 * for the option must be seen as well. Packets of the fast path do not come here in either
-	 * case.
+	 * for the option must be seen as well. With either setting, packets of the fast path do not
+	 * reach this program.
 	 */
 	if (conn->possible)
 		nrw_callbacks_add(ctx, BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG);
@@ -167,7 +167,7 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 			break;
 		if (nrw_will_apply_rates(ctx, nrw_tcp_of(ctx)))
 			nrw_established(ctx, 1);
-		/* the listener's flag, inherited */
+		/* the socket inherited the listener's flag */
 		if (!nrw_syn_asks(ctx))
 			nrw_write_no_more(ctx);
 		break;

@@ -26,8 +26,8 @@ int nrw_mark(struct __sk_buff *skb)
 	if (nrw_segment_read(skb, &seg) || !seg.payload || seg.padding != NRW_NOP_NOP)
 		return NRW_TCX_NEXT;
 	/*
-	 * On an interface inside another one the packet may belong to a tunnel. Its ports are not
-	 * the socket's then.
+	 * On an interface inside another one the packet may belong to a tunnel. In that case its
+	 * ports are not the ports of the socket.
 	 */
 	if (seg.sport != bpf_htons(sk->src_port))
 		return NRW_TCX_NEXT;

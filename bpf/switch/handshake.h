@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Flows begin (BRF-12 to BRF-14, BRF-31, BRF-32). A SYN only costs an entry of a table that evicts
- * its oldest. The SYN-ACK takes the flow's slot and carries its first rate.
+ * Flows begin (BRF-12 to BRF-14, BRF-31, BRF-32). A SYN takes only an entry in a table. If the
+ * table is full, its oldest entry is removed. The SYN-ACK takes the flow's slot and carries its
+ * first rate.
  */
 #ifndef NRW_HANDSHAKE_H
 #define NRW_HANDSHAKE_H
@@ -23,15 +24,15 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 	nrw_count(h->port->syns);
 	if (known && h->now - known->syn_ns <= handshake_ns) {
 		/*
-		 * The time of the first one stays: a SYN that is repeated again and again times out
-		 * like any other.
+		 * The entry keeps the time of the first SYN, so a SYN that is repeated again and
+		 * again times out like any other.
 		 */
 		known->permitted = p->options.has_rate;
 		known->syn_payload = p->payload;
 		known->syn_seq = p->seq;
 		/*
-		 * A bridge that does not know the way yet sends one SYN through all its ports. That
-		 * is no repetition.
+		 * A bridge that does not know the way yet sends one SYN through all its ports.
+		 * These copies do not count as repetitions.
 		 */
 		if (known->port == h->port_no)
 			known->repeated = 1;
@@ -72,7 +73,10 @@ static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, con
 	__u16 code, known;
 
 	if (port->newcomers_tick != tick) {
-		/* Two CPUs may both restart the count. Two newcomers then get the same grant. */
+		/*
+		 * Two CPUs may both restart the count. In that case two newcomers get the same
+		 * grant.
+		 */
 		port->newcomers_tick = tick;
 		port->newcomers = 0;
 	}
@@ -122,8 +126,8 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 {
 	const struct nrw_options *o = &h->packet->options;
 	/*
-	 * The sender of the data must ask for feedback: in its SYN-ACK if it did not open (BRF-10,
-	 * BRF-14).
+	 * The sender of the data must ask for feedback. If it did not open the connection, it asks
+	 * in its SYN-ACK (BRF-10, BRF-14).
 	 */
 	int rated = by_receiver ? o->has_rate : half->permitted;
 	__u32 sample = (h->now - half->syn_ns) / 1000, flags, index;
@@ -164,7 +168,7 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 	word->code = slot->code;
 }
 
-/* The SYN-ACK got no slot. Data that acknowledges it will get one. */
+/* The SYN-ACK got no slot. The first data that acknowledges it will get a slot. */
 static __always_inline void nrw_answered(struct nrw_here *h, struct nrw_half *half)
 {
 	half->answer_seq = h->packet->seq;

@@ -208,7 +208,7 @@ fn only_one_of_two_concurrent_loads_succeeds() {
     });
 }
 
-/// As left by a process that was killed between its two pins.
+/// The state that a process leaves if it is killed between its two pins.
 #[test]
 fn an_incomplete_pin_does_not_prevent_loading() {
     own("half", |place| {

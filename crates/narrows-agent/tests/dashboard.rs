@@ -35,7 +35,7 @@ fn dashboard() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The queries of panels with the legend of each, and those of variables.
+/// The queries of panels, each with its legend, and the queries of variables.
 fn queries(dashboard: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let targets = dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| {

@@ -52,7 +52,8 @@ fn the_guardian_cleans_up_when_the_pipe_closes() {
         .unwrap();
 }
 
-/// Runs in the machine's namespace for some milliseconds: in another one only `reno` may become the default.
+/// Runs in the machine's namespace for some milliseconds, because in any other namespace only
+/// `reno` may become the default.
 #[test]
 fn the_default_congestion_control_is_restored_unless_it_was_changed() {
     if !can_run(&[Need::Root]) {

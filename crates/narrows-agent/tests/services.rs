@@ -1,8 +1,8 @@
 //! An agent from start to end, as a process that is queried, stopped and killed. Needs root; skipped
 //! otherwise.
 //!
-//! It has no test harness: started again with arguments, this program *is* `narrows-agent`, with agents that
-//! only publish and wait.
+//! The test has no harness. If this program is started again with arguments, it works as
+//! `narrows-agent`, with agents that only publish and wait.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;

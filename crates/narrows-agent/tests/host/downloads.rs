@@ -83,7 +83,7 @@ fn reversed_iperf3_applies_the_rate() {
     });
 }
 
-/// In a flood of SYNs the kernel saves none of them (SYN cookies); the third packet is enough.
+/// In a flood of SYNs the kernel saves no SYN (SYN cookies). The third packet is then enough.
 #[test]
 fn a_server_without_a_saved_syn_is_rated_by_the_third_packet() {
     patiently(|| {
@@ -159,7 +159,8 @@ fn a_client_that_does_not_ask_gets_cubic() {
     });
 }
 
-/// A server must not ask if it uses another congestion control, or if it would have to choose ours and does not.
+/// A server must not ask for feedback if it uses another algorithm, or if it has to choose ours and
+/// does not.
 #[test]
 fn a_server_that_will_not_apply_rates_does_not_ask() {
     patiently(|| {

@@ -111,7 +111,7 @@ impl Net {
         self.hosts.inside("b", || TcpListener::bind(address).expect("a server can listen"))
     }
 
-    /// Like [`Net::transfer`], to a server that listens already.
+    /// Like [`Net::transfer`], but to a server that listens already.
     pub(super) fn transfer_at(
         &self,
         listener: TcpListener,

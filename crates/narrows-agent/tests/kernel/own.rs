@@ -27,7 +27,7 @@ pub(crate) fn is_gone(place: &Place) -> bool {
     Variant::ALL.iter().all(|variant| !available(&place.registered(*variant)))
 }
 
-/// Unloads before the namespace goes, and also where the kernel has no links.
+/// Unloads before the namespace is removed, also on kernels without links.
 struct Unload<'a>(&'a Place);
 
 impl Drop for Unload<'_> {

@@ -75,7 +75,8 @@ impl Agent {
         Agent::start("sender", &config)
     }
 
-    /// Names of congestion control algorithms are global to the machine: wait for another sender to end.
+    /// Names of congestion control algorithms are global to the machine, so this waits until
+    /// another sender has ended.
     pub(crate) fn wait_until_ready(&mut self) {
         let begun = clock::now();
         while self.status(0).is_none_or(|s| s.role != self.role) {
@@ -89,7 +90,7 @@ impl Agent {
         }
     }
 
-    /// Its status; `None`: it does not answer.
+    /// The agent's status; `None` if the agent does not answer.
     pub(crate) fn status(&self, flows: usize) -> Option<Snapshot> {
         let request = Request { flows, ..Request::default() };
         Client::connect(&path_of(&self.name), &request).ok()?.next()?.ok()
@@ -109,7 +110,7 @@ impl Agent {
         }
     }
 
-    /// A snapshot that was taken after now, with flows.
+    /// A snapshot with flows, taken after this call.
     pub(crate) fn fresh(&self) -> Snapshot {
         let asked = clock::now();
         loop {

@@ -24,7 +24,7 @@ fn seconds() -> u64 {
     std::env::var("NARROWS_CHURN_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(15)
 }
 
-/// Answers each connection as its first byte asks, without delay.
+/// Answers each connection without delay, in the way that the connection's first byte requests.
 fn serve(listener: &TcpListener, stop: &AtomicBool) {
     listener.set_nonblocking(true).expect("a socket");
     thread::scope(|scope| {

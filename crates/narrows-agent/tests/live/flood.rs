@@ -14,8 +14,8 @@ use super::flow::{Flow, all_well, rates};
 use super::frames::{ASKS, Dice, Port, SYN, Segment};
 use super::net::{Forwarding, Net};
 
-/// SYNs per second, if the machine, which also runs the flows, their path and the switch, has enough CPU
-/// time. `NARROWS_FLOOD` sets another pace.
+/// SYNs per second, if the machine has enough CPU time. It also runs the flows, their path and the
+/// switch. `NARROWS_FLOOD` sets another pace.
 const PACE: u64 = 100_000;
 
 fn pace() -> u64 {

@@ -87,8 +87,8 @@ impl Flow {
         Flow { shared, threads }
     }
 
-    /// Bytes that arrived, as the kernel counts them: a reader that is delayed on a busy machine is not the
-    /// network's fault.
+    /// Bytes that arrived, as the kernel counts them. On a busy machine, the reader may be delayed
+    /// although the network is not.
     pub(crate) fn received(&self) -> u64 {
         self.shared.sender.get().map_or(0, |stream| tcp_info(stream).1)
     }

@@ -60,7 +60,8 @@ fn the_narrower_of_two_switches_decides() {
     });
 }
 
-/// Packets lost before the switch were sent as well: a flow's demand is more than what arrives (BRF-100).
+/// Packets that were lost before the switch count as sent, so a flow's demand is more than the data
+/// that arrives (BRF-100).
 #[test]
 fn losses_before_the_switch_do_not_starve_a_flow() {
     patiently(|| {

@@ -1,4 +1,5 @@
-//! Packets of a host that is not on the path of a flow. It knows addresses and ports, and has to guess numbers.
+//! Packets of a host that is not on the path of a flow. The host knows addresses and ports, and has
+//! to guess sequence numbers.
 //! The table "Forged packets" of docs/explanation/security.md names these tests.
 
 use std::thread::sleep;
@@ -15,7 +16,7 @@ use crate::rig::*;
 const TEN: u16 = 10;
 /// A number far from all numbers of the flow.
 const FAR: u32 = 0x6000_0000;
-/// Believed numbers are learned again after a pause of this length.
+/// After a pause of this length, the program learns the flow's numbers again.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// A flow that sent 10,000 bytes, of which 4,000 are acknowledged.
@@ -130,7 +131,7 @@ fn a_forged_syn_changes_no_flow() {
     assert_eq!(slot.image(), before);
 }
 
-/// With its own SYN, whose number it knows.
+/// The attacker sends its own SYN, whose number it knows.
 #[test]
 fn a_forged_handshake_replaces_no_active_flow() {
     let Some(rig) = rig() else { return };
@@ -271,7 +272,8 @@ fn another_interface_is_believed_after_a_pause() {
     assert_ne!(slot.flags() & layout::FIN_SENDER, 0);
 }
 
-/// Numbers are learned again after a pause, but not from packets that contradict each other.
+/// After a pause the program learns the numbers again, but not from packets that contradict each
+/// other.
 #[test]
 fn random_packets_are_not_learned_during_a_pause() {
     let Some(rig) = rig() else { return };
@@ -338,7 +340,8 @@ impl Dice {
     }
 }
 
-/// The page names tests by file and function; each of these exists, and each test of this file is named.
+/// The page names tests by file and function. Each test that it names exists, and it names each
+/// test of this file.
 #[test]
 fn the_page_on_security_names_tests_that_exist() {
     let page = include_str!("../../../../docs/explanation/security.md");

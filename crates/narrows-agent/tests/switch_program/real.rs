@@ -1,4 +1,4 @@
-//! Exchanges of real connections. Every packet is believed.
+//! Exchanges of real connections. The program accepts the numbers of every packet.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn opened(rig: &Rig, sport: u16) -> (Packet, Slot<'_>) {
     (flow, slot)
 }
 
-/// An exchange: data and what acknowledges it.
+/// An exchange: data and the ACK of this data.
 struct Exchange<'a> {
     rig: &'a Rig,
     flow: Packet,

@@ -11,7 +11,7 @@ use nix::time::{ClockId, clock_gettime};
 
 /// Data of the tests leaves by this port, which is controlled.
 pub(crate) const DATA: u8 = 0;
-/// Its ACKs leave by this one, which is not.
+/// ACKs of this data leave by this port, which is not controlled.
 pub(crate) const ACKS: u8 = 1;
 pub(crate) const PASS: i32 = -1;
 pub(crate) const DROP: i32 = 2;

@@ -93,7 +93,8 @@ fn the_gate_allows_one_rate_per_rtt() {
     assert_ne!(rig.send(ACKS, &greater).packet, greater.bytes(), "lowering is not gated");
 }
 
-/// With any options: the result is that of the reference, and its checksums are correct if they were before.
+/// For any options, the result equals the result of the reference. The checksums are correct
+/// afterwards if they were correct before.
 #[test]
 fn random_headers_give_the_reference_result() {
     let Some(rig) = rig() else { return };

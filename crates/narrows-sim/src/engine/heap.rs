@@ -1,10 +1,13 @@
 //! The event queue: a 4-ary heap of 16-byte keys. Events at the same time are processed in the order of scheduling.
 //!
 //! A key is the whole event: time (64 bits), sequence number (36), kind (3) and index (25). One integer comparison
-//! orders two events, without a look-up elsewhere. One key is kept in front of the heap. An event that is due next
-//! (the arrival at the end of a short link) therefore never enters the heap. Any other key in front replaces the
-//! next entry that leaves the heap, which costs one sift instead of two. With few pending events, mispredicted
-//! branches cost more than the comparisons, so siblings are compared without a branch.
+//! orders two events, without a look-up elsewhere. One key is kept outside of the heap, in front of
+//! it. An event that is due next
+//! (the arrival at the end of a short link) therefore never enters the heap. If another event is
+//! due first, the key in front takes the place of this event in the heap. This takes one sift
+//! instead of two. With few pending events,
+//! mispredicted branches take more time than comparisons, so the code compares siblings without a
+//! branch.
 
 use std::hint::select_unpredictable;
 

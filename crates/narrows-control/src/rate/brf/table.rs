@@ -154,7 +154,7 @@ pub(super) struct Flow {
     pub(super) confirmed: bool,
     /// The side whose next packet confirms the flow.
     pub(super) awaited: Side,
-    /// When the SYN-ACK passed, while the last packet of the handshake is expected.
+    /// The time at which the SYN-ACK passed, if the last packet of the handshake is still expected.
     pub(super) syn_ack_at: Option<Time>,
     pub(super) rtt: RttEstimate,
     pub(super) gate: Gate,

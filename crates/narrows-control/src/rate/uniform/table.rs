@@ -19,7 +19,7 @@ pub(super) struct Flow {
     pub(super) guessed: bool,
     /// The side whose next packet proves that the flow is genuine; `None` if both were seen.
     pub(super) awaited: Option<Side>,
-    /// When the SYN-ACK passed, while the last packet of the handshake is expected.
+    /// The time at which the SYN-ACK passed, if the last packet of the handshake is still expected.
     pub(super) syn_ack_at: Option<Time>,
     pub(super) rtt: RttEstimate,
     /// The end of its reported life; `None` while it is idle or has announced its end.
