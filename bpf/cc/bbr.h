@@ -168,7 +168,7 @@ __u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
 }
 
 /*
- * The slow-down was a mistake: run the full-pipe detection again. A loss that must be undone does
+ * The reduction was spurious: run the full-pipe detection again. A loss that must be undone does
  * not cut the window.
  */
 SEC("struct_ops")

@@ -28,8 +28,8 @@ struct Attack {
     per_second: u64,
 }
 
-/// Sends packets of the receiver until it is stopped. Every second one is a packet of the
-/// sender. Returns the number of packets.
+/// Sends packets of the receiver until it is stopped. If the attack sends RSTs, every second RST is
+/// a packet of the sender. Returns the number of packets.
 fn forge(attack: Attack, [to_sender, to_receiver]: [&Port; 2], ends: [End; 2], stop: &AtomicBool) -> u64 {
     let (mut dice, begun, sent) = (Dice(21), clock::now(), AtomicU64::new(0));
     while !stop.load(Relaxed) {

@@ -201,7 +201,7 @@ impl Echo {
         }
     }
 
-    /// From a word and its kind.
+    /// The echo in this word of this kind.
     pub fn from_word(word: u32, kind: u8) -> Option<Echo> {
         match kind & 3 {
             1 => Some(Echo::Rate(word_rate(word))),

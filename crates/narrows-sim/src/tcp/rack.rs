@@ -133,7 +133,8 @@ impl Rack {
         self.scan = 0;
     }
 
-    /// Whether a segment sent at `sent` would have been delivered by now if it were not lost.
+    /// Whether a segment that was sent at `sent` must be lost, because otherwise it would have been
+    /// delivered by now.
     pub(crate) fn is_overdue(&self, now: Time, sent: Time, window: Span) -> bool {
         now >= sent + self.rtt + window
     }

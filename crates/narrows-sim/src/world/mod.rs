@@ -249,7 +249,7 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Hands a packet to its flow.
+    /// Gives a packet to the flow that it belongs to.
     #[inline]
     fn deliver(&mut self, packet: u32) {
         let p = *self.packets.get(packet);

@@ -223,7 +223,7 @@ impl Shares {
         self.full_sum() * self.reduction
     }
 
-    /// Everything that turns a demand into an allocation. Equal values give equal allocations.
+    /// All values that turn a demand into an allocation. Equal values give equal allocations.
     pub(super) fn rule(&self) -> (u64, u64, u64) {
         (self.level, self.spread, self.reduction.to_bits())
     }

@@ -59,7 +59,7 @@ impl Flow {
         self.follows_rates && self.awaited != Some(Side::Receiver)
     }
 
-    /// The law sees it.
+    /// Whether the law counts the flow.
     pub(super) fn is_counted(&self) -> bool {
         self.follows_rates && self.awaited.is_none()
     }
