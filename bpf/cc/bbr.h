@@ -79,8 +79,7 @@ static __always_inline void nrw_on_ack(struct sock *sk, const struct rate_sample
 	if (!s) {
 		/*
 		 * There was no memory for the state. The window does not change until the state can
-		 * be allocated.
-		 * The connection then starts again.
+		 * be allocated. The connection then starts again.
 		 */
 		s = bpf_sk_storage_get(&nrw_bbrs, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (!s)

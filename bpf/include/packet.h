@@ -185,8 +185,7 @@ static __always_inline int nrw_read_ipv6(struct __sk_buff *skb, struct nrw_packe
 
 /*
  * A super-packet is sent as several segments, and each of them repeats the headers. Bytes that
- * follow a datagram in its
- * frame take time on the link as well, and a bridge forwards them.
+ * follow a datagram in its frame take time on the link as well, and a bridge forwards them.
  */
 static __always_inline void nrw_count_segments(struct __sk_buff *skb, struct nrw_packet *p, __u32 payload)
 {

@@ -81,9 +81,8 @@ static __always_inline void nrw_note_option(struct nrw_options *o, __u32 at, __u
 /*
  * The caller zeroes `o`. Not static, so that the verifier checks the loop once, and assumes nothing
  * about its result afterwards. The loop has forty steps, because a list may consist of forty NOPs.
- * The position is in
- * memory, whose contents the verifier does not track. If it were in a register, the verifier would
- * follow every path to each of its values, which takes a million instructions.
+ * The position is in memory, whose contents the verifier does not track. If it were in a register,
+ * the verifier would follow every path to each of its values, which takes a million instructions.
  */
 __noinline int nrw_walk_options(struct nrw_options *o)
 {

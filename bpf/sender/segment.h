@@ -34,9 +34,8 @@ struct nrw_segment {
 /*
  * Returns 0 if this is a segment with timestamps in Linux's layout. It copies with
  * bpf_skb_load_bytes(), which checks the bounds of every access and also reads paged packets. A
- * packet with a VLAN
- * tag in its data (not offloaded) or with IPv6 extension headers is not recognised: attach to the
- * VLAN's own interface instead.
+ * packet with a VLAN tag in its data (not offloaded) or with IPv6 extension headers is not
+ * recognised: attach to the VLAN's own interface instead.
  */
 static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_segment *seg)
 {
@@ -90,9 +89,9 @@ static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_se
 }
 
 /*
- * Overwrites the padding. The helper handles every state of the checksum. For
- * CHECKSUM_PARTIAL, where the field holds only the sum of the pseudo header, it changes nothing.
- * The call invalidates packet pointers; none are used here.
+ * Overwrites the padding. The helper handles every state of the checksum. For CHECKSUM_PARTIAL,
+ * where the field holds only the sum of the pseudo header, it changes nothing. The call invalidates
+ * packet pointers; none are used here.
  */
 static __always_inline int nrw_padding_write(struct __sk_buff *skb, const struct nrw_segment *seg, __u16 value)
 {

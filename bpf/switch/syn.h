@@ -5,8 +5,7 @@
  *
  * A real client repeats a dropped SYN, for the first time after a second (RFC 6298). An attacker
  * with forged addresses does not repeat its SYNs. A repeated SYN therefore has a bucket of its own;
- * without it no
- * connection could be opened during a flood.
+ * without it no connection could be opened during a flood.
  */
 #ifndef NRW_SYN_H
 #define NRW_SYN_H

@@ -12,8 +12,8 @@ const BPFFS: &str = "/sys/fs/bpf";
 /// Processes and threads that it starts are in the same namespace.
 ///
 /// The kernel removes the pins together with the namespace, and the namespace when its last process
-/// ends. A test that fails, panics or is
-/// killed therefore leaves no object that a pinned link holds.
+/// ends. A test that fails, panics or is killed therefore leaves no object that a pinned link
+/// holds.
 ///
 /// # Panics
 /// If the namespace cannot be created, or `work` panics.

@@ -35,8 +35,8 @@ pub enum Choice {
     /// (TCP_CONGESTION).
     ///
     /// If a program chooses another congestion control after it has connected, as `iperf3 -C` does,
-    /// its connection no longer uses `brf`. Its
-    /// SYN has then asked for feedback that the connection will not apply.
+    /// its connection no longer uses `brf`. Its SYN has then asked for feedback that the connection
+    /// will not apply.
     #[default]
     Unchosen,
     /// Connections of programs that choose it by name before they connect.

@@ -1,6 +1,6 @@
 //! Packets of a host that is not on the path of a flow. The host knows addresses and ports, and has
-//! to guess sequence numbers.
-//! The table "Forged packets" of docs/explanation/security.md names these tests.
+//! to guess sequence numbers. The table "Forged packets" of docs/explanation/security.md names
+//! these tests.
 
 use std::thread::sleep;
 use std::time::Duration;

@@ -62,8 +62,7 @@ pub trait Aggregated: RateController {
     fn handle(&self, key: &FlowKey) -> Option<FlowHandle>;
 
     /// Takes the counts of one flow, and returns whether the decision about the flow may have
-    /// changed. Flows
-    /// without packets need no report.
+    /// changed. Flows without packets need no report.
     fn on_counts(
         &mut self,
         now: Time,

@@ -2,12 +2,10 @@
 //!
 //! A key is the whole event: time (64 bits), sequence number (36), kind (3) and index (25). One integer comparison
 //! orders two events, without a look-up elsewhere. One key is kept outside of the heap, in front of
-//! it. An event that is due next
-//! (the arrival at the end of a short link) therefore never enters the heap. If another event is
-//! due first, the key in front takes the place of this event in the heap. This takes one sift
-//! instead of two. With few pending events,
-//! mispredicted branches take more time than comparisons, so the code compares siblings without a
-//! branch.
+//! it. An event that is due next (the arrival at the end of a short link) therefore never enters
+//! the heap. If another event is due first, the key in front takes the place of this event in the
+//! heap. This takes one sift instead of two. With few pending events, mispredicted branches take
+//! more time than comparisons, so the code compares siblings without a branch.
 
 use std::hint::select_unpredictable;
 

@@ -242,8 +242,7 @@ impl World<'_> {
     }
 
     /// Handles a timer event. Most events occur before the deadline, because ACKs have moved the
-    /// deadline to a later time. An early event is
-    /// scheduled again for the current deadline.
+    /// deadline to a later time. An early event is scheduled again for the current deadline.
     pub(super) fn flow_timer(&mut self, slot: u32) {
         let Some(flow) = self.flows.get_mut(slot as usize) else { return };
         if flow.timer_at != self.now || !self.live[slot as usize] {

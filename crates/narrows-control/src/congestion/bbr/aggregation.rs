@@ -1,9 +1,8 @@
 //! The excess of ACKed segments over the expected number in one burst of ACKs (BBR-20).
 //!
 //! On links that aggregate packets (Wi-Fi, cable, offload), no ACKs arrive for a while, and then
-//! ACKs for many segments arrive at once.
-//! The window must cover the pause, so BBR adds the largest excess of the last 5 to 10 rounds to
-//! the window.
+//! ACKs for many segments arrive at once. The window must cover the pause, so BBR adds the largest
+//! excess of the last 5 to 10 rounds to the window.
 
 use crate::congestion::Ack;
 use crate::congestion::filter::TwoPeriodMax;

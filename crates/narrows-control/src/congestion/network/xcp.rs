@@ -4,8 +4,8 @@
 //! Each packet carries the time between packets of its flow and requests the largest possible
 //! increase. Routers lower the request to the amount that they grant. The sender responds to losses
 //! as Reno does, because a router without XCP may be on the path. On a path without XCP nothing
-//! lowers the request, and
-//! the sender cannot detect that from the SYN. So it ignores the echo of an untouched request.
+//! lowers the request, and the sender cannot detect that from the SYN. So it ignores the echo of an
+//! untouched request.
 
 use crate::congestion::linux::slow_start::slow_start;
 use crate::congestion::{

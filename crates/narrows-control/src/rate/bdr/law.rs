@@ -34,8 +34,7 @@ pub struct Report {
     /// Time since this flow's previous designated packet was sent.
     pub t_rep: Span,
     /// Packets since the previous designated packet. The number includes the previous designated
-    /// packet, but not this one. Used only in
-    /// literal mode.
+    /// packet, but not this one. Used only in literal mode.
     pub size_cwin: u32,
     /// Time to send the last window and receive its ACKs. Used only in literal mode.
     pub time_per_cwin: Span,

@@ -7,10 +7,9 @@
 //! nothing waited.
 //!
 //! This is what BRF-101 says. But a radio's capacity can grow tenfold within a second, and probes
-//! of 5 % that
-//! take four periods each would need ten seconds to follow. We therefore let a filled probe be followed at
-//! once by one twice as large, up to `probe_max` (`probe_growth` = 1 disables this). The series of
-//! probes ends when there is a queue.
+//! of 5 % that take four periods each would need ten seconds to follow. We therefore let a filled
+//! probe be followed at once by one twice as large, up to `probe_max` (`probe_growth` = 1 disables
+//! this). The series of probes ends when there is a queue.
 
 use std::collections::VecDeque;
 

@@ -23,8 +23,7 @@ const TOLD_CUT: f64 = 0.01;
 const RELEASED_HEADROOM: u16 = 250;
 
 /// The time from which on the flow's arrivals reflect its allocation. In resolved mode its sender
-/// must have
-/// known it for an RTT and begun to send (BRF-36, BRF-37).
+/// must have known it for an RTT and begun to send (BRF-36, BRF-37).
 pub(super) fn measured_from(mode: Mode, meter: &Meter, from: Time) -> Time {
     if mode == Mode::Literal {
         return from.max(meter.joined);

@@ -132,9 +132,8 @@ impl Brf {
 
     /// Starts a flow again. The flow counted as other TCP, because the first packet that was seen
     /// did not carry the option. This packet shows that the flow uses BRF. (One data segment per
-    /// RTT carries the option, and none from
-    /// senders with little data.) ACKs show it too, because a receiver leaves room for a rate if the SYN
-    /// asked for one (BRF-9).
+    /// RTT carries the option, and none from senders with little data.) ACKs show it too, because a
+    /// receiver leaves room for a rate if the SYN asked for one (BRF-9).
     fn correct_class(
         &mut self,
         now: Time,

@@ -258,8 +258,7 @@ fn a_link_without_counters_by_class_is_shared_too() {
 }
 
 /// The port that sends the source its rate need not be the first on the path. Links without an
-/// agent limit
-/// flows too.
+/// agent limit flows too.
 #[test]
 fn a_link_without_sources_may_come_first() {
     let (inner, edge) = (Params { edge: false, ..Params::default() }, Params::default());

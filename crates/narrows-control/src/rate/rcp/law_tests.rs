@@ -73,8 +73,7 @@ fn a_longer_rtt_is_adopted_within_an_rtt_and_a_shorter_one_by_the_rate() {
 
 /// The cost of RCP-2's caution: with 1000 flows, a port that began at 100 ms does not adopt 1 ms within
 /// seconds. Until the port adopts 1 ms, the loop is as slow as at 100 ms. With one flow, the port
-/// adopts 1 ms within ten
-/// seconds.
+/// adopts 1 ms within ten seconds.
 #[test]
 fn with_many_flows_a_too_long_first_rtt_persists() {
     let d_after = |seconds: u64, flows: f64| {

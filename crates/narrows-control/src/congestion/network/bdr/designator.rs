@@ -98,9 +98,8 @@ impl Designator {
     }
 
     /// A packet of new data with number `seq` is sent. If the result is `Some`, the packet is
-    /// designated (BDR-33). `rto`
-    /// is the current timeout; after twice that time the last designated packet counts as lost
-    /// (BDR-27).
+    /// designated (BDR-33). `rto` is the current timeout; after twice that time the last designated
+    /// packet counts as lost (BDR-27).
     pub fn on_send(&mut self, now: Time, seq: u64, rto: Span, packet_size: Bytes) -> Option<Report> {
         let patience = rto.max(RTO_MIN).scale(2, 1);
         let waiting = self.outstanding.is_some_and(|dp| now.since(dp.sent) < patience);
