@@ -48,9 +48,9 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 }
 
 /*
- * Whether a packet conforms: the bucket must hold at least `least` tokens. If the packet needs more
- * tokens than there are, the bucket becomes empty, and gets no new tokens until the time of the
- * missing ones has passed. If the lock is taken the packet passes: the class still limits it.
+ * Whether a packet conforms: the bucket must hold at least `least` tokens. If the bucket has fewer
+ * tokens than the packet needs, it becomes empty, and new tokens first pay for the missing ones. If
+ * the lock is taken the packet passes: the class still limits it.
  */
 static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {

@@ -2,8 +2,8 @@
 //!
 //! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011), as in Linux
 //! `tcp_cubic.c` (`hystart_update`). Deviations: Linux knows whether the socket is paced, but here this is a
-//! parameter. Linux reads the pacing rate from the socket; here it is computed as the socket does in slow
-//! start, 2 x cwnd per srtt.
+//! parameter. Linux reads the pacing rate from the socket. Here the rate is 2 x cwnd per srtt,
+//! which is the socket's pacing rate in slow start.
 
 use crate::congestion::Ack;
 use crate::units::{Bytes, Rate, Span, Time};
