@@ -19,7 +19,7 @@ _LAST_SOURCE_PORT = 65_535
 
 
 def source_ports(plan: Plan) -> list[int | None]:
-    """For each flow the source port of its first connection; further members of a group follow.
+    """Source port of each flow's first connection; other members of a group use the next ports.
 
     None for sources of arrivals, which would soon use up all ports, and if there are too few ports.
     """

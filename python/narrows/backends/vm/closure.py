@@ -37,7 +37,10 @@ def programs() -> list[Path]:
 
 
 def agent() -> Path | None:
-    """narrows-agent, if it is installed. Guests use it only to load algorithms; the rest needs Linux 6.12."""
+    """narrows-agent, if it is installed. Guests use it only to load algorithms.
+
+    The rest of the agent needs Linux 6.12.
+    """
     found = agents.find()
     return found.resolve() if found else None
 

@@ -54,7 +54,7 @@ def cache() -> Path:
     """The folder of kernels and saved guests: NARROWS_VM, or a folder in the user's cache."""
     given = os.environ.get("NARROWS_VM")
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    # Absolute, because programs that get this path run in other folders.
+    # The path is absolute, because programs that get it run in other folders.
     return Path(given).absolute() if given else Path(base) / "narrows" / "vm"
 
 
