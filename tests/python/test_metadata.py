@@ -3,11 +3,12 @@
 import re
 import subprocess
 import tomllib
-from importlib.metadata import metadata, version
+from importlib.metadata import distributions, metadata, version
 from pathlib import Path
 
 import pytest
 from narrows import _native
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[2]
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
@@ -85,3 +86,13 @@ def test_make_help_lists_every_public_target():
     out = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     listed = {line.split()[1] for line in out.splitlines() if line.startswith("  make ")}
     assert listed == set(phony.split()) - {"prepare", "try-agent", "try-guest"}
+
+
+def test_every_pinned_package_accepts_the_oldest_python():
+    """Debian 12 has Python 3.11.2, and pip there gives up if one version does not accept it."""
+    pinned = set(re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    needs = {
+        found.name: found.metadata["Requires-Python"] for found in distributions() if found.name in pinned
+    }
+    assert len(needs) > 0.9 * len(pinned)
+    assert [name for name, range_ in needs.items() if range_ and "3.11.0" not in SpecifierSet(range_)] == []
