@@ -54,8 +54,8 @@ pub(crate) fn periodic_loss(n: u64) -> Box<dyn FnMut(u64, Time) -> bool> {
 /// Segments between two losses of [`per_rtt_with_rare_losses`].
 pub(crate) const RARE: f64 = 20_000.0;
 
-/// Segments per RTT between 100 s and 300 s, on a link of 1 Gbit/s and 100 ms that loses one in
-/// [`RARE`].
+/// Segments per RTT between 100 s and 300 s, on a link of 1 Gbit/s and 100 ms that loses one of
+/// [`RARE`] segments.
 pub(crate) fn per_rtt_with_rare_losses(controller: Box<dyn Controller>) -> f64 {
     let path =
         Path { loss: periodic_loss(RARE as u64), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 100) };

@@ -111,7 +111,8 @@ impl RateSample {
     }
 }
 
-/// The timestamps of an ACK (RFC 7323) as they are in the header: ticks of a millisecond, modulo 2^32.
+/// The timestamps of an ACK as they are in its header (RFC 7323): ticks of a millisecond, modulo
+/// 2^32.
 ///
 /// All hosts of the simulator share one clock ([`Timestamps::clock`]). A controller that needs
 /// unsynchronised clocks adds the offset itself.
@@ -306,9 +307,9 @@ pub struct Congestion {
     pub in_flight: u32,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
-    /// A timeout within an episode that the controller has answered. The transport keeps the threshold and
-    /// ignores a new threshold from the controller. Linux does not call `ssthresh` then; it only reports the
-    /// state Loss (`set_state`).
+    /// A timeout in an episode for which the controller has already set a threshold. The transport
+    /// keeps the threshold and ignores a new threshold from the controller. Linux does not call
+    /// `ssthresh` then; it only reports the state Loss (`set_state`).
     pub again: bool,
 }
 
@@ -328,8 +329,8 @@ pub enum Recovery {
     Controller,
 }
 
-/// A congestion controller: a pure state machine without a clock or a socket. Its only randomness
-/// is its seed.
+/// A congestion controller: a pure state machine without a clock or a socket. Its only source of
+/// randomness is its seed.
 ///
 /// Only [`on_ack`](Controller::on_ack) and [`on_congestion`](Controller::on_congestion) have no
 /// default.

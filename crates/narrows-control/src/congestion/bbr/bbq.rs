@@ -1,5 +1,5 @@
-//! BBQ: BBR v1 whose probes are short while a queue persists, so that a long path injects no more
-//! than a short one.
+//! BBQ: BBR v1 with short probes while a queue persists. A flow on a long path then injects no more
+//! data than a flow on a short path.
 //!
 //! Source: Ma et al., "Fairness of Congestion-Based Congestion Control: Experimental Evaluation and
 //! Analysis" (arXiv:1706.09115); BBQ-1 to BBQ-3. The test for a queue is ours, because the paper's

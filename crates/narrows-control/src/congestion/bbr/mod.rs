@@ -5,9 +5,9 @@
 //! [`model`] describes the path, [`phase`], [`probe_bw`] and [`probe_rtt`] are the states, and this
 //! file computes rate and window.
 //!
-//! Deviations from Linux: bandwidth and pacing count L3 bytes, Linux's count payload; this
+//! Deviations from Linux: Bandwidth and pacing count L3 bytes, but Linux counts payload. This
 //! transport paces every packet, so it needs no estimate of the earliest departure time (see
-//! `probe_bw`); only gains are fixed-point numbers.
+//! `probe_bw`). Only gains are fixed-point numbers.
 
 pub mod aggregation;
 pub mod bbq;

@@ -10,8 +10,8 @@ pub struct Params {
     // Gains.
     /// Startup's pacing and window gain. With 2/ln 2 the delivery rate doubles every round (`bbr_high_gain`).
     pub high_gain: Gain,
-    /// Drain's pacing gain: the inverse. Within a round, it drains the queue that Startup built
-    /// (`bbr_drain_gain`).
+    /// Drain's pacing gain: the inverse of Startup's gain. Within a round, it drains the queue that
+    /// Startup built (`bbr_drain_gain`).
     pub drain_gain: Gain,
     /// ProbeBW's window gain: room for delayed and aggregated ACKs (`bbr_cwnd_gain`).
     pub cwnd_gain: Gain,

@@ -157,7 +157,7 @@ mod tests {
         after_with(rounds, usize::MAX)
     }
 
-    /// The same, but the application limits one of the rounds.
+    /// The same rounds, but the application limits one of them.
     fn after_with(rounds: &[(u64, u64)], limited: usize) -> Policer {
         let mut policer = Policer::new(PolicerParams::default(), 1500);
         let (mut delivered, mut total_lost, mut now) = (0, 0, Time::ZERO);

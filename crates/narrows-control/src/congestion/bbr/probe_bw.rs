@@ -47,7 +47,8 @@ pub trait GainCycle: Send {
         ProbeEnd::Both
     }
 
-    /// Called for every ACK, in any phase, before the cycle moves. Cycles that measure need it.
+    /// Called for every ACK, in any phase, before the cycle moves. Cycles that measure the path
+    /// need this call.
     fn on_ack(&mut self, _ack: &Ack, _model: &Model) {}
 
     /// Names and values of its measurements, for traces.

@@ -3,7 +3,7 @@
 //! Source: Linux `tcp_bic.c`, after Xu, Harfoush and Rhee, "Binary Increase Congestion Control for
 //! Fast Long-Distance Networks" (INFOCOM 2004). The integers are Linux's. Deviations from Linux:
 //! time is in nanoseconds, not jiffies; the ACK ratio uses the recovery state after an ACK, not the
-//! one before.
+//! state before it.
 
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
 use crate::congestion::{Ack, Congestion, Controller, Signal, State, Window};

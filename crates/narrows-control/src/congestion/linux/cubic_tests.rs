@@ -117,8 +117,8 @@ impl Reference {
     }
 }
 
-/// Runs both on the same ACK clock, one window of ACKs per RTT, for one sawtooth. Returns the mean
-/// and the largest difference, segments.
+/// Runs both versions of CUBIC for one sawtooth on the same ACK clock, with one window of ACKs per
+/// RTT. Returns the mean and the largest difference, segments.
 fn differences(w_max: u32, rtt: f64) -> (f64, f64) {
     let mut cubic = Cubic::new(Params { hystart: None, ..Params::default() });
     let mut w = window(w_max);

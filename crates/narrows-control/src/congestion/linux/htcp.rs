@@ -3,8 +3,8 @@
 //!
 //! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet
 //! 2004), draft-leith-tcp-htcp; Linux `tcp_htcp.c`. The integers for the factor, alpha and beta are
-//! Linux's. Deviations from Linux: times are in nanoseconds, not jiffies; a sample's recovery state
-//! is the one after the ACK, not before.
+//! Linux's. Deviations from Linux: times are in nanoseconds, not jiffies; a sample uses the
+//! recovery state after the ACK, not the state before it.
 
 use super::slow_start::{in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
@@ -54,7 +54,7 @@ pub struct Htcp {
     /// Growth in segments per RTT, and the share of the window kept on congestion, both in 1/128.
     alpha: u32,
     beta: u32,
-    /// A congestion event had a throughput similar to the previous one's (`modeswitch`).
+    /// A congestion event had a throughput similar to that of the previous event (`modeswitch`).
     adaptive: bool,
     /// When congestion last ended.
     congestion: Time,

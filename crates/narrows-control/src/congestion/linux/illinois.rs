@@ -93,8 +93,8 @@ impl Illinois {
         self.sum = 0;
     }
 
-    /// Segments per RTT at a mean queueing delay of `mean` with the largest at `most`: k1 / (k2 +
-    /// d), equation 3 of the paper.
+    /// Growth in segments per RTT: k1 / (k2 + d), equation 3 of the paper. `mean` is the mean
+    /// queueing delay, and `most` is the largest.
     fn alpha_at(&mut self, mean: u64, most: u64) -> u32 {
         let (least_alpha, most_alpha) = (u64::from(self.params.alpha.0), u64::from(self.params.alpha.1));
         let low = most / 100;
@@ -115,8 +115,8 @@ impl Illinois {
         u32::try_from(most * most_alpha / (most + steep).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// The share that a loss removes at these delays: linear between a tenth and four fifths of the
-    /// largest (the paper, equation 4).
+    /// The share that a loss removes at these delays (the paper, equation 4). It grows linearly
+    /// between a tenth and four fifths of the largest delay.
     fn beta_at(&self, mean: u64, most: u64) -> u32 {
         let (least_beta, most_beta) = self.params.beta;
         let (low, high) = (most / 10, 8 * most / 10);

@@ -356,8 +356,8 @@ mod tests {
         assert_eq!(w.cwnd, 1);
     }
 
-    /// If a delay has more than 29 bits, the mean delay never exceeds the least delay. Otherwise the first
-    /// mean is once compared with itself.
+    /// If a delay has more than 29 bits, the mean delay never exceeds the least delay. Otherwise
+    /// the first delay is both the least and the largest, which counts as a queue once.
     #[test]
     fn with_seven_of_eight_offsets_no_queue_is_ever_detected() {
         for eighth in 0..8 {

@@ -4,9 +4,9 @@
 //! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks"
 //! (JSAC 21(2), 2003); Linux `tcp_veno.c`, with its integers. These integers count half packets,
 //! rounded up, so the limit of three packets is reached slightly early. As in Linux, the queue is
-//! estimated from the RTTs since the last ACK that was allowed to grow the window, not from those
-//! of a round trip. Deviation from Linux: outside Open, Veno and Reno do not share the count
-//! towards the next segment.
+//! not estimated from the RTTs of one round trip, but from all RTTs since the last ACK that was
+//! allowed to grow the window. Deviation from Linux: outside Open, Veno and Reno do not share the
+//! count towards the next segment.
 
 use super::reno::Reno;
 use super::rounds::Rounds;

@@ -190,8 +190,8 @@ mod tests {
         (yeah, w)
     }
 
-    /// W = 400, base 50 ms, RTT 60 ms: 66 queued packets are below the limit, but 10 ms of delay are more
-    /// than an eighth of 50 ms.
+    /// W = 400, base 50 ms, RTT 60 ms: The 66 queued packets are below the limit, but the delay of
+    /// 10 ms is more than an eighth of 50 ms.
     #[test]
     fn tv_s7_a_delay_of_more_than_an_eighth_is_slow_mode_but_drains_nothing() {
         let (yeah, w) = after_round(Yeah::default(), 400, 60);

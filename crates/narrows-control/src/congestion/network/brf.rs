@@ -4,13 +4,13 @@
 //! 24(3):749); BRF-90 to BRF-94, BRF-104 and BRF-105 where the paper is silent. The transport paces, and sets
 //! the bit "not limited by the application" (BRF-100).
 //!
-//! The response to silence: with the halving of BRF-92 alone, a flow would stay at two packets per RTT, but
-//! BRF-105 requires an ordinary controller soon. So after `max(4 srtt, 200 ms)` without feedback the rate is
-//! halved every srtt, since the allocation is stale and its switch may have failed because of congestion.
-//! After four halvings CUBIC takes over. It starts with the window of the halved rate and a slow-start
-//! threshold of half the window of the last allocation, because that share was safe recently. Feedback that
-//! returns ends the halving at once. It also ends CUBIC: the rate then doubles per RTT, starting from CUBIC's
-//! rate.
+//! The response to silence: with the halving of BRF-92 alone, a flow would stay at two packets per
+//! RTT, but BRF-105 requires a switch to an ordinary controller soon. So after
+//! `max(4 srtt, 200 ms)` without feedback the rate is halved every srtt, since the allocation is stale and its
+//! switch may have failed because of congestion. After four halvings CUBIC takes over. It starts
+//! with the window of the halved rate and a slow-start threshold of half the window of the last
+//! allocation, because that share was safe recently. When feedback returns, the halving ends at
+//! once. CUBIC ends too: the rate then doubles per RTT, starting from CUBIC's rate.
 
 use crate::congestion::linux::cubic::Cubic;
 use crate::congestion::{
@@ -22,8 +22,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 const RTT_MIN: Span = Span::from_micros(10);
 
 /// An RTT sample counts for at most this multiple of the least RTT (ours). The first sample after
-/// an outage is the length of the outage. Without this limit the rate would be two packets in the time of the
-/// outage, and the next sample would be as late.
+/// an outage is the length of the outage. Without this limit the sender would send only two packets
+/// in a time as long as the outage, and the next RTT sample would come equally late.
 const LONGEST_RTT: u64 = 8;
 
 /// The rate rises from at least this many segments per RTT of the path (ours; the floor of BRF-92).
@@ -137,7 +137,7 @@ pub struct Brf {
     target: Rate,
     /// The rate that is granted now: the target, as far as the bound on growth permits.
     granted: Rate,
-    /// The value of `granted` at the start of the current RTT, and the time of that start.
+    /// The value of `granted` when the current RTT began, and the time at which it began.
     base: Rate,
     base_at: Time,
     /// Upper bound after idle time until the next feedback.
@@ -220,9 +220,9 @@ impl Brf {
 
     /// The lowest rate that feedback can cause (BRF-104).
     ///
-    /// The floor of BRF-92 would be too high: if the fair share is less than two packets per RTT,
-    /// senders that stop there overload the port forever. The sender thus follows an honest switch. A forged
-    /// rate of zero makes the flow as slow as repeated timeouts would.
+    /// The floor of BRF-92 would be too high. If the fair share is less than two packets per RTT,
+    /// senders that never go below that floor overload the port forever. The sender thus follows an
+    /// honest switch. A forged rate of zero makes the flow as slow as repeated timeouts would.
     fn least(&self) -> Rate {
         self.floor().min(Rate::of(self.segments(1), self.params.slowest_segment))
     }

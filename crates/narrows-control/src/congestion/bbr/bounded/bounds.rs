@@ -175,7 +175,7 @@ pub fn is_too_high(lost: u32, tx_in_flight: u32, threshold: Percent) -> bool {
 }
 
 /// The volume in flight at which losses crossed the threshold (`InflightAtLoss`; BBR2-3). `size` is
-/// the amount marked lost together. All values have one unit, segments or bytes.
+/// the amount that was marked lost in one step. All values have one unit, segments or bytes.
 pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Percent) -> u64 {
     let before = tx_in_flight.saturating_sub(size);
     let lost_before = lost.saturating_sub(size);
@@ -203,7 +203,8 @@ mod tests {
     const THRESHOLD: Percent = Percent(2);
     const BETA: Percent = Percent(70);
 
-    /// An ACK whose sampled segment was sent when `prior` segments were delivered.
+    /// An ACK with a sampled segment. When that segment was sent, `prior` segments had been
+    /// delivered.
     fn ack(prior: u64, delivered: u64, volume: u32) -> Ack {
         let rate = RateSample { prior_delivered: prior, delivered: volume, ..RateSample::default() };
         Ack { delivered, rate, ..ack_at(Time::ZERO) }
@@ -233,7 +234,8 @@ mod tests {
         assert_eq!(crossing(&lost(3), THRESHOLD), Some(99));
     }
 
-    /// Passes a round that has a loss outside of probes and whose best sample was `latest`.
+    /// Passes a round to the bounds. The round has a loss outside of probes, and `latest` is its
+    /// best sample.
     fn tighten(bw: u64, latest: u64, inflight: u32, volume: u32) -> (u64, u32) {
         let mut bounds = Bounds { bw_shortterm: rate(bw), shortterm: inflight, ..Bounds::default() };
         bounds.on_loss(10, true);

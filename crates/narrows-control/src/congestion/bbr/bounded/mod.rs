@@ -22,8 +22,9 @@
 //! * Cruise does not lower `inflight_lo` to `inflight_hi`, because the latter limits the window
 //!   anyway.
 //! * Excessive loss is detected when segments are marked, not on each ACK as well.
-//! * Drain and Down use the data in flight now, not at the departure of the next segment. Drain
-//!   compares it with the bandwidth in use, as in the draft, not with the maximum.
+//! * Drain and Down use the amount of data that is in flight now. The module estimates the amount
+//!   at the departure of the next segment. Drain compares it with the bandwidth in use, as in the
+//!   draft, not with the maximum.
 
 pub mod bounds;
 pub mod cycle;
@@ -72,7 +73,8 @@ pub struct Bounded {
     startup_losses: u32,
     /// Loss recovery is active: the next loss begins no episode.
     repairing: bool,
-    /// The state in which the latest episode began. BBR returns to this state if the losses were spurious.
+    /// The state of BBR when the latest episode of losses began. BBR returns to this state if the
+    /// losses were spurious.
     undo_state: Option<UndoState>,
     /// All segments delivered, as of the last ACK.
     delivered: u64,
@@ -226,7 +228,7 @@ impl Bounded {
         Some(bw)
     }
 
-    /// Ends Startup after a round of recovery with excessive losses in many places, too
+    /// Also ends Startup after a round of recovery with excessive losses in many places
     /// (`CheckStartupHighLoss`; BBR3-3).
     fn check_startup_losses(&mut self, ack: &Ack, window: &Window) {
         self.startup_losses = self.startup_losses.saturating_add(u32::from(ack.lost > 0));

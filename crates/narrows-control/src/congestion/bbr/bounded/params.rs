@@ -97,7 +97,7 @@ pub struct Params {
     pub probe_wait_random: Span,
     /// Maximum rounds until the next probe (`bw_probe_max_rounds`).
     pub probe_rounds: u32,
-    /// The count of rounds starts at a random value below this (`bw_probe_rand_rounds`).
+    /// The count of rounds starts at a random value below this number (`bw_probe_rand_rounds`).
     pub probe_rounds_random: u32,
 
     // Propagation time (BBR3-9).

@@ -114,11 +114,12 @@ impl Designator {
     }
 
     /// Handles an ACK, with the echo of the designated packet or without. Everything before `snd_una` has
-    /// arrived (BDR-34). An ACK of a packet whose echo was lost also frees the next designated packet,
-    /// because none is in flight any more.
+    /// arrived (BDR-34). If the echo of a designated packet was lost, the packet's ACK is enough:
+    /// no designated packet is in flight any more, so the next one may be sent.
     ///
-    /// The echo has no number. If the packet of an echo was declared lost, the echo frees the designated
-    /// packet after it, and then two are in flight.
+    /// The echo has no number. An echo may therefore belong to a packet that was declared lost. It
+    /// then counts as the echo of the current designated packet, and two designated packets can be
+    /// in flight.
     pub fn on_ack(&mut self, now: Time, echo: bool, snd_una: u64) {
         let Some(dp) = self.outstanding else { return };
         if echo || dp.seq.is_some_and(|seq| seq < snd_una) {
